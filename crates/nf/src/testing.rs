@@ -15,7 +15,7 @@ pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1, client: None };
 /// A caller with a certificate.
 pub(crate) fn client(number: u128) -> Caller {
     let instance = instance(number);
-    Caller::Remote { exchange: 1, client: Some(Client { instance, process: instance }) }
+    Caller::Remote { exchange: 1, client: Some(Client { instance, process: instance, is_named: true }) }
 }
 
 pub(crate) fn plmn() -> Plmn {

@@ -22,7 +22,7 @@ use crate::api::{Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
-use crate::http::{Limits, Tls};
+use crate::http::Limits;
 use crate::sbi::{
     AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
     bind,
@@ -117,7 +117,8 @@ impl Node {
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
         let access = access::Tokens::open(config, hosting)?;
-        let sbi = sbi_settings(config, hosting, security.tls, access.settings(config, &identities))?;
+        let access_settings = access.settings(config, &identities);
+        let sbi = sbi_settings(config, hosting, security, access_settings)?;
         let http = crate::sbi::start(sbi, api, process_shards)?;
 
         let edge = match edge_handle {
@@ -247,9 +248,10 @@ fn known(config: &Config) -> BTreeSet<IpAddr> {
 fn sbi_settings(
     config: &Config,
     hosting: &Hosting,
-    tls: Option<Tls>,
+    security: Security,
     access: AccessSettings,
 ) -> Result<SbiSettings, StartError> {
+    let Security { tls, foreign, .. } = security;
     let address = identities::sbi_address(config, hosting);
     let variable = || std::env::var_os(RECORD_VARIABLE).map(PathBuf::from);
     let directory = config.sbi.record.clone().or_else(variable);
@@ -268,7 +270,16 @@ fn sbi_settings(
     let plain = config.sbi.plain_listen.filter(|_| serves && tls.is_some());
     let plain_listener = plain.map(|address| bind(address, "sbi.plain_listen")).transpose()?;
     let listeners = listener.into_iter().collect();
-    Ok(SbiSettings { listeners, plain_listener, tls, limits, recorder, access, known: known(config) })
+    Ok(SbiSettings {
+        listeners,
+        plain_listener,
+        tls,
+        foreign,
+        limits,
+        recorder,
+        access,
+        known: known(config),
+    })
 }
 
 fn api_settings(

@@ -1,8 +1,9 @@
 //! The keys that sign the NRF's access tokens (TS 33.501 13.4.1, ES256).
 //!
-//! They are stored in a file readable by its owner only, so that tokens remain valid when the NRF restarts. A
-//! key is replaced after [`ROTATION`]; its public key is published until the last token that it signed has
-//! expired.
+//! They are kept in a file that only its owner reads, so that tokens outlive a restart of the NRF. A key is replaced
+//! after [`ROTATION`]; its public half is published until the last token that it signed has expired. Every use of the
+//! keys first replaces and forgets what is due, so that a stolen key is of no use longer than that, even if no token
+//! is requested for weeks.
 
 use crate::private_file::{self, PRIVATE, ReadError, Readers};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey, sha256};
@@ -81,32 +82,40 @@ impl TokenKeys {
         Ok(this)
     }
 
-    /// The public keys as a JWK Set (RFC 7517).
-    pub fn published(&self) -> Vec<u8> {
+    /// The public halves at `now`, in seconds since 1970: a JWK Set (RFC 7517).
+    pub fn published(&self, now: u64) -> Vec<u8> {
+        self.rotate_or_warn(now);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let list: Vec<_> = keys.iter().map(|key| (Arc::clone(&key.id), key.key.point())).collect();
         jwks(&list)
     }
 
-    /// Creates a new key if the last one is too old, and removes keys whose tokens have expired.
+    /// Makes a new key if the last one has signed for [`ROTATION`], and forgets those whose tokens have expired.
     fn rotate(&self, now: u64) -> Result<(), TokenKeyError> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if keys.last().is_some_and(|key| now < key.stored.made.saturating_add(ROTATION.as_secs())) {
+        let before = keys.len();
+        forget_expired(&mut keys, now);
+        let is_due = keys.last().is_none_or(|key| now >= key.stored.made.saturating_add(ROTATION.as_secs()));
+        let successor = is_due
+            .then(|| key_of(Stored { d: random_number()?, made: now }).ok_or_else(|| self.not_keys()))
+            .transpose()?;
+        if successor.is_none() && keys.len() == before {
             return Ok(());
         }
-        let successor = key_of(Stored { d: random_number()?, made: now }).ok_or_else(|| self.not_keys())?;
-        let last_token = |made: u64| {
-            let life = ROTATION + LIFETIME + GRACE;
-            made.saturating_add(life.as_secs())
-        };
-        keys.retain(|key| now < last_token(key.stored.made));
         // The key is stored before it signs, because a restarted NRF must have it.
         if let Some(path) = &self.path {
-            let stored: Vec<_> = keys.iter().chain([&successor]).map(|key| &key.stored).collect();
+            let stored: Vec<_> = keys.iter().chain(&successor).map(|key| &key.stored).collect();
             write(path, &stored)?;
         }
-        keys.push(successor);
+        keys.extend(successor);
         Ok(())
+    }
+
+    /// If the new key can't be stored, the former one goes on signing.
+    fn rotate_or_warn(&self, now: u64) {
+        if let Err(error) = self.rotate(now) {
+            tracing::error!("the key of access tokens is not replaced: {error}");
+        }
     }
 
     fn not_keys(&self) -> TokenKeyError {
@@ -116,17 +125,20 @@ impl TokenKeys {
 
 impl TokenSigner for TokenKeys {
     fn sign(&self, now: u64, claims: &AccessTokenClaims) -> Option<String> {
-        // If the new key cannot be stored, the previous one continues to sign.
-        if let Err(error) = self.rotate(now) {
-            tracing::error!(
-                "cannot replace the key for access tokens, the previous one stays in use: {error}"
-            );
-        }
+        self.rotate_or_warn(now);
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let signer = keys.last()?;
         let input = claims.signing_input(JwsAlgorithm::Es256, &signer.id);
         Some(AccessTokenClaims::token(&input, &signer.key.sign(input.as_bytes())?))
     }
+}
+
+/// Removes the keys whose last token has expired. A key signs until its successor is made.
+fn forget_expired(keys: &mut Vec<SigningKeyOfAge>, now: u64) {
+    let life = (LIFETIME + GRACE).as_secs();
+    let succeeded: Vec<u64> = keys.iter().skip(1).map(|key| key.stored.made).collect();
+    let expired = succeeded.iter().take_while(|made| made.saturating_add(life) <= now).count();
+    keys.drain(..expired);
 }
 
 fn now() -> u64 {
@@ -185,8 +197,12 @@ mod tests {
         AccessTokenClaims::new(NfInstanceId(1), NfInstanceId(2), NfType::Udm, "nudm-sdm", exp)
     }
 
+    fn verifier_at(keys: &TokenKeys, now: u64) -> Verifier {
+        Verifier::new(KeySet::from_jwks(&keys.published(now)).unwrap())
+    }
+
     fn verifier(keys: &TokenKeys) -> Verifier {
-        Verifier::new(KeySet::from_jwks(&keys.published()).unwrap())
+        verifier_at(keys, now())
     }
 
     #[test]
@@ -213,15 +229,28 @@ mod tests {
         let day = 24 * 3600;
         let old = keys.sign(now + 30 * day - 1, &claims(now + 30 * day + 3599)).unwrap();
         let new = keys.sign(now + 30 * day, &claims(now + 30 * day + 3600)).unwrap();
-        let mut both = verifier(&keys);
+        let mut both = verifier_at(&keys, now + 30 * day);
         assert!(both.verify(now + 30 * day, &old).is_ok() && both.verify(now + 30 * day, &new).is_ok());
         let header = |token: &str| token.split('.').next().unwrap().to_owned();
         assert_ne!(header(&old), header(&new), "another key signs");
-        let last = keys.sign(now + 61 * day, &claims(now + 61 * day + 3600)).unwrap();
-        let mut later = verifier(&TokenKeys::open(Some(path.clone())).unwrap());
-        assert!(later.verify(now + 61 * day, &last).is_ok());
-        assert_eq!(later.verify(now + 30 * day, &old), Err(Refusal::UnknownKey));
+        // Two hours later no token of the old key is valid: a thief of that key can sign none.
+        let later = now + 30 * day + 2 * 3600;
+        let mut after = verifier_at(&keys, later);
+        assert!(after.verify(later, &keys.sign(later, &claims(later + 3600)).unwrap()).is_ok());
+        assert_eq!(after.verify(now + 30 * day, &old), Err(Refusal::UnknownKey));
+        let mut restarted = verifier_at(&TokenKeys::open(Some(path.clone())).unwrap(), later);
+        assert_eq!(restarted.verify(now + 30 * day, &old), Err(Refusal::UnknownKey));
         fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_key_ends_in_time_even_if_no_token_is_requested() {
+        let keys = TokenKeys::open(None).unwrap();
+        let (now, day) = (now(), 24 * 3600);
+        let old = keys.sign(now, &claims(now + 3600)).unwrap();
+        assert!(verifier_at(&keys, now + 30 * day).verify(now, &old).is_ok());
+        let later = now + 30 * day + 2 * 3600;
+        assert_eq!(verifier_at(&keys, later).verify(now, &old), Err(Refusal::UnknownKey));
     }
 
     #[test]

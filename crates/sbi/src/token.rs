@@ -18,7 +18,7 @@ mod verify;
 mod witness;
 
 pub use keys::{Key, KeySet, KeySetError, jwks};
-pub use verify::{Producer, Refusal, Verified, Verifier};
+pub use verify::{Producer, Refusal, Verified, Verifier, covers};
 
 use crate::common::{NfInstanceId, NfType};
 use crate::octets::{base64url, from_base64url};

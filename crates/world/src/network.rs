@@ -261,8 +261,11 @@ impl Maker<'_> {
                 self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf() })).0
             }
             Nf::Nrf | Nf::Agent => {
-                let config =
-                    NrfConfig { heart_beat: Duration::from_secs(60), validity: Duration::from_secs(120) };
+                let config = NrfConfig {
+                    heart_beat: Duration::from_secs(60),
+                    validity: Duration::from_secs(120),
+                    plmns: vec![plmn()],
+                };
                 let nrf = Nrf::new(own, config);
                 let issuer = TokenIssuer {
                     signer: Arc::new(Signer(token_key())),

@@ -259,9 +259,10 @@ impl Agent {
         self.cache.choose(now, question, distance)
     }
 
-    /// The NF instance that the NRF returned for that apiRoot: the server's certificate must contain its id.
-    pub(super) fn instance_at(&self, root: &ApiRoot) -> Option<NfInstanceId> {
-        self.cache.instance_at(root)
+    /// The NF instance that the NRF returned for the NF that a request is for, at that apiRoot: the server's
+    /// certificate must contain its id.
+    pub(super) fn instance_at(&self, root: &Arc<ApiRoot>, request: &Request) -> Option<NfInstanceId> {
+        self.cache.instance_at(root, &request.target_nf()?)
     }
 
     /// Holds a call until its discovery is complete; returns the discovery request if none is pending.

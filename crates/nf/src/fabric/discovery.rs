@@ -91,8 +91,9 @@ pub(super) struct Cache {
     /// Each call to another NF hashes its query. UEs control little of it, and `LIMIT` bounds the cost of collisions,
     /// so a fast hash is safe.
     answers: HashMap<Query, Answer, FixedState>,
-    /// The instance at each apiRoot. If several NFs of a process share it, one of them.
-    instances: HashMap<Arc<ApiRoot>, NfInstanceId>,
+    /// The instance of each NF type at an apiRoot: NFs of a process share their apiRoot, and an NF that
+    /// registers the apiRoot of another must not displace it.
+    instances: HashMap<(Arc<ApiRoot>, NfType), NfInstanceId>,
     asked: HashMap<u64, PendingQuery>,
     numbered: u64,
 }
@@ -150,7 +151,9 @@ impl Cache {
         if self.instances.len() >= LIMIT {
             self.instances.clear();
         }
-        let known = found.candidates.iter().map(|found| (Arc::clone(&found.root), found.instance));
+        let nf_type = &question.nf_type;
+        let known =
+            found.candidates.iter().map(|found| ((Arc::clone(&found.root), nf_type.clone()), found.instance));
         self.instances.extend(known);
         // The held calls look up this result next: without it they would query again, for ever.
         if !not_found {
@@ -159,9 +162,9 @@ impl Cache {
         Some(QueryResult { question, waiting, not_found })
     }
 
-    /// The instance that the NRF returned for that apiRoot.
-    pub(super) fn instance_at(&self, root: &ApiRoot) -> Option<NfInstanceId> {
-        self.instances.get(root).copied()
+    /// The instance of that NF type that the NRF returned for that apiRoot.
+    pub(super) fn instance_at(&self, root: &Arc<ApiRoot>, nf_type: &NfType) -> Option<NfInstanceId> {
+        self.instances.get(&(Arc::clone(root), nf_type.clone())).copied()
     }
 
     /// Deletes results for an NF type whose instances changed.
@@ -186,4 +189,45 @@ fn candidate(profile: &NfProfile, service: &ServiceName) -> Option<Candidate> {
         load: offered.load.or(profile.load).unwrap_or(0),
         chosen: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fabric::{ProfileConfig, profile};
+    use crate::kit::{Identity, Nf};
+    use crate::testing::{self, instance};
+    use pith_sbi::nnrf_nfdiscovery::SearchResult;
+
+    /// An NF that registers the apiRoot of another NF does not make calls to that NF fail.
+    #[test]
+    fn an_apiroot_has_an_instance_for_each_nf_type() {
+        let (mut cache, root) = (Cache::default(), testing::root("udm"));
+        let at = |nf, number| {
+            let identity = Identity {
+                instance_id: instance(number),
+                api_root: Arc::new(ApiRoot::new(pith_sbi::Scheme::Http, "192.0.2.1:80")),
+                ..testing::identity()
+            };
+            profile(nf, &identity, &ProfileConfig::default())
+        };
+        let mut learn = |nf: Nf, service: ServiceName, number| {
+            let question = Query {
+                requester: None,
+                nf_type: nf.nf_type().unwrap(),
+                service,
+                selection: Selection::default(),
+                instance: None,
+            };
+            cache.asked.insert(1, PendingQuery { question, waiting: Vec::new() });
+            let found = SearchResult::new(vec![at(nf, number)]);
+            cache.answered(Instant::default(), 1, Ok(Response::SearchResult(Box::new(found))));
+        };
+        learn(Nf::Udm, ServiceName::NudmSdm, 1);
+        learn(Nf::Amf, ServiceName::NamfComm, 2);
+        let shared = Arc::new(at(Nf::Udm, 1).services().next().unwrap().api_root().unwrap());
+        assert_eq!(cache.instance_at(&shared, &NfType::Udm), Some(instance(1)));
+        assert_eq!(cache.instance_at(&shared, &NfType::Amf), Some(instance(2)));
+        assert_eq!(cache.instance_at(&root, &NfType::Udm), None);
+    }
 }

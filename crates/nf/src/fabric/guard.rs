@@ -1,76 +1,164 @@
-//! Authorization of requests by the client's certificate: the shell checks each request over HTTP/2
+//! Authorization of requests by what is known of the client: the shell checks each request over HTTP/2
 //! before it reaches a shard. The access token is checked in addition (`pith_sbi::token`).
 
-use pith_sbi::namf_communication::N1MessageClass;
+mod operations;
+
+use crate::kit::Client;
+pub use operations::{Consumers, consumers};
+pub(super) use operations::{consumers_of_service, scopes};
+use pith_crypto::jws::sha256;
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
-use pith_sbi::{NfInstanceId, NfType, Problem, Request, ServiceName};
+use pith_sbi::nnrf_nfmanagement::NfProfile;
+use pith_sbi::{NfInstanceId, NfType, Problem, Request};
 
-/// The NFs named in a client's certificate.
-#[derive(Debug, Clone, Copy)]
-pub struct Client<'a> {
-    /// NF instance ids.
-    pub instances: &'a [NfInstanceId],
-    /// NF types; for a certificate of another vendor without any those that the configuration gives
-    /// for the client's address.
-    pub nf_types: &'a [NfType],
+/// The client of a connection, to whom its requests are attributed. A connection without one has no request
+/// answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// How the client is known.
+    pub proof: Proof,
+    /// Instance ids in its certificate; certificates of other vendors need not have any.
+    pub instances: Vec<NfInstanceId>,
+    /// NF types for which it may act.
+    pub nf_types: Vec<NfType>,
+    /// Addresses and DNS names at which its services may be.
+    pub hosts: Vec<String>,
 }
 
-/// The NF types that may use a service (TS 23.502 5.2.2 to 5.2.16); empty for a service that is open to all.
-pub const fn consumers(service: &ServiceName) -> &'static [NfType] {
-    use NfType::*;
-    match service {
-        ServiceName::NamfComm => &[Amf, Smf, Smsf, Pcf, Nef, Lmf, Udm, Nssf, Nwdaf],
-        ServiceName::NsmfPdusession => &[Amf, Smf],
-        ServiceName::NausfAuth => &[Amf],
-        ServiceName::NudmUeau => &[Ausf],
-        ServiceName::NudmUecm => &[Amf, Smf, Smsf, Nef, Gmlc, Nwdaf],
-        ServiceName::NudmSdm => &[Amf, Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf],
-        ServiceName::NudrDr => &[Udm, Pcf, Nef],
-        ServiceName::NpcfAmPolicyControl => &[Amf],
-        ServiceName::NpcfSmpolicycontrol => &[Smf],
-        ServiceName::NnssfNsselection => &[Amf, Nssf, Smf, Nwdaf],
-        _ => &[],
+/// How a client is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// By its certificate.
+    Certificate,
+    /// By its address, at which the configuration expects a foreign NF (`sbi.external.<nf>.callers`).
+    Address,
+    /// A process of the user that runs this one, on this machine (`sbi.security: none`).
+    SameUser,
+}
+
+impl ClientIdentity {
+    /// A process of the same user, which may do everything.
+    pub const fn same_user() -> Self {
+        Self { proof: Proof::SameUser, instances: Vec::new(), nf_types: Vec::new(), hosts: Vec::new() }
     }
-}
 
-/// The operations to which a token of an NF type is limited for a service
-/// (`allowedOperationsPerNfType`).
-pub(super) const fn operations(service: &ServiceName) -> &'static [(NfType, &'static [&'static str])] {
-    match service {
-        // The UDM may access subscription data, the PCF policy data: a PCF can't read keys.
-        ServiceName::NudrDr => &[
-            (
-                NfType::Udm,
-                &[
-                    "nudr-dr:subscription-data",
-                    "nudr-dr:subscription-data:authentication-subscription:read",
-                    "nudr-dr:subscription-data:authentication-subscription:modify",
-                    "nudr-dr:subscription-data:registrations:write",
-                ],
-            ),
-            (NfType::Pcf, &["nudr-dr:policy-data"]),
-        ],
-        _ => &[],
+    /// The same client as one of fewer NF types.
+    #[must_use]
+    pub fn limited_to(&self, nf_types: &[NfType]) -> Self {
+        let mut limited = self.clone();
+        limited.nf_types.retain(|nf_type| nf_types.contains(nf_type));
+        limited
     }
-}
 
-/// The NF types that may request an operation, where they are fewer than the consumers of its service.
-fn operation_consumers(request: &Request) -> Option<&'static [NfType]> {
-    match request {
-        // The AMF and the SMF that serve a UE register themselves (TS 29.503 5.3.2.2).
-        Request::ThreeGppRegistration(_) | Request::UpdateThreeGppRegistration(_) => Some(&[NfType::Amf]),
-        Request::RegisterSmf(_) | Request::SmfDeregistration(_) => Some(&[NfType::Smf]),
-        // UE contexts go from AMF to AMF (TS 29.518 5.2.2.2.1, 5.2.2.2.2).
-        Request::UeContextTransfer(_) | Request::RegistrationStatusUpdate(_) => Some(&[NfType::Amf]),
-        // Session management is the SMF's, whatever else the service carries (TS 29.518 5.2.2.3.1).
-        Request::N1N2MessageTransfer(request) => {
-            let n2 = request.body.n2_info_container.as_ref();
-            let n1 = request.body.n1_message_container.as_ref();
-            let is_session_management = n2.is_some_and(|n2| n2.sm_info.is_some())
-                || n1.is_some_and(|n1| n1.n1_message_class == N1MessageClass::Sm);
-            is_session_management.then_some(&[NfType::Smf])
+    /// What owners of resources compare. `subject` is the instance in the access token. A client that can't prove
+    /// an instance id gets one that stands for the NFs that it may be; processes of the same user share everything.
+    pub fn client(&self, subject: Option<NfInstanceId>) -> Option<Client> {
+        if self.proof == Proof::SameUser {
+            return None;
         }
-        _ => None,
+        Some(match self.instances.first() {
+            Some(first) => Client { instance: subject.unwrap_or(*first), process: *first, is_named: true },
+            None => {
+                let stand_in = self.stand_in();
+                Client { instance: stand_in, process: stand_in, is_named: false }
+            }
+        })
+    }
+
+    fn stand_in(&self) -> NfInstanceId {
+        let mut names: Vec<_> = self.nf_types.iter().map(NfType::as_str).collect();
+        names.sort_unstable();
+        let digest = sha256(format!("sbi.external {}", names.join(" ")).as_bytes());
+        let (half, _) = digest.split_at(16);
+        NfInstanceId::from_random(half.iter().fold(0, |id, octet| id << 8 | u128::from(*octet)))
+    }
+
+    /// Checks that the client may send the request: an NF acts only for itself (TS 33.501 13.1,
+    /// 13.4.1.1), an operation is requested only by its consumer NF types, and a notification is sent by
+    /// the producer of its service.
+    pub fn check(&self, request: &Request) -> Result<(), Box<Problem>> {
+        if self.proof == Proof::SameUser {
+            return Ok(());
+        }
+        self.check_type(request)?;
+        match request {
+            Request::AccessTokenRequest(request) => {
+                let body = &request.body;
+                // The NRF compares ids that no certificate names with those that it registered for this client.
+                let is_own = self.proof == Proof::Certificate
+                    && self.may_name(&body.nf_instance_id)
+                    && body.nf_type.as_ref().is_none_or(|nf_type| self.is(nf_type));
+                is_own.then_some(()).ok_or_else(|| refused(AccessTokenErrorCode::InvalidClient))
+            }
+            Request::RegisterNfInstance(request) => {
+                self.check_profile(&request.nf_instance_id, &request.body)
+            }
+            Request::UpdateNfInstance(request) => self.owns_profile(&request.nf_instance_id),
+            Request::DeregisterNfInstance(request) => self.owns_profile(&request.nf_instance_id),
+            Request::CreateSubscription(request) => require(
+                request.body.req_nf_instance_id.is_none_or(|id| self.may_name(&id))
+                    && request.body.req_nf_type.as_ref().is_none_or(|nf_type| self.is(nf_type)),
+                "the client's certificate names another NF than the subscriber",
+            ),
+            Request::SearchNfInstances(query) => require(
+                self.is(&query.requester_nf_type)
+                    && query.requester_nf_instance_id.is_none_or(|id| self.may_name(&id)),
+                "the client's certificate names another NF than the requester",
+            ),
+            _ => require(
+                named_consumer(request).is_none_or(|id| self.may_name(&id)),
+                "the client's certificate names another NF instance than the request",
+            ),
+        }
+    }
+
+    fn check_type(&self, request: &Request) -> Result<(), Box<Problem>> {
+        match consumers(request) {
+            Consumers::All => Ok(()),
+            Consumers::Types(types) => require(
+                types.iter().any(|nf_type| self.is(nf_type)),
+                "NFs of the client's type may not use this operation",
+            ),
+            Consumers::Producer => {
+                let is_producer = request.service().producer().is_some_and(|producer| self.is(&producer));
+                require(is_producer, "this notification must come from the producer of the service")
+            }
+        }
+    }
+
+    /// A profile is of the client itself, and leads consumers to the client, not to others.
+    fn check_profile(&self, id: &NfInstanceId, profile: &NfProfile) -> Result<(), Box<Problem>> {
+        require(
+            self.may_name(id) && self.is(&profile.nf_type),
+            "the client's certificate (or 'sbi.external') names another NF instance or type than the profile",
+        )?;
+        match profile.hosts().into_iter().find(|host| !self.is_at(host)) {
+            None => Ok(()),
+            Some(host) => Err(Box::new(Problem::of_status(403).detail(format_args!(
+                "the profile names '{host}', which the client's certificate (or 'sbi.external') does not"
+            )))),
+        }
+    }
+
+    fn owns_profile(&self, id: &NfInstanceId) -> Result<(), Box<Problem>> {
+        require(self.may_name(id), "the client's certificate names another NF instance than the profile")
+    }
+
+    /// Whether the client may give that instance id as its own.
+    fn may_name(&self, id: &NfInstanceId) -> bool {
+        self.instances.is_empty() || self.instances.contains(id)
+    }
+
+    fn is(&self, nf_type: &NfType) -> bool {
+        self.nf_types.contains(nf_type)
+    }
+
+    /// Whether the client may be at that host; `*.` in a certificate stands for one label (RFC 9525 6.3).
+    fn is_at(&self, host: &str) -> bool {
+        self.hosts.iter().any(|own| match own.strip_prefix("*.") {
+            Some(domain) => host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(domain)),
+            None => own.eq_ignore_ascii_case(host),
+        })
     }
 }
 
@@ -89,66 +177,6 @@ const fn named_consumer(request: &Request) -> Option<NfInstanceId> {
     }
 }
 
-impl Client<'_> {
-    /// Checks that the certificate permits the request: an NF acts only for itself (TS 33.501 13.1,
-    /// 13.4.1.1), a service is used only by its consumer NF types, and a notification is sent by
-    /// the producer of its service.
-    pub fn check(&self, request: &Request) -> Result<(), Box<Problem>> {
-        let service = request.service();
-        if request.target_uri().is_some() {
-            let is_producer = service.producer().is_some_and(|producer| self.is(&producer));
-            return require(is_producer, "this notification must come from the producer of the service");
-        }
-        match request {
-            Request::AccessTokenRequest(request) => {
-                let body = &request.body;
-                let is_own =
-                    self.has(&body.nf_instance_id) && body.nf_type.as_ref().is_none_or(|t| self.is(t));
-                is_own.then_some(()).ok_or_else(|| refused(AccessTokenErrorCode::InvalidClient))
-            }
-            Request::RegisterNfInstance(request) => require(
-                self.has(&request.nf_instance_id) && self.is(&request.body.nf_type),
-                "the client's certificate names another NF instance or type than the profile",
-            ),
-            Request::UpdateNfInstance(request) => self.owns_profile(&request.nf_instance_id),
-            Request::DeregisterNfInstance(request) => self.owns_profile(&request.nf_instance_id),
-            Request::CreateSubscription(request) => require(
-                request.body.req_nf_instance_id.is_none_or(|id| self.has(&id))
-                    && request.body.req_nf_type.as_ref().is_none_or(|nf_type| self.is(nf_type)),
-                "the client's certificate names another NF than the subscriber",
-            ),
-            Request::SearchNfInstances(query) => require(
-                self.is(&query.requester_nf_type)
-                    && query.requester_nf_instance_id.is_none_or(|id| self.has(&id)),
-                "the client's certificate names another NF than the requester",
-            ),
-            _ => {
-                let consumers = operation_consumers(request).unwrap_or(consumers(&service));
-                let is_consumer = consumers.is_empty() || consumers.iter().any(|nf_type| self.is(nf_type));
-                require(is_consumer, "NFs of the client's type may not use this service")?;
-                let is_itself =
-                    named_consumer(request).is_none_or(|named| self.instances.is_empty() || self.has(&named));
-                require(
-                    is_itself,
-                    "the client's certificate is of another NF instance than the request names",
-                )
-            }
-        }
-    }
-
-    fn owns_profile(&self, id: &NfInstanceId) -> Result<(), Box<Problem>> {
-        require(self.has(id), "the client's certificate names another NF instance than the profile")
-    }
-
-    fn has(&self, id: &NfInstanceId) -> bool {
-        self.instances.contains(id)
-    }
-
-    fn is(&self, nf_type: &NfType) -> bool {
-        self.nf_types.contains(nf_type)
-    }
-}
-
 fn require(holds: bool, otherwise: &str) -> Result<(), Box<Problem>> {
     holds.then_some(()).ok_or_else(|| Box::new(Problem::of_status(403).detail(otherwise)))
 }
@@ -156,17 +184,34 @@ fn require(holds: bool, otherwise: &str) -> Result<(), Box<Problem>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pith_sbi::namf_communication::{N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData};
+    use pith_sbi::ServiceName;
+    use pith_sbi::namf_communication::{
+        N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData,
+        RegistrationStatusUpdate, UeContextTransferStatus, UeRegStatusUpdateReqData,
+    };
     use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
     use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
-    use pith_sbi::nnrf_nfmanagement::DeregisterNfInstance;
+    use pith_sbi::nnrf_nfmanagement::{
+        DeregisterNfInstance, IpEndPoint, NfService, NfServiceStatus, NfStatus, RegisterNfInstance, UriScheme,
+    };
+    use pith_sbi::nudm_sdm::GetAmData;
     use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
+    use pith_sbi::nudr_dr::QueryAuthSubsData;
 
     const OWN: NfInstanceId = NfInstanceId(1);
     const OTHER: NfInstanceId = NfInstanceId(2);
 
+    fn client(nf_types: &[NfType]) -> ClientIdentity {
+        ClientIdentity {
+            proof: Proof::Certificate,
+            instances: vec![OWN],
+            nf_types: nf_types.to_vec(),
+            hosts: vec!["192.0.2.1".into(), "*.5gc.example".into()],
+        }
+    }
+
     fn check(nf_types: &[NfType], request: impl Into<Request>) -> bool {
-        Client { instances: &[OWN], nf_types }.check(&request.into()).is_ok()
+        client(nf_types).check(&request.into()).is_ok()
     }
 
     fn token(instance: NfInstanceId, nf_type: NfType) -> AccessTokenRequest {
@@ -213,5 +258,70 @@ mod tests {
         assert!(check(&[NfType::Smf], transfer(N1MessageClass::Sm)));
         assert!(!check(&[NfType::Pcf], transfer(N1MessageClass::Sm)), "session management is the SMF's");
         assert!(check(&[NfType::Pcf], transfer(N1MessageClass::Updp)));
+    }
+
+    /// A foreign NF known by its address: its type is all that is known.
+    fn by_address(nf_type: NfType) -> ClientIdentity {
+        ClientIdentity {
+            proof: Proof::Address,
+            instances: Vec::new(),
+            nf_types: vec![nf_type],
+            hosts: vec!["192.0.2.9".into()],
+        }
+    }
+
+    #[test]
+    fn a_foreign_nf_known_by_its_address_is_of_its_type_only_and_gets_no_token() {
+        let ausf = by_address(NfType::Ausf);
+        let check = |request: Request| ausf.check(&request).is_ok();
+        let supi = || "imsi-999700000000001".parse().unwrap();
+        assert!(!check(QueryAuthSubsData { ue_id: supi() }.into()), "keys");
+        assert!(!check(GetAmData { supi: supi(), plmn_id: None, supported_features: None }.into()));
+        assert!(!check(token(OWN, NfType::Ausf).into()), "nothing proves its instance");
+        assert!(!check(SearchNfInstances::new(NfType::Udm, NfType::Amf).into()));
+        assert!(check(SearchNfInstances::new(NfType::Udm, NfType::Ausf).into()));
+        let udm = by_address(NfType::Udm);
+        assert!(udm.check(&QueryAuthSubsData { ue_id: supi() }.into()).is_ok(), "what a UDM does");
+        assert_ne!(ausf.client(None), udm.client(None), "they own different resources");
+        assert_eq!(udm.client(Some(OWN)), udm.client(None), "a token does not make it another one");
+        assert!(udm.client(None).is_some_and(|client| !client.is_named));
+    }
+
+    #[test]
+    fn operations_that_change_a_ue_are_for_the_nf_that_serves_it() {
+        let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+        let status = UeRegStatusUpdateReqData::new(UeContextTransferStatus::Transferred);
+        let update = || RegistrationStatusUpdate { ue_context_id: supi.clone().into(), body: status.clone() };
+        assert!(check(&[NfType::Amf], update()));
+        for other in [NfType::Pcf, NfType::Nef, NfType::Nssf, NfType::Nwdaf, NfType::Smf] {
+            assert!(!check(&[other.clone()], update()), "{other}");
+            assert!(!check(&[other.clone()], QueryAuthSubsData { ue_id: supi.clone() }), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_profile_leads_to_the_hosts_of_its_nf() {
+        let profile = |change: fn(&mut NfProfile)| {
+            let mut body = NfProfile::new(OWN, NfType::Amf, NfStatus::Registered);
+            body.ipv4_addresses = vec!["192.0.2.1".parse().unwrap()];
+            change(&mut body);
+            check(&[NfType::Amf], RegisterNfInstance { nf_instance_id: OWN, body })
+        };
+        assert!(profile(|_| {}));
+        assert!(profile(|profile| profile.fqdn = Some("amf1.5gc.example".into())));
+        assert!(!profile(|profile| profile.fqdn = Some("udm.amf1.5gc.example".into())), "one label");
+        assert!(!profile(|profile| profile.ipv4_addresses.push("192.0.2.2".parse().unwrap())));
+        assert!(!profile(|profile| {
+            let at = IpEndPoint { ipv4_address: "192.0.2.2".parse().ok(), ..IpEndPoint::default() };
+            let mut service = NfService::new(
+                "1",
+                ServiceName::NamfComm,
+                Vec::new(),
+                UriScheme::Https,
+                NfServiceStatus::Registered,
+            );
+            service.ip_end_points = vec![at];
+            profile.nf_services.push(service);
+        }));
     }
 }

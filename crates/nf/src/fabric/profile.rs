@@ -89,9 +89,9 @@ fn service(
     let mut service =
         NfService::new(name.as_str(), name.clone(), versions, scheme, NfServiceStatus::Registered);
     service.oauth2_required = config.oauth2.then_some(true);
-    service.allowed_nf_types = guard::consumers(name).to_vec();
+    service.allowed_nf_types = guard::consumers_of_service(name);
     let scopes = |list: &[&str]| list.iter().map(|scope| Arc::from(*scope)).collect();
-    let operations = guard::operations(name).iter();
+    let operations = guard::scopes(name).iter();
     service.allowed_operations_per_nf_type =
         operations.map(|(nf_type, list)| (nf_type.as_str().into(), scopes(list))).collect();
     service.ip_end_points = vec![end_point.clone()];

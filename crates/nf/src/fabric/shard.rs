@@ -326,7 +326,7 @@ impl Shard {
     fn send_http(&mut self, now: Instant, call: Outgoing, out: &mut Vec<ShardEffect>) {
         let (send, ask) = self.agent.authorize(now, call);
         if let Some((Outgoing { nf, tag, root, request, .. }, bearer)) = send {
-            let instance = self.agent.instance_at(&root);
+            let instance = self.agent.instance_at(&root, &request);
             out.push(ShardEffect::HttpCall { nf, tag, root, instance, request, bearer });
         }
         if let Some(ask) = ask {

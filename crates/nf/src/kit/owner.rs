@@ -6,7 +6,7 @@
 use super::Caller;
 use pith_sbi::{NfInstanceId, Problem};
 
-/// What is proven of a client beyond HTTP/2.
+/// What is known of a client beyond HTTP/2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Client {
     /// The NF instance that its token names (`sub`), which its certificate names, too; without a token the first one of the
@@ -15,6 +15,8 @@ pub struct Client {
     /// The first NF instance of its certificate. A process has one certificate, which names the instances of all its shards;
     /// a UE may move from one shard to another.
     pub process: NfInstanceId,
+    /// Whether its certificate names the instance. If not, the ids stand for a foreign NF that proves its NF type only.
+    pub is_named: bool,
 }
 
 /// The owner of a resource.
@@ -22,9 +24,9 @@ pub struct Client {
 pub enum Owner {
     /// An NF of this process.
     Process,
-    /// A client of which nothing is proven: an NF in cleartext.
-    Unproven,
-    /// A client with a certificate or a token.
+    /// A process of the same user on this machine, in cleartext (`sbi.security: none`).
+    SameUser,
+    /// Any other client.
     Client(Client),
 }
 
@@ -33,7 +35,7 @@ impl Owner {
     pub const fn of(caller: Caller) -> Self {
         match caller {
             Caller::Local { .. } | Caller::Shard { .. } => Self::Process,
-            Caller::Remote { client: None, .. } => Self::Unproven,
+            Caller::Remote { client: None, .. } => Self::SameUser,
             Caller::Remote { client: Some(client), .. } => Self::Client(client),
         }
     }
@@ -43,12 +45,17 @@ impl Owner {
     /// a producer learns the set of a client.
     pub fn admits(self, caller: Caller) -> bool {
         match (self, Self::of(caller)) {
-            (_, Self::Process) | (Self::Unproven, Self::Unproven) => true,
+            (_, Self::Process) | (Self::SameUser, Self::SameUser) => true,
             (Self::Client(owner), Self::Client(client)) => {
                 owner.process == client.process || owner.instance == client.instance
             }
             _ => false,
         }
+    }
+
+    /// Whether both are the same process on the other side of HTTP/2.
+    pub fn is_same_process(self, other: Self) -> bool {
+        matches!((self, other), (Self::Client(one), Self::Client(other)) if one.process == other.process)
     }
 
     /// Refuses a caller whose resource it is not.
@@ -67,8 +74,11 @@ mod tests {
 
     fn remote(client: Option<(u128, u128)>) -> Caller {
         let id = NfInstanceId;
-        let client =
-            client.map(|(instance, process)| Client { instance: id(instance), process: id(process) });
+        let client = client.map(|(instance, process)| Client {
+            instance: id(instance),
+            process: id(process),
+            is_named: true,
+        });
         Caller::Remote { exchange: 1, client }
     }
 

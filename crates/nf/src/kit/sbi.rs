@@ -136,7 +136,7 @@ pub enum Caller {
     /// An HTTP/2 client, by the shell's number of the exchange.
     Remote {
         exchange: u64,
-        /// What its certificate and its token prove; `None` if it shows neither.
+        /// What its certificate and its token prove; `None` for a process of the same user in cleartext.
         client: Option<Client>,
     },
 }

@@ -6,9 +6,9 @@
 //!  3  NF <─ NRF   AccessTokenRsp: claims, signed by the shell
 //! ```
 
-use super::Nrf;
-use super::authorization::Requester;
-use crate::kit::{Duration, Instant};
+use super::authorization::{Claimed, Requester};
+use super::{Nrf, is_named};
+use crate::kit::{Caller, Duration, Instant, Owner};
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, AccessTokenReq, AccessTokenRsp, refused};
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::token::{AccessTokenClaims, Audience};
@@ -48,19 +48,18 @@ impl fmt::Debug for TokenIssuer {
 type Refused<T> = Result<T, Box<Problem>>;
 
 impl Nrf {
-    /// Issues a token, or refuses it (TS 29.510 5.4.2.2.1). `is_proven`: the requester's id and
-    /// type are those of its certificate, or it is in this process.
-    pub(super) fn access_token(&self, now: Instant, request: &AccessTokenReq, is_proven: bool) -> Reply {
+    /// Issues a token, or refuses it (TS 29.510 5.4.2.2.1).
+    pub(super) fn access_token(&self, now: Instant, request: &AccessTokenReq, from: Caller) -> Reply {
         let issuer = self.tokens.as_ref().ok_or_else(|| refused(AccessTokenErrorCode::UnauthorizedClient))?;
-        let nf_type = self.requester_type(request, is_proven)?;
-        let own = [issuer.plmn];
-        let plmns = request.requester_plmn.as_ref().map_or(&own[..], std::slice::from_ref);
-        let requester = Requester {
-            nf_type,
-            plmns,
-            slices: self.requester_slices(request),
+        let nf_type = self.requester_type(request, from)?;
+        let claimed = Claimed {
+            instance: Some(request.nf_instance_id),
+            plmns: request.requester_plmn.as_slice(),
+            slices: request.requester_snssais.as_deref(),
             fqdn: request.requester_fqdn.as_deref(),
         };
+        let requester = self.requester(nf_type, claimed, from);
+        let requester = requester.ok_or_else(|| refused(AccessTokenErrorCode::InvalidClient))?;
         if request.target_plmn.is_some_and(|plmn| plmn != issuer.plmn) {
             // For producers of another network that network's NRF issues tokens (TS 33.501
             // 13.4.1.2); this NRF does not forward requests.
@@ -74,7 +73,7 @@ impl Nrf {
             scope.clone(),
             self.wall.unix_s(now) + issuer.lifetime.as_secs(),
         );
-        claims.consumer_plmn_id = Some(request.requester_plmn.unwrap_or(issuer.plmn));
+        claims.consumer_plmn_id = requester.plmns.first().copied().or(Some(issuer.plmn));
         claims.producer_plmn_id = Some(issuer.plmn);
         claims.producer_snssai_list = request.target_snssais.clone().unwrap_or_default();
         claims.producer_nf_set_id = request.target_nf_set_id.clone();
@@ -88,28 +87,20 @@ impl Nrf {
         })))
     }
 
-    /// The requester's NF type: from its certificate, else from its profile.
-    fn requester_type<'a>(&'a self, request: &'a AccessTokenReq, is_proven: bool) -> Refused<&'a NfType> {
-        let registered = self.instances.get(&request.nf_instance_id).map(|i| &i.profile.nf_type);
-        match (registered, &request.nf_type) {
-            (Some(known), Some(claimed)) if known != claimed => {
-                Err(refused(AccessTokenErrorCode::InvalidClient))
+    /// The requester's NF type: that of its profile, else the claimed one if its certificate names the instance.
+    fn requester_type<'a>(&'a self, request: &'a AccessTokenReq, from: Caller) -> Refused<&'a NfType> {
+        let invalid = || refused(AccessTokenErrorCode::InvalidClient);
+        let known = self.instances.get(&request.nf_instance_id);
+        match (known, &request.nf_type) {
+            (Some(known), claimed) => {
+                known.check_owner(from).map_err(|_| invalid())?;
+                let nf_type = &known.profile.nf_type;
+                let is_same = claimed.as_ref().is_none_or(|claimed| claimed == nf_type);
+                is_same.then_some(nf_type).ok_or_else(invalid)
             }
-            (Some(known), _) => Ok(known),
             // Not registered, for example after a restart of the NRF.
-            (None, Some(claimed)) if is_proven => Ok(claimed),
-            (None, _) => Err(refused(AccessTokenErrorCode::InvalidClient)),
-        }
-    }
-
-    /// The requester's slices: those in the request that its profile contains.
-    fn requester_slices(&self, request: &AccessTokenReq) -> Vec<pith_types::Snssai> {
-        let profile = self.instances.get(&request.nf_instance_id).map(|instance| &instance.profile);
-        let registered = || profile.into_iter().flat_map(|profile| profile.s_nssais.iter().map(|s| s.snssai));
-        match &request.requester_snssais {
-            None => registered().collect(),
-            Some(named) if profile.is_none_or(|profile| profile.s_nssais.is_empty()) => named.clone(),
-            Some(named) => named.iter().filter(|slice| registered().any(|s| s == **slice)).copied().collect(),
+            (None, Some(claimed)) if is_named(from) || Owner::of(from) == Owner::Process => Ok(claimed),
+            (None, _) => Err(invalid()),
         }
     }
 

@@ -2,20 +2,78 @@
 //! `allowedNfDomains` of profiles and services (TS 29.510 6.1.6.2.2, 6.1.6.2.3), and
 //! `allowedOperationsPerNfType`.
 
-use pith_sbi::NfType;
+use super::Nrf;
+use crate::kit::{Caller, Owner};
 use pith_sbi::common::ExtSnssai;
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NfService};
+use pith_sbi::{NfInstanceId, NfType};
 use pith_types::{Plmn, Snssai};
 use std::sync::Arc;
 
-/// The requesting NF, as far as it is known.
+/// What a requester says of itself.
+#[derive(Debug)]
+pub(super) struct Claimed<'a> {
+    pub instance: Option<NfInstanceId>,
+    /// Its networks; if empty, those that it registered.
+    pub plmns: &'a [Plmn],
+    /// Its slices; `None` for those that it registered.
+    pub slices: Option<&'a [Snssai]>,
+    pub fqdn: Option<&'a str>,
+}
+
+/// The requesting NF, as far as it is proven.
 #[derive(Debug)]
 pub(super) struct Requester<'a> {
     pub nf_type: &'a NfType,
     /// Its networks; if empty, the NRF's.
-    pub plmns: &'a [Plmn],
+    pub plmns: Vec<Plmn>,
     pub slices: Vec<Snssai>,
     pub fqdn: Option<&'a str>,
+}
+
+impl Nrf {
+    /// The requester, if what it says of itself agrees with its profile (TS 33.501 13.4.1.1.2). Slices and a name that its
+    /// profile does not have are ignored; for NFs of another network this NRF does not act, so that such a request is
+    /// refused (`None`). NFs of this process need no proof.
+    pub(super) fn requester<'a>(
+        &self,
+        nf_type: &'a NfType,
+        claimed: Claimed<'a>,
+        from: Caller,
+    ) -> Option<Requester<'a>> {
+        let client = match from {
+            Caller::Remote { client, .. } => client.map(|client| client.instance),
+            Caller::Local { .. } | Caller::Shard { .. } => None,
+        };
+        let known = claimed.instance.or(client).and_then(|id| self.instances.get(&id));
+        let profile = known.filter(|known| known.check_owner(from).is_ok()).map(|known| &known.profile);
+        let registered =
+            |slice: &Snssai| profile.is_some_and(|p| p.s_nssais.iter().any(|own| own.snssai == *slice));
+        let is_trusted = matches!(Owner::of(from), Owner::Process | Owner::SameUser);
+        let serves_all = profile.is_some_and(|profile| profile.s_nssais.is_empty());
+        let slices = match claimed.slices {
+            None => profile.into_iter().flat_map(|p| p.s_nssais.iter().map(|s| s.snssai)).collect(),
+            Some(claimed) if serves_all || (is_trusted && profile.is_none()) => claimed.to_vec(),
+            Some(claimed) => claimed.iter().copied().filter(registered).collect(),
+        };
+        let own_plmns = match profile.map(|profile| &profile.plmn_list) {
+            Some(list) if !list.is_empty() => list,
+            _ => &self.config.plmns,
+        };
+        if !is_trusted && claimed.plmns.iter().any(|plmn| !own_plmns.contains(plmn)) {
+            return None;
+        }
+        let plmns = if claimed.plmns.is_empty() { own_plmns.clone() } else { claimed.plmns.to_vec() };
+        let is_own_name = |name: &&str| {
+            is_trusted
+                || profile.is_some_and(|profile| {
+                    let mut names =
+                        profile.fqdn.iter().chain(profile.services().filter_map(|s| s.fqdn.as_ref()));
+                    names.any(|own| own.eq_ignore_ascii_case(name))
+                })
+        };
+        Some(Requester { nf_type, plmns, slices, fqdn: claimed.fqdn.filter(is_own_name) })
+    }
 }
 
 /// The allowed requesters; an empty list allows all.
@@ -51,7 +109,7 @@ impl Requester<'_> {
         let is_type = allowed.types.is_empty() || allowed.types.contains(self.nf_type);
         // The producer's own networks need not be listed.
         let known = |plmn: &Plmn| allowed.plmns.contains(plmn) || profile.plmn_list.contains(plmn);
-        let is_plmn = allowed.plmns.is_empty() || self.plmns.iter().all(known);
+        let is_plmn = allowed.plmns.is_empty() || self.plmns.is_empty() || self.plmns.iter().any(known);
         let named = |slice: &Snssai| allowed.slices.iter().any(|allowed| allowed.contains(*slice));
         let is_slice = allowed.slices.is_empty() || self.slices.iter().any(named);
         let in_domain = |fqdn: &str| allowed.domains.iter().any(|pattern| is_domain(pattern, fqdn));

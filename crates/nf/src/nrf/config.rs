@@ -1,6 +1,7 @@
 //! Configuration of an NRF.
 
 use crate::kit::Duration;
+use pith_types::Plmn;
 
 /// The NRF's configuration.
 #[derive(Debug, Clone)]
@@ -9,10 +10,12 @@ pub struct NrfConfig {
     pub heart_beat: Duration,
     /// Validity of a discovery result.
     pub validity: Duration,
+    /// The networks of the NRF: requesters that registered none are in these.
+    pub plmns: Vec<Plmn>,
 }
 
 impl Default for NrfConfig {
     fn default() -> Self {
-        Self { heart_beat: Duration::from_secs(10), validity: Duration::from_secs(60) }
+        Self { heart_beat: Duration::from_secs(10), validity: Duration::from_secs(60), plmns: Vec::new() }
     }
 }

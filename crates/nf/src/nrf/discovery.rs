@@ -1,7 +1,8 @@
 //! Nnrf_NFDiscovery (TS 29.510 5.3.2.2).
 
 use super::Nrf;
-use super::authorization::Requester;
+use super::authorization::{Claimed, Requester};
+use crate::kit::Caller;
 use pith_sbi::nnrf_nfdiscovery::{SearchNfInstances, SearchResult};
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NfStatus, SupiRange, TacRange, TaiRange};
 use pith_sbi::{NfType, Problem, Reply, Response, ServiceName};
@@ -10,8 +11,19 @@ use pith_types::{Dnn, Snssai, Tai};
 impl Nrf {
     /// The instances that match the query and that the requester may discover. If instances match
     /// but none allows the requester, the answer is 403 (TS 29.510 5.3.2.2.2, TS 33.518 4.2.2.2.1).
-    pub(super) fn search(&self, query: &SearchNfInstances) -> Reply {
-        let requester = self.requester(query);
+    pub(super) fn search(&self, query: &SearchNfInstances, from: Caller) -> Reply {
+        let claimed = Claimed {
+            instance: query.requester_nf_instance_id,
+            plmns: query.requester_plmn_list.as_deref().unwrap_or_default(),
+            slices: query.requester_snssais.as_deref(),
+            fqdn: query.requester_nf_instance_fqdn.as_deref(),
+        };
+        let requester = self.requester(&query.requester_nf_type, claimed, from).ok_or_else(|| {
+            Box::new(
+                Problem::of_status(403)
+                    .detail("requester-plmn-list names a network that is not the requester's"),
+            )
+        })?;
         let profiles = self.instances.values().map(|instance| &instance.profile);
         let limit = query.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut serving = profiles.filter(|profile| serves(profile, query)).peekable();
@@ -25,19 +37,6 @@ impl Nrf {
         let mut result = SearchResult::new(found);
         result.validity_period = u32::try_from(self.config.validity.as_secs()).ok();
         Ok(Response::SearchResult(Box::new(result)))
-    }
-
-    /// The requester; its slices are those in the query, else those that it registered.
-    fn requester<'a>(&self, query: &'a SearchNfInstances) -> Requester<'a> {
-        let id = query.requester_nf_instance_id;
-        let profile = id.and_then(|id| self.instances.get(&id)).map(|instance| &instance.profile);
-        let registered = || profile.into_iter().flat_map(|p| p.s_nssais.iter().map(|s| s.snssai)).collect();
-        Requester {
-            nf_type: &query.requester_nf_type,
-            plmns: query.requester_plmn_list.as_deref().unwrap_or_default(),
-            slices: query.requester_snssais.clone().unwrap_or_else(registered),
-            fqdn: query.requester_nf_instance_fqdn.as_deref(),
-        }
     }
 }
 

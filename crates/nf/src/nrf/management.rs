@@ -1,7 +1,7 @@
 //! Nnrf_NFManagement: registration, heart-beat, deregistration (TS 29.510 5.2.2.2 to 5.2.2.4).
 
 use super::{Instance, Nrf};
-use crate::kit::{Instant, Level, Outbox};
+use crate::kit::{Caller, Instant, Level, Outbox, Owner};
 use pith_sbi::common::{Link, LinksValue, PatchItem, PatchOperation};
 use pith_sbi::nnrf_nfmanagement::{
     GetNfInstances, NfProfile, NfStatus, NotificationEventType, RegisterNfInstance, UpdateNfInstance, UriList,
@@ -22,7 +22,13 @@ const HEART_BEATS_TO_RETURN: u32 = 10;
 
 impl Nrf {
     /// An instance registers or replaces its profile (TS 29.510 5.2.2.2.2).
-    pub(super) fn register(&mut self, now: Instant, request: RegisterNfInstance, out: &mut Outbox) -> Reply {
+    pub(super) fn register(
+        &mut self,
+        now: Instant,
+        request: RegisterNfInstance,
+        from: Caller,
+        out: &mut Outbox,
+    ) -> Reply {
         let mut profile = request.body;
         if profile.nf_instance_id != request.nf_instance_id {
             return Err(Box::new(Problem::mandatory_ie_incorrect(
@@ -30,11 +36,18 @@ impl Nrf {
                 "differs from that of the path",
             )));
         }
+        if let Some(known) = self.instances.get(&profile.nf_instance_id) {
+            known.check_owner(from)?;
+            // An instance does not become one of another type: that is another NF, which took the id.
+            if known.profile.nf_type != profile.nf_type {
+                return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfType")));
+            }
+        }
         self.check_room(&profile)?;
         profile.heart_beat_timer =
             Some(u32::try_from(self.config.heart_beat.as_secs()).unwrap_or(u32::MAX).max(1));
         let id = profile.nf_instance_id;
-        let instance = Instance { profile: profile.clone(), last_heard: now };
+        let instance = Instance { profile: profile.clone(), last_heard: now, owner: Owner::of(from) };
         let old = self.instances.insert(id, instance);
         let event = match old {
             None => NotificationEventType::NfRegistered,
@@ -64,8 +77,15 @@ impl Nrf {
     }
 
     /// A heart-beat or a change of the profile (TS 29.510 5.2.2.3).
-    pub(super) fn update(&mut self, now: Instant, request: &UpdateNfInstance, out: &mut Outbox) -> Reply {
+    pub(super) fn update(
+        &mut self,
+        now: Instant,
+        request: &UpdateNfInstance,
+        from: Caller,
+        out: &mut Outbox,
+    ) -> Reply {
         let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
+        instance.check_owner(from)?;
         // Any update shows that the instance is alive, even if the change is refused.
         instance.last_heard = now;
         let patched = patched(&instance.profile, &request.body)?;
@@ -82,7 +102,8 @@ impl Nrf {
     }
 
     /// An instance deregisters (TS 29.510 5.2.2.4).
-    pub(super) fn deregister(&mut self, id: &NfInstanceId, out: &mut Outbox) -> Reply {
+    pub(super) fn deregister(&mut self, id: &NfInstanceId, from: Caller, out: &mut Outbox) -> Reply {
+        self.instances.get(id).ok_or_else(not_found)?.check_owner(from)?;
         let instance = self.instances.remove(id).ok_or_else(not_found)?;
         self.notify(&NotificationEventType::NfDeregistered, &instance.profile, out);
         Ok(Response::NoContent)
@@ -177,6 +198,12 @@ fn patched(profile: &NfProfile, patch: &[PatchItem]) -> Result<NfProfile, Box<Pr
     // The NF type can't be changed either: the NF's certificate contains it.
     if patched.nf_type != profile.nf_type {
         return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfType")));
+    }
+    // Only a registration has its addresses compared with the certificate.
+    let known = profile.hosts();
+    if let Some(new) = patched.hosts().into_iter().find(|host| !known.contains(host)) {
+        let detail = format!("the address '{new}' is new: register the profile again");
+        return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail(detail)));
     }
     Ok(patched)
 }

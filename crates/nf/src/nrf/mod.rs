@@ -17,7 +17,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Caller, Input, Inspect, Instant, NetworkFunction, Outbox, Owner, Timer, WallClock};
+use crate::kit::{Caller, Client, Input, Inspect, Instant, NetworkFunction, Outbox, Owner, Timer, WallClock};
 pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
@@ -32,6 +32,21 @@ use subscription::Subscription;
 struct Instance {
     profile: NfProfile,
     last_heard: Instant,
+    /// The client that registered it.
+    owner: Owner,
+}
+
+impl Instance {
+    /// Refuses a client that is not the NF of the profile: its certificate names the instance, which was checked with
+    /// the request, or it registered the profile.
+    fn check_owner(&self, from: Caller) -> Result<(), Box<Problem>> {
+        if is_named(from) { Ok(()) } else { self.owner.check(from) }
+    }
+}
+
+/// Whether the client's certificate names the instance for which it acts.
+const fn is_named(from: Caller) -> bool {
+    matches!(from, Caller::Remote { client: Some(Client { is_named: true, .. }), .. })
 }
 
 /// The NRF; a core has one.
@@ -77,18 +92,17 @@ impl Nrf {
 
     fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
         self.sweep_later(out);
-        let is_proven = Owner::of(from) != Owner::Unproven;
         let reply = match request {
-            Request::RegisterNfInstance(request) => self.register(now, *request, out),
-            Request::UpdateNfInstance(request) => self.update(now, &request, out),
-            Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, out),
+            Request::RegisterNfInstance(request) => self.register(now, *request, from, out),
+            Request::UpdateNfInstance(request) => self.update(now, &request, from, out),
+            Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, from, out),
             Request::GetNfInstance(request) => self.profile(&request.nf_instance_id),
             Request::GetNfInstances(request) => Ok(self.list(&request)),
             Request::CreateSubscription(request) => self.subscribe(now, request.body, Owner::of(from)),
             Request::UpdateSubscription(request) => self.renew(now, &request, from),
             Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id, from),
-            Request::SearchNfInstances(request) => self.search(&request),
-            Request::AccessTokenRequest(request) => self.access_token(now, &request.body, is_proven),
+            Request::SearchNfInstances(request) => self.search(&request, from),
+            Request::AccessTokenRequest(request) => self.access_token(now, &request.body, from),
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
         };
         match reply {

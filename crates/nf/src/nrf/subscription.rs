@@ -15,6 +15,10 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Maximum number of subscriptions.
 const LIMIT: usize = 4096;
 
+/// Maximum number of subscriptions of one process: an agent has one for each NF type that its shard uses, so a process of 64
+/// shards has fewer than 500.
+const SHARE: usize = 512;
+
 /// Failed notifications in a row after which the subscription is deleted.
 const FAILURES: u8 = 5;
 
@@ -34,7 +38,8 @@ pub(super) struct Subscription {
 impl Nrf {
     /// Creates a subscription; the answer contains its end (TS 29.510 6.1.6.2.16 `validityTime`).
     pub(super) fn subscribe(&mut self, now: Instant, mut data: SubscriptionData, owner: Owner) -> Reply {
-        if self.subscriptions.len() >= LIMIT {
+        let own = self.subscriptions.values().filter(|known| known.owner.is_same_process(owner)).count();
+        if self.subscriptions.len() >= LIMIT || own >= SHARE {
             return Err(Box::new(Problem::congestion(VALIDITY.as_secs() as u32)));
         }
         self.numbered += 1;

@@ -460,3 +460,151 @@ fn a_token_that_no_producer_allows_is_not_issued() {
     posing.body.nf_type = Some(NfType::Udm);
     assert_eq!(error(&bench.request(posing)).as_deref(), Some("invalid_client"), "an SMF is no UDM");
 }
+
+/// A client with a certificate that names its instance, or a foreign NF that proves its type only.
+fn remote(number: u128, is_named: bool) -> Caller {
+    let id = instance(number);
+    Caller::Remote { exchange: 1, client: Some(crate::kit::Client { instance: id, process: id, is_named }) }
+}
+
+fn request_from(bench: &mut Bench<Nrf>, from: Caller, request: impl Into<Request>) -> Seen {
+    bench.input(Input::Request { from, request: request.into() })
+}
+
+#[test]
+fn a_foreign_nf_changes_its_own_profile_only() {
+    let mut bench = bench();
+    register(&mut bench, Nf::Smf, 1);
+    let smf = shown(&mut bench, 1);
+    let put = |number, body: &NfProfile| RegisterNfInstance {
+        nf_instance_id: instance(number),
+        body: NfProfile { nf_instance_id: instance(number), ..body.clone() },
+    };
+    let (foreign, other) = (remote(50, false), remote(51, false));
+    assert_eq!(request_from(&mut bench, foreign, put(1, &smf)).problem().status, 403, "not its instance");
+    let remove = |number| DeregisterNfInstance { nf_instance_id: instance(number) };
+    assert_eq!(request_from(&mut bench, foreign, remove(1)).problem().status, 403);
+    request_from(&mut bench, foreign, put(2, &smf)).answer();
+    request_from(&mut bench, foreign, put(2, &smf)).answer();
+    let beat = || UpdateNfInstance {
+        nf_instance_id: instance(2),
+        body: vec![PatchItem::replace("/nfStatus", "REGISTERED")],
+    };
+    assert_eq!(request_from(&mut bench, other, beat()).problem().status, 403);
+    request_from(&mut bench, foreign, beat()).answer();
+    // The guard compared the id with the certificate, which proves more than a registration.
+    request_from(&mut bench, remote(2, true), put(2, &smf)).answer();
+    assert_eq!(request_from(&mut bench, foreign, beat()).problem().status, 403);
+    let amf = profile(Nf::Amf, &testing::identity(), &ProfileConfig::default());
+    assert_eq!(
+        request_from(&mut bench, remote(2, true), put(2, &amf)).cause(),
+        Some(&Cause::ModificationNotAllowed),
+        "an SMF does not become an AMF"
+    );
+}
+
+#[test]
+fn a_patch_brings_no_new_address() {
+    let mut bench = bench();
+    let mut body = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+    body.nf_instance_id = instance(1);
+    body.ipv4_addresses = vec!["192.0.2.1".parse().unwrap()];
+    bench.request(RegisterNfInstance { nf_instance_id: instance(1), body }).answer();
+    let elsewhere = PatchItem::add("/ipv4Addresses/0", "192.0.2.2");
+    assert_eq!(patch(&mut bench, 1, vec![elsewhere]).cause(), Some(&Cause::ModificationNotAllowed));
+    patch(&mut bench, 1, vec![PatchItem::add("/priority", 1)]).answer();
+}
+
+#[test]
+fn what_a_requester_says_of_itself_must_be_in_its_profile() {
+    let mut bench = issuing();
+    let mut producer = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+    producer.nf_instance_id = instance(1);
+    for service in &mut producer.nf_services {
+        service.allowed_nssais = vec![Snssai::of_sst(1).into()];
+        service.allowed_nf_domains = vec![".*\\.5gc\\.example".into()];
+    }
+    bench.request(RegisterNfInstance { nf_instance_id: instance(1), body: producer }).answer();
+    let registers = |bench: &mut Bench<Nrf>, number, sst, fqdn: &str| {
+        let mut amf = profile(Nf::Amf, &testing::identity(), &ProfileConfig::default());
+        amf.nf_instance_id = instance(number);
+        amf.s_nssais = vec![Snssai::of_sst(sst).into()];
+        amf.fqdn = Some(fqdn.into());
+        amf.plmn_list = vec![testing::plmn()];
+        let request = RegisterNfInstance { nf_instance_id: instance(number), body: amf };
+        request_from(bench, remote(number, true), request).answer();
+    };
+    registers(&mut bench, 2, 1, "amf2.5gc.example");
+    registers(&mut bench, 3, 2, "amf3.5gc.example");
+    registers(&mut bench, 4, 1, "amf4.example");
+    let claims = |number, plmn: &str| {
+        let mut request = token_request(number, "nsmf-pdusession", NfType::Smf);
+        request.body.nf_type = Some(NfType::Amf);
+        request.body.requester_plmn = Some(plmn.parse().unwrap());
+        request.body.requester_snssais = Some(vec![Snssai::of_sst(1)]);
+        request.body.requester_fqdn = Some(format!("amf{number}.5gc.example").into());
+        request
+    };
+    let mut error = |number, plmn: &str| {
+        let seen = request_from(&mut bench, remote(number, true), claims(number, plmn));
+        seen.answers().first().and_then(|reply| reply.as_ref().err()).and_then(|p| p.access_token_error())
+    };
+    assert_eq!(error(2, "999/70"), None);
+    assert_eq!(error(2, "001/01").as_deref(), Some("invalid_client"), "another network");
+    assert_eq!(error(3, "999/70").as_deref(), Some("unauthorized_client"), "another slice");
+    assert_eq!(error(4, "999/70").as_deref(), Some("unauthorized_client"), "another domain");
+    assert_eq!(error(5, "999/70").as_deref(), Some("invalid_client"), "no profile yet, so no network");
+    let mut query = |number, plmn: &str| {
+        let mut query = SearchNfInstances::new(NfType::Smf, NfType::Amf);
+        query.requester_nf_instance_id = Some(instance(number));
+        query.requester_plmn_list = Some(vec![plmn.parse().unwrap()]);
+        query.requester_snssais = Some(vec![Snssai::of_sst(1)]);
+        query.requester_nf_instance_fqdn = Some(format!("amf{number}.5gc.example").into());
+        let seen = request_from(&mut bench, remote(number, true), query);
+        seen.answers()[0].as_ref().map_or_else(|problem| problem.status, |_| 200)
+    };
+    assert_eq!(query(2, "999/70"), 200);
+    assert_eq!((query(2, "001/01"), query(3, "999/70"), query(4, "999/70")), (403, 403, 403));
+}
+
+#[test]
+fn a_token_is_for_a_requester_whose_instance_is_proven() {
+    let mut bench = issuing();
+    register(&mut bench, Nf::Udr, 2);
+    let error = |bench: &mut Bench<Nrf>, from| {
+        let mut request = token_request(1, "nudr-dr", NfType::Udr);
+        request.body.nf_type = Some(NfType::Pcf);
+        let seen = request_from(bench, from, request);
+        seen.answers().first().and_then(|reply| reply.as_ref().err()).and_then(|p| p.access_token_error())
+    };
+    assert_eq!(error(&mut bench, remote(1, true)), None, "its certificate names the instance");
+    assert_eq!(error(&mut bench, remote(50, false)).as_deref(), Some("invalid_client"));
+    let body = NfProfile {
+        nf_instance_id: instance(1),
+        ..profile(Nf::Pcf, &testing::identity(), &ProfileConfig::default())
+    };
+    request_from(&mut bench, remote(50, false), RegisterNfInstance { nf_instance_id: instance(1), body })
+        .answer();
+    assert_eq!(error(&mut bench, remote(50, false)), None, "it registered the instance");
+    assert_eq!(error(&mut bench, remote(51, false)).as_deref(), Some("invalid_client"), "another one did");
+}
+
+#[test]
+fn subscriptions_are_their_owners_and_have_a_share() {
+    let mut bench = bench();
+    let subscribe = |bench: &mut Bench<Nrf>, from| {
+        let body = SubscriptionData::new(Uri::new(&root("amf"), "/namf-callback/v1/nf-status/smf"));
+        request_from(bench, from, CreateSubscription { body })
+    };
+    let (foreign, other) = (remote(50, false), remote(51, false));
+    let seen = subscribe(&mut bench, foreign);
+    let Response::SubscriptionDataCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    let remove = || RemoveSubscription { subscription_id: created.location.id().into() };
+    assert_eq!(request_from(&mut bench, other, remove()).problem().status, 403);
+    request_from(&mut bench, foreign, remove()).answer();
+    for _ in 0..512 {
+        subscribe(&mut bench, foreign).answer();
+    }
+    assert_eq!(subscribe(&mut bench, foreign).problem().status, 503);
+    subscribe(&mut bench, other).answer();
+}

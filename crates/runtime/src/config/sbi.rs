@@ -29,7 +29,7 @@ section! {
         /// NFs with another binding, such as {udm: http2}.
         bindings: BTreeMap<HostedNf, Binding> = BTreeMap::new(),
         /// mtls: TLS 1.3 with certificates on both sides (TS 33.210 6.2, TS 33.501 13.1).
-        /// none: cleartext between processes of this machine, on loopback addresses only, for tests.
+        /// none: cleartext between processes of one user of this machine, on loopback addresses only, for tests.
         security: SbiSecurity = SbiSecurity::Mtls,
         /// Directory of Pith's CA and its certificates. auto: 'pki' beside the file of 'store.path'.
         /// The first 'pith nf' on a machine creates it; 'pith pki list' lists its certificates.
@@ -45,6 +45,8 @@ section! {
         /// Pith's.
         /// callers: addresses from which the NF calls, if not that of the URL. A plain
         /// 'https://10.0.0.9:8000' means mtls.
+        /// Requests from there, or with a certificate of 'ca', are those of this NF: they may do what an NF of its
+        /// type may, and nothing else. Access tokens are given to NFs with a certificate only.
         #[serde(deserialize_with = "externals")]
         external: BTreeMap<HostedNf, ExternalNf> = BTreeMap::new(),
         /// Cleartext address of this process for NFs of other vendors with 'security: none'; none by
@@ -161,6 +163,13 @@ impl ExternalNf {
         let root = self.root()?;
         let host = root.authority.rsplit_once(':').map_or(&*root.authority, |(host, _)| host);
         Some(host.trim_matches(['[', ']']).to_owned())
+    }
+
+    /// The port of its URL, or the one that its scheme has.
+    pub fn port(&self) -> Option<u16> {
+        let root = self.root()?;
+        let port = root.authority.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        Some(port.unwrap_or(if self.url.starts_with("https://") { 443 } else { 80 }))
     }
 
     /// Whether the URL names a loopback address.

@@ -3,19 +3,20 @@
 
 use super::Tls;
 use super::connection::{self, Limits};
+use super::identity::{Expected, ServerIdentity};
 use super::peers::Peers;
-use super::tls::{Explained, host_and_port};
+use super::tls::{Explained, Validity, host_and_port};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
-use pith_sbi::NfInstanceId;
 use std::cell::RefCell;
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
@@ -79,14 +80,15 @@ impl Client {
 
     /// Sends a request with an absolute URI; returns the complete response.
     pub async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CallError> {
-        self.call_instance(request, None).await
+        self.call_nf(request, Expected::default()).await
     }
 
-    /// Sends a request to an NF instance: the server's certificate must name the instance.
-    pub async fn call_instance(
+    /// The same to an NF, which the server's certificate must name. The extensions of the answer have the
+    /// [`ServerIdentity`].
+    pub async fn call_nf(
         &self,
         request: Request<Bytes>,
-        instance: Option<NfInstanceId>,
+        expected: Expected,
     ) -> Result<Response<Bytes>, CallError> {
         let target = PeerAddress::of(request.uri());
         let peer = self.peers.borrow_mut().called(&target.key, Instant::now());
@@ -95,7 +97,7 @@ impl Client {
             Some(path) => PeerTransport::Socket(path),
             None => PeerTransport::Tcp(self.tls.as_ref(), self.on_loss.as_ref()),
         };
-        let call = peer.call(&target, transport, instance, request.map(Full::new), body);
+        let call = peer.call(&target, transport, &expected, request.map(Full::new), body);
         timeout(self.limits.time, call).await.unwrap_or(Err(CallError::Late(target.name.clone())))
     }
 }
@@ -140,8 +142,8 @@ struct Peer(Mutex<Connection>);
 #[derive(Default)]
 struct Connection {
     sender: Option<Sender>,
-    /// NF instances in the server's certificate.
-    instances: Option<Vec<NfInstanceId>>,
+    /// Who the server is, if the connection is over TLS, and until when that may be relied on.
+    server: Option<(Arc<ServerIdentity>, Validity)>,
     /// Connection number, so that each connection is abandoned only once.
     number: u64,
 }
@@ -152,16 +154,16 @@ impl Peer {
         &self,
         target: &PeerAddress,
         transport: PeerTransport<'_>,
-        instance: Option<NfInstanceId>,
+        expected: &Expected,
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> Result<Response<Bytes>, CallError> {
         let broken = |error: String| CallError::Broken(target.name.clone(), error);
         let mut attempts = 1;
-        let response = loop {
-            let (mut sender, number) = self.sender(target, transport, instance).await?;
+        let (response, server) = loop {
+            let (mut sender, number, server) = self.sender(target, transport, expected).await?;
             match sender.try_send_request(request.clone()).await {
-                Ok(response) => break response,
+                Ok(response) => break (response, server),
                 Err(error) if attempts < ATTEMPTS && was_not_processed(&error) => {
                     attempts += 1;
                     self.discard_connection(number).await;
@@ -169,39 +171,46 @@ impl Peer {
                 Err(error) => return Err(broken(chain(error.error()))),
             }
         };
-        let (head, body) = response.into_parts();
+        let (mut head, body) = response.into_parts();
+        if let Some(server) = server {
+            head.extensions.insert(server);
+        }
         let body = connection::read_body(body, limit).await.map_err(|error| broken(error.to_string()))?;
         Ok(Response::from_parts(head, body))
     }
 
-    /// The connection and its number. Opens a connection if there is none or it has failed.
+    /// The connection, its number, and the server; made if there is none, or if it broke or relies on a certificate
+    /// that is not good any more.
     async fn sender(
         &self,
         target: &PeerAddress,
         transport: PeerTransport<'_>,
-        instance: Option<NfInstanceId>,
-    ) -> Result<(Sender, u64), CallError> {
+        expected: &Expected,
+    ) -> Result<(Sender, u64, Option<Arc<ServerIdentity>>), CallError> {
         let mut connection = self.0.lock().await;
-        let open = connection.sender.as_ref().filter(|sender| !sender.is_closed()).cloned();
+        let is_valid = match (transport, &connection.server) {
+            (PeerTransport::Tcp(Some(tls), _), Some((_, validity))) => tls.is_valid(*validity),
+            _ => true,
+        };
+        let open = connection.sender.as_ref().filter(|sender| is_valid && !sender.is_closed()).cloned();
         let sender = match open {
             Some(sender) => sender,
             None => {
-                let (sender, instances) = match transport {
+                let (sender, server) = match transport {
                     PeerTransport::Socket(path) => (connect_locally(target, path).await?, None),
                     PeerTransport::Tcp(tls, on_loss) => connect(target, tls, on_loss).await?,
                 };
                 connection.sender = Some(sender.clone());
-                connection.instances = instances;
+                connection.server = server.map(|(server, validity)| (Arc::new(server), validity));
                 connection.number += 1;
                 sender
             }
         };
-        match (&connection.instances, instance) {
-            (Some(certified), Some(meant)) if !certified.contains(&meant) => Err(target.unreachable(
-                format!("its certificate does not name the called NF instance {meant} (TS 33.310 6.1.3c)"),
-            )),
-            _ => Ok((sender, connection.number)),
+        let server = connection.server.as_ref().map(|(server, _)| Arc::clone(server));
+        if let Some(server) = &server {
+            expected.check(server).map_err(|why| target.unreachable(why))?;
         }
+        Ok((sender, connection.number, server))
     }
 
     /// Sends no further requests on this connection; requests in progress complete.
@@ -235,13 +244,13 @@ async fn connect(
     target: &PeerAddress,
     tls: Option<&Rc<Tls>>,
     on_loss: Option<&OnLoss>,
-) -> Result<(Sender, Option<Vec<NfInstanceId>>), CallError> {
+) -> Result<(Sender, Option<(ServerIdentity, Validity)>), CallError> {
     let cleartext = !target.is_tls;
     match tls {
         None if target.is_tls => {
             return Err(target.unreachable("it requires TLS, and this process has no certificate"));
         }
-        Some(tls) if cleartext && !tls.allows_cleartext(&target.host) => {
+        Some(tls) if cleartext && !tls.allows_cleartext(&target.host, target.port) => {
             return Err(
                 target.unreachable("cleartext is for NFs of 'sbi.external' with 'security: none' only")
             );
@@ -254,11 +263,11 @@ async fn connect(
     let _ = stream.set_nodelay(true);
     match tls.filter(|_| target.is_tls) {
         None => Ok((handshake(target, stream, on_loss).await?, None)),
-        Some(tls) => match tls.connect(stream, &target.host).await {
-            Ok((stream, instances)) => {
+        Some(tls) => match tls.connect(stream, &target.host, target.port).await {
+            Ok((stream, server, validity)) => {
                 let stream = Explained { stream, tls: tls.clone(), name: target.name.clone() };
                 let sender = handshake(target, stream, on_loss).await?;
-                Ok((sender, instances))
+                Ok((sender, Some((server, validity))))
             }
             Err(why) => {
                 tls.warn_of_server(&target.name, &why);

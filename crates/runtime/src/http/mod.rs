@@ -23,6 +23,7 @@ mod identity;
 mod local;
 mod peers;
 mod problem;
+mod same_user;
 mod server;
 mod share;
 mod tls;
@@ -30,12 +31,12 @@ mod tls;
 pub use client::{CallError, Client};
 pub use connection::Limits;
 pub use exchanges::Exchanges;
-pub use identity::PeerIdentity;
+pub use identity::{Expected, Foreign, ForeignNfs, PeerIdentity, Security, ServerIdentity};
 pub use problem::problem;
 pub use server::{Drain, Handler, Known, Listener, Protocol, Server, Transport};
 pub use share::{Peer, Standing};
 pub(crate) use tls::LOOK;
-pub use tls::{Foreign, Security, Tls};
+pub use tls::Tls;
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,10 @@
 
 use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
+use super::identity::{ForeignNfs, Security};
 use super::share::{Exhausted, Peer, Share, Standing, Taken};
-use super::{PeerIdentity, Tls, problem};
+use super::tls::Trust;
+use super::{Tls, problem, same_user};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -12,6 +14,7 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use pith_nf::fabric::guard::ClientIdentity;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -49,6 +52,10 @@ const STRANGER_IDLE: Duration = Duration::from_secs(60);
 /// The reason for refusing cleartext.
 const NOT_NAMED: &str = "cleartext is only for NFs in 'sbi.external' with 'security: none'; list the addresses from which such an NF calls in its 'callers'";
 
+/// Why another user's process is refused.
+const NOT_OF_USER: &str =
+    "with 'sbi.security: none' only processes of the user that runs this one are served";
+
 /// Handles requests.
 pub trait Handler: 'static {
     /// Decides by the head, before any of the body is read: returns the largest permitted body in octets, or
@@ -79,6 +86,8 @@ pub enum Transport {
     Tls(Rc<Tls>),
     /// Cleartext, for the NFs of other vendors that the configuration permits.
     PlainForForeign(Rc<Tls>),
+    /// Nothing, for processes of the user that runs this one, and for those NFs.
+    PlainForUser(ForeignNfs),
 }
 
 /// The authentication of a client, added to the extensions of its requests.
@@ -89,7 +98,7 @@ enum Proof {
     /// A user of this machine.
     User(UCred),
     /// An NF.
-    Certificate(Arc<PeerIdentity>),
+    Nf(Arc<ClientIdentity>),
 }
 
 /// Becomes true when servers must finish.
@@ -202,7 +211,7 @@ struct Serving<H> {
     numbered: Cell<u64>,
     /// Signals the end of a connection.
     ended: Notify,
-    /// Time of the last warning that no place was free.
+    /// When the operator was last warned of refused connections.
     warned: Cell<Option<Instant>>,
 }
 
@@ -248,7 +257,7 @@ impl<H: Handler> Serving<H> {
                     serving.clone().secure(number, stream, from, drain).await;
                 }
                 Accepted::Unix(stream, credentials) => {
-                    serving.clone().connection(number, stream, Proof::User(credentials), drain).await;
+                    serving.clone().connection(number, stream, Proof::User(credentials), None, drain).await;
                 }
             }
             serving.connections.borrow_mut().remove(&number);
@@ -278,10 +287,18 @@ impl<H: Handler> Serving<H> {
     }
 
     fn warn(&self, peer: Peer, listener: &Listener) {
-        if self.warned.get().is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
+        if self.may_warn() {
             tracing::warn!("{}: refused a connection of {peer}: too many connections", listener.name());
+        }
+    }
+
+    /// Whether the last warning is long ago.
+    fn may_warn(&self) -> bool {
+        let may = self.warned.get().is_none_or(|at| at.elapsed() > WARNING_PAUSE);
+        if may {
             self.warned.set(Some(Instant::now()));
         }
+        may
     }
 
     fn register(&self, open: OpenConnection) -> u64 {
@@ -309,12 +326,28 @@ impl<H: Handler> Serving<H> {
 
     /// Authenticates the client as the transport requires, and serves it.
     async fn secure(self: Rc<Self>, number: u64, stream: TcpStream, from: IpAddr, mut drain: Drain) {
+        let nf = |identity| Proof::Nf(Arc::new(identity));
         let tls = match &self.transport {
-            Transport::Plain => return self.connection(number, stream, Proof::None, drain).await,
-            Transport::PlainForForeign(tls) if tls.takes_cleartext(from) => {
-                return self.connection(number, stream, Proof::None, drain).await;
+            Transport::Plain => return self.connection(number, stream, Proof::None, None, drain).await,
+            Transport::PlainForForeign(tls) => match tls.in_cleartext(from) {
+                Some(identity) => return self.connection(number, stream, nf(identity), None, drain).await,
+                None => return tls.warn(from, NOT_NAMED),
+            },
+            Transport::PlainForUser(foreign) => {
+                let identity = if same_user::is_same_user(&stream) {
+                    Some(ClientIdentity::same_user())
+                } else {
+                    foreign.by_address(from, Security::None)
+                };
+                match identity {
+                    Some(identity) => {
+                        return self.connection(number, stream, nf(identity), None, drain).await;
+                    }
+                    None => {
+                        return tracing::warn!("refused a connection of {from} to the SBI: {NOT_OF_USER}");
+                    }
+                }
             }
-            Transport::PlainForForeign(tls) => return tls.warn(from, NOT_NAMED),
             Transport::Tls(tls) => tls.clone(),
         };
         let close_request = self.connections.borrow().get(&number).map(|open| open.close_request.clone());
@@ -326,16 +359,12 @@ impl<H: Handler> Serving<H> {
             () = close_request.notified() => return,
         };
         match accepted {
-            Ok(Ok((stream, Some(identity)))) => {
-                // A peer with a certificate of the CA is known, whatever its address.
-                self.promote(number);
-                self.connection(number, stream, Proof::Certificate(Arc::new(identity)), drain).await;
-            }
-            Ok(Ok((stream, None))) => {
-                if self.standing_of(from) == Standing::Known {
+            Ok(Ok((stream, identity, trust))) => {
+                // A peer with a certificate is known, whatever its address.
+                if trust.is_some() || self.standing_of(from) == Standing::Known {
                     self.promote(number);
                 }
-                self.connection(number, stream, Proof::None, drain).await;
+                self.connection(number, stream, nf(identity), trust, drain).await;
             }
             Ok(Err(why)) => tls.warn(from, &why),
             Err(_) => tls.warn(from, "it did not finish the TLS handshake in time"),
@@ -347,6 +376,7 @@ impl<H: Handler> Serving<H> {
         number: u64,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
         proof: Proof,
+        trust: Option<Trust>,
         mut drain: Drain,
     ) {
         let open = self
@@ -368,7 +398,7 @@ impl<H: Handler> Serving<H> {
             match &proof {
                 Proof::None => {}
                 Proof::User(user) => drop(request.extensions_mut().insert(*user)),
-                Proof::Certificate(identity) => drop(request.extensions_mut().insert(identity.clone())),
+                Proof::Nf(identity) => drop(request.extensions_mut().insert(identity.clone())),
             }
             request.extensions_mut().insert(peer);
             self.clone().exchange(activity.begin(), peer, standing, request)
@@ -380,6 +410,8 @@ impl<H: Handler> Serving<H> {
             ended = served.as_mut() => return log(ended),
             _ = drain.wait_for(|drain| *drain) => time * 2,
             () = close_request.notified() => YIELD_TIME,
+            // What was taken is still answered; the client makes another connection with what it has then.
+            () = ends(trust.as_ref()) => time * 2,
             () = activity.ceases(time.min(FIRST_REQUEST), idle) => CLOSING_TIME,
         };
         served.as_mut().graceful_shutdown();
@@ -422,6 +454,14 @@ impl<H: Handler> Serving<H> {
             Err(error @ BodyError::Slow(_)) => problem(StatusCode::REQUEST_TIMEOUT, "", &error.to_string()),
             Err(BodyError::NoRoom) => congested(),
         }
+    }
+}
+
+/// Waits until a connection is not to be trusted any more.
+async fn ends(trust: Option<&Trust>) {
+    match trust {
+        Some(trust) => trust.ends().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,18 +1,19 @@
 //! TLS 1.3 of server and client: trusted CAs, certificates, and explanations of failures.
 
-use super::PeerIdentity;
+use super::identity::{Foreign, ForeignNfs, Security, ServerIdentity, identity_of};
 use crate::pki::{Certificate, Credentials, PkiError, Source, Stamp};
 use hyper::Uri;
-use pith_nf::kit::Nf;
-use pith_sbi::{NfInstanceId, NfType};
-use rustls::pki_types::{CertificateDer, ServerName};
+use pith_nf::fabric::guard::{ClientIdentity, Proof};
+use pith_sbi::NfType;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::version::TLS13;
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, CommonState, RootCertStore, ServerConfig,
     crypto::aws_lc_rs,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
@@ -23,7 +24,8 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 /// HTTP/2 over TLS (RFC 9113 3.2).
@@ -32,41 +34,22 @@ const ALPN: &[u8] = b"h2";
 pub(crate) const LOOK: Duration = Duration::from_secs(5);
 /// Interval of warnings about one address whose connections are refused.
 const WARNING_PAUSE: Duration = Duration::from_secs(60);
+/// Time between two looks whether the certificate of a peer has expired.
+const TRUST_LOOK: Duration = Duration::from_secs(3600);
+/// Time between two warnings of the same certificate that ends soon.
+const END_WARNING_PAUSE: Duration = Duration::from_secs(24 * 3600);
 /// Largest number of addresses with suppressed warnings.
 const WARNED: usize = 256;
-
-/// An NF of another vendor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreign {
-    /// Configuration name of the NF, such as `udm`.
-    pub name: String,
-    /// Host of its URL, without brackets.
-    pub host: String,
-    /// Addresses from which the NF calls.
-    pub callers: Vec<IpAddr>,
-    /// Security of calls to and from the NF.
-    pub security: Security,
-    /// The CAs of its certificates, if not Pith's.
-    pub roots: Option<Vec<CertificateDer<'static>>>,
-}
-
-/// Security between Pith and an NF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Security {
-    /// TLS with certificates on both sides.
-    Mutual,
-    /// TLS without a certificate of the NF when it calls.
-    Server,
-    /// Cleartext.
-    None,
-}
 
 /// The TLS configuration of a process.
 pub struct Tls {
     source: Source,
-    foreign: Vec<Foreign>,
+    foreign: ForeignNfs,
     current: RefCell<Current>,
+    /// Counts the changes of the CAs that are trusted.
+    roots_changed: watch::Sender<u64>,
     warned: RefCell<HashMap<String, Instant>>,
+    warned_of_end: Cell<Option<Instant>>,
 }
 
 /// The state built from the current files.
@@ -75,36 +58,107 @@ struct Current {
     certificate: Certificate,
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
-    /// Clients by host, for NFs with their own CA.
-    foreign: HashMap<String, Arc<ClientConfig>>,
+    /// By host and port, where the CA differs.
+    foreign: HashMap<(String, u16), Arc<ClientConfig>>,
+    /// Certificates of our CAs.
+    roots: Vec<CertificateDer<'static>>,
+    /// Verifiers of clients: which one accepts a certificate decides what its holder may be.
+    verifiers: Vec<Verifier>,
     /// The last failure to read the files, so that it is logged only once.
     failure: Option<PkiError>,
+}
+
+/// Verifies certificates of clients by the CAs of one owner.
+struct Verifier {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// The NF types of the foreign NFs whose CA it is; `None` for our own CA.
+    foreign: Option<Vec<NfType>>,
+}
+
+/// What a connection relies on.
+pub(super) struct Trust {
+    tls: Rc<Tls>,
+    chain: Vec<CertificateDer<'static>>,
+    not_after: i64,
+}
+
+impl Trust {
+    /// Waits until the peer's certificate has expired or its CA is trusted no more.
+    pub async fn ends(&self) {
+        let mut changed = self.tls.roots_changed.subscribe();
+        loop {
+            let left = self.not_after.saturating_sub(now());
+            if left < 0 || self.tls.verify(&self.chain).is_none() {
+                return;
+            }
+            // The wall clock may be set: look now and then.
+            let pause = Duration::from_secs(left.unsigned_abs() + 1).min(TRUST_LOOK);
+            tokio::select! {
+                () = sleep(pause) => {}
+                _ = changed.changed() => {}
+            }
+        }
+    }
+}
+
+/// Until when a client may use a connection for new requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Validity {
+    not_after: i64,
+    roots: u64,
 }
 
 impl Tls {
     /// Reads the certificate. If there is none, the CA issues it.
     pub fn open(source: Source, foreign: Vec<Foreign>) -> Result<Self, PkiError> {
+        let foreign = ForeignNfs::from(foreign);
         let current = Current::load(&source, &foreign)?;
-        Ok(Self { source, foreign, current: RefCell::new(current), warned: RefCell::default() })
+        Ok(Self {
+            source,
+            foreign,
+            current: RefCell::new(current),
+            roots_changed: watch::Sender::new(0),
+            warned: RefCell::default(),
+            warned_of_end: Cell::default(),
+        })
     }
 
     /// Reads the files again if they changed or `anyway`, and has the CA renew the certificate if due. Open
-    /// connections keep their certificates.
+    /// is due. Connections of peers whose CA is gone end.
     pub fn refresh(&self, anyway: bool) {
         let (stamp, is_due) = {
             let current = self.current.borrow();
             (current.stamp.clone(), self.source.is_due(&current.certificate))
         };
-        if !anyway && !is_due && stamp == self.source.stamp() {
+        if anyway || is_due || stamp != self.source.stamp() {
+            match Current::load(&self.source, &self.foreign) {
+                Ok(new) => {
+                    tracing::info!("certificate '{}' read again", new.certificate.subject);
+                    let old = self.current.replace(new);
+                    if old.roots != self.current.borrow().roots {
+                        self.roots_changed.send_modify(|count| *count += 1);
+                    }
+                }
+                Err(error) => self.current.borrow_mut().failed(error),
+            }
+        }
+        self.warn_of_end();
+    }
+
+    /// Warns once a day of a certificate that ends soon, if this process can't replace it.
+    fn warn_of_end(&self) {
+        let certificate = self.certificate();
+        let was_warned = self.warned_of_end.get().is_some_and(|at| at.elapsed() < END_WARNING_PAUSE);
+        if was_warned || !self.source.ends_unless_replaced(&certificate) {
             return;
         }
-        match Current::load(&self.source, &self.foreign) {
-            Ok(new) => {
-                tracing::info!("certificate '{}' reloaded", new.certificate.subject);
-                *self.current.borrow_mut() = new;
-            }
-            Err(error) => self.current.borrow_mut().failed(error),
-        }
+        self.warned_of_end.set(Some(Instant::now()));
+        let (_, file, _) = self.source.paths();
+        tracing::warn!(
+            "the certificate {} ends on {}: issue another one where the CA's key is ('pith pki renew'); new files are read without a restart",
+            file.display(),
+            certificate.until()
+        );
     }
 
     /// The certificate of the process.
@@ -112,68 +166,136 @@ impl Tls {
         self.current.borrow().certificate.clone()
     }
 
-    /// Server side of a handshake. Returns the client's identity; `None` for an NF that needs no certificate.
+    /// The server's side of a connection, who the client is, and what that relies on: a certificate, or
+    /// the address of an NF that need not show one.
     pub(super) async fn accept(
-        &self,
+        self: &Rc<Self>,
         stream: TcpStream,
         from: IpAddr,
-    ) -> Result<(server::TlsStream<TcpStream>, Option<PeerIdentity>), String> {
+    ) -> Result<(server::TlsStream<TcpStream>, ClientIdentity, Option<Trust>), String> {
         let config = self.current.borrow().server.clone();
         let stream = TlsAcceptor::from(config).accept(stream).await.map_err(|error| refusal(&error))?;
-        let mut identity = peer(stream.get_ref().1)?.map(|certificate| certificate.identity);
-        if let Some(identity) = identity.as_mut().filter(|identity| identity.nf_types.is_empty()) {
-            identity.nf_types = self.configured_types(from);
+        let connection = stream.get_ref().1;
+        let Some(certificate) = peer(connection)? else {
+            let identity = self.foreign.by_address(from, Security::Server).ok_or(NO_CERTIFICATE)?;
+            return Ok((stream, identity, None));
+        };
+        let chain: Vec<_> = connection
+            .peer_certificates()
+            .unwrap_or_default()
+            .iter()
+            .map(|der| der.clone().into_owned())
+            .collect();
+        let identity = self.identify(&chain, &certificate, from)?;
+        let trust = Trust { tls: Rc::clone(self), chain, not_after: certificate.not_after };
+        Ok((stream, identity, Some(trust)))
+    }
+
+    /// The owner of the CA that a chain of certificates leads to.
+    fn verify(&self, chain: &[CertificateDer<'static>]) -> Option<Option<Vec<NfType>>> {
+        let (first, others) = chain.split_first()?;
+        let current = self.current.borrow();
+        let accepts = |verifier: &&Verifier| {
+            verifier.verifier.verify_client_cert(first, others, UnixTime::now()).is_ok()
+        };
+        current.verifiers.iter().find(accepts).map(|verifier| verifier.foreign.clone())
+    }
+
+    /// Who the holder of a certificate is. Our CA says of what types it is. The CA of a foreign NF says so within the types
+    /// for which the configuration names that CA, and can't make anyone one of our instances. A certificate that names
+    /// no type is good for what the configuration says of its CA, or of the caller's address.
+    fn identify(
+        &self,
+        chain: &[CertificateDer<'static>],
+        certificate: &Certificate,
+        from: IpAddr,
+    ) -> Result<ClientIdentity, String> {
+        let named = &certificate.identity;
+        let from = from.to_canonical();
+        let foreign = match self.verify(chain).ok_or(OTHER_CA)? {
+            Some(types) => {
+                let own = self.source.own_instances(&self.certificate());
+                if let Some(taken) = named.instances.iter().find(|id| own.contains(id)) {
+                    return Err(format!(
+                        "its certificate is of another CA and names our own NF instance {taken}"
+                    ));
+                }
+                identity_of(self.foreign.iter().filter(|f| types.contains(&f.nf_type)), Proof::Certificate)
+            }
+            None if named.nf_types.is_empty() => {
+                let callers = self.foreign.iter().filter(|f| {
+                    f.security == Security::Mutual && f.roots.is_none() && f.callers.contains(&from)
+                });
+                identity_of(callers, Proof::Certificate)
+            }
+            None => Some(ClientIdentity {
+                proof: Proof::Certificate,
+                instances: Vec::new(),
+                nf_types: named.nf_types.clone(),
+                hosts: Vec::new(),
+            }),
+        };
+        let mut identity = foreign.ok_or(NO_TYPE)?;
+        if !named.nf_types.is_empty() {
+            identity.nf_types.retain(|nf_type| named.nf_types.contains(nf_type));
             if identity.nf_types.is_empty() {
-                return Err(NO_TYPE.into());
+                return Err(OTHER_TYPE.into());
             }
         }
-        let may_be_nobody =
-            |foreign: &Foreign| foreign.security == Security::Server && foreign.callers.contains(&from);
-        if identity.is_none() && !self.foreign.iter().any(may_be_nobody) {
-            return Err(NO_CERTIFICATE.into());
-        }
-        Ok((stream, identity))
+        identity.instances.clone_from(&named.instances);
+        identity.hosts.extend(certificate.names.iter().cloned());
+        Ok(identity)
     }
 
-    /// The types of the foreign NFs that call from that address. A certificate of another vendor need not name NF types; one
-    /// that does not is good for these only. Without that, it would be good for any type of NF.
-    fn configured_types(&self, from: IpAddr) -> Vec<NfType> {
-        let callers = self.foreign.iter().filter(|foreign| foreign.callers.contains(&from));
-        callers.filter_map(|foreign| Nf::of_name(&foreign.name)?.nf_type()).collect()
-    }
-
-    /// Client side of a handshake with a host. Returns the NF instances of the server's certificate; `None`
-    /// if it is an NF of another vendor whose certificate names no instances.
+    /// The client's side of a connection to that host and port, who the server is, and how long that is valid.
     pub(super) async fn connect(
         &self,
         stream: TcpStream,
         host: &str,
-    ) -> Result<(client::TlsStream<TcpStream>, Option<Vec<NfInstanceId>>), String> {
+        port: u16,
+    ) -> Result<(client::TlsStream<TcpStream>, ServerIdentity, Validity), String> {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("'{host}': {error}"))?;
-        let config = self.client(host);
+        let config = self.client(host, port);
+        let roots = *self.roots_changed.borrow();
         let stream = TlsConnector::from(config).connect(name, stream).await;
         let stream = stream.map_err(|error| refusal(&error))?;
         let certificate = peer(stream.get_ref().1)?.ok_or("the server sent no certificate")?;
-        let is_foreign = self.foreign.iter().any(|foreign| foreign.host == host);
-        let instances = certificate.identity.instances;
-        Ok((stream, (!is_foreign || !instances.is_empty()).then_some(instances)))
+        let validity = Validity { not_after: certificate.not_after, roots };
+        let named = certificate.identity;
+        let foreign: Vec<NfType> =
+            self.foreign.at(host, port).map(|foreign| foreign.nf_type.clone()).collect();
+        let server = if foreign.is_empty() {
+            ServerIdentity { instances: Some(named.instances), nf_types: named.nf_types }
+        } else {
+            // An NF of another vendor is what the configuration calls it; its certificate can only say less.
+            let is_named = |nf_type: &NfType| named.nf_types.is_empty() || named.nf_types.contains(nf_type);
+            ServerIdentity {
+                nf_types: foreign.into_iter().filter(is_named).collect(),
+                instances: Some(named.instances).filter(|instances| !instances.is_empty()),
+            }
+        };
+        Ok((stream, server, validity))
     }
 
-    fn client(&self, host: &str) -> Arc<ClientConfig> {
+    /// Whether a connection may be used for new requests: the server's certificate has not expired, and the same CAs
+    /// are trusted as when it was made.
+    pub(super) fn is_valid(&self, validity: Validity) -> bool {
+        validity.not_after >= now() && validity.roots == *self.roots_changed.borrow()
+    }
+
+    fn client(&self, host: &str, port: u16) -> Arc<ClientConfig> {
         let current = self.current.borrow();
-        current.foreign.get(host).unwrap_or(&current.client).clone()
+        current.foreign.get(&(host.to_owned(), port)).unwrap_or(&current.client).clone()
     }
 
-    /// Whether calls to the host may use cleartext.
-    pub(super) fn allows_cleartext(&self, host: &str) -> bool {
-        self.foreign.iter().any(|foreign| foreign.security == Security::None && foreign.host == host)
+    /// Whether a call to that host and port may go in cleartext.
+    pub(super) fn allows_cleartext(&self, host: &str, port: u16) -> bool {
+        self.foreign.at(host, port).any(|foreign| foreign.security == Security::None)
     }
 
-    /// Whether cleartext requests from the address are accepted.
-    pub(super) fn takes_cleartext(&self, from: IpAddr) -> bool {
-        let is_caller =
-            |foreign: &Foreign| foreign.security == Security::None && foreign.callers.contains(&from);
-        self.foreign.iter().any(is_caller)
+    /// The client of a connection in cleartext, if such ones are taken from that address.
+    pub(super) fn in_cleartext(&self, from: IpAddr) -> Option<ClientIdentity> {
+        self.foreign.by_address(from, Security::None)
     }
 
     /// Logs a refused connection, at most once a minute for each address.
@@ -204,7 +326,7 @@ impl Tls {
 }
 
 impl Current {
-    fn load(source: &Source, foreign: &[Foreign]) -> Result<Self, PkiError> {
+    fn load(source: &Source, foreign: &ForeignNfs) -> Result<Self, PkiError> {
         let Credentials { chain, key, roots, certificate } = source.load()?;
         // The stamp is taken after the CA has issued, so that later changes are noticed.
         let stamp = source.stamp();
@@ -218,18 +340,32 @@ impl Current {
         let cannot =
             |error: &dyn std::fmt::Display| PkiError(format!("the certificate can't be used: {error}"));
         let own = store(roots.iter())?;
-        let of_foreign = foreign.iter().filter(|foreign| foreign.security == Security::Mutual);
-        let of_foreign = of_foreign.filter_map(|foreign| foreign.roots.as_ref()).flatten();
-        let clients = store(roots.iter().chain(of_foreign))?;
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let mut verifier = WebPkiClientVerifier::builder_with_provider(clients.into(), provider.clone());
+        let verifier = |roots: RootCertStore| {
+            WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
+        };
+        let mutual = || foreign.iter().filter(|foreign| foreign.security == Security::Mutual);
+        let mut verifiers = vec![Verifier {
+            verifier: verifier(own.clone()).build().map_err(|error| cannot(&error))?,
+            foreign: None,
+        }];
+        for named in mutual().filter_map(|foreign| foreign.roots.as_ref()) {
+            let types = mutual().filter(|foreign| foreign.roots.as_ref() == Some(named));
+            verifiers.push(Verifier {
+                verifier: verifier(store(named.iter())?).build().map_err(|error| cannot(&error))?,
+                foreign: Some(types.map(|foreign| foreign.nf_type.clone()).collect()),
+            });
+        }
+        // The handshake takes any of these; 'identify' tells which one it was.
+        let of_foreign = mutual().filter_map(|foreign| foreign.roots.as_ref()).flatten();
+        let mut any = verifier(store(roots.iter().chain(of_foreign))?);
         if foreign.iter().any(|foreign| foreign.security == Security::Server) {
-            verifier = verifier.allow_unauthenticated();
+            any = any.allow_unauthenticated();
         }
         let mut server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&TLS13])
             .map_err(|error| cannot(&error))?
-            .with_client_cert_verifier(verifier.build().map_err(|error| cannot(&error))?)
+            .with_client_cert_verifier(any.build().map_err(|error| cannot(&error))?)
             .with_single_cert(chain.clone(), key.clone_key())
             .map_err(|error| cannot(&error))?;
         server.alpn_protocols = vec![ALPN.to_vec()];
@@ -244,14 +380,23 @@ impl Current {
             client.alpn_protocols = vec![ALPN.to_vec()];
             Ok(Arc::new(client))
         };
-        let mut by_host = HashMap::new();
-        for foreign in foreign {
+        let mut by_place = HashMap::new();
+        for foreign in foreign.iter() {
             if let Some(roots) = &foreign.roots {
-                by_host.insert(foreign.host.clone(), client(store(roots.iter())?)?);
+                let place = (foreign.host.clone(), foreign.port);
+                by_place.insert(place, client(store(roots.iter())?)?);
             }
         }
-        let client = client(own)?;
-        Ok(Self { stamp, certificate, server: server.into(), client, foreign: by_host, failure: None })
+        Ok(Self {
+            stamp,
+            certificate,
+            server: server.into(),
+            client: client(own)?,
+            foreign: by_place,
+            roots,
+            verifiers,
+            failure: None,
+        })
     }
 
     /// Keeps the previous state and logs the failure.
@@ -296,6 +441,8 @@ pub(super) fn host_and_port(uri: &Uri) -> (String, u16) {
 
 const NO_CERTIFICATE: &str = "it sent no certificate: 'pith pki issue' issues one for a process on another host; for an NF of another vendor without a certificate, write 'security: tls' in 'sbi.external'";
 const NO_TYPE: &str = "its certificate names no NF type (RFC 9310): issue one that does, or name this address in 'sbi.external.<nf>.callers' if it is an NF of another vendor";
+const OTHER_TYPE: &str =
+    "its certificate names other NF types than those for which 'sbi.external' names its CA";
 const OTHER_CA: &str = "its certificate is of another CA: use the same directory 'sbi.pki' for both, issue a certificate with 'pith pki issue', or configure the other CA in 'sbi.external.<nf>.ca' or 'sbi.tls.ca'";
 const EXPIRED: &str = "its certificate has expired, or one of the two clocks is wrong: 'pith pki list' shows its validity, 'pith pki renew' issues a new one";
 const REFUSED_OURS: &str = "it refused the certificate of this process";

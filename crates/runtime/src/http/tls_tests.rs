@@ -7,6 +7,7 @@ use crate::pki::tests::Scratch;
 use crate::pki::{Credentials, Directory, Member, Source};
 use bytes::Bytes;
 use hyper::{Request, Response};
+use pith_nf::fabric::guard::{ClientIdentity, Proof};
 use pith_nf::kit::Nf;
 use pith_sbi::{NfInstanceId, NfType};
 use rustls::pki_types::ServerName;
@@ -14,7 +15,7 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use std::cell::RefCell;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,11 +34,11 @@ const LIMITS: Limits = Limits {
 };
 
 /// Records the identities of callers.
-struct Asked(Rc<RefCell<Vec<Option<PeerIdentity>>>>);
+struct Asked(Rc<RefCell<Vec<Option<ClientIdentity>>>>);
 
 impl Handler for Asked {
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let identity = request.extensions().get::<Arc<PeerIdentity>>();
+        let identity = request.extensions().get::<Arc<ClientIdentity>>();
         self.0.borrow_mut().push(identity.map(|identity| (**identity).clone()));
         Response::new(Bytes::new())
     }
@@ -79,7 +80,7 @@ impl Network {
 
 struct Running {
     address: SocketAddr,
-    asked: Rc<RefCell<Vec<Option<PeerIdentity>>>>,
+    asked: Rc<RefCell<Vec<Option<ClientIdentity>>>>,
     _drain: watch::Sender<bool>,
 }
 
@@ -130,14 +131,19 @@ fn both_sides_authenticate() {
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
         let client = network.client(Nf::Amf);
         let udm = network.directory.assigned(&network.member(Nf::Udm)).unwrap()[&(1, Nf::Udm)];
-        client.call_instance(get("https", server.address), Some(udm)).await.unwrap();
+        let expected = |id, nf_type: NfType| Expected { instance: Some(id), nf_type: Some(nf_type) };
+        client.call_nf(get("https", server.address), expected(udm, NfType::Udm)).await.unwrap();
         let identity = server.asked.borrow()[0].clone().unwrap();
         assert_eq!(identity.nf_types, [NfType::Amf]);
         let ids = network.directory.assigned(&network.member(Nf::Amf)).unwrap();
         assert_eq!(identity.instances, ids.into_values().collect::<Vec<_>>());
+        assert_eq!((identity.proof, identity.hosts), (Proof::Certificate, vec!["127.0.0.1".to_owned()]));
 
-        let other = client.call_instance(get("https", server.address), Some(NfInstanceId(7))).await;
+        let other =
+            client.call_nf(get("https", server.address), expected(NfInstanceId(7), NfType::Udm)).await;
         assert!(other.unwrap_err().to_string().contains("does not name the called NF instance"));
+        let nrf = client.call_nf(get("https", server.address), Expected::of_type(NfType::Nrf)).await;
+        assert!(nrf.unwrap_err().to_string().contains("does not name the called NF type NRF"));
         assert_eq!(server.asked.borrow().len(), 1);
     });
 }
@@ -258,30 +264,60 @@ fn changed_files_are_read_without_a_restart() {
     });
 }
 
+/// Without the CA's key the process can't renew its certificate: reading the same files again changes nothing.
+#[test]
+fn a_certificate_that_ends_soon_is_read_again_only_where_it_can_be_renewed() {
+    let network = Network::new("keyless");
+    // Valid from 300 s ago for 100 s from now: in the last third of its time.
+    network.directory.issue_for(&network.member(Nf::Udm), false, Duration::from_secs(100)).unwrap();
+    let old = network.directory.file("ca.key");
+    let away = network.directory.file("away");
+    std::fs::rename(&old, &away).unwrap();
+    let source = network.source(Nf::Udm);
+    let tls = Tls::open(source.clone(), Vec::new()).unwrap();
+    let before = tls.certificate();
+    assert!(!source.is_due(&before) && source.ends_unless_replaced(&before));
+    tls.refresh(false);
+    assert_eq!(tls.certificate(), before);
+    std::fs::rename(&away, &old).unwrap();
+    assert!(source.is_due(&before) && !source.ends_unless_replaced(&before));
+    tls.refresh(false);
+    assert!(tls.certificate().not_after > before.not_after);
+}
+
+const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+const ELSEWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+/// A foreign NF at that port of this machine.
+fn foreign(nf_type: NfType, port: u16, security: Security, caller: IpAddr) -> Foreign {
+    Foreign { nf_type, host: OWN.to_string(), port, callers: vec![caller], security, roots: None }
+}
+
 #[test]
 fn foreign_nfs_get_only_the_configured_security() {
     run(async {
         let network = Network::new("foreign");
-        let own = "127.0.0.1".parse().unwrap();
-        let open = |security, callers: Vec<_>| {
-            let (name, host) = ("udm".to_owned(), "127.0.0.1".to_owned());
-            let foreign = Foreign { name, host, callers, security, roots: None };
-            Rc::new(Tls::open(network.source(Nf::Amf), vec![foreign]).unwrap())
-        };
+        let open = |foreign: Foreign| Rc::new(Tls::open(network.source(Nf::Amf), vec![foreign]).unwrap());
+        let udm = |port, security, caller| open(foreign(NfType::Udm, port, security, caller));
         // Cleartext to and from the configured NF.
-        let plain = open(Security::None, vec![own]);
-        let server = serve(Transport::PlainForForeign(plain.clone())).await;
-        Client::with_tls(LIMITS, plain.clone()).call(get("http", server.address)).await.unwrap();
-        assert_eq!(*server.asked.borrow(), [None]);
-        let elsewhere = open(Security::None, vec!["192.0.2.1".parse().unwrap()]);
-        let server = serve(Transport::PlainForForeign(elsewhere)).await;
+        let server = serve(Transport::PlainForForeign(udm(80, Security::None, OWN))).await;
+        let port = server.address.port();
+        let call = async |tls| Client::with_tls(LIMITS, tls).call(get("http", server.address)).await;
+        call(udm(port, Security::None, OWN)).await.unwrap();
+        call(udm(port + 1, Security::None, OWN)).await.unwrap_err();
+        {
+            let asked = server.asked.borrow();
+            let [Some(client)] = &asked[..] else { panic!("{asked:?}") };
+            assert_eq!((client.proof, &client.nf_types[..]), (Proof::Address, &[NfType::Udm][..]));
+        }
+        let server = serve(Transport::PlainForForeign(udm(80, Security::None, ELSEWHERE))).await;
         Client::new(LIMITS).call(get("http", server.address)).await.unwrap_err();
         assert!(server.asked.borrow().is_empty());
 
         // TLS without a certificate of the caller.
-        let server = serve(Transport::Tls(open(Security::Server, vec![own]))).await;
+        let server = serve(Transport::Tls(udm(443, Security::Server, OWN))).await;
         assert_eq!(shows(None, &network, server.address).await, "accepted");
-        let server = serve(Transport::Tls(open(Security::Server, vec!["192.0.2.1".parse().unwrap()]))).await;
+        let server = serve(Transport::Tls(udm(443, Security::Server, ELSEWHERE))).await;
         assert_ne!(shows(None, &network, server.address).await, "accepted");
     });
 }
@@ -298,17 +334,129 @@ fn a_certificate_without_nf_types_is_that_of_a_configured_nf_or_of_nobody() {
         assert!(refused.is_err(), "{refused:?}");
         assert!(server.asked.borrow().is_empty());
 
-        let ausf = Foreign {
-            name: "ausf".into(),
-            host: "127.0.0.1".into(),
-            callers: vec![[127, 0, 0, 1].into()],
-            security: Security::Mutual,
-            roots: None,
-        };
+        let ausf = foreign(NfType::Ausf, 443, Security::Mutual, OWN);
         let tls = Tls::open(network.source(Nf::Udm), vec![ausf]).unwrap();
         let server = serve(Transport::Tls(Rc::new(tls))).await;
         client.call(get("https", server.address)).await.unwrap();
         assert_eq!(server.asked.borrow()[0].as_ref().unwrap().nf_types, [NfType::Ausf]);
+    });
+}
+
+#[test]
+fn several_foreign_nfs_at_one_address_are_told_from_others() {
+    let list = vec![
+        foreign(NfType::Udm, 1, Security::None, OWN),
+        foreign(NfType::Ausf, 2, Security::None, OWN),
+        foreign(NfType::Pcf, 3, Security::Server, OWN),
+        foreign(NfType::Nssf, 4, Security::None, ELSEWHERE),
+    ];
+    let known = ForeignNfs::from(list);
+    let types = |from, security| known.by_address(from, security).map(|client| client.nf_types);
+    assert_eq!(types(OWN, Security::None), Some(vec![NfType::Udm, NfType::Ausf]));
+    assert_eq!(types(OWN, Security::Server), Some(vec![NfType::Pcf]));
+    assert_eq!(types(ELSEWHERE, Security::Server), None);
+}
+
+/// The CA of a foreign NF makes that NF, and neither others nor ours.
+#[test]
+fn the_ca_that_verified_a_certificate_decides_what_its_holder_may_be() {
+    run(async {
+        let (network, other) = (Network::new("roots"), Network::new("roots-other"));
+        let roots = {
+            other.source(Nf::Udm).load().unwrap();
+            crate::pki::certificates(&other.directory.ca_file()).unwrap()
+        };
+        let mut udm = foreign(NfType::Udm, 443, Security::Mutual, ELSEWHERE);
+        udm.roots = Some(roots);
+        let pcf = foreign(NfType::Pcf, 444, Security::Mutual, OWN);
+        let tls = Rc::new(Tls::open(network.source(Nf::Amf), vec![udm, pcf]).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let who = async |credentials: Credentials| {
+            let accept = async {
+                let (stream, from) = listener.accept().await.unwrap();
+                tls.accept(stream, from.ip()).await.map(|(_, identity, _)| identity)
+            };
+            tokio::join!(accept, shows(Some(credentials), &network, address)).0
+        };
+        let of_own = who(network.source(Nf::Smf).load().unwrap()).await.unwrap();
+        assert_eq!(of_own.nf_types, [NfType::Smf]);
+        let of_other = who(other.source(Nf::Udm).load().unwrap()).await.unwrap();
+        assert_eq!((of_other.nf_types, of_other.instances.len()), (vec![NfType::Udm], 2));
+        let why = who(other.source(Nf::Amf).load().unwrap()).await.unwrap_err();
+        assert!(why.contains("other NF types"), "{why}");
+
+        // Without a type in it a certificate is good for what the configuration says of its CA or of its address.
+        let untyped = |network: &Network| {
+            let member = Member { nfs: Vec::new(), ..network.member(Nf::Udm) };
+            Source::Directory(network.directory.clone(), Member { role: "untyped".into(), ..member })
+        };
+        let of_other = who(untyped(&other).load().unwrap()).await.unwrap();
+        assert_eq!((of_other.nf_types, of_other.instances), (vec![NfType::Udm], vec![]));
+        let of_own = who(untyped(&network).load().unwrap()).await.unwrap();
+        assert_eq!(of_own.nf_types, [NfType::Pcf]);
+
+        // It names one of our instances.
+        let ids =
+            |network: &Network| network.directory.file(&format!("{}.json", network.member(Nf::Udm).role));
+        network.source(Nf::Udm).load().unwrap();
+        std::fs::copy(ids(&network), ids(&other)).unwrap();
+        let why = who(other.source(Nf::Udm).load().unwrap()).await.unwrap_err();
+        assert!(why.contains("names our own NF instance"), "{why}");
+    });
+}
+
+/// Certificates of both ends: connections don't outlive them.
+#[test]
+fn connections_end_with_the_certificates_of_either_end() {
+    run(async {
+        let network = Network::new("ends");
+        let brief = |nf| {
+            let member = network.member(nf);
+            network.directory.issue_for(&member, true, Duration::from_secs(2)).unwrap();
+            let both = network.directory.role_file(&member.role);
+            let files = TlsFiles { ca: network.directory.ca_file(), certificate: both.clone(), key: both };
+            Rc::new(Tls::open(Source::Files(files, member), Vec::new()).unwrap())
+        };
+        let (lasting, ending) = (serve(Transport::Tls(network.tls(Nf::Udm))).await, brief(Nf::Ausf));
+        let ending = serve(Transport::Tls(ending)).await;
+        let (client, brief_client) = (network.client(Nf::Amf), Client::with_tls(LIMITS, brief(Nf::Smf)));
+        brief_client.call(get("https", lasting.address)).await.unwrap();
+        client.call(get("https", ending.address)).await.unwrap();
+        sleep(Duration::from_secs(4)).await;
+        brief_client.call(get("https", lasting.address)).await.unwrap_err();
+        let error = client.call(get("https", ending.address)).await.unwrap_err().to_string();
+        assert!(error.contains("has expired"), "{error}");
+        assert_eq!((lasting.asked.borrow().len(), ending.asked.borrow().len()), (1, 1));
+    });
+}
+
+#[test]
+fn connections_end_with_the_trust_in_their_ca() {
+    run(async {
+        let (network, other) = (Network::new("trust"), Network::new("trust-other"));
+        let member = network.member(Nf::Udm);
+        network.source(Nf::Udm).load().unwrap();
+        other.source(Nf::Amf).load().unwrap();
+        let ca = |network: &Network| std::fs::read(network.directory.ca_file()).unwrap();
+        let bundle = network.directory.file("bundle.crt");
+        std::fs::write(&bundle, [ca(&network), ca(&other)].concat()).unwrap();
+        let both = network.directory.role_file(&member.role);
+        let files = TlsFiles { ca: bundle.clone(), certificate: both.clone(), key: both };
+        let tls = Rc::new(Tls::open(Source::Files(files, member), Vec::new()).unwrap());
+        let server = serve(Transport::Tls(tls.clone())).await;
+
+        let member = other.member(Nf::Amf);
+        let both = other.directory.role_file(&member.role);
+        let files = TlsFiles { ca: network.directory.ca_file(), certificate: both.clone(), key: both };
+        let client =
+            Client::with_tls(LIMITS, Rc::new(Tls::open(Source::Files(files, member), Vec::new()).unwrap()));
+        client.call(get("https", server.address)).await.unwrap();
+        std::fs::write(&bundle, ca(&network)).unwrap();
+        tls.refresh(false);
+        sleep(Duration::from_millis(200)).await;
+        client.call(get("https", server.address)).await.unwrap_err();
+        assert_eq!(server.asked.borrow().len(), 1);
     });
 }
 

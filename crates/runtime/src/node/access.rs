@@ -3,7 +3,7 @@
 
 use super::identities::Identities;
 use super::{Hosting, StartError, nf_of};
-use crate::config::{Config, HostedNf, OAuth2, Switch, TokenAlgorithm};
+use crate::config::{Config, ExternalSecurity, HostedNf, OAuth2, Switch, TokenAlgorithm};
 use crate::sbi::{AccessSettings, KeySource};
 use crate::token_keys::{LIFETIME, TokenKeys};
 use pith_crypto::jws::JwsAlgorithm;
@@ -36,6 +36,21 @@ impl Tokens {
                 "sbi.oauth2 is off: services of this process accept requests without access tokens"
             );
         }
+        let external = &config.sbi.external;
+        if !hosting.split && !on && config.sbi.oauth2 == OAuth2::Auto && !external.is_empty() {
+            tracing::warn!(
+                "services of this process take requests of the NFs in 'sbi.external' without access tokens: 'sbi.oauth2: on' asks for them"
+            );
+        }
+        let is_own_nrf = !external.contains_key(&HostedNf::Nrf);
+        for (nf, other) in external.iter().filter(|_| on && is_own_nrf) {
+            if other.oauth2 == Switch::On && other.security() != ExternalSecurity::Mtls {
+                tracing::warn!(
+                    "sbi.external.{nf} ({}): Pith's NRF gives access tokens to NFs with a certificate only: write 'security: mtls', or 'oauth2: off'",
+                    other.url
+                );
+            }
+        }
         let foreign = config.sbi.nrf_keys.as_deref().map(|file| read(file, config.sbi.nrf_algorithm));
         let file = config.store.path.file().map(|database| database.with_file_name(KEYS));
         let own = (on && hosting.has(Nf::Nrf)).then(|| TokenKeys::open(file)).transpose()?;
@@ -57,7 +72,9 @@ impl Tokens {
         });
         let keys = match (&self.own, &self.foreign) {
             (_, Some(keys)) => KeySource::File(keys.clone()),
-            (Some(keys), None) => KeySource::Own(Arc::clone(keys)),
+            (Some(keys), None) => {
+                KeySource::Own(Arc::clone(keys), identities.identity(Nf::Nrf, 0).instance_id)
+            }
             (None, None) => KeySource::Nrf(Arc::clone(&identities.nrf)),
         };
         let without = config.sbi.external.iter().filter(|(_, external)| external.oauth2 == Switch::Off);

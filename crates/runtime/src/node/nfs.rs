@@ -31,6 +31,7 @@ struct Blueprint {
     ausf: AusfConfig,
     udm: UdmConfig,
     nssf: NssfConfig,
+    nrf: NrfConfig,
     tokens: Option<TokenIssuer>,
     identity: Box<dyn Fn(Nf) -> pith_nf::kit::Identity + Send>,
     verbosity: Level,
@@ -58,6 +59,7 @@ pub(super) fn maker(
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
         udm: udm_config(config, identity(Nf::Udm))?,
         nssf: nssf_config(config, identities),
+        nrf: NrfConfig { plmns: config.network.plmns.clone(), ..NrfConfig::default() },
         tokens: access.issuer(identities),
         identity: Box::new(identity),
         verbosity: if config.log.level.contains("debug") { Level::Debug } else { Level::Info },
@@ -86,7 +88,7 @@ impl Blueprint {
             Nf::Pcf => Box::new(Pcf::new(root, rng.fork())),
             Nf::Nrf | Nf::Agent => {
                 let wall = WallClock::of_epoch(identity.epoch_unix_ms);
-                let nrf = Nrf::new(root, NrfConfig::default()).with_wall_clock(wall);
+                let nrf = Nrf::new(root, self.nrf.clone()).with_wall_clock(wall);
                 Box::new(match &self.tokens {
                     Some(tokens) => nrf.with_tokens(tokens.clone()),
                     None => nrf,

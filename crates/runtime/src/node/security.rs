@@ -1,6 +1,6 @@
 //! The certificate of a process, and the security towards NFs of other vendors.
 
-use super::{Hosting, StartError, identities::sbi_address};
+use super::{Hosting, StartError, identities::sbi_address, nf_of};
 use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity, Switch};
 use crate::http::{self, Foreign, Tls};
 use crate::pki::{Directory, Member, Source, certificates};
@@ -13,6 +13,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 pub(super) struct Security {
     /// TLS; `None` if no connection leaves the process, or if all connections are cleartext.
     pub(super) tls: Option<Tls>,
+    /// NFs of other vendors.
+    pub(super) foreign: Vec<Foreign>,
     /// The stored NF instance ids, which the certificate names.
     pub(super) instances: BTreeMap<(usize, Nf), NfInstanceId>,
 }
@@ -22,21 +24,22 @@ impl Security {
     pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
         let leaves_process = hosting.split || config.sbi.is_served();
         if hosting.nfs.is_empty() || !leaves_process {
-            return Ok(Self { tls: None, instances: BTreeMap::new() });
+            return Ok(Self { tls: None, foreign: Vec::new(), instances: BTreeMap::new() });
         }
+        let foreign = foreign(config)?;
         if config.sbi.security == SbiSecurity::None {
             tracing::warn!(
-                "sbi.security is none: processes of this machine use cleartext without certificates"
+                "sbi.security is none: processes of this user on this machine speak in cleartext, without certificates"
             );
-            return Ok(Self { tls: None, instances: BTreeMap::new() });
+            return Ok(Self { tls: None, foreign, instances: BTreeMap::new() });
         }
         let member = Member::new(&hosting.nfs, config.shards(), sbi_address(config, hosting));
         let source = match &config.sbi.tls {
             Some(files) => Source::Files(files.clone(), member),
             None => Source::Directory(Directory::open(&config.pki_directory())?, member),
         };
-        let tls = Tls::open(source.clone(), foreign(config)?)?;
-        Ok(Self { instances: source.instances()?, tls: Some(tls) })
+        let tls = Tls::open(source.clone(), foreign.clone())?;
+        Ok(Self { instances: source.instances()?, foreign, tls: Some(tls) })
     }
 
     /// The scheme of the process's URIs.
@@ -62,7 +65,7 @@ fn one(nf: HostedNf, external: &ExternalNf, plain_listen: Option<SocketAddr>) ->
     match security {
         http::Security::Mutual => {}
         http::Security::Server => tracing::warn!(
-            "sbi.external.{nf} ({url}): TLS, but requests from {callers:?} are accepted without a certificate"
+            "sbi.external.{nf} ({url}): TLS, but requests of {callers:?} are taken without a certificate, as those of the {nf}"
         ),
         http::Security::None => {
             tracing::warn!("sbi.external.{nf} ({url}): cleartext, which can be read and changed in transit");
@@ -77,7 +80,9 @@ fn one(nf: HostedNf, external: &ExternalNf, plain_listen: Option<SocketAddr>) ->
         tracing::warn!("sbi.external.{nf} ({url}): access tokens are neither sent nor required");
     }
     let roots = external.ca.as_deref().map(certificates).transpose()?;
-    Ok(Foreign { name: nf.to_string(), host, callers, security, roots })
+    let nf_type = nf_of(nf).nf_type().ok_or("an NF that has no NF type")?;
+    let port = external.port().ok_or_else(|| format!("'sbi.external.{nf}': {url} has no port"))?;
+    Ok(Foreign { nf_type, host, port, callers, security, roots })
 }
 
 /// The addresses of a host; none if its name cannot be resolved.

@@ -105,6 +105,11 @@ impl Directory {
         self.file(CA_CERTIFICATE)
     }
 
+    /// Whether the key of the CA is here, or the CA is yet to be made: certificates can be issued.
+    pub fn has_key(&self) -> bool {
+        self.file(CA_KEY).exists() || !self.ca_file().exists()
+    }
+
     /// File with certificate and key of a process.
     pub fn role_file(&self, role: &str) -> PathBuf {
         self.file(&format!("{role}.pem"))
@@ -135,7 +140,7 @@ impl Directory {
         let there = path.exists().then(|| read(&path)).transpose();
         let fits =
             |certificate: &Certificate| certificate.identity == identity && certificate.names == member.names;
-        if !self.file(CA_KEY).exists() && self.ca_file().exists() {
+        if !self.has_key() {
             return self.without_key(member, there, fits);
         }
         let (authority, _) = self.authority()?;
@@ -199,16 +204,28 @@ impl Directory {
 
     /// All certificates, ordered by role.
     pub fn list(&self) -> Result<Vec<Issued>, PkiError> {
-        let mut issued = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(of_file(&self.0))? {
-            let path = entry.map_err(of_file(&self.0))?.path();
-            let Some(role) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".pem")) else {
-                continue;
-            };
-            issued.push(Issued { role: role.to_owned(), certificate: read(&path)? });
-        }
+        let issue = |(role, path): (String, PathBuf)| Ok(Issued { role, certificate: read(&path)? });
+        let mut issued = self.roles()?.into_iter().map(issue).collect::<Result<Vec<_>, PkiError>>()?;
         issued.sort_by(|a, b| a.role.cmp(&b.role));
         Ok(issued)
+    }
+
+    /// The NF instance ids in all certificates that can be read.
+    pub(super) fn named_instances(&self) -> Vec<NfInstanceId> {
+        let issued = self.roles().unwrap_or_default().into_iter().filter_map(|(_, path)| read(&path).ok());
+        issued.flat_map(|certificate| certificate.identity.instances).collect()
+    }
+
+    /// The roles with a certificate, and the file of each.
+    fn roles(&self) -> Result<Vec<(String, PathBuf)>, PkiError> {
+        let mut roles = Vec::new();
+        for entry in fs::read_dir(&self.0).map_err(of_file(&self.0))? {
+            let path = entry.map_err(of_file(&self.0))?.path();
+            if let Some(role) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".pem")) {
+                roles.push((role.to_owned(), path));
+            }
+        }
+        Ok(roles)
     }
 
     /// Issues a new certificate with the content of an existing one.

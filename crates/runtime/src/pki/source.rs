@@ -8,7 +8,7 @@ use pith_nf::kit::Nf;
 use pith_sbi::{NfInstanceId, NfType};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -78,9 +78,29 @@ impl Source {
         }
     }
 
-    /// Whether the CA of the directory must renew the certificate.
+    /// The NF instance ids that are known to be those of our own NFs: of this process, and of every process with a
+    /// certificate in the directory.
+    pub fn own_instances(&self, certificate: &Certificate) -> BTreeSet<NfInstanceId> {
+        let mut ids: BTreeSet<_> = certificate.identity.instances.iter().copied().collect();
+        if let Self::Directory(directory, _) = self {
+            ids.extend(directory.named_instances());
+        }
+        ids
+    }
+
+    /// Whether the CA of the directory is to replace the certificate by a new one now.
     pub fn is_due(&self, certificate: &Certificate) -> bool {
-        matches!(self, Self::Directory(..)) && is_due(certificate)
+        self.can_issue() && is_due(certificate)
+    }
+
+    /// Whether the certificate ends soon and this process can't replace it.
+    pub fn ends_unless_replaced(&self, certificate: &Certificate) -> bool {
+        !self.can_issue() && is_due(certificate)
+    }
+
+    /// Whether this process can issue itself a certificate: the CA's key is in the directory.
+    fn can_issue(&self) -> bool {
+        matches!(self, Self::Directory(directory, _) if directory.has_key())
     }
 
     /// The current versions of the files.

@@ -1,4 +1,4 @@
-//! Authorization of requests: the access token, and the client's certificate (TS 33.501 13.4.1).
+//! Authorization of requests: the client's identity and the access token (TS 33.501 13.4.1).
 //!
 //! ```text
 //!  head ─> authenticate   signature, expiry, audience, service    401, 403 insufficient_scope
@@ -8,20 +8,21 @@
 //! The keys of the NRF are fetched from the NRF (`/oauth2/jwks`, a path specific to Pith), or read from a
 //! file.
 
-use crate::http::{self, PeerIdentity};
+use crate::http::{self, Expected, ServerIdentity};
 use crate::token_keys::TokenKeys;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
-use pith_nf::fabric::guard;
+use pith_nf::fabric::guard::ClientIdentity;
 use pith_nf::kit::Client;
 use pith_sbi::token::{KeySet, Producer, Refusal, Verified, Verifier};
-use pith_sbi::{ApiRoot, NfType, Problem, Request, ServiceName};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Problem, Request, ServiceName};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Mutex;
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 /// Path at which the NRF publishes its keys.
@@ -47,8 +48,8 @@ pub struct AccessSettings {
 /// The source of the NRF's keys.
 #[derive(Clone)]
 pub enum KeySource {
-    /// The NRF of this process, which publishes them.
-    Own(Arc<TokenKeys>),
+    /// The NRF is in this process, which publishes them; that is its instance.
+    Own(Arc<TokenKeys>, NfInstanceId),
     /// The NRF with this apiRoot.
     Nrf(Arc<ApiRoot>),
     /// A file.
@@ -60,46 +61,43 @@ pub(super) struct Access {
     producer: Option<Producer>,
     source: KeySource,
     exempt: Vec<NfType>,
-    /// Pith's NFs use certificates. If set, a client without one is an NF of another vendor, recognized by
-    /// its address.
-    certified: bool,
     verifier: RefCell<Verifier>,
     client: Rc<http::Client>,
-    /// When the keys were last fetched.
+    /// When the keys were last requested from the NRF.
     asked: Cell<Option<Instant>>,
+    /// Number of such requests that have ended.
+    requests: Cell<u64>,
     asking: Mutex<()>,
 }
 
-/// The authenticated properties of a client.
-#[derive(Debug, Default)]
+/// The client of a request, and the access token that it showed.
+#[derive(Debug)]
 pub(super) struct Caller {
     claims: Option<Verified>,
-    peer: Option<Arc<PeerIdentity>>,
+    identity: Arc<ClientIdentity>,
 }
 
 impl Caller {
-    /// The client as authenticated by certificate and token, for the owners of resources.
+    /// The client as owners of resources know it.
     pub(super) fn client(&self) -> Option<Client> {
-        let certified = self.peer.as_ref().and_then(|peer| peer.instances.first().copied());
-        let instance = self.claims.as_ref().map(|claims| claims.sub).or(certified)?;
-        Some(Client { instance, process: certified.unwrap_or(instance) })
+        self.identity.client(self.claims.as_ref().map(|claims| claims.sub))
     }
 }
 
 impl Access {
-    pub(super) fn new(settings: AccessSettings, certified: bool, client: Rc<http::Client>) -> Self {
+    pub(super) fn new(settings: AccessSettings, client: Rc<http::Client>) -> Self {
         let keys = match &settings.keys {
             KeySource::File(keys) => keys.clone(),
-            KeySource::Own(_) | KeySource::Nrf(_) => KeySet::default(),
+            KeySource::Own(..) | KeySource::Nrf(_) => KeySet::default(),
         };
         Self {
             producer: settings.producer,
             source: settings.keys,
             exempt: settings.exempt,
-            certified,
             verifier: RefCell::new(Verifier::new(keys)),
             client,
             asked: Cell::new(None),
+            requests: Cell::new(0),
             asking: Mutex::new(()),
         }
     }
@@ -107,101 +105,133 @@ impl Access {
     /// The keys that this process publishes if it has the NRF.
     pub(super) fn published(&self) -> Option<Vec<u8>> {
         match &self.source {
-            KeySource::Own(keys) => Some(keys.published()),
+            KeySource::Own(keys, _) => Some(keys.published(unix_s())),
             KeySource::Nrf(_) | KeySource::File(_) => None,
         }
     }
 
-    /// Checks the head of a request, before its body is parsed.
+    /// Checks what the head of a request shows, before anything of its body is understood. A request that can't be
+    /// attributed to anyone is refused, whatever the configuration.
     pub(super) async fn authenticate(
-        &self,
+        self: &Rc<Self>,
         path: &str,
         headers: &HeaderMap,
-        peer: Option<Arc<PeerIdentity>>,
+        identity: Option<Arc<ClientIdentity>>,
     ) -> Result<Caller, Box<Problem>> {
+        let identity =
+            identity.ok_or_else(|| Box::new(Problem::of_status(403).detail("the client is not known")))?;
         let service = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).map(ServiceName::from);
         let Some(service) = service.filter(wants_token).filter(|_| self.producer.is_some()) else {
-            return Ok(Caller { claims: None, peer });
+            return Ok(Caller { claims: None, identity });
         };
-        if self.is_exempt(peer.as_deref()) && !headers.contains_key(AUTHORIZATION) {
-            return Ok(Caller { claims: None, peer });
+        if self.may_be_exempt(&identity) && !headers.contains_key(AUTHORIZATION) {
+            return Ok(Caller { claims: None, identity });
         }
-        let claims = self.claims(&service, headers, peer.as_deref()).await;
+        let claims = self.claims(&service, headers, &identity).await;
         let claims = claims.map_err(|refusal| Box::new(refusal.problem()))?;
-        Ok(Caller { claims: Some(claims), peer })
+        Ok(Caller { claims: Some(claims), identity })
     }
 
-    /// Whether the client is another vendor's NF without token support.
-    fn is_exempt(&self, peer: Option<&PeerIdentity>) -> bool {
-        match peer {
-            Some(peer) => {
-                !peer.nf_types.is_empty() && peer.nf_types.iter().all(|nf_type| self.exempt.contains(nf_type))
-            }
-            None => self.certified && !self.exempt.is_empty(),
-        }
+    /// Whether the client is, among others, a foreign NF that knows no tokens.
+    fn may_be_exempt(&self, identity: &ClientIdentity) -> bool {
+        identity.nf_types.iter().any(|nf_type| self.exempt.contains(nf_type))
     }
 
     async fn claims(
-        &self,
+        self: &Rc<Self>,
         service: &ServiceName,
         headers: &HeaderMap,
-        peer: Option<&PeerIdentity>,
+        identity: &ClientIdentity,
     ) -> Result<Verified, Refusal> {
         let token = bearer(headers)?.ok_or_else(|| Refusal::Missing(service.clone()))?;
         let claims = self.verify(token).await?;
         let producer = self.producer.as_ref().ok_or_else(|| Refusal::Missing(service.clone()))?;
         producer.admit(&claims, service)?;
-        // A stolen token is useless without the certificate of the NF that it was issued to.
-        if peer.is_some_and(|peer| !peer.instances.contains(&claims.sub)) {
+        // A token that was stolen is of no use without the certificate of the NF that it was given to. NFs of other
+        // vendors need not have their id in it: then the NF type alone limits them.
+        if !identity.instances.is_empty() && !identity.instances.contains(&claims.sub) {
             return Err(Refusal::Subject);
         }
         Ok(claims)
     }
 
-    /// Checks the complete request: its operation and the client's NF type.
+    /// Checks what the whole request asks for. A client without a token where one is needed acts only as the
+    /// NFs that know none.
     pub(super) fn authorize(&self, caller: &Caller, request: &Request) -> Result<(), Box<Problem>> {
         let service = request.service();
-        let is_service = request.target_uri().is_none() && wants_token(&service);
-        let is_exempt = caller.claims.is_none() && self.is_exempt(caller.peer.as_deref());
-        if is_service && self.producer.is_some() && !is_exempt {
-            let claims = caller.claims.as_ref().ok_or(Refusal::Missing(service));
-            let covered = claims.and_then(|claims| claims.covers(request.operation()));
-            covered.map_err(|refusal| Box::new(refusal.problem()))?;
+        let needs_token = self.producer.is_some() && request.target_uri().is_none() && wants_token(&service);
+        match &caller.claims {
+            _ if !needs_token => caller.identity.check(request),
+            Some(claims) => {
+                claims.covers(request.operation()).map_err(|refusal| Box::new(refusal.problem()))?;
+                caller.identity.check(request)
+            }
+            None if self.may_be_exempt(&caller.identity) => {
+                caller.identity.limited_to(&self.exempt).check(request)
+            }
+            None => Err(Box::new(Refusal::Missing(service).problem())),
         }
-        let Some(peer) = &caller.peer else { return Ok(()) };
-        guard::Client { instances: &peer.instances, nf_types: &peer.nf_types }.check(request)
     }
 
-    async fn verify(&self, token: &str) -> Result<Verified, Refusal> {
+    /// Verifies a token. If no known key fits, the keys are requested from the NRF first: once for all tokens that wait
+    /// for them. Old keys are replaced in the background.
+    async fn verify(self: &Rc<Self>, token: &str) -> Result<Verified, Refusal> {
         let first = self.verifier.borrow_mut().verify(unix_s(), token);
-        let is_old = self.asked.get().is_some_and(|asked| asked.elapsed() > REFRESH);
-        if first != Err(Refusal::UnknownKey) && !is_old {
+        if first != Err(Refusal::UnknownKey) {
+            self.refresh_old_keys();
             return first;
         }
-        // One task fetches the keys; the others wait for the result.
+        let before = self.requests.get();
         let _asking = self.asking.lock().await;
-        let again = self.verifier.borrow_mut().verify(unix_s(), token);
-        let may_ask = self.asked.get().is_none_or(|asked| asked.elapsed() > PAUSE);
-        if !may_ask || (again != Err(Refusal::UnknownKey) && !is_old) {
-            return again;
-        }
-        self.asked.set(Some(Instant::now()));
-        if let Some(keys) = self.fetch_keys().await {
-            self.verifier.borrow_mut().set_keys(keys);
+        if self.requests.get() == before {
+            self.renew_keys().await;
         }
         self.verifier.borrow_mut().verify(unix_s(), token)
     }
 
+    fn refresh_old_keys(self: &Rc<Self>) {
+        if self.asked.get().is_some_and(|asked| asked.elapsed() > REFRESH)
+            && let Ok(_asking) = self.asking.try_lock()
+        {
+            // The next one that finds them old waits for REFRESH again.
+            self.asked.set(Some(Instant::now()));
+            let this = Rc::clone(self);
+            spawn_local(async move {
+                if let Some(keys) = this.fetch_keys().await {
+                    this.verifier.borrow_mut().set_keys(keys);
+                }
+            });
+        }
+    }
+
+    /// Requests the keys, unless that was done within [`PAUSE`].
+    async fn renew_keys(&self) {
+        if self.asked.get().is_some_and(|asked| asked.elapsed() <= PAUSE) {
+            return;
+        }
+        self.asked.set(Some(Instant::now()));
+        let keys = self.fetch_keys().await;
+        self.asked.set(Some(Instant::now()));
+        self.requests.set(self.requests.get() + 1);
+        if let Some(keys) = keys {
+            self.verifier.borrow_mut().set_keys(keys);
+        }
+    }
+
     /// Fetches the NRF's keys; `None` if that fails.
     async fn fetch_keys(&self) -> Option<KeySet> {
-        let json = match &self.source {
-            KeySource::Own(keys) => keys.published(),
+        let (json, issuers) = match &self.source {
+            KeySource::Own(keys, nrf) => (keys.published(unix_s()), vec![*nrf]),
             KeySource::Nrf(root) => {
                 let origin = root.clone().as_ref().clone().with_prefix("");
                 let uri = format!("{origin}{KEYS_PATH}");
                 let request = hyper::Request::get(&uri).body(Bytes::new()).ok()?;
-                match self.client.call(request).await {
-                    Ok(response) if response.status().is_success() => response.into_body().to_vec(),
+                match self.client.call_nf(request, Expected::of_type(NfType::Nrf)).await {
+                    Ok(response) if response.status().is_success() => {
+                        let nrf = response.extensions().get::<Arc<ServerIdentity>>();
+                        let issuers = nrf.and_then(|nrf| nrf.instances.clone()).unwrap_or_default();
+                        (response.into_body().to_vec(), issuers)
+                    }
                     Ok(response) => {
                         tracing::warn!(
                             "{uri}: {}: cannot fetch the keys for access tokens; for an NRF of another vendor, set 'sbi.nrf_keys'",
@@ -220,6 +250,7 @@ impl Access {
         KeySet::from_jwks(&json)
             .inspect_err(|error| tracing::warn!("the NRF's keys for access tokens are invalid: {error}"))
             .ok()
+            .map(|keys| keys.of_issuers(&issuers))
     }
 }
 
@@ -243,4 +274,99 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 
 fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::Limits;
+    use pith_nf::fabric::guard::Proof;
+    use pith_nf::nrf::TokenSigner;
+    use pith_sbi::Scheme;
+    use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
+    use pith_sbi::nudr_dr::QueryAuthSubsData;
+    use pith_sbi::token::AccessTokenClaims;
+    use tokio::task::LocalSet;
+
+    const LIMITS: Limits = Limits {
+        time: Duration::from_millis(1200),
+        body_time: Duration::from_millis(1200),
+        body: 1 << 20,
+        buffered: 1 << 20,
+        exchanges: 8,
+    };
+
+    /// Tokens with unknown keys, while the NRF does not answer: they wait for one request, not one after another.
+    #[test]
+    fn tokens_with_unknown_keys_wait_for_one_request_to_the_nrf() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(LocalSet::new().run_until(async {
+            let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let root = ApiRoot::new(Scheme::Http, &silent.local_addr().unwrap().to_string());
+            let keys = KeySource::Nrf(Arc::new(root));
+            let settings = AccessSettings { producer: None, keys, exempt: vec![] };
+            let access = Rc::new(Access::new(settings, Rc::new(http::Client::new(LIMITS))));
+            let claims =
+                AccessTokenClaims::new(NfInstanceId(1), NfInstanceId(2), NfType::Udm, "nudm-sdm", u64::MAX);
+            let token = TokenKeys::open(None).unwrap().sign(unix_s(), &claims).unwrap();
+            let begun = Instant::now();
+            let all: Vec<_> = (0..4)
+                .map(|_| {
+                    let (access, token) = (access.clone(), token.clone());
+                    spawn_local(async move { access.verify(&token).await })
+                })
+                .collect();
+            for each in all {
+                assert_eq!(each.await.unwrap(), Err(Refusal::UnknownKey));
+            }
+            assert!(begun.elapsed() < LIMITS.time * 2, "{:?}", begun.elapsed());
+        }));
+    }
+
+    fn access(exempt: Vec<NfType>) -> Rc<Access> {
+        let producer = Producer { instances: vec![(NfType::Udr, NfInstanceId(3))], ..Producer::default() };
+        let keys = KeySource::File(KeySet::default());
+        let settings = AccessSettings { producer: Some(producer), keys, exempt };
+        Rc::new(Access::new(settings, Rc::new(http::Client::new(LIMITS))))
+    }
+
+    /// What becomes of a request without a token of foreign NFs that have no certificate.
+    fn status(exempt: &[NfType], nf_types: &[NfType], path: &str, request: impl Into<Request>) -> u16 {
+        let identity = ClientIdentity {
+            proof: Proof::Address,
+            instances: Vec::new(),
+            nf_types: nf_types.to_vec(),
+            hosts: Vec::new(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let access = access(exempt.to_vec());
+        let checked = runtime.block_on(async {
+            let caller = access.authenticate(path, &HeaderMap::new(), Some(Arc::new(identity))).await?;
+            access.authorize(&caller, &request.into())
+        });
+        checked.map_or_else(|problem| problem.status, |()| 200)
+    }
+
+    #[test]
+    fn a_foreign_nf_without_a_certificate_is_itself_only() {
+        let keys = || QueryAuthSubsData { ue_id: "imsi-999700000000001".parse().unwrap() };
+        let (udr, nrf) = ("/nudr-dr/v2/x", "/oauth2/token");
+        let (ausf, udm) = (&[NfType::Ausf][..], &[NfType::Udm][..]);
+        assert_eq!(status(ausf, ausf, udr, keys()), 403, "it knows no tokens and is no UDM");
+        assert_eq!(status(ausf, udm, udr, keys()), 401, "tokens are for others to omit");
+        assert_eq!(status(ausf, &[NfType::Ausf, NfType::Udm], udr, keys()), 403, "as an AUSF it may not");
+        assert_eq!(status(udm, udm, udr, keys()), 200);
+        let token = AccessTokenRequest { body: AccessTokenReq::new(NfInstanceId(7), "nudr-dr") };
+        assert_eq!(status(udm, udm, nrf, token), 400);
+    }
+
+    #[test]
+    fn a_request_of_nobody_is_refused() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let settings =
+            AccessSettings { producer: None, keys: KeySource::File(KeySet::default()), exempt: vec![] };
+        let access = Rc::new(Access::new(settings, Rc::new(http::Client::new(LIMITS))));
+        let refused = runtime.block_on(access.authenticate("/nudr-dr/v2/x", &HeaderMap::new(), None));
+        assert_eq!(refused.unwrap_err().status, 403);
+    }
 }

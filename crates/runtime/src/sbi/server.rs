@@ -3,9 +3,10 @@
 use super::access::{Access, Caller, KEYS_PATH};
 use super::plain::PlainUris;
 use super::{Exchange, Recorder, Shards, convert};
-use crate::http::{Exchanges, Handler, PeerIdentity};
+use crate::http::{Exchanges, Handler};
 use bytes::Bytes;
 use hyper::header::AUTHORIZATION;
+use pith_nf::fabric::guard::ClientIdentity;
 use pith_nf::kit::Nf;
 use pith_sbi::{ApiRoot, Cause, HttpRequest, Problem, Reply, Request, Scheme};
 use pith_types::Supi;
@@ -37,8 +38,8 @@ impl<S: Shards> Handler for SbiHandler<S> {
         if let (KEYS_PATH, Some(keys)) = (rest, self.access.published()) {
             return hyper::Response::new(keys.into());
         }
-        let peer = request.extensions().get::<Arc<PeerIdentity>>().cloned();
-        let caller = match self.access.authenticate(rest, request.headers(), peer).await {
+        let identity = request.extensions().get::<Arc<ClientIdentity>>().cloned();
+        let caller = match self.access.authenticate(rest, request.headers(), identity).await {
             Ok(caller) => caller,
             Err(problem) => return convert::to_response(problem.to_http(None)),
         };

@@ -112,6 +112,7 @@ impl Process {
             listeners: vec![listener],
             plain_listener: None,
             tls: None,
+            foreign: vec![],
             limits: LIMITS,
             recorder,
             known: [any.ip()].into(),
@@ -279,7 +280,7 @@ impl Guarded {
             plmns: vec!["999/70".parse().unwrap()],
             ..Producer::default()
         };
-        let source = KeySource::Own(Arc::clone(&keys));
+        let source = KeySource::Own(Arc::clone(&keys), NfInstanceId(1));
         let access = AccessSettings { producer: Some(producer), keys: source, exempt: vec![] };
         Self { amf: Process::start(None), pcf: Process::start_with(None, access), keys }
     }
@@ -337,6 +338,8 @@ fn tc_authorization_token_verification_failure_one_plmn() {
     guarded.refuses(&format!("{head}.{of_another}"), 401, ChallengeError::InvalidToken);
     guarded.refuses(&format!("{head}."), 401, ChallengeError::InvalidToken);
     guarded.refuses("a.b.c", 401, ChallengeError::InvalidToken);
+    let of_another_nrf = guarded.token(|claims| claims.iss = NfInstanceId(5));
+    guarded.refuses(&of_another_nrf, 401, ChallengeError::InvalidToken);
     let expired = guarded.token(|claims| claims.exp = unix_s() - 60);
     guarded.refuses(&expired, 401, ChallengeError::InvalidToken);
     let of_udm = guarded.token(|claims| claims.aud = NfType::Udm.into());

@@ -7,7 +7,8 @@ use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
 use crate::config::Config;
 use crate::http::{
-    CallError, Client, Exchanges, Known, LOOK, Limits, Listener, Protocol, Server, Tls, Transport,
+    CallError, Client, Exchanges, Expected, Foreign, Known, LOOK, Limits, Listener, Protocol, Server, Tls,
+    Transport,
 };
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
@@ -47,8 +48,10 @@ pub struct SbiSettings {
     pub listeners: Vec<TcpListener>,
     /// Listener for cleartext requests of other vendors' NFs.
     pub plain_listener: Option<TcpListener>,
-    /// TLS; `None` for cleartext only.
+    /// TLS; without it all is cleartext, for processes of the same user.
     pub tls: Option<Tls>,
+    /// NFs of other vendors that may call in cleartext, too, where there is no TLS.
+    pub foreign: Vec<Foreign>,
     /// Limits of requests and connections.
     pub limits: Limits,
     /// Records the exchanges of the server.
@@ -89,7 +92,7 @@ enum Command {
     Call {
         token: ShardToken,
         root: Arc<ApiRoot>,
-        instance: Option<NfInstanceId>,
+        expected: Expected,
         operation: Operation,
         request: Box<hyper::Request<Bytes>>,
         /// For returning the call to its shard if the producer refuses the token.
@@ -118,8 +121,8 @@ enum Command {
 pub struct HttpHandle(UnboundedSender<Command>);
 
 impl HttpHandle {
-    /// Calls an operation; the result is passed to [`Shards::reply`]. If `instance` is known, the server's
-    /// certificate must name it.
+    /// Calls an operation; [`Shards::reply`] gets what comes of it. The server's certificate must name the
+    /// type of the called NF, and its instance where that is known.
     pub fn call(
         &self,
         token: ShardToken,
@@ -129,11 +132,12 @@ impl HttpHandle {
         bearer: Option<Bearer>,
     ) {
         let operation = request.operation();
+        let expected = Expected { instance, nf_type: request.target_nf() };
         let access = bearer.as_ref().map(|bearer| &*bearer.token);
         self.send(match convert::to_request(&root, token.nf, request.to_http(), access) {
             Ok(http) => {
                 let retry = bearer.filter(|bearer| !bearer.renewed).map(|bearer| (Box::new(request), bearer));
-                Command::Call { token, root, instance, operation, request: Box::new(http), retry }
+                Command::Call { token, root, expected, operation, request: Box::new(http), retry }
             }
             Err(problem) => Command::Failed { token, root, problem },
         });
@@ -239,7 +243,7 @@ impl<S: Shards> HttpThreadState<S> {
         let told = shards.clone();
         let client = Rc::new(client.on_loss(Rc::new(move |authority| told.connection_lost(authority))));
         let plain = plain_uris(&sbi.listeners, sbi.plain_listener.as_ref())?;
-        let access = Access::new(sbi.access, tls.is_some(), client.clone());
+        let access = Access::new(sbi.access, client.clone());
         let mut front = Self {
             access: Rc::new(access),
             client,
@@ -257,7 +261,8 @@ impl<S: Shards> HttpThreadState<S> {
         };
         let recorder = sbi.recorder.map(Rc::new);
         let known: Known = Rc::new(move |address: IpAddr| sbi.known.contains(&address.to_canonical()));
-        let secure = tls.clone().map_or(Transport::Plain, Transport::Tls);
+        let in_cleartext = || Transport::PlainForUser(sbi.foreign.into());
+        let secure = tls.clone().map_or_else(in_cleartext, Transport::Tls);
         for listener in sbi.listeners {
             front.serve_sbi(listener, secure.clone(), sbi.limits, known.clone(), recorder.clone())?;
         }
@@ -359,7 +364,7 @@ impl<S: Shards> HttpThreadState<S> {
 
     fn carry_out(&mut self, command: Command) {
         match command {
-            Command::Call { token, root, instance, operation, request, retry } => {
+            Command::Call { token, root, expected, operation, request, retry } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
                 let failures = self.failures.clone();
                 let mut request = request;
@@ -370,7 +375,7 @@ impl<S: Shards> HttpThreadState<S> {
                 }
                 self.calls.spawn_local(async move {
                     let reply =
-                        call(&client, instance, token.nf, &failures, &root, operation, *request).await;
+                        call(&client, expected, token.nf, &failures, &root, operation, *request).await;
                     match (retry, &reply) {
                         (Some((request, bearer)), Err(problem)) if problem.is_invalid_token() => {
                             shards.token_refused(token, root, request, bearer);
@@ -433,7 +438,7 @@ impl Failures {
 /// only a cause.
 async fn call(
     client: &Client,
-    instance: Option<NfInstanceId>,
+    expected: Expected,
     caller: Nf,
     failures: &Failures,
     root: &Arc<ApiRoot>,
@@ -441,7 +446,7 @@ async fn call(
     request: hyper::Request<Bytes>,
 ) -> Reply {
     let uri = pith_sbi::masked(&request.uri().to_string());
-    let reply = match client.call_instance(request, instance).await {
+    let reply = match client.call_nf(request, expected).await {
         Ok(answer) => Response::from_http(operation, root, &convert::from_response(answer)),
         Err(error @ CallError::Late(_)) => Err(Problem::timed_out().detail(error).into()),
         Err(error) => Err(Problem::not_reachable(error).into()),

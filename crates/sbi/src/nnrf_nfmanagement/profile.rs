@@ -112,6 +112,14 @@ impl NfProfile {
         self.nf_services.iter().chain(self.nf_service_list.values())
     }
 
+    /// Addresses (without brackets) and names at which the profile says that the NF is reached.
+    pub fn hosts(&self) -> Vec<String> {
+        let v4 = self.ipv4_addresses.iter().map(ToString::to_string);
+        let v6 = self.ipv6_addresses.iter().map(ToString::to_string);
+        let named = self.fqdn.iter().map(ToString::to_string);
+        v4.chain(v6).chain(named).chain(self.services().flat_map(NfService::hosts)).collect()
+    }
+
     /// The profile for a discovery result: without the authorization members and those for the NRF only.
     #[must_use]
     pub fn for_discovery(mut self) -> Self {

@@ -110,6 +110,15 @@ impl NfService {
         ApiRoot::new(scheme, &authority).with_prefix(&format!("{slash}{prefix}"))
     }
 
+    /// Addresses (without brackets) and the name at which it is reached.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = String> {
+        let named = self.fqdn.iter().map(ToString::to_string);
+        named.chain(self.ip_end_points.iter().flat_map(|end_point| {
+            let v4 = end_point.ipv4_address.map(|address| address.to_string());
+            v4.into_iter().chain(end_point.ipv6_address.map(|address| address.to_string()))
+        }))
+    }
+
     /// Removes the authorization members (TS 29.510, `NFService` of Nnrf_NFDiscovery).
     pub(super) fn hide_from_others(&mut self) {
         self.allowed_plmns.clear();

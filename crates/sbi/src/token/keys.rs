@@ -1,5 +1,6 @@
 //! Keys of NRFs: a JWK Set (RFC 7517 5), or one key in PEM.
 
+use crate::common::NfInstanceId;
 use crate::octets::{base64url, from_base64url};
 use pith_crypto::jws::{JwsAlgorithm, NotAKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,11 @@ pub struct Key {
 
 /// The keys of an NRF.
 #[derive(Debug, Clone, Default)]
-pub struct KeySet(Vec<Key>);
+pub struct KeySet {
+    keys: Vec<Key>,
+    /// The instances of the NRF; empty if they are not known.
+    issuers: Vec<NfInstanceId>,
+}
 
 /// An error of a key set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,9 +43,15 @@ pub enum KeySetError {
     NotAKey(#[from] NotAKey),
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct JwkSet {
     keys: Vec<Jwk>,
+}
+
+/// A set as received: it may have keys of other kinds.
+#[derive(Deserialize)]
+struct ReceivedSet {
+    keys: Vec<serde_json::Value>,
 }
 
 /// A JWK (RFC 7517 4, RFC 7518 6).
@@ -64,13 +75,25 @@ struct Jwk {
 }
 
 impl KeySet {
-    /// Parses a JWK Set.
+    /// The keys of a JWK Set. Keys of other kinds, and those that are malformed, are ignored (RFC 7517 5); a set
+    /// without any other key is an error.
     pub fn from_jwks(json: &[u8]) -> Result<Self, KeySetError> {
-        let set: JwkSet = serde_json::from_slice(json).map_err(|_| KeySetError::Form)?;
+        let set: ReceivedSet = serde_json::from_slice(json).map_err(|_| KeySetError::Form)?;
         if set.keys.len() > LIMIT {
             return Err(KeySetError::TooMany);
         }
-        set.keys.iter().map(Jwk::key).collect::<Result<_, _>>().map(Self)
+        let (mut keys, mut ignored) = (Vec::new(), None);
+        for jwk in set.keys {
+            let jwk = serde_json::from_value::<Jwk>(jwk).map_err(|_| KeySetError::Kind);
+            match jwk.and_then(|jwk| jwk.key()) {
+                Ok(key) => keys.push(key),
+                Err(error) => ignored = ignored.or(Some(error)),
+            }
+        }
+        match ignored {
+            Some(error) if keys.is_empty() => Err(error),
+            _ => Ok(Self::new(keys)),
+        }
     }
 
     /// Parses a public key in PEM (RFC 7468 13) for an algorithm.
@@ -80,23 +103,34 @@ impl KeySet {
         let text: String = text.split_ascii_whitespace().collect();
         let der: crate::Base64 = text.parse().map_err(|_| KeySetError::Form)?;
         let key = VerifyingKey::from_der(algorithm, &der.0)?;
-        Ok(Self(vec![Key { id: None, key }]))
+        Ok(Self::new(vec![Key { id: None, key }]))
     }
 
     /// A set of these keys.
     pub fn new(keys: Vec<Key>) -> Self {
-        Self(keys)
+        Self { keys, issuers: Vec::new() }
+    }
+
+    /// The same keys, which are those of that NRF only: tokens of another issuer are refused.
+    pub fn of_issuers(mut self, issuers: &[NfInstanceId]) -> Self {
+        self.issuers = issuers.to_vec();
+        self
+    }
+
+    /// Whether the keys may be those of that issuer (`iss`).
+    pub(super) fn is_of(&self, issuer: NfInstanceId) -> bool {
+        self.issuers.is_empty() || self.issuers.contains(&issuer)
     }
 
     /// The candidate keys for a key id: the key with this id, or the keys without one.
     pub(super) fn named<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a VerifyingKey> {
         let matches = move |key: &&Key| key.id.is_none() || id.is_none() || key.id.as_deref() == id;
-        self.0.iter().filter(matches).map(|key| &key.key)
+        self.keys.iter().filter(matches).map(|key| &key.key)
     }
 
     /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.keys.is_empty()
     }
 }
 

@@ -65,6 +65,25 @@ fn a_signed_token_is_valid_until_it_expires() {
 }
 
 #[test]
+fn a_token_that_never_expires_is_no_overflow() {
+    let (mut verifier, token) = (verifier(), token(&AccessTokenClaims { exp: u64::MAX, ..claims() }));
+    for _ in 0..2 {
+        assert!(verifier.verify(NOW, &token).is_ok());
+    }
+}
+
+#[test]
+fn a_token_of_another_issuer_is_refused() {
+    let of = |issuers: &[NfInstanceId]| {
+        let keys = KeySet::from_jwks(&jwks(&[("key-1".into(), signing_key().point())])).unwrap();
+        Verifier::new(keys.of_issuers(issuers)).verify(NOW, &token(&claims())).map(|_| ())
+    };
+    assert_eq!(of(&[NRF]), Ok(()));
+    assert_eq!(of(&[]), Ok(()), "the id of another vendor's NRF is not known");
+    assert_eq!(of(&[AMF]), Err(Refusal::Issuer));
+}
+
+#[test]
 fn nothing_in_a_token_can_be_changed() {
     let token = token(&claims());
     let mut verifier = verifier();
@@ -134,6 +153,7 @@ fn additional_scopes_narrow_a_token() {
     assert_eq!(claims.covers(Operation::RegisterSmf), Ok(()));
     claims.scope = "nudm-sdm nudm-uecm nudm-uecm:amf-registration:write".into();
     assert_eq!(claims.covers(Operation::ThreeGppRegistration), Ok(()));
+    assert_eq!(claims.covers(Operation::GetSmfRegistration), Ok(()), "it has no additional scope");
     assert_eq!(
         claims.covers(Operation::RegisterSmf),
         Err(Refusal::Scope("nudm-uecm:smf-registration:write".into()))
@@ -184,4 +204,23 @@ fn keys_are_read_from_pem_and_from_a_jwk_set() {
     {
         assert!(KeySet::from_jwks(bad.as_bytes()).is_err(), "{bad}");
     }
+}
+
+/// RFC 7517 5: keys of other kinds in a set don't spoil the others.
+#[test]
+fn unknown_keys_in_a_set_are_ignored() {
+    let own = jwks(&[("key-1".into(), signing_key().point())]);
+    let mut set: serde_json::Value = serde_json::from_slice(&own).unwrap();
+    let keys = set["keys"].as_array_mut().unwrap();
+    for other in [
+        r#"{"kty":"oct","k":"AA"}"#,
+        r#"{"kty":"OKP","crv":"Ed25519","x":"AA"}"#,
+        r#"{"kty":"EC","crv":"P-256","x":"AA"}"#,
+        r#"{"kty":7}"#,
+        r#""key""#,
+    ] {
+        keys.insert(0, serde_json::from_str(other).unwrap());
+    }
+    let mut verifier = Verifier::new(KeySet::from_jwks(set.to_string().as_bytes()).unwrap());
+    assert!(verifier.verify(NOW, &token(&claims())).is_ok());
 }

@@ -31,6 +31,9 @@ pub enum Refusal {
     /// The key or algorithm is unknown.
     #[error("no key of the NRF matches the access token")]
     UnknownKey,
+    /// Issued by another NRF than the one whose keys are known.
+    #[error("the access token names another NRF as its issuer")]
+    Issuer,
     /// The signature is invalid.
     #[error("the signature of the access token is wrong")]
     Signature,
@@ -95,7 +98,11 @@ impl Verifier {
     pub fn verify(&mut self, now: u64, token: &str) -> Result<Verified, Refusal> {
         let digest = sha256(token.as_bytes());
         if let Some(known) = self.verified.get(&digest) {
-            return if known.exp + SKEW > now { Ok(Arc::clone(known)) } else { Err(Refusal::Expired) };
+            return if known.exp.saturating_add(SKEW) > now {
+                Ok(Arc::clone(known))
+            } else {
+                Err(Refusal::Expired)
+            };
         }
         let claims = Arc::new(self.read(now, token)?);
         if self.verified.len() >= LIMIT {
@@ -121,6 +128,9 @@ impl Verifier {
         }
         if !keys.any(|key| key.verifies(signed.as_bytes(), &signature)) {
             return Err(Refusal::Signature);
+        }
+        if !self.keys.is_of(claims.iss) {
+            return Err(Refusal::Issuer);
         }
         if claims.exp.saturating_add(SKEW) <= now {
             return Err(Refusal::Expired);
@@ -182,19 +192,26 @@ impl AccessTokenClaims {
         self.scope.split(' ')
     }
 
-    /// Checks that the token covers the operation, if it has additional scopes of the operation's service.
+    /// Checks that the token covers the operation.
     pub fn covers(&self, operation: Operation) -> Result<(), Refusal> {
-        let service = operation.service();
-        let is_additional = |scope: &&str| {
-            let rest = scope.strip_prefix(service.as_str());
-            rest.is_some_and(|rest| rest.starts_with(':'))
-        };
-        let mut additional = self.scopes().filter(is_additional).peekable();
-        let wanted = operation.additional_scopes();
-        if additional.peek().is_none() || additional.any(|scope| wanted.contains(&scope)) {
-            return Ok(());
+        covers(&self.scope, operation)
+    }
+}
+
+/// Checks that a scope covers an operation. Additional scopes of the service limit a token to them, as far as the
+/// operation has additional scopes (TS 29.501 4.12).
+pub fn covers(scope: &str, operation: Operation) -> Result<(), Refusal> {
+    let service = operation.service();
+    let is_additional = |scope: &&str| {
+        let rest = scope.strip_prefix(service.as_str());
+        rest.is_some_and(|rest| rest.starts_with(':'))
+    };
+    let mut additional = scope.split(' ').filter(is_additional).peekable();
+    let wanted = operation.additional_scopes();
+    match wanted.first() {
+        Some(first) if additional.peek().is_some() && !additional.any(|scope| wanted.contains(&scope)) => {
+            Err(Refusal::Scope((*first).into()))
         }
-        let scope = wanted.first().copied().unwrap_or(service.as_str());
-        Err(Refusal::Scope(scope.into()))
+        _ => Ok(()),
     }
 }

@@ -53,6 +53,7 @@ impl World {
         let proven = Client {
             instance: instance_id(process, life, shard, nf),
             process: instance_id(process, life, 0, first),
+            is_named: true,
         };
         self.plan.oauth2.then_some(proven)
     }

@@ -1,0 +1,187 @@
+//! The consumers of each operation, by NF type (TS 23.502 5.2), and the scopes to which tokens are limited.
+
+use pith_sbi::namf_communication::N1MessageClass;
+use pith_sbi::{NfType, Operation, Request, ServiceName};
+
+/// The NFs that may request an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consumers {
+    /// Every NF.
+    All,
+    /// NFs of these types.
+    Types(&'static [NfType]),
+    /// A notification: the NF that offers the service.
+    Producer,
+}
+
+/// The NFs that may send this request.
+pub fn consumers(request: &Request) -> Consumers {
+    match request {
+        // Session management is the SMF's, whatever else the service carries (TS 29.518 5.2.2.3.1).
+        Request::N1N2MessageTransfer(request) => {
+            let n2 = request.body.n2_info_container.as_ref();
+            let n1 = request.body.n1_message_container.as_ref();
+            let is_session_management = n2.is_some_and(|n2| n2.sm_info.is_some())
+                || n1.is_some_and(|n1| n1.n1_message_class == N1MessageClass::Sm);
+            if is_session_management {
+                Consumers::Types(&[NfType::Smf])
+            } else {
+                consumers_of(Operation::N1N2MessageTransfer)
+            }
+        }
+        request => consumers_of(request.operation()),
+    }
+}
+
+/// The NFs that may request an operation. Each operation has its line: a new one does not compile without.
+const fn consumers_of(operation: Operation) -> Consumers {
+    use NfType::*;
+    use Operation as O;
+    Consumers::Types(match operation {
+        O::Authenticate
+        | O::FiveGAkaConfirmation
+        | O::DeleteFiveGAkaAuthenticationResult
+        | O::EapAuthMethod
+        | O::DeleteEapAuthenticationResult => &[Amf],
+        O::GenerateAuthData | O::ConfirmAuth | O::DeleteAuth => &[Ausf],
+        // The AMF and the SMF that serve a UE register themselves (TS 29.503 5.3.2.2); TS 29.503 5.3.2.1 has those
+        // that read registrations.
+        O::ThreeGppRegistration | O::UpdateThreeGppRegistration => &[Amf],
+        O::RegisterSmf | O::SmfDeregistration => &[Smf],
+        O::GetThreeGppRegistration | O::GetSmfRegistration | O::RetrieveSmfRegistration => {
+            &[Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf]
+        }
+        // TS 29.503 5.2.2.2: each NF reads the data that concern it.
+        O::GetNssai | O::GetAmData | O::GetSmfSelData | O::GetUeCtxInSmfData => &[Amf],
+        O::GetSmData => &[Smf],
+        O::GetDataSets => &[Amf, Smf],
+        O::SdmSubscribe | O::SdmUnsubscribe => &[Amf, Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf],
+        // Subscription data, and with them keys, are the UDM's, policy data the PCF's (TS 23.502 5.2.12).
+        O::QueryAuthSubsData
+        | O::ModifyAuthenticationSubscription
+        | O::CreateAuthenticationStatus
+        | O::QueryAuthenticationStatus
+        | O::DeleteAuthenticationStatus
+        | O::QueryAmData
+        | O::QuerySmfSelectData
+        | O::QuerySmData
+        | O::CreateAmfContextThreeGpp
+        | O::ModifyAmfContextThreeGpp
+        | O::QueryAmfContextThreeGpp
+        | O::QuerySmfRegList
+        | O::CreateOrUpdateSmfRegistration
+        | O::DeleteSmfRegistration
+        | O::QuerySmfRegistration
+        | O::CreateSdmSubscriptions
+        | O::QuerySdmSubscriptions
+        | O::UpdateSdmSubscriptions
+        | O::RemoveSdmSubscriptions => &[Udm],
+        O::ReadAccessAndMobilityPolicyData | O::ReadSessionManagementPolicyData => &[Pcf],
+        O::PostSmContexts | O::UpdateSmContext | O::ReleaseSmContext | O::RetrieveSmContext => &[Amf],
+        // TS 29.518 5.1. UE contexts go from AMF to AMF (5.2.2.2.1, 5.2.2.2.2).
+        O::N1N2MessageTransfer => &[Amf, Smf, Smsf, Lmf, Pcf],
+        O::UeContextTransfer | O::RegistrationStatusUpdate => &[Amf],
+        O::CreateAmPolicyAssociation
+        | O::ReadAmPolicyAssociation
+        | O::UpdateAmPolicyAssociation
+        | O::DeleteAmPolicyAssociation => &[Amf],
+        O::CreateSmPolicy | O::GetSmPolicy | O::UpdateSmPolicy | O::DeleteSmPolicy => &[Smf],
+        O::NsSelectionGet => &[Amf, Nssf, Smf, Nwdaf],
+        // The NRF serves every NF. Whose profile or subscription it is, is checked with the request.
+        O::GetNfInstances
+        | O::GetNfInstance
+        | O::RegisterNfInstance
+        | O::UpdateNfInstance
+        | O::DeregisterNfInstance
+        | O::CreateSubscription
+        | O::UpdateSubscription
+        | O::RemoveSubscription
+        | O::SearchNfInstances
+        | O::AccessTokenRequest => return Consumers::All,
+        O::DeregistrationNotification
+        | O::SdmChangeNotification
+        | O::SmContextStatusNotify
+        | O::N1N2TransferFailureNotification
+        | O::AmPolicyUpdateNotify
+        | O::AmPolicyTerminateNotify
+        | O::SmPolicyUpdateNotify
+        | O::SmPolicyTerminateNotify
+        | O::NfStatusNotify => return Consumers::Producer,
+    })
+}
+
+/// The NF types that use some operation of a service (`allowedNfTypes`); empty for a service that is open to all.
+pub(in crate::fabric) fn consumers_of_service(service: &ServiceName) -> Vec<NfType> {
+    let mut types = Vec::new();
+    for operation in Operation::ALL.iter().filter(|operation| operation.service() == *service) {
+        if let Consumers::Types(consumers) = consumers_of(*operation) {
+            types.extend(
+                consumers.iter().filter(|nf_type| !types.contains(*nf_type)).cloned().collect::<Vec<_>>(),
+            );
+        }
+    }
+    types
+}
+
+/// The additional scopes to which a token of an NF type is limited for a service
+/// (`allowedOperationsPerNfType`), where the OpenAPI files of TS 29.503 and TS 29.504 have them.
+pub(in crate::fabric) const fn scopes(service: &ServiceName) -> &'static [(NfType, &'static [&'static str])] {
+    match service {
+        // The UDM may access subscription data, the PCF policy data: a PCF can't read keys.
+        ServiceName::NudrDr => &[
+            (
+                NfType::Udm,
+                &[
+                    "nudr-dr:subscription-data",
+                    "nudr-dr:subscription-data:authentication-subscription:read",
+                    "nudr-dr:subscription-data:authentication-subscription:modify",
+                    "nudr-dr:subscription-data:registrations:write",
+                ],
+            ),
+            (NfType::Pcf, &["nudr-dr:policy-data"]),
+        ],
+        // Each NF writes the registrations of its own kind.
+        ServiceName::NudmUecm => &[
+            (NfType::Amf, &["nudm-uecm:amf-registration:write"]),
+            (NfType::Smf, &["nudm-uecm:smf-registration:write"]),
+            (NfType::Smsf, &["nudm-uecm:smsf-registration:write"]),
+            (NfType::Nwdaf, &["nudm-uecm:nwdaf-registration:write"]),
+        ],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token of our NRF covers what the guard permits to the NF type, and nothing else that has a scope.
+    #[test]
+    fn scopes_fit_the_consumers_of_operations() {
+        for service in [ServiceName::NudrDr, ServiceName::NudmUecm] {
+            for (nf_type, scopes) in scopes(&service) {
+                let scope: Vec<_> = std::iter::once(service.as_str()).chain(scopes.iter().copied()).collect();
+                let scope = scope.join(" ");
+                for operation in Operation::ALL.iter().filter(|operation| operation.service() == service) {
+                    let Consumers::Types(types) = consumers_of(*operation) else { continue };
+                    let is_covered = pith_sbi::token::covers(&scope, *operation).is_ok();
+                    let is_limited = !operation.additional_scopes().is_empty();
+                    if types.contains(nf_type) {
+                        assert!(is_covered, "{nf_type} {operation:?}");
+                    } else {
+                        assert!(!is_covered || !is_limited, "{nf_type} {operation:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_consumers_of_a_service_are_those_of_its_operations() {
+        use NfType::{Amf, Lmf, Pcf, Smf, Smsf, Udm};
+        assert_eq!(consumers_of_service(&ServiceName::NudrDr), [Udm, Pcf]);
+        assert_eq!(consumers_of_service(&ServiceName::NamfComm), [Amf, Smf, Smsf, Lmf, Pcf]);
+        assert_eq!(consumers_of_service(&ServiceName::NsmfPdusession), [Amf]);
+        assert!(consumers_of_service(&ServiceName::NnrfNfm).is_empty());
+    }
+}
