@@ -1,8 +1,8 @@
 //! Test support for every NF: a bench that passes inputs to an NF and collects its effects.
 
 use crate::kit::{
-    Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, StoreError,
-    StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
+    self, Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, PendingReply,
+    StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use pith_types::{Ambr, BitRate, InstanceId, Plmn, ShardId, Supi};
@@ -66,7 +66,7 @@ impl<N: NetworkFunction> Bench<N> {
     /// Passes an input to the NF; returns its effects other than timers and events.
     pub fn input(&mut self, input: Input) -> Seen {
         let mut out = Outbox::new(Level::Debug);
-        self.nf.handle(self.now, input, &mut out);
+        kit::deliver(&mut self.nf, self.now, input, &mut out);
         self.take(out)
     }
 
@@ -89,7 +89,7 @@ impl<N: NetworkFunction> Bench<N> {
     }
 
     pub fn request(&mut self, request: impl Into<Request>) -> Seen {
-        self.input(Input::Request { from: self.caller, request: request.into() })
+        self.input(Input::Request { reply: PendingReply::owed_to(self.caller), request: request.into() })
     }
 
     pub fn reply(&mut self, tag: Tag, reply: Reply) -> Seen {

@@ -30,8 +30,10 @@ impl<T> Observed<T> {
     fn note_input(&self, input: &Input) {
         let mut journal = self.notes.open();
         match input {
-            Input::Request { from: Caller::Local { nf, .. } | Caller::Shard { nf, .. }, request } => {
-                journal.record(actor(*nf), actor(self.place.2), request.operation().name());
+            Input::Request { reply, request } => {
+                if let Caller::Local { nf, .. } | Caller::Shard { nf, .. } = reply.caller() {
+                    journal.record(actor(nf), actor(self.place.2), request.operation().name());
+                }
             }
             Input::Reply { tag, .. } => {
                 journal.open_calls.remove(&(self.place, *tag));
@@ -78,6 +80,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).inspect(what, list);
+    }
+
+    fn replies_owed(&self) -> Option<usize> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).replies_owed()
     }
 }
 

@@ -6,8 +6,8 @@ use super::material;
 use crate::corpus::Seed;
 use crate::target::{CheckFailed, ensure};
 use pith_nf::kit::{
-    Caller, Effect, Input, Instant, Level, N4Effect, N4Error, N4Input, NetworkFunction, Outbox, StoreError,
-    StoreRequest, StoreResponse, Tag, TimerKey,
+    Caller, Effect, Input, Instant, Level, N4Effect, N4Error, N4Input, NetworkFunction, Outbox, PendingReply,
+    StoreError, StoreRequest, StoreResponse, Tag, TimerKey,
 };
 use pith_pfcp::Message;
 use pith_sbi::{Problem, Reply, Request, Response};
@@ -97,7 +97,7 @@ impl<N: NetworkFunction> Stage<N> {
         self.exchanges += 1;
         self.waiting.insert(self.exchanges);
         self.input(Input::Request {
-            from: Caller::Remote { exchange: self.exchanges, client: None },
+            reply: PendingReply::owed_to(Caller::Remote { exchange: self.exchanges, client: None }),
             request,
         });
     }

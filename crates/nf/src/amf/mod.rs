@@ -192,11 +192,15 @@ impl NetworkFunction for Amf {
             Input::N2(N2Input::GnbUp { gnb, info }) => self.gnb_up(gnb, info),
             Input::N2(N2Input::GnbDown { gnb }) => self.gnb_down(now, gnb, out),
             Input::N2(N2Input::Reset { gnb, ues }) => self.reset(now, gnb, ues, out),
-            Input::Request { from, request } => self.serve(now, from, request, out),
+            Input::Request { reply, request } => self.serve(now, reply, request, out),
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::Timer(key) => self.timer(now, key, out),
             Input::N4(_) | Input::Stored { .. } => {}
         }
+    }
+
+    fn replies_owed(&self) -> Option<usize> {
+        Some(0)
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

@@ -18,8 +18,8 @@ mod procedure;
 mod tests;
 
 use crate::kit::{
-    Arena, Caller, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, References, Rng, Tag,
-    Target, Timer, TimerKey,
+    Arena, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, References, Rng,
+    Tag, Target, Timer, TimerKey,
 };
 pub use config::AusfConfig;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
@@ -51,10 +51,10 @@ const IGNORE_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
 /// An authentication in progress, in the order of its states.
 #[derive(Default)]
 enum Authentication {
-    AwaitingVector(AwaitingVector, Caller),
+    AwaitingVector(AwaitingVector, PendingReply),
     Challenged(Challenged),
     AwaitingEapResponse(AwaitingEapResponse),
-    AwaitingResyncVector(AwaitingResyncVector, Caller),
+    AwaitingResyncVector(AwaitingResyncVector, PendingReply),
     AwaitingNotificationResponse(AwaitingNotificationResponse),
     /// Ended, or between two states.
     #[default]
@@ -62,6 +62,22 @@ enum Authentication {
 }
 
 impl Authentication {
+    /// The reply that it owes the AMF, while it waits for the UDM.
+    fn into_reply(self) -> Option<PendingReply> {
+        match self {
+            Self::AwaitingVector(_, reply) | Self::AwaitingResyncVector(_, reply) => Some(reply),
+            Self::Challenged(_)
+            | Self::AwaitingEapResponse(_)
+            | Self::AwaitingNotificationResponse(_)
+            | Self::Over => None,
+        }
+    }
+
+    /// Whether the state waits for the UE.
+    const fn awaits_ue(&self) -> bool {
+        self.is_five_g_aka() || self.is_eap()
+    }
+
     /// Whether the state waits for the response to 5G-AKA.
     const fn is_five_g_aka(&self) -> bool {
         matches!(self, Self::Challenged(_))
@@ -82,6 +98,8 @@ pub struct Ausf {
     authentications: Arena<Authentication>,
     /// Authentications that wait for a UE's response, oldest first; keys of ended ones are skipped.
     challenged: VecDeque<Key>,
+    /// Requests that wait for the UDM.
+    replies_owed: usize,
 }
 
 impl Ausf {
@@ -93,61 +111,84 @@ impl Ausf {
             references: References::new(&mut rng),
             authentications: Arena::new(LIMIT),
             challenged: VecDeque::new(),
+            replies_owed: 0,
         }
     }
 
-    fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
+    fn request(&mut self, now: Instant, pending: PendingReply, request: Request, out: &mut Outbox) {
         match request {
             Request::Authenticate(request) => {
-                let (call, state) = match AwaitingVector::begin(&self.identity, &self.config, request.body) {
-                    Ok(begun) => begun,
-                    Err(problem) => return out.refuse(from, *problem),
-                };
-                let authentication = Authentication::AwaitingVector(state, from);
-                match self.authentications.insert_with(|_| authentication) {
-                    Some(key) => out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into()),
-                    None => out.refuse(from, Problem::congestion(1)),
+                match AwaitingVector::begin(&self.identity, &self.config, request.body) {
+                    Ok((call, state)) => {
+                        self.begin(Authentication::AwaitingVector(state, pending), call.into(), out);
+                    }
+                    Err(problem) => pending.refuse(*problem, out),
                 }
             }
-            Request::FiveGAkaConfirmation(request) => self.confirm(now, from, *request, out),
-            Request::EapAuthMethod(request) => self.eap_response(now, from, *request, out),
+            Request::FiveGAkaConfirmation(request) => self.confirm(now, pending, *request, out),
+            Request::EapAuthMethod(request) => self.eap_response(now, pending, *request, out),
             Request::DeleteFiveGAkaAuthenticationResult(request) => {
-                self.delete(from, &request.auth_ctx_id, Authentication::is_five_g_aka, out);
+                self.delete(pending, &request.auth_ctx_id, Authentication::is_five_g_aka, out);
             }
             Request::DeleteEapAuthenticationResult(request) => {
-                self.delete(from, &request.auth_ctx_id, Authentication::is_eap, out);
+                self.delete(pending, &request.auth_ctx_id, Authentication::is_eap, out);
             }
-            _ => out.refuse(from, Problem::new(Cause::ResourceUriStructureNotFound)),
+            _ => pending.refuse(Problem::new(Cause::ResourceUriStructureNotFound), out),
+        }
+    }
+
+    /// Asks the UDM for a vector.
+    fn begin(&mut self, authentication: Authentication, call: Request, out: &mut Outbox) {
+        match self.authentications.insert(authentication) {
+            Ok(key) => {
+                self.replies_owed += 1;
+                out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call);
+            }
+            Err(full) => {
+                if let Some(pending) = full.into_reply() {
+                    pending.refuse(Problem::congestion(1), out);
+                }
+            }
         }
     }
 
     /// The UDM's reply: the first vector, or another one after a resynchronisation.
     fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
-        match self.take(key, |_| true) {
-            Authentication::AwaitingVector(state, from) => match state.reply(reply) {
-                Ok(begun) => self.challenge(key, from, begun, out),
-                Err(problem) => self.fail(key, from, *problem, out),
-            },
-            Authentication::AwaitingResyncVector(state, from) => match state.reply(reply) {
-                Ok(next) => {
-                    out.answer(from, next.session(&self.identity, &self.references.of_key(key)));
-                    self.put(key, Authentication::AwaitingEapResponse(next), out);
+        match self.take(key, |state| !state.awaits_ue()) {
+            Authentication::AwaitingVector(state, pending) => {
+                self.replies_owed -= 1;
+                match state.reply(reply) {
+                    Ok(begun) => self.challenge(key, pending, begun, out),
+                    Err(problem) => self.fail(key, pending, *problem, out),
                 }
-                Err(problem) => self.fail(key, from, *problem, out),
-            },
-            other => self.keep(key, other),
+            }
+            Authentication::AwaitingResyncVector(state, pending) => {
+                self.replies_owed -= 1;
+                match state.reply(reply) {
+                    Ok(next) => {
+                        pending.answer(next.session(&self.identity, &self.references.of_key(key)), out);
+                        self.put(key, Authentication::AwaitingEapResponse(next), out);
+                    }
+                    Err(problem) => self.fail(key, pending, *problem, out),
+                }
+            }
+            // The authentication has ended, or the reply is late: `take` leaves those that wait for the UE.
+            Authentication::Challenged(_)
+            | Authentication::AwaitingEapResponse(_)
+            | Authentication::AwaitingNotificationResponse(_)
+            | Authentication::Over => {}
         }
     }
 
     /// Ends an authentication because the UDM returned an error, and forwards its ProblemDetails.
-    fn fail(&mut self, key: Key, from: Caller, problem: Problem, out: &mut Outbox) {
+    fn fail(&mut self, key: Key, pending: PendingReply, problem: Problem, out: &mut Outbox) {
         self.authentications.remove(key);
-        out.refuse(from, problem);
+        pending.refuse(problem, out);
     }
 
     /// Sends the challenge to the AMF after the vector was received (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 step 3).
-    fn challenge(&mut self, key: Key, from: Caller, begun: Begun, out: &mut Outbox) {
+    fn challenge(&mut self, key: Key, pending: PendingReply, begun: Begun, out: &mut Outbox) {
         let (identity, id) = (&self.identity, self.references.of_key(key));
         let (response, next) = match begun {
             Begun::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
@@ -158,7 +199,7 @@ impl Ausf {
         self.put(key, next, out);
         self.challenged.push_back(key);
         self.end_excess(out);
-        out.answer(from, response);
+        pending.answer(response, out);
     }
 
     /// Ends the oldest authentications if too many wait for a UE.
@@ -168,8 +209,7 @@ impl Ausf {
         }
         let authentications = &self.authentications;
         // One that waits for the UDM owes the AMF an answer.
-        let waits_for_ue = |state: &Authentication| state.is_five_g_aka() || state.is_eap();
-        self.challenged.retain(|key| authentications.get(*key).is_some_and(waits_for_ue));
+        self.challenged.retain(|key| authentications.get(*key).is_some_and(Authentication::awaits_ue));
         if self.challenged.len() + BATCH > MOST_CHALLENGED {
             for key in self.challenged.drain(..BATCH).collect::<Vec<_>>() {
                 self.end(key, out);
@@ -179,19 +219,31 @@ impl Ausf {
     }
 
     /// Verifies RES*, answers the AMF, and reports the result to the UDM (TS 33.501 6.1.3.2.0 steps 10 to 12).
-    fn confirm(&mut self, now: Instant, from: Caller, request: FiveGAkaConfirmation, out: &mut Outbox) {
+    fn confirm(
+        &mut self,
+        now: Instant,
+        pending: PendingReply,
+        request: FiveGAkaConfirmation,
+        out: &mut Outbox,
+    ) {
         let key = self.key_of(&request.auth_ctx_id);
         let Authentication::Challenged(challenged) = self.take(key, Authentication::is_five_g_aka) else {
-            return out.refuse(from, Problem::context_not_found());
+            return pending.refuse(Problem::context_not_found(), out);
         };
         let (response, event) = challenged.confirm(&self.identity, now, &request.body);
         self.end(key, out);
-        out.answer(from, response);
+        pending.answer(response, out);
         out.call(IGNORE_REPLY, Target::any(), event);
     }
 
     /// An EAP-Response (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
-    fn eap_response(&mut self, now: Instant, from: Caller, request: EapAuthMethod, out: &mut Outbox) {
+    fn eap_response(
+        &mut self,
+        now: Instant,
+        pending: PendingReply,
+        request: EapAuthMethod,
+        out: &mut Outbox,
+    ) {
         let key = self.key_of(&request.auth_ctx_id);
         let packet = request.body.eap_payload.map(|Base64(packet)| packet).unwrap_or_default();
         let step = match self.take(key, Authentication::is_eap) {
@@ -202,43 +254,50 @@ impl Ausf {
                 let (response, event) = state.on_response(&self.identity, now);
                 Step::Failure(response, event)
             }
-            _ => return out.refuse(from, Problem::context_not_found()),
+            _ => return pending.refuse(Problem::context_not_found(), out),
         };
-        self.eap_step(key, from, step, out);
+        self.eap_step(key, pending, step, out);
     }
 
-    fn eap_step(&mut self, key: Key, from: Caller, step: Step, out: &mut Outbox) {
+    fn eap_step(&mut self, key: Key, pending: PendingReply, step: Step, out: &mut Outbox) {
         match step {
             Step::Success(response, event) | Step::Failure(response, event) => {
                 self.end(key, out);
-                out.answer(from, response);
+                pending.answer(response, out);
                 out.call(IGNORE_REPLY, Target::any(), event);
             }
             Step::Notified(response, next) => {
                 self.put(key, Authentication::AwaitingNotificationResponse(next), out);
-                out.answer(from, response);
+                pending.answer(response, out);
             }
             Step::Resynchronise(call, next) => {
                 out.stop(key.to_u64(), Timer::Expiry);
-                self.keep(key, Authentication::AwaitingResyncVector(next, from));
+                self.keep(key, Authentication::AwaitingResyncVector(next, pending));
+                self.replies_owed += 1;
                 out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into());
             }
             Step::Refused(problem, state) => {
                 self.keep(key, Authentication::AwaitingEapResponse(state));
-                out.refuse(from, *problem);
+                pending.refuse(*problem, out);
             }
         }
     }
 
     /// Aborts an authentication that waits for the UE. After its end the AUSF keeps no result that a consumer could delete
     /// (TS 29.509 5.2.2.2.4).
-    fn delete(&mut self, from: Caller, id: &str, expected: fn(&Authentication) -> bool, out: &mut Outbox) {
+    fn delete(
+        &mut self,
+        pending: PendingReply,
+        id: &str,
+        expected: fn(&Authentication) -> bool,
+        out: &mut Outbox,
+    ) {
         let key = self.key_of(id);
         match self.take(key, expected) {
-            Authentication::Over => out.refuse(from, Problem::context_not_found()),
+            Authentication::Over => pending.refuse(Problem::context_not_found(), out),
             _ => {
                 self.end(key, out);
-                out.answer(from, Response::NoContent);
+                pending.answer(Response::NoContent, out);
             }
         }
     }
@@ -270,12 +329,17 @@ impl Ausf {
 
     fn end(&mut self, key: Key, out: &mut Outbox) {
         out.stop(key.to_u64(), Timer::Expiry);
-        self.authentications.remove(key);
+        if let Some(pending) = self.authentications.remove(key).and_then(Authentication::into_reply) {
+            self.replies_owed -= 1;
+            pending.refuse(Problem::congestion(1), out);
+        }
     }
 
     fn timer(&mut self, key: TimerKey) {
-        if key.timer == Timer::Expiry {
-            self.authentications.remove(Key::from_u64(key.owner));
+        let owner = Key::from_u64(key.owner);
+        let awaits_ue = self.authentications.get(owner).is_some_and(Authentication::awaits_ue);
+        if key.timer == Timer::Expiry && awaits_ue {
+            self.authentications.remove(owner);
         }
     }
 
@@ -288,11 +352,15 @@ impl Ausf {
 impl NetworkFunction for Ausf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::Request { from, request } => self.request(now, from, request, out),
+            Input::Request { reply, request } => self.request(now, reply, request, out),
             Input::Reply { tag, .. } if tag == IGNORE_REPLY => {}
             Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
             Input::Timer(key) => self.timer(key),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } => {}
         }
+    }
+
+    fn replies_owed(&self) -> Option<usize> {
+        Some(self.replies_owed)
     }
 }

@@ -353,12 +353,12 @@ impl NetworkFunction for Agent {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
-            Input::Request { from, request } => match self.request(request) {
-                Ok(response) => out.answer(from, response),
-                Err(problem) => out.refuse(from, *problem),
-            },
+            Input::Request { reply, request } => reply.complete(self.request(request), out),
             Input::Timer(key) if key.timer == Timer::NrfHeartBeat => self.registrations.timer(key.owner, out),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
         }
+    }
+    fn replies_owed(&self) -> Option<usize> {
+        Some(0)
     }
 }

@@ -294,8 +294,11 @@ mod tests {
         let update = || RegistrationStatusUpdate { ue_context_id: supi.clone().into(), body: status.clone() };
         assert!(check(&[NfType::Amf], update()));
         for other in [NfType::Pcf, NfType::Nef, NfType::Nssf, NfType::Nwdaf, NfType::Smf] {
-            assert!(!check(&[other.clone()], update()), "{other}");
-            assert!(!check(&[other.clone()], QueryAuthSubsData { ue_id: supi.clone() }), "{other}");
+            assert!(!check(std::slice::from_ref(&other), update()), "{other}");
+            assert!(
+                !check(std::slice::from_ref(&other), QueryAuthSubsData { ue_id: supi.clone() }),
+                "{other}"
+            );
         }
     }
 

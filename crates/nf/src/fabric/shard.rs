@@ -10,8 +10,9 @@ use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
 use super::retransmission::{ReplyAction, Retransmissions};
 use crate::kit::{
-    Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
-    NetworkFunction, Nf, Order, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Timer, TimerKey,
+    self, Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
+    NetworkFunction, Nf, Order, Outbox, PendingReply, StoreError, StoreRequest, StoreResponse, Tag, Timer,
+    TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use std::collections::VecDeque;
@@ -184,7 +185,7 @@ impl Shard {
             ShardInput::N2(input) => self.queue.push_back((Nf::Amf, Input::N2(input))),
             ShardInput::N4(input) => self.queue.push_back((Nf::Smf, Input::N4(input))),
             ShardInput::Request { from, nf, request } => {
-                self.queue.push_back((nf, Input::Request { from, request }))
+                self.queue.push_back((nf, Input::Request { reply: PendingReply::owed_to(from), request }))
             }
             ShardInput::Reply { nf, tag, from, reply } => self.replied(nf, tag, from, reply, out),
             ShardInput::TokenRefused { nf, tag, root, request, bearer } => {
@@ -242,11 +243,11 @@ impl Shard {
             return self.agent.handle(now, input, &mut self.outbox);
         }
         match self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) {
-            Some((_, function)) => function.handle(now, input, &mut self.outbox),
+            Some((_, function)) => kit::deliver(function.as_mut(), now, input, &mut self.outbox),
             None => {
-                if let Input::Request { from, .. } = input {
-                    self.outbox
-                        .refuse(from, Problem::of_status(404).detail(format_args!("this shard has no {nf}")));
+                if let Input::Request { reply, .. } = input {
+                    let problem = Problem::of_status(404).detail(format_args!("this shard has no {nf}"));
+                    reply.refuse(problem, &mut self.outbox);
                 }
             }
         }
@@ -301,8 +302,8 @@ impl Shard {
     fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
         match self.agent.route(now, &call) {
             Ok(Route::Local(target)) => {
-                let from = Caller::Local { nf: call.nf, tag: call.tag };
-                self.queue.push_back((target, Input::Request { from, request: call.request }));
+                let reply = PendingReply::owed_to(Caller::Local { nf: call.nf, tag: call.tag });
+                self.queue.push_back((target, Input::Request { reply, request: call.request }));
             }
             Ok(Route::Shard(shard, target)) => {
                 let from = Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag };

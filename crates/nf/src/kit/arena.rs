@@ -54,6 +54,23 @@ impl<T> Arena<T> {
 
     /// Inserts the entry that `make` returns for its key; `None` if the table is full.
     pub fn insert_with(&mut self, make: impl FnOnce(Key) -> T) -> Option<Key> {
+        let (key, place) = self.vacant()?;
+        *place = Some(make(key));
+        Some(key)
+    }
+
+    /// Inserts an entry; gives it back if the table is full.
+    pub fn insert(&mut self, value: T) -> Result<Key, T> {
+        match self.vacant() {
+            Some((key, place)) => {
+                *place = Some(value);
+                Ok(key)
+            }
+            None => Err(value),
+        }
+    }
+
+    fn vacant(&mut self) -> Option<(Key, &mut Option<T>)> {
         if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
             self.free.push_front(self.slots.len() as u32);
             self.slots.push(Slot { generation: 0, value: None });
@@ -61,8 +78,7 @@ impl<T> Arena<T> {
         let index = self.free.pop_front()?;
         let slot = self.slots.get_mut(index as usize)?;
         let key = Key { index, generation: slot.generation };
-        slot.value = Some(make(key));
-        Some(key)
+        Some((key, &mut slot.value))
     }
 
     /// The entry of that key.
@@ -125,7 +141,7 @@ mod tests {
     fn a_key_of_a_removed_entry_finds_nothing() {
         let mut arena = Arena::new(1);
         let first = arena.insert_with(|_| 'a').unwrap();
-        assert_eq!(arena.insert_with(|_| 'b'), None, "full");
+        assert_eq!((arena.insert_with(|_| 'b'), arena.insert('c')), (None, Err('c')), "full");
         assert_eq!(arena.remove(first), Some('a'));
         let second = arena.insert_with(|_| 'b').unwrap();
         assert_eq!(second.index(), first.index());

@@ -16,6 +16,30 @@ pub trait NetworkFunction: Send {
 
     /// Carries out an operator's action, if it is this NF's; adds an entry for each object that it changed.
     fn operate(&mut self, _now: Instant, _what: &Order, _out: &mut Outbox, _list: &mut Vec<Value>) {}
+
+    /// How many requests it has taken and not answered yet; `None` if it does not count them.
+    fn replies_owed(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// Gives an NF an input. In debug builds it checks that no answer is lost: each request that the NF took is answered or
+/// still owed afterwards.
+pub fn deliver(function: &mut dyn NetworkFunction, now: Instant, input: Input, out: &mut Outbox) {
+    if !cfg!(debug_assertions) {
+        return function.handle(now, input, out);
+    }
+    let requested = usize::from(matches!(input, Input::Request { .. }));
+    let (owed, answered) = (function.replies_owed(), out.answers());
+    function.handle(now, input, out);
+    if let (Some(before), Some(after)) = (owed, function.replies_owed()) {
+        let answered = out.answers() - answered;
+        debug_assert_eq!(
+            before + requested,
+            after + answered,
+            "requests owed before and taken, owed after and answered"
+        );
+    }
 }
 
 /// State that an operator can request.
@@ -56,4 +80,42 @@ pub enum Deregister {
     Anew,
     /// The subscription is withdrawn.
     Withdrawn,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::{Level, PendingReply};
+    use crate::testing::CALLER;
+    use pith_sbi::nudm_sdm::GetSmData;
+
+    /// An NF that keeps one reply, and loses every other.
+    #[derive(Default)]
+    struct Forgetful(Option<PendingReply>);
+
+    impl NetworkFunction for Forgetful {
+        fn handle(&mut self, _now: Instant, input: Input, _out: &mut Outbox) {
+            if let Input::Request { reply, .. } = input {
+                self.0.get_or_insert(reply);
+            }
+        }
+
+        fn replies_owed(&self) -> Option<usize> {
+            Some(self.0.iter().count())
+        }
+    }
+
+    fn request() -> Input {
+        let query = GetSmData { supi: crate::testing::supi(), single_nssai: None, dnn: None, plmn_id: None };
+        Input::Request { reply: PendingReply::owed_to(CALLER), request: query.into() }
+    }
+
+    #[test]
+    #[should_panic(expected = "requests owed before and taken")]
+    fn a_lost_reply_is_found() {
+        let (mut nf, mut out) = (Forgetful::default(), Outbox::new(Level::Info));
+        deliver(&mut nf, Instant::default(), request(), &mut out);
+        assert_eq!(nf.replies_owed(), Some(1), "the first is owed");
+        deliver(&mut nf, Instant::default(), request(), &mut out);
+    }
 }

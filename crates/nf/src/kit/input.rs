@@ -1,6 +1,6 @@
 //! Inputs of an NF.
 
-use super::{Caller, N2Input, N4Input, StoreError, StoreResponse, Tag, TimerKey};
+use super::{N2Input, N4Input, PendingReply, StoreError, StoreResponse, Tag, TimerKey};
 use pith_sbi::{ApiRoot, Problem, Request, Response};
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ pub enum Input {
     N2(N2Input),
     /// From the N4 gateway; SMF only.
     N4(Box<N4Input>),
-    /// A request of another NF; answer `from` once, now or later.
-    Request { from: Caller, request: Request },
+    /// A request of another NF, which waits for the reply, now or later.
+    Request { reply: PendingReply, request: Request },
     /// The reply to a call of this NF, or its failure: no instance, timeout and cancellation are
     /// also problems.
     Reply {

@@ -63,6 +63,11 @@ impl Outbox {
         &self.effects
     }
 
+    /// How many of the effects so far answer a request.
+    pub fn answers(&self) -> usize {
+        self.effects.iter().filter(|effect| matches!(effect, Effect::Answer { .. })).count()
+    }
+
     /// Adds any effect.
     pub fn push(&mut self, effect: Effect) {
         self.effects.push(effect);
@@ -71,16 +76,6 @@ impl Outbox {
     /// Calls an operation of another NF.
     pub fn call(&mut self, tag: Tag, target: Target, request: Request) {
         self.push(Effect::Call { tag, target, request });
-    }
-
-    /// Answers a request with success.
-    pub fn answer(&mut self, to: Caller, response: Response) {
-        self.push(Effect::Answer { to, reply: Ok(response) });
-    }
-
-    /// Answers a request with a problem.
-    pub fn refuse(&mut self, to: Caller, problem: Problem) {
-        self.push(Effect::Answer { to, reply: Err(Box::new(problem)) });
     }
 
     /// Starts or restarts a timer.

@@ -17,7 +17,9 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Caller, Client, Input, Inspect, Instant, NetworkFunction, Outbox, Owner, Timer, WallClock};
+use crate::kit::{
+    Caller, Client, Input, Inspect, Instant, NetworkFunction, Outbox, Owner, PendingReply, Timer, WallClock,
+};
 pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
@@ -90,9 +92,10 @@ impl Nrf {
         self
     }
 
-    fn request(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
+    fn request(&mut self, now: Instant, reply: PendingReply, request: Request, out: &mut Outbox) {
         self.sweep_later(out);
-        let reply = match request {
+        let from = reply.caller();
+        let result = match request {
             Request::RegisterNfInstance(request) => self.register(now, *request, from, out),
             Request::UpdateNfInstance(request) => self.update(now, &request, from, out),
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, from, out),
@@ -105,10 +108,7 @@ impl Nrf {
             Request::AccessTokenRequest(request) => self.access_token(now, &request.body, from),
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
         };
-        match reply {
-            Ok(response) => out.answer(from, response),
-            Err(problem) => out.refuse(from, *problem),
-        }
+        reply.complete(result, out);
     }
 
     /// Starts the sweep timer while there are instances or subscriptions.
@@ -123,7 +123,7 @@ impl Nrf {
 impl NetworkFunction for Nrf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::Request { from, request } => self.request(now, from, request, out),
+            Input::Request { reply, request } => self.request(now, reply, request, out),
             Input::Timer(key) if key.timer == Timer::NrfSweep => {
                 self.sweep(now, out);
                 self.sweeping = false;
@@ -132,6 +132,10 @@ impl NetworkFunction for Nrf {
             Input::Reply { tag, reply, .. } => self.notified(tag.owner, &reply, out),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
         }
+    }
+
+    fn replies_owed(&self) -> Option<usize> {
+        Some(0)
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

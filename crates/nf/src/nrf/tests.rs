@@ -468,7 +468,7 @@ fn remote(number: u128, is_named: bool) -> Caller {
 }
 
 fn request_from(bench: &mut Bench<Nrf>, from: Caller, request: impl Into<Request>) -> Seen {
-    bench.input(Input::Request { from, request: request.into() })
+    bench.input(Input::Request { reply: PendingReply::owed_to(from), request: request.into() })
 }
 
 #[test]

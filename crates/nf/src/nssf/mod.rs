@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Caller, Input, Instant, NetworkFunction, Outbox};
+use crate::kit::{Input, Instant, NetworkFunction, Outbox};
 use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::{
     AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, ConfiguredSnssai, NsSelectionGet,
@@ -32,13 +32,6 @@ impl Nssf {
     /// An NSSF.
     pub const fn new(config: NssfConfig) -> Self {
         Self { config }
-    }
-
-    fn request(&self, from: Caller, request: Request, out: &mut Outbox) {
-        match self.select(request) {
-            Ok(response) => out.answer(from, response),
-            Err(problem) => out.refuse(from, *problem),
-        }
     }
 
     fn select(&self, request: Request) -> Reply {
@@ -127,8 +120,12 @@ impl Nssf {
 
 impl NetworkFunction for Nssf {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
-        if let Input::Request { from, request } = input {
-            self.request(from, request, out);
+        if let Input::Request { reply, request } = input {
+            reply.complete(self.select(request), out);
         }
+    }
+
+    fn replies_owed(&self) -> Option<usize> {
+        Some(0)
     }
 }

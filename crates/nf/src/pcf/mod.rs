@@ -14,7 +14,8 @@ mod session;
 mod tests;
 
 use crate::kit::{
-    Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Owner, References, Rng, Tag, Target,
+    Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply, References, Rng, Tag,
+    Target,
 };
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
@@ -37,8 +38,8 @@ enum Context {
 struct Association {
     context: Context,
     owner: Owner,
-    /// The caller to answer when the policy data have arrived; `None` afterwards.
-    creating: Option<Caller>,
+    /// The answer to its creation, until the policy data have arrived.
+    creating: Option<PendingReply>,
 }
 
 /// The PCF of a shard.
@@ -47,12 +48,14 @@ pub struct Pcf {
     root: Arc<ApiRoot>,
     references: References,
     associations: Arena<Association>,
+    /// Associations whose creation is not answered yet.
+    creating: usize,
 }
 
 impl Pcf {
     /// A PCF with that API root.
     pub fn new(root: Arc<ApiRoot>, mut rng: Rng) -> Self {
-        Self { root, references: References::new(&mut rng), associations: Arena::new(LIMIT) }
+        Self { root, references: References::new(&mut rng), associations: Arena::new(LIMIT), creating: 0 }
     }
 
     /// Number of associations.
@@ -60,15 +63,16 @@ impl Pcf {
         self.associations.len()
     }
 
-    fn request(&mut self, from: Caller, request: Request, out: &mut Outbox) {
-        let reply = match request {
+    fn request(&mut self, reply: PendingReply, request: Request, out: &mut Outbox) {
+        let from = reply.caller();
+        let result = match request {
             Request::CreateAmPolicyAssociation(request) => {
                 let query = ReadAccessAndMobilityPolicyData { ue_id: request.body.supi.clone() };
-                return self.create(from, Context::Access(Box::new(request.body)), query.into(), out);
+                return self.create(reply, Context::Access(Box::new(request.body)), query.into(), out);
             }
             Request::CreateSmPolicy(request) => {
                 let query = session::policy_data(&request.body);
-                return self.create(from, Context::Session(Box::new(request.body)), query.into(), out);
+                return self.create(reply, Context::Session(Box::new(request.body)), query.into(), out);
             }
             Request::ReadAmPolicyAssociation(request) => {
                 self.access(&request.pol_asso_id, from).map(|(_, context)| {
@@ -96,17 +100,21 @@ impl Pcf {
             }
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
         };
-        answer(from, reply, out);
+        reply.complete(result, out);
     }
 
-    fn create(&mut self, from: Caller, context: Context, query: Request, out: &mut Outbox) {
-        match self.associations.insert_with(|_| Association {
-            context,
-            owner: Owner::of(from),
-            creating: Some(from),
-        }) {
-            Some(key) => out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query),
-            None => out.refuse(from, Problem::congestion(1)),
+    fn create(&mut self, reply: PendingReply, context: Context, query: Request, out: &mut Outbox) {
+        let owner = Owner::of(reply.caller());
+        match self.associations.insert(Association { context, owner, creating: Some(reply) }) {
+            Ok(key) => {
+                self.creating += 1;
+                out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
+            }
+            Err(Association { creating, .. }) => {
+                if let Some(reply) = creating {
+                    reply.refuse(Problem::congestion(1), out);
+                }
+            }
         }
     }
 
@@ -115,15 +123,15 @@ impl Pcf {
     fn policy_data(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         let Some(association) = self.associations.get_mut(key) else { return };
-        let Some(from) = association.creating.take() else { return };
+        let Some(creating) = association.creating.take() else { return };
+        self.creating -= 1;
         let refused = reply.err().filter(|problem| problem.details.cause == Some(Cause::UserNotFound));
         if refused.is_some() {
             self.associations.remove(key);
-            return out.refuse(from, Problem::new(Cause::UserUnknown));
+            return creating.refuse(Problem::new(Cause::UserUnknown), out);
         }
-        if let Some(created) = self.created(key) {
-            out.answer(from, created);
-        }
+        let created = self.created(key).ok_or_else(not_found);
+        creating.complete(created, out);
     }
 
     fn created(&self, key: Key) -> Option<Response> {
@@ -162,7 +170,9 @@ impl Pcf {
     /// deletes the other, or the PCF keeps it until then.
     fn find(&self, id: &str, from: Caller) -> Result<(Key, &Context), Box<Problem>> {
         let key = self.references.key(id).ok_or_else(not_found)?;
-        let association = self.associations.get(key).ok_or_else(not_found)?;
+        // Until its creation is answered, no NF knows the association's id.
+        let association = self.associations.get(key).filter(|association| association.creating.is_none());
+        let association = association.ok_or_else(not_found)?;
         association.owner.check(from)?;
         Ok((key, &association.context))
     }
@@ -180,19 +190,15 @@ fn not_found() -> Box<Problem> {
     Box::new(Problem::new(Cause::PolicyAssociationNotFound))
 }
 
-fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
-    match reply {
-        Ok(response) => out.answer(to, response),
-        Err(problem) => out.refuse(to, *problem),
-    }
-}
-
 impl NetworkFunction for Pcf {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::Request { from, request } => self.request(from, request, out),
+            Input::Request { reply, request } => self.request(reply, request, out),
             Input::Reply { tag, reply, .. } => self.policy_data(tag, reply, out),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
         }
+    }
+    fn replies_owed(&self) -> Option<usize> {
+        Some(self.creating)
     }
 }

@@ -93,3 +93,10 @@ pub struct SmfConfig {
     /// How long a path that was left is kept for packets on their way.
     pub path_grace: Duration,
 }
+
+impl SmfConfig {
+    /// The data network of that name in that slice.
+    pub(super) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<&DataNetwork> {
+        self.data_networks.iter().find(|network| network.dnn == *dnn && network.snssai == *snssai)
+    }
+}

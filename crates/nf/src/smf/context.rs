@@ -1,24 +1,37 @@
-//! One PDU session as the SMF knows it.
+//! What the SMF knows of one PDU session (SM context, TS 29.502 5.2.1).
+//!
+//! All of it is data. Three names in it mean something in this process only; a stored context needs others in their place:
+//! [`SmContext::key`], which owns the timers and calls; the [`UpfHandle`] of a PFCP association in [`UpfSession`] and in
+//! the plans of [`super::selection`]; the caller in a [`PendingReply`].
 
 use super::config::Network;
-use super::selection::{FrontPlan, Path};
-use crate::kit::{Caller, Owner, UpfHandle};
+use super::env::Env;
+use super::procedure::modification::AwaitingModificationComplete;
+use super::procedure::{self, State};
+use super::timers::{SessionTimer, Timers};
+use crate::kit::{Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle};
 use pith_nas::GsmCause;
 use pith_ngap::transfer::Tunnel;
+use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
-use pith_sbi::{ApiRoot, Uri};
-use pith_types::{Ambr, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
+use pith_sbi::{ApiRoot, Cause, Problem, Request, Uri};
+use pith_types::{Ambr, BitRate, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// The one QoS flow of a session: the default one.
 pub(super) const DEFAULT_QFI: u8 = 1;
 
-/// An SM context.
+/// Updates of a session that may be pending: the AMF and the UE send one or two at a time.
+const MOST_PENDING_UPDATES: usize = 8;
+
+/// The SM context of one PDU session.
 #[derive(Debug)]
 pub(super) struct SmContext {
-    /// Whose.
+    /// Its place in the table; also the owner of its timers and calls.
+    pub key: Key,
+    /// The subscriber.
     pub supi: Supi,
     /// PDU session identity, 1 to 15.
     pub pdu_session_id: u8,
@@ -26,128 +39,104 @@ pub(super) struct SmContext {
     pub dnn: Dnn,
     /// Its slice.
     pub snssai: Snssai,
-    /// Procedure transaction identity of the UE's request under way; 0 if the network began.
-    pub pti: u8,
-    /// Where the UE was when it asked.
+    /// The tracking area in which the UE asked for the session.
     pub tac: Option<Tac>,
-    /// What the UE asked for.
-    pub asks: Asks,
-    /// How the UE reaches the network; until the PCF was told.
-    pub access: Option<Box<Access>>,
-    /// The UPFs that are to be asked; until the PCF has decided.
-    pub planned: Option<Path>,
     /// The AMF that serves the UE.
     pub amf: AmfLink,
-    /// The UE's address, once it has one.
-    pub address: Option<Ipv4Addr>,
-    /// This side's SEID.
+    /// The SMF's SEID at the anchor.
     pub seid: Seid,
-    /// UPFs that were asked for the session in vain.
-    pub tried: Vec<UpfHandle>,
-    /// The session at its anchor, once that has answered.
-    pub anchor: Option<UpfSession>,
-    /// The session at the UPF between gNB and anchor, where there is one and it has answered.
-    pub front: Option<Front>,
-    /// The session at a UPF that packets no longer go by, until what was on its way has passed.
-    pub leaving: Option<UpfSession>,
-    /// Where the gNB was last told to send uplink packets; `None` if it is not known whether it heard.
-    pub told: Option<Tunnel>,
-    /// A UPF told of packets for an idle UE while the session was changing.
-    pub data_waits: bool,
-    /// UDM or PCF end the session, and what the UE is told; the release begins when the session stands.
-    pub withdrawn: Option<GsmCause>,
-    /// The gNB's end of the N3 tunnel, while the user plane is active.
-    pub gnb: Option<Tunnel>,
-    /// The gNB's end of a tunnel that it turned out not to know while the session was changing.
-    pub lost: Option<Tunnel>,
-    /// What is authorised.
+    /// The UE's address, once it is allocated.
+    pub address: Option<Ipv4Addr>,
+    /// Subscribed, then authorised QoS.
     pub qos: Qos,
-    /// What the PCF has decided since, until UPF, gNB and UE are told.
-    pub decided: Option<Qos>,
-    /// How often PDU SESSION MODIFICATION COMMAND was sent again, while the UE owes an answer; T3591 runs.
-    pub modifying: Option<u8>,
-    /// The policy association, once it stands.
+    /// The policy association at the PCF.
     pub policy: Option<Uri>,
-    /// Whether the UDM knows of the session.
+    /// Whether the SMF is registered for the session in the UDM (Nudm_UECM).
     pub is_registered: bool,
-    /// What is under way.
-    pub state: State,
-    /// What the AMF asked for meanwhile, first come first: the answer of the UPF to new rules goes before it.
-    pub held: Vec<(Caller, SmContextUpdateData)>,
-    /// The last call made; an answer to an earlier one is late.
-    pub step: u32,
+    /// The 5GSM modification procedure, which runs beside what [`State`] waits for.
+    pub modification: Option<AwaitingModificationComplete>,
+    /// The session at a UPF that left the path, until packets in transit have passed: [`SessionTimer::PathGrace`] runs.
+    pub draining: Option<UpfSession>,
+    /// What arrived while the session could not act on it.
+    pub pending: Pending,
+    /// Its timers that run.
+    pub timers: Timers,
+    /// What it waits for; [`SmContext::step`] alone sets it.
+    state: State,
+    calls: u32,
 }
 
-impl SmContext {
-    /// Whether UPF or gNB are changing what they have of the session: updates wait until they have.
-    pub(super) const fn is_changing(&self) -> bool {
-        use State::{
-            AwaitingBuffering, AwaitingClassifier, AwaitingGnb, AwaitingN4Modification, AwaitingRates,
-            AwaitingResourceRelease, AwaitingSwitch,
-        };
-        matches!(
-            self.state,
-            AwaitingN4Modification(..)
-                | AwaitingClassifier(_)
-                | AwaitingGnb(_)
-                | AwaitingSwitch(_)
-                | AwaitingBuffering
-                | AwaitingRates(_)
-                | AwaitingResourceRelease
-        )
+/// What arrived while the session was being established or changed. [`procedure::resume_pending`] acts on it as soon as
+/// the session is [`State::Established`], in this order.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    /// Updates of the AMF, the oldest first.
+    pub updates: Vec<(PendingReply, SmContextUpdateData)>,
+    /// UDM or PCF end the session, with this cause for the UE.
+    pub release: Option<GsmCause>,
+    /// The gNB's end of a tunnel that the gNB does not know any more.
+    pub lost_tunnel: Option<Tunnel>,
+    /// The PCF's last decision.
+    pub qos: Option<Qos>,
+    /// A UPF reported packets for an idle UE; it reports them once.
+    pub downlink_data: bool,
+}
+
+/// The user plane of a session: its UPFs, and what UPF and gNB know of each other.
+#[derive(Debug)]
+pub(super) struct UserPlane {
+    /// The session at the PDU session anchor.
+    pub anchor: UpfSession,
+    /// The session at the UPF between gNB and anchor, where there is one.
+    pub front: Option<FrontUpf>,
+    /// The gNB's end of the N3 tunnel, while the user plane is activated (TS 23.501 5.6.8).
+    pub gnb: Option<Tunnel>,
+    /// The UPF's end that the gNB was given last; `None` if it is not known whether the gNB uses it.
+    pub gnb_uplink: Option<Tunnel>,
+}
+
+impl UserPlane {
+    /// One UPF, and no gNB yet.
+    pub(super) const fn of_anchor(anchor: UpfSession) -> Self {
+        Self { anchor, front: None, gnb: None, gnb_uplink: None }
     }
 
-    /// At how many UPFs it has a session.
-    pub(super) fn n4_sessions(&self) -> usize {
-        self.anchor.iter().chain(&self.leaving).count() + self.front.iter().count()
-    }
-
-    /// The session at the UPF that the gNB's packets come to.
-    pub(super) fn at_n3(&self) -> Option<UpfSession> {
-        self.front.as_ref().map(|front| front.session).or(self.anchor)
-    }
-
-    /// The session at the UPF that knows it by this side's SEID.
-    pub(super) fn at_upf(&self, seid: Seid) -> Option<UpfSession> {
-        match seid.0 & FRONT_SEID {
-            0 => self.anchor,
-            _ => self.front.as_ref().map(|front| front.session).or(self.leaving),
-        }
+    /// The session at the UPF that terminates N3.
+    pub(super) fn at_n3(&self) -> UpfSession {
+        self.front.as_ref().map_or(self.anchor, |front| front.session)
     }
 
     /// The session at the UPF whose end of the N9 tunnel is among these.
-    pub(super) fn session_behind_n9(&self, tunnels: &[Tunnel]) -> Option<UpfSession> {
+    pub(super) fn behind_n9(&self, tunnels: &[Tunnel]) -> Option<UpfSession> {
         let front = self.front.as_ref()?;
-        let ends =
-            [(Some(front.n9), Some(front.session)), (self.anchor.map(|anchor| anchor.tunnel), self.anchor)];
-        ends.into_iter().find(|(end, _)| end.is_some_and(|end| tunnels.contains(&end)))?.1
+        let ends = [(front.n9, front.session), (self.anchor.tunnel, self.anchor)];
+        ends.into_iter().find(|(end, _)| tunnels.contains(end)).map(|(_, session)| session)
     }
 
-    /// Whether it has, or asked for, a session at that UPF.
-    pub(super) fn is_at(&self, upf: UpfHandle) -> bool {
-        let front = self.front.as_ref().map(|front| front.session);
-        self.anchor.iter().chain(&front).any(|session| session.upf == upf)
-            || self.state.establishing_upf() == Some(upf)
+    /// The gNB is given the UPF's end of N3.
+    pub(super) fn give_uplink_to_gnb(&mut self) {
+        self.gnb_uplink = Some(self.at_n3().tunnel);
     }
 
-    /// This side's SEID of the session at the front UPF.
-    pub(super) const fn front_seid(&self) -> Seid {
-        Seid(self.seid.0 | FRONT_SEID)
+    /// Whether it has a UPF before the anchor that it can do without.
+    pub(super) fn has_spare_front(&self) -> bool {
+        self.front.as_ref().is_some_and(|front| !front.is_needed)
     }
 }
 
-/// What tells the SEID of a session's front UPF from that of its anchor: neither place nor random bits have it.
-pub(super) const FRONT_SEID: u64 = 1 << 31;
-
-/// What the UE asks for: protocol configuration options, and IPv6 beside IPv4.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Asks {
-    pub dns: bool,
-    pub mtu: bool,
-    pub ipv4v6: bool,
+/// How the AMF is reached.
+#[derive(Debug, Clone)]
+pub(super) struct AmfLink {
+    pub instance: NfInstanceId,
+    /// Where the SMF notifies the session's end.
+    pub status_uri: Uri,
+    /// The root of the AMF's services: that of the status URI.
+    pub root: Arc<ApiRoot>,
+    /// The caller whose session it is.
+    pub owner: Owner,
 }
 
-/// How the UE reaches the network, as the AMF tells it (TS 29.502 6.1.6.2.2) and the PCF is told (TS 29.512 5.6.2.3).
+/// How the UE reaches the network, as the AMF reports it (TS 29.502 6.1.6.2.2) and the SMF to the PCF (TS 29.512 5.6.2.3).
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     pub kind: AccessType,
@@ -160,43 +149,31 @@ pub(super) struct Access {
     pub guami: Option<Guami>,
 }
 
-/// How the AMF is reached.
-#[derive(Debug, Clone)]
-pub(super) struct AmfLink {
-    pub instance: NfInstanceId,
-    /// Where it hears of the session's end.
-    pub status_uri: Uri,
-    /// Where its services stand: those of the status URI.
-    pub root: Arc<ApiRoot>,
-    /// Whose requests about the session are taken.
-    pub owner: Owner,
-}
-
-/// The session at the UPF.
-#[derive(Debug, Clone, Copy)]
+/// The session at one UPF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UpfSession {
     pub upf: UpfHandle,
     pub seid: Seid,
-    /// The UPF's end of the tunnel that uplink packets come by.
+    /// The UPF's end of the tunnel of uplink packets.
     pub tunnel: Tunnel,
 }
 
 /// The session at the UPF between gNB and anchor: an intermediate UPF (TS 23.502 4.3.2.2.1 step 10), an uplink classifier
 /// and local anchor (TS 23.501 5.6.4.2), or both.
 #[derive(Debug, Clone)]
-pub(super) struct Front {
+pub(super) struct FrontUpf {
     pub session: UpfSession,
-    /// The UPF's end of the tunnel that the anchor's downlink packets come by.
+    /// The UPF's end of the tunnel of the anchor's downlink packets.
     pub n9: Tunnel,
     /// The gNB does not reach the anchor without it.
     pub is_needed: bool,
-    /// It is to go when the UE is connected next.
+    /// It is removed when the UE is connected next.
     pub is_ending: bool,
     /// Destinations whose packets leave here.
     pub destinations: Vec<Network>,
 }
 
-impl Front {
+impl FrontUpf {
     /// Its destinations, for people.
     pub(super) fn breakouts(&self) -> Vec<String> {
         self.destinations.iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect()
@@ -211,104 +188,143 @@ pub(super) struct Qos {
     pub arp_priority: u8,
 }
 
-/// What an SM context waits for, in the order of the steps of TS 23.502 4.3.2.2.1.
-#[derive(Debug)]
-pub(super) enum State {
-    /// Subscription data of the UDM (step 4); the AMF waits for an answer.
-    AwaitingSubscriptionData(Caller),
-    /// The decision of the PCF (step 7b).
-    AwaitingPolicy,
-    /// The answer of the anchor (step 10b); the UPF before it is asked next.
-    AwaitingN4Establishment(UpfHandle, Option<FrontPlan>),
-    /// The answer of the UPF between gNB and anchor (step 10b).
-    AwaitingFrontEstablishment(FrontPlan),
-    /// The answer of the anchor, which was told where downlink packets go (step 10b).
-    AwaitingN9,
-    /// The gNB's tunnel (step 15); UE and gNB have been told.
-    AwaitingTunnel,
-    /// Nothing.
-    Established,
-    /// The answer of the UPF to new rules; the AMF waits for an answer.
-    AwaitingN4Modification(Caller, UserPlane),
-    /// The answer of the UPF to other rates; the UPF before the anchor is asked next, if that is so.
-    AwaitingRates(Enforcing),
-    /// The answer of a UPF that is to be the classifier of a session that stands (TS 23.502 4.3.5.4 step 3).
-    AwaitingClassifier(FrontPlan),
-    /// The gNB's, which was told where uplink packets go.
-    AwaitingGnb(Towards),
-    /// The anchor's, which was told where downlink packets go.
-    AwaitingSwitch(Towards),
-    /// The answer of the UPF, which is to buffer what it sent into a tunnel that the gNB has lost (TS 23.527 5.3.2.1).
-    AwaitingBuffering,
-    /// The gNB's confirmation that it released the resources of a tunnel that it had lost (TS 23.527 5.3.2.1).
-    AwaitingResourceRelease,
-    /// The UE's PDU SESSION RELEASE COMPLETE (TS 24.501 6.3.3.3), T3592 running.
-    AwaitingReleaseComplete {
-        /// How often the command was sent again.
-        retransmissions: u8,
-    },
-    /// The answer of the UPF to an establishment that is no longer wanted.
-    Abandoned(UpfHandle),
+impl Qos {
+    /// Until the subscription says otherwise.
+    pub(super) const UNKNOWN: Self = Self {
+        ambr: Ambr { uplink: BitRate::mbps(1), downlink: BitRate::mbps(1) },
+        five_qi: 9,
+        arp_priority: 15,
+    };
 }
 
-/// Which of a session's UPFs is told other rates.
+/// One call, or one request to a UPF, of a session: the step of its [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Enforcing {
-    /// The anchor; the front UPF is next, if there is one.
-    Anchor,
-    /// The UPF between gNB and anchor.
-    Front,
-}
+pub(super) struct CallId(pub u32);
 
-/// By whom the packets of a session are to go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Towards {
-    Classifier,
-    Anchor,
-}
-
-impl std::fmt::Display for Towards {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Classifier => "classifier",
-            Self::Anchor => "anchor",
-        })
-    }
-}
-
-/// Whether packets can reach the UE (TS 23.501 5.6.8).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum UserPlane {
-    Activated,
-    Deactivated,
-}
-
-impl State {
-    /// The UPF that owes an answer to an establishment: until it comes nobody knows what to delete there.
-    pub(super) const fn establishing_upf(&self) -> Option<UpfHandle> {
-        match self {
-            Self::AwaitingN4Establishment(upf, _) | Self::Abandoned(upf) => Some(*upf),
-            Self::AwaitingFrontEstablishment(plan) | Self::AwaitingClassifier(plan) => Some(plan.upf),
-            _ => None,
+impl SmContext {
+    /// A session of which nothing is known but the request.
+    pub(super) fn new(
+        (key, seid): (Key, Seid),
+        (supi, pdu_session_id): (Supi, u8),
+        (dnn, snssai): (Dnn, Snssai),
+        tac: Option<Tac>,
+        amf: AmfLink,
+    ) -> Self {
+        Self {
+            key,
+            supi,
+            pdu_session_id,
+            dnn,
+            snssai,
+            tac,
+            amf,
+            seid,
+            address: None,
+            qos: Qos::UNKNOWN,
+            policy: None,
+            is_registered: false,
+            modification: None,
+            draining: None,
+            pending: Pending::default(),
+            timers: Timers::default(),
+            state: State::Over,
+            calls: 0,
         }
     }
 
-    /// For people.
-    pub(super) const fn name(&self) -> &'static str {
-        match self {
-            Self::AwaitingSubscriptionData(_)
-            | Self::AwaitingPolicy
-            | Self::AwaitingN4Establishment(..)
-            | Self::AwaitingFrontEstablishment(_)
-            | Self::AwaitingN9 => "establishing",
-            Self::AwaitingTunnel => "awaiting-gnb",
-            Self::Established
-            | Self::AwaitingN4Modification(..)
-            | Self::AwaitingRates(_)
-            | Self::AwaitingBuffering
-            | Self::AwaitingResourceRelease => "established",
-            Self::AwaitingClassifier(_) | Self::AwaitingGnb(_) | Self::AwaitingSwitch(_) => "branching",
-            Self::AwaitingReleaseComplete { .. } | Self::Abandoned(_) => "releasing",
+    /// Takes a step: it consumes the state and gives the next one. This is the one place that sets a session's state.
+    pub(super) fn step(
+        &mut self,
+        env: &mut Env<'_>,
+        step: impl FnOnce(State, &mut Self, &mut Env<'_>) -> State,
+    ) {
+        let state = std::mem::take(&mut self.state);
+        let next = step(state, self, env);
+        self.state = procedure::resume_pending(next, self, env);
+    }
+
+    /// What it waits for.
+    pub(super) const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Answers that it owes.
+    pub(super) fn replies_owed(&self) -> usize {
+        self.pending.updates.len() + usize::from(self.state.owes_reply())
+    }
+
+    /// Keeps an update until the session is established again: one change at a time.
+    pub(super) fn keep_update(&mut self, env: &mut Env<'_>, reply: PendingReply, data: SmContextUpdateData) {
+        if self.pending.updates.len() < MOST_PENDING_UPDATES {
+            return self.pending.updates.push((reply, data));
+        }
+        let problem = Problem::new(Cause::InsufficientResources).detail("too many updates at once");
+        reply.refuse(problem, env.out);
+    }
+
+    /// Calls an operation of another NF; the reply comes back with the number given.
+    pub(super) fn call(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) -> CallId {
+        let tag = self.next_tag();
+        env.out.call(tag, target, request.into());
+        CallId(tag.step)
+    }
+
+    /// Sends a UPF a request; the response comes back with the number given.
+    pub(super) fn ask_upf(
+        &mut self,
+        env: &mut Env<'_>,
+        upf: UpfHandle,
+        seid: Seid,
+        message: Message,
+    ) -> CallId {
+        let tag = self.next_tag();
+        env.out.n4(N4Effect::Request { tag, upf, seid, message });
+        CallId(tag.step)
+    }
+
+    fn next_tag(&mut self) -> Tag {
+        self.calls = self.calls.wrapping_add(1);
+        Tag { owner: self.key.to_u64(), step: self.calls }
+    }
+
+    /// Starts or restarts one of its timers.
+    pub(super) fn start(&mut self, env: &mut Env<'_>, timer: SessionTimer, after: Duration) {
+        self.timers.start(timer, env.identity.date_time(env.now + after));
+        env.out.start(self.key.to_u64(), timer.into(), after);
+    }
+
+    /// Stops one of its timers, if it runs.
+    pub(super) fn stop(&mut self, env: &mut Env<'_>, timer: SessionTimer) {
+        if self.timers.expire(timer) {
+            env.out.stop(self.key.to_u64(), timer.into());
         }
     }
+
+    /// The session at the UPF to which this SEID of the SMF belongs.
+    pub(super) fn at_upf(&self, user_plane: Option<&UserPlane>, seid: Seid) -> Option<UpfSession> {
+        if seid == self.seid {
+            return user_plane.map(|user_plane| user_plane.anchor);
+        }
+        let front = user_plane.and_then(|user_plane| user_plane.front.as_ref());
+        front.map(|front| front.session).or(self.draining)
+    }
+
+    /// At how many UPFs it has a session.
+    pub(super) fn n4_sessions(&self) -> usize {
+        let of_path = self.state.user_plane().map_or(0, |user_plane| 1 + user_plane.front.iter().count());
+        of_path + self.draining.iter().count()
+    }
+
+    /// The SMF's SEID at the front UPF.
+    pub(super) const fn front_seid(&self) -> Seid {
+        Seid(self.seid.0 | FRONT_SEID)
+    }
+
+    /// Tells the operator.
+    pub(super) fn log(&self, env: &mut Env<'_>, level: Level, text: impl FnOnce() -> String) {
+        env.out.log(level, || format!("{} session {}: {}", self.supi.masked(), self.pdu_session_id, text()));
+    }
 }
+
+/// What tells the SEID of a session's front UPF from that of its anchor: neither place nor random bits have it.
+pub(super) const FRONT_SEID: u64 = 1 << 31;

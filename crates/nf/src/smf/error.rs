@@ -1,4 +1,4 @@
-//! Why a session is refused, and what UE and AMF are told (TS 24.501 6.4.1.4; TS 29.502 6.1.3.2.3.1).
+//! Why a session is refused, and the causes for UE and AMF (TS 24.501 6.4.1.4; TS 29.502 6.1.3.2.3.1).
 
 use pith_nas::GsmCause;
 use pith_nas::NasError;
@@ -69,7 +69,7 @@ impl EstablishmentError {
         }
     }
 
-    /// What the UE is told (TS 24.501 table 9.11.4.2.1).
+    /// The cause for the UE (TS 24.501 table 9.11.4.2.1).
     pub(super) fn gsm_cause(&self) -> GsmCause {
         match self {
             Self::UnknownDnnInSlice { .. } => GsmCause::MissingOrUnknownDnnInASlice,
@@ -87,7 +87,7 @@ impl EstablishmentError {
         }
     }
 
-    /// What the AMF is told.
+    /// The cause for the AMF.
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::UnknownDnnInSlice { .. } => Cause::DnnNotSupported,

@@ -2,17 +2,31 @@
 //! UPF's rules.
 //!
 //! ```text
-//!  procedure/establishment.rs   TS 23.502 4.3.2.2.1
-//!  procedure/chain.rs           its step 10 with two UPFs
-//!  procedure/branching.rs       4.3.5.4, 4.3.5.5: classifiers
-//!  procedure/user_plane.rs      activation, deactivation, downlink data
-//!  procedure/modification.rs    4.3.3.2, at the PCF's wish
-//!  procedure/release.rs         TS 23.502 4.3.4
+//!   Request ──> services ──> update ─┐
+//!   Reply, N4Input, Timer ───────────┴──> procedure::* ──> Answer, Call, N4Effect, StartTimer
+//! ```
+//!
+//! Here is dispatch only. A session's context is in [`context`], the ways to find one in [`table`], and what a session waits
+//! for in [`procedure`]: one state, which owns what is valid while it waits. A step works on one session and an
+//! [`env::Env`]: it consumes the state and gives the next one ([`Smf::with_session`]). What arrives while a session is
+//! changing is [`context::Pending`] until it is established again.
+//!
+//! ```text
+//!  procedure/establishment/   TS 23.502 4.3.2.2.1
+//!  procedure/user_plane.rs    4.2.3.2, 4.2.3.3, 4.2.6: activation, deactivation, downlink data
+//!  procedure/modification.rs  4.3.3.2, at the PCF's wish
+//!  procedure/release.rs       4.3.4.2
+//!  procedure/branching.rs     4.3.5.4, 4.3.5.5: classifiers; path.rs switches the packets
+//!  procedure/lost_tunnel.rs   TS 23.527 5.3.2.1
+//!  procedure/upf_failure.rs   TS 23.527 4.3
 //! ```
 
 mod config;
+mod consumer;
 mod context;
+mod env;
 mod error;
+mod inspect;
 mod n1;
 mod n2;
 mod n4;
@@ -21,219 +35,221 @@ mod pool;
 mod procedure;
 mod selection;
 mod services;
+mod table;
 #[cfg(test)]
 mod tests;
+mod timers;
+mod update;
 
 use crate::kit::{
-    Arena, Identity, Input, Inspect, Instant, Key, Level, N4Effect, N4Input, NetworkFunction, Order, Outbox,
-    References, Rng, Tag, Target, Timer, TimerKey, UpfHandle,
+    Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction, NetworkFunction, Order,
+    Outbox, References, Rng, Tag, Timer, TimerKey, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
-use context::{FRONT_SEID, Front, SmContext, State};
+use context::{CallId, SmContext};
+use env::{Env, NOBODY, Shared};
+use error::BranchingError;
+pub use inspect::SmfAudit;
 use pith_pfcp::Message;
-use pith_sbi::{Reply, Request};
+use pith_sbi::Reply;
 use pith_types::{Seid, Supi};
 use pool::Pools;
+use procedure::{State, branching, session_report, upf_failure};
 use selection::Upfs;
 use serde_json::json;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use table::{Index, Sessions};
+use timers::SessionTimer;
 
-/// Sessions of a shard at most.
-const LIMIT: u32 = 1 << 20;
+/// Sessions of lost UPFs that are ended in one turn of the shard: each is some three calls to other NFs.
+const LOST_IN_A_TURN: usize = 128;
 
-/// Bits of a session's own part of a SEID that are its place in the table, below [`LIMIT`].
-const SEID_PLACE: u64 = LIMIT as u64 - 1;
-
-/// Bits that are random, so that nobody can guess a SEID (TS 33.515 4.2.2.1.2): all others but [`FRONT_SEID`].
-const SEID_RANDOM: u64 = 0xffff_ffff_ffff & !SEID_PLACE & !FRONT_SEID;
-
-/// A tag that names no session: whatever the answer is, it changes nothing.
-const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
-
-/// What the SMF holds, for tests and worlds: all zero once all is quiet and nobody is registered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SmfAudit {
-    /// SM contexts.
-    pub contexts: usize,
-    /// UE addresses in use.
-    pub addresses: usize,
-    /// Sessions at UPFs.
-    pub n4_sessions: usize,
-    /// Policy associations.
-    pub policies: usize,
-}
+/// Between two such turns, for the shard's other work and for the answers. 100,000 sessions are ended in four seconds.
+const LOST_TURN: Duration = Duration::from_millis(5);
 
 /// The SMF of a shard.
 pub struct Smf {
-    identity: Identity,
-    config: SmfConfig,
+    sessions: Sessions,
+    shared: Shared,
     rng: Rng,
-    /// References of SM contexts, in resource and callback URIs.
-    references: References,
-    contexts: Arena<SmContext>,
-    by_ue: HashMap<(Supi, u8), Key>,
-    pools: Pools,
-    upfs: Upfs,
-    /// Sessions of UPFs that are gone, to be ended.
+    /// Requests taken and not answered yet.
+    replies_owed: usize,
+    /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
 }
 
 impl Smf {
-    /// An SMF.
+    /// An SMF without sessions.
     pub fn new(identity: Identity, config: SmfConfig, mut rng: Rng) -> Self {
         let references = References::new(&mut rng);
         let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
-        let (contexts, by_ue) = (Arena::new(LIMIT), HashMap::new());
-        Self { identity, config, rng, references, contexts, by_ue, pools, upfs, lost: VecDeque::new() }
+        let shared = Shared { identity, config, references, index: Index::default(), pools, upfs };
+        Self { sessions: table::sessions(), shared, rng, replies_owed: 0, lost: VecDeque::new() }
     }
 
-    /// What it holds.
-    pub fn audit(&self) -> SmfAudit {
-        let contexts = || self.contexts.iter().map(|(_, context)| context);
-        SmfAudit {
-            contexts: self.contexts.len(),
-            addresses: self.pools.in_use(),
-            n4_sessions: contexts().map(SmContext::n4_sessions).sum(),
-            policies: contexts().filter(|context| context.policy.is_some()).count(),
+    /// Takes a step on one session, if it is still there; drops the context if it is over. Every change of a session is
+    /// such a step.
+    fn with_session(
+        &mut self,
+        now: Instant,
+        key: Key,
+        out: &mut Outbox,
+        step: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> State,
+    ) {
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let owed = session.replies_owed();
+        session.step(&mut self.shared.env(now, out), step);
+        self.replies_owed = self.replies_owed + session.replies_owed() - owed;
+        if session.state().is_over() {
+            self.sessions.remove(key);
         }
     }
 
-    /// Makes a call whose answer the session waits for.
-    fn call(&mut self, key: Key, target: Target, request: Request, out: &mut Outbox) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        context.step += 1;
-        out.call(Tag { owner: key.to_u64(), step: context.step }, target, request);
-    }
-
-    /// Sends the UPF a request whose answer the session waits for.
-    fn ask_upf(&mut self, key: Key, upf: UpfHandle, seid: Seid, message: Message, out: &mut Outbox) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        context.step += 1;
-        let tag = Tag { owner: key.to_u64(), step: context.step };
-        out.n4(N4Effect::Request { tag, upf, seid, message });
-    }
-
-    /// The session that an answer is for, if it still waits for that answer.
-    fn awaited(&mut self, tag: Tag) -> Option<(Key, &mut SmContext)> {
+    fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
-        let context = self.contexts.get_mut(key).filter(|context| context.step == tag.step)?;
-        Some((key, context))
-    }
-
-    fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
-        let Some((key, context)) = self.awaited(tag) else { return procedure::undo(reply, out) };
-        match context.state {
-            State::AwaitingSubscriptionData(from) => self.subscription_data(key, from, reply, out),
-            State::AwaitingPolicy => self.policy(key, reply, out),
-            State::AwaitingTunnel => self.transferred(key, &reply, out),
-            State::AwaitingGnb(towards) => self.gnb_asked(key, towards, &reply, out),
-            State::AwaitingResourceRelease => self.release_requested_of_gnb(key, &reply, out),
-            _ => self.notified(key, &reply, out),
+        if self.sessions.get(key).is_none() {
+            return consumer::undo(reply, out);
         }
+        self.with_session(now, key, out, |state, session, env| {
+            procedure::on_reply(state, session, env, CallId(tag.step), reply)
+        });
     }
 
-    fn n4(&mut self, input: N4Input, out: &mut Outbox) {
+    fn n4(&mut self, now: Instant, input: N4Input, out: &mut Outbox) {
         match input {
-            N4Input::Response { tag, result } => self.upf_answered(tag, result, out),
+            N4Input::Response { tag, result } => {
+                self.with_session(now, Key::from_u64(tag.owner), out, |state, session, env| {
+                    procedure::on_n4_response(state, session, env, CallId(tag.step), result)
+                });
+            }
             N4Input::Request { transaction, seid, message } => {
-                self.session_report(transaction, seid, &message, out)
+                self.session_report(now, (transaction, seid), &message, out);
             }
-            N4Input::UpfUp { upf, info } => self.upfs.insert(upf, info),
-            N4Input::UpfLoad { upf, percent } => self.upfs.note_load(upf, percent),
-            N4Input::UpfLeaves { upf } => self.upfs.note_leaving(upf),
-            N4Input::UpfDown { upf } => self.upf_lost(upf, out),
+            N4Input::UpfUp { upf, info } => self.shared.upfs.insert(upf, info),
+            N4Input::UpfLoad { upf, percent } => self.shared.upfs.note_load(upf, percent),
+            N4Input::UpfLeaves { upf } => self.shared.upfs.note_leaving(upf),
+            N4Input::UpfDown { upf } => self.upf_lost(now, upf, out),
         }
     }
 
-    fn timer(&mut self, key: TimerKey, out: &mut Outbox) {
-        let owner = Key::from_u64(key.owner);
-        match key.timer {
-            Timer::T3591 => self.modification_command_again(owner, out),
-            Timer::T3592 => self.release_command_again(owner, out),
-            Timer::SbiGuard => self.establishment_too_slow(owner, out),
-            Timer::PathGrace => self.path_left(owner, out),
-            Timer::LostSessions => self.lose_sessions(out),
-            _ => {}
+    fn session_report(
+        &mut self,
+        now: Instant,
+        (transaction, seid): (N4Transaction, Seid),
+        message: &Message,
+        out: &mut Outbox,
+    ) {
+        match table::find_seid(&self.sessions, seid) {
+            Some(key) => self.with_session(now, key, out, |state, session, env| {
+                session_report::on_report(state, session, env, (transaction, seid), message)
+            }),
+            None => session_report::refuse(transaction, &mut self.shared.env(now, out)),
         }
     }
 
-    /// The context whose SEID this is, at the anchor or at the front UPF: the SEID holds its place.
-    fn by_seid(&self, seid: Seid) -> Option<Key> {
-        let seid = Seid(seid.0 & !FRONT_SEID);
-        let session = seid.session();
-        let key = self.contexts.find((session & SEID_PLACE) as u32, 0, 0)?;
-        self.contexts.get(key).filter(|context| context.seid == seid).map(|_| key)
+    /// A UPF is lost, and its sessions with it (TS 23.527 4.3).
+    fn upf_lost(&mut self, now: Instant, upf: UpfHandle, out: &mut Outbox) {
+        self.shared.upfs.remove(upf);
+        for session in self.sessions.values_mut() {
+            session.draining = session.draining.filter(|draining| draining.upf != upf);
+        }
+        let lost = self.sessions.iter().filter(|(_, session)| session.state().is_at(upf));
+        self.lost.extend(lost.map(|(key, _)| (key, upf)));
+        self.end_lost_sessions(now, out);
     }
 
-    fn seid(&mut self, key: Key) -> Seid {
-        let random = loop {
-            // Place 0 must not have SEID 0, which means that there is none.
-            match self.rng.next_u64() & SEID_RANDOM {
-                0 => {}
-                random => break random,
-            }
+    /// Ends sessions of lost UPFs, a batch in a turn: the calls to AMF, PCF and UDM for all sessions of a UPF together would
+    /// take too much memory. Until its turn a session's requests fail for want of an association.
+    fn end_lost_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        for _ in 0..LOST_IN_A_TURN {
+            let Some((key, upf)) = self.lost.pop_front() else { break };
+            self.with_session(now, key, out, |state, session, env| {
+                // It may have ended, or have got another UPF, meanwhile.
+                if state.is_at(upf) {
+                    return upf_failure::on_upf_lost(state, session, env, upf);
+                }
+                state
+            });
+        }
+        if self.lost.is_empty() {
+            self.lost = VecDeque::new();
+        } else {
+            out.start(0, Timer::LostSessions, LOST_TURN);
+        }
+    }
+
+    fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
+        if key.timer == Timer::LostSessions {
+            return self.end_lost_sessions(now, out);
+        }
+        let Some(timer) = SessionTimer::of(key.timer) else {
+            return out.log(Level::Error, || {
+                format!("{:?} is no timer of the SMF: this is a bug in Pith", key.timer)
+            });
         };
-        let session = random | u64::from(key.index());
-        Seid::new(self.identity.instance, self.identity.shard, session)
+        self.with_session(now, Key::from_u64(key.owner), out, |state, session, env| {
+            if session.timers.expire(timer) { procedure::on_timer(state, session, env, timer) } else { state }
+        });
     }
+}
 
-    fn name_of(&self, upf: UpfHandle) -> Option<&str> {
-        self.upfs.info(upf).map(|info| info.name.as_str())
-    }
-
-    fn log(&self, key: Key, level: Level, out: &mut Outbox, text: impl FnOnce(&SmContext) -> String) {
-        if let Some(context) = self.contexts.get(key) {
-            let name =
-                || format!("{} session {}: {}", context.supi.masked(), context.pdu_session_id, text(context));
-            out.log(level, name);
-        }
+impl Smf {
+    /// Does what an operator wants done to a session, if it is here; gives the entry that says what came of it.
+    fn order(
+        &mut self,
+        now: Instant,
+        (supi, pdu_session_id): (&Supi, u8),
+        out: &mut Outbox,
+        order: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> (State, Result<(), BranchingError>),
+    ) -> Option<serde_json::Value> {
+        let key = self.shared.index.find(supi, pdu_session_id)?;
+        let mut refusal = None;
+        self.with_session(now, key, out, |state, session, env| {
+            let (next, result) = order(state, session, env);
+            refusal = result.err().map(|error| error.to_string());
+            next
+        });
+        Some(json!({ "supi": supi, "pduSessionId": pdu_session_id, "refusal": refusal }))
     }
 }
 
 impl NetworkFunction for Smf {
-    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::Request { from, request } => self.request(from, request, out),
+            Input::Request { reply, request } => self.serve(now, reply, request, out),
             Input::Reply { tag, .. } if tag == NOBODY => {}
-            Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
-            Input::N4(input) => self.n4(*input, out),
-            Input::Timer(key) => self.timer(key, out),
+            Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
+            Input::N4(input) => self.n4(now, *input, out),
+            Input::Timer(key) => self.timer(now, key, out),
             Input::N2(_) | Input::Stored { .. } => {}
         }
     }
 
-    fn operate(&mut self, _now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
-        let (Order::Branch { supi, pdu_session_id, .. } | Order::Unbranch { supi, pdu_session_id }) = what
-        else {
-            return;
-        };
-        let Some(key) = self.session_of(supi, *pdu_session_id) else { return };
-        let result = match what {
-            Order::Branch { upf, destinations, .. } => self.branch(key, upf, destinations, out),
-            _ => self.unbranch(key, out),
-        };
-        let refusal = result.err().map(|error| error.to_string());
-        list.push(json!({ "supi": supi, "pduSessionId": pdu_session_id, "refusal": refusal }));
+    fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
+        match what {
+            Order::Branch { supi, pdu_session_id, upf, destinations } => {
+                let refusal = self.order(now, (supi, *pdu_session_id), out, |state, session, env| {
+                    branching::insert(state, session, env, (upf, destinations))
+                });
+                list.extend(refusal);
+            }
+            Order::Unbranch { supi, pdu_session_id } => {
+                let refusal = self.order(now, (supi, *pdu_session_id), out, |state, session, _| {
+                    branching::remove(state, session)
+                });
+                list.extend(refusal);
+            }
+            Order::Deregister { .. } => {}
+        }
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
-        if what != Inspect::Sessions {
-            return;
+        if what == Inspect::Sessions {
+            list.extend(self.sessions.iter().map(|(_, session)| self.describe(session)));
         }
-        list.extend(self.contexts.iter().map(|(_, context)| {
-            let front = context.front.as_ref();
-            json!({
-                "supi": context.supi,
-                "pduSessionId": context.pdu_session_id,
-                "dnn": context.dnn,
-                "snssai": context.snssai.to_string(),
-                "ipv4": context.address,
-                "state": context.state.name(),
-                "userPlane": if context.gnb.is_some() { "active" } else { "inactive" },
-                "upf": context.anchor.and_then(|session| self.name_of(session.upf)),
-                "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),
-                "breakouts": front.map(Front::breakouts).unwrap_or_default(),
-            })
-        }));
+    }
+
+    fn replies_owed(&self) -> Option<usize> {
+        Some(self.replies_owed)
     }
 }

@@ -1,44 +1,38 @@
 //! 5GSM messages to the UE (TS 24.501 clause 6).
 
 use super::config::DataNetwork;
-use super::context::{Asks, DEFAULT_QFI, SmContext};
+use super::context::{DEFAULT_QFI, SmContext};
+use super::procedure::establishment::{Asks, UeRequest};
 use pith_nas::gsm::{
-    PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionEstablishmentRequest,
-    PduSessionModificationCommand, PduSessionModificationReject, PduSessionReleaseCommand,
-    PduSessionReleaseReject,
+    PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionModificationCommand,
+    PduSessionModificationReject, PduSessionReleaseCommand, PduSessionReleaseReject,
 };
 use pith_nas::ie::{
-    AllowedSscMode, DownlinkPco, FlowOperation, PcoOption, PcoRequest, PduAddress, PduSessionType,
-    QosFlowDescription, QosFlowDescriptions, QosRule, QosRules, SscMode,
+    AllowedSscMode, DownlinkPco, FlowOperation, PcoOption, PduAddress, PduSessionType, QosFlowDescription,
+    QosFlowDescriptions, QosRule, QosRules, SscMode,
 };
 use pith_nas::{GsmCause, GsmMessage};
 
 /// Identity of the one QoS rule.
 const DEFAULT_RULE: u8 = 1;
 
-/// What the UE asks for, of what can be told.
-pub(super) fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
-    let asked = |what: PcoRequest| request.extended_pco.as_ref().is_some_and(|pco| pco.asks(&what));
-    Asks {
-        dns: asked(PcoRequest::DnsServerIpv4),
-        mtu: asked(PcoRequest::Ipv4LinkMtu),
-        ipv4v6: request.pdu_session_type == Some(PduSessionType::Ipv4v6),
-    }
-}
-
-/// PDU SESSION ESTABLISHMENT ACCEPT; who asked for IPv4v6 is told why it is IPv4 only (TS 24.501 6.4.1.3).
-pub(super) fn establishment_accept(context: &SmContext, network: &DataNetwork) -> Vec<u8> {
+/// PDU SESSION ESTABLISHMENT ACCEPT; with a cause if the UE asked for IPv4v6 (TS 24.501 6.4.1.3).
+pub(super) fn establishment_accept(
+    session: &SmContext,
+    request: UeRequest,
+    network: Option<&DataNetwork>,
+) -> Vec<u8> {
     let rules = QosRules(vec![QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)]);
     let mut accept =
-        PduSessionEstablishmentAccept::new(PduSessionType::Ipv4, SscMode::Mode1, rules, context.qos.ambr);
-    accept.cause = context.asks.ipv4v6.then_some(GsmCause::PduSessionTypeIpv4OnlyAllowed);
-    accept.pdu_address = context.address.map(PduAddress::from);
-    accept.snssai = Some(context.snssai.into());
-    let flow = QosFlowDescription::non_gbr(DEFAULT_QFI, context.qos.five_qi);
+        PduSessionEstablishmentAccept::new(PduSessionType::Ipv4, SscMode::Mode1, rules, session.qos.ambr);
+    accept.cause = request.asks.ipv4v6.then_some(GsmCause::PduSessionTypeIpv4OnlyAllowed);
+    accept.pdu_address = session.address.map(PduAddress::from);
+    accept.snssai = Some(session.snssai.into());
+    let flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     accept.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
-    accept.extended_pco = options(context.asks, network);
-    accept.dnn = Some(context.dnn.clone());
-    GsmMessage::new(context.pdu_session_id, context.pti, accept).encode()
+    accept.extended_pco = network.and_then(|network| options(request.asks, network));
+    accept.dnn = Some(session.dnn.clone());
+    GsmMessage::new(session.pdu_session_id, request.pti, accept).encode()
 }
 
 fn options(asks: Asks, network: &DataNetwork) -> Option<DownlinkPco> {
@@ -62,19 +56,18 @@ pub(super) fn establishment_reject(pdu_session_id: u8, pti: u8, cause: GsmCause)
 }
 
 /// PDU SESSION RELEASE COMMAND (TS 24.501 6.3.3.2).
-pub(super) fn release_command(context: &SmContext) -> Vec<u8> {
-    let command = PduSessionReleaseCommand::new(context.withdrawn.unwrap_or(GsmCause::RegularDeactivation));
-    GsmMessage::new(context.pdu_session_id, context.pti, command).encode()
+pub(super) fn release_command(pdu_session_id: u8, pti: u8, cause: GsmCause) -> Vec<u8> {
+    GsmMessage::new(pdu_session_id, pti, PduSessionReleaseCommand::new(cause)).encode()
 }
 
 /// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2): the session-AMBR, and what the default QoS flow is given.
-pub(super) fn modification_command(context: &SmContext) -> Vec<u8> {
-    let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, context.qos.five_qi);
+pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
+    let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     flow.operation = FlowOperation::Modify;
     let mut command = PduSessionModificationCommand::new();
-    command.session_ambr = Some(context.qos.ambr);
+    command.session_ambr = Some(session.qos.ambr);
     command.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
-    GsmMessage::new(context.pdu_session_id, 0, command).encode()
+    GsmMessage::new(session.pdu_session_id, 0, command).encode()
 }
 
 /// PDU SESSION MODIFICATION REJECT: the network changes no session at the UE's wish

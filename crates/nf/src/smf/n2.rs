@@ -1,6 +1,6 @@
-//! N2 SM information: what the gNB is told through the AMF (TS 38.413 9.3.4).
+//! N2 SM information that the SMF sends to the gNB through the AMF (TS 38.413 9.3.4).
 
-use super::context::{DEFAULT_QFI, SmContext};
+use super::context::{DEFAULT_QFI, SmContext, UserPlane};
 use pith_ngap::transfer::{
     Arp, HandoverPreparationUnsuccessfulTransfer, ModifyIndicationUnsuccessfulTransfer,
     ModifyRequestTransfer, PathSwitchRequestUnsuccessfulTransfer, QosFlow, ReleaseCommandTransfer,
@@ -9,30 +9,29 @@ use pith_ngap::transfer::{
 use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, CauseTransport};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 
-/// PDU Session Resource Setup Request Transfer; `None` before the UPF has given its tunnel.
-pub(super) fn setup_request(context: &SmContext) -> Option<Vec<u8>> {
+/// PDU Session Resource Setup Request Transfer.
+pub(super) fn setup_request(session: &SmContext, user_plane: &UserPlane) -> Vec<u8> {
     let transfer = SetupRequestTransfer {
-        session_ambr: Some(context.qos.ambr),
-        uplink: context.at_n3()?.tunnel,
+        session_ambr: Some(session.qos.ambr),
+        uplink: user_plane.at_n3().tunnel,
         session_type: SessionType::Ipv4,
-        flows: vec![default_flow(context)],
+        flows: vec![default_flow(session)],
     };
-    Some(transfer.encode())
+    transfer.encode()
 }
 
-fn default_flow(context: &SmContext) -> QosFlow {
-    let arp = Arp { priority_level: context.qos.arp_priority, may_preempt: false, preemptable: true };
-    QosFlow { qfi: DEFAULT_QFI, five_qi: context.qos.five_qi, arp, gbr: None }
+fn default_flow(session: &SmContext) -> QosFlow {
+    let arp = Arp { priority_level: session.qos.arp_priority, may_preempt: false, preemptable: true };
+    QosFlow { qfi: DEFAULT_QFI, five_qi: session.qos.five_qi, arp, gbr: None }
 }
 
 /// PDU Session Resource Modify Request Transfer: session-AMBR and default QoS flow are others.
-pub(super) fn modify_qos_request(context: &SmContext) -> Vec<u8> {
-    let (session_ambr, flows) = (Some(context.qos.ambr), vec![default_flow(context)]);
+pub(super) fn modify_qos_request(session: &SmContext) -> Vec<u8> {
+    let (session_ambr, flows) = (Some(session.qos.ambr), vec![default_flow(session)]);
     ModifyRequestTransfer { session_ambr, flows, ..ModifyRequestTransfer::default() }.encode()
 }
 
-/// What is wrong with N2 information that this SMF does not act on, as the gNB is told it: the transfer, and which
-/// (TS 38.413 9.3.4.18, 9.3.4.20, 9.3.4.22; TS 29.502 5.2.2.3.3, 5.2.2.3.4).
+/// The unsuccessful transfer for N2 information that this SMF does not support, and its type (TS 38.413 9.3.4.18, 9.3.4.20, 9.3.4.22; TS 29.502 5.2.2.3.3, 5.2.2.3.4).
 pub(super) fn refusal(kind: &N2SmInfoType) -> Option<(N2SmInfoType, Vec<u8>)> {
     let cause = Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
     Some(match kind {

@@ -9,9 +9,10 @@
 //! Those of the UPF between gNB and anchor stand in `n9.rs`.
 
 use super::context::{DEFAULT_QFI, SmContext};
+use crate::kit::N4Error;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
-    ApnDnn, ApplyAction, BarId, BitRates, DestinationInterface, FSeid, FTeid, FarId, GateStatus,
+    ApnDnn, ApplyAction, BarId, BitRates, Cause, DestinationInterface, FSeid, FTeid, FarId, GateStatus,
     MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, PfcpSmReqFlags,
     Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
 };
@@ -39,23 +40,23 @@ pub(super) const PRECEDENCE: Precedence = Precedence(255);
 
 /// Session Establishment Request (TS 29.244 7.5.2): uplink open, downlink buffered until the gNB's tunnel is
 /// known.
-pub(super) fn establishment(context: &SmContext, address: Ipv4Addr, local: IpAddr) -> Message {
+pub(super) fn establishment(session: &SmContext, address: Ipv4Addr, local: IpAddr) -> Message {
     let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
     let pdrs = vec![uplink_pdr(address), downlink_pdr(address)];
     let fars = vec![uplink, downlink_far(None, ApplyAction::BUFF)];
-    with_meters(context, (context.seid, local), pdrs, fars)
+    with_meters(session, (session.seid, local), pdrs, fars)
 }
 
 /// A Session Establishment Request with those PDRs and FARs, and what all of them refer to.
 pub(super) fn with_meters(
-    context: &SmContext,
+    session: &SmContext,
     (seid, local): (Seid, IpAddr),
     pdrs: Vec<CreatePdr>,
     fars: Vec<CreateFar>,
 ) -> Message {
     let mut qer = CreateQer::new(QER, GateStatus::OPEN);
-    qer.maximum_bitrate = Some(session_ambr(context));
+    qer.maximum_bitrate = Some(session_ambr(session));
     qer.qfi = Some(Qfi(DEFAULT_QFI));
     let mut request =
         SessionEstablishmentRequest::new(NodeId::from(local), FSeid::new(seid.0, local), pdrs, fars);
@@ -63,7 +64,7 @@ pub(super) fn with_meters(
     request.create_urrs = vec![CreateUrr::new(URR, MeasurementMethod::VOLUM, ReportingTriggers::default())];
     request.create_bars = vec![CreateBar::new(BAR)];
     request.pdn_type = Some(PdnType::Ipv4);
-    request.apn_dnn = Some(ApnDnn(context.dnn.as_str().into()));
+    request.apn_dnn = Some(ApnDnn(session.dnn.as_str().into()));
     Message::SessionEstablishmentRequest(request)
 }
 
@@ -110,9 +111,9 @@ pub(super) fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
 }
 
 /// PFCP counts rates in kbit/s (TS 29.244 8.2.8).
-fn session_ambr(context: &SmContext) -> BitRates {
+fn session_ambr(session: &SmContext) -> BitRates {
     let kbps = |bps: u64| bps.div_ceil(1000);
-    BitRates { uplink: kbps(context.qos.ambr.uplink.bps()), downlink: kbps(context.qos.ambr.downlink.bps()) }
+    BitRates { uplink: kbps(session.qos.ambr.uplink.bps()), downlink: kbps(session.qos.ambr.downlink.bps()) }
 }
 
 /// The tunnel that an F-TEID names.
@@ -132,7 +133,7 @@ pub(super) fn tunnel(response: &SessionEstablishmentResponse, pdr: PdrId) -> Opt
     created.flat_map(|created| &created.local_f_teids).find_map(|f_teid| tunnel_of(*f_teid))
 }
 
-/// What the end of a tunnel that downlink packets leave is told.
+/// Signalling to the end of the tunnel that downlink packets leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaving {
     /// Nothing: there was none.
@@ -155,7 +156,7 @@ pub(super) fn activation(to: Tunnel, leaving: Leaving) -> Message {
     Message::SessionModificationRequest(modification(far))
 }
 
-/// Downlink packets are kept, and the first one is told of (TS 23.502 4.2.6 step 6b).
+/// The UPF buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b).
 pub(super) fn deactivation() -> Message {
     Message::SessionModificationRequest(modification(keep_and_tell()))
 }
@@ -180,12 +181,26 @@ fn modification(far: UpdateFar) -> SessionModificationRequest {
 }
 
 /// The session-AMBR is another one.
-pub(super) fn new_rates(context: &SmContext) -> Message {
+pub(super) fn new_rates(session: &SmContext) -> Message {
     let mut qer = UpdateQer::new(QER);
-    qer.maximum_bitrate = Some(Change::Set(session_ambr(context)));
+    qer.maximum_bitrate = Some(Change::Set(session_ambr(session)));
     let mut request = SessionModificationRequest::new();
     request.update_qers = vec![qer];
     Message::SessionModificationRequest(request)
+}
+
+/// Whether a UPF took new rules, and why not.
+pub(super) fn modified(result: Result<Message, N4Error>) -> Result<(), String> {
+    match result {
+        Ok(Message::SessionModificationResponse(response)) if response.cause == Cause::RequestAccepted => {
+            Ok(())
+        }
+        Ok(Message::SessionModificationResponse(response)) => {
+            Err(format!("the UPF refuses: {:?}", response.cause))
+        }
+        Ok(_) => Err("an answer to another request".into()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The session ends.

@@ -10,7 +10,7 @@
 //! PDRs 2 and 4 are those of a classifier that is the local anchor too. QER, URR and BAR are as at the anchor.
 
 use super::config::Network;
-use super::context::SmContext;
+use super::context::{SmContext, UserPlane};
 use super::n4::{self, PRECEDENCE};
 use super::selection::FrontPlan;
 use pith_ngap::transfer::Tunnel;
@@ -36,21 +36,21 @@ const N9_CHOICE: u8 = 2;
 /// Session Establishment Request: packets from the gNB go to the anchor, or leave here if they are for a destination
 /// of the plan; those to the UE go to the gNB, or meet the other action.
 pub(super) fn establishment(
-    context: &SmContext,
+    session: &SmContext,
     plan: &FrontPlan,
-    anchor: Tunnel,
+    user_plane: &UserPlane,
     (address, local): (Ipv4Addr, IpAddr),
     otherwise: ApplyAction,
 ) -> Message {
     let mut pdrs = vec![uplink_pdr(address), n9_pdr()];
-    let mut fars = vec![uplink_far(anchor), n4::downlink_far(context.gnb, otherwise)];
+    let mut fars = vec![uplink_far(user_plane.anchor.tunnel), n4::downlink_far(user_plane.gnb, otherwise)];
     if !plan.destinations.is_empty() {
         pdrs.extend(local_pdrs(address, &plan.destinations));
         let mut far = CreateFar::new(LOCAL_FAR, ApplyAction::FORW);
         far.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
         fars.push(far);
     }
-    n4::with_meters(context, (context.front_seid(), local), pdrs, fars)
+    n4::with_meters(session, (session.front_seid(), local), pdrs, fars)
 }
 
 fn uplink_far(anchor: Tunnel) -> CreateFar {

@@ -61,7 +61,7 @@ struct Pool {
 
 impl Pool {
     /// The block of shard `shard` of `shards`; `reserved` addresses at the pool's beginning, and its last,
-    /// are nobody's.
+    /// are not allocated.
     fn new((network, prefix): (Ipv4Addr, u8), reserved: u32, shard: u8, shards: u8) -> Self {
         let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
         let start = u64::from(u32::from(network)) & !(size - 1);

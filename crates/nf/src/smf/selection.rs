@@ -25,7 +25,7 @@ pub(super) struct Path {
 /// A UPF that is to stand between gNB and anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FrontPlan {
-    /// Which.
+    /// Handle of the UPF.
     pub upf: UpfHandle,
     /// The gNB does not reach the anchor without it.
     pub is_needed: bool,
@@ -55,7 +55,7 @@ impl Upf {
         self.service.slices.as_ref().is_none_or(|slices| slices.contains(snssai))
     }
 
-    /// An area that nobody told is anywhere.
+    /// An unknown area matches.
     fn serves_area(&self, tac: Option<Tac>) -> bool {
         let served = |areas: &Vec<Tac>| tac.is_none_or(|tac| areas.contains(&tac));
         self.service.tracking_areas.as_ref().is_none_or(served)
@@ -86,7 +86,7 @@ impl Upfs {
         Self { services, breakouts, known: BTreeMap::new() }
     }
 
-    /// An association stands, or its UPF tells anew what it can do.
+    /// An association is set up, or its UPF reports its features again.
     pub(super) fn insert(&mut self, handle: UpfHandle, info: Arc<UpfInfo>) {
         if let Some(known) = self.known.get_mut(&handle) {
             known.info = info;
@@ -122,18 +122,17 @@ impl Upfs {
         self.known.get(&handle)?.pool(dnn)
     }
 
-    /// A way for a session; `None` if UPFs that it needs are missing.
-    pub(super) fn choose(&mut self, session: &SmContext) -> Option<Path> {
+    /// A path for a session that avoids the UPFs that were tried; `None` if UPFs that it needs are missing.
+    pub(super) fn choose(&mut self, session: &SmContext, tried: &[UpfHandle]) -> Option<Path> {
         let (dnn, snssai, tac) = (&session.dnn, &session.snssai, session.tac);
         let anchors = |upf: &Upf| upf.serves_network(dnn) && upf.serves_slice(snssai);
-        let near = self.best(&session.tried, |upf| anchors(upf) && upf.serves_area(tac));
+        let near = self.best(tried, |upf| anchors(upf) && upf.serves_area(tac));
         let is_needed = near.is_none();
-        let anchor = near.or_else(|| self.best(&session.tried, anchors))?;
-        let breakout = self.breakout(session, anchor).map(|plan| FrontPlan { is_needed, ..plan });
+        let anchor = near.or_else(|| self.best(tried, anchors))?;
+        let breakout = self.breakout(session, anchor, tried).map(|plan| FrontPlan { is_needed, ..plan });
         let front = match breakout {
             None if is_needed => {
-                let upf =
-                    self.best(&session.tried, |upf| upf.serves_slice(snssai) && upf.serves_area(tac))?;
+                let upf = self.best(tried, |upf| upf.serves_slice(snssai) && upf.serves_area(tac))?;
                 Some(FrontPlan { upf, is_needed, destinations: Vec::new() })
             }
             breakout => breakout,
@@ -142,11 +141,11 @@ impl Upfs {
     }
 
     /// The first local breakout of the session's data network that can be had.
-    fn breakout(&self, session: &SmContext, anchor: UpfHandle) -> Option<FrontPlan> {
+    fn breakout(&self, session: &SmContext, anchor: UpfHandle, tried: &[UpfHandle]) -> Option<FrontPlan> {
         let of_network = || self.breakouts.iter().filter(|breakout| breakout.dnn == session.dnn);
         let (upf, chosen) = of_network().find_map(|breakout| {
             let upf = self.classifier(session, anchor, &breakout.upf).ok()?;
-            (!session.tried.contains(&upf)).then_some((upf, breakout))
+            (!tried.contains(&upf)).then_some((upf, breakout))
         })?;
         let same = of_network().filter(|breakout| breakout.upf == chosen.upf);
         let destinations = same.flat_map(|breakout| breakout.destinations.iter().copied()).collect();

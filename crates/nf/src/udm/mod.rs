@@ -14,7 +14,7 @@ mod procedure;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::{Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Rng, Tag, Target};
+use crate::kit::{Arena, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, Rng, Tag, Target};
 pub use config::{HomeNetworkKey, UdmConfig};
 use pith_sbi::{Problem, Reply, Request};
 use procedure::{Step, Transaction};
@@ -23,7 +23,7 @@ use procedure::{Step, Transaction};
 const TRANSACTION_LIMIT: u32 = 1 << 16;
 
 struct Entry {
-    from: Caller,
+    reply: PendingReply,
     transaction: Transaction,
     /// The pending call of the transaction.
     step: u32,
@@ -42,14 +42,12 @@ impl Udm {
         Self { config, rng, entries: Arena::new(TRANSACTION_LIMIT) }
     }
 
-    fn begin(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
+    fn begin(&mut self, now: Instant, reply: PendingReply, request: Request, out: &mut Outbox) {
         let step = procedure::begin(&self.config, now, request);
-        let Some(key) =
-            self.entries.insert_with(|_| Entry { from, transaction: Transaction::Ended, step: 0 })
-        else {
-            return out.refuse(from, Problem::congestion(1));
-        };
-        self.go_on(key, step, out);
+        match self.entries.insert(Entry { reply, transaction: Transaction::Ended, step: 0 }) {
+            Ok(key) => self.go_on(key, step, out),
+            Err(entry) => entry.reply.refuse(Problem::congestion(1), out),
+        }
     }
 
     fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
@@ -70,19 +68,12 @@ impl Udm {
             }
             Step::Answer(reply, notification) => {
                 let Some(entry) = self.entries.remove(key) else { return };
-                answer(entry.from, reply, out);
+                entry.reply.complete(reply, out);
                 if let Some(notification) = notification {
                     notify(notification, out);
                 }
             }
         }
-    }
-}
-
-fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
-    match reply {
-        Ok(response) => out.answer(to, response),
-        Err(problem) => out.refuse(to, *problem),
     }
 }
 
@@ -95,9 +86,12 @@ fn notify(notification: Request, out: &mut Outbox) {
 impl NetworkFunction for Udm {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::Request { from, request } => self.begin(now, from, request, out),
+            Input::Request { reply, request } => self.begin(now, reply, request, out),
             Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
         }
+    }
+    fn replies_owed(&self) -> Option<usize> {
+        Some(self.entries.len())
     }
 }

@@ -16,7 +16,8 @@ mod services;
 mod tests;
 
 use crate::kit::{
-    Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, StoreError, StoreRequest, StoreResponse, Tag,
+    Arena, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, StoreError, StoreRequest,
+    StoreResponse, Tag,
 };
 use pith_sbi::{Problem, Reply, Request};
 
@@ -26,7 +27,7 @@ const PENDING_LIMIT: u32 = 1 << 16;
 /// A request that waits for the database.
 #[derive(Debug)]
 struct Pending {
-    from: Caller,
+    reply: PendingReply,
     request: Request,
 }
 
@@ -49,14 +50,14 @@ impl Udr {
         Self { root, pending: Arena::new(PENDING_LIMIT) }
     }
 
-    fn begin(&mut self, from: Caller, request: Request, out: &mut Outbox) {
+    fn begin(&mut self, reply: PendingReply, request: Request, out: &mut Outbox) {
         let store = match services::first_step(&request) {
             Ok(store) => store,
-            Err(problem) => return out.refuse(from, *problem),
+            Err(problem) => return reply.refuse(*problem, out),
         };
-        match self.pending.insert_with(|_| Pending { from, request }) {
-            Some(key) => out.store(Tag { owner: key.to_u64(), step: 0 }, store),
-            None => out.refuse(from, Problem::congestion(1)),
+        match self.pending.insert(Pending { reply, request }) {
+            Ok(key) => out.store(Tag { owner: key.to_u64(), step: 0 }, store),
+            Err(pending) => pending.reply.refuse(Problem::congestion(1), out),
         }
     }
 
@@ -75,19 +76,19 @@ impl Udr {
 
     fn end(&mut self, key: Key, reply: Reply, out: &mut Outbox) {
         let Some(pending) = self.pending.remove(key) else { return };
-        match reply {
-            Ok(response) => out.answer(pending.from, response),
-            Err(problem) => out.refuse(pending.from, *problem),
-        }
+        pending.reply.complete(reply, out);
     }
 }
 
 impl NetworkFunction for Udr {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         match input {
-            Input::Request { from, request } => self.begin(from, request, out),
+            Input::Request { reply, request } => self.begin(reply, request, out),
             Input::Stored { tag, result } => self.stored(tag, result, out),
             Input::N2(_) | Input::N4(_) | Input::Reply { .. } | Input::Timer(_) => {}
         }
+    }
+    fn replies_owed(&self) -> Option<usize> {
+        Some(self.pending.len())
     }
 }

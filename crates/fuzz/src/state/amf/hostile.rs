@@ -9,7 +9,7 @@ use crate::target::Shape;
 use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_nas::{GmmMessage, SecurityHeaderType};
 use pith_nf::amf::testing::{GNB, Phone, World, establishment, location};
-use pith_nf::kit::{Caller, GnbHandle, GnbInfo, Input, N2Input, Nf, Tag, TimerKey};
+use pith_nf::kit::{Caller, GnbHandle, GnbInfo, Input, N2Input, Nf, PendingReply, Tag, TimerKey};
 use pith_ngap::InitialUeMessage;
 use pith_sbi::{Operation, Problem, Request, Response};
 use pith_types::{RanUeNgapId, Snssai};
@@ -227,7 +227,7 @@ impl HostilePhone {
         self.asked += 1;
         let request = request.into();
         world.input(Input::Request {
-            from: Caller::Remote { exchange: self.asked as u64, client: None },
+            reply: PendingReply::owed_to(Caller::Remote { exchange: self.asked as u64, client: None }),
             request,
         });
     }

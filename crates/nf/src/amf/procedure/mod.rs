@@ -117,7 +117,18 @@ impl Procedure {
             | Self::AwaitingPagingResponse(_)
             | Self::AwaitingDeregistrationAccept(_) => false,
             Self::AwaitingSessionActivation(state) => state.is_registration(),
-            _ => true,
+            Self::AwaitingUeContextTransfer(_)
+            | Self::AwaitingIdentityResponse(_)
+            | Self::AwaitingAuthenticationVector(_)
+            | Self::AwaitingAuthenticationResponse(_)
+            | Self::AwaitingAuthenticationConfirmation(_)
+            | Self::AwaitingEapResponse(_)
+            | Self::AwaitingEapSession(_)
+            | Self::AwaitingSecurityModeComplete(_)
+            | Self::AwaitingUecmRegistration(_)
+            | Self::AwaitingSubscriptionData(_)
+            | Self::AwaitingSliceSelection(_)
+            | Self::AwaitingPolicyAssociation(_) => true,
         }
     }
 
@@ -156,7 +167,15 @@ impl Procedure {
             Self::AwaitingSliceSelection(state) => state.call == call,
             Self::AwaitingPolicyAssociation(state) => state.call == call,
             Self::AwaitingSessionActivation(state) => state.awaits(call),
-            _ => false,
+            Self::Idle
+            | Self::AwaitingIdentityResponse(_)
+            | Self::AwaitingAuthenticationResponse(_)
+            | Self::AwaitingEapResponse(_)
+            | Self::AwaitingSecurityModeComplete(_)
+            | Self::AwaitingRegistrationComplete(_)
+            | Self::AwaitingConfigurationUpdateComplete(_)
+            | Self::AwaitingPagingResponse(_)
+            | Self::AwaitingDeregistrationAccept(_) => false,
         }
     }
 }
@@ -244,16 +263,20 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
         _ => {}
     }
-    let step = match std::mem::take(&mut ue.procedure) {
-        P::AwaitingIdentityResponse(state) => state.on_t3570(ue, env),
-        P::AwaitingAuthenticationResponse(state) => state.on_t3560(ue, env),
-        P::AwaitingEapResponse(state) => state.on_t3560(ue, env),
-        P::AwaitingSecurityModeComplete(state) => state.on_t3560(ue, env),
-        P::AwaitingRegistrationComplete(state) => Ok(state.on_t3550(ue, env)),
-        P::AwaitingConfigurationUpdateComplete(state) => Ok(state.on_t3555(ue, env)),
-        P::AwaitingPagingResponse(state) => Ok(state.on_t3513(ue, env)),
-        P::AwaitingDeregistrationAccept(state) => Ok(state.on_t3522(ue, env)),
-        state => Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) }),
+    let step = match (timer, std::mem::take(&mut ue.procedure)) {
+        (Timer::T3570, P::AwaitingIdentityResponse(state)) => state.on_t3570(ue, env),
+        (Timer::T3560, P::AwaitingAuthenticationResponse(state)) => state.on_t3560(ue, env),
+        (Timer::T3560, P::AwaitingEapResponse(state)) => state.on_t3560(ue, env),
+        (Timer::T3560, P::AwaitingSecurityModeComplete(state)) => state.on_t3560(ue, env),
+        (Timer::T3550, P::AwaitingRegistrationComplete(state)) => Ok(state.on_t3550(ue, env)),
+        (Timer::T3555, P::AwaitingConfigurationUpdateComplete(state)) => Ok(state.on_t3555(ue, env)),
+        (Timer::T3513, P::AwaitingPagingResponse(state)) => Ok(state.on_t3513(ue, env)),
+        (Timer::T3522, P::AwaitingDeregistrationAccept(state)) => Ok(state.on_t3522(ue, env)),
+        // A timer that outlived its procedure.
+        (timer, state) => {
+            env.out.log(Level::Warn, || format!("{}: {timer:?} ran out in {}", ue.name(), state.name()));
+            Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) })
+        }
     };
     settle(ue, env, step);
 }

@@ -8,14 +8,15 @@ mod n1_n2_message_transfer;
 pub(super) use context_transfer::RESERVE;
 
 use super::Amf;
-use crate::kit::{Caller, Instant, Key, Outbox};
+use crate::kit::{Instant, Key, Outbox, PendingReply};
 use pith_sbi::common::UeContextId;
-use pith_sbi::{Cause, Problem, Reply, Request};
+use pith_sbi::{Cause, Problem, Request};
 
 impl Amf {
     /// Handles one request.
-    pub(super) fn serve(&mut self, now: Instant, from: Caller, request: Request, out: &mut Outbox) {
-        let reply = match request {
+    pub(super) fn serve(&mut self, now: Instant, reply: PendingReply, request: Request, out: &mut Outbox) {
+        let from = reply.caller();
+        let result = match request {
             Request::N1N2MessageTransfer(request) => self.n1_n2_message_transfer(now, from, *request, out),
             Request::UeContextTransfer(request) => self.ue_context_transfer(from, *request),
             Request::RegistrationStatusUpdate(request) => {
@@ -36,7 +37,7 @@ impl Amf {
                 Err(Problem::new(Cause::ResourceUriStructureNotFound).detail(other.operation().name()).into())
             }
         };
-        answer(from, reply, out);
+        reply.complete(result, out);
     }
 
     /// The UE context for the id in a path.
@@ -54,12 +55,5 @@ impl Amf {
     fn find_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
         let key = self.shared.references.key(reference).filter(|key| self.ues.get(*key).is_some());
         key.ok_or_else(|| Problem::context_not_found().into())
-    }
-}
-
-fn answer(to: Caller, reply: Reply, out: &mut Outbox) {
-    match reply {
-        Ok(response) => out.answer(to, response),
-        Err(problem) => out.refuse(to, *problem),
     }
 }

@@ -4,7 +4,7 @@
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
-    NetworkFunction, Nf, Order, Outbox, Rng, Tag, Target, Timer, TimerKey,
+    NetworkFunction, Nf, Order, Outbox, PendingReply, Rng, Tag, Target, Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};
@@ -259,7 +259,7 @@ impl World {
     pub fn request(&mut self, request: impl Into<Request>) -> Reply {
         let request = request.into();
         self.ladder.push(format!("nf   -> {:?}", request.operation()));
-        self.input(Input::Request { from: self.caller, request });
+        self.input(Input::Request { reply: PendingReply::owed_to(self.caller), request });
         self.answers.pop().expect("the AMF answers at once")
     }
 

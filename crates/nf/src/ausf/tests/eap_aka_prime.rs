@@ -258,3 +258,25 @@ fn an_unanswered_authentication_is_deleted() {
     assert_eq!(bench.nf.pending(), 0);
     assert_eq!(respond(&mut bench, &id, &answer(identifier, RES)).problem().status, 404);
 }
+
+#[test]
+fn under_overload_an_authentication_that_waits_for_the_udm_goes_on() {
+    let mut bench = bench();
+    let (id, identifier) = challenged(&mut bench);
+    let asked = respond(&mut bench, &id, &synchronization_failure(identifier));
+    for _ in 0..MOST_CHALLENGED {
+        let call = authenticate(&mut bench, SERVING_NETWORK).call().0;
+        bench.reply(call, vector(1)).answer();
+    }
+    assert!(matches!(bench.reply(asked.call().0, vector(2)).answer(), Response::EapSession(_)));
+}
+
+#[test]
+fn a_timer_that_fires_late_ends_no_authentication_that_waits_for_the_udm() {
+    let mut bench = bench();
+    let (id, identifier) = challenged(&mut bench);
+    let key = *bench.timers.keys().next().unwrap();
+    let asked = respond(&mut bench, &id, &synchronization_failure(identifier));
+    assert!(bench.input(Input::Timer(key)).is_empty());
+    assert!(matches!(bench.reply(asked.call().0, vector(2)).answer(), Response::EapSession(_)));
+}

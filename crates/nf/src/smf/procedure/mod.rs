@@ -1,10 +1,171 @@
-//! The procedures of the SMF.
+//! What a session waits for: a state for each wait, which owns what is valid while it waits.
+//!
+//! A state consumes itself and gives the next one. [`super::context::SmContext::step`] sets it; here the inputs are
+//! dispatched by state, and each table names every state. What a state does not expect is answered or logged.
 
-mod branching;
-mod chain;
-mod establishment;
-mod modification;
-mod release;
-mod user_plane;
+pub(super) mod branching;
+pub(super) mod establishment;
+pub(super) mod lost_tunnel;
+pub(super) mod modification;
+pub(super) mod path;
+pub(super) mod release;
+pub(super) mod session_report;
+mod state;
+pub(super) mod upf_failure;
+pub(super) mod user_plane;
 
-pub(super) use release::undo;
+use super::context::{CallId, SmContext};
+use super::env::Env;
+use super::timers::SessionTimer;
+use super::{consumer, update};
+use crate::kit::{Level, N4Error};
+pub(super) use establishment::AwaitingResourceSetup;
+use pith_pfcp::Message;
+use pith_sbi::Reply;
+pub(super) use state::{Established, State};
+
+/// Takes an answer to one of the session's calls.
+pub(super) fn on_reply(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    call: CallId,
+    reply: Reply,
+) -> State {
+    use State as S;
+    if state.call() != Some(call) {
+        if let Err(problem) = &reply {
+            session.log(env, Level::Debug, || format!("a call failed that nothing waits for: {problem}"));
+        }
+        consumer::undo(reply, env.out);
+        return state;
+    }
+    match state {
+        S::AwaitingSubscriptionData(state) => state.on_reply(session, env, reply),
+        S::AwaitingPolicyDecision(state) => state.on_reply(session, env, reply),
+        S::AwaitingResourceSetup(state) => state.on_reply(session, env, reply),
+        S::AwaitingUplinkSwitch(state) => state.on_reply(session, env, reply),
+        S::AwaitingResourceRelease(state) => state.on_reply(session, env, reply),
+        S::AwaitingN4Establishment(_)
+        | S::AwaitingFrontEstablishment(_)
+        | S::AwaitingN9Modification(_)
+        | S::Established(_)
+        | S::AwaitingN4Modification(_)
+        | S::AwaitingRates(_)
+        | S::AwaitingClassifier(_)
+        | S::AwaitingDownlinkSwitch(_)
+        | S::AwaitingBuffering(_)
+        | S::AwaitingReleaseComplete(_)
+        | S::Abandoned(_)
+        | S::Over => not_expected(state, session, env, "an SBI reply"),
+    }
+}
+
+/// Takes an answer of a UPF, or that there is none.
+pub(super) fn on_n4_response(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    call: CallId,
+    result: Result<Message, N4Error>,
+) -> State {
+    use State as S;
+    if state.call() != Some(call) {
+        session.log(env, Level::Debug, || "a UPF answers a request that nothing waits for".to_owned());
+        return state;
+    }
+    match state {
+        S::AwaitingN4Establishment(state) => state.on_response(session, env, result),
+        S::AwaitingFrontEstablishment(state) => state.on_response(session, env, result),
+        S::AwaitingN9Modification(state) => state.on_response(session, env, result),
+        S::AwaitingN4Modification(state) => state.on_response(session, env, result),
+        S::AwaitingRates(state) => state.on_response(session, env, result),
+        S::AwaitingClassifier(state) => state.on_response(session, env, result),
+        S::AwaitingDownlinkSwitch(state) => state.on_response(session, env, result),
+        S::AwaitingBuffering(state) => state.on_response(session, env, result),
+        S::Abandoned(state) => state.on_response(env, result),
+        S::AwaitingSubscriptionData(_)
+        | S::AwaitingPolicyDecision(_)
+        | S::AwaitingResourceSetup(_)
+        | S::Established(_)
+        | S::AwaitingUplinkSwitch(_)
+        | S::AwaitingResourceRelease(_)
+        | S::AwaitingReleaseComplete(_)
+        | S::Over => not_expected(state, session, env, "an N4 response"),
+    }
+}
+
+/// Takes the end of a timer that ran.
+pub(super) fn on_timer(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    timer: SessionTimer,
+) -> State {
+    match timer {
+        SessionTimer::Guard => on_guard(state, session, env),
+        SessionTimer::T3591 => match session.modification.take() {
+            Some(modification) => {
+                modification.on_t3591(&state, session, env);
+                state
+            }
+            None => not_expected(state, session, env, "T3591 without modification"),
+        },
+        SessionTimer::T3592 => match state {
+            State::AwaitingReleaseComplete(state) => state.on_t3592(session, env),
+            state => not_expected(state, session, env, "T3592"),
+        },
+        SessionTimer::PathGrace => {
+            branching::on_path_grace(session, env);
+            state
+        }
+    }
+}
+
+/// UDM, PCF, a UPF or the gNB took too long.
+fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    use State as S;
+    match state {
+        S::AwaitingSubscriptionData(state) => state.on_guard(session, env),
+        S::AwaitingPolicyDecision(state) => state.on_guard(session, env),
+        S::AwaitingN4Establishment(state) => state.on_guard(session, env),
+        S::AwaitingFrontEstablishment(state) => state.on_guard(session, env),
+        S::AwaitingN9Modification(state) => state.on_guard(session, env),
+        S::AwaitingResourceSetup(state) => state.on_failure(session, env),
+        S::AwaitingUplinkSwitch(state) => state.on_guard(session, env),
+        S::AwaitingResourceRelease(state) => state.released(session, env),
+        // The gateway repeats requests to a UPF, and tells when there is no answer.
+        S::AwaitingN4Modification(_)
+        | S::AwaitingRates(_)
+        | S::AwaitingClassifier(_)
+        | S::AwaitingDownlinkSwitch(_)
+        | S::AwaitingBuffering(_)
+        | S::Established(_)
+        | S::AwaitingReleaseComplete(_)
+        | S::Abandoned(_)
+        | S::Over => not_expected(state, session, env, "the guard timer"),
+    }
+}
+
+/// Cannot happen, since the timers and calls of a state end with it: nothing changes, and the log says so.
+fn not_expected(state: State, session: &SmContext, env: &mut Env<'_>, what: &str) -> State {
+    debug_assert!(false, "{what} in {}", state.name());
+    session.log(env, Level::Error, || format!("{what} in {}: this is a bug in Pith", state.name()));
+    state
+}
+
+/// What an established session may have to do, in the order of [`super::context::Pending`].
+const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 5] =
+    [release::resume, lost_tunnel::resume, modification::resume, path::resume, user_plane::resume];
+
+/// A session that is established acts on what arrived before; one thing at a time.
+pub(super) fn resume_pending(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let mut state = update::resume(state, session, env);
+    for step in RESUME {
+        state = match state {
+            State::Established(established) => step(established, session, env),
+            other => return other,
+        };
+    }
+    state
+}

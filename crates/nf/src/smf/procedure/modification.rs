@@ -1,21 +1,25 @@
 //! Network-requested PDU session modification, at the PCF's wish (TS 23.502 4.3.3.2; TS 29.512 4.2.3; TS 24.501 6.3.2).
 //!
 //! ```text
-//!  PCF ─> SmPolicyUpdateNotify      step 1b   answered at once: what can be carried out, and what can't
+//!  PCF ─> SmPolicyUpdateNotify      step 1b   answered at once: what can be carried out, and what cannot
 //!         AwaitingRates             2         <─ UPFs: session-AMBR
-//!         Established               3 to 9    command ─> AMF ─> UE, gNB    T3591, sent again up to 4 times
-//!  UE ─>  PDU SESSION MODIFICATION COMPLETE   10
+//!         Established               3 to 9    command ─> AMF ─> UE, gNB
+//!         AwaitingModificationComplete  10    <─ UE    T3591, the command sent again up to 4 times
 //!  PCF ─> SmPolicyTerminateNotify             the session is released (release.rs)
 //! ```
 //!
-//! A session has the one default QoS flow: session rules are carried out, PCC rules are refused.
+//! A session has the one default QoS flow: session rules are carried out, PCC rules are refused. [`AwaitingModificationComplete`]
+//! has a place of its own beside the state: the user plane may change while the UE owes its answer.
 
-use super::super::context::{Enforcing, Qos, State};
-use super::super::{NOBODY, Smf, n1, n2, n4};
-use super::chain;
-use super::establishment::{authorise, transfer};
-use crate::kit::{Caller, Key, Level, N4Error, Outbox, Target, Timer};
+use super::establishment::authorise;
+use super::{Established, State, release};
+use crate::kit::{Level, N4Error, PendingReply};
+use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
+use crate::smf::env::Env;
+use crate::smf::timers::SessionTimer;
+use crate::smf::{consumer, n1, n2, n4};
 use pith_nas::GsmCause;
+use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::npcf_smpolicycontrol::{
@@ -27,148 +31,191 @@ use pith_sbi::{Cause, Problem, Response};
 use pith_types::five_qi;
 use std::sync::Arc;
 
-impl Smf {
-    /// The PCF has changed its decision (TS 29.512 4.2.3.2). What can't be carried out is told: in part, or as a whole.
-    pub(in crate::smf) fn policy_changed(
-        &mut self,
-        key: Key,
-        from: Caller,
-        body: SmPolicyNotification,
-        out: &mut Outbox,
-    ) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        let Some(decision) = body.sm_policy_decision else {
-            return out.answer(from, Response::NoContent);
-        };
-        let mut qos = context.decided.clone().unwrap_or_else(|| context.qos.clone());
-        let report = failures(&decision);
-        let has_session_rules =
-            decision.sess_rules.values().flatten().count() > report.sess_rule_reports.len();
-        if report.sess_rule_reports.is_empty() {
-            authorise(&mut qos, &decision);
-        }
-        match (report.rule_reports.is_empty() && report.sess_rule_reports.is_empty(), has_session_rules) {
-            (true, _) => out.answer(from, Response::NoContent),
-            (false, true) => {
-                let result = SmPolicyUpdateNotifyResult::PartialSuccess(vec![report]);
-                out.answer(from, Response::SmPolicyUpdateNotifyResult(Box::new(result)));
-            }
-            (false, false) => {
-                let problem = Problem::new(Cause::UnprocessableRequest);
-                return out
-                    .refuse(from, problem.detail("this SMF enforces session rules of non-GBR QoS only"));
-            }
-        }
-        if let Some(cause) = &decision.rel_cause {
-            return self.policy_ended(key, cause, out);
-        }
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        if matches!(context.state, State::AwaitingSubscriptionData(_) | State::AwaitingPolicy) {
-            context.qos = qos;
-            return;
-        }
-        context.decided = Some(qos).filter(|qos| *qos != context.qos);
-        self.tend_policy(key, out);
-    }
+/// A UPF was given other rates.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingRates {
+    /// As it was.
+    pub user_plane: UserPlane,
+    at: Enforcing,
+    /// The request.
+    pub call: CallId,
+}
 
-    /// The PCF ends the policy association, and with it the session (TS 29.512 4.2.3.3): the UE may ask for it again at
-    /// once if the PCF wants that.
-    pub(in crate::smf) fn policy_ended(
-        &mut self,
-        key: Key,
-        cause: &SmPolicyAssociationReleaseCause,
-        out: &mut Outbox,
-    ) {
-        self.log(key, Level::Info, out, |_| format!("the PCF ends the session: {}", cause.as_str()));
-        let cause = match cause {
-            SmPolicyAssociationReleaseCause::ReactivationRequested => GsmCause::ReactivationRequested,
-            SmPolicyAssociationReleaseCause::InsufficientRes => GsmCause::InsufficientResources,
-            _ => GsmCause::RegularDeactivation,
-        };
-        self.withdraw(key, cause, out);
-    }
+/// Which of a session's UPFs is given other rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Enforcing {
+    /// The anchor; the front UPF is next, if there is one.
+    Anchor,
+    /// The UPF between gNB and anchor.
+    Front,
+}
 
-    /// A session that stands, and of which the PCF has decided something else: the anchor goes first.
-    pub(in crate::smf) fn tend_policy(&mut self, key: Key, out: &mut Outbox) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        let (State::Established, Some(anchor)) = (&context.state, context.anchor) else { return };
-        let Some(decided) = context.decided.take() else { return };
-        context.qos = decided;
-        context.state = State::AwaitingRates(Enforcing::Anchor);
-        let message = n4::new_rates(context);
-        self.ask_upf(key, anchor.upf, anchor.seid, message, out);
-    }
+/// The UE was commanded to modify the session.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingModificationComplete {
+    /// How often the command was sent again.
+    retransmissions: u8,
+}
 
+/// The PCF has changed its decision (TS 29.512 4.2.3.2). What cannot be carried out is reported: in part, or as a whole.
+pub(in crate::smf) fn on_policy_update(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    notification: SmPolicyNotification,
+) -> State {
+    let Some(decision) = notification.sm_policy_decision else {
+        reply.answer(Response::NoContent, env.out);
+        return state;
+    };
+    let mut qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
+    let report = failures(&decision);
+    let has_session_rules = decision.sess_rules.values().flatten().count() > report.sess_rule_reports.len();
+    if report.sess_rule_reports.is_empty() {
+        authorise(&mut qos, &decision);
+    }
+    let has_failures = !(report.rule_reports.is_empty() && report.sess_rule_reports.is_empty());
+    if has_failures && !has_session_rules {
+        let problem = Problem::new(Cause::UnprocessableRequest);
+        reply.refuse(problem.detail("this SMF enforces session rules of non-GBR QoS only"), env.out);
+        return state;
+    }
+    let response = if has_failures {
+        let result = SmPolicyUpdateNotifyResult::PartialSuccess(vec![report]);
+        Response::SmPolicyUpdateNotifyResult(Box::new(result))
+    } else {
+        Response::NoContent
+    };
+    reply.answer(response, env.out);
+    match &decision.rel_cause {
+        Some(cause) => on_policy_end(state, session, env, cause),
+        None => {
+            take_decision(&state, session, qos);
+            state
+        }
+    }
+}
+
+/// Before the UPFs are asked the decision counts at once; else they are given it as soon as the session is established.
+fn take_decision(state: &State, session: &mut SmContext, qos: Qos) {
+    match state {
+        State::AwaitingSubscriptionData(_) | State::AwaitingPolicyDecision(_) => session.qos = qos,
+        State::AwaitingN4Establishment(_)
+        | State::AwaitingFrontEstablishment(_)
+        | State::AwaitingN9Modification(_)
+        | State::AwaitingResourceSetup(_)
+        | State::Established(_)
+        | State::AwaitingN4Modification(_)
+        | State::AwaitingRates(_)
+        | State::AwaitingClassifier(_)
+        | State::AwaitingDownlinkSwitch(_)
+        | State::AwaitingUplinkSwitch(_)
+        | State::AwaitingBuffering(_)
+        | State::AwaitingResourceRelease(_) => {
+            session.pending.qos = Some(qos).filter(|qos| *qos != session.qos)
+        }
+        // The session ends.
+        State::AwaitingReleaseComplete(_) | State::Abandoned(_) | State::Over => {}
+    }
+}
+
+/// The PCF ends the policy association, and with it the session (TS 29.512 4.2.3.3): the UE may ask for it again at
+/// once if the PCF wants that.
+pub(in crate::smf) fn on_policy_end(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    cause: &SmPolicyAssociationReleaseCause,
+) -> State {
+    session.log(env, Level::Info, || format!("the PCF ends the session: {}", cause.as_str()));
+    let cause = match cause {
+        SmPolicyAssociationReleaseCause::ReactivationRequested => GsmCause::ReactivationRequested,
+        SmPolicyAssociationReleaseCause::InsufficientRes => GsmCause::InsufficientResources,
+        _ => GsmCause::RegularDeactivation,
+    };
+    release::withdraw(state, session, cause)
+}
+
+/// The PCF has changed its decision: the anchor gets the new rates first.
+pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let Some(qos) = session.pending.qos.take() else { return established.into() };
+    session.qos = qos;
+    let Established { user_plane } = established;
+    let (upf, seid) = (user_plane.anchor.upf, user_plane.anchor.seid);
+    let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
+    State::AwaitingRates(AwaitingRates { user_plane, at: Enforcing::Anchor, call })
+}
+
+impl AwaitingRates {
     /// A UPF answered (step 2b).
-    pub(in crate::smf) fn rates_enforced(
-        &mut self,
-        key: Key,
-        upf: Enforcing,
+    pub(in crate::smf) fn on_response(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
         result: Result<Message, N4Error>,
-        out: &mut Outbox,
-    ) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        context.state = State::Established;
-        if let Err(why) = chain::modified(result) {
-            self.log(key, Level::Warn, out, |_| format!("the UPF does not take the PCF's rates: {why}"));
-            return self.end_and_tell_amf(key, out);
+    ) -> State {
+        let Self { user_plane, at, .. } = self;
+        if let Err(why) = n4::modified(result) {
+            session.log(env, Level::Warn, || format!("the UPF does not take the PCF's rates: {why}"));
+            return release::end_and_notify_amf(user_plane.into(), session, env);
         }
-        let front = context.front.as_ref().map(|front| front.session).filter(|_| upf == Enforcing::Anchor);
-        if let Some(front) = front {
-            context.state = State::AwaitingRates(Enforcing::Front);
-            let message = n4::new_rates(context);
-            return self.ask_upf(key, front.upf, front.seid, message, out);
+        if let (Enforcing::Anchor, Some(front)) = (at, &user_plane.front) {
+            let (upf, seid) = (front.session.upf, front.session.seid);
+            let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
+            return State::AwaitingRates(Self { user_plane, at: Enforcing::Front, call });
         }
-        self.send_modification_command(key, 0, out);
-        self.go_on(key, out);
+        send_command(session, env, user_plane.gnb, 0);
+        State::established(user_plane)
     }
+}
 
-    /// PDU SESSION MODIFICATION COMMAND, and what the gNB is told if it has resources (steps 3 to 5).
-    fn send_modification_command(&mut self, key: Key, retransmissions: u8, out: &mut Outbox) {
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        context.modifying = Some(retransmissions);
-        let n2 = context.gnb.map(|_| (NgapIeType::PduResModReq, n2::modify_qos_request(context)));
-        let request = transfer(context, Some(n1::modification_command(context)), n2);
-        out.call(NOBODY, Target::Root(context.amf.root.clone()), request.into());
-        out.start(key.to_u64(), Timer::T3591, self.config.t3591);
-    }
+/// PDU SESSION MODIFICATION COMMAND, and N2 information if the gNB has resources (steps 3 to 5).
+fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>, retransmissions: u8) {
+    session.modification = Some(AwaitingModificationComplete { retransmissions });
+    let n2 = gnb.map(|_| (NgapIeType::PduResModReq, n2::modify_qos_request(session)));
+    let transfer = consumer::transfer(session, Some(n1::modification_command(session)), n2);
+    consumer::notify_amf(session, env, transfer);
+    session.start(env, SessionTimer::T3591, env.config.t3591);
+}
 
+impl AwaitingModificationComplete {
     /// T3591 ran out: the command again, or an end to it (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates.
-    pub(in crate::smf) fn modification_command_again(&mut self, key: Key, out: &mut Outbox) {
-        let most = self.config.retransmissions;
-        let Some(context) = self.contexts.get_mut(key) else { return };
-        match context.modifying.take() {
-            Some(retransmissions) if retransmissions < most => {
-                self.send_modification_command(key, retransmissions + 1, out);
-            }
-            Some(_) => {
-                self.log(key, Level::Warn, out, |_| "the UE does not confirm the modification".to_owned());
-            }
-            None => {}
+    pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {
+        if self.retransmissions >= env.config.retransmissions {
+            return session.log(env, Level::Warn, || "the UE does not confirm the modification".to_owned());
         }
+        let gnb = state.user_plane().and_then(|user_plane| user_plane.gnb);
+        send_command(session, env, gnb, self.retransmissions + 1);
     }
+}
 
-    /// The UE has taken note (TS 24.501 6.3.2.3).
-    pub(in crate::smf) fn modification_completed(&mut self, key: Key, out: &mut Outbox) {
-        out.stop(key.to_u64(), Timer::T3591);
-        let is_awaited = self.contexts.get_mut(key).and_then(|context| context.modifying.take()).is_some();
-        if is_awaited {
-            self.log(key, Level::Info, out, |context| format!("modified: {}", describe(&context.qos)));
-        }
+/// The UE has modified the session (TS 24.501 6.3.2.3).
+pub(in crate::smf) fn on_modification_complete(session: &mut SmContext, env: &mut Env<'_>) {
+    session.stop(env, SessionTimer::T3591);
+    match session.modification.take() {
+        Some(_) => session.log(env, Level::Info, || format!("modified: {}", describe(&session.qos))),
+        None => session.log(env, Level::Debug, || "the UE confirms a modification that is over".to_owned()),
     }
+}
 
-    /// The UE has not (TS 24.501 6.3.2.4): one that does not know the session has none.
-    pub(in crate::smf) fn modification_rejected(&mut self, key: Key, cause: GsmCause, out: &mut Outbox) {
-        out.stop(key.to_u64(), Timer::T3591);
-        let is_awaited = self.contexts.get_mut(key).and_then(|context| context.modifying.take()).is_some();
-        if !is_awaited {
-            return;
-        }
-        self.log(key, Level::Warn, out, |_| format!("the UE rejects the modification: {cause}"));
-        if cause == GsmCause::InvalidPduSessionIdentity {
-            self.end_and_tell_amf(key, out);
-        }
+/// The UE has not (TS 24.501 6.3.2.4): one that does not know the session has none.
+pub(in crate::smf) fn on_modification_reject(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    cause: GsmCause,
+) -> State {
+    session.stop(env, SessionTimer::T3591);
+    if session.modification.take().is_none() {
+        session.log(env, Level::Debug, || format!("the UE rejects a modification that is over: {cause}"));
+        return state;
     }
+    session.log(env, Level::Warn, || format!("the UE rejects the modification: {cause}"));
+    if cause == GsmCause::InvalidPduSessionIdentity {
+        return release::end_and_notify_amf(state.dismantle(), session, env);
+    }
+    state
 }
 
 /// What of a decision this SMF does not carry out.

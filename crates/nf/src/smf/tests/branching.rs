@@ -3,8 +3,9 @@
 use super::super::*;
 use super::upfs::{breakout, downlink_to, uplink_told};
 use super::world::*;
-use crate::kit::N4Error;
+use crate::kit::{N4Error, Timer};
 use pith_ngap::transfer::{ModifyRequestTransfer, ModifyResponseTransfer, Tunnel, TunnelChange};
+use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Cause, Operation};
@@ -13,7 +14,7 @@ const BRANCH: &str =
     "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
 
 /// Two UPFs, of which the edge is no anchor, and no breakout by configuration.
-fn plain() -> SmfConfig {
+pub(super) fn plain() -> SmfConfig {
     let mut config = breakout();
     config.breakouts.clear();
     config
@@ -48,17 +49,17 @@ impl World {
         list[0]["refusal"].as_str().map(str::to_owned)
     }
 
-    fn branch(&mut self, upf: &str) -> Option<String> {
+    pub fn branch(&mut self, upf: &str) -> Option<String> {
         let destinations = vec![("192.0.2.0".parse().unwrap(), 24)];
         let supi = crate::testing::supi();
         self.order(&Order::Branch { supi, pdu_session_id: 5, upf: upf.into(), destinations })
     }
 
-    fn unbranch(&mut self) -> Option<String> {
+    pub fn unbranch(&mut self) -> Option<String> {
         self.order(&Order::Unbranch { supi: crate::testing::supi(), pdu_session_id: 5 })
     }
 
-    fn gnb_modifies(&mut self, done: bool) {
+    pub fn gnb_modifies(&mut self, done: bool) {
         self.update(|data| {
             data.n2_sm_info_type =
                 Some(if done { N2SmInfoType::PduResModRsp } else { N2SmInfoType::PduResModFail });
@@ -67,12 +68,11 @@ impl World {
     }
 
     fn front(&self) -> Option<UpfHandle> {
-        let (_, context) = self.bench.nf.contexts.iter().next().unwrap();
-        context.front.as_ref().map(|front| front.session.upf)
+        self.user_plane()?.front.as_ref().map(|front| front.session.upf)
     }
 }
 
-/// What the gNB was told last of its tunnel.
+/// The tunnel that the gNB received last.
 fn told(world: &World) -> TunnelChange {
     let transfer = world.transfers.last().unwrap();
     assert_eq!(transfer.skip_ind, Some(true), "nobody is paged for it");
@@ -143,6 +143,18 @@ fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
         assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
         assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
     }
+}
+
+#[test]
+fn a_gnb_that_is_silent_about_the_removal_of_a_classifier_is_told_again_what_is_in_force() {
+    let mut world = branched();
+    world.unbranch();
+    world.take_ladder();
+    world.expire(Timer::SbiGuard);
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "it may have switched");
+    assert_eq!(told(&world).uplink, tunnel_of(EDGE, 1));
+    world.gnb_modifies(true);
+    assert_eq!((world.front(), world.bench.timers.len()), (Some(EDGE), 0));
 }
 
 #[test]

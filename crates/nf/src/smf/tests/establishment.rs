@@ -2,11 +2,12 @@
 
 use super::super::*;
 use super::world::*;
-use crate::kit::N4Error;
+use crate::kit::{N4Error, Timer};
 use crate::testing::ambr;
 use pith_nas::gsm::PduSessionReleaseRequest;
 use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmCause, GsmMessage};
+use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::nudm_sdm::SmSubsData;
@@ -161,7 +162,7 @@ fn a_udm_that_does_not_answer_ends_the_establishment() {
     assert!(late.is_empty(), "the answer is too late");
 }
 
-/// After the AMF was answered the reject travels by itself, and the AMF is told of the end.
+/// After the AMF was answered the reject travels by itself, and the AMF is notified of the end.
 fn fails_later(world: &mut World) -> GsmCause {
     world.take_ladder();
     world.establish();

@@ -5,5 +5,6 @@ mod establishment;
 mod owner;
 mod policy;
 mod standing;
+mod states;
 mod upfs;
 mod world;

@@ -1,12 +1,13 @@
-//! What the PCF is told and what it changes: the context of a policy, new rates, the end.
+//! What the PCF receives and what it changes: the context of a policy, new rates, the end.
 
-use super::super::*;
 use super::world::*;
+use crate::kit::Timer;
 use crate::testing::{ambr, instance, root};
 use pith_nas::gsm::{
     PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
 };
 use pith_nas::{GsmBody, GsmCause};
+use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, RatType};
 use pith_sbi::npcf_smpolicycontrol::{
     AuthorizedDefaultQos, PccRule, SessionRule, SmPolicyAssociationReleaseCause, SmPolicyContextData,
@@ -14,13 +15,13 @@ use pith_sbi::npcf_smpolicycontrol::{
     SmPolicyUpdateNotify, SmPolicyUpdateNotifyResult,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
-use pith_sbi::{Cause, NfType, Operation, ProblemMore, Response, Uri};
+use pith_sbi::{Cause, NfType, Operation, ProblemMore, Request, Response, Uri};
 
 fn callback(world: &World) -> Uri {
     Uri::callback(&root("smf"), &NfType::Smf, "sm-policy", &world.reference)
 }
 
-fn notify(world: &mut World, change: impl FnOnce(&mut SmPolicyDecision)) {
+pub(super) fn notify(world: &mut World, change: impl FnOnce(&mut SmPolicyDecision)) {
     let mut decision = SmPolicyDecision::default();
     change(&mut decision);
     let mut body = SmPolicyNotification::default();
@@ -30,7 +31,7 @@ fn notify(world: &mut World, change: impl FnOnce(&mut SmPolicyDecision)) {
     world.follow(seen);
 }
 
-fn terminate(world: &mut World, cause: SmPolicyAssociationReleaseCause) {
+pub(super) fn terminate(world: &mut World, cause: SmPolicyAssociationReleaseCause) {
     let uri = callback(world);
     let body = SmPolicyTerminationNotification::new(uri.clone(), cause);
     let seen = world.bench.request(SmPolicyTerminateNotify { uri, body });
@@ -38,7 +39,7 @@ fn terminate(world: &mut World, cause: SmPolicyAssociationReleaseCause) {
 }
 
 /// A session rule with that session-AMBR and 5QI.
-fn rule(mbps: u64, five_qi: u8) -> impl FnOnce(&mut SmPolicyDecision) {
+pub(super) fn rule(mbps: u64, five_qi: u8) -> impl FnOnce(&mut SmPolicyDecision) {
     move |decision| {
         let mut rule = SessionRule::new("r");
         rule.auth_sess_ambr = Some(ambr(mbps));

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use super::world::*;
+use crate::kit::Timer;
 use pith_nas::GsmBody;
 use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
 use pith_ngap::transfer::Tunnel;
@@ -12,7 +13,7 @@ use pith_sbi::namf_communication::{
 };
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
-use pith_sbi::{Cause, NfType, Operation, Response, Uri};
+use pith_sbi::{Cause, NfType, Operation, Request, Response, Uri};
 use pith_types::Teid;
 
 #[test]
@@ -172,9 +173,7 @@ fn what_waits_for_a_ue_that_does_not_answer_is_dropped_and_the_next_packet_told_
     let Request::N1N2MessageTransfer(transfer) = &world.open[0].1 else { panic!() };
     let uri = transfer.body.n1n2_failure_txf_notif_uri.clone().unwrap();
     world.take_ladder();
-    let body = N1N2MsgTxfrFailureNotification::new(N1N2MessageTransferCause::UeNotResponding, uri.clone());
-    let seen = world.bench.request(N1N2TransferFailureNotification { uri, body });
-    world.follow(seen);
+    not_delivered(&mut world, uri);
     assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 204");
     let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
     assert_eq!(request.pfcp_sm_req_flags, Some(PfcpSmReqFlags::DROBU));
@@ -316,8 +315,15 @@ fn of_an_abandoned_establishment_the_amf_hears_once() {
     world.is_quiet();
 }
 
+/// The AMF notifies that the UE does not answer to paging.
+pub(super) fn not_delivered(world: &mut World, uri: Uri) {
+    let body = N1N2MsgTxfrFailureNotification::new(N1N2MessageTransferCause::UeNotResponding, uri.clone());
+    let seen = world.bench.request(N1N2TransferFailureNotification { uri, body });
+    world.follow(seen);
+}
+
 /// The UDM withdraws the session.
-fn withdraw(world: &mut World) {
+pub(super) fn withdraw(world: &mut World) {
     let uri = Uri::callback(&crate::testing::root("smf"), &NfType::Smf, "dereg-notify", &world.reference);
     let body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
     let seen = world.bench.request(DeregistrationNotification { uri, body });

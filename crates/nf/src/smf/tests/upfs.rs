@@ -4,6 +4,7 @@ use super::super::*;
 use super::world::*;
 use crate::kit::{N4Error, N4Transaction};
 use pith_ngap::transfer::{SetupRequestTransfer, Tunnel};
+use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, ReportType};
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionReportRequest};
 use pith_sbi::Response;
@@ -50,8 +51,8 @@ fn anchors(config: SmfConfig, prepare: impl FnOnce(&mut World)) -> BTreeMap<u64,
         world.establish();
     }
     let mut anchors = BTreeMap::new();
-    for (_, context) in world.bench.nf.contexts.iter() {
-        *anchors.entry(context.anchor.unwrap().upf.0).or_default() += 1;
+    for (_, session) in world.bench.nf.sessions.iter() {
+        *anchors.entry(session.state().user_plane().unwrap().anchor.upf.0).or_default() += 1;
     }
     anchors
 }
@@ -73,7 +74,7 @@ pub(super) fn downlink_to(world: &World) -> Tunnel {
     Tunnel { address, teid: pith_types::Teid(header.teid.unwrap()) }
 }
 
-/// The uplink tunnel that the gNB is told when the user plane is activated.
+/// The uplink tunnel that the gNB receives when the user plane is activated.
 pub(super) fn uplink_told(world: &mut World) -> Tunnel {
     world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
     let Some(Ok(Response::SmContextUpdated(data))) = world.answers.last() else { panic!() };
@@ -184,7 +185,7 @@ fn addresses_are_of_the_pool_of_the_upf() {
     });
     let mut world = World::with(with(vec![own]), &["upf", "edge"]);
     world.establish();
-    let address = world.bench.nf.contexts.iter().next().unwrap().1.address;
+    let address = world.bench.nf.sessions.iter().next().unwrap().1.address;
     assert_eq!(address, Some("10.46.0.2".parse().unwrap()));
     world.release_by_amf();
     world.is_quiet();

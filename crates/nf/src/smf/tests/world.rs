@@ -1,8 +1,9 @@
 //! A tiny world around one SMF: UDM, PCF, UPF and AMF answer by a script. Everything that crosses the SMF's
 //! border is a line of the ladder.
 
+use super::super::context::UserPlane;
 use super::super::*;
-use crate::kit::{Duration, Effect, N4Error, N4Transaction, Nf, Rng, UpfInfo};
+use crate::kit::{Duration, Effect, N4Effect, N4Error, N4Transaction, Nf, Rng, Timer, UpfInfo};
 use crate::testing::{self, Bench, Seen, ambr, instance, plmn, root, supi};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::IntegrityProtectionMaximumDataRate;
@@ -20,9 +21,9 @@ use pith_sbi::nsmf_pdusession::{
     N2SmInfoType, PostSmContexts, ReleaseSmContext, SmContextCreateData, SmContextReleaseData,
     SmContextUpdateData, UpCnxState, UpdateSmContext,
 };
-use pith_sbi::{Cause, Created, Operation, Problem, ProblemMore, Response, Uri};
+use pith_sbi::{Cause, Created, Operation, Problem, ProblemMore, Request, Response, Uri};
 use pith_types::{NrCellIdentity, Snssai, Tac, Tai, Teid};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 pub(super) const UPF: UpfHandle = UpfHandle(3);
@@ -194,14 +195,19 @@ impl World {
         self.follow(seen);
     }
 
+    /// The SEID of the first session at the anchor.
+    fn seid(&self) -> Seid {
+        self.bench.nf.sessions.iter().next().map_or(Seid(1), |(_, session)| session.seid)
+    }
+
     pub fn report(&mut self, report_type: ReportType) {
-        let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
+        let seid = self.seid();
         self.send_report(UPF, seid, SessionReportRequest::new(report_type));
     }
 
     /// The anchor received a GTP-U Error Indication for that tunnel.
     pub fn report_lost(&mut self, tunnel: Tunnel) {
-        let seid = self.bench.nf.contexts.iter().next().map_or(Seid(1), |(_, context)| context.seid);
+        let seid = self.seid();
         self.report_lost_by(UPF, seid, tunnel);
     }
 
@@ -224,8 +230,32 @@ impl World {
         self.follow(seen);
     }
 
+    /// The user plane of the first session.
+    pub fn user_plane(&self) -> Option<&UserPlane> {
+        self.bench.nf.sessions.iter().next()?.1.state().user_plane()
+    }
+
+    /// Each session knows its timers and their deadlines.
+    fn check_timers(&self) {
+        let sessions = self.bench.nf.sessions.iter().map(|(_, session)| session);
+        let known: BTreeMap<TimerKey, _> = sessions
+            .flat_map(|session| {
+                let owner = session.key.to_u64();
+                session
+                    .timers
+                    .running()
+                    .map(move |(timer, deadline)| (TimerKey { owner, timer: timer.into() }, deadline))
+            })
+            .collect();
+        let identity = testing::identity();
+        let of_sessions = self.bench.timers.iter().filter(|(key, _)| key.timer != Timer::LostSessions);
+        let running = of_sessions.map(|(key, at)| (*key, identity.date_time(*at))).collect();
+        assert_eq!(known, running);
+    }
+
     /// Notes what the SMF does, and answers it.
     pub fn follow(&mut self, seen: Seen) {
+        self.check_timers();
         for effect in seen.0 {
             match effect {
                 Effect::Call { tag, request, .. } => self.called(tag, request),
@@ -339,7 +369,8 @@ impl World {
     pub fn is_quiet(&self) {
         assert_eq!(self.bench.nf.audit(), SmfAudit::default());
         assert_eq!(self.bench.timers.len(), 0, "{:?}", self.bench.timers);
-        assert!(self.bench.nf.by_ue.is_empty());
+        assert!(self.bench.nf.shared.index.is_empty());
+        assert_eq!(self.bench.nf.replies_owed(), Some(0));
     }
 }
 

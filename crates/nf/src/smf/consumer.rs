@@ -1,0 +1,179 @@
+//! What the SMF asks of other NFs: a function for each operation.
+
+use super::context::{Access, CallId, Qos, SmContext};
+use super::env::{Env, NOBODY};
+use crate::kit::{Outbox, Target};
+use pith_sbi::common::{
+    Arp, PduSessionType, PreemptionCapability, PreemptionVulnerability, SubscribedDefaultQos,
+};
+use pith_sbi::namf_communication::{
+    N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData,
+    N1N2TransferFailureNotification, N2InfoContainer, N2InfoContent, N2InformationClass, N2SmInformation,
+    NgapIeType,
+};
+use pith_sbi::npcf_smpolicycontrol::{
+    CreateSmPolicy, DeleteSmPolicy, PolicyControlRequestTrigger, ServingNfIdentity, SmPolicyContextData,
+    SmPolicyDeleteData, SmPolicyUpdateContextData, UpdateSmPolicy,
+};
+use pith_sbi::nsmf_pdusession::{
+    ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
+};
+use pith_sbi::nudm_sdm::GetSmData;
+use pith_sbi::nudm_uecm::{RegisterSmf, SmfDeregistration, SmfRegistration};
+use pith_sbi::{NfType, Reply, Response, Uri};
+use pith_types::Plmn;
+use std::net::Ipv4Addr;
+
+/// Nudm_SDM_Get: session management subscription data (TS 29.503 5.2.2.2.5).
+pub(super) fn get_sm_data(session: &mut SmContext, env: &mut Env<'_>, plmn_id: Plmn) -> CallId {
+    let request = GetSmData {
+        supi: session.supi.clone(),
+        single_nssai: Some(session.snssai),
+        dnn: Some(session.dnn.clone()),
+        plmn_id: Some(plmn_id),
+    };
+    session.call(env, Target::any(), request)
+}
+
+/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a): nothing waits for the answer.
+pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>) {
+    session.is_registered = true;
+    let identity = env.identity;
+    let mut body =
+        SmfRegistration::new(identity.instance_id, session.pdu_session_id, session.snssai, identity.plmn);
+    body.dnn = Some(session.dnn.clone());
+    let callback = Uri::callback(&identity.api_root, &NfType::Smf, "dereg-notify", &env.reference(session));
+    body.dereg_callback_uri = Some(callback);
+    let (ue_id, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
+    env.notify_nf(Target::any(), RegisterSmf { ue_id, pdu_session_id, body });
+}
+
+/// Nudm_UECM_Deregistration, if the SMF is registered (TS 29.503 5.3.2.4).
+pub(super) fn deregister(session: &mut SmContext, env: &mut Env<'_>) {
+    if std::mem::take(&mut session.is_registered) {
+        let (ue_id, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
+        let smf_instance_id = Some(env.identity.instance_id);
+        env.notify_nf(Target::any(), SmfDeregistration { ue_id, pdu_session_id, smf_instance_id });
+    }
+}
+
+/// Npcf_SMPolicyControl_Create (TS 29.512 4.2.2).
+pub(super) fn create_policy(session: &mut SmContext, env: &mut Env<'_>, access: Access) -> CallId {
+    let notification =
+        Uri::callback(&env.identity.api_root, &NfType::Smf, "sm-policy", &env.reference(session));
+    let mut body = SmPolicyContextData::new(
+        session.supi.clone(),
+        session.pdu_session_id,
+        PduSessionType::Ipv4,
+        session.dnn.clone(),
+        notification,
+        session.snssai,
+    );
+    body.subs_sess_ambr = Some(session.qos.ambr);
+    body.subs_def_qos = Some(subscribed_default_qos(&session.qos));
+    body.ipv4_address = session.address;
+    body.access_type = Some(access.kind);
+    body.rat_type = access.rat_type;
+    body.serving_network = Some(access.serving_network);
+    body.user_location_info = access.location;
+    body.ue_time_zone = access.time_zone;
+    body.pei = access.pei;
+    body.gpsi = access.gpsi;
+    let mut serving = ServingNfIdentity::default();
+    serving.serv_nf_inst_id = Some(session.amf.instance);
+    serving.guami = access.guami;
+    body.serv_nf_id = Some(serving);
+    body.smf_id = Some(env.identity.instance_id);
+    session.call(env, Target::any(), CreateSmPolicy { body })
+}
+
+fn subscribed_default_qos(qos: &Qos) -> SubscribedDefaultQos {
+    let arp =
+        Arp::new(qos.arp_priority, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
+    SubscribedDefaultQos::new(qos.five_qi, arp)
+}
+
+/// Npcf_SMPolicyControl_Update: the address of the session has changed since Create (trigger UE_IP_CH, TS 29.512 table
+/// 5.6.3.6-1).
+pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, released: Option<Ipv4Addr>) {
+    if let Some(policy) = &session.policy {
+        let mut body = SmPolicyUpdateContextData::default();
+        body.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::UeIpCh];
+        body.ipv4_address = session.address;
+        body.rel_ipv4_address = released;
+        let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
+        env.notify_nf(Target::Root(policy.root.clone()), request);
+    }
+}
+
+/// Npcf_SMPolicyControl_Delete (TS 29.512 4.2.5).
+pub(super) fn delete_policy(uri: &Uri, out: &mut Outbox) {
+    let request = DeleteSmPolicy { sm_policy_id: uri.id().to_owned(), body: SmPolicyDeleteData::default() };
+    out.call(NOBODY, Target::Root(uri.root.clone()), request.into());
+}
+
+/// An answer arrived after its session had ended: what was created for the session is deleted.
+pub(super) fn undo(reply: Reply, out: &mut Outbox) {
+    if let Ok(Response::SmPolicyDecisionCreated(created)) = reply {
+        delete_policy(&created.location, out);
+    }
+}
+
+/// Nsmf_PDUSession_SMContextStatusNotify: the session is released (TS 29.502 5.2.2.5).
+pub(super) fn notify_released(session: &SmContext, env: &mut Env<'_>) {
+    let uri = session.amf.status_uri.clone();
+    let body = SmContextStatusNotification::new(StatusInfo::new(ResourceStatus::Released));
+    env.notify_nf(Target::Root(uri.root.clone()), SmContextStatusNotify { uri, body });
+}
+
+/// Namf_Communication_N1N2MessageTransfer: a message for UE, gNB or both (TS 29.518 5.2.2.3.1).
+pub(super) fn transfer(
+    session: &SmContext,
+    n1: Option<Vec<u8>>,
+    n2: Option<(NgapIeType, Vec<u8>)>,
+) -> N1N2MessageTransfer {
+    let mut body = N1N2MessageTransferReqData::default();
+    body.pdu_session_id = Some(session.pdu_session_id);
+    body.n1_message_container = n1.map(|message| N1MessageContainer::new(N1MessageClass::Sm, message));
+    body.n2_info_container = n2.map(|(kind, info)| {
+        let mut content = N2InfoContent::new(info);
+        content.ngap_ie_type = Some(kind);
+        let mut information = N2SmInformation::new(session.pdu_session_id);
+        information.n2_info_content = Some(content);
+        information.s_nssai = Some(session.snssai);
+        let mut container = N2InfoContainer::new(N2InformationClass::Sm);
+        container.sm_info = Some(information);
+        container
+    });
+    N1N2MessageTransfer { ue_context_id: session.supi.clone().into(), body }
+}
+
+/// N2 information alone, for which an idle UE is not paged (`skipInd`).
+pub(super) fn transfer_to_gnb(session: &SmContext, kind: NgapIeType, info: Vec<u8>) -> N1N2MessageTransfer {
+    let mut request = transfer(session, None, Some((kind, info)));
+    request.body.skip_ind = Some(true);
+    request
+}
+
+/// Has the AMF notify that the message did not reach UE or gNB (TS 29.518 5.2.2.3.2).
+pub(super) fn with_failure_notification(
+    session: &SmContext,
+    env: &Env<'_>,
+    mut request: N1N2MessageTransfer,
+) -> N1N2MessageTransfer {
+    let (root, reference) = (&env.identity.api_root, env.reference(session));
+    let uri = N1N2TransferFailureNotification::callback_uri(root, &NfType::Smf, &reference);
+    request.body.n1n2_failure_txf_notif_uri = Some(uri);
+    request
+}
+
+/// Calls the AMF of the session; a state waits for its answer.
+pub(super) fn call_amf(session: &mut SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) -> CallId {
+    let target = Target::Root(session.amf.root.clone());
+    session.call(env, target, request)
+}
+
+/// Calls the AMF of the session; the answer changes nothing.
+pub(super) fn notify_amf(session: &SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
+    env.notify_nf(Target::Root(session.amf.root.clone()), request);
+}

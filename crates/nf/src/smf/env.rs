@@ -1,0 +1,81 @@
+//! What all sessions of a shard share, and what a step on one of them may use.
+
+use super::config::{DataNetwork, SmfConfig};
+use super::context::{SmContext, UpfSession};
+use super::n4;
+use super::pool::Pools;
+use super::selection::Upfs;
+use super::table::Index;
+use crate::kit::{Identity, Instant, N4Effect, Outbox, References, Tag, Target, UpfHandle};
+use pith_pfcp::Message;
+use pith_sbi::Request;
+use pith_types::Seid;
+
+/// A tag that names no session: the answer changes nothing.
+pub(super) const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
+
+/// What all sessions of a shard share.
+pub(super) struct Shared {
+    pub identity: Identity,
+    pub config: SmfConfig,
+    /// References of SM contexts, in resource and callback URIs.
+    pub references: References,
+    pub index: Index,
+    pub pools: Pools,
+    pub upfs: Upfs,
+}
+
+/// What a step on a session may use besides the session's own context.
+pub(super) struct Env<'a> {
+    pub now: Instant,
+    pub identity: &'a Identity,
+    pub config: &'a SmfConfig,
+    pub references: &'a References,
+    pub index: &'a mut Index,
+    pub pools: &'a mut Pools,
+    pub upfs: &'a mut Upfs,
+    pub out: &'a mut Outbox,
+}
+
+impl Shared {
+    /// What a step may use now.
+    pub(super) fn env<'a>(&'a mut self, now: Instant, out: &'a mut Outbox) -> Env<'a> {
+        Env {
+            now,
+            identity: &self.identity,
+            config: &self.config,
+            references: &self.references,
+            index: &mut self.index,
+            pools: &mut self.pools,
+            upfs: &mut self.upfs,
+            out,
+        }
+    }
+}
+
+impl Env<'_> {
+    /// Calls an operation whose answer changes nothing, such as the end of a resource.
+    pub(super) fn notify_nf(&mut self, target: Target, request: impl Into<Request>) {
+        self.out.call(NOBODY, target, request.into());
+    }
+
+    /// Sends a UPF a request whose answer changes nothing; the gateway repeats it until the UPF answers.
+    pub(super) fn notify_upf(&mut self, upf: UpfHandle, seid: Seid, message: Message) {
+        self.out.n4(N4Effect::Request { tag: NOBODY, upf, seid, message });
+    }
+
+    /// Deletes a session at a UPF.
+    pub(super) fn delete_at_upf(&mut self, UpfSession { upf, seid, .. }: UpfSession) {
+        self.notify_upf(upf, seid, n4::deletion());
+    }
+
+    /// The reference of a session in URIs.
+    pub(super) fn reference(&self, session: &SmContext) -> String {
+        self.references.of_key(session.key)
+    }
+
+    /// The configuration of a session's data network.
+    pub(super) fn network(&self, session: &SmContext) -> Option<&DataNetwork> {
+        self.config.network(&session.dnn, &session.snssai)
+    }
+}

@@ -1,0 +1,55 @@
+//! What the SMF holds: for operators, tests and worlds.
+
+use super::Smf;
+use super::context::{FrontUpf, SmContext};
+use crate::kit::UpfHandle;
+use serde_json::{Value, json};
+
+/// What the SMF holds, counted; all zero once no UE has a session and no procedure is running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SmfAudit {
+    /// SM contexts.
+    pub contexts: usize,
+    /// UE addresses in use.
+    pub addresses: usize,
+    /// Sessions at UPFs.
+    pub n4_sessions: usize,
+    /// Policy associations.
+    pub policies: usize,
+}
+
+impl Smf {
+    /// What it holds.
+    pub fn audit(&self) -> SmfAudit {
+        let sessions = || self.sessions.iter().map(|(_, session)| session);
+        SmfAudit {
+            contexts: self.sessions.len(),
+            addresses: self.shared.pools.in_use(),
+            n4_sessions: sessions().map(SmContext::n4_sessions).sum(),
+            policies: sessions().filter(|session| session.policy.is_some()).count(),
+        }
+    }
+
+    /// A session as operators see it.
+    pub(super) fn describe(&self, session: &SmContext) -> Value {
+        let user_plane = session.state().user_plane();
+        let front = user_plane.and_then(|user_plane| user_plane.front.as_ref());
+        let is_active = user_plane.is_some_and(|user_plane| user_plane.gnb.is_some());
+        json!({
+            "supi": session.supi,
+            "pduSessionId": session.pdu_session_id,
+            "dnn": session.dnn,
+            "snssai": session.snssai.to_string(),
+            "ipv4": session.address,
+            "state": session.state().phase().name(),
+            "userPlane": if is_active { "active" } else { "inactive" },
+            "upf": user_plane.and_then(|user_plane| self.name_of(user_plane.anchor.upf)),
+            "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),
+            "breakouts": front.map(FrontUpf::breakouts).unwrap_or_default(),
+        })
+    }
+
+    fn name_of(&self, upf: UpfHandle) -> Option<&str> {
+        self.shared.upfs.info(upf).map(|info| info.name.as_str())
+    }
+}

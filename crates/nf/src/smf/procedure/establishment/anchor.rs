@@ -1,0 +1,159 @@
+//! The session at the anchor (TS 23.502 4.3.2.2.1 steps 8, 10; TS 23.501 6.3.3.3; TS 29.244 6.3.2): the SMF selects
+//! UPFs and asks the anchor first, since the other one needs its tunnel. If a UPF refuses, the SMF asks another one.
+
+use super::front::AwaitingFrontEstablishment;
+use super::{Attempt, AwaitingResourceSetup, UeRequest, fail, policy, too_slow};
+use crate::kit::{Level, N4Effect, N4Error, Outbox, UpfHandle};
+use crate::smf::config::Network;
+use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
+use crate::smf::env::{Env, NOBODY};
+use crate::smf::error::EstablishmentError;
+use crate::smf::pool::contains;
+use crate::smf::procedure::State;
+use crate::smf::procedure::release::Remains;
+use crate::smf::selection::{FrontPlan, Path, Upfs};
+use crate::smf::{consumer, n4};
+use pith_pfcp::Message;
+use pith_pfcp::ie::Cause as N4Cause;
+use pith_pfcp::message::SessionEstablishmentResponse;
+use pith_types::{Seid, words_of_name};
+use std::net::Ipv4Addr;
+
+/// The anchor was asked for the session.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingN4Establishment {
+    attempt: Attempt,
+    /// The anchor.
+    pub upf: UpfHandle,
+    /// The UPF before it, which is asked next.
+    front: Option<FrontPlan>,
+    /// The request.
+    pub call: CallId,
+}
+
+impl AwaitingN4Establishment {
+    /// Asks the UPFs planned before the PCF decided, or others if those are gone meanwhile.
+    pub(super) fn begin(
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        request: UeRequest,
+        planned: Option<Path>,
+    ) -> Result<State, EstablishmentError> {
+        let planned = planned.filter(|path| is_associated(env.upfs, path));
+        let path = planned.or_else(|| env.upfs.choose(session, &[]));
+        ask(session, env, Attempt { request, tried: Vec::new() }, path)
+    }
+
+    /// The anchor answered (step 10b).
+    pub(in crate::smf) fn on_response(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        result: Result<Message, N4Error>,
+    ) -> State {
+        let Self { attempt, upf, front, .. } = self;
+        let tunnel = |response: &SessionEstablishmentResponse| n4::tunnel(response, n4::UPLINK_PDR);
+        let (seid, tunnel) = match accepted(upf, result, tunnel, env.out) {
+            Ok(accepted) => accepted,
+            Err(error) => return attempt.try_another(session, env, upf, &error),
+        };
+        let user_plane = UserPlane::of_anchor(UpfSession { upf, seid, tunnel });
+        match front {
+            Some(plan) => AwaitingFrontEstablishment::begin(session, env, attempt, user_plane, plan),
+            None => AwaitingResourceSetup::begin(session, env, attempt.request, user_plane),
+        }
+    }
+
+    /// The anchor took too long.
+    pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        fail(session, env, self.attempt.request, self.dismantle(), &too_slow())
+    }
+
+    /// What is left to end: the anchor owes an answer.
+    pub(in crate::smf) fn dismantle(self) -> Remains {
+        Remains { establishing: Some((self.upf, self.call)), ..Remains::default() }
+    }
+}
+
+impl Attempt {
+    /// A UPF did not take the session: another one is asked, if there is one (TS 23.501 6.3.3.3).
+    pub(super) fn try_another(
+        mut self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        refusing: UpfHandle,
+        error: &EstablishmentError,
+    ) -> State {
+        let request = self.request;
+        self.tried.push(refusing);
+        let path = env.upfs.choose(session, &self.tried);
+        match ask(session, env, self, path) {
+            Ok(next) => {
+                session.log(env, Level::Warn, || format!("another UPF is asked: {error}"));
+                next
+            }
+            Err(_) => fail(session, env, request, Remains::default(), error),
+        }
+    }
+}
+
+fn ask(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    path: Option<Path>,
+) -> Result<State, EstablishmentError> {
+    let no_upf = || EstablishmentError::UserPlane("none that serves it is associated".into());
+    let Path { anchor: upf, front } = path.ok_or_else(no_upf)?;
+    let local = env.upfs.info(upf).map(|info| info.local_address).ok_or(EstablishmentError::Resources)?;
+    let pool = policy::pool(session, env, upf).ok_or(EstablishmentError::Resources)?;
+    let address = take_address(session, env, pool).ok_or(EstablishmentError::Resources)?;
+    let call = session.ask_upf(env, upf, Seid(0), n4::establishment(session, address, local));
+    Ok(State::AwaitingN4Establishment(AwaitingN4Establishment { attempt, upf, front, call }))
+}
+
+fn is_associated(upfs: &Upfs, path: &Path) -> bool {
+    let is_associated = |upf| upfs.info(upf).is_some();
+    is_associated(path.anchor) && path.front.as_ref().is_none_or(|front| is_associated(front.upf))
+}
+
+/// The session's address, of that pool: the one allocated before, or another one, which the SMF reports to the PCF.
+fn take_address(session: &mut SmContext, env: &mut Env<'_>, pool: Network) -> Option<Ipv4Addr> {
+    let former = session.address;
+    if let Some(address) = former.filter(|address| contains(pool, *address)) {
+        return Some(address);
+    }
+    let address = env.pools.take(pool)?;
+    session.address = Some(address);
+    if let Some(former) = former {
+        env.pools.give_back(former);
+    }
+    consumer::update_policy_address(session, env, former);
+    Some(address)
+}
+
+/// The UPF's SEID and what `find` looks for in its answer. A UPF that accepted a session to which packets cannot come does
+/// not keep it.
+pub(in crate::smf) fn accepted<T>(
+    upf: UpfHandle,
+    result: Result<Message, N4Error>,
+    find: impl Fn(&SessionEstablishmentResponse) -> Option<T>,
+    out: &mut Outbox,
+) -> Result<(Seid, T), EstablishmentError> {
+    let response = match result {
+        Ok(Message::SessionEstablishmentResponse(response)) => response,
+        Ok(_) => return Err(EstablishmentError::UserPlane("an answer to another request".into())),
+        Err(error) => return Err(EstablishmentError::UserPlane(error.to_string())),
+    };
+    let seid = response.up_f_seid.map(|seid| Seid(seid.seid));
+    match (response.cause, seid, find(&response)) {
+        (N4Cause::RequestAccepted, Some(seid), Some(found)) => Ok((seid, found)),
+        (N4Cause::RequestAccepted, Some(seid), None) => {
+            out.n4(N4Effect::Request { tag: NOBODY, upf, seid, message: n4::deletion() });
+            Err(EstablishmentError::UserPlane("accepted without F-TEID".into()))
+        }
+        (cause, ..) => {
+            Err(EstablishmentError::UserPlane(format!("it answers {}", words_of_name(&format!("{cause:?}")))))
+        }
+    }
+}

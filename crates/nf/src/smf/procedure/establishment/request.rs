@@ -1,0 +1,152 @@
+//! The UE's request, as the AMF brings it (TS 23.502 4.3.2.2.1 step 3; TS 29.502 5.2.2.2): what can be decided without
+//! another NF (TS 24.501 6.4.1.4.1, 7.3 to 7.6).
+
+use super::{Asks, AwaitingSubscriptionData, UeRequest};
+use crate::kit::{Instant, Level, Outbox, Owner, PendingReply};
+use crate::smf::config::{DataNetwork, SmfConfig};
+use crate::smf::context::{Access, AmfLink, SmContext};
+use crate::smf::error::EstablishmentError;
+use crate::smf::procedure::release;
+use crate::smf::{Smf, n1, table};
+use pith_nas::gsm::PduSessionEstablishmentRequest;
+use pith_nas::ie::{PduSessionType, SscMode};
+use pith_nas::{GsmBody, GsmMessage};
+use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData};
+use pith_sbi::{Problem, ProblemMore};
+use pith_types::{Dnn, Snssai, Supi, Tac};
+
+/// A request that may become a session.
+struct Accepted {
+    supi: Supi,
+    pdu_session_id: u8,
+    dnn: Dnn,
+    snssai: Snssai,
+    tac: Option<Tac>,
+    request: UeRequest,
+    access: Box<Access>,
+}
+
+/// A request that is refused, and what the answer needs.
+pub(super) struct Refused {
+    pub supi: Option<Supi>,
+    pub pdu_session_id: u8,
+    pub pti: u8,
+    pub error: EstablishmentError,
+}
+
+impl Smf {
+    /// Begins an establishment (step 3).
+    pub(in crate::smf) fn establish(
+        &mut self,
+        now: Instant,
+        reply: PendingReply,
+        data: SmContextCreateData,
+        out: &mut Outbox,
+    ) {
+        let accepted = match check(&self.shared.config, &data) {
+            Ok(accepted) => accepted,
+            Err(refused) => return refuse(reply, &refused, out),
+        };
+        // The UE has forgotten an earlier session of the same identity (step 3a).
+        if let Some(old) = self.shared.index.find(&accepted.supi, accepted.pdu_session_id) {
+            self.with_session(now, old, out, release::end_state);
+        }
+        let Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access } = accepted;
+        let (identity, rng) = (&self.shared.identity, &mut self.rng);
+        let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
+        let owner = Owner::of(reply.caller());
+        let amf = AmfLink { instance, root: status_uri.root.clone(), status_uri, owner };
+        let named = (supi.clone(), pdu_session_id);
+        let key = self.sessions.insert_with(|key| {
+            let seid = table::allocate_seid(identity, rng, key);
+            SmContext::new((key, seid), named, (dnn, snssai), tac, amf)
+        });
+        let Some(key) = key else {
+            let error = EstablishmentError::Resources;
+            let refused = Refused { supi: Some(supi), pdu_session_id, pti: request.pti, error };
+            return refuse(reply, &refused, out);
+        };
+        self.shared.index.claim(supi, pdu_session_id, key);
+        let plmn = data.serving_network.plmn_id;
+        self.with_session(now, key, out, |_, session, env| {
+            AwaitingSubscriptionData::begin(session, env, reply, request, access, plmn)
+        });
+    }
+}
+
+fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Refused> {
+    let octets = data.n1_sm_msg.as_ref().map(|message| message.content.clone()).unwrap_or_default();
+    let (pdu_session_id, pti) = (data.pdu_session_id.unwrap_or(0), octets.get(2).copied().unwrap_or(0));
+    let refused = |error| Refused { supi: data.supi.clone(), pdu_session_id, pti, error };
+    let message = GsmMessage::decode(&octets).map_err(|error| refused(EstablishmentError::Message(error)))?;
+    let GsmBody::PduSessionEstablishmentRequest(message) = message.body else {
+        return Err(refused(EstablishmentError::WrongMessage));
+    };
+    check_kind(&message).map_err(refused)?;
+    let (Some(supi), Some(dnn), Some(snssai)) = (data.supi.clone(), data.dnn.clone(), data.s_nssai) else {
+        return Err(refused(EstablishmentError::WrongMessage));
+    };
+    if config.network(&dnn, &snssai).is_none() {
+        return Err(refused(unknown_network(config, &dnn, &snssai)));
+    }
+    let location = data.ue_location.as_ref().and_then(|location| location.nr_location.as_ref());
+    let tac = location.map(|location| location.tai.tac);
+    let request = UeRequest { pti, asks: asks(&message) };
+    Ok(Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access: Box::new(access(data)) })
+}
+
+/// IPv4 and SSC mode 1, or whatever includes it (TS 24.501 6.4.1.3, 6.4.1.4.1).
+fn check_kind(request: &PduSessionEstablishmentRequest) -> Result<(), EstablishmentError> {
+    match request.pdu_session_type {
+        None | Some(PduSessionType::Ipv4 | PduSessionType::Ipv4v6) => {}
+        Some(PduSessionType::Ipv6 | PduSessionType::Ethernet | PduSessionType::Unstructured) => {
+            return Err(EstablishmentError::OnlyIpv4);
+        }
+        Some(_) => return Err(EstablishmentError::UnknownSessionType),
+    }
+    match request.ssc_mode {
+        None | Some(SscMode::Mode1) => Ok(()),
+        Some(_) => Err(EstablishmentError::SscMode),
+    }
+}
+
+fn unknown_network(config: &SmfConfig, dnn: &Dnn, snssai: &Snssai) -> EstablishmentError {
+    let name = |network: &DataNetwork| format!("'{}' in slice {}", network.dnn, network.snssai);
+    let served = config.data_networks.iter().map(name).collect::<Vec<_>>().join(", ");
+    EstablishmentError::UnknownDnnInSlice { asked: format!("'{dnn}' in slice {snssai}"), served }
+}
+
+/// What the UE requests, of what the SMF can send.
+fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
+    use pith_nas::ie::PcoRequest;
+    let asked = |what: PcoRequest| request.extended_pco.as_ref().is_some_and(|pco| pco.asks(&what));
+    Asks {
+        dns: asked(PcoRequest::DnsServerIpv4),
+        mtu: asked(PcoRequest::Ipv4LinkMtu),
+        ipv4v6: request.pdu_session_type == Some(PduSessionType::Ipv4v6),
+    }
+}
+
+fn access(data: &SmContextCreateData) -> Access {
+    Access {
+        kind: data.an_type,
+        rat_type: data.rat_type.clone(),
+        serving_network: data.serving_network.clone(),
+        location: data.ue_location.clone(),
+        time_zone: data.ue_time_zone.clone(),
+        pei: data.pei.clone(),
+        gpsi: data.gpsi.clone(),
+        guami: data.guami,
+    }
+}
+
+/// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE (step 5; TS 29.502 5.2.2.2.1 step 2b).
+pub(super) fn refuse(reply: PendingReply, refused: &Refused, out: &mut Outbox) {
+    let Refused { supi, pdu_session_id, pti, error } = refused;
+    let who = || supi.as_ref().map_or_else(|| "a phone".into(), Supi::masked);
+    out.log(Level::Warn, || format!("{} session {pdu_session_id}: refused: {error}", who()));
+    let mut data = SmContextCreateErrorData::default();
+    data.n1_sm_msg = Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause()).into());
+    let more = ProblemMore::SmContextCreateError(Box::new(data));
+    reply.refuse(Problem::new(error.cause()).detail(error).with(more), out);
+}

@@ -1,0 +1,132 @@
+//! The subscription (TS 23.502 4.3.2.2.1 steps 4, 5; TS 29.503 5.2.2.2.5): the UDM allows the session, and the AMF is
+//! answered.
+
+use super::request::{self, Refused};
+use super::{AwaitingPolicyDecision, UeRequest};
+use crate::kit::PendingReply;
+use crate::smf::consumer;
+use crate::smf::context::{Access, CallId, Qos, SmContext};
+use crate::smf::env::Env;
+use crate::smf::error::EstablishmentError;
+use crate::smf::procedure::State;
+use crate::smf::procedure::release::{self, Remains};
+use crate::smf::timers::SessionTimer;
+use pith_sbi::common::PduSessionType;
+use pith_sbi::nsmf_pdusession::SmContextCreatedData;
+use pith_sbi::nudm_sdm::{DnnConfiguration, SessionManagementSubscriptionData, SmSubsData};
+use pith_sbi::{Cause, Created, Operation, Reply, Response, Uri};
+use pith_types::{Ambr, Plmn};
+
+/// The UDM was asked for the subscription; the AMF waits for its answer.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingSubscriptionData {
+    request: UeRequest,
+    access: Box<Access>,
+    /// To the AMF.
+    pub reply: PendingReply,
+    /// The call.
+    pub call: CallId,
+}
+
+impl AwaitingSubscriptionData {
+    /// Asks the UDM (step 4).
+    pub(super) fn begin(
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        reply: PendingReply,
+        request: UeRequest,
+        access: Box<Access>,
+        plmn: Plmn,
+    ) -> State {
+        session.start(env, SessionTimer::Guard, env.config.guard);
+        let call = consumer::get_sm_data(session, env, plmn);
+        State::AwaitingSubscriptionData(Self { request, access, reply, call })
+    }
+
+    /// The UDM's answer.
+    pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
+        let qos = match reply {
+            Ok(Response::SmData(data)) => subscribed_qos(session, env, &data),
+            Ok(_) => Err(EstablishmentError::Network("the UDM gave no session management data".into())),
+            Err(problem) if problem.cause() == Some(&Cause::DataNotFound) => {
+                Err(not_subscribed(session, &[]))
+            }
+            Err(problem) => Err(EstablishmentError::of_problem(Operation::GetSmData, &problem)),
+        };
+        match qos {
+            Ok(qos) => self.accept(session, env, qos),
+            Err(error) => self.refuse(session, env, error),
+        }
+    }
+
+    /// The UDM took too long.
+    pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        self.refuse(session, env, EstablishmentError::Network("the UDM does not answer".into()))
+    }
+
+    /// Answers the AMF (step 5), registers with the UDM, and asks the PCF (step 7b).
+    fn accept(self, session: &mut SmContext, env: &mut Env<'_>, qos: Qos) -> State {
+        let Self { request, access, reply, .. } = self;
+        session.qos = qos;
+        let path = format!("/nsmf-pdusession/v1/sm-contexts/{}", env.reference(session));
+        let location = Uri::new(&env.identity.api_root, &path);
+        let mut body = SmContextCreatedData::default();
+        body.pdu_session_id = Some(session.pdu_session_id);
+        body.s_nssai = Some(session.snssai);
+        reply.answer(Response::SmContextCreated(Box::new(Created { location, body })), env.out);
+        consumer::register(session, env);
+        AwaitingPolicyDecision::begin(session, env, request, *access)
+    }
+
+    fn refuse(self, session: &mut SmContext, env: &mut Env<'_>, error: EstablishmentError) -> State {
+        let Self { request: UeRequest { pti, .. }, reply, .. } = self;
+        let (supi, pdu_session_id) = (Some(session.supi.clone()), session.pdu_session_id);
+        let next = release::end(Remains::default(), session, env);
+        request::refuse(reply, &Refused { supi, pdu_session_id, pti, error }, env.out);
+        next
+    }
+
+    /// What is left to end: the AMF waits.
+    pub(in crate::smf) fn dismantle(self) -> Remains {
+        Remains { reply: Some(self.reply), ..Remains::default() }
+    }
+}
+
+fn subscribed_qos(session: &SmContext, env: &Env<'_>, data: &SmSubsData) -> Result<Qos, EstablishmentError> {
+    let slices = data.individual().iter().filter(|slice| slice.single_nssai == session.snssai);
+    let named = |name: &str| name.eq_ignore_ascii_case(session.dnn.as_str()) || name == "*";
+    let mut configurations = slices.flat_map(|slice| &slice.dnn_configurations);
+    let (_, configuration) = configurations
+        .find(|(name, _)| named(name))
+        .ok_or_else(|| not_subscribed(session, data.individual()))?;
+    allows_ipv4(configuration)?;
+    let profile = configuration.five_g_qos_profile.as_ref();
+    Ok(Qos {
+        ambr: configuration.session_ambr.unwrap_or_else(|| default_ambr(session, env)),
+        five_qi: profile.map_or(Qos::UNKNOWN.five_qi, |profile| profile.five_qi),
+        arp_priority: profile.map_or(Qos::UNKNOWN.arp_priority, |profile| profile.arp.priority_level),
+    })
+}
+
+fn allows_ipv4(configuration: &DnnConfiguration) -> Result<(), EstablishmentError> {
+    let types = &configuration.pdu_session_types;
+    let is_ipv4 = |kind: &PduSessionType| matches!(kind, PduSessionType::Ipv4 | PduSessionType::Ipv4v6);
+    let mut allowed = types.default_session_type.iter().chain(&types.allowed_session_types);
+    if allowed.any(is_ipv4) { Ok(()) } else { Err(EstablishmentError::Ipv4NotSubscribed) }
+}
+
+/// The data network's session-AMBR, for subscriptions that have none.
+fn default_ambr(session: &SmContext, env: &Env<'_>) -> Ambr {
+    env.network(session).map_or(Qos::UNKNOWN.ambr, |network| network.ambr)
+}
+
+/// What was asked for, and what the subscription has instead.
+fn not_subscribed(session: &SmContext, slices: &[SessionManagementSubscriptionData]) -> EstablishmentError {
+    let names = slices.iter().flat_map(|slice| {
+        slice.dnn_configurations.keys().map(move |dnn| format!("'{dnn}' in slice {}", slice.single_nssai))
+    });
+    EstablishmentError::NotSubscribed {
+        asked: format!("'{}' in slice {}", session.dnn, session.snssai),
+        subscribed: names.collect::<Vec<_>>().join(", "),
+    }
+}

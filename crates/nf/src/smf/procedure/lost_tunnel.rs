@@ -1,0 +1,144 @@
+//! The gNB does not know its end of the N3 tunnel any more: the UPF reports a GTP-U Error Indication (TS 23.527 5.3.2.1;
+//! TS 29.244 5.10, 7.5.8.4).
+//!
+//! ```text
+//!  UPF ─> Error Indication Report   step 3    downlink packets are buffered
+//!         AwaitingBuffering         4         <─ UPF
+//!         AwaitingResourceRelease   5, 6      <─ AMF, gNB                          Guard
+//!         Established                         the UE is paged if packets wait
+//! ```
+
+use super::{Established, State, release, upf_failure};
+use crate::kit::{Level, N4Error, PendingReply};
+use crate::smf::context::{CallId, SmContext, UserPlane};
+use crate::smf::env::Env;
+use crate::smf::timers::SessionTimer;
+use crate::smf::update::acknowledge;
+use crate::smf::{consumer, n2, n4};
+use pith_ngap::transfer::Tunnel;
+use pith_pfcp::Message;
+use pith_sbi::Reply;
+use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
+
+/// The SMF has requested the UPF to buffer the packets of the tunnel.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingBuffering {
+    /// Without the gNB.
+    pub user_plane: UserPlane,
+    /// The request.
+    pub call: CallId,
+}
+
+/// The SMF has commanded the gNB to release the resources of the tunnel.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingResourceRelease {
+    /// Without the gNB.
+    pub user_plane: UserPlane,
+    /// The transfer.
+    pub call: CallId,
+}
+
+/// A UPF received an Error Indication for these tunnels (step 3). It reports it once, so that a session that is changing
+/// remembers.
+pub(in crate::smf) fn on_error_indication(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    lost: &[Tunnel],
+    is_at_n3: bool,
+) -> State {
+    let user_plane = state.user_plane();
+    if let Some(at) = user_plane.and_then(|user_plane| user_plane.behind_n9(lost)) {
+        return upf_failure::on_n9_tunnel_lost(state, session, env, at);
+    }
+    let gnb = user_plane.and_then(|user_plane| user_plane.gnb).filter(|_| is_at_n3);
+    match gnb.filter(|gnb| lost.contains(gnb)) {
+        Some(tunnel) => session.pending.lost_tunnel = Some(tunnel),
+        None => session.log(env, Level::Debug, || {
+            "an Error Indication Report names a tunnel that the session no longer uses".to_owned()
+        }),
+    }
+    state
+}
+
+/// Downlink packets are buffered (step 4), unless the gNB has another tunnel by now.
+pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let lost = session.pending.lost_tunnel.take();
+    let Established { mut user_plane } = established;
+    if lost.is_none() || lost != user_plane.gnb {
+        return State::established(user_plane);
+    }
+    user_plane.gnb = None;
+    session.pending.downlink_data = true;
+    session.log(env, Level::Warn, || {
+        "the gNB does not know the tunnel of downlink packets any more (GTP-U Error Indication): \
+         its resources are set up again"
+            .to_owned()
+    });
+    let at_n3 = user_plane.at_n3();
+    let call = session.ask_upf(env, at_n3.upf, at_n3.seid, n4::deactivation());
+    State::AwaitingBuffering(AwaitingBuffering { user_plane, call })
+}
+
+impl AwaitingBuffering {
+    /// The UPF buffers, and the gNB is to release the resources (step 5; TS 23.502 4.3.7). Not earlier: a request to the UPF
+    /// that was lost would be repeated after the one that opens the new tunnel. A UE in CM-IDLE is not paged for it.
+    pub(in crate::smf) fn on_response(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        result: Result<Message, N4Error>,
+    ) -> State {
+        let Self { user_plane, .. } = self;
+        if let Err(why) = n4::modified(result) {
+            session.log(env, Level::Warn, || format!("the UPF does not buffer: {why}"));
+            return release::end_and_notify_amf(user_plane.into(), session, env);
+        }
+        let command = n2::release_lost_resources();
+        let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResRelCmd, command);
+        session.start(env, SessionTimer::Guard, env.config.guard);
+        let call = consumer::call_amf(session, env, transfer);
+        State::AwaitingResourceRelease(AwaitingResourceRelease { user_plane, call })
+    }
+}
+
+impl AwaitingResourceRelease {
+    /// What the AMF says to the command: no gNB has resources of a UE in CM-IDLE (step 6).
+    pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
+        let Err(problem) = reply else { return State::AwaitingResourceRelease(self) };
+        session.log(env, Level::Debug, || format!("no gNB releases the resources: {problem}"));
+        self.released(session, env)
+    }
+
+    /// The gNB's answer, or that the UE has left its gNB; what else the AMF asks is kept until then.
+    pub(in crate::smf) fn on_update(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        reply: PendingReply,
+        data: SmContextUpdateData,
+    ) -> State {
+        match (&data.n2_sm_info_type, &data.up_cnx_state) {
+            (Some(N2SmInfoType::PduResRelRsp | N2SmInfoType::PduResNtyRel), _) => {
+                acknowledge(reply, env.out);
+                self.released(session, env)
+            }
+            (None, Some(UpCnxState::Deactivated)) => {
+                session.keep_update(env, reply, data);
+                self.released(session, env)
+            }
+            _ => {
+                session.keep_update(env, reply, data);
+                State::AwaitingResourceRelease(self)
+            }
+        }
+    }
+
+    /// The gNB has released the resources, or took too long: the user plane is activated again, by a network triggered
+    /// Service Request (TS 23.502 4.2.3.3).
+    pub(in crate::smf) fn released(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.stop(env, SessionTimer::Guard);
+        State::established(self.user_plane)
+    }
+}

@@ -1,0 +1,61 @@
+//! A UPF reports packets for an idle UE or an Error Indication (TS 23.502 4.2.3.3 step 2, 4.4.2.3; TS 29.244 5.28, 7.5.8).
+
+use super::{State, lost_tunnel};
+use crate::kit::{N4Effect, N4Transaction};
+use crate::smf::context::SmContext;
+use crate::smf::env::Env;
+use crate::smf::n4;
+use pith_ngap::transfer::Tunnel;
+use pith_pfcp::Message;
+use pith_pfcp::ie::{Cause, ReportType};
+use pith_pfcp::message::SessionReportResponse;
+use pith_types::Seid;
+
+/// Answers the UPF, and acts on the report: on downlink data if the UPF terminates N3. A report about a session that the UPF does not have is refused.
+pub(in crate::smf) fn on_report(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    (transaction, seid): (N4Transaction, Seid),
+    message: &Message,
+) -> State {
+    let at = session.at_upf(state.user_plane(), seid).filter(|at| at.upf == transaction.upf);
+    let Some(at) = at else {
+        refuse(transaction, env);
+        return state;
+    };
+    answer(transaction, at.seid, Cause::RequestAccepted, env);
+    let is_at_n3 = state.user_plane().is_some_and(|user_plane| user_plane.at_n3().upf == at.upf);
+    let Message::SessionReportRequest(report) = message else { return state };
+    let mut state = state;
+    if is_at_n3 && report.report_type.contains(ReportType::DLDR) {
+        state = on_downlink_data(state, session, env);
+    }
+    if report.report_type.contains(ReportType::ERIR) {
+        let lost = report.error_indication_report.iter().flat_map(|report| &report.remote_f_teids);
+        let lost: Vec<Tunnel> = lost.copied().filter_map(n4::tunnel_of).collect();
+        state = lost_tunnel::on_error_indication(state, session, env, &lost, is_at_n3);
+    }
+    state
+}
+
+/// Packets wait for an idle UE. A UPF reports them once, so that a session that is changing remembers.
+fn on_downlink_data(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    match state {
+        State::Established(established) => established.on_downlink_data(session, env),
+        state => {
+            session.pending.downlink_data = state.is_changing();
+            state
+        }
+    }
+}
+
+/// The SMF has no such session at that UPF (TS 29.244 7.5.9).
+pub(in crate::smf) fn refuse(transaction: N4Transaction, env: &mut Env<'_>) {
+    answer(transaction, Seid(0), Cause::SessionContextNotFound, env);
+}
+
+fn answer(transaction: N4Transaction, seid: Seid, cause: Cause, env: &mut Env<'_>) {
+    let message = Message::SessionReportResponse(SessionReportResponse::new(cause));
+    env.out.n4(N4Effect::Answer { transaction, seid, message });
+}

@@ -1,0 +1,59 @@
+//! The timers of a session, with their deadlines by the wall clock.
+
+use crate::kit::Timer;
+use pith_sbi::common::DateTime;
+
+/// A timer of a session. Which state handles which is the table in [`super::procedure::on_timer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionTimer {
+    /// UDM, PCF, UPFs or gNB owe an answer.
+    Guard,
+    /// The UE owes PDU SESSION MODIFICATION COMPLETE (TS 24.501 table 10.3.2).
+    T3591,
+    /// The UE owes PDU SESSION RELEASE COMPLETE (TS 24.501 table 10.3.2).
+    T3592,
+    /// Packets are in transit by a UPF that has left the path.
+    PathGrace,
+}
+
+impl SessionTimer {
+    pub(super) const ALL: [Self; 4] = [Self::Guard, Self::T3591, Self::T3592, Self::PathGrace];
+
+    /// The session timer of that name.
+    pub(super) fn of(timer: Timer) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| Timer::from(*known) == timer)
+    }
+}
+
+impl From<SessionTimer> for Timer {
+    fn from(timer: SessionTimer) -> Self {
+        match timer {
+            SessionTimer::Guard => Self::SbiGuard,
+            SessionTimer::T3591 => Self::T3591,
+            SessionTimer::T3592 => Self::T3592,
+            SessionTimer::PathGrace => Self::PathGrace,
+        }
+    }
+}
+
+/// The timers that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Timers([Option<DateTime>; SessionTimer::ALL.len()]);
+
+impl Timers {
+    /// The timer runs from now on, until that moment.
+    pub(super) fn start(&mut self, timer: SessionTimer, deadline: DateTime) {
+        self.0[timer as usize] = Some(deadline);
+    }
+
+    /// The timer runs no longer; whether it ran.
+    pub(super) fn expire(&mut self, timer: SessionTimer) -> bool {
+        self.0[timer as usize].take().is_some()
+    }
+
+    /// Those that run, with their deadlines.
+    #[cfg(test)]
+    pub(super) fn running(&self) -> impl Iterator<Item = (SessionTimer, DateTime)> {
+        SessionTimer::ALL.into_iter().zip(self.0).filter_map(|(timer, deadline)| Some((timer, deadline?)))
+    }
+}

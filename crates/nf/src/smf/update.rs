@@ -1,0 +1,309 @@
+//! Nsmf_PDUSession_UpdateSMContext (TS 29.502 5.2.2.3): a message of the UE, an answer of the gNB, or a change of the user
+//! plane. What each state does with it is here; how it does it, in its procedure.
+
+use super::context::SmContext;
+use super::env::Env;
+use super::procedure::{AwaitingResourceSetup, Established, State, modification, release, user_plane};
+use super::{n1, n2};
+use crate::kit::{Level, Outbox, PendingReply};
+use bytes::Bytes;
+use pith_nas::{GsmBody, GsmCause, GsmMessage, NasError};
+use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
+use pith_sbi::nsmf_pdusession::{
+    N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
+};
+use pith_sbi::{Cause, Problem, ProblemMore, Response};
+
+/// Serves an update; while UPF or gNB are changing the session, it is pending.
+pub(super) fn on_update(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    data: SmContextUpdateData,
+) -> State {
+    use State as S;
+    if data.release == Some(true) {
+        let next = release::end_state(state, session, env);
+        acknowledge(reply, env.out);
+        return next;
+    }
+    match state {
+        S::AwaitingUplinkSwitch(state) => state.on_update(session, env, reply, data),
+        S::AwaitingResourceRelease(state) => state.on_update(session, env, reply, data),
+        S::AwaitingN4Modification(_)
+        | S::AwaitingRates(_)
+        | S::AwaitingClassifier(_)
+        | S::AwaitingDownlinkSwitch(_)
+        | S::AwaitingBuffering(_) => {
+            session.keep_update(env, reply, data);
+            state
+        }
+        S::AwaitingSubscriptionData(_)
+        | S::AwaitingPolicyDecision(_)
+        | S::AwaitingN4Establishment(_)
+        | S::AwaitingFrontEstablishment(_)
+        | S::AwaitingN9Modification(_)
+        | S::AwaitingResourceSetup(_)
+        | S::Established(_)
+        | S::AwaitingReleaseComplete(_) => apply(state, session, env, reply, data),
+        S::Abandoned(_) | S::Over => {
+            reply.refuse(Problem::context_not_found(), env.out);
+            state
+        }
+    }
+}
+
+/// Updates that were pending are served in their order, until one changes the session again.
+pub(super) fn resume(mut state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    while !state.is_changing() && !session.pending.updates.is_empty() {
+        let (reply, data) = session.pending.updates.remove(0);
+        state = apply(state, session, env, reply, data);
+    }
+    state
+}
+
+fn apply(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    data: SmContextUpdateData,
+) -> State {
+    if let Some(message) = &data.n1_sm_msg {
+        return on_n1_message(state, session, env, reply, &message.content);
+    }
+    match (&data.n2_sm_info_type, &data.up_cnx_state) {
+        (Some(kind), _) => {
+            let info = data.n2_sm_info.as_ref().map(|info| &info.content);
+            on_n2_information(state, session, env, reply, kind, info.unwrap_or(&Bytes::new()))
+        }
+        (None, Some(UpCnxState::Activating)) => on_activate(state, session, env, reply),
+        (None, Some(UpCnxState::Deactivated)) => change_user_plane(state, session, env, reply, None),
+        (None, _) => {
+            note_amf(session, data);
+            acknowledge(reply, env.out);
+            state
+        }
+    }
+}
+
+/// The UE moved, or another AMF serves it.
+fn note_amf(session: &mut SmContext, data: SmContextUpdateData) {
+    session.amf.instance = data.serving_nf_id.unwrap_or(session.amf.instance);
+    if let Some(uri) = data.sm_context_status_uri {
+        session.amf.root = uri.root.clone();
+        session.amf.status_uri = uri;
+    }
+}
+
+/// A 5GSM message of the UE (TS 24.501 clause 6, 7.3, 7.4).
+fn on_n1_message(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    octets: &Bytes,
+) -> State {
+    let message = match GsmMessage::decode(octets) {
+        Ok(message) => message,
+        Err(error) => {
+            on_wrong_message(session, env, reply, octets, &error);
+            return state;
+        }
+    };
+    let (id, pti) = (message.pdu_session_id, message.pti);
+    match message.body {
+        GsmBody::PduSessionReleaseRequest(_) => return on_release_request(state, session, env, reply, pti),
+        GsmBody::PduSessionReleaseComplete(_) => {
+            acknowledge(reply, env.out);
+            return on_release_complete(state, session, env);
+        }
+        GsmBody::PduSessionModificationComplete(_) => {
+            acknowledge(reply, env.out);
+            modification::on_modification_complete(session, env);
+        }
+        GsmBody::PduSessionModificationCommandReject(reject) => {
+            acknowledge(reply, env.out);
+            return modification::on_modification_reject(state, session, env, reject.cause);
+        }
+        GsmBody::PduSessionModificationRequest(_) => {
+            answer_n1(reply, n1::modification_reject(id, pti), env.out);
+        }
+        GsmBody::GsmStatus(status) => {
+            session.log(env, Level::Debug, || format!("the UE sends 5GSM STATUS: {}", status.cause));
+            acknowledge(reply, env.out);
+        }
+        // Messages that belong to an establishment, or that only the network sends (TS 24.501 7.4).
+        GsmBody::PduSessionEstablishmentRequest(_)
+        | GsmBody::PduSessionEstablishmentAccept(_)
+        | GsmBody::PduSessionEstablishmentReject(_)
+        | GsmBody::PduSessionAuthenticationCommand(_)
+        | GsmBody::PduSessionAuthenticationComplete(_)
+        | GsmBody::PduSessionAuthenticationResult(_)
+        | GsmBody::PduSessionModificationReject(_)
+        | GsmBody::PduSessionModificationCommand(_)
+        | GsmBody::PduSessionReleaseReject(_)
+        | GsmBody::PduSessionReleaseCommand(_) => {
+            let cause = GsmCause::MessageTypeNotCompatibleWithTheProtocolState;
+            answer_n1(reply, n1::status(id, pti, cause), env.out);
+        }
+    }
+    state
+}
+
+/// The UE wants its session released; one that is being established is not (TS 24.501 6.4.3.3, 6.4.3.4).
+fn on_release_request(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    pti: u8,
+) -> State {
+    match state {
+        State::Established(Established { user_plane })
+        | State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, .. }) => {
+            release::on_release_request(user_plane, session, env, reply, pti)
+        }
+        State::AwaitingReleaseComplete(state) => state.on_release_request(session, env, reply, pti),
+        state => {
+            let cause = GsmCause::MessageNotCompatibleWithTheProtocolState;
+            answer_n1(reply, n1::release_reject(session.pdu_session_id, pti, cause), env.out);
+            state
+        }
+    }
+}
+
+fn on_release_complete(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    match state {
+        State::AwaitingReleaseComplete(state) => state.on_release_complete(session, env),
+        state => {
+            let name = state.name();
+            session.log(env, Level::Debug, || format!("PDU SESSION RELEASE COMPLETE in {name}: ignored"));
+            state
+        }
+    }
+}
+
+/// N2 information of the gNB (TS 29.502 5.2.2.3.2).
+fn on_n2_information(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    kind: &N2SmInfoType,
+    info: &Bytes,
+) -> State {
+    match kind {
+        N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
+            Ok(transfer) => return change_user_plane(state, session, env, reply, Some(transfer.downlink)),
+            Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
+        },
+        N2SmInfoType::PduResSetupFail => {
+            acknowledge(reply, env.out);
+            return on_delivery_failure(state, session, env);
+        }
+        N2SmInfoType::PduResNtyRel => return change_user_plane(state, session, env, reply, None),
+        N2SmInfoType::PduResModFail => {
+            session.log(env, Level::Warn, || "the gNB does not modify the session's resources".to_owned());
+            acknowledge(reply, env.out);
+        }
+        // Answers that change nothing here; and no flow has a guaranteed rate that the gNB could miss (TS 38.413 8.2.4.2).
+        N2SmInfoType::PduResRelRsp
+        | N2SmInfoType::PduResModRsp
+        | N2SmInfoType::PduResNty
+        | N2SmInfoType::SecondaryRatUsage => acknowledge(reply, env.out),
+        kind => refuse_n2(reply, kind, env.out),
+    }
+    state
+}
+
+/// Gives the gNB what it needs to set the user plane up (TS 23.502 4.2.3.2 step 11).
+fn on_activate(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply) -> State {
+    match state {
+        State::Established(established) => established.on_activate(session, env, reply),
+        state => {
+            reply.refuse(Problem::new(Cause::InsufficientResources), env.out);
+            state
+        }
+    }
+}
+
+/// The gNB has this tunnel from now on, or none (TS 23.502 4.2.3.2 step 16, 4.2.6).
+fn change_user_plane(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    gnb: Option<Tunnel>,
+) -> State {
+    match state {
+        State::Established(Established { mut user_plane })
+        | State::AwaitingResourceSetup(AwaitingResourceSetup { mut user_plane, .. }) => {
+            user_plane.gnb = gnb;
+            user_plane::change(user_plane, session, env, reply)
+        }
+        state => {
+            let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
+            reply.refuse(problem, env.out);
+            state
+        }
+    }
+}
+
+/// gNB or UE were not reached: an establishment ends, of an established session what is buffered is dropped.
+pub(super) fn on_delivery_failure(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    match state {
+        State::AwaitingResourceSetup(state) => state.on_failure(session, env),
+        State::Established(established) => established.on_paging_failure(session, env),
+        // What was not delivered is of a former state.
+        state => {
+            let name = state.name();
+            session.log(env, Level::Debug, || format!("a message was not delivered, in {name}: ignored"));
+            state
+        }
+    }
+}
+
+/// N2 information that this SMF does not act on: the refusal carries the transfer for the gNB (TS 29.502 table
+/// 6.1.3.3.4.2.2-2).
+fn refuse_n2(reply: PendingReply, kind: &N2SmInfoType, out: &mut Outbox) {
+    let problem = Problem::new(Cause::N2SmError).detail(format!("this SMF does not serve {}", kind.as_str()));
+    let Some((kind, transfer)) = n2::refusal(kind) else { return reply.refuse(problem, out) };
+    let mut data = SmContextUpdateErrorData::default();
+    data.n2_sm_info = Some(transfer.into());
+    data.n2_sm_info_type = Some(kind);
+    reply.refuse(problem.with(ProblemMore::SmContextUpdateError(Box::new(data))), out);
+}
+
+/// What is wrong with a 5GSM message, told to the UE if it can be (TS 24.501 7.3 to 7.6).
+fn on_wrong_message(
+    session: &SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    octets: &[u8],
+    error: &NasError,
+) {
+    let pti = octets.get(2).copied().unwrap_or(0);
+    match error.gsm_cause() {
+        Some(cause) => answer_n1(reply, n1::status(session.pdu_session_id, pti, cause), env.out),
+        None => acknowledge(reply, env.out),
+    }
+}
+
+/// Answers with a message for the UE.
+pub(super) fn answer_n1(reply: PendingReply, message: Vec<u8>, out: &mut Outbox) {
+    let mut data = SmContextUpdatedData::default();
+    data.n1_sm_msg = Some(message.into());
+    answer_update(reply, data, out);
+}
+
+/// Answers with what changed.
+pub(super) fn answer_update(reply: PendingReply, data: SmContextUpdatedData, out: &mut Outbox) {
+    reply.answer(Response::SmContextUpdated(Box::new(data)), out);
+}
+
+/// Answers that there is nothing to say.
+pub(super) fn acknowledge(reply: PendingReply, out: &mut Outbox) {
+    reply.answer(Response::NoContent, out);
+}
