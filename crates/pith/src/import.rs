@@ -66,7 +66,7 @@ fn array(name: &str, text: &str) -> Result<Vec<Numbered>> {
     let list: Vec<Subscriber> = serde_json::from_str(text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
-        let what = text.split(" at line ").next().unwrap_or(&text);
+        let what = without_keys(text.split(" at line ").next().unwrap_or(&text));
         anyhow!("{name}:{line}:{column}: {what}; example of a subscriber:\n{SAMPLE_JSON}")
     })?;
     let wrong = |(at, subscriber): (usize, &Subscriber)| {
@@ -93,8 +93,10 @@ fn csv(name: &str, text: &str) -> Result<Vec<Numbered>> {
     let mut rows = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('#'));
     let (_, heading) = rows.next().unwrap_or_default();
     let separator = if heading.contains(';') { ';' } else { ',' };
-    let columns = columns(heading, separator)
-        .map_err(|error| anyhow!("{name}:1: {error}; example of a file:\n{SAMPLE_CSV}"))?;
+    let columns = columns(heading, separator).map_err(|error| {
+        let error = without_keys(&error.to_string());
+        anyhow!("{name}:1: {error}; example of a file:\n{SAMPLE_CSV}")
+    })?;
     each_line(name, rows, SAMPLE_CSV, |line| Row::new(&columns, line, separator)?.subscriber())
 }
 
@@ -109,7 +111,7 @@ fn each_line<'a>(
     for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
         match read(line) {
             Ok(subscriber) => subscribers.push((at + 1, subscriber)),
-            Err(error) => mistakes.push(format!("{name}:{}: {error}", at + 1)),
+            Err(error) => mistakes.push(format!("{name}:{}: {}", at + 1, without_keys(&error.to_string()))),
         }
         if mistakes.len() == MOST_MISTAKES {
             break;
@@ -136,8 +138,8 @@ fn columns(heading: &str, separator: char) -> Result<Vec<&'static str>> {
     let mut columns = Vec::new();
     for title in cells(heading, separator) {
         let names = COLUMNS.map(|(name, _)| name).join(", ");
-        let (name, _) =
-            known(&title).ok_or_else(|| anyhow!("there is no column '{title}': the columns are {names}"))?;
+        let (name, _) = known(&title)
+            .ok_or_else(|| anyhow!("there is no column {}: the columns are {names}", shown("", &title)))?;
         if columns.contains(&name) {
             bail!("the column '{title}' occurs twice");
         }
@@ -152,6 +154,32 @@ fn columns(heading: &str, separator: char) -> Result<Vec<&'static str>> {
         bail!("a column 'opc' or 'op' is missing");
     }
     Ok(columns)
+}
+
+/// Hexadecimal digits in a row from which on a value may be a key, or part of one; an IMSI has 15.
+const DIGITS_OF_A_KEY: usize = 16;
+
+/// A cell as error messages show it: not if its column has keys.
+fn shown(column: &str, text: &str) -> String {
+    if ["k", "opc", "op"].contains(&column) {
+        return format!("a value of {} characters", text.chars().count());
+    }
+    format!("'{text}'")
+}
+
+/// An error message without values that may be keys, such as those of keys in a wrong column.
+fn without_keys(message: &str) -> String {
+    let (mut text, mut digits) = (String::new(), String::new());
+    for letter in message.chars().map(Some).chain([None]) {
+        if let Some(digit) = letter.filter(char::is_ascii_hexdigit) {
+            digits.push(digit);
+            continue;
+        }
+        text.push_str(if digits.len() < DIGITS_OF_A_KEY { &digits } else { "…" });
+        digits.clear();
+        text.extend(letter);
+    }
+    text
 }
 
 /// The cells of a line, without surrounding blanks and quotation marks.
@@ -189,7 +217,9 @@ impl<'a> Row<'a> {
     }
 
     fn value<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<T>> {
-        let read = |text: &str| text.parse().map_err(|error| anyhow!("'{column}' is '{text}': {error}"));
+        let read = |text: &str| {
+            text.parse().map_err(|error| anyhow!("'{column}' is {}: {error}", shown(column, text)))
+        };
         self.text(column).map(read).transpose()
     }
 
@@ -201,7 +231,9 @@ impl<'a> Row<'a> {
     fn list<T: FromStr<Err: Display>>(&self, column: &str) -> Result<Option<Vec<T>>> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let parts = text.split([' ', '|', ';', ',']).filter(|part| !part.is_empty());
-        let read = |part: &str| part.parse().map_err(|error| anyhow!("'{column}' has '{part}': {error}"));
+        let read = |part: &str| {
+            part.parse().map_err(|error| anyhow!("'{column}' has {}: {error}", shown(column, part)))
+        };
         parts.map(read).collect::<Result<Vec<T>>>().map(Some)
     }
 
@@ -218,7 +250,8 @@ impl<'a> Row<'a> {
         let authentication = &mut subscriber.authentication;
         if let Some(amf) = self.text("amf") {
             let value = u16::from_str_radix(amf, 16).ok().filter(|_| amf.len() == 4);
-            let value = value.ok_or_else(|| anyhow!("'amf' is '{amf}': write four hexadecimal digits"))?;
+            let value = value
+                .ok_or_else(|| anyhow!("'amf' is {}: write four hexadecimal digits", shown("amf", amf)))?;
             authentication.amf = value.to_be_bytes();
         }
         authentication.sqn = self.value("sqn")?.unwrap_or(authentication.sqn);
@@ -226,7 +259,7 @@ impl<'a> Row<'a> {
             authentication.method = match method.to_ascii_lowercase().as_str() {
                 "5g-aka" | "5gaka" => AuthenticationMethod::FiveGAka,
                 "eap-aka-prime" | "eap-aka'" => AuthenticationMethod::EapAkaPrime,
-                _ => bail!("'method' is '{method}': write 5g-aka or eap-aka-prime"),
+                _ => bail!("'method' is {}: write 5g-aka or eap-aka-prime", shown("method", method)),
             };
         }
         let is_number = |gpsi: &str| gpsi.bytes().all(|byte| byte.is_ascii_digit());
@@ -349,6 +382,35 @@ mod tests {
         let error = parse("f.json", "[\n{\"supi\": 5}\n]").unwrap_err().to_string();
         assert!(error.starts_with("f.json:2:"), "{error}");
         assert!(parse("f", " \n").unwrap_err().to_string().contains("is empty"));
+    }
+
+    #[test]
+    fn no_mistake_repeats_a_key() {
+        const PART: &str = "465B5CE8B199B49F";
+        let malformed = &K[1..];
+        for text in [
+            format!("supi,k,opc\n999700000000001,{malformed},{K}\n"),
+            format!("supi,k,opc\n999700000000001,{K},{malformed}\n"),
+            format!("supi,k,op\n999700000000001,{K},{K}0\n"),
+            format!("supi,k,opc,5qi\n999700000000001,{K},{K},{K}\n"),
+            format!("supi,k,opc,dnns\n999700000000001,{K},{K},{K}{K}{K}\n"),
+            format!("supi,k,opc,amf,method\n999700000000001,{K},{K},{K},{K}\n"),
+            format!("supi,k,opc,method\n999700000000001,{K},{K},{K}\n"),
+            format!("supi,k,opc\n{K},{K},{K}\n"),
+            format!("{K},999700000000001\n"),
+            format!("{{\"supi\":\"imsi-999700000000001\",\"authentication\":{{\"k\":\"{malformed}\"}}}}"),
+        ] {
+            let error =
+                parse("f", &text).unwrap_err().to_string().replace(SAMPLE_CSV, "").replace(SAMPLE_JSON, "");
+            assert!(!error.contains(&PART[1..]), "{error}");
+        }
+        let digits = "4655888199849950";
+        for list in ["", "["] {
+            let text =
+                format!("{list}{{\"supi\":\"imsi-999700000000001\",\"authentication\":{{\"k\":{digits}}}}}");
+            let error = parse("f", &text).unwrap_err().to_string();
+            assert!(!error.contains(digits) && error.contains("32 hexadecimal digits"), "{error}");
+        }
     }
 
     #[test]

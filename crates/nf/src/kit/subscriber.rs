@@ -205,10 +205,13 @@ impl<const N: usize> std::fmt::Debug for Secret<N> {
 impl<const N: usize> std::str::FromStr for Secret<N> {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        parse_hex(text)
-            .map(Self)
-            .ok_or_else(|| format!("a key of {} hexadecimal digits is needed here", N * 2))
+        parse_hex(text).map(Self).ok_or_else(needs_key::<N>)
     }
+}
+
+/// What is needed, without what is there: it may be a key with one digit too many.
+fn needs_key<const N: usize>() -> String {
+    format!("a key of {} hexadecimal digits is needed here", N * 2)
 }
 
 impl<const N: usize> Serialize for Secret<N> {
@@ -219,7 +222,10 @@ impl<const N: usize> Serialize for Secret<N> {
 
 impl<'de, const N: usize> Deserialize<'de> for Secret<N> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        let text = String::deserialize(deserializer);
+        // An error of another type than text would repeat the value.
+        let text = text.map_err(|_| serde::de::Error::custom(needs_key::<N>()))?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
