@@ -38,16 +38,18 @@ pub fn tokens(command: &TokenCommand, cli: &Cli) -> Result<()> {
 }
 
 /// Prints the audit log.
-pub fn audit(limit: u32, cli: &Cli) -> Result<()> {
+pub fn audit(limit: u32, denied: Option<bool>, cli: &Cli) -> Result<()> {
     let columns = [
         ("TIME", "/time"),
         ("WHO", "/who"),
         ("FROM", "/from"),
         ("OPERATION", "/operation"),
         ("TARGET", "/target"),
+        ("STATE", "/state"),
         ("STATUS", "/status"),
     ];
-    let path = format!("/v1/audit?limit={limit}");
+    let denied = denied.map(|denied| format!("&denied={denied}")).unwrap_or_default();
+    let path = format!("/v1/audit?limit={limit}{denied}");
     list(&Operator::of_subscribers(cli)?, &path, &columns, ["entry", "entries"], cli.json)
 }
 

@@ -5,7 +5,7 @@ use pith_nf::kit::AuthenticationMethod;
 use pith_runtime::config::{Ipv4Net, Role, SuciProfile};
 use pith_runtime::store::Existing;
 use pith_types::{BitRate, Dnn, Snssai, Supi};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -29,6 +29,10 @@ pub struct Cli {
     /// Change a setting, such as amf.n2.sctp=raw; may be repeated.
     #[arg(long, global = true, value_name = "SETTING=VALUE")]
     pub set: Vec<String>,
+    /// Use the REST API at this loopback address ('api.listen' of the core) instead of the Unix socket, with the
+    /// token in $PITH_TOKEN.
+    #[arg(long, global = true, value_name = "ADDRESS:PORT")]
+    pub api: Option<SocketAddr>,
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub json: bool,
@@ -208,11 +212,14 @@ Examples:
 /// Commands on the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Print the last entries, oldest first.
+    /// Print the last entries, oldest first. The state 'begun' without 'ended' is an interrupted or running change.
     List {
         /// Largest number of entries.
         #[arg(long, default_value_t = 100)]
         limit: u32,
+        /// true: only denied requests; false: all others.
+        #[arg(long, value_name = "BOOLEAN")]
+        denied: Option<bool>,
     },
 }
 

@@ -83,12 +83,11 @@ pub const UPFS: List = List {
 
 /// Prints a list.
 pub fn run(list: &List, cli: &Cli) -> Result<()> {
-    let answer = Operator::of_running_core(cli, Some(list.nf))?.get(list.path)?;
+    let mut entries = Operator::of_running_core(cli, Some(list.nf))?.list(list.path)?;
     if cli.json {
-        println!("{answer}");
+        println!("{}", Value::Array(entries));
         return Ok(());
     }
-    let mut entries = answer.as_array().cloned().unwrap_or_default();
     entries.sort_by_key(|entry| entry.pointer(list.columns[0].1).map(table::cell));
     if !entries.is_empty() {
         print!("{}", table::of_objects(list.columns, &entries));

@@ -56,7 +56,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Nf(command) => up::nf(command, cli),
         Command::Config(command) => config::run(command),
         Command::Api(ApiCommand::Token(command)) => access::tokens(command, cli),
-        Command::Audit(AuditCommand::List { limit }) => access::audit(*limit, cli),
+        Command::Audit(AuditCommand::List { limit, denied }) => access::audit(*limit, *denied, cli),
         Command::Key(command) => key::run(command, cli.json),
         Command::Pki(command) => pki::run(command, cli),
         Command::Subscriber(command) => subscriber::run(command, cli),

@@ -1,12 +1,17 @@
 //! Access to a core: through the REST API of a running core, or with the same handlers on its database file.
+//!
+//! A command connects to the Unix sockets of the configuration, and to a TCP address only with '--api'. Tokens and
+//! subscribers' keys are sent only to a server that runs as root, as the user of the command, or as the owner of the
+//! socket's directory: while no core runs, any user can listen at an address or create a socket in a shared directory.
 
 use crate::args::Cli;
 use crate::config_file;
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
+use hyper::header::LINK;
 use hyper::{Method, Request, Response};
 use pith_runtime::api::{Api, ApiHandler};
-use pith_runtime::config::{Config, HostedNf};
+use pith_runtime::config::{self, Config, HostedNf};
 use pith_runtime::http::{CallError, Client, Handler, Limits};
 use pith_runtime::store::{Database, DatabaseLocation, StoreThread};
 use pith_runtime::token::ShardToken;
@@ -14,7 +19,7 @@ use serde_json::Value;
 use std::fs;
 use std::future::Future;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -56,7 +61,7 @@ impl Operator {
     /// Connects to the running core of this configuration: to its process with the given NF, if any.
     pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
         let config = config_file::config(cli)?;
-        match Self::connect(&config, nf)? {
+        match Self::connect(cli, &config, nf)? {
             Some(operator) => Ok(operator),
             None => {
                 let what =
@@ -72,7 +77,7 @@ impl Operator {
     /// Connects to the running core, or else opens its database file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
         let config = config_file::config(cli)?;
-        if let Some(operator) = Self::connect(&config, Some("udr"))? {
+        if let Some(operator) = Self::connect(cli, &config, Some("udr"))? {
             return Ok(operator);
         }
         let location = config.store.location();
@@ -90,7 +95,10 @@ impl Operator {
     }
 
     /// Connects to the core's process with the NF, if one answers.
-    fn connect(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
+    fn connect(cli: &Cli, config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
+        if let Some(address) = cli.api {
+            return Self::connect_to_address(config, address, nf).map(Some);
+        }
         for socket in sockets(config).into_iter().filter(|socket| socket.exists()) {
             match UnixStream::connect(&socket) {
                 Ok(_) => {}
@@ -101,22 +109,10 @@ impl Operator {
                 // The socket is left from a killed process.
                 Err(_) => continue,
             }
-            let client = Client::over(socket, LIMITS);
+            let servers = trusted_users(&socket);
+            let client = Client::over(socket, servers, LIMITS);
             let operator =
                 Self::new(CoreAccess::Remote { client, authority: "localhost".into(), token: None })?;
-            if operator.hosts(nf)? {
-                return Ok(Some(operator));
-            }
-        }
-        Self::connect_by_address(config, nf)
-    }
-
-    /// The same for a core at a TCP address, if there is a token.
-    fn connect_by_address(config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
-        let Some(token) = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?) else { return Ok(None) };
-        for address in config.api.listen.iter().flat_map(|listen| addresses(config, *listen)) {
-            let (client, authority) = (Client::new(LIMITS), address.to_string());
-            let operator = Self::new(CoreAccess::Remote { client, authority, token: Some(token.clone()) })?;
             if operator.hosts(nf)? {
                 return Ok(Some(operator));
             }
@@ -124,13 +120,31 @@ impl Operator {
         Ok(None)
     }
 
+    /// Connects to the TCP address that the operator named.
+    fn connect_to_address(config: &Config, address: SocketAddr, nf: Option<&str>) -> Result<Self> {
+        let token = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?);
+        let token = token.with_context(|| {
+            format!("'--api' needs a token: set {TOKEN_VARIABLE}; 'pith api token add' makes one")
+        })?;
+        check_server(address, &trusted_users(&config.api_socket(None)))?;
+        let (client, authority) = (Client::new(LIMITS), address.to_string());
+        let operator = Self::new(CoreAccess::Remote { client, authority, token: Some(token) })?;
+        let status = operator.get("/v1/status")?;
+        match nf {
+            Some(nf) if !hosts(&status, nf) => {
+                bail!(
+                    "the process at {address} does not host the {}: name the address of the one that does",
+                    nf.to_uppercase()
+                )
+            }
+            _ => Ok(operator),
+        }
+    }
+
     /// Whether the process answers and hosts the NF, if given.
     fn hosts(&self, nf: Option<&str>) -> Result<bool> {
         match self.get("/v1/status") {
-            Ok(status) => {
-                let mut hosted = status["nfs"].as_array().into_iter().flatten().filter_map(Value::as_str);
-                Ok(nf.is_none_or(|nf| hosted.any(|hosted| hosted == nf)))
-            }
+            Ok(status) => Ok(nf.is_none_or(|nf| hosts(&status, nf))),
             Err(error) if matches!(error.downcast_ref(), Some(CallError::Unreachable(..))) => Ok(false),
             Err(error) => Err(error),
         }
@@ -154,6 +168,20 @@ impl Operator {
         self.send(Method::GET, path, "", Bytes::new())
     }
 
+    /// Reads all pages of a list.
+    pub fn list(&self, path: &str) -> Result<Vec<Value>> {
+        let (mut entries, mut next) = (Vec::new(), Some(path.to_owned()));
+        while let Some(path) = next {
+            let response = self.exchange(Method::GET, &path, "", Bytes::new())?;
+            let Value::Array(page) = outcome(&response)? else {
+                bail!("what answers is no Pith core: '{path}' is no list");
+            };
+            entries.extend(page);
+            next = next_page(&response);
+        }
+        Ok(entries)
+    }
+
     /// Sends a POST request with JSON, or one JSON object per line.
     pub fn post(&self, path: &str, content: &str, body: Bytes) -> Result<Value> {
         self.send(Method::POST, path, content, body)
@@ -170,11 +198,15 @@ impl Operator {
     }
 
     fn send(&self, method: Method, path: &str, content: &str, body: Bytes) -> Result<Value> {
+        outcome(&self.exchange(method, path, content, body)?)
+    }
+
+    fn exchange(&self, method: Method, path: &str, content: &str, body: Bytes) -> Result<Response<Bytes>> {
         let mut request = Request::builder().method(method);
         if !content.is_empty() {
             request = request.header("content-type", content);
         }
-        let response = match &self.access {
+        Ok(match &self.access {
             CoreAccess::Remote { client, authority, token } => {
                 if let Some(token) = token {
                     request = request.header("authorization", format!("Bearer {token}"));
@@ -187,8 +219,7 @@ impl Operator {
                 let handler = handler.as_ref().context("the database is closed")?;
                 self.wait(handler.handle(request))
             }
-        };
-        outcome(&response)
+        })
     }
 
     fn wait<T>(&self, work: impl Future<Output = T>) -> T {
@@ -230,20 +261,81 @@ fn is_owned_alike(socket: &Path, directory: &Path) -> bool {
     }
 }
 
-/// TCP addresses of the API: that of a core in one process, then those of NFs in separate processes.
-fn addresses(config: &Config, mut listen: SocketAddr) -> Vec<SocketAddr> {
-    if listen.ip().is_unspecified() {
-        listen.set_ip(if listen.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+/// Whether the process of that status hosts an NF.
+fn hosts(status: &Value, nf: &str) -> bool {
+    status["nfs"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|hosted| hosted == nf)
+}
+
+/// The users that a core with that socket may run as: root, the user of this command, and the owner of the socket's
+/// directory (a service of its own user has /run/pith from its service manager).
+fn trusted_users(socket: &Path) -> Vec<u32> {
+    let directory = socket.parent().filter(|directory| !directory.as_os_str().is_empty());
+    let owner = fs::metadata(directory.unwrap_or(Path::new("."))).ok().map(|data| data.uid());
+    [0, config::user()].into_iter().chain(owner).collect()
+}
+
+/// Checks that one of these users listens at an address. The token is sent in cleartext, so the address must be a loopback
+/// address.
+fn check_server(address: SocketAddr, users: &[u32]) -> Result<()> {
+    if !address.ip().is_loopback() {
+        bail!(
+            "'--api {address}' would send a token over a network in cleartext: forward a local port ('ssh -L') and use that, or run the \
+             command on the core's machine"
+        );
     }
-    let mut addresses = vec![listen];
-    let hosts = HostedNf::ALL.into_iter().map(|nf| config.sbi.address(nf).ip()).chain([config.upf.n4.ip()]);
-    for host in hosts {
-        let address = SocketAddr::new(host, listen.port());
-        if !addresses.contains(&address) {
-            addresses.push(address);
+    let listeners = listeners(address)?;
+    if listeners.is_empty() {
+        bail!("nothing listens at {address}: see 'api.listen' of the core's configuration");
+    }
+    match listeners.into_iter().find(|user| !users.contains(user)) {
+        Some(user) => bail!(
+            "user {user} listens at {address}, and is neither root, nor you, nor the owner of the API's socket directory: \
+             no token is sent there"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The users with sockets that accept connections to a local address.
+fn listeners(address: SocketAddr) -> Result<Vec<u32>> {
+    let read = |file: &str| match fs::read_to_string(file) {
+        Ok(text) => Ok(text),
+        // A kernel without IPv6 has no such file.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error).with_context(|| format!("can't see who listens at {address}: {file}")),
+    };
+    let tables = [read("/proc/self/net/tcp")?, read("/proc/self/net/tcp6")?];
+    let entries = tables.iter().flat_map(|table| table.lines().skip(1)).filter_map(listener);
+    let takes = |at: SocketAddr| {
+        at.port() == address.port() && (at.ip().to_canonical() == address.ip() || at.ip().is_unspecified())
+    };
+    Ok(entries.filter(|(at, _)| takes(*at)).map(|(_, user)| user).collect())
+}
+
+/// Address and user of a listening socket, from its line in /proc/net/tcp or tcp6.
+fn listener(line: &str) -> Option<(SocketAddr, u32)> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (local, state, user) = (fields.get(1)?, fields.get(3)?, fields.get(7)?);
+    let (ip, port) = local.split_once(':')?;
+    // Octets in network order, printed as words of the host's order.
+    let word = |at: usize| Some(u32::from_str_radix(ip.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    let ip: IpAddr = match ip.len() {
+        8 => Ipv4Addr::from(word(0)?).into(),
+        _ => {
+            let octets: Vec<u8> = [word(0)?, word(8)?, word(16)?, word(24)?].concat();
+            Ipv6Addr::from(<[u8; 16]>::try_from(octets).ok()?).into()
         }
-    }
-    addresses
+    };
+    let at = SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?);
+    (*state == LISTEN).then_some((at, user.parse().ok()?))
+}
+
+/// The path of the next page of a list (RFC 8288): '</v1/ues?after=0.500>; rel="next"'.
+fn next_page(response: &Response<Bytes>) -> Option<String> {
+    let link = response.headers().get(LINK)?.to_str().ok()?;
+    let (target, relation) = link.strip_prefix('<')?.split_once('>')?;
+    (target.starts_with('/') && relation.contains("rel=\"next\"")).then(|| target.to_owned())
 }
 
 /// The body of a successful response, or the error in its detail.
@@ -257,4 +349,30 @@ fn outcome(response: &Response<Bytes>) -> Result<Value> {
     }
     let detail = body["detail"].as_str().unwrap_or("the core refused");
     Err(anyhow!("{detail}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_that_listen_at_an_address_are_known() {
+        let four =
+            "0: 0100007F:13EC 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0";
+        assert_eq!(listener(four), Some(("127.0.0.1:5100".parse().unwrap(), 1000)));
+        let six = "0: 00000000000000000000000001000000:0050 00000000000000000000000000000000:0000 0A 0:0 00:0 0  0 0 1";
+        assert_eq!(listener(six), Some(("[::1]:80".parse().unwrap(), 0)));
+        assert_eq!(listener(&four.replace(" 0A ", " 01 ")), None);
+        let here = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, own) = (here.local_addr().unwrap(), config::user());
+        assert_eq!(listeners(address).unwrap(), [own]);
+        assert!(check_server(address, &[own]).is_ok());
+        let error = check_server(address, &[own + 1]).unwrap_err().to_string();
+        assert!(error.contains("no token is sent"), "{error}");
+        drop(here);
+        let error = check_server(address, &[own]).unwrap_err().to_string();
+        assert!(error.contains("nothing listens"), "{error}");
+        let error = check_server("192.0.2.1:80".parse().unwrap(), &[own]).unwrap_err().to_string();
+        assert!(error.contains("ssh -L"), "{error}");
+    }
 }

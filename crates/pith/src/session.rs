@@ -58,11 +58,11 @@ fn path(supi: &Supi, id: u8) -> String {
 fn settled(operator: &Operator, supi: &Supi, id: u8) -> Result<Value> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let sessions = operator.get("/v1/sessions")?;
+        let sessions = operator.list(&format!("/v1/sessions?supi={supi}"))?;
         let is_it = |session: &&Value| {
             session["supi"] == json!(supi.to_string()) && session["pduSessionId"] == json!(id)
         };
-        let session = sessions.as_array().into_iter().flatten().find(is_it);
+        let session = sessions.iter().find(is_it);
         let session = session.context("the session has ended")?;
         if session["state"] != json!("branching") {
             return Ok(session.clone());

@@ -93,8 +93,9 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     let signals = Signals::hold()?;
     // With a terminal, SIGHUP reports that the terminal was closed.
     let has_terminal = std::io::stdin().is_terminal();
-    let node = Node::start(config, hosting, database).map_err(|error| anyhow!("{error}"))?;
-    privileges::keep_only(if hosting.upf { Need::UserPlane } else { Need::Nothing })?;
+    let need = if hosting.upf { Need::UserPlane } else { Need::Nothing };
+    let node = Node::start(config, hosting, database, || privileges::keep_only(need));
+    let node = node.map_err(|error| anyhow!("{error}"))?;
     match node.wait_until_ready(READY_TIMEOUT) {
         Some(after) => tracing::info!("ready in {} ms{}", after.as_millis(), addresses(config, hosting)),
         None => tracing::warn!(

@@ -1,6 +1,10 @@
 //! Tests of the commands, with files and with a running process.
 
+#[path = "../../../tests/skipped.rs"]
+mod skipped;
+
 use serde_json::Value;
+use skipped::skipped;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -304,4 +308,89 @@ fn the_api_serves_the_sockets_owner_and_clients_with_tokens() {
     assert!(running.ends_well());
     assert!(!dir.path("api-nrf.sock").exists());
     assert!(dir.prints(&["audit", "list"]).contains("addSubscribers"), "also while no core runs");
+}
+
+/// While no core runs, any user can listen at 'api.listen' and at the other addresses of a core.
+#[test]
+fn no_secret_goes_to_an_address_that_nobody_named() {
+    let dir = TestDirectory::new("stranger");
+    let listeners = [dir.api, SocketAddr::new([127, 0, 0, 10].into(), dir.api.port())];
+    let listeners = listeners.map(|at| TcpListener::bind(at).unwrap());
+    listeners.iter().for_each(|listener| listener.set_nonblocking(true).unwrap());
+    fs::write(dir.path("secret"), "0123456789abcdef0123456789abcdef").unwrap();
+    fs::set_permissions(dir.path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    for (variable, setting) in [("PITH_TOKEN", "log.level=info"), ("UNUSED", "api.token_file=secret")] {
+        let mut add = dir.command(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
+        add.args(["--existing", "keep", "--set", setting]).env(variable, "pith_0_0");
+        assert!(add.output().unwrap().status.success(), "it is added to the file");
+        for listener in &listeners {
+            let asked = listener.accept().map(|(mut stream, _)| {
+                let mut octets = [0; 1024];
+                let length = stream.read(&mut octets).unwrap_or(0);
+                String::from_utf8_lossy(&octets[..length]).into_owned()
+            });
+            assert!(asked.is_err(), "{setting}: the command connected: {asked:?}");
+        }
+    }
+}
+
+#[test]
+fn a_core_is_operated_at_the_address_that_is_named_with_a_token() {
+    let dir = TestDirectory::new("address");
+    let _running = dir.start(&["nf", "nrf", "udr"]);
+    let token = dir.json(&["api", "token", "add", "console"]);
+    let address = dir.api.to_string();
+    let with_token = |arguments: &[&str]| {
+        let mut command = dir.command(arguments);
+        command.args(["--api", &address]).env("PITH_TOKEN", token["token"].as_str().unwrap());
+        let output = command.output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert!(with_token(&["subscriber", "list"]).0);
+    let (_, error) = with_token(&["session", "list"]);
+    assert!(error.contains("does not host the SMF"), "{error}");
+    assert!(dir.fails(&["status", "--api", &address]).contains("PITH_TOKEN"));
+}
+
+/// A server that sends nothing and writes what it receives to 'told', as user 65534.
+fn impostor(dir: &TestDirectory, bind: &str) -> Option<Running> {
+    use std::os::unix::process::CommandExt;
+    let program = format!(
+        "import socket, sys\n{bind}\ns.listen()\nopen('ready', 'w')\nwhile True:\n  c, _ = s.accept()\n  open('told', 'ab').write(c.recv(65536))\n"
+    );
+    fs::set_permissions(&dir.directory, fs::Permissions::from_mode(0o1777)).unwrap();
+    let mut command = Command::new("python3");
+    command.current_dir(&dir.directory).args(["-c", &program]).uid(65534).stderr(Stdio::null());
+    let server = Running(command.spawn().ok()?);
+    let begun = Instant::now();
+    while !dir.path("ready").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the other user's server does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(server)
+}
+
+#[test]
+fn no_secret_goes_to_a_server_of_another_user() {
+    let dir = TestDirectory::new("impostor");
+    let socket =
+        "s = socket.socket(socket.AF_UNIX); s.bind('api.sock'); import os; os.chmod('api.sock', 0o777)";
+    let Some(_server) = impostor(&dir, socket) else {
+        return skipped("no right to run a program as another user");
+    };
+    let error = dir.fails(&["subscriber", "add", "999700000000001", "--k", K, "--opc", K]);
+    assert!(error.contains("is served by user 65534"), "{error}");
+    let received = fs::read(dir.path("told")).unwrap_or_default();
+    assert!(received.is_empty(), "{}", String::from_utf8_lossy(&received));
+
+    let dir = TestDirectory::new("impostor-address");
+    let (host, port) = (dir.api.ip(), dir.api.port());
+    let socket = format!("s = socket.socket(); s.bind(('{host}', {port}))");
+    let _server = impostor(&dir, &socket);
+    let mut list = dir.command(&["subscriber", "list", "--api", &dir.api.to_string()]);
+    let output = list.env("PITH_TOKEN", "pith_0_0").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("user 65534 listens"), "{error}");
+    let received = fs::read(dir.path("told")).unwrap_or_default();
+    assert!(received.is_empty(), "{}", String::from_utf8_lossy(&received));
 }

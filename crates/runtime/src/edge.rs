@@ -19,6 +19,7 @@ use self::backlog::{Backlogs, HIGH_MARK, Level, MAX_STALL};
 use self::held::HeldInputs;
 use crate::clock::Clock;
 use crate::events::log_event;
+use crate::gate::Gate;
 use crate::sctp::{AssociationId, SctpEvent, SctpTransport, SendError};
 use crate::shard::ShardQueue;
 use crate::wait::{Readable, Sleeper, Waker, waker};
@@ -119,7 +120,7 @@ pub fn edge() -> io::Result<(EdgeHandle, EdgeSeed)> {
 }
 
 impl EdgeSeed {
-    /// Starts the thread. `inspected` receives the answers to operators' queries.
+    /// Starts the thread, which waits at the gate. `inspected` receives the answers to operators' queries.
     pub fn start(
         self,
         clock: Clock,
@@ -127,9 +128,14 @@ impl EdgeSeed {
         n4: Option<N4Side>,
         shards: Vec<ShardQueue>,
         inspected: impl Fn(u64, Vec<Value>) + Send + 'static,
+        gate: Gate,
     ) -> io::Result<JoinHandle<()>> {
         let mut edge = Edge::new(clock, n2, n4, shards, Box::new(inspected));
-        thread::Builder::new().name("edge".into()).spawn(move || edge.run(&self.outlet, &self.sleeper))
+        thread::Builder::new().name("edge".into()).spawn(move || {
+            if gate.wait() {
+                edge.run(&self.outlet, &self.sleeper);
+            }
+        })
     }
 }
 

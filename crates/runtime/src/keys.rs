@@ -47,8 +47,8 @@ pub fn load(keys: &[HomeNetworkKey]) -> Result<Vec<(u8, HomeNetworkPrivateKey)>,
 
 fn read(path: &Path, profile: SuciProfile) -> Result<HomeNetworkPrivateKey, KeyError> {
     let text = private_file::read(path, Readers::Owner).map_err(|error| match error {
-        ReadError::Io(source) => KeyError::File { path: path.into(), source },
         ReadError::Exposed => KeyError::Exposed(path.into()),
+        error => KeyError::File { path: path.into(), source: error.into_io() },
     })?;
     let octets = hex::decode(text.trim()).map_err(|_| KeyError::NotAKey(path.into()))?;
     HomeNetworkPrivateKey::new(profile.into(), &octets).map_err(|_| KeyError::NotAKey(path.into()))

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod config;
 pub mod edge;
 pub mod events;
+pub mod gate;
 pub mod http;
 pub mod keys;
 pub mod node;

@@ -22,6 +22,7 @@ use crate::api::{Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
+use crate::gate::Gate;
 use crate::http::Limits;
 use crate::sbi::{
     AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
@@ -96,7 +97,15 @@ pub struct Node {
 
 impl Node {
     /// Starts all threads. [`Node::wait_until_ready`] waits until the process is ready.
-    pub fn start(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<Self, StartError> {
+    ///
+    /// When all sockets are open `give_up_privileges` is called, and only then a request, gNB or SMF is served. The
+    /// workers of the datapath, which need most privileges for good, forward from the beginning; there is no session yet.
+    pub fn start(
+        config: &Config,
+        hosting: &Hosting,
+        database: Option<Database>,
+        give_up_privileges: impl FnOnce() -> std::io::Result<()>,
+    ) -> Result<Self, StartError> {
         let clock = Clock::start();
         let mut rng = Rng::from_seed(seed()?);
         let count = config.shards();
@@ -106,7 +115,9 @@ impl Node {
         let queues = (0..count).map(|number| shard_queue(number as u16, config.task_buffer as usize));
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
 
-        let upf = hosting.upf.then(|| user_plane::start(config, clock, &mut rng)).transpose()?;
+        let (gate, opener) = Gate::closed();
+        let upf =
+            hosting.upf.then(|| user_plane::start(config, clock, &mut rng, gate.clone())).transpose()?;
         let edge_pair = edge()?;
         let has_edge = hosting.has(Nf::Amf) || hosting.has(Nf::Smf);
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
@@ -119,15 +130,15 @@ impl Node {
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
-        let http = crate::sbi::start(sbi, api, process_shards)?;
+        let http = crate::sbi::start(sbi, api, process_shards, gate.clone())?;
 
         let edge = match edge_handle {
             Some(handle) => {
                 let n2 = hosting.has(Nf::Amf).then(|| n2_side(config, &identities)).transpose()?;
                 let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities)).transpose()?;
                 let answers = http.0.clone();
-                let inspected = move |exchange, list| answers.inspected(exchange, list);
-                Some((handle, edge_pair.1.start(clock, n2, n4, shards.clone(), inspected)?))
+                let inspected = move |exchange, list| answers.inspected(exchange, list, None);
+                Some((handle, edge_pair.1.start(clock, n2, n4, shards.clone(), inspected, gate)?))
             }
             None => None,
         };
@@ -145,6 +156,8 @@ impl Node {
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
             threads.push(shard::start(number, clock, unstarted, make, outside)?);
         }
+        give_up_privileges()?;
+        opener.open();
         for shard in &shards {
             shard.send(ShardInput::Start);
             shard.wake();
@@ -383,5 +396,42 @@ pub fn nf_of(hosted: HostedNf) -> Nf {
         HostedNf::Nssf => Nf::Nssf,
         HostedNf::Smf => Nf::Smf,
         HostedNf::Amf => Nf::Amf,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    /// Whether a request to the API's socket is answered.
+    fn is_served(socket: &std::path::Path) -> bool {
+        let Ok(mut stream) = UnixStream::connect(socket) else { return false };
+        stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        stream.write_all(b"GET /v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+        stream.read(&mut [0; 64]).is_ok_and(|length| length > 0)
+    }
+
+    #[test]
+    fn nothing_is_served_before_privileges_are_given_up() {
+        let directory = std::env::temp_dir().join(format!("pith-gate-{}", std::process::id()));
+        let yaml = format!("store: {{path: {}}}\nworkers: 1\n", directory.join("pith.db").display());
+        let config = Config::parse(&yaml, "f").unwrap();
+        let socket = config.api_socket(None);
+        // Without AMF, SMF and UPF it has no socket beside the API's.
+        let hosting = Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, split: false };
+        let give_up = || {
+            assert!(socket.exists() && !is_served(&socket));
+            Ok(())
+        };
+        let node = Node::start(&config, &hosting, None, give_up).unwrap();
+        assert!(is_served(&socket));
+        node.stop();
+        let fails = || Err(std::io::Error::other("privileges stay"));
+        let error = Node::start(&config, &hosting, None, fails).err().unwrap().to_string();
+        assert_eq!(error, "privileges stay");
+        assert!(!is_served(&socket));
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

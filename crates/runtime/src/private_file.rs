@@ -16,9 +16,12 @@ pub(crate) enum ReadError {
     /// The file cannot be opened or read.
     #[error("{0}")]
     Io(io::Error),
-    /// Other users may read the file.
-    #[error("other users can read it: change its mode with 'chmod 600'")]
+    /// Other users may read or change the file.
+    #[error("other users can read or change it: change its mode with 'chmod 600'")]
     Exposed,
+    /// The file belongs to another user.
+    #[error("it belongs to user {0}: 'chown' it to root or to the user that runs this process")]
+    Foreign(u32),
 }
 
 impl ReadError {
@@ -31,19 +34,33 @@ impl ReadError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {
     Owner,
-    /// A service manager may make the key readable for a group.
+    /// A service manager may make the key readable, but not writable, for a group.
     OwnerAndGroup,
 }
 
-/// Reads a file after checking its mode. The mode is checked on the open file, so that renaming cannot bypass
-/// the check.
+impl ReadError {
+    /// The error as an I/O error.
+    pub(crate) fn into_io(self) -> io::Error {
+        match self {
+            Self::Io(error) => error,
+            other => io::Error::other(other.to_string()),
+        }
+    }
+}
+
+/// Reads a file after checking its mode, and that it belongs to root or to the user that runs this process. Both are
+/// checked on the open file, so that renaming cannot bypass the check.
 pub(crate) fn read(path: &Path, readers: Readers) -> Result<Zeroizing<String>, ReadError> {
     let mut file = File::open(path).map_err(ReadError::Io)?;
     let others = match readers {
         Readers::Owner => 0o077,
-        Readers::OwnerAndGroup => 0o007,
+        Readers::OwnerAndGroup => 0o037,
     };
-    if file.metadata().map_err(ReadError::Io)?.mode() & others != 0 {
+    let data = file.metadata().map_err(ReadError::Io)?;
+    if data.uid() != 0 && data.uid() != crate::config::user() {
+        return Err(ReadError::Foreign(data.uid()));
+    }
+    if data.mode() & others != 0 {
         return Err(ReadError::Exposed);
     }
     let mut text = Zeroizing::new(String::new());
@@ -85,5 +102,41 @@ fn make_directory_of(path: &Path) -> io::Result<()> {
     match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         Some(directory) => DirBuilder::new().recursive(true).mode(0o700).create(directory),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    #[test]
+    fn a_file_that_others_may_read_or_change_or_that_is_anothers_is_not_read() {
+        let path = std::env::temp_dir().join(format!("pith-private-{}", std::process::id()));
+        fs::write(&path, "secret").unwrap();
+        let read_as = |mode, readers| {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            read(&path, readers).is_ok()
+        };
+        for (mode, owner, group) in [
+            (0o600, true, true),
+            (0o400, true, true),
+            (0o640, false, true),
+            (0o660, false, false),
+            (0o620, false, false),
+            (0o644, false, false),
+            (0o602, false, false),
+        ] {
+            assert_eq!(read_as(mode, Readers::Owner), owner, "{mode:o}");
+            assert_eq!(read_as(mode, Readers::OwnerAndGroup), group, "{mode:o}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        if chown(&path, Some(65534), None).is_ok() {
+            let error = read(&path, Readers::Owner).unwrap_err().to_string();
+            assert!(error.contains("belongs to user 65534"), "{error}");
+        } else {
+            crate::skipped::case_skipped("no right to give a file to another user");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }

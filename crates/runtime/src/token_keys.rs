@@ -166,8 +166,8 @@ fn read(path: &Path) -> Result<Vec<SigningKeyOfAge>, TokenKeyError> {
     let text = match private_file::read(path, Readers::Owner) {
         Ok(text) => text,
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(ReadError::Io(source)) => return Err(TokenKeyError::File { path: path.into(), source }),
         Err(ReadError::Exposed) => return Err(TokenKeyError::Exposed(path.into())),
+        Err(error) => return Err(TokenKeyError::File { path: path.into(), source: error.into_io() }),
     };
     let not_keys = || TokenKeyError::NotKeys(path.into());
     let stored: Vec<Stored> = serde_json::from_str(&text).map_err(|_| not_keys())?;

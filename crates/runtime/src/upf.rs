@@ -13,6 +13,7 @@ pub use trace::TraceRequest;
 
 use crate::api::ApiError;
 use crate::clock::{Clock, thread_cpu_time};
+use crate::gate::Gate;
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -85,7 +86,13 @@ pub struct UpfThread {
 
 impl UpfThread {
     /// Sets up the datapath and starts the thread of UPF-C.
-    pub fn start(clock: Clock, upf: Upf, n4: UdpSocket, datapath: DatapathConfig) -> Result<Self, UpfError> {
+    pub fn start(
+        clock: Clock,
+        upf: Upf,
+        n4: UdpSocket,
+        datapath: DatapathConfig,
+        gate: Gate,
+    ) -> Result<Self, UpfError> {
         let datapath = UserPlane::start(datapath)?;
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;
@@ -105,7 +112,9 @@ impl UpfThread {
             smfs: Vec::new(),
         };
         let thread = thread::Builder::new().name("upf".into()).spawn(move || {
-            driver.run(&sleeper, &seen);
+            if gate.wait() {
+                driver.run(&sleeper, &seen);
+            }
             driver.datapath.stop();
         })?;
         Ok(Self { closing, handle: UpfHandle { inbox, waker }, thread })

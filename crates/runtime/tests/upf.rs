@@ -15,6 +15,7 @@ use pith_pfcp::rules::*;
 use pith_runtime::api::{Api, ApiHandler, Audit, Gather, Guard, Status, Tokens, description};
 use pith_runtime::clock::Clock;
 use pith_runtime::config::Config;
+use pith_runtime::gate::Gate;
 use pith_runtime::http::Handler;
 use pith_runtime::upf::UpfThread;
 use pith_upf::{GtpuAddress, PermittedSmf, Upf};
@@ -64,7 +65,7 @@ impl Lab {
         let n4 = UdpSocket::bind((UPF, 8805)).unwrap();
         let datapath =
             DatapathConfig { n3_addresses: vec![UPF.into()], workers: 1, ..DatapathConfig::default() };
-        let upf = UpfThread::start(clock, Upf::new(config, [7; 32]), n4, datapath).unwrap();
+        let upf = UpfThread::start(clock, Upf::new(config, [7; 32]), n4, datapath, Gate::opened()).unwrap();
         let smf = UdpSocket::bind((SMF, 8805)).unwrap();
         smf.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let gnb = UdpSocket::bind((GNB, 2152)).unwrap();

@@ -46,7 +46,7 @@ pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
 use crate::kit::{
-    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, References, Rng, Tag, Timer,
+    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer,
     TimerKey,
 };
 use connection::Connections;
@@ -204,9 +204,20 @@ impl NetworkFunction for Amf {
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
-        if what == Inspect::Ues {
-            list.extend(self.ues.iter().map(|(_, ue)| self.describe(ue)));
+        self.inspect_page(what, &Page::ALL, list);
+    }
+
+    fn inspect_page(&self, what: Inspect, page: &Page, list: &mut Vec<serde_json::Value>) -> Option<u32> {
+        if what != Inspect::Ues {
+            return None;
         }
+        let of = |supi| self.shared.index.find_supi(supi).and_then(|key| self.ues.get(key));
+        let (ues, next) = match &page.supi {
+            Some(supi) => (of(supi).into_iter().collect(), None),
+            None => self.ues.page(page.first, page.limit),
+        };
+        list.extend(ues.into_iter().map(|ue| self.describe(ue)));
+        next
     }
 
     fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {

@@ -11,8 +11,8 @@ use super::agent::{Agent, Call, Route};
 use super::retransmission::{ReplyAction, Retransmissions};
 use crate::kit::{
     self, Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
-    NetworkFunction, Nf, Order, Outbox, PendingReply, StoreError, StoreRequest, StoreResponse, Tag, Timer,
-    TimerKey,
+    NetworkFunction, Nf, Order, Outbox, Page, PendingReply, StoreError, StoreRequest, StoreResponse, Tag,
+    Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use std::collections::VecDeque;
@@ -66,6 +66,7 @@ pub enum ShardInput {
         /// Returned with the answer.
         exchange: u64,
         what: Inspect,
+        page: Page,
     },
     /// An operator requests an action.
     Operate {
@@ -137,6 +138,8 @@ pub enum ShardEffect {
         exchange: u64,
         /// One JSON object for each entry.
         list: Vec<serde_json::Value>,
+        /// Where the next page begins, if there may be more.
+        next: Option<u32>,
     },
 }
 
@@ -202,7 +205,7 @@ impl Shard {
                 }
             }
             ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
-            ShardInput::Inspect { exchange, what } => out.push(self.inspect(exchange, what)),
+            ShardInput::Inspect { exchange, what, page } => out.push(self.inspect(exchange, what, &page)),
             ShardInput::Operate { exchange, what } => self.operate(now, exchange, &what, out),
         }
         self.route(now, Nf::Agent, out);
@@ -219,12 +222,13 @@ impl Shard {
         }
     }
 
-    fn inspect(&self, exchange: u64, what: Inspect) -> ShardEffect {
-        let mut list = Vec::new();
+    fn inspect(&self, exchange: u64, what: Inspect, page: &Page) -> ShardEffect {
+        let (mut list, mut next) = (Vec::new(), None);
         for (_, function) in &self.functions {
-            function.inspect(what, &mut list);
+            // One NF has what is asked for.
+            next = next.or(function.inspect_page(what, page, &mut list));
         }
-        ShardEffect::Inspected { exchange, list }
+        ShardEffect::Inspected { exchange, list, next }
     }
 
     fn operate(&mut self, now: Instant, exchange: u64, what: &Order, out: &mut Vec<ShardEffect>) {
@@ -235,7 +239,7 @@ impl Shard {
             function.operate(now, what, &mut self.outbox, &mut list);
             self.route(now, nf, out);
         }
-        out.push(ShardEffect::Inspected { exchange, list });
+        out.push(ShardEffect::Inspected { exchange, list, next: None });
     }
 
     fn deliver(&mut self, now: Instant, nf: Nf, input: Input) {

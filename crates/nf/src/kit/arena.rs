@@ -117,6 +117,20 @@ impl<T> Arena<T> {
         })
     }
 
+    /// Up to `limit` entries from that index on, and the index from which there may be more.
+    pub fn page(&self, first: u32, limit: u32) -> (Vec<&T>, Option<u32>) {
+        /// Slots to look at for each entry: where most are free a page has fewer entries.
+        const SLOTS: u32 = 64;
+        let mut found = Vec::new();
+        let mut next = first;
+        let end = first.saturating_add(limit.saturating_mul(SLOTS)).min(self.slots.len() as u32);
+        while next < end && (found.len() as u32) < limit {
+            found.extend(self.slots.get(next as usize).and_then(|slot| slot.value.as_ref()));
+            next += 1;
+        }
+        (found, (next < self.slots.len() as u32).then_some(next))
+    }
+
     /// All entries, mutable.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
@@ -149,6 +163,30 @@ mod tests {
         assert_eq!(arena.remove(first), None);
         assert_eq!(arena.len(), 1);
         assert_eq!(Key::from_u64(second.to_u64()), second);
+    }
+
+    #[test]
+    fn pages_have_all_entries_once() {
+        let mut arena = Arena::new(1000);
+        let keys: Vec<_> = (0..300).map(|number| arena.insert_with(|_| number).unwrap()).collect();
+        for key in keys.iter().filter(|key| key.index() % 3 == 0) {
+            arena.remove(*key);
+        }
+        let (mut found, mut next) = (Vec::new(), Some(0));
+        while let Some(first) = next {
+            let page;
+            (page, next) = arena.page(first, 7);
+            assert!(page.len() <= 7);
+            found.extend(page.into_iter().copied());
+        }
+        let mut all: Vec<_> = arena.iter().map(|(_, number)| *number).collect();
+        assert_eq!(found, all);
+        all.clear();
+        for key in keys {
+            arena.remove(key);
+        }
+        assert_eq!(arena.page(0, 1), (Vec::new(), Some(64)), "a page looks at a bounded number of slots");
+        assert_eq!(arena.page(0, u32::MAX), (Vec::new(), None));
     }
 
     #[test]

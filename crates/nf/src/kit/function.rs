@@ -14,6 +14,12 @@ pub trait NetworkFunction: Send {
     /// Adds the state that an operator requests, one JSON object for each entry.
     fn inspect(&self, _what: Inspect, _list: &mut Vec<Value>) {}
 
+    /// The same, a page of it. Returns where the next page begins, if there may be more.
+    fn inspect_page(&self, what: Inspect, _page: &Page, list: &mut Vec<Value>) -> Option<u32> {
+        self.inspect(what, list);
+        None
+    }
+
     /// Carries out an operator's action, if it is this NF's; adds an entry for each object that it changed.
     fn operate(&mut self, _now: Instant, _what: &Order, _out: &mut Outbox, _list: &mut Vec<Value>) {}
 
@@ -51,6 +57,22 @@ pub enum Inspect {
     Sessions,
     /// NF instances that the NRF knows.
     Instances,
+}
+
+/// A part of a list, so that no operator's request keeps a shard busy for long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The first entry: 0, or what the page before returned.
+    pub first: u32,
+    /// Entries at most.
+    pub limit: u32,
+    /// Only those of this subscriber.
+    pub supi: Option<Supi>,
+}
+
+impl Page {
+    /// Everything.
+    pub const ALL: Self = Self { first: 0, limit: u32::MAX, supi: None };
 }
 
 /// An operator's action. Each shard carries it out on its own UEs and sessions.

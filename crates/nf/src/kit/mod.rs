@@ -30,7 +30,7 @@ mod timer;
 
 pub use arena::{Arena, Key};
 pub use event::{Event, Level};
-pub use function::{Deregister, Inspect, NetworkFunction, Order, deliver};
+pub use function::{Deregister, Inspect, NetworkFunction, Order, Page, deliver};
 pub use input::Input;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};

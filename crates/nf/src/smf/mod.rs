@@ -43,7 +43,7 @@ mod update;
 
 use crate::kit::{
     Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction, NetworkFunction, Order,
-    Outbox, References, Rng, Tag, Timer, TimerKey, UpfHandle,
+    Outbox, Page, References, Rng, Tag, Timer, TimerKey, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -244,9 +244,23 @@ impl NetworkFunction for Smf {
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
-        if what == Inspect::Sessions {
-            list.extend(self.sessions.iter().map(|(_, session)| self.describe(session)));
+        self.inspect_page(what, &Page::ALL, list);
+    }
+
+    fn inspect_page(&self, what: Inspect, page: &Page, list: &mut Vec<serde_json::Value>) -> Option<u32> {
+        if what != Inspect::Sessions {
+            return None;
         }
+        let of = |supi| {
+            let keys = (1..=15).filter_map(move |id| self.shared.index.find(supi, id));
+            keys.filter_map(|key| self.sessions.get(key)).collect()
+        };
+        let (sessions, next) = match &page.supi {
+            Some(supi) => (of(supi), None),
+            None => self.sessions.page(page.first, page.limit),
+        };
+        list.extend(sessions.into_iter().map(|session| self.describe(session)));
+        next
     }
 
     fn replies_owed(&self) -> Option<usize> {

@@ -1,5 +1,6 @@
 //! Operations on API tokens and the audit log.
 
+use super::audit::Wanted;
 use super::call::{Call, json, no_content};
 use super::route::Handling;
 use super::{Api, ApiError};
@@ -53,7 +54,12 @@ pub(super) fn revoke_token(api: Rc<Api>, call: Call) -> Handling {
 pub(super) fn audit(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let limit = call.query("limit")?.unwrap_or(ENTRIES).clamp(1, MOST_ENTRIES);
-        let entries = api.audit.last(limit);
+        let wanted = match call.query("denied")? {
+            None => Wanted::All,
+            Some(false) => Wanted::Changes,
+            Some(true) => Wanted::Denials,
+        };
+        let entries = api.audit.last(limit, wanted);
         json(StatusCode::OK, &entries.map_err(|error| ApiError::internal(error.to_string()))?)
     })
 }

@@ -4,6 +4,10 @@
 //!  Unix socket ─ credentials of the peer: root, the core's own user, a group ─┐
 //!  TCP ─ Host, Origin ─ Authorization: Bearer … ──────────────────────────────┴─> Caller, with a role
 //! ```
+//!
+//! A valid token is accepted whatever its peer sent before: peers with one address, behind NAT or on one machine, could
+//! otherwise lock each other out. Tokens are too long to guess: 256 random bits, or for the secret of `api.token_file`
+//! at least 32 characters. Repeated wrong tokens are answered with 429 and recorded.
 
 use super::{ApiError, Tokens};
 use crate::config::Role;
@@ -19,11 +23,14 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::net::unix::UCred;
 
-/// Failed attempts without delay, and the longest delay after more of them.
+/// Number of wrong tokens after which the answer is 429, and the time after which one of them is forgotten.
 const FREE_FAILURES: u32 = 5;
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const FORGETTING: Duration = Duration::from_secs(60);
 /// Peers whose failures are remembered.
 const PEERS: usize = 1024;
+/// Time between two recorded denials, and time after which the count of a peer's denials starts again.
+const DENIAL_PAUSE: Duration = Duration::from_secs(1);
+const DENIAL_MEMORY: Duration = Duration::from_secs(3600);
 
 /// An authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,13 +52,8 @@ pub struct Guard {
     tokens: Tokens,
     /// If set, every request has this caller: a local command that already has access to the database file.
     everyone: Option<Caller>,
-    failures: RefCell<HashMap<Peer, Failures>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Failures {
-    count: u32,
-    wait_until: Instant,
+    /// Wrong tokens of each peer.
+    failures: RefCell<Counts>,
 }
 
 impl Guard {
@@ -83,18 +85,18 @@ impl Guard {
         }
         check_host(head)?;
         let Some(shown) = bearer(&head.headers)? else { return Err(unauthorized()) };
-        if let Some(caller) = self.tokens.find(shown) {
-            return Ok(caller);
+        let known = self.tokens.find(shown).or_else(|| self.holder_of_secret(shown));
+        let caller = known.ok_or_else(unauthorized)?;
+        if let Some(peer) = head.extensions.get::<Peer>() {
+            self.failures.borrow_mut().forget(*peer);
         }
-        // The delay protects the secret of `api.token_file`, which a person chose. A random token cannot be
-        // guessed.
-        self.check_wait(head)?;
-        match &self.secret {
-            Some(secret) if same(shown.as_bytes(), secret.as_bytes()) => {
-                Ok(Caller { name: "token_file".into(), role: Role::Admin })
-            }
-            _ => Err(unauthorized()),
-        }
+        Ok(caller)
+    }
+
+    fn holder_of_secret(&self, shown: &str) -> Option<Caller> {
+        let secret = self.secret.as_ref()?;
+        let is_right = same(shown.as_bytes(), secret.as_bytes());
+        is_right.then(|| Caller { name: "token_file".into(), role: Role::Admin })
     }
 
     fn user(&self, uid: u32) -> Result<Caller, ApiError> {
@@ -105,35 +107,43 @@ impl Guard {
         Ok(Caller { name: format!("user {uid}"), role })
     }
 
-    fn check_wait(&self, head: &Parts) -> Result<(), ApiError> {
-        let failures = self.failures.borrow();
-        let known = head.extensions.get::<Peer>().and_then(|peer| failures.get(peer));
-        match known.filter(|known| known.wait_until > Instant::now()) {
-            Some(_) => Err(ApiError {
-                status: StatusCode::TOO_MANY_REQUESTS,
-                detail: "too many wrong tokens: wait a minute".into(),
-            }),
-            None => Ok(()),
+    /// The error for a request with a wrong token or without one. Counts wrong tokens.
+    pub(super) fn failed(&self, head: &Parts, error: ApiError) -> ApiError {
+        let has_token = bearer(&head.headers).is_ok_and(|shown| shown.is_some());
+        let Some(peer) = head.extensions.get::<Peer>().filter(|_| has_token) else { return error };
+        let count = self.failures.borrow_mut().add(*peer, Instant::now(), |count, since| {
+            let forgotten = since.as_secs() / FORGETTING.as_secs();
+            count.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX))
+        });
+        if count <= FREE_FAILURES {
+            return error;
+        }
+        ApiError {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            detail: "too many wrong tokens: wait a minute".into(),
         }
     }
+}
 
-    /// Counts a failure of a peer and returns their number. The delay doubles with each failure.
-    pub(super) fn failed(&self, peer: Option<Peer>) -> u32 {
-        let Some(peer) = peer else { return 1 };
-        let (mut failures, now) = (self.failures.borrow_mut(), Instant::now());
-        if failures.len() >= PEERS {
-            failures.retain(|_, known| known.wait_until > now);
+/// Counters of the peers that were active last.
+#[derive(Default)]
+struct Counts(HashMap<Peer, (u32, Instant)>);
+
+impl Counts {
+    /// Increments a counter; `kept` reduces its value by the time since its last change.
+    fn add(&mut self, peer: Peer, now: Instant, kept: impl Fn(u32, Duration) -> u32) -> u32 {
+        if self.0.len() >= PEERS && !self.0.contains_key(&peer) {
+            let oldest = self.0.iter().min_by_key(|(_, (_, last))| *last).map(|(peer, _)| *peer);
+            oldest.map(|oldest| self.0.remove(&oldest));
         }
-        if failures.len() >= PEERS {
-            failures.clear();
-        }
-        let known = failures.entry(peer).or_insert(Failures { count: 0, wait_until: now });
-        known.count = known.count.saturating_add(1);
-        let doublings = known.count.saturating_sub(FREE_FAILURES).min(6);
-        if known.count > FREE_FAILURES {
-            known.wait_until = now + Duration::from_secs(1 << doublings).min(LONGEST_WAIT);
-        }
-        known.count
+        let (count, last) = self.0.entry(peer).or_insert((0, now));
+        *count = kept(*count, now - *last).saturating_add(1);
+        *last = now;
+        *count
+    }
+
+    fn forget(&mut self, peer: Peer) {
+        self.0.remove(&peer);
     }
 }
 
@@ -217,20 +227,25 @@ fn check_host(head: &Parts) -> Result<(), ApiError> {
     if sound && port && !text.contains('@') { Ok(()) } else { Err(wrong()) }
 }
 
-/// Limits the denials that are logged: of each peer the first, second, fourth, …, and at most one a second in
-/// total.
+/// Limits the denials that are recorded: of each peer the first, second, fourth, … in an hour, and at most one a
+/// second in total.
 #[derive(Default)]
-pub(super) struct Denials(Cell<Option<Instant>>);
+pub(super) struct Denials {
+    last: Cell<Option<Instant>>,
+    of_peers: RefCell<Counts>,
+}
 
 impl Denials {
-    pub fn should_log(&self, count: u32) -> bool {
+    pub fn is_recorded(&self, peer: Option<Peer>) -> bool {
         let now = Instant::now();
-        let quiet = self.0.get().is_none_or(|last| now - last >= Duration::from_secs(1));
-        let told = count.is_power_of_two() && quiet;
-        if told {
-            self.0.set(Some(now));
+        let in_an_hour = |count, since| if since > DENIAL_MEMORY { 0 } else { count };
+        let count = peer.map_or(1, |peer| self.of_peers.borrow_mut().add(peer, now, in_an_hour));
+        let is_quiet = self.last.get().is_none_or(|last| now - last >= DENIAL_PAUSE);
+        let is_recorded = count.is_power_of_two() && is_quiet;
+        if is_recorded {
+            self.last.set(Some(now));
         }
-        told
+        is_recorded
     }
 }
 
@@ -303,20 +318,67 @@ mod tests {
         assert_eq!(status(&guard, &fields), 401);
     }
 
+    fn from(peer: Peer, token: &str) -> Parts {
+        let mut head = match token {
+            "" => head(&[("host", "localhost")]),
+            token => head(&[("host", "localhost"), ("authorization", &format!("Bearer {token}"))]),
+        };
+        head.extensions.insert(peer);
+        head
+    }
+
     #[test]
-    fn failed_attempts_delay_the_secret_and_not_tokens() {
-        let guard = Guard::new(None, Some("a secret of some length".into()), Tokens::in_memory());
+    fn wrong_tokens_are_answered_with_429_and_lock_no_holder_out() {
+        let secret = "a secret that is too long to guess";
+        let guard = Guard::new(None, Some(secret.into()), Tokens::in_memory());
         let issued = guard.tokens().add("console", Role::Admin).unwrap();
         let peer = Peer::at(IpAddr::from([192, 0, 2, 1]));
-        let shown = |text: &str| {
-            let mut head = head(&[("host", "localhost"), ("authorization", text)]);
-            head.extensions.insert(peer);
-            guard.identify(&head).map_or_else(|error| error.status.as_u16(), |_| 200)
+        let answer = |token: &str| {
+            let head = from(peer, token);
+            let denied = |error| guard.failed(&head, error).status.as_u16();
+            guard.identify(&head).map_or_else(denied, |_| 200)
         };
-        for _ in 0..=FREE_FAILURES {
-            guard.failed(Some(peer));
+        for _ in 0..100 {
+            assert_eq!(answer(""), 401, "a request without a token guesses nothing");
         }
-        assert_eq!(shown("Bearer a secret of some length"), 429);
-        assert_eq!(shown(&format!("Bearer {}", issued.token)), 200);
+        for attempt in 0..FREE_FAILURES * 2 {
+            assert_eq!(answer("wrong"), if attempt < FREE_FAILURES { 401 } else { 429 });
+        }
+        assert_eq!((answer(secret), answer("wrong")), (200, 401), "success ends the wait");
+        (0..FREE_FAILURES).for_each(|_| assert_ne!(answer("wrong"), 200));
+        assert_eq!((answer("wrong"), answer(&issued.token)), (429, 200));
+    }
+
+    #[test]
+    fn counters_decay_and_the_oldest_are_dropped() {
+        let (mut counts, begun) = (Counts::default(), Instant::now());
+        let peer = |number: usize| Peer::at(IpAddr::from((number as u32).to_be_bytes()));
+        let add = |counts: &mut Counts, number, seconds| {
+            counts.add(peer(number), begun + Duration::from_secs(seconds), |count, since| {
+                count.saturating_sub(since.as_secs() as u32 / 60)
+            })
+        };
+        for expected in 1..=3 {
+            assert_eq!(add(&mut counts, 0, 0), expected);
+        }
+        assert_eq!((add(&mut counts, 0, 60), add(&mut counts, 0, 600)), (3, 1));
+        for number in 1..PEERS + 10 {
+            add(&mut counts, number, 601);
+        }
+        assert_eq!(counts.0.len(), PEERS);
+        assert_eq!((add(&mut counts, PEERS, 602), add(&mut counts, 0, 602)), (2, 1));
+    }
+
+    #[test]
+    fn repeated_denials_of_a_peer_are_recorded_at_powers_of_two() {
+        let denials = Denials::default();
+        let peer = Some(Peer::User(1));
+        let recorded = (0..1000).filter(|_| {
+            denials.last.set(None);
+            denials.is_recorded(peer)
+        });
+        assert_eq!(recorded.count(), 10);
+        denials.last.set(None);
+        assert!(denials.is_recorded(Some(Peer::User(2))) && !denials.is_recorded(Some(Peer::User(3))));
     }
 }

@@ -2,11 +2,15 @@
 
 use super::call::{Call, json};
 use super::route::Handling;
-use super::{Api, Topic};
+use super::{Api, ApiError, Topic};
 use hyper::StatusCode;
+use hyper::header::{HeaderValue, LINK};
+use pith_nf::kit::Page;
+use pith_types::Supi;
 use serde::Serialize;
 use serde_json::json as value;
 use std::rc::Rc;
+use std::str::FromStr;
 
 /// State of the process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,16 +51,16 @@ pub(super) fn description(_: Rc<Api>, _: Call) -> Handling {
     Box::pin(async move { json(StatusCode::OK, &super::description()) })
 }
 
-pub(super) fn ues(api: Rc<Api>, _: Call) -> Handling {
-    list(api, Topic::Ues)
+pub(super) fn ues(api: Rc<Api>, call: Call) -> Handling {
+    page(api, call, "/v1/ues", Topic::Ues)
 }
 
 pub(super) fn gnbs(api: Rc<Api>, _: Call) -> Handling {
     list(api, Topic::Gnbs)
 }
 
-pub(super) fn sessions(api: Rc<Api>, _: Call) -> Handling {
-    list(api, Topic::Sessions)
+pub(super) fn sessions(api: Rc<Api>, call: Call) -> Handling {
+    page(api, call, "/v1/sessions", Topic::Sessions)
 }
 
 pub(super) fn instances(api: Rc<Api>, _: Call) -> Handling {
@@ -68,5 +72,55 @@ pub(super) fn upfs(api: Rc<Api>, _: Call) -> Handling {
 }
 
 fn list(api: Rc<Api>, topic: Topic) -> Handling {
-    Box::pin(async move { json(StatusCode::OK, &api.gather.collect(topic).await?) })
+    Box::pin(async move { json(StatusCode::OK, &api.gather.inspect(topic).await?.list) })
+}
+
+/// Entries of a page where nothing else is said, and at most: a shard makes it in a few milliseconds.
+const PAGE: u32 = 500;
+const LARGEST_PAGE: u32 = 2_000;
+
+/// Where a page begins: a shard, and a place in the shard's table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Begin {
+    shard: u16,
+    first: u32,
+}
+
+impl FromStr for Begin {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "it is what the 'Link' of the page before names";
+        let (shard, first) = text.split_once('.').ok_or(WRONG)?;
+        Ok(Self { shard: shard.parse().map_err(|_| WRONG)?, first: first.parse().map_err(|_| WRONG)? })
+    }
+}
+
+/// A page of what shards have, shard after shard. The 'Link' of the answer is the next page (RFC 8288).
+fn page(api: Rc<Api>, call: Call, path: &'static str, topic: fn(u16, Page) -> Topic) -> Handling {
+    Box::pin(async move {
+        let limit: u32 = call.query("limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+        let supi: Option<Supi> = call.query("supi")?;
+        let mut begin: Begin = call.query("after")?.unwrap_or_default();
+        let shards = u16::try_from((api.status)().shards).unwrap_or(u16::MAX);
+        let mut list = Vec::new();
+        while begin.shard < shards && list.len() < limit as usize {
+            let left = limit - list.len() as u32;
+            let page = Page { first: begin.first, limit: left, supi: supi.clone() };
+            let answers = api.gather.inspect(topic(begin.shard, page)).await?;
+            list.extend(answers.list);
+            begin = match answers.next {
+                Some(first) => Begin { first, ..begin },
+                None => Begin { shard: begin.shard + 1, first: 0 },
+            };
+        }
+        let mut response = json(StatusCode::OK, &list)?;
+        if begin.shard < shards {
+            let of = supi.map(|supi| format!("&supi={supi}")).unwrap_or_default();
+            let Begin { shard, first } = begin;
+            let link = format!("<{path}?after={shard}.{first}&limit={limit}{of}>; rel=\"next\"");
+            let link = HeaderValue::from_str(&link).map_err(|error| ApiError::internal(error.to_string()))?;
+            response.headers_mut().insert(LINK, link);
+        }
+        Ok(response)
+    })
 }

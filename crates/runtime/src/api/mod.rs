@@ -130,27 +130,26 @@ impl ApiHandler {
     }
 
     fn denied(&self, head: &Parts, error: ApiError) -> Response<Bytes> {
-        let peer = head.extensions.get::<Peer>().copied();
-        let status = error.status;
-        let count = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS => self.api.guard.failed(peer),
-            _ => 1,
+        let error = match error.status {
+            StatusCode::UNAUTHORIZED => self.api.guard.failed(head, error),
+            _ => error,
         };
-        if matches!(status.as_u16(), 401 | 403 | 429) && self.denials.should_log(count) {
+        let peer = head.extensions.get::<Peer>().copied();
+        if matches!(error.status.as_u16(), 401 | 403 | 429) && self.denials.is_recorded(peer) {
             let caller = self.api.guard.identify(head).ok();
-            self.api.audit.write(caller.as_ref(), entry(head, "denied", status));
+            self.api.audit.denied(caller.as_ref(), entry(head, "denied", error.status.as_u16()));
         }
         sealed(head, error.into_response())
     }
 }
 
 /// The audit entry of a request.
-fn entry(head: &Parts, operation: &str, status: StatusCode) -> Entry {
+fn entry(head: &Parts, operation: &str, status: u16) -> Entry {
     let from = head.extensions.get::<Peer>().map_or_else(|| "this process".into(), ToString::to_string);
     let target: String = head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default().into();
     let target = target.chars().take(256).collect();
-    let (time, who, role) = Default::default();
-    Entry { time, who, role, from, operation: operation.into(), target, status: status.as_u16() }
+    let (id, state, time, who, role) = Default::default();
+    Entry { id, state, time, who, role, from, operation: operation.into(), target, status }
 }
 
 /// Sets the headers of every response: no caching, no content sniffing (TS 33.117 4.3.4).
@@ -176,16 +175,23 @@ impl Handler for ApiHandler {
         Ok(route::largest_body(head))
     }
 
+    /// A change is made and recorded to its end, whether its client waits or not.
+    fn runs_to_end(&self, head: &Parts) -> bool {
+        route::audited(head).is_some()
+    }
+
     async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let caller = match self.authorize(&head) {
             Ok(caller) => caller,
             Err(error) => return self.denied(&head, error),
         };
+        let audited = route::audited(&head);
+        let begun = audited.map(|operation| self.api.audit.begun(&caller, entry(&head, operation, 0)));
         let answered = route::dispatch(&self.api, &head, body).await;
         let response = answered.unwrap_or_else(ApiError::into_response);
-        if let Some(operation) = route::audited(&head) {
-            self.api.audit.write(Some(&caller), entry(&head, operation, response.status()));
+        if let Some(begun) = begun {
+            self.api.audit.ended(begun, response.status().as_u16());
         }
         sealed(&head, response)
     }

@@ -17,7 +17,7 @@ pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
         let supi: Supi = call.path_parameter()?;
         let order = Order::Deregister { supis: [supi.clone()].into(), why: Deregister::Anew };
-        if api.gather.collect(Topic::Order(order)).await?.is_empty() {
+        if api.gather.collect(Topic::Order(order)).await?.list.is_empty() {
             return Err(ApiError::not_found(format!("{supi} is not registered here")));
         }
         Ok(no_content())
@@ -58,7 +58,7 @@ fn session(call: &Call) -> Result<(Supi, u8), ApiError> {
 
 async fn change(api: Rc<Api>, order: Order) -> Result<hyper::Response<bytes::Bytes>, ApiError> {
     let done = api.gather.collect(Topic::Order(order)).await?;
-    let Some(entry) = done.first() else {
+    let Some(entry) = done.list.first() else {
         return Err(ApiError::not_found("no such session: 'pith session list' shows all sessions"));
     };
     match entry.get("refusal").and_then(Value::as_str) {

@@ -56,6 +56,17 @@ pub(super) enum Answer {
 const KEYS: Parameter =
     Parameter { name: "keys", kind: "boolean", about: "true: include the secret keys, as for an export" };
 
+/// Parameters of lists that are read in pages.
+const PAGES: &[Parameter] = &[
+    Parameter {
+        name: "after",
+        kind: "string",
+        about: "start of the page, from the 'Link' of the previous page; entries that are added meanwhile may be missing",
+    },
+    Parameter { name: "limit", kind: "integer", about: "entries per page, 1 to 2000; 500 by default" },
+    Parameter { name: "supi", kind: "string", about: "only entries of this subscriber" },
+];
+
 /// Every operation of the API.
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -178,8 +189,8 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/ues",
         name: "listUes",
-        about: "UEs with a context in the AMF.",
-        query: &[],
+        about: "UEs with a context in the AMF, in pages: the header 'Link' names the next page.",
+        query: PAGES,
         body: None,
         answer: Answer::List("Ue"),
         handle: inspect::ues,
@@ -211,8 +222,8 @@ pub(super) const ROUTES: &[Route] = &[
         role: Role::Viewer,
         path: "/v1/sessions",
         name: "listSessions",
-        about: "PDU sessions with a context in the SMF.",
-        query: &[],
+        about: "PDU sessions with a context in the SMF, in pages: the header 'Link' names the next page.",
+        query: PAGES,
         body: None,
         answer: Answer::List("Session"),
         handle: inspect::sessions,
@@ -406,7 +417,14 @@ pub(super) const ROUTES: &[Route] = &[
         path: "/v1/audit",
         name: "listAudit",
         about: "The last entries of the audit log, oldest first: changes, reads of keys, and denied requests.",
-        query: &[Parameter { name: "limit", kind: "integer", about: "entries, 1 to 10000; 100 by default" }],
+        query: &[
+            Parameter { name: "limit", kind: "integer", about: "entries, 1 to 10000; 100 by default" },
+            Parameter {
+                name: "denied",
+                kind: "boolean",
+                about: "true: only denied requests; false: all others",
+            },
+        ],
         body: None,
         answer: Answer::List("AuditEntry"),
         handle: access::audit,

@@ -2,12 +2,23 @@
 
 use super::*;
 use crate::config::{Config, Role};
+use crate::http::{Limits, Listener, Protocol, Server};
 use crate::store::{Database, DatabaseLocation, start};
+use audit::{State, Wanted};
 use hyper::StatusCode;
 use pith_nf::kit::Subscriber;
 use pith_types::Supi;
 use serde_json::{Value, json};
-use tokio::task::LocalSet;
+use std::cell::Cell;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+
+/// Time that shards take for an order.
+const WORK: Duration = Duration::from_millis(100);
 
 struct Client(ApiHandler);
 
@@ -30,14 +41,21 @@ impl Client {
         Self(ApiHandler::new(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
             let shards = api.clone();
             let ask = move |topic: Topic, id: u64| {
-                let api = shards.clone();
+                let (api, asked) = (shards.clone(), topic.clone());
                 tokio::task::spawn_local(async move {
+                    if matches!(topic, Topic::Order(_)) {
+                        sleep(WORK).await;
+                    }
                     let gather = api.upgrade().unwrap().gather.clone();
-                    gather.answer(id, vec![json!({ "shard": 0, "topic": format!("{topic:?}") })]);
-                    gather.answer(id, vec![json!({ "shard": 1 })]);
-                    gather.answer(id, vec![json!("too late")]);
+                    if let Topic::Ues(shard, page) | Topic::Sessions(shard, page) = &topic {
+                        let (list, next) = played(*shard, page);
+                        return gather.answer(id, list, next);
+                    }
+                    gather.answer(id, vec![json!({ "shard": 0, "topic": format!("{topic:?}") })], None);
+                    gather.answer(id, vec![json!({ "shard": 1 })], None);
+                    gather.answer(id, vec![json!("too late")], None);
                 });
-                2
+                if matches!(asked, Topic::Ues(..) | Topic::Sessions(..)) { 1 } else { 2 }
             };
             Api {
                 guard,
@@ -245,6 +263,40 @@ fn roles_restrict_operations_and_changes_are_audited() {
     });
 }
 
+/// The client closes its connection as soon as its request is sent.
+#[test]
+fn a_change_is_made_and_recorded_to_its_end_although_its_client_is_gone() {
+    const LIMITS: Limits = Limits {
+        time: Duration::from_secs(5),
+        body_time: Duration::from_secs(5),
+        body: 1 << 20,
+        buffered: 1 << 20,
+        exchanges: 8,
+    };
+    run(async {
+        let Client(handler) = Client::new();
+        let api = handler.api.clone();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (drain, draining) = watch::channel(false);
+        let server = Server { handler, protocol: Protocol::Any, limits: LIMITS, known: Rc::new(|_| false) };
+        let serving = spawn_local(server.run(Listener::Tcp(listener), draining));
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = "DELETE /v1/ues/imsi-999700000000001 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.unwrap();
+        sleep(WORK / 3).await;
+        let recorded = || -> Vec<(State, u16)> {
+            let entries = api.audit.last(9, Wanted::All).unwrap();
+            entries.iter().map(|entry| (entry.state, entry.status)).collect()
+        };
+        assert_eq!(recorded(), [(State::Begun, 0)], "before the change is made");
+        drop(stream);
+        drain.send(true).unwrap();
+        timeout(LIMITS.time, serving).await.unwrap().unwrap();
+        assert_eq!(recorded(), [(State::Ended, 204)], "the server does not end before the change");
+    });
+}
+
 #[test]
 fn an_unsupported_method_gets_405_with_allow() {
     run(async {
@@ -264,13 +316,78 @@ fn an_unsupported_method_gets_405_with_allow() {
     });
 }
 
+/// Shard 0 has the entries 0 to 4, shard 1 the entries 10 and 11.
+fn played(shard: u16, page: &pith_nf::kit::Page) -> (Vec<Value>, Option<u32>) {
+    let last = if shard == 0 { 5 } else { 2 };
+    let end = page.first.saturating_add(page.limit).min(last);
+    let list = (page.first..end).map(|number| json!(u32::from(shard) * 10 + number)).collect();
+    (list, (end < last).then_some(end))
+}
+
+#[test]
+fn lists_of_what_shards_have_come_in_pages() {
+    run(async {
+        let client = Client::new();
+        for path in ["/v1/ues", "/v1/sessions"] {
+            let (mut pages, mut next) = (Vec::new(), Some(format!("{path}?limit=3")));
+            while let Some(path) = next {
+                let request = Request::get(path).header("host", "localhost").body(Bytes::new()).unwrap();
+                let response = client.0.handle(request).await;
+                let page: Value = serde_json::from_slice(response.body()).unwrap();
+                pages.push(page);
+                let link = response.headers().get("link").map(|link| link.to_str().unwrap());
+                next = link.map(|link| link[1..link.find('>').unwrap()].to_owned());
+            }
+            assert_eq!(pages, [json!([0, 1, 2]), json!([3, 4, 10]), json!([11])]);
+            let (_, whole) = client.send("GET", path, None).await;
+            assert_eq!(whole, json!([0, 1, 2, 3, 4, 10, 11]));
+            for after in ["x", "0", "1.x", "-1.0"] {
+                let (status, _) = client.send("GET", &format!("{path}?after={after}"), None).await;
+                assert_eq!(status, StatusCode::BAD_REQUEST, "{after}");
+            }
+            assert_eq!(client.send("GET", &format!("{path}?after=7.0"), None).await.1, json!([]));
+        }
+    });
+}
+
+/// Permanent queries leave most of the time of the shards to UEs.
+#[test]
+fn questions_are_asked_one_after_another_and_seldom() {
+    const ANSWERING: Duration = Duration::from_millis(20);
+    run(async {
+        let (open, most) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let gather = Rc::new_cyclic(|gather: &std::rc::Weak<Gather>| {
+            let (gather, open, most) = (gather.clone(), open.clone(), most.clone());
+            Gather::new(Box::new(move |_, id| {
+                open.set(open.get() + 1);
+                most.set(most.get().max(open.get()));
+                let (gather, open) = (gather.clone(), open.clone());
+                spawn_local(async move {
+                    sleep(ANSWERING).await;
+                    open.set(open.get() - 1);
+                    gather.upgrade().unwrap().answer(id, Vec::new(), None);
+                });
+                1
+            }))
+        });
+        let begun = tokio::time::Instant::now();
+        let asks = (0..5).map(|_| {
+            let gather = gather.clone();
+            spawn_local(async move { gather.inspect(Topic::Gnbs).await.unwrap() })
+        });
+        for ask in asks.collect::<Vec<_>>() {
+            ask.await.unwrap();
+        }
+        assert_eq!(most.get(), 1);
+        assert!(begun.elapsed() >= ANSWERING * (5 + 3 * 4), "{:?}", begun.elapsed());
+    });
+}
+
 #[test]
 fn lists_merge_all_shards() {
     run(async {
         let client = Client::new();
-        for (path, topic) in
-            [("ues", "Ues"), ("gnbs", "Gnbs"), ("sessions", "Sessions"), ("nfs", "Instances")]
-        {
+        for (path, topic) in [("gnbs", "Gnbs"), ("upfs", "Upfs"), ("nfs", "Instances")] {
             let (status, list) = client.send("GET", &format!("/v1/{path}"), None).await;
             assert_eq!(status, StatusCode::OK);
             assert_eq!(list, json!([{ "shard": 0, "topic": topic }, { "shard": 1 }]));

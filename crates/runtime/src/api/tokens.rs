@@ -7,8 +7,9 @@ use crate::private_file::{self, PRIVATE, Readers};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// The most tokens that can exist.
 const MOST: usize = 256;
@@ -49,8 +50,11 @@ pub struct Tokens {
     file: Option<PathBuf>,
     list: RefCell<Vec<Token>>,
     /// Modification time of the file when it was last read.
-    changed: Cell<Option<SystemTime>>,
+    stamp: Cell<Option<Stamp>>,
 }
+
+/// What tells that a file is another one: inode, time of change in seconds and nanoseconds, size.
+type Stamp = (u64, i64, i64, u64);
 
 impl Tokens {
     /// The tokens of a file, which need not exist yet.
@@ -60,7 +64,7 @@ impl Tokens {
 
     /// An empty list that is lost when the process ends.
     pub fn in_memory() -> Self {
-        Self { file: None, list: RefCell::default(), changed: Cell::new(None) }
+        Self { file: None, list: RefCell::default(), stamp: Cell::new(None) }
     }
 
     /// Lists all tokens.
@@ -77,6 +81,7 @@ impl Tokens {
                 "'name' must have 1 to {LONGEST_NAME} printable characters"
             )));
         }
+        let _lock = self.lock()?;
         self.read()?;
         if self.list.borrow().len() >= MOST {
             return Err(ApiError::bad_request(format!("there are {MOST} tokens: revoke some first")));
@@ -95,6 +100,7 @@ impl Tokens {
 
     /// Revokes a token; returns whether it existed.
     pub(super) fn revoke(&self, id: &str) -> Result<bool, ApiError> {
+        let _lock = self.lock()?;
         self.read()?;
         let before = self.list.borrow().len();
         self.list.borrow_mut().retain(|token| token.id != id);
@@ -119,12 +125,11 @@ impl Tokens {
     /// Reads the file again if another process has written it. While the file cannot be read, no token is
     /// accepted.
     fn refresh(&self) {
-        let Some(file) = &self.file else { return };
-        let changed = std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
-        if changed == self.changed.get() {
+        let stamp = self.stamp_of_file();
+        if self.file.is_none() || stamp == self.stamp.get() {
             return;
         }
-        self.changed.set(changed);
+        self.stamp.set(stamp);
         if let Err(error) = self.read() {
             tracing::error!("no API token is accepted: {}", error.detail);
             self.list.borrow_mut().clear();
@@ -151,11 +156,50 @@ impl Tokens {
         let written =
             text.map_err(std::io::Error::from).and_then(|text| private_file::replace(file, PRIVATE, &text));
         written.map_err(|error| ApiError::internal(format!("can't write {}: {error}", file.display())))?;
-        self.changed.set(std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok());
+        self.stamp.set(self.stamp_of_file());
         Ok(())
+    }
+
+    fn stamp_of_file(&self) -> Option<Stamp> {
+        let data = std::fs::metadata(self.file.as_ref()?).ok()?;
+        Some((data.ino(), data.mtime(), data.mtime_nsec(), data.size()))
+    }
+
+    /// Until it is dropped no other process changes the file: a list that was read is written before another one reads.
+    fn lock(&self) -> Result<Option<File>, ApiError> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let path = file.with_extension("lock");
+        let locked = private_file::append(&path).and_then(|lock| lock.lock().map(|()| lock));
+        let failed = |error| ApiError::internal(format!("can't lock {}: {error}", path.display()));
+        locked.map(Some).map_err(failed)
     }
 }
 
 fn digest(secret: &str) -> String {
     hex::encode(Sha256::digest(secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_add_and_revoke_at_once_lose_nothing() {
+        let directory = std::env::temp_dir().join(format!("pith-tokens-{}", std::process::id()));
+        let file = directory.join("api-tokens.json");
+        let work = |process: usize| {
+            let tokens = Tokens::of_file(file.clone());
+            let add = |number: usize| tokens.add(&format!("{process}-{number}"), Role::Viewer).unwrap();
+            let ids: Vec<String> = (0..20).map(|number| add(number).id).collect();
+            ids.iter().skip(10).for_each(|id| assert!(tokens.revoke(id).unwrap()));
+        };
+        let work = &work;
+        std::thread::scope(|scope| {
+            for process in 0..4 {
+                scope.spawn(move || work(process));
+            }
+        });
+        assert_eq!(Tokens::of_file(file.clone()).list().len(), 40);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
 }

@@ -112,7 +112,7 @@ pub struct TlsFiles {
     pub ca: PathBuf,
     /// The certificate, followed by those up to the CA.
     pub certificate: PathBuf,
-    /// The private key, readable by its owner only.
+    /// The private key, owned by root or by the user that runs Pith, and readable by its owner and group only.
     pub key: PathBuf,
 }
 

@@ -2,7 +2,9 @@
 
 use super::section::section;
 use super::text::{text_value, words};
+use crate::private_file::{self, Readers};
 use crate::store::DatabaseLocation;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -54,7 +56,8 @@ section! {
         listen: Option<SocketAddr> = None,
         /// Permit an address other than loopback without TLS: only behind a proxy with TLS.
         plain_http: bool = false,
-        /// File with a secret that is accepted as an administrator's token.
+        /// File with a secret that is accepted as an administrator's token: 32 characters or more, such as 'openssl
+        /// rand -hex 32' prints. Readable by its owner only.
         token_file: Option<PathBuf> = None,
     }
 }
@@ -87,13 +90,22 @@ impl Api {
         let Some(path) = &self.token_file else { return Ok(None) };
         let error =
             |error: String| std::io::Error::other(format!("'api.token_file' {}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|cause| error(cause.to_string()))?;
-        match text.trim() {
-            short if short.len() < 16 => Err(error("the secret must have 16 characters or more".into())),
-            token => Ok(Some(token.to_owned())),
+        let text = private_file::read(path, Readers::Owner).map_err(|cause| error(cause.to_string()))?;
+        let secret = text.trim();
+        let characters: BTreeSet<char> = secret.chars().collect();
+        if secret.len() < SECRET_LENGTH || characters.len() < SECRET_VARIETY {
+            return Err(error(format!(
+                "the secret must have {SECRET_LENGTH} characters or more, {SECRET_VARIETY} of them different: 'openssl rand -hex 32' makes one"
+            )));
         }
+        Ok(Some(secret.to_owned()))
     }
 }
+
+/// Minimum length of the secret of `api.token_file`, which protects it against guessing, and minimum number of different
+/// characters. 32 random hexadecimal digits have at least 8 different ones in all but one case of a million.
+const SECRET_LENGTH: usize = 32;
+const SECRET_VARIETY: usize = 8;
 
 words! {
     /// Format of log lines.
@@ -155,14 +167,19 @@ pub(super) fn runtime_directory() -> PathBuf {
     session.map_or_else(state_directory, |session| session.join("pith"))
 }
 
-/// Directory for state: the machine's for root, else in the home directory (XDG Base Directory).
+/// Directory for state of the user that runs this process.
 pub(super) fn state_directory() -> PathBuf {
-    if user() == 0 {
-        return PathBuf::from("/var/lib/pith");
-    }
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
-    data.or(home).unwrap_or_default().join("pith")
+    let variable = |name| std::env::var_os(name).map(PathBuf::from);
+    state_directory_of(user(), variable("XDG_DATA_HOME"), variable("HOME"))
+}
+
+/// Directory for state: the machine's for root and for users without a home directory, else in the home directory (XDG
+/// Base Directory). Never the working directory, which may belong to another user.
+fn state_directory_of(user: u32, data: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    let absolute = |path: Option<PathBuf>| path.filter(|path| path.is_absolute());
+    let home = absolute(home).map(|home| home.join(".local/share"));
+    let own = absolute(data).or(home).filter(|_| user != 0);
+    own.unwrap_or_else(|| PathBuf::from("/var/lib")).join("pith")
 }
 
 impl fmt::Display for StorePath {
@@ -212,5 +229,47 @@ impl FromStr for Residency {
             }
             _ => Err(format!("'{text}' is not a residency: write soft")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn state_is_never_kept_in_the_working_directory() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        for (user, data, home, expected) in [
+            (0, path("/d"), path("/h"), "/var/lib/pith"),
+            (1, path("/d"), path("/h"), "/d/pith"),
+            (1, path("d"), path("/h"), "/h/.local/share/pith"),
+            (1, None, path("h"), "/var/lib/pith"),
+            (1, None, path(""), "/var/lib/pith"),
+            (1, None, None, "/var/lib/pith"),
+        ] {
+            assert_eq!(state_directory_of(user, data, home), PathBuf::from(expected));
+        }
+    }
+
+    #[test]
+    fn a_secret_has_32_characters_and_is_read_from_a_private_file_only() {
+        let path = std::env::temp_dir().join(format!("pith-secret-{}", std::process::id()));
+        let api = Api { token_file: Some(path.clone()), ..Api::default() };
+        let read = |text: &str, mode: u32| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            api.token().map_err(|error| error.to_string())
+        };
+        let secret = "0123456789abcdef0123456789abcdef";
+        assert_eq!(read(&format!("{secret}\n"), 0o600).unwrap().as_deref(), Some(secret));
+        for mode in [0o644, 0o640, 0o660, 0o606] {
+            assert!(read(secret, mode).unwrap_err().contains("chmod 600"), "{mode:o}");
+        }
+        for weak in [&secret[1..], "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "passwordpassword"] {
+            assert!(read(weak, 0o600).unwrap_err().contains("openssl rand"), "{weak}");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use std::cell::RefCell;
 use std::error::Error as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,13 +40,18 @@ pub enum CallError {
     /// The connection failed, or the peer reset the stream.
     #[error("the connection to {0} failed: {1}")]
     Broken(String, String),
+    /// The server of a Unix socket runs as an unexpected user.
+    #[error(
+        "{0} is served by user {1}, which is neither root, nor you, nor the owner of its directory: nothing is sent"
+    )]
+    Untrusted(String, u32),
 }
 
 /// Sends requests to peers.
 pub struct Client {
     limits: Limits,
     /// The Unix socket for all calls; `None`: calls use TCP.
-    socket: Option<PathBuf>,
+    socket: Option<LocalServer>,
     peers: RefCell<Peers<Peer>>,
     tls: Option<Rc<Tls>>,
     /// Receives the authority of each connection that ends.
@@ -62,9 +67,9 @@ impl Client {
         Self { limits, socket: None, peers: RefCell::default(), tls: None, on_loss: None }
     }
 
-    /// A client whose calls all use a Unix socket.
-    pub fn over(socket: PathBuf, limits: Limits) -> Self {
-        Self { socket: Some(socket), ..Self::new(limits) }
+    /// A client whose calls all use a Unix socket, if its server runs as one of these users.
+    pub fn over(socket: PathBuf, users: Vec<u32>, limits: Limits) -> Self {
+        Self { socket: Some(LocalServer { socket, users }), ..Self::new(limits) }
     }
 
     /// A client for `https` URIs, and for `http` URIs of the NFs that the configuration permits.
@@ -94,7 +99,7 @@ impl Client {
         let peer = self.peers.borrow_mut().called(&target.key, Instant::now());
         let body = self.limits.body;
         let transport = match &self.socket {
-            Some(path) => PeerTransport::Socket(path),
+            Some(server) => PeerTransport::Socket(server),
             None => PeerTransport::Tcp(self.tls.as_ref(), self.on_loss.as_ref()),
         };
         let call = peer.call(&target, transport, &expected, request.map(Full::new), body);
@@ -102,11 +107,18 @@ impl Client {
     }
 }
 
+/// A server on this machine.
+struct LocalServer {
+    socket: PathBuf,
+    /// The users that the server may run as.
+    users: Vec<u32>,
+}
+
 /// The transport to a peer.
 #[derive(Clone, Copy)]
 enum PeerTransport<'a> {
     /// Through a Unix socket.
-    Socket(&'a Path),
+    Socket(&'a LocalServer),
     /// Over TCP, with TLS for `https` URIs.
     Tcp(Option<&'a Rc<Tls>>, Option<&'a OnLoss>),
 }
@@ -197,7 +209,7 @@ impl Peer {
             Some(sender) => sender,
             None => {
                 let (sender, server) = match transport {
-                    PeerTransport::Socket(path) => (connect_locally(target, path).await?, None),
+                    PeerTransport::Socket(local) => (connect_locally(target, local).await?, None),
                     PeerTransport::Tcp(tls, on_loss) => connect(target, tls, on_loss).await?,
                 };
                 connection.sender = Some(sender.clone());
@@ -277,11 +289,16 @@ async fn connect(
     }
 }
 
-async fn connect_locally(target: &PeerAddress, path: &Path) -> Result<Sender, CallError> {
-    let stream = UnixStream::connect(path).await;
-    let unreachable =
-        |error: std::io::Error| CallError::Unreachable(path.display().to_string(), error.to_string());
-    handshake(target, stream.map_err(unreachable)?, None).await
+async fn connect_locally(target: &PeerAddress, server: &LocalServer) -> Result<Sender, CallError> {
+    let name = || server.socket.display().to_string();
+    let unreachable = |error: std::io::Error| CallError::Unreachable(name(), error.to_string());
+    let stream = UnixStream::connect(&server.socket).await.map_err(unreachable)?;
+    // SO_PEERCRED: the user that called listen. Any user with write access to the directory can create the socket.
+    let user = stream.peer_cred().map_err(unreachable)?.uid();
+    if !server.users.contains(&user) {
+        return Err(CallError::Untrusted(name(), user));
+    }
+    handshake(target, stream, None).await
 }
 
 async fn handshake(

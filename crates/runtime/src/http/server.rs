@@ -3,6 +3,7 @@
 use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
 use super::identity::{ForeignNfs, Security};
+use super::rate::HandshakeRates;
 use super::share::{Exhausted, Peer, Share, Standing, Taken};
 use super::tls::Trust;
 use super::{Tls, problem, same_user};
@@ -34,6 +35,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Largest number of connections of a server.
 const CONNECTIONS: usize = 1024;
+/// Maximum number of connections in the TLS handshake. They take no place of the others, as the peer is not authenticated.
+const HANDSHAKES: usize = 256;
 /// Time before the next attempt after a failed accept, such as for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Interval of warnings that no connection is free.
@@ -43,10 +46,9 @@ const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// Time that a client has to close an unused connection after the server's request to do so.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
 
-/// Idle time after which an unknown peer's connection may be closed in favour of another, and time for
-/// closing it.
+/// Idle time after which a connection may be closed in favour of another, and time for closing it.
 const YIELD_TIME: Duration = Duration::from_millis(100);
-/// Idle time after which an unknown peer's connection is closed in any case.
+/// Idle time after which a stranger's connection is closed in any case.
 const STRANGER_IDLE: Duration = Duration::from_secs(60);
 
 /// The reason for refusing cleartext.
@@ -64,7 +66,14 @@ pub trait Handler: 'static {
         Ok(usize::MAX)
     }
 
-    /// Handles a request. The future is dropped if the client disconnects or the time limit passes.
+    /// Whether a request is handled to its end even if the client disconnects or the time limit passes: for changes that
+    /// must be audited.
+    fn runs_to_end(&self, _head: &Parts) -> bool {
+        false
+    }
+
+    /// Handles a request. Unless it runs to its end, the future is dropped if the client disconnects or the time limit
+    /// passes.
     fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>>;
 }
 
@@ -183,16 +192,26 @@ impl<H: Handler> Server<H> {
             }
         }
         drop(listener);
-        while !serving.connections.borrow().is_empty() {
+        while !serving.connections.borrow().is_empty() || serving.unfinished.get() > 0 {
             serving.ended.notified().await;
         }
     }
+}
+
+/// The stage of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The peer is not authenticated yet.
+    Handshake,
+    /// The peer is authenticated, or need not be.
+    Open,
 }
 
 /// An open connection.
 struct OpenConnection {
     peer: Peer,
     standing: Standing,
+    stage: Stage,
     activity: Rc<Activity>,
     /// Notified when the connection must close in favour of another.
     close_request: Rc<Notify>,
@@ -204,12 +223,16 @@ struct OpenConnection {
 struct Serving<H> {
     server: Server<H>,
     transport: Transport,
+    handshakes: Rc<Share>,
+    handshake_rates: RefCell<HandshakeRates>,
     places: Rc<Share>,
     exchanges: Rc<Share>,
     octets: Rc<Share>,
     connections: RefCell<BTreeMap<u64, OpenConnection>>,
     numbered: Cell<u64>,
-    /// Signals the end of a connection.
+    /// Number of open requests that run to their end.
+    unfinished: Cell<usize>,
+    /// Signals the end of a connection, or of a request that runs to its end.
     ended: Notify,
     /// When the operator was last warned of refused connections.
     warned: Cell<Option<Instant>>,
@@ -218,6 +241,8 @@ struct Serving<H> {
 impl<H: Handler> Serving<H> {
     fn new(server: Server<H>, transport: Transport) -> Rc<Self> {
         Rc::new(Self {
+            handshakes: Share::of(HANDSHAKES),
+            handshake_rates: HandshakeRates::new(Instant::now()).into(),
             places: Share::of(CONNECTIONS),
             exchanges: Share::of(server.limits.exchanges),
             octets: Share::of(server.limits.buffered),
@@ -225,6 +250,7 @@ impl<H: Handler> Serving<H> {
             transport,
             connections: RefCell::default(),
             numbered: Cell::new(0),
+            unfinished: Cell::new(0),
             ended: Notify::new(),
             warned: Cell::new(None),
         })
@@ -232,21 +258,24 @@ impl<H: Handler> Serving<H> {
 
     fn accepted(self: &Rc<Self>, accepted: Accepted, drain: &Drain, listener: &Listener) {
         let (peer, standing) = match &accepted {
-            // A peer is not authenticated before its TLS handshake, whatever its address.
-            Accepted::Tcp(_, from) if matches!(self.transport, Transport::Tls(_)) => {
-                (Peer::at(*from), Standing::Stranger)
-            }
             Accepted::Tcp(_, from) => (Peer::at(*from), self.standing_of(*from)),
             Accepted::Unix(_, credentials) => (Peer::User(credentials.uid()), Standing::Known),
         };
-        let Some(place) = self.place(peer, standing) else { return self.warn(peer, listener) };
-        let open = OpenConnection {
-            peer,
-            standing,
-            activity: Activity::new(),
-            close_request: Rc::default(),
-            place: Some(place),
+        let stage = match (&accepted, &self.transport) {
+            (Accepted::Tcp(..), Transport::Tls(_)) => Stage::Handshake,
+            _ => Stage::Open,
         };
+        if stage == Stage::Handshake && standing == Standing::Stranger {
+            let is_within_rate = self.handshake_rates.borrow_mut().take(peer, Instant::now());
+            if !is_within_rate {
+                return self.warn(peer, &listener.name());
+            }
+        }
+        let Some(place) = self.place(stage, peer, standing) else {
+            return self.warn(peer, &listener.name());
+        };
+        let (activity, close_request) = (Activity::new(), Rc::default());
+        let open = OpenConnection { peer, standing, stage, activity, close_request, place: Some(place) };
         let number = self.register(open);
         let (serving, drain) = (self.clone(), drain.clone());
         spawn_local(async move {
@@ -265,30 +294,43 @@ impl<H: Handler> Serving<H> {
         });
     }
 
-    /// Admits a connection of the peer. If the server is full, an unknown peer's idle connection is closed
-    /// for it: one of the same peer if the peer's own share is used up.
-    fn place(&self, peer: Peer, standing: Standing) -> Option<Taken> {
-        let exhausted = match self.places.take(peer, standing, 1) {
+    /// Allocates a place for a connection of the peer. If there is none, takes the place of an idle connection: one of
+    /// the same peer if the peer's own share is used up, else one of a stranger, or for a known peer one of the peer with
+    /// the most connections.
+    fn place(&self, stage: Stage, peer: Peer, standing: Standing) -> Option<Taken> {
+        let share = match stage {
+            Stage::Handshake => &self.handshakes,
+            Stage::Open => &self.places,
+        };
+        let exhausted = match share.take(peer, standing, 1) {
             Ok(place) => return Some(place),
             Err(exhausted) => exhausted,
         };
         let mut connections = self.connections.borrow_mut();
-        let idle = connections.values_mut().filter(|open| {
-            let is_unknown = open.standing == Standing::Stranger && open.place.is_some();
-            is_unknown && (exhausted == Exhausted::All || open.peer == peer)
-        });
-        let longest = idle.max_by_key(|open| open.activity.silence())?;
-        if longest.activity.silence() < YIELD_TIME {
-            return None;
-        }
-        longest.close_request.notify_one();
-        drop(longest.place.take());
-        self.places.take(peer, standing, 1).ok()
+        let longest_idle = |may_go: &dyn Fn(&OpenConnection) -> bool| {
+            let idle = connections.iter().filter(|(_, open)| {
+                let is_idle = open.stage == stage && open.activity.silence() >= YIELD_TIME;
+                is_idle && open.place.is_some() && may_go(open)
+            });
+            idle.max_by_key(|(_, open)| open.activity.silence()).map(|(number, _)| *number)
+        };
+        let victim = match exhausted {
+            Exhausted::Own => longest_idle(&|open| open.peer == peer),
+            _ => longest_idle(&|open| open.standing == Standing::Stranger).or_else(|| {
+                let largest = share.largest().filter(|_| standing == Standing::Known)?;
+                let has_more = share.held_by(largest) > share.held_by(peer);
+                longest_idle(&|open| has_more && open.peer == largest)
+            }),
+        };
+        let victim = connections.get_mut(&victim?)?;
+        victim.close_request.notify_one();
+        drop(victim.place.take());
+        share.take(peer, standing, 1).ok()
     }
 
-    fn warn(&self, peer: Peer, listener: &Listener) {
+    fn warn(&self, peer: Peer, listener: &str) {
         if self.may_warn() {
-            tracing::warn!("{}: refused a connection of {peer}: too many connections", listener.name());
+            tracing::warn!("{listener}: refused a connection of {peer}: too many connections");
         }
     }
 
@@ -312,16 +354,24 @@ impl<H: Handler> Serving<H> {
         if (self.server.known)(address) { Standing::Known } else { Standing::Stranger }
     }
 
-    /// Moves the connection of an authenticated peer out of the share of unknown peers.
-    fn promote(&self, number: u64) {
+    /// Moves a connection whose handshake has ended to the share of its peer. Returns false if there is no place.
+    fn open(&self, number: u64, peer: Peer, standing: Standing) -> bool {
+        let Some(place) = self.place(Stage::Open, peer, standing) else {
+            self.warn(peer, "the SBI");
+            return false;
+        };
         let mut connections = self.connections.borrow_mut();
-        let Some(open) = connections.get_mut(&number) else { return };
-        open.standing = Standing::Known;
-        if open.place.is_some()
-            && let Ok(place) = self.places.take(open.peer, Standing::Known, 1)
-        {
-            open.place = Some(place);
-        }
+        let Some(open) = connections.get_mut(&number) else { return false };
+        let (activity, close_request) = (Activity::new(), Rc::default());
+        *open = OpenConnection {
+            peer,
+            standing,
+            stage: Stage::Open,
+            activity,
+            close_request,
+            place: Some(place),
+        };
+        true
     }
 
     /// Authenticates the client as the transport requires, and serves it.
@@ -361,10 +411,10 @@ impl<H: Handler> Serving<H> {
         match accepted {
             Ok(Ok((stream, identity, trust))) => {
                 // A peer with a certificate is known, whatever its address.
-                if trust.is_some() || self.standing_of(from) == Standing::Known {
-                    self.promote(number);
+                let standing = if trust.is_some() { Standing::Known } else { self.standing_of(from) };
+                if self.open(number, peer_of(&identity, from), standing) {
+                    self.connection(number, stream, nf(identity), trust, drain).await;
                 }
-                self.connection(number, stream, nf(identity), trust, drain).await;
             }
             Ok(Err(why)) => tls.warn(from, &why),
             Err(_) => tls.warn(from, "it did not finish the TLS handshake in time"),
@@ -434,16 +484,24 @@ impl<H: Handler> Serving<H> {
     }
 
     /// Refuses by the head alone if possible: bodies of unauthorized or excess requests use no memory.
-    async fn answer(&self, peer: Peer, standing: Standing, request: Request<Incoming>) -> Response<Bytes> {
+    async fn answer(
+        self: &Rc<Self>,
+        peer: Peer,
+        standing: Standing,
+        request: Request<Incoming>,
+    ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
         let limits = self.server.limits;
         let limit = match self.server.handler.admit(&head) {
             Ok(limit) => limit.min(limits.body),
             Err(refusal) => return refusal,
         };
-        let Ok(_permit) = self.exchanges.take(peer, standing, 1) else { return congested() };
+        let Ok(permit) = self.exchanges.take(peer, standing, 1) else { return congested() };
         let Ok(mut room) = self.octets.take(peer, standing, 0) else { return congested() };
         match connection::whole_in_time(body, limit, limits.body_time, &mut room).await {
+            Ok(body) if self.server.handler.runs_to_end(&head) => {
+                self.run_to_end(Request::from_parts(head, body), (permit, room)).await
+            }
             Ok(body) => self.server.handler.handle(Request::from_parts(head, body)).await,
             Err(error @ BodyError::TooLarge(_)) => {
                 problem(StatusCode::PAYLOAD_TOO_LARGE, "", &error.to_string())
@@ -455,6 +513,41 @@ impl<H: Handler> Serving<H> {
             Err(BodyError::NoRoom) => congested(),
         }
     }
+}
+
+impl<H: Handler> Serving<H> {
+    /// Handles a request in a task of its own, which holds the request's part of the peer's shares.
+    async fn run_to_end(self: &Rc<Self>, request: Request<Bytes>, taken: (Taken, Taken)) -> Response<Bytes> {
+        let serving = self.clone();
+        self.unfinished.set(self.unfinished.get() + 1);
+        let work = spawn_local(async move {
+            let unfinished = Unfinished(serving.clone());
+            let response = serving.server.handler.handle(request).await;
+            drop((unfinished, taken));
+            response
+        });
+        work.await.unwrap_or_else(|error| {
+            tracing::error!("a request failed: {error}; this is a bug in Pith, please report it");
+            problem(StatusCode::INTERNAL_SERVER_ERROR, "SYSTEM_FAILURE", "the request failed")
+        })
+    }
+}
+
+/// Counts an open request that runs to its end.
+struct Unfinished<H>(Rc<Serving<H>>);
+
+impl<H> Drop for Unfinished<H> {
+    fn drop(&mut self) {
+        self.0.unfinished.set(self.0.unfinished.get() - 1);
+        self.0.ended.notify_one();
+    }
+}
+
+/// The peer whose shares a connection uses: the process of an NF by the first instance id of its certificate, else the
+/// host.
+fn peer_of(identity: &ClientIdentity, from: IpAddr) -> Peer {
+    let first = identity.instances.iter().min();
+    first.map_or_else(|| Peer::at(from), |instance| Peer::Nf(*instance))
 }
 
 /// Waits until a connection is not to be trusted any more.

@@ -1,8 +1,10 @@
 //! Divides a server's capacity among its peers, so that no peer uses up the capacity of others.
 //!
 //! All unknown peers together get half of each resource, and each one an eighth. The rest is reserved for
-//! known peers: those at configured addresses and those that have authenticated.
+//! known peers: those at configured addresses and those that have authenticated. A known peer may use at most three
+//! times the free amount: three quarters if it is alone, three sevenths beside a peer that uses as much.
 
+use pith_sbi::NfInstanceId;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,6 +13,8 @@ use std::rc::Rc;
 /// Divisors of a resource: the part of all unknown peers together, and of one unknown peer.
 const STRANGERS: usize = 2;
 const STRANGER: usize = 8;
+/// A known peer may use at most this multiple of the free amount.
+const KNOWN: usize = 3;
 
 /// The peer of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +23,8 @@ pub enum Peer {
     Host(IpAddr),
     /// A user of this machine, by the credentials of a Unix socket.
     User(u32),
+    /// The process of an NF, by the first instance id of its certificate.
+    Nf(NfInstanceId),
 }
 
 impl Peer {
@@ -36,6 +42,7 @@ impl std::fmt::Display for Peer {
         match self {
             Self::Host(address) => address.fmt(f),
             Self::User(uid) => write!(f, "user {uid}"),
+            Self::Nf(instance) => write!(f, "NF instance {instance}"),
         }
     }
 }
@@ -63,7 +70,9 @@ pub(super) struct Share {
 pub(super) enum Exhausted {
     /// The peer's own share is used up.
     Own,
-    /// The share of all unknown peers, or the whole resource, is used up.
+    /// The share of all strangers is used up.
+    Strangers,
+    /// The whole resource is used up.
     All,
 }
 
@@ -91,16 +100,27 @@ impl Share {
     }
 
     fn check(&self, peer: Peer, standing: Standing, amount: usize) -> Result<(), Exhausted> {
-        if standing == Standing::Stranger {
-            let own = self.by_peer.borrow().get(&peer).copied().unwrap_or(0);
-            if own + amount > (self.capacity / STRANGER).max(1) {
-                return Err(Exhausted::Own);
+        let own = self.held_by(peer) + amount;
+        let free = self.capacity.saturating_sub(self.used.get());
+        match standing {
+            Standing::Stranger if own > (self.capacity / STRANGER).max(1) => Err(Exhausted::Own),
+            Standing::Stranger if self.by_strangers.get() + amount > (self.capacity / STRANGERS).max(1) => {
+                Err(Exhausted::Strangers)
             }
-            if self.by_strangers.get() + amount > (self.capacity / STRANGERS).max(1) {
-                return Err(Exhausted::All);
-            }
+            _ if amount > free => Err(Exhausted::All),
+            Standing::Known if own > KNOWN * free => Err(Exhausted::Own),
+            _ => Ok(()),
         }
-        if self.used.get() + amount > self.capacity { Err(Exhausted::All) } else { Ok(()) }
+    }
+
+    /// The amount that a peer uses.
+    pub fn held_by(&self, peer: Peer) -> usize {
+        self.by_peer.borrow().get(&peer).copied().unwrap_or(0)
+    }
+
+    /// The peer that uses most.
+    pub fn largest(&self) -> Option<Peer> {
+        self.by_peer.borrow().iter().max_by_key(|(_, held)| **held).map(|(peer, _)| *peer)
     }
 }
 
@@ -116,9 +136,9 @@ impl Taken {
         let share = &self.share;
         self.amount += amount;
         share.used.set(share.used.get() + amount);
+        *share.by_peer.borrow_mut().entry(self.peer).or_default() += amount;
         if self.standing == Standing::Stranger {
             share.by_strangers.set(share.by_strangers.get() + amount);
-            *share.by_peer.borrow_mut().entry(self.peer).or_default() += amount;
         }
     }
 }
@@ -129,12 +149,12 @@ impl Drop for Taken {
         share.used.set(share.used.get() - self.amount);
         if self.standing == Standing::Stranger {
             share.by_strangers.set(share.by_strangers.get() - self.amount);
-            let mut peers = share.by_peer.borrow_mut();
-            if let Some(own) = peers.get_mut(&self.peer) {
-                *own -= self.amount;
-                if *own == 0 {
-                    peers.remove(&self.peer);
-                }
+        }
+        let mut peers = share.by_peer.borrow_mut();
+        if let Some(own) = peers.get_mut(&self.peer) {
+            *own -= self.amount;
+            if *own == 0 {
+                peers.remove(&self.peer);
             }
         }
     }
@@ -157,12 +177,29 @@ mod tests {
             taken.extend((0..2).map(|_| share.take(peer(host), Stranger, 1).unwrap()));
             assert_eq!(share.take(peer(host), Stranger, 1).unwrap_err(), Exhausted::Own);
         }
-        assert_eq!(share.take(peer(5), Stranger, 1).unwrap_err(), Exhausted::All);
-        taken.extend((0..8).map(|_| share.take(peer(9), Known, 1).unwrap()));
-        assert_eq!(share.take(peer(9), Known, 1).unwrap_err(), Exhausted::All);
+        assert_eq!(share.take(peer(5), Stranger, 1).unwrap_err(), Exhausted::Strangers);
+        taken.extend((6..14).map(|host| share.take(peer(host), Known, 1).unwrap()));
+        assert_eq!(share.take(peer(14), Known, 1).unwrap_err(), Exhausted::All);
         drop(taken);
         assert_eq!((share.used.get(), share.by_strangers.get()), (0, 0));
         assert!(share.by_peer.borrow().is_empty(), "no entry remains for a peer without allocations");
+    }
+
+    #[test]
+    fn a_known_peer_leaves_some_to_others() {
+        let share = Share::of(16);
+        let mut taken = Vec::new();
+        let mut fill = |host| {
+            while let Ok(one) = share.take(peer(host), Known, 1) {
+                taken.push(one);
+            }
+            share.held_by(peer(host))
+        };
+        assert_eq!((fill(1), fill(2), fill(3)), (12, 3, 1));
+        assert_eq!(share.largest(), Some(peer(1)));
+        let mut body = Share::of(1000).take(peer(1), Known, 0).unwrap();
+        assert!(body.grow(750).is_ok());
+        assert_eq!(body.grow(200), Err(Exhausted::Own));
     }
 
     #[test]

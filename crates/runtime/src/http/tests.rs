@@ -350,6 +350,54 @@ fn idle_connections_of_strangers_are_replaced() {
     });
 }
 
+/// The answer to a request of that peer.
+async fn asks_from(source: [u8; 4], to: SocketAddr) -> String {
+    let mut stream = connect_from(source, to).await;
+    let mut answer = String::new();
+    let sent = stream.write_all(b"GET /asked HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    // A server that has no place for the connection resets it.
+    let _ = sent.and(stream.read_to_string(&mut answer).await);
+    answer
+}
+
+#[test]
+fn a_known_peer_leaves_exchanges_to_others() {
+    run(async {
+        let limits = Limits { exchanges: 16, time: Duration::from_secs(5), ..LIMITS };
+        let limits = Limits { body_time: Duration::from_secs(5), ..limits };
+        let server = serve_within("127.0.0.1:0", Protocol::Any, limits).await;
+        let mut slow = Vec::new();
+        for _ in 0..20 {
+            let mut stream = connect_from([127, 0, 0, 2], server.address).await;
+            stream.write_all(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n").await.unwrap();
+            slow.push(stream);
+        }
+        sleep(Duration::from_millis(100)).await;
+        let answer = asks_from([127, 0, 0, 3], server.address).await;
+        assert!(answer.ends_with("/asked"), "{answer}");
+    });
+}
+
+#[test]
+fn a_known_peer_leaves_connections_to_others() {
+    run(async {
+        let limits = Limits { time: Duration::from_secs(30), ..LIMITS };
+        let server = serve_within("127.0.0.1:0", Protocol::Any, limits).await;
+        let mut open = Vec::new();
+        for _ in 0..1100 {
+            let mut stream = connect_from([127, 0, 0, 2], server.address).await;
+            // The server may have no place for it.
+            let _ = stream.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await;
+            open.push(stream);
+        }
+        let answer = asks_from([127, 0, 0, 3], server.address).await;
+        assert!(answer.ends_with("/asked"), "{answer}");
+        sleep(Duration::from_millis(300)).await;
+        let answer = asks_from([127, 0, 0, 2], server.address).await;
+        assert!(answer.ends_with("/asked"), "its own idle connection gives way: {answer}");
+    });
+}
+
 #[test]
 fn bodies_of_a_stranger_are_bounded_together() {
     run(async {

@@ -85,11 +85,14 @@ struct Running {
 }
 
 async fn serve(transport: Transport) -> Running {
+    serve_to(transport, Rc::new(|_| true)).await
+}
+
+async fn serve_to(transport: Transport, known: Known) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (drain, draining) = watch::channel(false);
     let asked = Rc::new(RefCell::default());
-    let known: Known = Rc::new(|_| true);
     let handler = Asked(Rc::clone(&asked));
     let server = Server { handler, protocol: Protocol::Http2, limits: LIMITS, known };
     spawn_local(server.run_over(transport, Listener::Tcp(listener), draining));
@@ -484,6 +487,27 @@ fn unauthenticated_connections_are_replaced_by_authenticated_ones() {
             silent.push(TcpStream::connect(server.address).await.unwrap());
         }
         sleep(Duration::from_millis(200)).await;
+        network.client(Nf::Amf).call(get("https", server.address)).await.unwrap();
+        assert_eq!(server.asked.borrow().len(), 1);
+    });
+}
+
+/// Strangers that connect faster than they could be found idle, from several addresses.
+#[test]
+fn handshakes_of_strangers_leave_room_for_those_of_configured_addresses() {
+    run(async {
+        let network = Network::new("flood");
+        let own: std::net::IpAddr = [127, 0, 0, 1].into();
+        let server =
+            serve_to(Transport::Tls(network.tls(Nf::Udm)), Rc::new(move |address| address == own)).await;
+        let mut silent = Vec::new();
+        for stranger in 2..8 {
+            for _ in 0..120 {
+                let socket = tokio::net::TcpSocket::new_v4().unwrap();
+                socket.bind(SocketAddr::from(([127, 0, 0, stranger], 0))).unwrap();
+                silent.push(socket.connect(server.address).await.unwrap());
+            }
+        }
         network.client(Nf::Amf).call(get("https", server.address)).await.unwrap();
         assert_eq!(server.asked.borrow().len(), 1);
     });

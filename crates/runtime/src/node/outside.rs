@@ -8,7 +8,7 @@ use crate::shard::{Outside, ShardQueue};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
 use pith_nf::fabric::{Bearer, ShardEffect, ShardInput};
-use pith_nf::kit::{Caller, Inspect, Nf, Order, Tag};
+use pith_nf::kit::{Caller, Inspect, Nf, Order, Page, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
 use pith_types::ShardId;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -151,7 +151,7 @@ impl Outside for ProcessOutside {
                 }
             }
             ShardEffect::Event { nf, event } => crate::events::log_event(nf, &event),
-            ShardEffect::Inspected { exchange, list } => self.http.inspected(exchange, list),
+            ShardEffect::Inspected { exchange, list, next } => self.http.inspected(exchange, list, next),
             ShardEffect::Ready => self.readiness.shard_is_ready(),
             // The shard's driver runs the timers.
             ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } => {}
@@ -192,10 +192,19 @@ impl ProcessShards {
             return 0;
         }
         for shard in &self.shards {
-            shard.send(ShardInput::Inspect { exchange, what });
+            shard.send(ShardInput::Inspect { exchange, what, page: Page::ALL });
             shard.process_or_wake();
         }
         self.shards.len()
+    }
+
+    /// Asks one shard for a page, if it is there and hosts the NF that knows.
+    fn ask_shard(&self, nf: Nf, what: Inspect, shard: u16, page: Page, exchange: u64) -> usize {
+        let shard = self.shards.get(usize::from(shard)).filter(|_| self.nfs.contains(&nf));
+        let Some(shard) = shard else { return 0 };
+        shard.send(ShardInput::Inspect { exchange, what, page });
+        shard.process_or_wake();
+        1
     }
 
     /// Sends an operator's command to all shards if they host the NF that executes it.
@@ -254,8 +263,8 @@ impl Shards for ProcessShards {
 
     fn inspect(&self, topic: Topic, exchange: u64) -> usize {
         match topic {
-            Topic::Ues => self.inspect_nf(Nf::Amf, Inspect::Ues, exchange),
-            Topic::Sessions => self.inspect_nf(Nf::Smf, Inspect::Sessions, exchange),
+            Topic::Ues(shard, page) => self.ask_shard(Nf::Amf, Inspect::Ues, shard, page, exchange),
+            Topic::Sessions(shard, page) => self.ask_shard(Nf::Smf, Inspect::Sessions, shard, page, exchange),
             Topic::Instances => self.inspect_nf(Nf::Nrf, Inspect::Instances, exchange),
             Topic::Gnbs => self.ask_edge(EdgeMessage::InspectGnbs(exchange)),
             Topic::Upfs => self.ask_edge(EdgeMessage::InspectUpfs(exchange)),

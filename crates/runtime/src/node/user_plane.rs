@@ -3,6 +3,7 @@
 use super::StartError;
 use crate::clock::Clock;
 use crate::config::{Config, DataNetwork, HostedNf, PacketPath, PredefinedRule, XdpHook};
+use crate::gate::Gate;
 use crate::upf::UpfThread;
 use pith_datapath::{
     Boundary, DatapathConfig, Enforcement, PathChoice, SharedRate, Tenant, interface_addresses,
@@ -34,7 +35,12 @@ fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
 }
 
 /// Sets up the datapath and starts UPF-C.
-pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfThread, StartError> {
+pub(super) fn start(
+    config: &Config,
+    clock: Clock,
+    rng: &mut Rng,
+    gate: Gate,
+) -> Result<UpfThread, StartError> {
     let upf = &config.upf;
     let own = config.networks_of_upf();
     check_pools(&own, &upf.tun)?;
@@ -88,7 +94,7 @@ pub(super) fn start(config: &Config, clock: Clock, rng: &mut Rng) -> Result<UpfT
         ..defaults
     };
     let control = Upf::new(control, rng.octets());
-    Ok(UpfThread::start(clock, control, socket, datapath)?)
+    Ok(UpfThread::start(clock, control, socket, datapath, gate)?)
 }
 
 /// The number of equal parts of the UPF's sessions: one for each SMF, so that none uses up the sessions of others. A network

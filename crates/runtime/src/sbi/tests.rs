@@ -80,8 +80,12 @@ impl Shards for Played {
 
     fn inspect(&self, topic: Topic, exchange: u64) -> usize {
         let http = self.http.get().unwrap();
-        http.inspected(exchange, vec![json!(format!("{topic:?}"))]);
-        http.inspected(exchange, vec![json!(2)]);
+        if let Topic::Ues(shard, page) = topic {
+            http.inspected(exchange, vec![json!(format!("{shard} {}", page.limit))], None);
+            return 1;
+        }
+        http.inspected(exchange, vec![json!(format!("{topic:?}"))], None);
+        http.inspected(exchange, vec![json!(2)], None);
         2
     }
 }
@@ -135,7 +139,7 @@ impl Process {
             status: Box::new(status),
             config: Config::default(),
         };
-        let (http, thread) = start(settings, Some(api), shards).unwrap();
+        let (http, thread) = start(settings, Some(api), shards, crate::gate::Gate::opened()).unwrap();
         own.set(http.clone()).ok().unwrap();
         Self { http, thread: Some(thread), sbi, api: api_address, replies, requests }
     }
@@ -405,8 +409,14 @@ fn the_api_is_served_by_the_same_thread() {
             let uri = format!("http://{}{path}", process.api);
             client.call(hyper::Request::get(uri).body(bytes::Bytes::new()).unwrap())
         };
-        let ues = get("/v1/ues").await.unwrap();
-        assert_eq!((ues.status(), ues.body().as_ref()), (StatusCode::OK, br#"["Ues",2]"#.as_ref()));
+        let gnbs = get("/v1/gnbs").await.unwrap();
+        assert_eq!((gnbs.status(), gnbs.body().as_ref()), (StatusCode::OK, br#"["Gnbs",2]"#.as_ref()));
+        let ues = get("/v1/ues?limit=5").await.unwrap();
+        assert_eq!(
+            ues.body().as_ref(),
+            br#"["0 5","1 4"]"#.as_ref(),
+            "the rest of a page is of the next shard"
+        );
         assert_eq!(get("/v1/subscribers").await.unwrap().status(), StatusCode::NOT_IMPLEMENTED);
     }));
 }

@@ -6,6 +6,7 @@ use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
 use crate::config::Config;
+use crate::gate::Gate;
 use crate::http::{
     CallError, Client, Exchanges, Expected, Foreign, Known, LOOK, Limits, Listener, Protocol, Server, Tls,
     Transport,
@@ -111,6 +112,7 @@ enum Command {
     Inspected {
         exchange: u64,
         list: Vec<Value>,
+        next: Option<u32>,
     },
     ReadCertificates,
     Drain,
@@ -148,9 +150,9 @@ impl HttpHandle {
         self.send(Command::Answer { exchange, reply });
     }
 
-    /// Answers a query that was passed to [`Shards::inspect`].
-    pub fn inspected(&self, exchange: u64, list: Vec<Value>) {
-        self.send(Command::Inspected { exchange, list });
+    /// Answers a query that was passed to [`Shards::inspect`]; `next` is the start of the next page, if there is one.
+    pub fn inspected(&self, exchange: u64, list: Vec<Value>, next: Option<u32>) {
+        self.send(Command::Inspected { exchange, list, next });
     }
 
     /// Reloads the certificate files.
@@ -192,15 +194,19 @@ pub fn bind(address: SocketAddr, setting: &str) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Starts the thread.
+/// Starts the thread, which waits at the gate.
 pub fn start<S: Shards>(
     sbi: SbiSettings,
     api: Option<ApiSettings>,
     shards: S,
+    gate: Gate,
 ) -> io::Result<(HttpHandle, HttpThread)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (sender, commands) = unbounded_channel();
     let thread = Builder::new().name("pith-http".into()).spawn(move || {
+        if !gate.wait() {
+            return;
+        }
         let work = async {
             match HttpThreadState::open(sbi, api, shards) {
                 Ok(front) => front.run(commands).await,
@@ -386,7 +392,7 @@ impl<S: Shards> HttpThreadState<S> {
             }
             Command::Failed { token, root, problem } => self.shards.reply(token, Some(root), Err(problem)),
             Command::Answer { exchange, reply } => self.exchanges.answer(exchange, reply),
-            Command::Inspected { exchange, list } => self.gather.answer(exchange, list),
+            Command::Inspected { exchange, list, next } => self.gather.answer(exchange, list, next),
             Command::ReadCertificates => self.read_certificates(true),
             Command::Drain => {}
         }

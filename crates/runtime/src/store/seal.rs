@@ -76,8 +76,8 @@ impl Seal {
                 private_file::create(path, &text).map_err(file)?;
                 text
             }
-            Err(ReadError::Io(error)) => return Err(file(error)),
             Err(ReadError::Exposed) => return Err(SealError::Exposed(path.into())),
+            Err(error) => return Err(file(error.into_io())),
         };
         let mut key = Zeroizing::new([0; KEY]);
         hex::decode_to_slice(text.trim(), &mut *key).map_err(|_| SealError::NotAKey(path.into()))?;

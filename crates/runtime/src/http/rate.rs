@@ -1,0 +1,75 @@
+//! Rate limit of strangers' TLS handshakes, as each costs the server a signature.
+
+use super::share::Peer;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Rates of handshakes: of one stranger, and of all strangers together.
+const OF_ONE: Rate = Rate { interval: Duration::from_millis(50), burst: 64 };
+const OF_ALL: Rate = Rate { interval: Duration::from_micros(2500), burst: 256 };
+/// Strangers whose rates are remembered.
+const STRANGERS: usize = 4096;
+
+/// One event per interval, and a burst after a pause.
+#[derive(Clone, Copy)]
+struct Rate {
+    interval: Duration,
+    burst: u32,
+}
+
+impl Rate {
+    /// Whether one more event is within the rate. `full_at` is the time at which the whole burst is available again.
+    fn take(self, full_at: &mut Instant, now: Instant) -> bool {
+        let next = (*full_at).max(now) + self.interval;
+        let is_within = next - now <= self.interval * self.burst;
+        if is_within {
+            *full_at = next;
+        }
+        is_within
+    }
+}
+
+/// The handshakes of strangers.
+pub(super) struct HandshakeRates {
+    all: Instant,
+    strangers: HashMap<Peer, Instant>,
+}
+
+impl HandshakeRates {
+    pub fn new(now: Instant) -> Self {
+        Self { all: now, strangers: HashMap::new() }
+    }
+
+    /// Whether the stranger may start a handshake now.
+    pub fn take(&mut self, peer: Peer, now: Instant) -> bool {
+        if self.strangers.len() >= STRANGERS {
+            self.strangers.retain(|_, full_at| *full_at > now);
+        }
+        if self.strangers.len() >= STRANGERS && !self.strangers.contains_key(&peer) {
+            return false;
+        }
+        let of_one = self.strangers.entry(peer).or_insert(now);
+        OF_ONE.take(of_one, now) && OF_ALL.take(&mut self.all, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::IpAddr;
+
+    #[test]
+    fn one_stranger_begins_no_more_than_its_rate_and_leaves_room_for_others() {
+        let begun = Instant::now();
+        let mut rates = HandshakeRates::new(begun);
+        let peer = |host| Peer::at(IpAddr::from([192, 0, 2, host]));
+        assert_eq!((0..1000).filter(|_| rates.take(peer(1), begun)).count(), 64);
+        assert!(rates.take(peer(2), begun));
+        let later = begun + Duration::from_secs(1);
+        assert_eq!((0..1000).filter(|_| rates.take(peer(1), later)).count(), 20);
+        let much_later = begun + Duration::from_secs(60);
+        let many = (0..=255).flat_map(|host| [peer(host); 4]);
+        assert_eq!(many.filter(|peer| rates.take(*peer, much_later)).count(), 256);
+    }
+}
