@@ -10,7 +10,7 @@
 //! ```
 
 use crate::algorithm::{Algorithm, Res};
-use crate::keys::{Autn, Auts, Ck, Ik, ManagementField, Rand, equal};
+use crate::keys::{Autn, Auts, Ck, Ik, ManagementField, Rand, equal_in_constant_time};
 use crate::sqn::Sqn;
 
 /// The MAC does not match the subscriber's key.
@@ -79,7 +79,7 @@ pub fn check_challenge(algorithm: &Algorithm, rand: &Rand, autn: &Autn) -> Resul
     let response = algorithm.f2345(rand);
     let sqn = Sqn::from_bytes(Sqn::from_bytes(autn.sqn_xor_ak()).xor(response.ak));
     let management_field = autn.management_field();
-    if !equal(&algorithm.f1(rand, sqn, management_field), &autn.mac()) {
+    if !equal_in_constant_time(&algorithm.f1(rand, sqn, management_field), &autn.mac()) {
         return Err(MacFailure);
     }
     Ok(Challenge { sqn, management_field, res: response.res, ck: response.ck, ik: response.ik })
@@ -99,7 +99,7 @@ pub fn check_auts(algorithm: &Algorithm, rand: &Rand, auts: &Auts) -> Result<Sqn
     let concealed = Sqn::from_bytes(auts.sqn_xor_ak());
     let sqn_ms = Sqn::from_bytes(concealed.xor(algorithm.f5_star(rand)));
     let mac_s = algorithm.f1_star(rand, sqn_ms, ManagementField::RESYNCHRONISATION);
-    if equal(&mac_s, &auts.mac_s()) { Ok(sqn_ms) } else { Err(MacFailure) }
+    if equal_in_constant_time(&mac_s, &auts.mac_s()) { Ok(sqn_ms) } else { Err(MacFailure) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::keys::{Ck, Ik, ManagementField, Rand, equal, hex_octet};
+use crate::keys::{Ck, Ik, ManagementField, Rand, equal_in_constant_time, hex_octet};
 use crate::milenage::Milenage;
 use crate::sqn::Sqn;
 use crate::tuak::Tuak;
@@ -48,7 +48,7 @@ impl fmt::Debug for Res {
 
 impl PartialEq for Res {
     fn eq(&self, other: &Self) -> bool {
-        equal(self.as_bytes(), other.as_bytes())
+        equal_in_constant_time(self.as_bytes(), other.as_bytes())
     }
 }
 

@@ -4,7 +4,7 @@ use hmac::Mac;
 use zeroize::Zeroizing;
 
 use crate::kdf::hmac_sha256;
-use crate::keys::{Ck, Emsk, Ik, KAut, KEncr, KRe, Msk, equal, part};
+use crate::keys::{Ck, Emsk, Ik, KAut, KEncr, KRe, Msk, equal_in_constant_time, part};
 
 /// MK = K_encr || K_aut || K_re || MSK || EMSK.
 const MASTER_KEY: usize = 208;
@@ -67,7 +67,7 @@ pub fn at_mac(k_aut: &KAut, packet_with_zero_mac: &[u8]) -> [u8; 16] {
 
 /// Whether `received` is the AT_MAC of the packet.
 pub fn check_at_mac(k_aut: &KAut, packet_with_zero_mac: &[u8], received: &[u8]) -> bool {
-    equal(&at_mac(k_aut, packet_with_zero_mac), received)
+    equal_in_constant_time(&at_mac(k_aut, packet_with_zero_mac), received)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub struct ParseHexError {
 }
 
 /// Compares octet strings in constant time.
-pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     verify_slices_are_equal(a, b).is_ok()
 }
 
@@ -137,7 +137,7 @@ macro_rules! secrets {
 
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
-                equal(&self.0, &other.0)
+                equal_in_constant_time(&self.0, &other.0)
             }
         }
 

@@ -90,7 +90,7 @@ fn open_any(
     secret: &[u8],
     ephemeral: &[u8],
     cipher_text: &[u8],
-    tag: &[u8; ecies::TAG],
+    tag: &[u8; ecies::TAG_LENGTH],
 ) -> Result<Vec<u8>, SuciError> {
     let as_sent = ecies::open(secret, ephemeral, cipher_text, tag);
     match (as_sent, compressed(ephemeral)) {

@@ -188,8 +188,8 @@ pub(crate) fn put_mandatory<T: Ie>(out: &mut Vec<u8>, value: &T, format: Mandato
                 *octet = *octet & 0xf | high << 4;
             }
         }
-        Mandatory::Lv(..) => crate::wire::sized(out, |out| value.encode(out)),
-        Mandatory::LvE(..) => crate::wire::sized_16(out, |out| value.encode(out)),
+        Mandatory::Lv(..) => crate::wire::with_length_u8(out, |out| value.encode(out)),
+        Mandatory::LvE(..) => crate::wire::with_length_u16(out, |out| value.encode(out)),
     }
 }
 
@@ -209,11 +209,11 @@ pub(crate) fn put_optional<T: Ie>(out: &mut Vec<u8>, iei: u8, value: &Option<T>,
         }
         Optional::Tlv(..) => {
             out.push(iei);
-            crate::wire::sized(out, |out| value.encode(out));
+            crate::wire::with_length_u8(out, |out| value.encode(out));
         }
         Optional::TlvE(..) => {
             out.push(iei);
-            crate::wire::sized_16(out, |out| value.encode(out));
+            crate::wire::with_length_u16(out, |out| value.encode(out));
         }
     }
 }

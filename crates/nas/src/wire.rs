@@ -54,8 +54,8 @@ impl<'a> Cursor<'a> {
         if self.is_empty() { Ok(value) } else { Err(Malformed("longer than the maximum")) }
     }
 
-    /// A part that is preceded by a length octet.
-    pub fn sized(&mut self) -> Result<Cursor<'a>, Malformed> {
+    /// Takes a value that is preceded by one octet with its length.
+    pub fn with_length_u8(&mut self) -> Result<Cursor<'a>, Malformed> {
         let length = self.u8()?;
         self.take(length.into()).map(Cursor)
     }
@@ -73,8 +73,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Encodes one octet of length, then what `body` appends, truncated to 255 octets.
-pub(crate) fn sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+/// Encodes a length octet, then the octets that `body` appends, truncated to 255.
+pub(crate) fn with_length_u8(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.push(0);
     body(out);
@@ -85,8 +85,8 @@ pub(crate) fn sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     }
 }
 
-/// Encodes two octets of length, then what `body` appends, truncated to 65535 octets.
-pub(crate) fn sized_16(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+/// Encodes a length of two octets, then the octets that `body` appends, truncated to 65535.
+pub(crate) fn with_length_u16(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend([0, 0]);
     body(out);
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_part_that_is_too_long_is_truncated() {
         let mut out = Vec::new();
-        sized(&mut out, |out| out.extend([7; 300]));
+        with_length_u8(&mut out, |out| out.extend([7; 300]));
         assert_eq!((out.len(), out[0]), (256, 255));
     }
 }

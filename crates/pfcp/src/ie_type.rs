@@ -203,7 +203,7 @@ ie_types! {
     157 AVERAGING_WINDOW "Averaging Window"
     158 PAGING_POLICY_INDICATOR "Paging Policy Indicator"
     159 APN_DNN "APN/DNN"
-    160 TGPP_INTERFACE_TYPE "3GPP Interface Type"
+    160 THREE_GPP_INTERFACE_TYPE "3GPP Interface Type"
     161 PFCPSRREQ_FLAGS "PFCPSRReq-Flags"
     162 PFCPAUREQ_FLAGS "PFCPAUReq-Flags"
     163 ACTIVATION_TIME "Activation Time"

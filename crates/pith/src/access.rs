@@ -1,18 +1,18 @@
 //! `pith api token` and `pith audit`.
 
 use crate::args::{Cli, TokenCommand};
-use crate::operator::Operator;
+use crate::operator::ManagementClient;
 use crate::table;
 use anyhow::Result;
 use serde_json::json;
 
 /// Runs a command on API tokens.
 pub fn tokens(command: &TokenCommand, cli: &Cli) -> Result<()> {
-    let operator = Operator::of_subscribers(cli)?;
+    let client = ManagementClient::of_subscribers(cli)?;
     match command {
         TokenCommand::Add { name, role } => {
             let body = json!({ "name": name, "role": role }).to_string();
-            let issued = operator.post("/v1/tokens", "application/json", body.into())?;
+            let issued = client.post("/v1/tokens", "application/json", body.into())?;
             if cli.json {
                 println!("{issued}");
             } else {
@@ -25,10 +25,10 @@ pub fn tokens(command: &TokenCommand, cli: &Cli) -> Result<()> {
         }
         TokenCommand::List => {
             let columns = [("ID", "/id"), ("NAME", "/name"), ("ROLE", "/role"), ("CREATED", "/created")];
-            list(&operator, "/v1/tokens", &columns, ["token", "tokens"], cli.json)?;
+            list(&client, "/v1/tokens", &columns, ["token", "tokens"], cli.json)?;
         }
         TokenCommand::Revoke { id } => {
-            operator.delete(&format!("/v1/tokens/{id}"))?;
+            client.delete(&format!("/v1/tokens/{id}"))?;
             if !cli.json {
                 println!("token {id} is revoked");
             }
@@ -50,17 +50,17 @@ pub fn audit(limit: u32, denied: Option<bool>, cli: &Cli) -> Result<()> {
     ];
     let denied = denied.map(|denied| format!("&denied={denied}")).unwrap_or_default();
     let path = format!("/v1/audit?limit={limit}{denied}");
-    list(&Operator::of_subscribers(cli)?, &path, &columns, ["entry", "entries"], cli.json)
+    list(&ManagementClient::of_subscribers(cli)?, &path, &columns, ["entry", "entries"], cli.json)
 }
 
 fn list(
-    operator: &Operator,
+    client: &ManagementClient,
     path: &str,
     columns: &[(&str, &str)],
     what: [&str; 2],
     json: bool,
 ) -> Result<()> {
-    let answer = operator.get(path)?;
+    let answer = client.get(path)?;
     if json {
         println!("{answer}");
         return Ok(());

@@ -1,7 +1,7 @@
 //! `pith ue|gnb|session|instance|upf list`, `pith ue deregister` and `pith status`.
 
 use crate::args::Cli;
-use crate::operator::Operator;
+use crate::operator::ManagementClient;
 use crate::table;
 use anyhow::Result;
 use pith_types::Supi;
@@ -83,7 +83,7 @@ pub const UPFS: List = List {
 
 /// Prints a list.
 pub fn run(list: &List, cli: &Cli) -> Result<()> {
-    let mut entries = Operator::of_running_core(cli, Some(list.nf))?.list(list.path)?;
+    let mut entries = ManagementClient::of_running_core(cli, Some(list.nf))?.list(list.path)?;
     if cli.json {
         println!("{}", Value::Array(entries));
         return Ok(());
@@ -98,7 +98,7 @@ pub fn run(list: &List, cli: &Cli) -> Result<()> {
 
 /// Ends a UE's registration.
 pub fn deregister(supi: &Supi, cli: &Cli) -> Result<()> {
-    Operator::of_running_core(cli, Some(UES.nf))?.delete(&format!("{}/{supi}", UES.path))?;
+    ManagementClient::of_running_core(cli, Some(UES.nf))?.delete(&format!("{}/{supi}", UES.path))?;
     if !cli.json {
         println!("{supi} is deregistered");
     }
@@ -107,7 +107,7 @@ pub fn deregister(supi: &Supi, cli: &Cli) -> Result<()> {
 
 /// Prints the state of the core.
 pub fn status(cli: &Cli) -> Result<()> {
-    let answer = Operator::of_running_core(cli, None)?.get("/v1/status")?;
+    let answer = ManagementClient::of_running_core(cli, None)?.get("/v1/status")?;
     if cli.json {
         println!("{answer}");
         return Ok(());

@@ -1,4 +1,4 @@
-//! Access to a core: through the REST API of a running core, or with the same handlers on its database file.
+//! Client of the operator API (REST): that of a running core, or the same handlers on its database file.
 //!
 //! A command connects to the Unix sockets of the configuration, and to a TCP address only with '--api'. Tokens and
 //! subscribers' keys are sent only to a server that runs as root, as the user of the command, or as the owner of the
@@ -39,8 +39,8 @@ const LIMITS: Limits = Limits {
 /// Environment variable with an API token, for cores at a TCP address.
 const TOKEN_VARIABLE: &str = "PITH_TOKEN";
 
-/// Access to a core.
-pub struct Operator {
+/// Client of the operator API: that of a running core, or the same handlers on its database file.
+pub struct ManagementClient {
     access: CoreAccess,
     runtime: Runtime,
     tasks: LocalSet,
@@ -57,12 +57,12 @@ enum CoreAccess {
     },
 }
 
-impl Operator {
+impl ManagementClient {
     /// Connects to the running core of this configuration: to its process with the given NF, if any.
     pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
         let config = config_file::config(cli)?;
         match Self::connect(cli, &config, nf)? {
-            Some(operator) => Ok(operator),
+            Some(client) => Ok(client),
             None => {
                 let what =
                     nf.map_or_else(|| "core".into(), |nf| format!("core with the {}", nf.to_uppercase()));
@@ -77,8 +77,8 @@ impl Operator {
     /// Connects to the running core, or else opens its database file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
         let config = config_file::config(cli)?;
-        if let Some(operator) = Self::connect(cli, &config, Some("udr"))? {
-            return Ok(operator);
+        if let Some(client) = Self::connect(cli, &config, Some("udr"))? {
+            return Ok(client);
         }
         let location = config.store.location();
         if location == DatabaseLocation::Memory {
@@ -111,10 +111,10 @@ impl Operator {
             }
             let servers = trusted_users(&socket);
             let client = Client::over(socket, servers, LIMITS);
-            let operator =
+            let client =
                 Self::new(CoreAccess::Remote { client, authority: "localhost".into(), token: None })?;
-            if operator.hosts(nf)? {
-                return Ok(Some(operator));
+            if client.hosts(nf)? {
+                return Ok(Some(client));
             }
         }
         Ok(None)
@@ -128,8 +128,8 @@ impl Operator {
         })?;
         check_server(address, &trusted_users(&config.api_socket(None)))?;
         let (client, authority) = (Client::new(LIMITS), address.to_string());
-        let operator = Self::new(CoreAccess::Remote { client, authority, token: Some(token) })?;
-        let status = operator.get("/v1/status")?;
+        let client = Self::new(CoreAccess::Remote { client, authority, token: Some(token) })?;
+        let status = client.get("/v1/status")?;
         match nf {
             Some(nf) if !hosts(&status, nf) => {
                 bail!(
@@ -137,7 +137,7 @@ impl Operator {
                     nf.to_uppercase()
                 )
             }
-            _ => Ok(operator),
+            _ => Ok(client),
         }
     }
 
@@ -227,7 +227,7 @@ impl Operator {
     }
 }
 
-impl Drop for Operator {
+impl Drop for ManagementClient {
     /// Closes the database, so that no write-ahead log remains beside its file.
     fn drop(&mut self) {
         if let CoreAccess::File { handler, thread, .. } = &mut self.access {

@@ -2,7 +2,7 @@
 
 use crate::args::{Cli, SessionCommand};
 use crate::list::{self, SESSIONS};
-use crate::operator::Operator;
+use crate::operator::ManagementClient;
 use anyhow::{Context, Result, bail};
 use pith_types::Supi;
 use serde_json::{Value, json};
@@ -20,11 +20,11 @@ pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
     match command {
         SessionCommand::List => list::run(&SESSIONS, cli),
         SessionCommand::Branch { supi, id, upf, to } => {
-            let operator = Operator::of_running_core(cli, Some("smf"))?;
+            let client = ManagementClient::of_running_core(cli, Some("smf"))?;
             let destinations: Vec<String> = to.iter().map(ToString::to_string).collect();
             let body = json!({ "upf": upf, "destinations": destinations }).to_string();
-            operator.put(&path(&supi.0, *id), "application/json", body.into())?;
-            let session = settled(&operator, &supi.0, *id)?;
+            client.put(&path(&supi.0, *id), "application/json", body.into())?;
+            let session = settled(&client, &supi.0, *id)?;
             if session["frontUpf"] != json!(upf) {
                 bail!("the session is unchanged: see the log of the SMF for the reason");
             }
@@ -36,9 +36,9 @@ pub fn run(command: &SessionCommand, cli: &Cli) -> Result<()> {
             Ok(())
         }
         SessionCommand::Unbranch { supi, id } => {
-            let operator = Operator::of_running_core(cli, Some("smf"))?;
-            operator.delete(&path(&supi.0, *id))?;
-            let session = settled(&operator, &supi.0, *id)?;
+            let client = ManagementClient::of_running_core(cli, Some("smf"))?;
+            client.delete(&path(&supi.0, *id))?;
+            let session = settled(&client, &supi.0, *id)?;
             let said = match (session["frontUpf"].is_null(), session["userPlane"] == json!("active")) {
                 (true, _) => "all packets use the anchor",
                 (false, false) => "all packets will use the anchor once the UE is connected again",
@@ -55,10 +55,10 @@ fn path(supi: &Supi, id: u8) -> String {
 }
 
 /// Waits until the session's path is stable, and returns the session.
-fn settled(operator: &Operator, supi: &Supi, id: u8) -> Result<Value> {
+fn settled(client: &ManagementClient, supi: &Supi, id: u8) -> Result<Value> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let sessions = operator.list(&format!("/v1/sessions?supi={supi}"))?;
+        let sessions = client.list(&format!("/v1/sessions?supi={supi}"))?;
         let is_it = |session: &&Value| {
             session["supi"] == json!(supi.to_string()) && session["pduSessionId"] == json!(id)
         };

@@ -1,7 +1,7 @@
-//! `pith subscriber`.
+//! `pith subscriber`: adds, lists, shows, deletes, imports and exports subscribers by the operator API.
 
 use crate::args::{AddArgs, Cli, SubscriberCommand};
-use crate::operator::Operator;
+use crate::operator::ManagementClient;
 use crate::{config_file, import, table};
 use anyhow::{Context, Result, bail};
 use pith_crypto::milenage;
@@ -14,32 +14,31 @@ use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Subscribers per request of an export.
+/// Number of subscribers that an export requests at once.
 const PAGE: u32 = 5000;
 
-/// Runs a command on subscribers.
+/// Runs a `pith subscriber` command.
 pub fn run(command: &SubscriberCommand, cli: &Cli) -> Result<()> {
-    let operator = Operator::of_subscribers(cli)?;
+    let client = ManagementClient::of_subscribers(cli)?;
     match command {
-        SubscriberCommand::Add(args) => add(&operator, args, cli),
+        SubscriberCommand::Add(args) => add(&client, args, cli),
         SubscriberCommand::List { after, limit } => {
-            list(&operator, after.as_ref().map(|supi| &supi.0), *limit, cli.json)
+            list(&client, after.as_ref().map(|supi| &supi.0), *limit, cli.json)
         }
-        SubscriberCommand::Show { supi, keys } => show(&operator, &supi.0, *keys, cli.json),
-        SubscriberCommand::Delete { supi, count } => delete(&operator, &supi.0, *count, cli.json),
+        SubscriberCommand::Show { supi, keys } => show(&client, &supi.0, *keys, cli.json),
+        SubscriberCommand::Delete { supi, count } => delete(&client, &supi.0, *count, cli.json),
         SubscriberCommand::Import { file, existing } => {
             let subscribers = import::read(file)?;
             warn_of_unknown_references(&subscribers, cli)?;
             let path = format!("/v1/subscribers?existing={existing}");
-            let answer =
-                operator.post(&path, "application/json", serde_json::to_vec(&subscribers)?.into())?;
-            tell_added(&operator, &answer, cli.json)
+            let answer = client.post(&path, "application/json", serde_json::to_vec(&subscribers)?.into())?;
+            print_added(&client, &answer, cli.json)
         }
-        SubscriberCommand::Export { file, lines } => export(&operator, file, *lines),
+        SubscriberCommand::Export { file, lines } => export(&client, file, *lines),
     }
 }
 
-fn add(operator: &Operator, args: &AddArgs, cli: &Cli) -> Result<()> {
+fn add(client: &ManagementClient, args: &AddArgs, cli: &Cli) -> Result<()> {
     let mut path = format!("/v1/subscribers?existing={}", args.existing);
     let subscribers = if args.random_keys {
         with_random_keys(args)?
@@ -50,18 +49,18 @@ fn add(operator: &Operator, args: &AddArgs, cli: &Cli) -> Result<()> {
     };
     warn_of_unknown_references(&subscribers, cli)?;
     let body = serde_json::to_vec(&subscribers)?;
-    tell_added(operator, &operator.post(&path, "application/json", body.into())?, cli.json)
+    print_added(client, &client.post(&path, "application/json", body.into())?, cli.json)
 }
 
-/// Warns if subscribers use what this configuration's network lacks.
+/// Warns about slices and data networks of the subscribers that this configuration does not have.
 fn warn_of_unknown_references(subscribers: &[Subscriber], cli: &Cli) -> Result<()> {
-    for sentence in import::unknown_references(subscribers, &config_file::config(cli)?) {
-        eprintln!("warning: {sentence}");
+    for warning in import::unknown_references(subscribers, &config_file::config(cli)?) {
+        eprintln!("warning: {warning}");
     }
     Ok(())
 }
 
-/// The given K and OPc; OPc is derived if OP was given.
+/// K and OPc from the arguments; OPc is derived from OP if that is given.
 fn given_keys(args: &AddArgs) -> Result<([u8; 16], [u8; 16])> {
     let k = args.k.as_ref().context("'--k' is missing")?.0.0;
     let opc = match (&args.opc, &args.op) {
@@ -72,16 +71,16 @@ fn given_keys(args: &AddArgs) -> Result<([u8; 16], [u8; 16])> {
     Ok((k, opc))
 }
 
-/// A range of subscribers with random keys each.
+/// Consecutive subscribers, each with its own random K and OPc.
 fn with_random_keys(args: &AddArgs) -> Result<Vec<Subscriber>> {
     let supis = args.supi.0.consecutive(args.count);
     let supis =
         supis.with_context(|| format!("there are no {} SUPIs starting from {}", args.count, args.supi.0))?;
-    let one = |supi| Ok(subscriber(args, supi, random()?, random()?));
-    supis.into_iter().map(one).collect()
+    let with_keys = |supi| Ok(subscriber(args, supi, random_key()?, random_key()?));
+    supis.into_iter().map(with_keys).collect()
 }
 
-fn random() -> Result<[u8; 16]> {
+fn random_key() -> Result<[u8; 16]> {
     let mut octets = [0; 16];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut octets))
@@ -89,41 +88,44 @@ fn random() -> Result<[u8; 16]> {
     Ok(octets)
 }
 
+/// A subscriber with the slices, DNNs, rates and method of the arguments.
 fn subscriber(args: &AddArgs, supi: Supi, k: [u8; 16], opc: [u8; 16]) -> Subscriber {
     let ambr = Ambr { uplink: args.uplink, downlink: args.downlink };
     let mut subscriber = Subscriber::with_defaults(supi, k, opc);
-    let like =
+    let subscribed_dnn =
         |dnn: &pith_types::Dnn| SubscribedDnn { dnn: dnn.clone(), ambr: Some(ambr), five_qi: 9, arp: 8 };
-    let slice = |(at, snssai): (usize, &pith_types::Snssai)| SubscribedSlice {
+    let subscribed_slice = |(index, snssai): (usize, &pith_types::Snssai)| SubscribedSlice {
         snssai: *snssai,
-        default: at == 0,
-        dnns: args.dnns.iter().map(like).collect(),
+        // The first slice is the default.
+        default: index == 0,
+        dnns: args.dnns.iter().map(subscribed_dnn).collect(),
     };
-    subscriber.slices = args.slices.iter().enumerate().map(slice).collect();
+    subscriber.slices = args.slices.iter().enumerate().map(subscribed_slice).collect();
     subscriber.ambr = ambr;
     subscriber.authentication.method = args.method.into();
     subscriber
 }
 
-fn tell_added(operator: &Operator, answer: &Value, json: bool) -> Result<()> {
-    eprintln!("{}", operator.target());
+/// Prints how many subscribers were added, replaced and kept.
+fn print_added(client: &ManagementClient, answer: &Value, json: bool) -> Result<()> {
+    eprintln!("{}", client.target());
     if json {
         println!("{answer}");
         return Ok(());
     }
     let Added { added, replaced, kept } = serde_json::from_value(answer.clone())?;
     let counts = [(added, "added"), (replaced, "replaced"), (kept, "kept")];
-    let told = counts.iter().filter(|(count, what)| *count > 0 || *what == "added");
-    println!("{}", told.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", "));
+    let shown = counts.iter().filter(|(count, what)| *count > 0 || *what == "added");
+    println!("{}", shown.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", "));
     Ok(())
 }
 
-fn list(operator: &Operator, after: Option<&Supi>, limit: u32, json: bool) -> Result<()> {
+fn list(client: &ManagementClient, after: Option<&Supi>, limit: u32, json: bool) -> Result<()> {
     let mut path = format!("/v1/subscribers?limit={limit}");
     if let Some(after) = after {
         path.push_str(&format!("&after={after}"));
     }
-    let page = operator.get(&path)?;
+    let page = client.get(&path)?;
     if json {
         println!("{page}");
         return Ok(());
@@ -140,6 +142,7 @@ fn list(operator: &Operator, after: Option<&Supi>, limit: u32, json: bool) -> Re
     Ok(())
 }
 
+/// The table row of a subscriber.
 fn row(subscriber: &Value) -> Vec<String> {
     let slices: Vec<_> = subscriber["slices"].as_array().into_iter().flatten().collect();
     let text = |value: &Value| table::cell(value);
@@ -164,8 +167,8 @@ fn row(subscriber: &Value) -> Vec<String> {
     ]
 }
 
-fn show(operator: &Operator, supi: &Supi, keys: bool, json: bool) -> Result<()> {
-    let subscriber = operator.get(&format!("/v1/subscribers/{supi}?keys={keys}"))?;
+fn show(client: &ManagementClient, supi: &Supi, keys: bool, json: bool) -> Result<()> {
+    let subscriber = client.get(&format!("/v1/subscribers/{supi}?keys={keys}"))?;
     if json {
         println!("{subscriber}");
     } else {
@@ -174,10 +177,10 @@ fn show(operator: &Operator, supi: &Supi, keys: bool, json: bool) -> Result<()> 
     Ok(())
 }
 
-fn delete(operator: &Operator, supi: &Supi, count: Option<u64>, json: bool) -> Result<()> {
+fn delete(client: &ManagementClient, supi: &Supi, count: Option<u64>, json: bool) -> Result<()> {
     let answer = match count {
-        Some(count) => operator.delete(&format!("/v1/subscribers/{supi}?count={count}"))?,
-        None => operator.delete(&format!("/v1/subscribers/{supi}")).map(|_| json!({ "deleted": 1 }))?,
+        Some(count) => client.delete(&format!("/v1/subscribers/{supi}?count={count}"))?,
+        None => client.delete(&format!("/v1/subscribers/{supi}")).map(|_| json!({ "deleted": 1 }))?,
     };
     if json {
         println!("{answer}");
@@ -187,32 +190,32 @@ fn delete(operator: &Operator, supi: &Supi, count: Option<u64>, json: bool) -> R
     Ok(())
 }
 
-fn export(operator: &Operator, path: &Path, lines: bool) -> Result<()> {
+fn export(client: &ManagementClient, path: &Path, lines: bool) -> Result<()> {
     if path == Path::new("-") {
-        return write_all(operator, lines, &mut BufWriter::new(io::stdout().lock())).map(|_| ());
+        return write_all(client, lines, &mut BufWriter::new(io::stdout().lock())).map(|_| ());
     }
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
     let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-    // A file that exists keeps its mode when it is opened.
+    // `mode` applies only to a new file; an existing file keeps its mode when it is opened.
     file.set_permissions(Permissions::from_mode(0o600))?;
     let mut file = BufWriter::new(file);
-    let count = write_all(operator, lines, &mut file)?;
+    let count = write_all(client, lines, &mut file)?;
     eprintln!("exported {count} subscribers, with secret keys, to {}", path.display());
     Ok(())
 }
 
-/// Writes all subscribers page by page; returns their number.
-fn write_all(operator: &Operator, lines: bool, out: &mut impl Write) -> Result<u64> {
-    let (open, between, close) = if lines { ("", "\n", "\n") } else { ("[\n", ",\n", "\n]\n") };
+/// Writes all subscribers with their keys, as a JSON array or, with `lines`, as one JSON object a line. Returns their number.
+fn write_all(client: &ManagementClient, lines: bool, out: &mut impl Write) -> Result<u64> {
+    let (open, separator, close) = if lines { ("", "\n", "\n") } else { ("[\n", ",\n", "\n]\n") };
     let mut count = 0;
     let mut after = String::new();
     write!(out, "{open}")?;
     loop {
-        let page = operator.get(&format!("/v1/subscribers?keys=true&limit={PAGE}{after}"))?;
+        let page = client.get(&format!("/v1/subscribers?keys=true&limit={PAGE}{after}"))?;
         for subscriber in page["subscribers"].as_array().into_iter().flatten() {
-            let between = if count == 0 { "" } else { between };
-            write!(out, "{between}{subscriber}")?;
+            let separator = if count == 0 { "" } else { separator };
+            write!(out, "{separator}{subscriber}")?;
             count += 1;
         }
         match page["next"].as_str() {

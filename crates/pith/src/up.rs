@@ -1,4 +1,4 @@
-//! `pith up` and `pith nf`: run the core until a signal.
+//! `pith up` and `pith nf`: run the core, or selected NFs of it, until SIGINT or SIGTERM.
 
 use crate::args::{Cli, NfCommand, UpCommand};
 use crate::{config_file, logs, processes, test_network};
@@ -12,11 +12,11 @@ use pith_runtime::store::Database;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Time for the NFs to register with the NRF before a warning.
+/// Time after which a warning is logged if not all NFs are registered with the NRF.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Exit status of a process ended by SIGINT.
-const INTERRUPTED: i32 = 130;
+/// Exit status if a second SIGINT or SIGTERM ends the process during shutdown.
+const EXIT_SECOND_SIGNAL: i32 = 130;
 
 /// Runs all NFs and the UPF in one process.
 pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
@@ -35,15 +35,16 @@ pub fn nf(command: &NfCommand, cli: &Cli) -> Result<()> {
     let config = config_file::config(cli)?;
     logs::begin(&config.log)?;
     let hosting = hosting(&command.names)?;
-    let own = hosting.clone().without_external(&config);
-    if let Some(nf) = hosting.nfs.iter().find(|nf| !own.nfs.contains(nf)) {
+    let hosted = hosting.clone().without_external(&config);
+    if let Some(nf) = hosting.nfs.iter().find(|nf| !hosted.nfs.contains(nf)) {
         bail!("'{nf}' is configured as another vendor's NF in 'sbi.external.{nf}'");
     }
-    let wanted = command.test_network && hosting.nfs.contains(&Nf::Udr);
-    let subscribers = wanted.then_some(command.subscribers);
+    let adds_subscribers = command.test_network && hosting.nfs.contains(&Nf::Udr);
+    let subscribers = adds_subscribers.then_some(command.subscribers);
     start(&config, &hosting, subscribers).map_err(name_other_cores)
 }
 
+/// Opens the database if the process hosts the UDR, and runs the process.
 fn start(config: &Config, hosting: &Hosting, test_subscribers: Option<u32>) -> Result<()> {
     let database = match test_subscribers {
         Some(count) => Some(test_network::database(config, count)?),
@@ -67,7 +68,7 @@ fn start(config: &Config, hosting: &Hosting, test_subscribers: Option<u32>) -> R
     run(config, hosting, database)
 }
 
-/// Adds other running cores to the error of a core that cannot start, as they may use its database, ports or
+/// Adds the other running cores to the error of a core that cannot start, because they may use the same database, ports or
 /// interfaces.
 fn name_other_cores(error: anyhow::Error) -> anyhow::Error {
     match processes::other_cores() {
@@ -76,11 +77,12 @@ fn name_other_cores(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
+/// The NFs that the command line names.
 fn hosting(names: &[String]) -> Result<Hosting> {
     let mut hosting = Hosting::some(Vec::new(), false);
     for name in names {
         match Nf::of_name(name) {
-            Some(nf) if hosting.nfs.contains(&nf) => bail!("'{name}' occurs twice"),
+            Some(nf) if hosting.nfs.contains(&nf) => bail!("NF '{name}' is listed more than once"),
             Some(nf) => hosting.nfs.push(nf),
             None if name == "upf" => hosting.upf = true,
             None => bail!("'{name}' is not an NF: use nrf, udr, udm, ausf, pcf, nssf, smf, amf, upf"),
@@ -89,9 +91,11 @@ fn hosting(names: &[String]) -> Result<Hosting> {
     Ok(hosting)
 }
 
+/// Runs the process until SIGINT or SIGTERM, and shuts it down.
 fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<()> {
     let signals = Signals::hold()?;
-    // With a terminal, SIGHUP reports that the terminal was closed.
+    // SIGHUP reloads the certificates of a process without a terminal. In a process with one, it means that the terminal was
+    // closed, and ends the process.
     let has_terminal = std::io::stdin().is_terminal();
     let need = if hosting.upf { Need::UserPlane } else { Need::Nothing };
     let node = Node::start(config, hosting, database, || privileges::keep_only(need));
@@ -112,21 +116,21 @@ fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result
     tracing::info!("{signal:?}: shutting down; a second signal ends the process immediately");
     std::thread::spawn(move || {
         while signals.wait() == Signal::Hangup {}
-        std::process::exit(INTERRUPTED)
+        std::process::exit(EXIT_SECOND_SIGNAL)
     });
     node.stop();
     Ok(())
 }
 
-/// Addresses for gNBs and operators.
+/// The addresses of N2 and of the operator API, as the end of a log line.
 fn addresses(config: &Config, hosting: &Hosting) -> String {
     let mut text = String::new();
     if hosting.nfs.contains(&Nf::Amf) {
         let addresses: Vec<_> = config.amf.n2.addresses.iter().map(ToString::to_string).collect();
         text.push_str(&format!("; N2 at {} port {}", addresses.join(", "), config.amf.n2.port));
     }
-    if !hosting.split {
-        text.push_str(&format!("; API at {}", config.api_socket(None).display()));
+    if !hosting.several_processes {
+        text.push_str(&format!("; operator API at {}", config.api_socket(None).display()));
         if let Some(listen) = config.api.listen {
             text.push_str(&format!(", and http://{listen} with tokens"));
         }
@@ -139,11 +143,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nfs_are_named_once_and_by_their_names() {
+    fn a_repeated_or_unknown_nf_is_rejected() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let some = hosting(&names(&["udm", "upf", "ausf"])).unwrap();
-        assert_eq!((some.nfs, some.upf, some.split), (vec![Nf::Udm, Nf::Ausf], true, true));
-        assert!(hosting(&names(&["udm", "udm"])).unwrap_err().to_string().contains("twice"));
+        assert_eq!((some.nfs, some.upf, some.several_processes), (vec![Nf::Udm, Nf::Ausf], true, true));
+        assert!(hosting(&names(&["udm", "udm"])).unwrap_err().to_string().contains("listed more than once"));
         assert!(hosting(&names(&["mme"])).unwrap_err().to_string().contains("use nrf"));
     }
 }

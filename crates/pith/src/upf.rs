@@ -1,7 +1,7 @@
 //! `pith upf`: inspects the user plane.
 
 use crate::args::{Cli, UpfCommand};
-use crate::operator::Operator;
+use crate::operator::ManagementClient;
 use crate::{list, table};
 use anyhow::Result;
 use bytes::Bytes;
@@ -71,7 +71,7 @@ pub fn run(command: &UpfCommand, cli: &Cli) -> Result<()> {
     if let UpfCommand::List = command {
         return list::run(&list::UPFS, cli);
     }
-    let operator = Operator::of_running_core(cli, Some("upf"))?;
+    let client = ManagementClient::of_running_core(cli, Some("upf"))?;
     match command {
         UpfCommand::List => Ok(()),
         UpfCommand::Sessions { ue, teid, after, limit } => {
@@ -79,20 +79,18 @@ pub fn run(command: &UpfCommand, cli: &Cli) -> Result<()> {
                 [("ue", ue.map(|ue| ue.to_string())), ("teid", teid.clone()), ("after", after.clone())];
             let query = query.into_iter().filter_map(|(name, value)| Some(format!("&{name}={}", value?)));
             let path = format!("/v1/upf/sessions?limit={limit}{}", query.collect::<String>());
-            print(&operator.get(&path)?, cli.json, sessions)
+            print(&client.get(&path)?, cli.json, sessions)
         }
         UpfCommand::Rules { session } => {
-            print(&operator.get(&format!("/v1/upf/sessions/{session}/rules"))?, cli.json, rules)
+            print(&client.get(&format!("/v1/upf/sessions/{session}/rules"))?, cli.json, rules)
         }
-        UpfCommand::Counters { session: None } => {
-            print(&operator.get("/v1/upf/counters")?, cli.json, counters)
-        }
+        UpfCommand::Counters { session: None } => print(&client.get("/v1/upf/counters")?, cli.json, counters),
         UpfCommand::Counters { session: Some(session) } => {
-            print(&operator.get(&format!("/v1/upf/sessions/{session}/flows"))?, cli.json, flows)
+            print(&client.get(&format!("/v1/upf/sessions/{session}/flows"))?, cli.json, flows)
         }
         UpfCommand::Trace { teid, packets, seconds } => {
             let path = format!("/v1/upf/traces?teid={teid}&packets={packets}&seconds={seconds}");
-            trace(&operator, &operator.post(&path, "", Bytes::new())?, cli.json)
+            trace(&client, &client.post(&path, "", Bytes::new())?, cli.json)
         }
     }
 }
@@ -211,7 +209,7 @@ fn flows(answer: &Value) -> String {
 }
 
 /// Prints packets as they arrive, until the trace ends.
-fn trace(operator: &Operator, begun: &Value, json: bool) -> Result<()> {
+fn trace(client: &ManagementClient, begun: &Value, json: bool) -> Result<()> {
     let id = &begun["id"];
     let mut known = 0;
     if !json {
@@ -223,7 +221,7 @@ fn trace(operator: &Operator, begun: &Value, json: bool) -> Result<()> {
     }
     loop {
         std::thread::sleep(POLL);
-        let answer = operator.get(&format!("/v1/upf/traces/{id}?after={known}"))?;
+        let answer = client.get(&format!("/v1/upf/traces/{id}?after={known}"))?;
         let packets = list_of(&answer, "packets");
         known += packets.len();
         for packet in packets {
@@ -237,7 +235,7 @@ fn trace(operator: &Operator, begun: &Value, json: bool) -> Result<()> {
             if !json {
                 println!("{known} packets, {} missed", answer["missed"]);
             }
-            operator.delete(&format!("/v1/upf/traces/{id}"))?;
+            client.delete(&format!("/v1/upf/traces/{id}"))?;
             return Ok(());
         }
     }

@@ -54,19 +54,20 @@ pub struct Hosting {
     pub nfs: Vec<Nf>,
     /// Whether the process hosts a UPF.
     pub upf: bool,
-    /// Whether NFs are processes of their own, each at its address in `sbi.addresses`.
-    pub split: bool,
+    /// Whether the core consists of several processes (`pith nf`). The SBI address of each is that of its first NF in
+    /// `sbi.addresses`.
+    pub several_processes: bool,
 }
 
 impl Hosting {
     /// All NFs and the UPF: `pith up`.
     pub fn all() -> Self {
-        Self { nfs: Nf::ALL.to_vec(), upf: true, split: false }
+        Self { nfs: Nf::ALL.to_vec(), upf: true, several_processes: false }
     }
 
     /// Selected NFs: `pith nf`.
     pub fn some(nfs: Vec<Nf>, upf: bool) -> Self {
-        Self { nfs, upf, split: true }
+        Self { nfs, upf, several_processes: true }
     }
 
     /// The same NFs without those of other vendors (`sbi.external`).
@@ -276,9 +277,9 @@ fn sbi_settings(
         buffered: BUFFERED.max(config.sbi.max_body as usize * 8),
         exchanges: config.sbi.max_exchanges as usize,
     };
-    let setting = if hosting.split { "sbi.addresses" } else { "sbi.listen" };
+    let setting = if hosting.several_processes { "sbi.addresses" } else { "sbi.listen" };
     // NFs of one process call each other in memory: a socket is needed only for NFs elsewhere.
-    let serves = !hosting.nfs.is_empty() && (hosting.split || config.sbi.is_served());
+    let serves = !hosting.nfs.is_empty() && (hosting.several_processes || config.sbi.is_served());
     let listener = serves.then(|| bind(address, setting)).transpose()?;
     let plain = config.sbi.plain_listen.filter(|_| serves && tls.is_some());
     let plain_listener = plain.map(|address| bind(address, "sbi.plain_listen")).transpose()?;
@@ -339,7 +340,7 @@ fn api_settings(
 /// The Unix socket, and the TCP socket if configured.
 fn api_listeners(config: &Config, hosting: &Hosting) -> Result<Vec<ApiListener>, StartError> {
     let first = hosting.nfs.first().map_or_else(|| "upf".to_owned(), ToString::to_string);
-    let path = config.api_socket(hosting.split.then_some(first.as_str()));
+    let path = config.api_socket(hosting.several_processes.then_some(first.as_str()));
     let socket = bind_socket(&path, config.api.socket_group.as_deref())?;
     let mut listeners = vec![ApiListener::Unix(socket, path)];
     let Some(address) = identities::api_address(config, hosting) else { return Ok(listeners) };

@@ -210,23 +210,25 @@ responses! {
 }
 
 impl Response {
-    /// Parses the response to a request of an operation. `root` is the request's apiRoot, for a relative
-    /// `Location`.
+    /// Parses the response to a request of an operation. A relative `Location` is resolved against `root`, the apiRoot of the
+    /// request.
     pub fn from_http(operation: Operation, root: &Arc<ApiRoot>, http: &HttpResponse) -> Reply {
         if !(200..300).contains(&http.status) {
             return Err(Problem::from_http(operation, root, http).into());
         }
         let mut outcomes = operation.info().outcomes.iter();
         let outcome = outcomes.find(|outcome| outcome.status() == http.status);
-        let outcome = outcome.ok_or_else(|| unreadable("a status that the operation has not"))?;
-        outcome.read(http, root).map_err(|problem| unreadable(&problem.to_string()))
+        let outcome = outcome.ok_or_else(|| {
+            invalid_response(&format!("status {} is not defined for {}", http.status, operation.name()))
+        })?;
+        outcome.read(http, root).map_err(|problem| invalid_response(&problem.to_string()))
     }
 }
 
-/// The peer's response is unreadable, which counts as a failure of the peer.
-fn unreadable(why: &str) -> Box<Problem> {
+/// The peer's response is invalid, which counts as a failure of the peer.
+fn invalid_response(why: &str) -> Box<Problem> {
     let problem = Problem::new(Cause::UnspecifiedNfFailure);
-    problem.detail(format_args!("unreadable answer: {why}")).into()
+    problem.detail(format_args!("invalid response: {why}")).into()
 }
 
 /// The content of an outcome: a body, or a body and a location.

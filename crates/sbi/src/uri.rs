@@ -1,4 +1,7 @@
-//! URIs of the SBI (TS 29.501 4.4): an apiRoot, which identifies the NF instance, and a path.
+//! URIs of the SBI (TS 29.501 4.4): an apiRoot and a path.
+//!
+//! Each shard of a process has its own apiRoot, which the NFs of that shard share: `http://10.0.0.1:7777/s3` is
+//! shard 3 of the process at 10.0.0.1:7777. An apiRoot does not identify an NF instance.
 
 use crate::NfType;
 use crate::mask::masked;
@@ -26,15 +29,15 @@ impl Scheme {
     }
 }
 
-/// The root of an NF instance's services: scheme, authority and, if several instances share an authority, a
-/// path prefix (TS 29.501 4.4.1 `apiRoot`).
+/// The apiRoot of a shard's NFs (TS 29.501 4.4.1): scheme, authority and a path prefix that names the shard. Another
+/// vendor's apiRoot has any prefix, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiRoot {
     /// URI scheme.
     pub scheme: Scheme,
     /// Host and port, such as `127.0.0.1:7777`.
     pub authority: Arc<str>,
-    /// Path prefix: empty, or with a leading slash, such as `/amf/s3`.
+    /// Path prefix: empty, or with a leading slash, such as `/s3`.
     pub prefix: Arc<str>,
 }
 
@@ -69,55 +72,61 @@ impl FromStr for ApiRoot {
 
 serde_as_text!(ApiRoot);
 
-/// A text is not a valid URI of an NF.
+/// The text is not an absolute `http` or `https` URI that an NF can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a URI such as http://127.0.0.1:7777/namf-comm/v1/ue-contexts")]
+#[error(
+    "'{0}' is not a valid http or https URI; an example is http://127.0.0.1:7777/namf-comm/v1/ue-contexts"
+)]
 pub struct UriError(String);
 
-/// Scheme, authority, and path with query.
+/// Splits an absolute URI into scheme, authority, and path with query. Rejects user information and fragments, which
+/// SBI URIs do not have.
 fn split(text: &str) -> Result<(Scheme, &str, &str), UriError> {
     let error = || UriError(text.chars().take(128).collect());
-    let visible = text.bytes().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&b));
-    let (scheme, rest) = text.split_once("://").filter(|_| visible).ok_or_else(error)?;
+    let has_only_uri_characters = text.bytes().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}#".contains(&b));
+    let (scheme, rest) = text.split_once("://").filter(|_| has_only_uri_characters).ok_or_else(error)?;
     let scheme = match scheme {
         "http" => Scheme::Http,
         "https" => Scheme::Https,
         _ => return Err(error()),
     };
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let named = !authority.is_empty() && !authority.contains('@');
-    if named { Ok((scheme, authority, path)) } else { Err(error()) }
+    let has_valid_authority = !authority.is_empty() && !authority.contains('@');
+    if has_valid_authority { Ok((scheme, authority, path)) } else { Err(error()) }
 }
 
-/// A resource or a callback of an NF instance.
+/// The URI of a resource or of a callback.
 ///
-/// Parsing splits the path at the start of the API, which is the segment before the first version
-/// (`…/namf-comm/v1/…`): the part before it is the apiRoot's prefix. A path without a version does not belong
-/// to a known API and has no prefix. `Debug` hides identities.
+/// Parsing splits the URI's path into the apiRoot's prefix and the path of the API. The path of the API starts with
+/// the API name, which is the segment before the first version segment (`v1`, `v2`, …): `/s3/namf-comm/v1/ue-contexts`
+/// has the prefix `/s3`. A path without a version segment, such as that of another vendor's callback, has no prefix.
+/// `Debug` masks subscriber identities.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uri {
     /// The apiRoot.
     pub root: Arc<ApiRoot>,
-    /// Path: empty, or with a leading slash; includes the query, if any.
+    /// Path and query: empty, or starts with a slash, or with `?` if the URI has only a query.
     pub path: Arc<str>,
 }
 
 serde_as_text!(Uri);
 
 impl Uri {
-    /// The URI of a path, which has a leading slash, at a root.
+    /// Joins an apiRoot and a path that starts with a slash.
     pub fn new(root: &Arc<ApiRoot>, path: &str) -> Self {
         Self { root: Arc::clone(root), path: path.into() }
     }
 
-    /// The URI of an NF's callback: `{apiRoot}/{nf}-callback/v1/{name}/{reference}`.
+    /// The URI of a service consumer's callback: `{apiRoot}/n{nf}-callback/v1/{name}/{reference}`, with the NF type in lower
+    /// case (`namf-callback`). The form is Pith's own: a producer uses a callback URI as received.
     pub fn callback(root: &Arc<ApiRoot>, consumer: &NfType, name: &str, reference: &str) -> Self {
         let nf = consumer.as_str().to_ascii_lowercase();
         let reference = crate::http::percent::segment(reference);
         Self::new(root, &format!("/n{nf}-callback/v1/{name}/{reference}"))
     }
 
-    /// Resolves a relative or absolute reference (RFC 3986 4.2).
+    /// Resolves an absolute URI, or an absolute-path reference (RFC 3986 4.2: one leading slash) against the root's scheme
+    /// and authority. Other relative references are rejected.
     pub fn resolve(root: &Arc<ApiRoot>, reference: &str) -> Result<Self, UriError> {
         if !reference.starts_with('/') {
             return reference.parse();
@@ -126,7 +135,7 @@ impl Uri {
         absolute.parse()
     }
 
-    /// The last segment of the path: the id of the resource, or a callback's reference.
+    /// The last segment of the path without the query: the id of the resource, or a callback's reference.
     pub fn id(&self) -> &str {
         let path = self.path.split('?').next().unwrap_or_default();
         path.rsplit('/').next().unwrap_or_default()
@@ -137,7 +146,8 @@ impl Uri {
         Self::new(&self.root, &format!("{}{suffix}", self.path))
     }
 
-    /// The NF that provided this callback, if it has the form of [`Uri::callback`].
+    /// NF type of the service consumer that provided this callback URI; `None` if the URI does not have the form of
+    /// [`Uri::callback`].
     pub fn callback_consumer(&self) -> Option<NfType> {
         let api = self.path.strip_prefix("/n")?.split('/').next()?;
         let nf = api.strip_suffix("-callback")?;
@@ -167,7 +177,8 @@ impl FromStr for Uri {
     }
 }
 
-/// A resource by its URI, absolute or relative, as received; `Debug` hides identities.
+/// The URI of a resource, or a relative reference to it, as received: not parsed and not resolved. `Debug` masks
+/// subscriber identities.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct ResourceUri(pub Arc<str>);
@@ -190,7 +201,7 @@ impl fmt::Debug for ResourceUri {
     }
 }
 
-/// Position of `/{apiName}/v{number}` in a path; 0 if there is none.
+/// Offset of `/{apiName}/v{number}` in a path; 0 if there is none.
 pub(crate) fn api_start(path: &str) -> usize {
     let (path, _) = path.split_once('?').unwrap_or((path, ""));
     let slashes = path.match_indices('/').map(|(at, _)| at);
@@ -214,16 +225,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_is_split_at_the_api_name() {
-        let text = "http://127.0.0.1:7777/smf/s3/nsmf-pdusession/v1/sm-contexts/12";
+    fn parsing_splits_the_prefix_from_the_path_of_the_api() {
+        let text = "http://127.0.0.1:7777/core/s3/nsmf-pdusession/v1/sm-contexts/12";
         let uri: Uri = text.parse().unwrap();
-        assert_eq!(&*uri.root.prefix, "/smf/s3");
+        assert_eq!(&*uri.root.prefix, "/core/s3");
         assert_eq!(&*uri.path, "/nsmf-pdusession/v1/sm-contexts/12");
         assert_eq!((uri.id(), uri.to_string()), ("12", text.into()));
     }
 
     #[test]
-    fn a_foreign_callback_keeps_its_path_and_query() {
+    fn a_callback_of_another_vendor_has_no_prefix_and_keeps_its_query() {
         let uri: Uri = "https://[::1]:8000/notify/a?x=1/v1".parse().unwrap();
         assert_eq!((&*uri.root.prefix, &*uri.path), ("", "/notify/a?x=1/v1"));
         assert_eq!((uri.id(), uri.callback_consumer()), ("a", None));
@@ -232,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_uri_names_its_consumer_and_reference() {
+    fn a_callback_uri_contains_the_consumers_nf_type_and_the_reference() {
         let root = Arc::new(ApiRoot::new(Scheme::Http, "h:1").with_prefix("/s0"));
         let uri = Uri::callback(&root, &NfType::Amf, "sm-context-status", "77-5");
         assert_eq!(uri.to_string(), "http://h:1/s0/namf-callback/v1/sm-context-status/77-5");
@@ -241,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_reference_is_resolved_at_the_authority() {
+    fn an_absolute_path_reference_is_resolved_against_the_authority() {
         let root = Arc::new(ApiRoot::new(Scheme::Http, "h:1").with_prefix("/s0"));
         let uri = Uri::resolve(&root, "/s0/nudm-sdm/v2/imsi-1/sdm-subscriptions/9").unwrap();
         assert_eq!((&*uri.root, uri.id()), (&*root, "9"));
     }
 
     #[test]
-    fn uris_that_no_nf_can_have_are_refused() {
+    fn invalid_uris_are_rejected() {
         for bad in ["", "http://", "ftp://a/b", "http://u@h/", "http://h/a b", "h/x", "http://h/#f"] {
             assert!(bad.parse::<Uri>().is_err(), "{bad}");
         }

@@ -72,11 +72,11 @@ impl Upf {
     fn load_metric(&self) -> u8 {
         let percent = |used: u64, all: u64| (used.saturating_mul(100) / all.max(1)).min(100) as u8;
         let sessions = percent(self.sessions.len() as u64, self.config.max_sessions as u64);
-        let promised = self.config.guaranteed.map_or(0, |all: Rates| {
-            let given = self.sessions.promised();
-            percent(given.uplink, all.uplink).max(percent(given.downlink, all.downlink))
+        let admitted = self.config.guaranteed.map_or(0, |all: Rates| {
+            let sum = self.sessions.admitted_rates();
+            percent(sum.uplink, all.uplink).max(percent(sum.downlink, all.downlink))
         });
-        self.load.busy.min(100).max(sessions).max(promised)
+        self.load.busy.min(100).max(sessions).max(admitted)
     }
 }
 

@@ -103,8 +103,8 @@ impl Upf {
     }
 
     /// The sum of the sessions' guaranteed bit rates.
-    pub fn promised(&self) -> Rates {
-        self.sessions.promised()
+    pub fn admitted_rates(&self) -> Rates {
+        self.sessions.admitted_rates()
     }
 
     /// The number of TEIDs in use.

@@ -49,9 +49,9 @@ fn guaranteed_rates_are_accepted_up_to_the_capacity() {
     assert_eq!(refused.offending_ie, Some(OffendingIe(IeType::GBR)));
     assert_eq!(world.upf.teids_in_use(), teids, "nothing leaks");
     world.establish(guaranteed(3, 4, 4_000, 7_000));
-    assert_eq!(world.upf.promised(), Rates { uplink: 10_000_000, downlink: 10_000_000 });
+    assert_eq!(world.upf.admitted_rates(), Rates { uplink: 10_000_000, downlink: 10_000_000 });
     world.delete(first);
-    assert_eq!(world.upf.promised(), Rates { uplink: 4_000_000, downlink: 4_000_000 });
+    assert_eq!(world.upf.admitted_rates(), Rates { uplink: 4_000_000, downlink: 4_000_000 });
     world.establish(guaranteed(4, 5, 5_000, 7_000));
 }
 
@@ -72,9 +72,9 @@ fn a_change_that_cannot_be_guaranteed_leaves_the_session_unchanged() {
         assert_eq!(refused.failed_rule_id, Some(FailedRuleId::Qer(QerId(2))));
         assert_eq!(world.installed(session), before);
     }
-    assert_eq!(world.upf.promised(), Rates { uplink: 9_000_000, downlink: 9_000_000 });
+    assert_eq!(world.upf.admitted_rates(), Rates { uplink: 9_000_000, downlink: 9_000_000 });
     assert_eq!(world.modify(session, to(3_000)).cause, Cause::RequestAccepted);
-    assert_eq!(world.upf.promised(), Rates { uplink: 3_000_000, downlink: 3_000_000 });
+    assert_eq!(world.upf.admitted_rates(), Rates { uplink: 3_000_000, downlink: 3_000_000 });
 }
 
 #[test]

@@ -107,10 +107,10 @@ pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
     Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
 }
 
-/// The id of an NF instance in that life of its process.
-pub(crate) fn instance_id(process: usize, life: u32, shard: usize, nf: Nf) -> NfInstanceId {
+/// The id of an NF instance in that incarnation of its process.
+pub(crate) fn instance_id(process: usize, incarnation: u32, shard: usize, nf: Nf) -> NfInstanceId {
     let number = [process as u64, shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
-    NfInstanceId::from_random(u128::from(life) << 64 | u128::from(number))
+    NfInstanceId::from_random(u128::from(incarnation) << 64 | u128::from(number))
 }
 
 /// The key with which the NRF signs access tokens.
@@ -143,9 +143,9 @@ pub(crate) fn smf_n4(process: usize) -> SocketAddr {
 }
 
 /// A shard, and access to those of its NFs that invariants inspect.
-pub(crate) struct Cell {
+pub(crate) struct ShardHost {
     pub shard: Shard,
-    pub windows: NfViews,
+    pub views: NfViews,
 }
 
 /// Access to a shard's NFs, as far as it hosts them.
@@ -156,22 +156,22 @@ pub(crate) struct NfViews {
     pub pcf: Option<NfView<Pcf>>,
 }
 
-/// Creates the NFs of one shard.
-pub(crate) struct Maker<'a> {
+/// Creates a shard and its NFs at the start of a process.
+pub(crate) struct ShardFactory<'a> {
     pub plan: &'a Plan,
     pub process: usize,
-    /// Number of earlier starts of the process.
-    pub life: u32,
+    /// The incarnation of the process, which its NF instance IDs contain.
+    pub incarnation: u32,
     pub shard: usize,
-    pub notes: SharedJournal,
+    pub journal: SharedJournal,
 }
 
-impl Maker<'_> {
-    /// The shard as after a start of its process.
-    pub fn make(&self, dice: &mut Dice) -> Cell {
+impl ShardFactory<'_> {
+    /// Creates the shard.
+    pub fn make(&self, dice: &mut Dice) -> ShardHost {
         let hosted = self.hosted();
-        let mut windows = NfViews::default();
-        let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut windows))).collect();
+        let mut views = NfViews::default();
+        let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut views))).collect();
         let registered = |nf: &Nf| Hosted {
             nf: *nf,
             profile: profile(*nf, &self.identity(*nf), &profiles(self.plan.oauth2)),
@@ -179,7 +179,7 @@ impl Maker<'_> {
         let agent = Agent::new(
             self.agent_config(hosted.iter().map(registered).collect(), References::new(&mut dice.fork())),
         );
-        Cell { shard: Shard::new(functions, agent, Level::Warn), windows }
+        ShardHost { shard: Shard::new(functions, agent, Level::Warn), views }
     }
 
     /// A core has one NRF: that of the first shard.
@@ -188,10 +188,10 @@ impl Maker<'_> {
         nfs.filter(|nf| *nf != Nf::Nrf || self.shard == 0).collect()
     }
 
-    /// An instance id is valid for one run of its process.
+    /// An NF instance ID is valid for one incarnation of the process.
     fn identity(&self, nf: Nf) -> Identity {
         Identity {
-            instance_id: instance_id(self.process, self.life, self.shard, nf),
+            instance_id: instance_id(self.process, self.incarnation, self.shard, nf),
             api_root: root(self.process, self.shard),
             plmn: plmn(),
             instance: InstanceId(0),
@@ -221,27 +221,27 @@ impl Maker<'_> {
     }
 
     fn watch<T: NetworkFunction + 'static>(&self, nf: Nf, inner: T) -> (Box<dyn NetworkFunction>, NfView<T>) {
-        let (observed, window) = Observed::new((self.process, self.shard, nf), inner, self.notes.clone());
+        let (observed, window) = Observed::new((self.process, self.shard, nf), inner, self.journal.clone());
         (Box::new(observed), window)
     }
 
-    fn function(&self, nf: Nf, dice: &mut Dice, windows: &mut NfViews) -> Box<dyn NetworkFunction> {
+    fn function(&self, nf: Nf, dice: &mut Dice, views: &mut NfViews) -> Box<dyn NetworkFunction> {
         let identity = self.identity(nf);
         let own = Arc::clone(&identity.api_root);
         match nf {
             Nf::Amf => {
                 let (observed, window) = self.watch(nf, Amf::new(self.amf_config(identity), dice.fork()));
-                windows.amf = Some(window);
+                views.amf = Some(window);
                 observed
             }
             Nf::Smf => {
                 let (observed, window) = self.watch(nf, Smf::new(identity, self.smf_config(), dice.fork()));
-                windows.smf = Some(window);
+                views.smf = Some(window);
                 observed
             }
             Nf::Pcf => {
                 let (observed, window) = self.watch(nf, Pcf::new(own, dice.fork()));
-                windows.pcf = Some(window);
+                views.pcf = Some(window);
                 observed
             }
             Nf::Ausf => {
@@ -344,14 +344,14 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
     }
 }
 
-pub(crate) fn n4_config(process: usize, plan: &Plan, started: u64) -> N4Config {
+pub(crate) fn n4_config(process: usize, plan: &Plan, recovery_time_stamp: u64) -> N4Config {
     let peer = |upf: usize| N4Peer { name: UPFS[upf].into(), address: upf_n4(upf) };
     N4Config {
         address: smf_n4(process).ip(),
-        started,
+        recovery_time_stamp,
         upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),
-        n1: 3,
+        n1_transmissions: 3,
         heartbeat: Duration::from_secs(20),
         shards: plan.shards as u8,
     }

@@ -18,17 +18,17 @@ impl<T> NfView<T> {
 pub(crate) struct Observed<T> {
     place: CallerId,
     inner: Arc<Mutex<T>>,
-    notes: SharedJournal,
+    journal: SharedJournal,
 }
 
 impl<T> Observed<T> {
-    pub fn new(place: CallerId, inner: T, notes: SharedJournal) -> (Self, NfView<T>) {
+    pub fn new(place: CallerId, inner: T, journal: SharedJournal) -> (Self, NfView<T>) {
         let inner = Arc::new(Mutex::new(inner));
-        (Self { place, inner: Arc::clone(&inner), notes }, NfView(inner))
+        (Self { place, inner: Arc::clone(&inner), journal }, NfView(inner))
     }
 
     fn note_input(&self, input: &Input) {
-        let mut journal = self.notes.open();
+        let mut journal = self.journal.open();
         match input {
             Input::Request { reply, request } => {
                 if let Caller::Local { nf, .. } | Caller::Shard { nf, .. } = reply.caller() {
@@ -45,7 +45,7 @@ impl<T> Observed<T> {
     fn note_effect(&self, effect: &Effect) {
         match effect {
             Effect::Call { tag, .. } => {
-                self.notes.open().open_calls.insert((self.place, *tag));
+                self.journal.open().open_calls.insert((self.place, *tag));
             }
             Effect::Answer { reply, .. } if self.place.2 == Nf::Ausf => self.note_key(reply),
             _ => {}
@@ -59,7 +59,7 @@ impl<T> Observed<T> {
             _ => return,
         };
         if let (Some(supi), Some(_)) = (supi, key) {
-            *self.notes.open().keys.entry(supi.to_string()).or_default() += 1;
+            *self.journal.open().keys.entry(supi.to_string()).or_default() += 1;
         }
     }
 }

@@ -5,7 +5,7 @@ use cmac::{Cmac, Mac};
 use zuc::eia3::Eia3Mac;
 
 use super::{IntegrityAlgorithm, MessageInput, uea2_uia2};
-use crate::keys::{KNasInt, equal, part};
+use crate::keys::{KNasInt, equal_in_constant_time, part};
 
 /// An integrity algorithm with its key.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl NasMac {
 
     /// Whether `received` is the NAS-MAC of `message`. 128-NIA0 accepts any MAC (TS 33.501 D.1).
     pub fn verify(&self, input: MessageInput, message: &[u8], received: [u8; 4]) -> bool {
-        matches!(self.0, Inner::Nia0) || equal(&self.mac(input, message), &received)
+        matches!(self.0, Inner::Nia0) || equal_in_constant_time(&self.mac(input, message), &received)
     }
 }
 

@@ -140,7 +140,7 @@ mod tests {
             let mut packet = with_partial_checksum(whole.clone(), ip_len, protocol);
             assert_ne!(packet, whole);
             let offset = checksum_offset(protocol) as u16;
-            complete_partial(&VnetHeader::train(Gso::Udp, 0, ip_len as u16, 0, offset), &mut packet);
+            complete_partial(&VnetHeader::gso(Gso::Udp, 0, ip_len as u16, 0, offset), &mut packet);
             assert_eq!(packet, whole);
         }
     }

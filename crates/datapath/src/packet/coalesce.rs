@@ -249,7 +249,7 @@ impl Frame {
             _ => Gso::TcpV6,
         };
         let offset = checksum_offset(shape.protocol) as u16;
-        VnetHeader::train(gso, shape.payload as u16, shape.ip_len as u16, shape.header_len as u16, offset)
+        VnetHeader::gso(gso, shape.payload as u16, shape.ip_len as u16, shape.header_len as u16, offset)
     }
 }
 

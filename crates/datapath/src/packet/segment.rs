@@ -1,4 +1,4 @@
-//! Segmentation: splits a train into its packets, as the kernel's GSO does.
+//! Segmentation: splits a train, which is a GSO packet read from TUN, into its packets, as the kernel does.
 
 use super::checksum::{checksum_offset, put, set_ipv4_checksum, transport_checksum};
 use super::flow::{IPV6_HEADER_LEN, TCP, UDP, is_v4};
@@ -10,7 +10,7 @@ const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// A frame of TCP segments or UDP datagrams with one header for all.
+/// A GSO packet: the payload of several TCP segments or UDP datagrams behind one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Train {
     protocol: u8,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn tcp_train(size: u16) -> VnetHeader {
-        VnetHeader::train(Gso::TcpV4, size, 20, 52, 16)
+        VnetHeader::gso(Gso::TcpV4, size, 20, 52, 16)
     }
 
     #[test]
@@ -216,12 +216,12 @@ mod tests {
         fn udp_datagrams_and_ipv6_segments_are_whole(
             payload in prop::collection::vec(any::<u8>(), 1..5000), size in 1u16..1500
         ) {
-            let udp = split(VnetHeader::train(Gso::Udp, size, 20, 28, 6), &udp_v4(&payload));
+            let udp = split(VnetHeader::gso(Gso::Udp, size, 20, 28, 6), &udp_v4(&payload));
             for packet in udp {
                 prop_assert!(transport_holds(&packet[..20], UDP, &packet[20..]));
                 prop_assert_eq!(usize::from(u16::from_be_bytes([packet[24], packet[25]])), packet.len() - 20);
             }
-            let v6 = split(VnetHeader::train(Gso::TcpV6, size, 40, 72, 16), &tcp_v6(9, 0x10, &payload));
+            let v6 = split(VnetHeader::gso(Gso::TcpV6, size, 40, 72, 16), &tcp_v6(9, 0x10, &payload));
             for packet in v6 {
                 prop_assert!(transport_holds(&packet[..40], TCP, &packet[40..]));
             }

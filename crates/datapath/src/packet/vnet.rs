@@ -1,16 +1,19 @@
-//! The virtio-net header before every packet of a TUN queue: pending checksum and segmentation.
+//! The virtio-net header (`struct virtio_net_hdr`) that precedes every packet of a TUN queue. It describes a checksum that is
+//! still to be computed, and generic segmentation offload (GSO): a GSO packet has one header and the payload of several
+//! packets, which are split later.
 
 use crate::sys::VNET_HEADER_LEN;
 
+/// Flag: the checksum is not computed yet.
 const NEEDS_CSUM: u8 = 1;
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_UDP_L4: u8 = 5;
-/// Set beside a TCP type if the first segment carries CWR.
+/// Flag in the GSO type of TCP: the first segment carries CWR.
 const GSO_ECN: u8 = 0x80;
 
-/// The kernel's types of trains.
+/// Type of a GSO packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gso {
     /// TCP segments over IPv4.
@@ -33,12 +36,12 @@ pub struct VnetHeader {
 }
 
 impl VnetHeader {
-    /// The header of a complete single packet: all zero.
+    /// The header of a single packet with a complete checksum: all zero.
     pub const NONE: [u8; VNET_HEADER_LEN] = [0; VNET_HEADER_LEN];
 
-    /// A frame to be split into packets of `size` bytes of payload; its transport header starts at `ip_len`,
-    /// ends at `header_len` and has its checksum field at `csum_offset`.
-    pub fn train(gso: Gso, size: u16, ip_len: u16, header_len: u16, csum_offset: u16) -> Self {
+    /// The header of a GSO packet that is split into packets of `size` bytes of payload. The transport header of the GSO packet
+    /// starts at offset `ip_len` and ends at `header_len`; its checksum field is at `csum_offset` from its start.
+    pub fn gso(gso: Gso, size: u16, ip_len: u16, header_len: u16, csum_offset: u16) -> Self {
         let gso_type = match gso {
             Gso::TcpV4 => GSO_TCPV4,
             Gso::TcpV6 => GSO_TCPV6,
@@ -70,13 +73,14 @@ impl VnetHeader {
         [self.flags, self.gso_type, a, b, c, d, e, f, g, h]
     }
 
-    /// Payload bytes of each packet in a train; `None` for a single packet.
+    /// Payload bytes of each packet of a GSO packet, except that the last may have fewer; `None` for a single packet.
     pub fn segment_size(&self) -> Option<usize> {
-        let train = self.gso_type & !GSO_ECN != GSO_NONE && self.gso_size > 0;
-        train.then_some(self.gso_size.into())
+        let is_gso = self.gso_type & !GSO_ECN != GSO_NONE && self.gso_size > 0;
+        is_gso.then_some(self.gso_size.into())
     }
 
-    /// The offset from which a pending checksum is computed, and the offset of its field.
+    /// If the checksum is not computed yet: the offset from which it is computed, and the offset of its field. Both are from
+    /// the start of the packet.
     pub fn partial_checksum(&self) -> Option<(usize, usize)> {
         let start = usize::from(self.csum_start);
         (self.flags & NEEDS_CSUM != 0).then_some((start, start + usize::from(self.csum_offset)))

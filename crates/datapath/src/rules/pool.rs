@@ -1,5 +1,9 @@
-//! Memory of meters and counters: on the heap, or, if a BPF program shares them, in its maps. A session has a
-//! block in the maps with room for what most sessions need; further meters and counters are taken from pools.
+//! Memory of meters and counters: on the heap, or, if a BPF program uses them too, in the program's maps.
+//!
+//! - A **session block** is a session's entry in a map, with room for the meters and counters that most sessions need.
+//! - A **pool** is a map of meters or counters of one kind, for those that do not fit into a session block. If a pool is
+//!   exhausted, its slots are on the heap, and the BPF program leaves their packets to the portable path.
+//! - A **share** is the part of a counter that one CPU or worker writes. The value of a counter is the sum of its shares.
 
 use crate::sys::MapMemory;
 use crate::sys::layout::{
@@ -17,18 +21,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 pub struct Pools {
     /// Blocks of sessions.
     pub session_blocks: BlockPool,
-    /// Meters that do not fit into blocks.
+    /// Meters that do not fit into session blocks.
     pub meters: Pool<Meter>,
-    /// URR counters that do not fit into blocks: for each URR those of the CPUs, then those of the workers.
+    /// URR counters that do not fit into session blocks: for each URR the shares of the CPUs, then those of the workers.
     pub urr_shares: Pool<UrrShare>,
     /// Limits of URRs.
     pub limits: Pool<Limits>,
-    /// The index of the first worker's counter.
+    /// The index of the first worker's share among the shares of a URR counter.
     pub first_worker: usize,
 }
 
 impl Pools {
-    /// On the heap, for this number of workers.
+    /// Pools on the heap, without session blocks, for this number of workers.
     pub fn on_heap(workers: usize) -> Self {
         Self {
             session_blocks: BlockPool::default(),
@@ -39,14 +43,15 @@ impl Pools {
         }
     }
 
-    /// Counters for a URR of a session.
+    /// Allocates the shares of a URR counter: in the session's block if they are free there, otherwise in the pool.
     pub fn take_urr_shares(&self, block: Option<&Arc<SessionBlock>>) -> Slot<UrrShare> {
         let in_block_slot = block.and_then(|block| {
-            block.take(URR_SHARES, |block, _| block.memory.blocks.urr_shares.at(block.at()), 0)
+            block.take(URR_SHARES, |block, _| block.memory.blocks.urr_shares.at(block.entry()), 0)
         });
         in_block_slot.unwrap_or_else(|| self.urr_shares.take())
     }
 
+    /// Allocates a meter, likewise.
     fn take_meter(&self, block: Option<&Arc<SessionBlock>>, direction: Direction) -> Slot<Meter> {
         let in_block_slot = block.and_then(|block| match direction {
             Direction::Uplink => block.take(UPLINK_METER, SessionBlock::meter, 0),
@@ -56,7 +61,8 @@ impl Pools {
     }
 }
 
-/// Allocates slots of `width` values each, initialised by default.
+/// Allocates slots of `width` values each. A slot on the heap has default values; a slot in a map has the values of its
+/// previous user, which the new user must overwrite.
 #[derive(Debug)]
 pub struct Pool<T> {
     width: usize,
@@ -70,11 +76,12 @@ pub(crate) struct Memory<T> {
 }
 
 impl<T: Shared> Pool<T> {
+    /// Slots on the heap only.
     pub fn on_heap(width: usize) -> Self {
         Self { width, shared: None }
     }
 
-    /// Slots in shared memory, and on the heap once that is exhausted.
+    /// Slots in a map, and on the heap once the map is full.
     pub fn in_map(width: usize, values: MapMemory<T>) -> Self {
         let free = Free::below(values.len() as u32);
         Self { width, shared: Some(Arc::new(Memory { values, free })) }
@@ -90,11 +97,12 @@ impl<T: Shared> Pool<T> {
     }
 }
 
-/// Free indices.
+/// The free entries of a map, by index.
 #[derive(Debug)]
 struct Free(Mutex<Vec<u32>>);
 
 impl Free {
+    /// The indices below `count` are free.
     fn below(count: u32) -> Self {
         Self(Mutex::new((0..count).rev().collect()))
     }
@@ -112,21 +120,23 @@ impl Free {
     }
 }
 
-/// The blocks that a BPF program has for sessions; none by default.
+/// The session blocks of a BPF program; none by default.
 #[derive(Debug, Default)]
 pub struct BlockPool(Option<Arc<BlockMemory>>);
 
-/// The meters and counters in blocks.
+/// The maps of meters and counters in session blocks. Each entry is that of one block.
 #[derive(Debug)]
 pub struct BlockValues {
     /// Meters, uplink and downlink.
     pub meters: MapMemory<Meter>,
-    /// Counters of a URR.
+    /// Shares of one URR counter.
     pub urr_shares: MapMemory<UrrShare>,
-    /// Counters of the first flows, for each CPU.
+    /// Counters of the first [`BLOCK_FLOWS`] flows: for each flow a share for each CPU.
     pub flow_shares: MapMemory<FlowShare>,
-    /// Counters of further flows; not in blocks, but allocated to them on demand.
+    /// Groups of counters for the other flows of a session. A group is not part of a block; it is allocated to a block when the
+    /// session needs it.
     pub groups: MapMemory<FlowShare>,
+    /// Number of CPUs.
     pub cpus: usize,
 }
 
@@ -137,31 +147,32 @@ struct BlockMemory {
     free_groups: Free,
 }
 
-/// A session's block; freed when its last part is released.
+/// A session's block; freed when the session and all slots in it are dropped.
 #[derive(Debug)]
 pub struct SessionBlock {
     memory: Arc<BlockMemory>,
     index: u32,
-    /// The group of further flow counters, once allocated.
+    /// Index of the group of flow counters, once allocated.
     group: OnceLock<u32>,
-    /// The parts in use.
+    /// The parts in use, one bit each.
     taken: AtomicU32,
 }
 
+// Parts of a block, as bits.
 const UPLINK_METER: u32 = 1;
 const DOWNLINK_METER: u32 = 2;
 const URR_SHARES: u32 = 4;
-/// Part number of flow 0; those of the others follow.
+/// The bit of flow 0; that of flow n is `FLOW << n`.
 const FLOW: u32 = 8;
 
 impl BlockPool {
-    /// The first `count` blocks of a table.
+    /// A pool of the first `count` blocks of the maps.
     pub fn in_map(blocks: BlockValues, count: u32) -> Self {
         let free_groups = Free::below(blocks.groups.len() as u32);
         Self(Some(Arc::new(BlockMemory { blocks, free: Free::below(count), free_groups })))
     }
 
-    /// Allocates a block.
+    /// Allocates a block; `None` if all are in use.
     pub fn take(&self) -> Option<Arc<SessionBlock>> {
         let memory = self.0.as_ref()?;
         let index = memory.free.take()?;
@@ -171,48 +182,51 @@ impl BlockPool {
 }
 
 impl SessionBlock {
-    /// The session's slot.
+    /// The block's index, which is the session's slot in the BPF program.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    fn at(&self) -> usize {
+    /// The index of the block's entry in the maps.
+    fn entry(&self) -> usize {
         self.index as usize
     }
 
-    /// The group of its further flow counters, if allocated.
-    pub fn further_flows(&self) -> Option<u32> {
+    /// Index of the block's group of flow counters, if allocated.
+    pub fn flow_group(&self) -> Option<u32> {
         self.group.get().copied()
     }
 
+    /// A meter of the block: 0 uplink, 1 downlink.
     fn meter(&self, number: u32) -> &[Meter] {
         let number = number as usize;
-        self.memory.blocks.meters.at(self.at()).get(number..=number).unwrap_or_default()
+        self.memory.blocks.meters.at(self.entry()).get(number..=number).unwrap_or_default()
     }
 
-    /// The counters of a flow, for each CPU.
+    /// The shares of a flow's counter, one for each CPU.
     fn flow_shares(&self, number: u32) -> &[FlowShare] {
         let BlockValues { flow_shares, groups, cpus, .. } = &self.memory.blocks;
-        let (all, first) = match (number as usize).checked_sub(BLOCK_FLOWS) {
-            None => (flow_shares.at(self.at()), number as usize),
-            Some(further) => (self.further_flows().map_or(&[][..], |at| groups.at(at as usize)), further),
+        let (shares, index) = match (number as usize).checked_sub(BLOCK_FLOWS) {
+            None => (flow_shares.at(self.entry()), number as usize),
+            Some(index) => (self.flow_group().map_or(&[][..], |group| groups.at(group as usize)), index),
         };
-        all.get(first * cpus..(first + 1) * cpus).unwrap_or_default()
+        shares.get(index * cpus..(index + 1) * cpus).unwrap_or_default()
     }
 
-    /// Zeroed counters of a flow: those of its direction if they are free, otherwise further ones.
+    /// Allocates the counter of a flow and sets it to zero: the counter of its direction in the block if that is free,
+    /// otherwise one of the group.
     fn take_flow(self: &Arc<Self>, direction: Direction) -> Option<OneFlow> {
-        let further = BLOCK_FLOWS as u8..SESSION_FLOWS as u8;
-        std::iter::once(direction as u8).chain(further).find_map(|number| {
-            (usize::from(number) < BLOCK_FLOWS || self.has_group()).then_some(())?;
+        let in_group = BLOCK_FLOWS as u8..SESSION_FLOWS as u8;
+        std::iter::once(direction as u8).chain(in_group).find_map(|number| {
+            (usize::from(number) < BLOCK_FLOWS || self.ensure_group()).then_some(())?;
             let flow_shares = self.take(FLOW << number, Self::flow_shares, number.into())?;
             flow_shares.iter().for_each(FlowShare::clear);
             Some(OneFlow { flow_shares, number })
         })
     }
 
-    /// Whether it has a group of further flow counters; allocates one if possible.
-    fn has_group(&self) -> bool {
+    /// Allocates a group of flow counters, unless the block has one. Returns whether the block has one now.
+    fn ensure_group(&self) -> bool {
         let free = &self.memory.free_groups;
         if self.group.get().is_none()
             && let Some(group) = free.take()
@@ -223,10 +237,10 @@ impl SessionBlock {
         self.group.get().is_some()
     }
 
-    /// Allocates a part, unless it is in use.
+    /// Allocates a part, unless it is in use. `number` is its index among the parts of its kind.
     fn take<T>(self: &Arc<Self>, part: u32, values: ValuesOf<T>, number: u32) -> Option<Slot<T>> {
-        let free = self.taken.fetch_or(part, AcqRel) & part == 0;
-        free.then(|| Slot::SessionBlock { block: Arc::clone(self), part, values, number })
+        let was_free = self.taken.fetch_or(part, AcqRel) & part == 0;
+        was_free.then(|| Slot::SessionBlock { block: Arc::clone(self), part, values, number })
     }
 }
 
@@ -242,16 +256,16 @@ impl Drop for SessionBlock {
     }
 }
 
-/// The values of one meter or counter; dropping it frees the slot. A new user must overwrite the previous
-/// values.
+/// The memory of one meter or counter; dropping it frees the memory. In a map it has the values of the previous user, which the
+/// new user must overwrite.
 #[derive(Debug)]
 pub enum Slot<T> {
     /// Private to this process.
     Heap(Box<[T]>),
-    /// Shared with the BPF program, in a table of such values.
+    /// Shared with the BPF program, in the map of a pool.
     #[allow(private_interfaces)]
     Shared { memory: Arc<Memory<T>>, index: u32 },
-    /// In the session's block.
+    /// Shared with the BPF program, in the session's block.
     SessionBlock {
         block: Arc<SessionBlock>,
         part: u32,
@@ -262,33 +276,33 @@ pub enum Slot<T> {
 }
 
 impl Slot<Meter> {
-    /// The index by which the BPF program knows it.
+    /// The index by which the BPF program knows the slot; `None` if the slot is on the heap.
     pub fn name(&self) -> Option<u32> {
         self.name_of(BLOCK_METERS as u32)
     }
 }
 
 impl Slot<UrrShare> {
-    /// The index by which the BPF program knows it.
+    /// The index by which the BPF program knows the slot; `None` if the slot is on the heap.
     pub fn name(&self) -> Option<u32> {
         self.name_of(1)
     }
 }
 
 impl Slot<Limits> {
-    /// The index by which the BPF program knows it.
+    /// The index by which the BPF program knows the slot; `None` if the slot is on the heap.
     pub fn name(&self) -> Option<u32> {
         self.name_of(0)
     }
 }
 
 impl<T> Slot<T> {
-    /// The index, if a block has `in_block` of the kind.
-    fn name_of(&self, in_block: u32) -> Option<u32> {
+    /// The index by which the BPF program knows the slot, if it does. `per_block` is the number of such values in a block.
+    fn name_of(&self, per_block: u32) -> Option<u32> {
         match self {
             Self::Heap(_) => None,
             Self::Shared { index, .. } => Some(*index),
-            Self::SessionBlock { block, number, .. } => Some(IN_BLOCK | (block.index * in_block + number)),
+            Self::SessionBlock { block, number, .. } => Some(IN_BLOCK | (block.index * per_block + number)),
         }
     }
 }
@@ -317,11 +331,13 @@ impl MeterSource for SessionMeters<'_> {
 
     fn counters(&self, direction: Direction) -> Arc<FlowCounters> {
         let fast = self.block.and_then(|block| block.take_flow(direction));
-        Arc::new(fast.map_or_else(FlowCounters::default, |fast| FlowCounters::beside(Box::new(fast))))
+        Arc::new(
+            fast.map_or_else(FlowCounters::default, |fast| FlowCounters::with_fast_counters(Box::new(fast))),
+        )
     }
 }
 
-/// The program's counters of a flow.
+/// The BPF program's counter of a flow.
 #[derive(Debug)]
 struct OneFlow {
     flow_shares: Slot<FlowShare>,

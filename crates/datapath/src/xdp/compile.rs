@@ -78,7 +78,7 @@ fn bare(rules: &Rules) -> layout::Session {
             Some(IpAddr::V4(peer)) => u32::from_ne_bytes(peer.octets()),
             Some(IpAddr::V6(_)) => NO_INDEX,
         },
-        flows: block.and_then(|block| block.further_flows()).unwrap_or(NO_INDEX),
+        flows: block.and_then(|block| block.flow_group()).unwrap_or(NO_INDEX),
         ..layout::Session::default()
     }
 }

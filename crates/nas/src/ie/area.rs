@@ -2,7 +2,7 @@
 
 use super::identity::plmn;
 use crate::error::Malformed;
-use crate::wire::{Cursor, Ie, sized};
+use crate::wire::{Cursor, Ie, with_length_u8};
 use pith_types::{Dnn, Plmn, Tac, Tai};
 use serde::{Deserialize, Serialize};
 
@@ -187,14 +187,14 @@ impl Ie for ServiceAreaList {
 impl Ie for Dnn {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let labels = Cursor(value).all(|cursor| {
-            let label = cursor.sized()?.0;
+            let label = cursor.with_length_u8()?.0;
             std::str::from_utf8(label).map_err(|_| Malformed("DNN is not text"))
         })?;
         labels.join(".").parse().map_err(|_| Malformed("not a DNN"))
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for label in self.as_str().split('.') {
-            sized(out, |out| out.extend(label.bytes()));
+            with_length_u8(out, |out| out.extend(label.bytes()));
         }
     }
 }
@@ -205,11 +205,11 @@ pub struct LadnIndication(pub Vec<Dnn>);
 
 impl Ie for LadnIndication {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        Cursor(value).all(|cursor| Dnn::decode(cursor.sized()?.0)).map(Self)
+        Cursor(value).all(|cursor| Dnn::decode(cursor.with_length_u8()?.0)).map(Self)
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for dnn in &self.0 {
-            sized(out, |out| dnn.encode(out));
+            with_length_u8(out, |out| dnn.encode(out));
         }
     }
 }
@@ -221,15 +221,15 @@ pub struct LadnInformation(pub Vec<(Dnn, TaiList)>);
 impl Ie for LadnInformation {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
         let ladns = Cursor(value).all(|cursor| {
-            let dnn = Dnn::decode(cursor.sized()?.0)?;
-            Ok((dnn, TaiList::decode(cursor.sized()?.0)?))
+            let dnn = Dnn::decode(cursor.with_length_u8()?.0)?;
+            Ok((dnn, TaiList::decode(cursor.with_length_u8()?.0)?))
         })?;
         Ok(Self(ladns))
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for (dnn, areas) in &self.0 {
-            sized(out, |out| dnn.encode(out));
-            sized(out, |out| areas.encode(out));
+            with_length_u8(out, |out| dnn.encode(out));
+            with_length_u8(out, |out| areas.encode(out));
         }
     }
 }

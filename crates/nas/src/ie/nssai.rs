@@ -1,7 +1,7 @@
 //! Slices on N1: S-NSSAI, and NSSAIs (TS 24.501 9.11.2.8, 9.11.3.37, 9.11.3.46).
 
 use crate::error::Malformed;
-use crate::wire::{Cursor, Ie, coded, sized};
+use crate::wire::{Cursor, Ie, coded, with_length_u8};
 use pith_types::Snssai;
 use serde::{Deserialize, Serialize};
 
@@ -83,11 +83,11 @@ impl FromIterator<Snssai> for Nssai {
 
 impl Ie for Nssai {
     fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        Cursor(value).all(|cursor| MappedSnssai::decode(cursor.sized()?.0)).map(Self)
+        Cursor(value).all(|cursor| MappedSnssai::decode(cursor.with_length_u8()?.0)).map(Self)
     }
     fn encode(&self, out: &mut Vec<u8>) {
         for snssai in &self.0 {
-            sized(out, |out| snssai.encode(out));
+            with_length_u8(out, |out| snssai.encode(out));
         }
     }
 }

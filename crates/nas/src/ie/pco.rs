@@ -2,7 +2,7 @@
 //! the data network that a UE requests and gets.
 
 use crate::error::Malformed;
-use crate::wire::{Cursor, Ie, sized, sized_16};
+use crate::wire::{Cursor, Ie, with_length_u8, with_length_u16};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -113,7 +113,11 @@ fn containers<T>(
 
 fn put_container(out: &mut Vec<u8>, id: u16, is_long: bool, contents: &[u8]) {
     out.extend(id.to_be_bytes());
-    if is_long { sized_16(out, |out| out.extend(contents)) } else { sized(out, |out| out.extend(contents)) }
+    if is_long {
+        with_length_u16(out, |out| out.extend(contents))
+    } else {
+        with_length_u8(out, |out| out.extend(contents))
+    }
 }
 
 impl From<(u16, &[u8])> for PcoRequest {

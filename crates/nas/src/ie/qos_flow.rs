@@ -1,7 +1,7 @@
 //! QoS flow descriptions (TS 24.501 9.11.4.12) and session AMBR (9.11.4.14).
 
 use crate::error::Malformed;
-use crate::wire::{Cursor, Ie, coded, sized};
+use crate::wire::{Cursor, Ie, coded, with_length_u8};
 use pith_types::{Ambr, BitRate};
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,7 @@ impl QosFlowDescription {
 impl FlowParameter {
     fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let id = cursor.u8()?;
-        let mut contents = cursor.sized()?;
+        let mut contents = cursor.with_length_u8()?;
         Ok(match id {
             1 => Self::FiveQi(contents.u8()?),
             2 => Self::GfbrUplink(rate(&mut contents)?),
@@ -111,7 +111,7 @@ impl FlowParameter {
     fn encode(&self, out: &mut Vec<u8>) {
         let mut put = |id: u8, contents: &[u8]| {
             out.push(id);
-            sized(out, |out| out.extend(contents));
+            with_length_u8(out, |out| out.extend(contents));
         };
         match self {
             Self::FiveQi(value) => put(1, &[*value]),

@@ -1,11 +1,12 @@
-//! QoS rules (TS 24.501 9.11.4.13): the mapping of a session's packets to QoS flows.
+//! QoS rules (TS 24.501 9.11.4.13). The UE uses them to classify uplink user traffic of a PDU session and to assign it to
+//! QoS flows.
 
 use crate::error::Malformed;
-use crate::wire::{Cursor, Ie, coded, sized, sized_16};
+use crate::wire::{Cursor, Ie, coded, with_length_u8, with_length_u16};
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The QoS rules of an IE, in their order.
+/// The QoS rules IE: its rules, in the order of the IE.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QosRules(pub Vec<QosRule>);
 
@@ -27,34 +28,37 @@ coded! {
     }
 }
 
+/// Maximum number of packet filters of a rule.
+const MAX_PACKET_FILTERS: usize = 15;
+
 /// One QoS rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QosRule {
-    /// 1 to 255 by the network; 0 if a UE leaves the choice to the network.
+    /// QoS rule identifier: 1 to 255, assigned by the network; 0 in a UE's request to create a rule.
     pub id: u8,
-    /// Operation on the rule.
+    /// What the receiver does with the rule.
     pub operation: RuleOperation,
-    /// It is the session's default QoS rule (DQR).
+    /// DQR bit: this is the session's default QoS rule.
     pub default: bool,
-    /// Filters of the packets.
+    /// Packet filters: at most 15, because the IE has four bits for their number. Encoding omits the others.
     pub packet_filters: Vec<PacketFilter>,
-    /// Precedence and flow; `None` if the rule is deleted.
-    pub marking: Option<RuleMarking>,
+    /// `None` if a rule is deleted; may be absent if a rule is modified.
+    pub precedence_and_qfi: Option<PrecedenceAndQfi>,
 }
 
-/// Precedence and flow of a rule.
+/// The last two octets of a rule, which are present or absent together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleMarking {
-    /// Evaluated in ascending order; 255 for a default rule that matches all.
+pub struct PrecedenceAndQfi {
+    /// Rules are evaluated in ascending order of precedence; 255 is the lowest priority.
     pub precedence: u8,
-    /// The UE requests a dedicated flow.
+    /// Segregation bit: the UE requests a dedicated QoS flow for the rule. In a rule from the network the bit is spare.
     pub segregation: bool,
-    /// QoS flow identifier, 1 to 63.
+    /// QoS flow identifier: 1 to 63; 0 if the UE leaves the choice to the network.
     pub qfi: u8,
 }
 
 impl QosRule {
-    /// The default rule that maps all packets to one flow.
+    /// The default rule that assigns all packets to one QoS flow.
     pub fn match_all(id: u8, qfi: u8) -> Self {
         Self {
             id,
@@ -65,7 +69,7 @@ impl QosRule {
                 direction: FilterDirection::Bidirectional,
                 components: vec![FilterComponent::MatchAll],
             }],
-            marking: Some(RuleMarking { precedence: 255, segregation: false, qfi }),
+            precedence_and_qfi: Some(PrecedenceAndQfi { precedence: 255, segregation: false, qfi }),
         }
     }
 
@@ -78,28 +82,29 @@ impl QosRule {
         let packet_filters = (0..header & 0xf)
             .map(|_| PacketFilter::decode(operation, &mut body))
             .collect::<Result<_, _>>()?;
-        let marking = if body.is_empty() { None } else { Some(RuleMarking::decode(&mut body)?) };
-        Ok(Self { id, operation, default: header & 0x10 != 0, packet_filters, marking })
+        let precedence_and_qfi =
+            if body.is_empty() { None } else { Some(PrecedenceAndQfi::decode(&mut body)?) };
+        Ok(Self { id, operation, default: header & 0x10 != 0, packet_filters, precedence_and_qfi })
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        let filters = self.packet_filters.get(..15).unwrap_or(&self.packet_filters);
+        let filters = self.packet_filters.get(..MAX_PACKET_FILTERS).unwrap_or(&self.packet_filters);
         out.push(self.id);
-        sized_16(out, |out| {
+        with_length_u16(out, |out| {
             let default = u8::from(self.default) << 4;
             out.push(self.operation.code() << 5 | default | filters.len() as u8);
             for filter in filters {
                 filter.encode(self.operation, out);
             }
-            if let Some(marking) = self.marking {
-                let segregation = u8::from(marking.segregation) << 6;
-                out.extend([marking.precedence, segregation | marking.qfi & 0x3f]);
+            if let Some(precedence_and_qfi) = self.precedence_and_qfi {
+                let segregation = u8::from(precedence_and_qfi.segregation) << 6;
+                out.extend([precedence_and_qfi.precedence, segregation | precedence_and_qfi.qfi & 0x3f]);
             }
         });
     }
 }
 
-impl RuleMarking {
+impl PrecedenceAndQfi {
     fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let precedence = cursor.u8()?;
         let flow = cursor.u8()?;
@@ -117,25 +122,25 @@ impl Ie for QosRules {
 }
 
 coded! {
-    /// Direction of the packets of a filter, two bits.
+    /// Direction of the packets that a filter applies to, two bits.
     FilterDirection {
-        /// To the UE.
+        /// Packets to the UE.
         Downlink = 1,
-        /// From the UE.
+        /// Packets from the UE.
         Uplink = 2,
-        /// Both.
+        /// Packets in both directions.
         Bidirectional = 3,
     }
 }
 
-/// A packet filter: all components must match.
+/// A packet filter. A packet matches if it matches all components.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketFilter {
-    /// 0 to 15 within the session.
+    /// Packet filter identifier: 0 to 15, unique within the rule. 0 in a UE's request to create a filter.
     pub id: u8,
-    /// 0 if filters are deleted.
+    /// `Other(0)` if filters are deleted: their entries in the IE have no direction.
     pub direction: FilterDirection,
-    /// Conditions; empty if filters are deleted.
+    /// Empty if filters are deleted.
     pub components: Vec<FilterComponent>,
 }
 
@@ -144,7 +149,7 @@ impl PacketFilter {
         let header = cursor.u8()?;
         let (direction, components) = match operation {
             RuleOperation::DeletePacketFilters => (0, Vec::new()),
-            _ => (header >> 4 & 3, cursor.sized()?.all(FilterComponent::decode)?),
+            _ => (header >> 4 & 3, cursor.with_length_u8()?.all(FilterComponent::decode)?),
         };
         Ok(Self { id: header & 0xf, direction: FilterDirection::from_code(direction), components })
     }
@@ -154,7 +159,7 @@ impl PacketFilter {
             return out.push(self.id & 0xf);
         }
         out.push((self.direction.code() & 3) << 4 | self.id & 0xf);
-        sized(out, |out| {
+        with_length_u8(out, |out| {
             for component in &self.components {
                 component.encode(out);
             }
@@ -162,7 +167,8 @@ impl PacketFilter {
     }
 }
 
-/// A packet filter component (TS 24.501 Table 9.11.4.13.1); 'remote' is the data network's side.
+/// A packet filter component (TS 24.501 Table 9.11.4.13.1); 'local' is the UE's side, 'remote' is the
+/// data network's side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FilterComponent {
     /// Any packet.
@@ -187,13 +193,13 @@ pub enum FilterComponent {
     RemotePorts(u16, u16),
     /// Security parameter index of IPsec.
     SecurityParameterIndex(u32),
-    /// Type of service or traffic class, and its mask.
+    /// IPv4 type of service or IPv6 traffic class, and its mask.
     TrafficClass(u8, u8),
     /// IPv6 flow label, 20 bits.
     FlowLabel(u32),
-    /// Ethernet destination.
+    /// Destination MAC address.
     DestinationMac([u8; 6]),
-    /// Ethernet source.
+    /// Source MAC address.
     SourceMac([u8; 6]),
     /// 802.1Q C-TAG VID, 12 bits.
     CTagVid(u16),
@@ -205,9 +211,9 @@ pub enum FilterComponent {
     STagPcpDei(u8),
     /// Ethertype.
     Ethertype(u16),
-    /// Range of Ethernet destinations, inclusive.
+    /// Range of destination MAC addresses, inclusive.
     DestinationMacs([u8; 6], [u8; 6]),
-    /// Range of Ethernet sources, inclusive.
+    /// Range of source MAC addresses, inclusive.
     SourceMacs([u8; 6], [u8; 6]),
 }
 
@@ -246,8 +252,8 @@ impl FilterComponent {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        let mut put = |kind: u8, parts: [&[u8]; 2]| {
-            out.push(kind);
+        let mut put = |component_type: u8, parts: [&[u8]; 2]| {
+            out.push(component_type);
             out.extend(parts.concat());
         };
         match self {
@@ -273,7 +279,7 @@ impl FilterComponent {
             Self::STagVid(vid) => put(0x84, [&(vid & 0xfff).to_be_bytes(), &[]]),
             Self::CTagPcpDei(bits) => put(0x85, [&[bits & 0xf], &[]]),
             Self::STagPcpDei(bits) => put(0x86, [&[bits & 0xf], &[]]),
-            Self::Ethertype(kind) => put(0x87, [&kind.to_be_bytes(), &[]]),
+            Self::Ethertype(ethertype) => put(0x87, [&ethertype.to_be_bytes(), &[]]),
             Self::DestinationMacs(low, high) => put(0x88, [low, high]),
             Self::SourceMacs(low, high) => put(0x89, [low, high]),
         }
@@ -284,7 +290,8 @@ impl FilterComponent {
 mod tests {
     use super::*;
 
-    fn octets(rules: &[QosRule]) -> String {
+    /// Encodes the rules, and checks that decoding returns them.
+    fn round_trip(rules: &[QosRule]) -> String {
         let mut out = Vec::new();
         QosRules(rules.to_vec()).encode(&mut out);
         assert_eq!(QosRules::decode(&out), Ok(QosRules(rules.to_vec())));
@@ -292,20 +299,20 @@ mod tests {
     }
 
     #[test]
-    fn the_default_rule_is_the_one_every_core_sends() {
-        assert_eq!(octets(&[QosRule::match_all(1, 1)]), "01000631310101ff01");
+    fn the_match_all_rule_has_the_expected_octets() {
+        assert_eq!(round_trip(&[QosRule::match_all(1, 1)]), "01000631310101ff01");
     }
 
     #[test]
-    fn deletions_have_no_filters_and_no_marking() {
+    fn deletions_have_no_components_and_no_precedence() {
         let delete = QosRule {
             id: 2,
             operation: RuleOperation::Delete,
             default: false,
             packet_filters: vec![],
-            marking: None,
+            precedence_and_qfi: None,
         };
-        assert_eq!(octets(&[delete]), "02000140");
+        assert_eq!(round_trip(&[delete]), "02000140");
         let filters = QosRule {
             id: 3,
             operation: RuleOperation::DeletePacketFilters,
@@ -315,13 +322,13 @@ mod tests {
                 direction: FilterDirection::Other(0),
                 components: vec![],
             }],
-            marking: None,
+            precedence_and_qfi: None,
         };
-        assert_eq!(octets(&[filters]), "030002a104");
+        assert_eq!(round_trip(&[filters]), "030002a104");
     }
 
     #[test]
-    fn every_component_round_trips() {
+    fn every_filter_component_round_trips() {
         let (four, six) = (Ipv4Addr::new(10, 0, 0, 1), Ipv6Addr::LOCALHOST);
         use FilterComponent::*;
         let components = vec![
@@ -349,6 +356,6 @@ mod tests {
         ];
         let mut rule = QosRule::match_all(1, 5);
         rule.packet_filters = vec![PacketFilter { id: 2, direction: FilterDirection::Uplink, components }];
-        octets(&[rule.clone(), rule]);
+        round_trip(&[rule.clone(), rule]);
     }
 }

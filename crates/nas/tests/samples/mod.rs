@@ -311,7 +311,7 @@ fn dns_filter() -> QosRule {
             direction: FilterDirection::Uplink,
             components: vec![FilterComponent::Protocol(17), FilterComponent::RemotePort(53)],
         }],
-        marking: Some(RuleMarking { precedence: 10, segregation: false, qfi: 2 }),
+        precedence_and_qfi: Some(PrecedenceAndQfi { precedence: 10, segregation: false, qfi: 2 }),
         default: false,
         ..QosRule::match_all(2, 2)
     }

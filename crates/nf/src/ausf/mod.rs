@@ -1,14 +1,29 @@
 //! Authentication Server Function (TS 29.509, TS 33.501 6.1): authenticates UEs for the AMF.
 //!
-//! ```text
-//!  AMF ─> Authenticate ──────────> AwaitingVector <─ UDM, which chooses the method
-//!  AMF <─ RAND, AUTN, HXRES*       Challenged: XRES*, K_SEAF kept until answered, 60 s at most
-//!  AMF ─> FiveGAkaConfirmation ──> RES* compared, result sent to the UDM
-//!  AMF <─ SUPI, K_SEAF
+//! Both methods begin with a vector from the UDM, which chooses the method by the subscription:
 //!
-//!  AMF <─ EAP-Request              AwaitingEapResponse: XRES, K_aut, K_SEAF
-//!  AMF ─> EapAuthMethod ─────────> EAP-Response: another request, or the end as above
-//!  AMF <─ EAP-Success, SUPI, K_SEAF
+//! ```text
+//!  AMF                             AUSF                                     UDM
+//!   | ─> Authenticate               | AwaitingVector  GenerateAuthData ─>    |
+//!   |                               |                 vector, SUPI <─        |
+//! ```
+//!
+//! 5G-AKA (TS 33.501 6.1.3.2):
+//!
+//! ```text
+//!   | <─ RAND, AUTN, HXRES*         | Challenged: XRES*, K_SEAF, at most 60 s
+//!   | ─> FiveGAkaConfirmation       | compares RES* with XRES*; reports the result to the UDM
+//!   | <─ result, SUPI, K_SEAF       | Ended
+//! ```
+//!
+//! EAP-AKA' (TS 33.501 6.1.3.1):
+//!
+//! ```text
+//!   | <─ EAP-Request                | AwaitingEapResponse: XRES, K_aut, K_SEAF, at most 60 s
+//!   | ─> EapAuthMethod              | EAP-Response: verified. After a synchronisation failure the AUSF requests another
+//!   |                               | vector (AwaitingResyncVector); before EAP-Failure it sends a notification
+//!   |                               | (AwaitingNotificationResponse); both lead to a further EAP-Request
+//!   | <─ EAP-Success, SUPI, K_SEAF  | Ended; the result is reported to the UDM
 //! ```
 
 mod config;
@@ -28,27 +43,28 @@ use procedure::eap_aka_prime::{
     AwaitingEapResponse, AwaitingNotificationResponse, AwaitingResyncVector, Step,
 };
 use procedure::five_g_aka::Challenged;
-use procedure::vector::{AwaitingVector, Begun};
+use procedure::vector::{AwaitingVector, FirstChallenge};
 use std::collections::VecDeque;
 
-/// Maximum number of authentications in progress.
-const LIMIT: u32 = 1 << 18;
+/// Maximum number of authentications in progress on a shard. Beyond it requests are rejected as congestion.
+const MAX_AUTHENTICATIONS: u32 = 1 << 18;
 
-/// Maximum number of authentications that wait for a UE's response: twice the unauthenticated
-/// registrations of the shard's AMF, 10 MB. Beyond it the oldest are ended, so that a flood of
-/// unfinished registrations does not cause the refusal of others.
-const MOST_CHALLENGED: usize = 32_768;
+/// Maximum number of authentications that wait for a UE's response: twice the maximum number of unauthenticated
+/// registrations of the shard's AMF; 10 MB. Beyond it the oldest are ended, so that a flood of unfinished registrations
+/// does not cause the rejection of new ones.
+const MAX_CHALLENGED: usize = 32_768;
 
-/// Number of authentications that are ended at once beyond that limit.
-const BATCH: usize = MOST_CHALLENGED / 8;
+/// Number of authentications that are ended together when the limit is exceeded.
+const EXCESS_BATCH: usize = MAX_CHALLENGED / 8;
 
-/// Maximum time of a UE's response: T3560 expires five times before (TS 24.501 table 10.2.2).
+/// Maximum time until a UE's response. The AMF has given up before: its T3560 of 6 s has expired five times (TS 24.501
+/// table 10.2.2).
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(60);
 
-/// A tag of no authentication: the reply is ignored.
+/// The tag of calls whose reply is ignored: the report of a result to the UDM.
 const IGNORE_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
 
-/// An authentication in progress, in the order of its states.
+/// The states of an authentication, in their order. A state that waits for the UDM has the pending reply to the AMF.
 #[derive(Default)]
 enum Authentication {
     AwaitingVector(AwaitingVector, PendingReply),
@@ -56,20 +72,20 @@ enum Authentication {
     AwaitingEapResponse(AwaitingEapResponse),
     AwaitingResyncVector(AwaitingResyncVector, PendingReply),
     AwaitingNotificationResponse(AwaitingNotificationResponse),
-    /// Ended, or between two states.
+    /// Ended; also the value while a handler computes the next state.
     #[default]
-    Over,
+    Ended,
 }
 
 impl Authentication {
-    /// The reply that it owes the AMF, while it waits for the UDM.
+    /// The pending reply to the AMF, while the state waits for the UDM.
     fn into_reply(self) -> Option<PendingReply> {
         match self {
             Self::AwaitingVector(_, reply) | Self::AwaitingResyncVector(_, reply) => Some(reply),
             Self::Challenged(_)
             | Self::AwaitingEapResponse(_)
             | Self::AwaitingNotificationResponse(_)
-            | Self::Over => None,
+            | Self::Ended => None,
         }
     }
 
@@ -78,7 +94,7 @@ impl Authentication {
         self.is_five_g_aka() || self.is_eap()
     }
 
-    /// Whether the state waits for the response to 5G-AKA.
+    /// Whether the state waits for the UE's response to a 5G-AKA challenge.
     const fn is_five_g_aka(&self) -> bool {
         matches!(self, Self::Challenged(_))
     }
@@ -96,20 +112,21 @@ pub struct Ausf {
     /// Ids of authentications in URIs.
     references: References,
     authentications: Arena<Authentication>,
-    /// Authentications that wait for a UE's response, oldest first; keys of ended ones are skipped.
+    /// Authentications that wait for a UE's response, oldest first. Keys of ended ones remain until
+    /// [`Self::end_excess`] removes them.
     challenged: VecDeque<Key>,
-    /// Requests that wait for the UDM.
+    /// Number of the AMF's requests that wait for the UDM.
     replies_owed: usize,
 }
 
 impl Ausf {
-    /// An AUSF.
+    /// Creates an AUSF without authentications.
     pub fn new(identity: Identity, config: AusfConfig, mut rng: Rng) -> Self {
         Self {
             identity,
             config,
             references: References::new(&mut rng),
-            authentications: Arena::new(LIMIT),
+            authentications: Arena::new(MAX_AUTHENTICATIONS),
             challenged: VecDeque::new(),
             replies_owed: 0,
         }
@@ -137,7 +154,7 @@ impl Ausf {
         }
     }
 
-    /// Asks the UDM for a vector.
+    /// Requests a vector from the UDM.
     fn begin(&mut self, authentication: Authentication, call: Request, out: &mut Outbox) {
         match self.authentications.insert(authentication) {
             Ok(key) => {
@@ -152,14 +169,14 @@ impl Ausf {
         }
     }
 
-    /// The UDM's reply: the first vector, or another one after a resynchronisation.
+    /// Handles the UDM's reply: the first vector, or another one after a resynchronisation.
     fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         match self.take(key, |state| !state.awaits_ue()) {
             Authentication::AwaitingVector(state, pending) => {
                 self.replies_owed -= 1;
                 match state.reply(reply) {
-                    Ok(begun) => self.challenge(key, pending, begun, out),
+                    Ok(first) => self.challenge(key, pending, first, out),
                     Err(problem) => self.fail(key, pending, *problem, out),
                 }
             }
@@ -168,16 +185,16 @@ impl Ausf {
                 match state.reply(reply) {
                     Ok(next) => {
                         pending.answer(next.session(&self.identity, &self.references.of_key(key)), out);
-                        self.put(key, Authentication::AwaitingEapResponse(next), out);
+                        self.store_and_start_timer(key, Authentication::AwaitingEapResponse(next), out);
                     }
                     Err(problem) => self.fail(key, pending, *problem, out),
                 }
             }
-            // The authentication has ended, or the reply is late: `take` leaves those that wait for the UE.
+            // The authentication has ended, or the reply is late: `take` does not take a state that waits for the UE.
             Authentication::Challenged(_)
             | Authentication::AwaitingEapResponse(_)
             | Authentication::AwaitingNotificationResponse(_)
-            | Authentication::Over => {}
+            | Authentication::Ended => {}
         }
     }
 
@@ -187,31 +204,31 @@ impl Ausf {
         pending.refuse(problem, out);
     }
 
-    /// Sends the challenge to the AMF after the vector was received (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 step 3).
-    fn challenge(&mut self, key: Key, pending: PendingReply, begun: Begun, out: &mut Outbox) {
+    /// Sends the first challenge to the AMF (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 step 3).
+    fn challenge(&mut self, key: Key, pending: PendingReply, first: FirstChallenge, out: &mut Outbox) {
         let (identity, id) = (&self.identity, self.references.of_key(key));
-        let (response, next) = match begun {
-            Begun::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
-            Begun::EapAkaPrime(next) => {
+        let (response, next) = match first {
+            FirstChallenge::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
+            FirstChallenge::EapAkaPrime(next) => {
                 (next.context(identity, &id), Authentication::AwaitingEapResponse(next))
             }
         };
-        self.put(key, next, out);
+        self.store_and_start_timer(key, next, out);
         self.challenged.push_back(key);
         self.end_excess(out);
         pending.answer(response, out);
     }
 
-    /// Ends the oldest authentications if too many wait for a UE.
+    /// Ends the oldest authentications if more than [`MAX_CHALLENGED`] wait for a UE.
     fn end_excess(&mut self, out: &mut Outbox) {
-        if self.challenged.len() <= MOST_CHALLENGED {
+        if self.challenged.len() <= MAX_CHALLENGED {
             return;
         }
         let authentications = &self.authentications;
-        // One that waits for the UDM owes the AMF an answer.
+        // An authentication that waits for the UDM is not ended: the AMF's request is still unanswered.
         self.challenged.retain(|key| authentications.get(*key).is_some_and(Authentication::awaits_ue));
-        if self.challenged.len() + BATCH > MOST_CHALLENGED {
-            for key in self.challenged.drain(..BATCH).collect::<Vec<_>>() {
+        if self.challenged.len() + EXCESS_BATCH > MAX_CHALLENGED {
+            for key in self.challenged.drain(..EXCESS_BATCH).collect::<Vec<_>>() {
                 self.end(key, out);
             }
         }
@@ -236,7 +253,7 @@ impl Ausf {
         out.call(IGNORE_REPLY, Target::any(), event);
     }
 
-    /// An EAP-Response (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
+    /// Handles an EAP-Response (TS 33.501 6.1.3.1 steps 8 to 10; TS 29.509 5.2.2.2.3).
     fn eap_response(
         &mut self,
         now: Instant,
@@ -267,17 +284,17 @@ impl Ausf {
                 out.call(IGNORE_REPLY, Target::any(), event);
             }
             Step::Notified(response, next) => {
-                self.put(key, Authentication::AwaitingNotificationResponse(next), out);
+                self.store_and_start_timer(key, Authentication::AwaitingNotificationResponse(next), out);
                 pending.answer(response, out);
             }
             Step::Resynchronise(call, next) => {
                 out.stop(key.to_u64(), Timer::Expiry);
-                self.keep(key, Authentication::AwaitingResyncVector(next, pending));
+                self.store(key, Authentication::AwaitingResyncVector(next, pending));
                 self.replies_owed += 1;
                 out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into());
             }
             Step::Refused(problem, state) => {
-                self.keep(key, Authentication::AwaitingEapResponse(state));
+                self.store(key, Authentication::AwaitingEapResponse(state));
                 pending.refuse(*problem, out);
             }
         }
@@ -294,7 +311,7 @@ impl Ausf {
     ) {
         let key = self.key_of(id);
         match self.take(key, expected) {
-            Authentication::Over => pending.refuse(Problem::context_not_found(), out),
+            Authentication::Ended => pending.refuse(Problem::context_not_found(), out),
             _ => {
                 self.end(key, out);
                 pending.answer(Response::NoContent, out);
@@ -305,20 +322,20 @@ impl Ausf {
     /// Takes the state of an authentication if it is of the given kind. The caller stores the next
     /// state or calls [`Self::end`].
     fn take(&mut self, key: Key, expected: fn(&Authentication) -> bool) -> Authentication {
-        let found = self.authentications.get_mut(key).filter(|state| expected(state));
-        found.map(std::mem::take).unwrap_or_default()
+        let state = self.authentications.get_mut(key).filter(|state| expected(state));
+        state.map(std::mem::take).unwrap_or_default()
     }
 
-    /// Stores the next state of an authentication.
-    fn keep(&mut self, key: Key, next: Authentication) {
+    /// Stores the next state, which waits for the UDM or is unchanged.
+    fn store(&mut self, key: Key, next: Authentication) {
         if let Some(state) = self.authentications.get_mut(key) {
             *state = next;
         }
     }
 
-    /// Stores the next state, which waits for the UE.
-    fn put(&mut self, key: Key, next: Authentication, out: &mut Outbox) {
-        self.keep(key, next);
+    /// Stores the next state, which waits for the UE's response, and starts its timer.
+    fn store_and_start_timer(&mut self, key: Key, next: Authentication, out: &mut Outbox) {
+        self.store(key, next);
         out.start(key.to_u64(), Timer::Expiry, CHALLENGE_LIFETIME);
     }
 
@@ -343,7 +360,7 @@ impl Ausf {
         }
     }
 
-    /// Authentications in progress; none when all procedures are over.
+    /// Number of authentications in progress.
     pub fn pending(&self) -> usize {
         self.authentications.len()
     }

@@ -1,4 +1,8 @@
-//! Forwarding Action Rules.
+//! Forwarding Action Rules (FARs): what the UPF does with the packets of a PDR.
+//!
+//! The first word of each line gives the occurrence of the information element ([`crate::group`]): `M` mandatory, `C`
+//! conditional, `O` optional, `U` an update that sets or removes a conditional parameter; a following `s` means that several
+//! may be present. The last word is the information element's type.
 
 use crate::group::group;
 use crate::ie::*;
@@ -8,7 +12,7 @@ group! {
     pub struct CreateFar {
         M far_id: FarId = FAR_ID,
         M apply_action: ApplyAction = APPLY_ACTION,
-        /// Present if the action is to forward.
+        /// Present if the Apply Action requests forwarding (FORW).
         C forwarding_parameters: ForwardingParameters = FORWARDING_PARAMETERS,
         Cs duplicating_parameters: DuplicatingParameters = DUPLICATING_PARAMETERS,
         C bar_id: BarId = BAR_ID,
@@ -26,7 +30,7 @@ group! {
         Cs header_enrichments: HeaderEnrichment = HEADER_ENRICHMENT,
         C linked_traffic_endpoint_id: TrafficEndpointId = TRAFFIC_ENDPOINT_ID,
         C proxying: Proxying = PROXYING,
-        O destination_interface_type: InterfaceType = TGPP_INTERFACE_TYPE,
+        O destination_interface_type: InterfaceType = THREE_GPP_INTERFACE_TYPE,
         C data_network_access_identifier: DataNetworkAccessIdentifier = DATA_NETWORK_ACCESS_IDENTIFIER,
         C ip_address_and_port_replacement: IpAddressAndPortReplacement = IP_ADDRESS_AND_PORT_NUMBER_REPLACEMENT,
     }
@@ -64,10 +68,10 @@ group! {
         U transport_level_marking: TransportLevelMarking = TRANSPORT_LEVEL_MARKING,
         U forwarding_policy: ForwardingPolicy = FORWARDING_POLICY,
         Us header_enrichments: HeaderEnrichment = HEADER_ENRICHMENT,
-        /// Significant here: send End Markers to the old F-TEID.
+        /// Only SNDEM applies here: the UPF sends End Markers to the previous F-TEID.
         C pfcp_sm_req_flags: PfcpSmReqFlags = PFCPSMREQ_FLAGS,
         U linked_traffic_endpoint_id: TrafficEndpointId = TRAFFIC_ENDPOINT_ID,
-        U destination_interface_type: InterfaceType = TGPP_INTERFACE_TYPE,
+        U destination_interface_type: InterfaceType = THREE_GPP_INTERFACE_TYPE,
         U data_network_access_identifier: DataNetworkAccessIdentifier = DATA_NETWORK_ACCESS_IDENTIFIER,
         U ip_address_and_port_replacement: IpAddressAndPortReplacement = IP_ADDRESS_AND_PORT_NUMBER_REPLACEMENT,
     }

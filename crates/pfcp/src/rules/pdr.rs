@@ -43,7 +43,7 @@ group! {
         Cs framed_routes: FramedRoute = FRAMED_ROUTE,
         C framed_routing: FramedRouting = FRAMED_ROUTING,
         Cs framed_ipv6_routes: FramedIpv6Route = FRAMED_IPV6_ROUTE,
-        O source_interface_type: InterfaceType = TGPP_INTERFACE_TYPE,
+        O source_interface_type: InterfaceType = THREE_GPP_INTERFACE_TYPE,
         Cs ip_multicast_addressing_info: IpMulticastAddressingInfo = IP_MULTICAST_ADDRESSING_INFO,
         Cs dns_query_filters: DnsQueryFilter = DNS_QUERY_FILTER,
     }

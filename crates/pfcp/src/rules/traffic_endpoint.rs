@@ -17,7 +17,7 @@ group! {
         C framed_routing: FramedRouting = FRAMED_ROUTING,
         Cs framed_ipv6_routes: FramedIpv6Route = FRAMED_IPV6_ROUTE,
         Cs qfis: Qfi = QFI,
-        O source_interface_type: InterfaceType = TGPP_INTERFACE_TYPE,
+        O source_interface_type: InterfaceType = THREE_GPP_INTERFACE_TYPE,
         Cs ip_multicast_addressing_info: IpMulticastAddressingInfo = IP_MULTICAST_ADDRESSING_INFO,
         O rat_type: RatType = RAT_TYPE,
     }
@@ -33,7 +33,7 @@ group! {
         U framed_routing: FramedRouting = FRAMED_ROUTING,
         Us framed_ipv6_routes: FramedIpv6Route = FRAMED_IPV6_ROUTE,
         Us qfis: Qfi = QFI,
-        U source_interface_type: InterfaceType = TGPP_INTERFACE_TYPE,
+        U source_interface_type: InterfaceType = THREE_GPP_INTERFACE_TYPE,
         O rat_type: RatType = RAT_TYPE,
     }
 

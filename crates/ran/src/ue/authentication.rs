@@ -96,7 +96,7 @@ impl Ue {
     /// Whether no security context of the UE has that identifier; the value 'no key is available'
     /// is never fresh.
     pub(super) fn is_fresh_ng_ksi(&self, ng_ksi: NgKsi) -> bool {
-        let in_use = self.current.as_ref().is_some_and(|context| context.ng_ksi == ng_ksi);
+        let in_use = self.current_security_context.as_ref().is_some_and(|context| context.ng_ksi == ng_ksi);
         ng_ksi != NgKsi::NoKey && !in_use
     }
 
@@ -195,6 +195,6 @@ impl Ue {
         self.usim_is_valid = false;
         self.event(Event::RegistrationFailed(Failure::AuthenticationRejected));
         self.deregister_locally();
-        self.await_release();
+        self.await_nas_connection_release();
     }
 }

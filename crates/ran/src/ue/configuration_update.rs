@@ -14,26 +14,26 @@ impl Ue {
     /// CONFIGURATION UPDATE COMMAND (TS 24.501 5.4.4.3).
     pub(super) fn receive_configuration_update(&mut self, command: ConfigurationUpdateCommand) {
         if !matches!(self.state, State::Registered | State::AwaitingServiceAccept) {
-            return self.refuse("ConfigurationUpdateCommand");
+            return self.report_unexpected_message("ConfigurationUpdateCommand");
         }
         let indication = command.indication.unwrap_or_default();
         self.check_configuration_update(&command, indication.acknowledgement);
         if let Some(MobileIdentity::FiveGGuti(guti)) = command.guti {
             self.check_guti(&guti);
-            self.place.guti = Some(guti);
+            self.registration.guti = Some(guti);
         }
         if command.tai_list.is_some() {
-            self.place.tai_list = command.tai_list;
+            self.registration.tai_list = command.tai_list;
         }
         if let Some(allowed) = command.allowed_nssai {
-            self.place.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
+            self.registration.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
         }
         if indication.acknowledgement {
             self.send(&ConfigurationUpdateComplete::new().into());
         }
         if indication.registration_requested {
             self.register_when_idle = Some(RegistrationKind::MobilityUpdating);
-            self.await_release();
+            self.await_nas_connection_release();
         }
     }
 

@@ -43,7 +43,7 @@ impl Ue {
             re_registration_required: false,
             access: AccessType::ThreeGpp,
         };
-        let identity = match self.place.guti {
+        let identity = match self.registration.guti {
             Some(guti) => MobileIdentity::FiveGGuti(guti),
             None => MobileIdentity::Suci(self.suci()),
         };
@@ -61,7 +61,7 @@ impl Ue {
     /// DEREGISTRATION ACCEPT (TS 24.501 5.5.2.2.2).
     pub(super) fn receive_deregistration_accept(&mut self) {
         if self.state != State::AwaitingDeregistrationAccept {
-            return self.refuse("DeregistrationAccept");
+            return self.report_unexpected_message("DeregistrationAccept");
         }
         self.end_deregistration();
     }
@@ -85,13 +85,13 @@ impl Ue {
 
     /// The UE keeps its 5G-GUTI and security context for its next power-on (TS 24.501 5.5.2.1, Annex C).
     fn end_deregistration(&mut self) {
-        let (place, current) = (self.place.clone(), self.current.take());
+        let (registration, context) = (self.registration.clone(), self.current_security_context.take());
         self.deregister_locally();
-        self.place.guti = place.guti;
-        self.place.last_visited = place.last_visited;
-        self.current = current;
+        self.registration.guti = registration.guti;
+        self.registration.last_visited = registration.last_visited;
+        self.current_security_context = context;
         self.event(Event::Deregistered { by_network: false });
-        self.await_release();
+        self.await_nas_connection_release();
     }
 
     /// DEREGISTRATION REQUEST by the network (TS 24.501 5.5.2.3.2).
@@ -101,14 +101,14 @@ impl Ue {
             self.state,
             State::Registered | State::AwaitingServiceAccept | State::AwaitingDeregistrationAccept
         ) {
-            return self.refuse("DeregistrationRequestUeTerminated");
+            return self.report_unexpected_message("DeregistrationRequestUeTerminated");
         }
         if !matches!(kind.access, AccessType::ThreeGpp | AccessType::Both) {
             self.violation("TS 24.501 9.11.3.20", format!("de-registration type {kind:?} over 3GPP access"));
         }
         self.send(&DeregistrationAcceptUeTerminated::new().into());
-        let kept = self.current.take();
-        let guti = self.place.guti;
+        let kept = self.current_security_context.take();
+        let guti = self.registration.guti;
         self.deregister_locally();
         if kind.re_registration_required {
             self.register_when_idle = Some(RegistrationKind::Initial);
@@ -119,13 +119,13 @@ impl Ue {
             }
             Some(_) => {}
             None => {
-                self.place.guti = guti;
-                self.current = kept;
+                self.registration.guti = guti;
+                self.current_security_context = kept;
             }
         }
         self.event(Event::Deregistered { by_network: true });
         if self.connection != Connection::Idle {
-            self.await_release();
+            self.await_nas_connection_release();
         }
     }
 }

@@ -52,7 +52,7 @@ impl Ue {
     }
 
     fn receive_protected(&mut self, octets: &[u8]) {
-        let Some(context) = &mut self.current else {
+        let Some(context) = &mut self.current_security_context else {
             return self
                 .violation("TS 24.501 4.4.2.5", "a protected message to a UE without security context");
         };
@@ -82,7 +82,7 @@ impl Ue {
     }
 
     fn count_note(&self) -> String {
-        let last = self.current.as_ref().and_then(SecurityContext::last_downlink);
+        let last = self.current_security_context.as_ref().and_then(SecurityContext::last_downlink);
         last.map_or_else(String::new, |count| format!(", after downlink NAS COUNT {count}"))
     }
 
@@ -141,12 +141,12 @@ impl Ue {
                 let text = "SECURITY MODE COMMAND without header 'integrity protected with new context'";
                 self.violation("TS 24.501 5.4.2.2", text);
             }
-            other => self.refuse(other.name()),
+            other => self.report_unexpected_message(other.name()),
         }
     }
 
     /// A message that a UE never expects, or not in this state (TS 24.501 7.4).
-    pub(super) fn refuse(&mut self, name: &str) {
+    pub(super) fn report_unexpected_message(&mut self, name: &str) {
         self.violation("TS 24.501 7.4", format!("{name} in state {:?}", self.state));
         self.send_status(GmmCause::MessageTypeNotCompatibleWithTheProtocolState);
     }

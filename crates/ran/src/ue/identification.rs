@@ -17,10 +17,10 @@ impl Ue {
         let identity = match identity_type {
             IdentityType::Suci => MobileIdentity::Suci(self.suci()),
             IdentityType::FiveGGuti => {
-                self.place.guti.map_or(MobileIdentity::NoIdentity, MobileIdentity::FiveGGuti)
+                self.registration.guti.map_or(MobileIdentity::NoIdentity, MobileIdentity::FiveGGuti)
             }
             IdentityType::FiveGSTmsi => {
-                let s_tmsi = self.place.guti.map(|guti| guti.s_tmsi());
+                let s_tmsi = self.registration.guti.map(|guti| guti.s_tmsi());
                 s_tmsi.map_or(MobileIdentity::NoIdentity, MobileIdentity::FiveGSTmsi)
             }
             IdentityType::Imeisv => MobileIdentity::Imeisv(self.imeisv.clone()),

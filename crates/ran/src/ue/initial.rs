@@ -64,7 +64,7 @@ impl Initial for DeregistrationRequestUeOriginating {
 impl Ue {
     /// The key set identifier of the context that protects an initial message (TS 24.501 9.11.3.32).
     pub(super) fn ng_ksi(&self) -> NgKsi {
-        self.current.as_ref().map_or(NgKsi::NoKey, |context| context.ng_ksi)
+        self.current_security_context.as_ref().map_or(NgKsi::NoKey, |context| context.ng_ksi)
     }
 
     /// Sends a request: as the initial message of a new connection, or ciphered on the existing one.
@@ -84,12 +84,12 @@ impl Ue {
     fn connect(&mut self, nas: Vec<u8>, cause: RrcEstablishmentCause) {
         self.connection = Connection::Unsecured;
         self.timers.stop(super::Timer::T3512);
-        let s_tmsi = self.place.guti.map(|guti| guti.s_tmsi());
+        let s_tmsi = self.registration.guti.map(|guti| guti.s_tmsi());
         self.out.push(Output::Connect { nas, cause, s_tmsi });
     }
 
     fn next_uplink(&self) -> Option<u32> {
-        self.current.as_ref().map(|context| context.next_uplink())
+        self.current_security_context.as_ref().map(|context| context.next_uplink())
     }
 
     /// Without a context only cleartext IEs are sent, unprotected; with one, all IEs in a ciphered container.
@@ -97,7 +97,7 @@ impl Ue {
         let count = self.next_uplink();
         self.k_gnb_count = count;
         let mut cleartext = request.cleartext();
-        let nas = match &mut self.current {
+        let nas = match &mut self.current_security_context {
             None => cleartext.into().encode(),
             Some(context) => {
                 let has_more = cleartext.clone().into().encode() != entire;

@@ -105,9 +105,9 @@ pub struct Ue {
     tai: Tai,
     state: State,
     connection: Connection,
-    place: RegistrationData,
+    registration: RegistrationData,
     /// The current 5G NAS security context.
-    current: Option<SecurityContext>,
+    current_security_context: Option<SecurityContext>,
     authentication: Authentication,
     /// The initial message of the procedure in progress.
     initial: Option<InitialMessage>,
@@ -149,8 +149,8 @@ impl Ue {
             tai,
             state: State::Deregistered,
             connection: Connection::Idle,
-            place: RegistrationData::default(),
-            current: None,
+            registration: RegistrationData::default(),
+            current_security_context: None,
             authentication: Authentication::default(),
             initial: None,
             k_gnb_count: None,
@@ -191,7 +191,7 @@ impl Ue {
 
     /// The UE's 5G-GUTI, if it has one.
     pub fn guti(&self) -> Option<FiveGGuti> {
-        self.place.guti
+        self.registration.guti
     }
 
     /// The running timers, by their names in TS 24.501.
@@ -229,7 +229,7 @@ impl Ue {
 
     fn camp(&mut self, tai: Tai) {
         self.tai = tai;
-        let left_area = self.place.tai_list.as_ref().is_some_and(|area| !area.contains(&tai));
+        let left_area = self.registration.tai_list.as_ref().is_some_and(|area| !area.contains(&tai));
         if self.state == State::Registered && left_area {
             self.begin_registration(RegistrationKind::MobilityUpdating);
         }
@@ -284,7 +284,7 @@ impl Ue {
         self.authentication.partial = None;
         self.timers.stop_all(&[Timer::T3516, Timer::T3520, Timer::T3540]);
         self.sessions.note_idle();
-        if let (State::Registered, Some(period)) = (self.state, self.place.periodic_update) {
+        if let (State::Registered, Some(period)) = (self.state, self.registration.periodic_update) {
             self.timers.start(Timer::T3512, self.now + period);
         }
         self.out.push(Output::Event(Event::Idle));
@@ -308,7 +308,7 @@ impl Ue {
                 format!("UE Security Capabilities {capabilities:x?} in the gNB, {own:?} in the UE"),
             );
         }
-        let expected = self.k_gnb_count.zip(self.current.as_ref());
+        let expected = self.k_gnb_count.zip(self.current_security_context.as_ref());
         let expected =
             expected.map(|(count, context)| kdf::k_gnb(&context.k_amf, count, AccessType::ThreeGpp));
         match expected {
@@ -327,10 +327,10 @@ impl Ue {
 
     fn send_with(&mut self, message: &GmmMessage, header: SecurityHeaderType) {
         let plain = message.encode();
-        let nas = match (&mut self.current, self.connection) {
+        let nas = match (&mut self.current_security_context, self.connection) {
             (_, Connection::Idle) => return,
             (Some(context), _) if context.is_exhausted() => {
-                self.current = None;
+                self.current_security_context = None;
                 return self.release_locally();
             }
             (Some(context), Connection::Secured) => context.seal(header, &plain),

@@ -56,13 +56,13 @@ impl Ue {
     fn registration_request(&mut self, kind: RegistrationKind) -> RegistrationRequest {
         let follow_on_request = self.settings.follow_on_request;
         let registration_type = RegistrationType { follow_on_request, kind };
-        let identity = match self.place.guti {
+        let identity = match self.registration.guti {
             Some(guti) => MobileIdentity::FiveGGuti(guti),
             None => MobileIdentity::Suci(self.suci()),
         };
         let mut request = RegistrationRequest::new(registration_type, self.ng_ksi(), identity);
         request.ue_security_capability = Some(self.settings.security_capability);
-        request.last_visited_registered_tai = self.place.last_visited;
+        request.last_visited_registered_tai = self.registration.last_visited;
         if kind != RegistrationKind::PeriodicUpdating {
             request.gmm_capability = Some(GmmCapability(vec![0]));
             request.requested_nssai = self.requested_nssai();
@@ -87,7 +87,7 @@ impl Ue {
     /// REGISTRATION ACCEPT (TS 24.501 5.5.1.2.4, 5.5.1.3.4).
     pub(super) fn receive_registration_accept(&mut self, accept: RegistrationAccept) {
         let State::AwaitingRegistrationAccept(kind) = self.state else {
-            return self.refuse("RegistrationAccept");
+            return self.report_unexpected_message("RegistrationAccept");
         };
         self.timers.stop(Timer::T3510);
         self.authentication.forget_challenge();
@@ -98,7 +98,7 @@ impl Ue {
         self.state = State::Registered;
         let must_acknowledge = needs_complete(&accept);
         self.take_place(&accept, kind);
-        self.align_sessions(accept.pdu_session_status);
+        self.synchronize_pdu_session_status(accept.pdu_session_status);
         if must_acknowledge {
             self.send(&RegistrationComplete::new().into());
         }
@@ -146,27 +146,27 @@ impl Ue {
         if guti.guami.plmn_id != self.settings.plmn {
             self.violation("TS 23.003 2.10.1", format!("5G-GUTI of {:?}", guti.guami.plmn_id));
         }
-        if self.place.guti == Some(*guti) {
+        if self.registration.guti == Some(*guti) {
             self.violation("TS 33.501 6.12.3", "the new 5G-GUTI is the old one");
         }
     }
 
     fn take_place(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
         if let Some(MobileIdentity::FiveGGuti(guti)) = accept.guti {
-            self.place.guti = Some(guti);
+            self.registration.guti = Some(guti);
         }
         if accept.tai_list.is_some() {
-            self.place.tai_list.clone_from(&accept.tai_list);
+            self.registration.tai_list.clone_from(&accept.tai_list);
         }
         if let Some(allowed) = &accept.allowed_nssai {
-            self.place.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
+            self.registration.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
         }
         let default = (kind == RegistrationKind::Initial).then(|| Timer::T3512.duration());
-        self.place.periodic_update = match accept.t3512 {
+        self.registration.periodic_update = match accept.t3512 {
             Some(timer) => timer.duration(),
-            None => default.or(self.place.periodic_update),
+            None => default.or(self.registration.periodic_update),
         };
-        self.place.last_visited = Some(self.tai);
+        self.registration.last_visited = Some(self.tai);
     }
 
     /// Starts what was deferred until the end of the registration or service request.
@@ -179,7 +179,7 @@ impl Ue {
     }
 
     /// Deletes sessions that the network does not have (TS 24.501 5.5.1.3.4, 5.6.1.4).
-    pub(super) fn align_sessions(&mut self, status: Option<PduSessionSet>) {
+    pub(super) fn synchronize_pdu_session_status(&mut self, status: Option<PduSessionSet>) {
         let Some(status) = status else { return };
         for id in self.sessions.drop_those_not_in(status) {
             self.event(Event::SessionReleased(id));
@@ -189,7 +189,7 @@ impl Ue {
     /// REGISTRATION REJECT (TS 24.501 5.5.1.2.5, 5.5.1.3.5).
     pub(super) fn receive_registration_reject(&mut self, reject: &RegistrationReject) {
         let State::AwaitingRegistrationAccept(_) = self.state else {
-            return self.refuse("RegistrationReject");
+            return self.report_unexpected_message("RegistrationReject");
         };
         self.timers.stop(Timer::T3510);
         self.event(Event::RegistrationFailed(reject.cause.into()));
@@ -211,7 +211,7 @@ impl Ue {
             | GmmCause::NoNetworkSlicesAvailable => self.deregister_locally(),
             _ => self.note_failed_attempt(),
         }
-        self.await_release();
+        self.await_nas_connection_release();
     }
 
     /// Cause #22: T3346, during which no attempt is made (TS 24.501 5.5.1.2.5).
@@ -280,8 +280,8 @@ impl Ue {
     pub(super) fn deregister_locally(&mut self) {
         self.timers.stop_all(&[Timer::T3510, Timer::T3511, Timer::T3512, Timer::T3517, Timer::T3521]);
         self.state = State::Deregistered;
-        self.place = RegistrationData::default();
-        self.current = None;
+        self.registration = RegistrationData::default();
+        self.current_security_context = None;
         self.initial = None;
         self.wants_to_deregister = false;
         let (active, wanted) = self.sessions.clear();
@@ -290,7 +290,7 @@ impl Ue {
     }
 
     /// The network must release the connection within T3540 (TS 24.501 5.3.1.3).
-    pub(super) fn await_release(&mut self) {
+    pub(super) fn await_nas_connection_release(&mut self) {
         if self.connection != Connection::Idle {
             self.timers.start(Timer::T3540, self.now + Timer::T3540.duration());
         }

@@ -68,7 +68,8 @@ impl Ue {
             return None;
         }
         let partial = self.authentication.partial.as_ref().filter(|partial| partial.ng_ksi == command.ng_ksi);
-        let current = self.current.as_ref().filter(|context| context.ng_ksi == command.ng_ksi);
+        let current =
+            self.current_security_context.as_ref().filter(|context| context.ng_ksi == command.ng_ksi);
         let made = match (partial, current) {
             (Some(partial), _) => {
                 let k_amf = partial.k_amf.clone();
@@ -151,9 +152,9 @@ impl Ue {
         origin: Origin,
     ) {
         let information = command.additional_security_information.unwrap_or_default();
-        let had_context = self.current.is_some();
+        let had_context = self.current_security_context.is_some();
         self.k_gnb_count = Some(context.next_uplink());
-        self.current = Some(context);
+        self.current_security_context = Some(context);
         self.connection = Connection::Secured;
         if origin == Origin::Authentication {
             self.authentication.partial = None;

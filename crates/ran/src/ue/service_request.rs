@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  UE                         AMF
-//!   |    SERVICE REQUEST ->    |   T3517; uplink data status, PDU session status
-//!   | <- SERVICE ACCEPT        |   PDU session status, reactivation result
-//!   | <- SERVICE REJECT        |   #9, #10: register again
+//!   |    SERVICE REQUEST ->    |   starts T3517; uplink data status, PDU session status
+//!   | <- SERVICE ACCEPT        |   PDU session status, PDU session reactivation result
+//!   | <- SERVICE REJECT        |   cause; after #9 and #10 the UE registers again
 //! ```
 
 use super::{Connection, Event, Failure, State, Timer, Ue};
@@ -14,30 +14,31 @@ use pith_nas::ie::{MobileIdentity, PduSessionSet, RegistrationKind, ServiceType}
 use pith_ngap::RrcEstablishmentCause;
 
 impl Ue {
-    /// There is uplink data without radio bearers (TS 24.501 5.6.1.1 d).
+    /// Uplink user data is pending and the session has no user plane resources: in 5GMM-IDLE (TS 24.501 5.6.1.1 d), in
+    /// 5GMM-CONNECTED (item e).
     pub(super) fn request_service_for_data(&mut self) {
         if self.state == State::Registered {
             self.begin_service_request(ServiceType::Data);
         }
     }
 
-    /// Paging with the UE's 5G-S-TMSI (TS 24.501 5.6.2.2.1).
+    /// The UE was paged with its 5G-S-TMSI (TS 24.501 5.6.2.2.1).
     pub(super) fn answer_paging(&mut self) {
         if self.state == State::Registered && self.connection == Connection::Idle {
             self.begin_service_request(ServiceType::MobileTerminatedServices);
         }
     }
 
-    /// Sends SERVICE REQUEST (TS 24.501 5.6.1.2.1).
+    /// Sends SERVICE REQUEST; without a 5G-GUTI or a security context the UE registers instead (TS 24.501 5.6.1.2.1).
     pub(super) fn begin_service_request(&mut self, service_type: ServiceType) {
-        let Some(guti) = self.place.guti.filter(|_| self.current.is_some()) else {
+        let Some(guti) = self.registration.guti.filter(|_| self.current_security_context.is_some()) else {
             return self.begin_registration(RegistrationKind::MobilityUpdating);
         };
         let s_tmsi = MobileIdentity::FiveGSTmsi(guti.s_tmsi());
         let mut request = ServiceRequest::new(self.ng_ksi(), service_type, s_tmsi);
-        let waiting = self.sessions.without_user_plane();
-        let wants_user_plane = service_type == ServiceType::Data && !waiting.is_empty();
-        request.uplink_data_status = wants_user_plane.then_some(waiting);
+        let without_user_plane = self.sessions.without_user_plane();
+        let wants_user_plane = service_type == ServiceType::Data && !without_user_plane.is_empty();
+        request.uplink_data_status = wants_user_plane.then_some(without_user_plane);
         let active = self.sessions.active_set();
         request.pdu_session_status = (!active.is_empty()).then_some(active);
         let cause = match service_type {
@@ -54,12 +55,12 @@ impl Ue {
     /// SERVICE ACCEPT (TS 24.501 5.6.1.4.1).
     pub(super) fn receive_service_accept(&mut self, accept: &ServiceAccept) {
         if self.state != State::AwaitingServiceAccept {
-            return self.refuse("ServiceAccept");
+            return self.report_unexpected_message("ServiceAccept");
         }
-        self.end_service_request();
-        let asked = self.sessions.reactivating.take();
-        self.check_reactivation(asked, accept);
-        self.align_sessions(accept.pdu_session_status);
+        self.stop_service_request();
+        let requested = self.sessions.reactivating.take();
+        self.check_reactivation(requested, accept);
+        self.synchronize_pdu_session_status(accept.pdu_session_status);
         self.event(Event::ServiceAccepted);
         for id in accept.reactivation_result.unwrap_or_default().iter() {
             self.event(Event::UserPlaneFailed(id));
@@ -67,18 +68,18 @@ impl Ue {
         self.resume_pending();
     }
 
-    /// Checks the PDU session reactivation result: it answers the uplink data status IE, and lists only
-    /// requested sessions.
-    fn check_reactivation(&mut self, asked: Option<PduSessionSet>, accept: &ServiceAccept) {
+    /// Checks the PDU session reactivation result IE: it must be present if the request had an uplink data status IE, and
+    /// may list only sessions of that IE.
+    fn check_reactivation(&mut self, requested: Option<PduSessionSet>, accept: &ServiceAccept) {
         let clause = "TS 24.501 5.6.1.4.1";
-        match (asked, accept.reactivation_result) {
+        match (requested, accept.reactivation_result) {
             (Some(_), None) => self.violation(
                 clause,
                 "no PDU session reactivation result, although uplink data status was sent",
             ),
-            (asked, Some(failed)) => {
-                let asked = asked.unwrap_or(PduSessionSet::NONE);
-                if let Some(id) = failed.iter().find(|id| !asked.contains(*id)) {
+            (requested, Some(failed)) => {
+                let requested = requested.unwrap_or(PduSessionSet::NONE);
+                if let Some(id) = failed.iter().find(|id| !requested.contains(*id)) {
                     self.violation(
                         clause,
                         format!("reactivation result of session {id}, which was not requested"),
@@ -92,11 +93,11 @@ impl Ue {
     /// SERVICE REJECT (TS 24.501 5.6.1.5).
     pub(super) fn receive_service_reject(&mut self, reject: &ServiceReject) {
         if self.state != State::AwaitingServiceAccept {
-            return self.refuse("ServiceReject");
+            return self.report_unexpected_message("ServiceReject");
         }
-        self.end_service_request();
+        self.stop_service_request();
         self.event(Event::ServiceFailed(reject.cause.into()));
-        self.align_sessions(reject.pdu_session_status);
+        self.synchronize_pdu_session_status(reject.pdu_session_status);
         match reject.cause {
             GmmCause::IllegalUe | GmmCause::IllegalMe | GmmCause::FiveGsServicesNotAllowed => {
                 self.usim_is_valid = false;
@@ -113,10 +114,10 @@ impl Ue {
             }
             _ => {}
         }
-        self.await_release();
+        self.await_nas_connection_release();
     }
 
-    fn end_service_request(&mut self) {
+    fn stop_service_request(&mut self) {
         self.timers.stop(Timer::T3517);
         self.timers.stop(Timer::T3516);
         self.authentication.forget_challenge();
@@ -124,15 +125,16 @@ impl Ue {
         self.state = State::Registered;
     }
 
-    /// T3517 expired (TS 24.501 5.6.1.7 c).
+    /// T3517 expired: the UE releases the NAS signalling connection locally (TS 24.501 5.6.1.7).
     pub(super) fn on_service_request_unanswered(&mut self) {
-        self.end_service_request();
+        self.stop_service_request();
         self.event(Event::ServiceFailed(Failure::NoAnswer));
         self.release_locally();
     }
 
+    /// The lower layers lost the connection (TS 24.501 5.6.1.7).
     pub(super) fn on_connection_lost_in_service_request(&mut self) {
-        self.end_service_request();
+        self.stop_service_request();
         self.event(Event::ServiceFailed(Failure::ConnectionLost));
     }
 }

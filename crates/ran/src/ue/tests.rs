@@ -78,7 +78,7 @@ fn play(core: &str) -> (Vec<Event>, Vec<Violation>) {
     let mut messages = messages.into_iter().enumerate();
     let (_, command) = messages.next().unwrap();
     context.open(&command.wire).expect("the MAC of SECURITY MODE COMMAND is right");
-    ue.current = Some(context);
+    ue.current_security_context = Some(context);
     ue.connection = Connection::Secured;
     for (number, Recorded { message, wire }) in messages {
         for input in inputs_before(number, message) {

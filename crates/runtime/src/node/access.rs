@@ -27,17 +27,17 @@ pub(super) struct Tokens {
 impl Tokens {
     pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
         let on = match config.sbi.oauth2 {
-            OAuth2::Auto => hosting.split,
+            OAuth2::Auto => hosting.several_processes,
             OAuth2::On => true,
             OAuth2::Off => false,
         };
-        if hosting.split && !on {
+        if hosting.several_processes && !on {
             tracing::warn!(
                 "sbi.oauth2 is off: services of this process accept requests without access tokens"
             );
         }
         let external = &config.sbi.external;
-        if !hosting.split && !on && config.sbi.oauth2 == OAuth2::Auto && !external.is_empty() {
+        if !hosting.several_processes && !on && config.sbi.oauth2 == OAuth2::Auto && !external.is_empty() {
             tracing::warn!(
                 "services of this process take requests of the NFs in 'sbi.external' without access tokens: 'sbi.oauth2: on' asks for them"
             );

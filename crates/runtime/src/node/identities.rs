@@ -1,4 +1,4 @@
-//! Identities and addresses of a process's NFs.
+//! NF instance IDs and addresses of a process's NFs.
 
 use super::security::Security;
 use super::{Hosting, nf_of};
@@ -15,18 +15,22 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The identities of a process. An NF instance is an NF of one shard, with its own apiRoot.
+/// The identities of a process. Each NF of each shard is one NF instance with its own NF instance ID; the NFs of a shard
+/// share an apiRoot.
 pub(super) struct Identities {
     /// apiRoot of each shard.
     pub(super) roots: Vec<Arc<ApiRoot>>,
     /// apiRoot of the NRF.
     pub(super) nrf: Arc<ApiRoot>,
+    /// NF instance IDs by shard and NF.
     instances: BTreeMap<(usize, Nf), NfInstanceId>,
+    /// The PLMN in the NFs' requests: the first of the configuration.
     plmn: Plmn,
     clock: Clock,
 }
 
 impl Identities {
+    /// Uses the NF instance IDs of the process's certificate files, and random ones otherwise.
     pub(super) fn new(
         config: &Config,
         hosting: &Hosting,
@@ -35,37 +39,39 @@ impl Identities {
         rng: &mut Rng,
         security: &Security,
     ) -> Self {
-        let own = sbi_address(config, hosting);
+        let own_address = sbi_address(config, hosting);
         let root = |address: SocketAddr, shard: usize| {
             let root = ApiRoot::new(security.scheme(), &address.to_string());
             Arc::new(root.with_prefix(&format!("/s{shard}")))
         };
-        let roots: Vec<_> = (0..shards).map(|shard| root(own, shard)).collect();
-        let nrf_address = if hosting.split { config.sbi.address(HostedNf::Nrf) } else { own };
-        let instances = (0..shards).flat_map(|shard| hosting.nfs.iter().map(move |nf| (shard, *nf)));
+        let roots: Vec<_> = (0..shards).map(|shard| root(own_address, shard)).collect();
+        let nrf_address =
+            if hosting.several_processes { config.sbi.address(HostedNf::Nrf) } else { own_address };
+        let keys = (0..shards).flat_map(|shard| hosting.nfs.iter().map(move |nf| (shard, *nf)));
         let mut random = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
         let mut id = |key| {
             let stored = security.instances.get(&key).copied();
             (key, stored.unwrap_or_else(|| NfInstanceId::from_random(random())))
         };
-        let instances = instances.map(&mut id).collect();
-        let plmn = config.network.plmns.first().copied().unwrap_or_else(test_plmn);
+        let instances = keys.map(&mut id).collect();
+        let plmn = config.network.plmns.first().copied().unwrap_or_else(default_plmn);
         let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
         let nrf = external.map_or_else(|| root(nrf_address, 0), Arc::new);
         Self { roots, nrf, instances, plmn, clock }
     }
 
-    /// The NF instances of the process with their types.
+    /// NF type and NF instance ID of each NF instance of the process.
     pub(super) fn of_types(&self) -> impl Iterator<Item = (NfType, NfInstanceId)> {
         self.instances.iter().filter_map(|((_, nf), id)| Some((nf.nf_type()?, *id)))
     }
 
+    /// The identity of an NF on a shard.
     pub(super) fn identity(&self, nf: Nf, shard: u16) -> Identity {
-        let at = usize::from(shard);
-        let nowhere = || Arc::clone(&self.nrf);
+        let index = usize::from(shard);
+        let nrf_root = || Arc::clone(&self.nrf);
         Identity {
-            instance_id: self.instances.get(&(at, nf)).copied().unwrap_or(NfInstanceId(0)),
-            api_root: self.roots.get(at).cloned().unwrap_or_else(nowhere),
+            instance_id: self.instances.get(&(index, nf)).copied().unwrap_or(NfInstanceId(0)),
+            api_root: self.roots.get(index).cloned().unwrap_or_else(nrf_root),
             plmn: self.plmn,
             instance: InstanceId(0),
             shard: ShardId(shard as u8),
@@ -73,7 +79,8 @@ impl Identities {
         }
     }
 
-    /// The AMF's shards, each with its range of ids: a UE may return to another shard than the one it left.
+    /// The shards of the AMF. A 5G-GUTI names the shard that allocated it; another shard that receives it requests the UE
+    /// context from that shard.
     pub(super) fn amf_peers(&self) -> Vec<Peer> {
         let peer = |(shard, root): (usize, &Arc<ApiRoot>)| Peer {
             instance: InstanceId(0),
@@ -101,32 +108,34 @@ impl Identities {
         let peer = |peer: &crate::config::UpfPeer| N4Peer { name: peer.name.clone(), address: peer.address };
         N4Config {
             address: config.n4.address.ip(),
-            started: self.clock.unix_seconds(),
+            recovery_time_stamp: self.clock.unix_seconds(),
             upfs: config.n4.upfs.iter().map(peer).collect(),
             t1: config.n4.t1.0,
-            n1: config.n4.n1.into(),
+            n1_transmissions: config.n4.n1.into(),
             heartbeat: config.n4.heartbeat.0,
             shards: self.roots.len() as u8,
         }
     }
 }
 
+/// A gNB of the configuration that may connect.
 fn permitted(gnb: &crate::config::Gnb) -> PermittedGnb {
     PermittedGnb { id: gnb.id.clone(), addresses: gnb.addresses.clone() }
 }
 
-/// SBI address of a process; in a split core that of its first NF.
+/// SBI address of a process. In a core of several processes it is that of the process's first NF.
 pub(super) fn sbi_address(config: &Config, hosting: &Hosting) -> SocketAddr {
-    let first = hosting.nfs.first().filter(|_| hosting.split);
-    let named = |nf: &Nf| HostedNf::ALL.into_iter().find(|hosted| nf_of(*hosted) == *nf);
-    first.and_then(named).map_or(config.sbi.listen(), |nf| config.sbi.address(nf))
+    let first = hosting.nfs.first().filter(|_| hosting.several_processes);
+    let configured_name = |nf: &Nf| HostedNf::ALL.into_iter().find(|hosted| nf_of(*hosted) == *nf);
+    first.and_then(configured_name).map_or(config.sbi.listen(), |nf| config.sbi.address(nf))
 }
 
-/// API address of a process. In a split core it uses the host of its first NF, except for the process with
-/// the subscribers; a process with only a UPF uses the host of its N4.
+/// TCP address of a process's operator API, if `api.listen` is set. In a core of several processes the process with the UDR
+/// uses the host of `api.listen`, a process with only a UPF the host of `upf.n4`, and the others the host of their SBI address.
+/// The port is the same.
 pub(super) fn api_address(config: &Config, hosting: &Hosting) -> Option<SocketAddr> {
     let listen = config.api.listen?;
-    let host = if !hosting.split || hosting.has(Nf::Udr) {
+    let host = if !hosting.several_processes || hosting.has(Nf::Udr) {
         listen.ip()
     } else if hosting.nfs.is_empty() {
         config.upf.n4.ip()
@@ -136,8 +145,9 @@ pub(super) fn api_address(config: &Config, hosting: &Hosting) -> Option<SocketAd
     Some(SocketAddr::new(host, listen.port()))
 }
 
-fn test_plmn() -> Plmn {
-    Plmn::new("999", "70").expect("a constant that is a PLMN")
+/// The PLMN of a configuration without PLMNs.
+fn default_plmn() -> Plmn {
+    Plmn::new("999", "70").expect("999-70 is a valid PLMN")
 }
 
 /// The AMF's GUAMI in each PLMN.
@@ -157,7 +167,7 @@ pub(super) fn tais(config: &Config) -> Vec<Tai> {
     network.plmns.iter().flat_map(areas).collect()
 }
 
-/// The network data of NF profiles.
+/// What NF profiles say about the network: PLMNs, slices, data networks, GUAMIs, tracking areas.
 pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
     let slices = config.network.slices.clone();
     let networks = config.smf.data_networks.iter();

@@ -22,7 +22,7 @@ pub(super) struct Security {
 impl Security {
     /// Loads what the configuration names. The first process of a host creates the CA.
     pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
-        let leaves_process = hosting.split || config.sbi.is_served();
+        let leaves_process = hosting.several_processes || config.sbi.is_served();
         if hosting.nfs.is_empty() || !leaves_process {
             return Ok(Self { tls: None, foreign: Vec::new(), instances: BTreeMap::new() });
         }

@@ -248,6 +248,6 @@ pub(super) fn counters(upf: &Upf, datapath: &dyn Datapath) -> Value {
         "dropped": dropped,
         "sessions": upf.session_count(),
         "teids": upf.teids_in_use(),
-        "promised": rates(upf.promised()),
+        "promised": rates(upf.admitted_rates()),
     })
 }

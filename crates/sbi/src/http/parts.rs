@@ -1,4 +1,6 @@
-//! Bodies with binary parts: plain JSON if there are no parts, else `multipart/related`.
+//! Bodies that are JSON with optional binary parts (NAS and NGAP messages). With parts the body is `multipart/related`
+//! (TS 29.500 5.2.7.2): its root part is the JSON, which refers to each binary part by its content id. Without parts the body
+//! is plain JSON.
 
 use super::content::{self, Content};
 use super::{json, multipart};
@@ -9,19 +11,21 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Called for each part with its content id, media type and octets.
+/// Called for each binary part that is present, with its content id for encoding, its media type, and the JSON member that
+/// refers to it.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&'static str, MediaType, &mut BinaryData);
 
 /// A body that may have binary parts.
 pub(crate) trait Parts: Clone + Serialize + DeserializeOwned {
-    /// Whether the body is `multipart/related` even without parts.
+    /// Whether the body is `multipart/related` even without binary parts.
     const ALWAYS_MULTIPART: bool = false;
 
-    /// Visits all parts that are present.
+    /// Calls `visit` for each binary part that is present.
     fn visit(&mut self, visit: Visit<'_>);
 }
 
-/// Types with binary parts in the listed members, with media type and content id.
+/// Implements [`Parts`] and `Body` for the listed types. Each entry names a member with a binary part: `member as media type,
+/// content id`.
 macro_rules! multipart_bodies {
     ($($body:ty { $($($member:ident).+ as $media_type:ident $content_id:literal),+ })+) => {
         $(impl crate::http::Parts for $body {
@@ -49,6 +53,7 @@ macro_rules! multipart_bodies {
 }
 pub(crate) use multipart_bodies;
 
+/// Encodes a body; the content ids are those of the type.
 pub(crate) fn encode_parts<T: Parts>(value: &T) -> Content {
     let mut value = value.clone();
     let mut parts = Vec::new();
@@ -62,6 +67,7 @@ pub(crate) fn encode_parts<T: Parts>(value: &T) -> Content {
     multipart::encode(&json::text(&value), &parts)
 }
 
+/// Decodes a body; `None` if the media type is neither JSON nor `multipart/related`.
 pub(crate) fn decode_parts<T: Parts>(media_type: &str, body: &Bytes) -> Option<Result<T>> {
     if content::is(media_type, json::JSON) {
         return Some(json::parse(body).and_then(|value| fill(value, &[])));
@@ -73,15 +79,18 @@ pub(crate) fn decode_parts<T: Parts>(media_type: &str, body: &Bytes) -> Option<R
     })
 }
 
-/// Replaces the references by the octets of the parts, which must all be present (TS 29.500 5.2.7.2).
+/// Copies the content of the parts into the members that refer to them by content id. Each referenced part must be present
+/// (TS 29.500 5.2.7.2).
 fn fill<T: Parts>(mut value: T, parts: &[multipart::Part]) -> Result<T> {
     let mut missing = None;
-    value.visit(&mut |member, _, data| match parts.iter().find(|part| part.content_id == *data.content_id) {
-        Some(part) => data.content = part.content.clone(),
-        None => missing = Some(member),
-    });
+    value.visit(
+        &mut |content_id, _, data| match parts.iter().find(|part| part.content_id == *data.content_id) {
+            Some(part) => data.content = part.content.clone(),
+            None => missing = Some(content_id),
+        },
+    );
     match missing {
-        Some(member) => Err(Problem::mandatory_ie_missing(member).into()),
+        Some(content_id) => Err(Problem::mandatory_ie_missing(content_id).into()),
         None => Ok(value),
     }
 }

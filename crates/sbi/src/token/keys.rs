@@ -1,4 +1,4 @@
-//! Keys of NRFs: a JWK Set (RFC 7517 5), or one key in PEM.
+//! Public keys that verify the access tokens of an NRF: a JWK Set (RFC 7517 5), or one key in PEM.
 
 use crate::common::NfInstanceId;
 use crate::octets::{base64url, from_base64url};
@@ -6,19 +6,19 @@ use pith_crypto::jws::{JwsAlgorithm, NotAKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Largest number of keys in a set: an NRF has two during rotation.
-const LIMIT: usize = 16;
+/// Maximum number of keys in a set. An NRF has one key, or two during rotation.
+const MAX_KEYS: usize = 16;
 
-/// A key with its id, if any.
+/// A public key of an NRF.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// `kid`: a token with a key id is verified with this key only.
+    /// Key id (`kid`). A token with another key id is not verified with this key.
     pub id: Option<Arc<str>>,
-    /// The key.
+    /// The key with its algorithm.
     pub key: VerifyingKey,
 }
 
-/// The keys of an NRF.
+/// The public keys of an NRF.
 #[derive(Debug, Clone, Default)]
 pub struct KeySet {
     keys: Vec<Key>,
@@ -26,17 +26,19 @@ pub struct KeySet {
     issuers: Vec<NfInstanceId>,
 }
 
-/// An error of a key set.
+/// A text cannot be used as a key set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// The text is neither JSON nor PEM.
-    #[error("neither a JWK Set nor a public key in PEM ('-----BEGIN PUBLIC KEY-----')")]
+    #[error("this is neither a JWK Set nor a public key in PEM ('-----BEGIN PUBLIC KEY-----')")]
     Form,
-    /// A key has an unknown algorithm, or lacks a member.
-    #[error("a key without 'kty' EC and 'crv' P-256, or RSA and 'alg' RS256 or RS512")]
+    /// A key has an unsupported type or algorithm, or lacks a member.
+    #[error(
+        "a key of the JWK Set is not supported: its 'kty' must be EC with 'crv' P-256, or RSA with 'alg' RS256 or RS512"
+    )]
     Kind,
-    /// There are too many keys.
-    #[error("more than {LIMIT} keys")]
+    /// The set has too many keys.
+    #[error("more than {MAX_KEYS} keys in the JWK Set")]
     TooMany,
     /// The octets are not a valid key.
     #[error(transparent)]
@@ -79,7 +81,7 @@ impl KeySet {
     /// without any other key is an error.
     pub fn from_jwks(json: &[u8]) -> Result<Self, KeySetError> {
         let set: ReceivedSet = serde_json::from_slice(json).map_err(|_| KeySetError::Form)?;
-        if set.keys.len() > LIMIT {
+        if set.keys.len() > MAX_KEYS {
             return Err(KeySetError::TooMany);
         }
         let (mut keys, mut ignored) = (Vec::new(), None);
@@ -106,7 +108,7 @@ impl KeySet {
         Ok(Self::new(vec![Key { id: None, key }]))
     }
 
-    /// A set of these keys.
+    /// A set of the given keys.
     pub fn new(keys: Vec<Key>) -> Self {
         Self { keys, issuers: Vec::new() }
     }
@@ -122,8 +124,9 @@ impl KeySet {
         self.issuers.is_empty() || self.issuers.contains(&issuer)
     }
 
-    /// The candidate keys for a key id: the key with this id, or the keys without one.
-    pub(super) fn named<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a VerifyingKey> {
+    /// The keys that may verify a token: those with the token's key id and those without a key id; all keys if the token
+    /// has none.
+    pub(super) fn candidates<'a>(&'a self, id: Option<&'a str>) -> impl Iterator<Item = &'a VerifyingKey> {
         let matches = move |key: &&Key| key.id.is_none() || id.is_none() || key.id.as_deref() == id;
         self.keys.iter().filter(matches).map(|key| &key.key)
     }
@@ -135,6 +138,7 @@ impl KeySet {
 }
 
 impl Jwk {
+    /// The key that the JWK describes.
     fn key(&self) -> Result<Key, KeySetError> {
         let octets =
             |text: &Option<String>| text.as_deref().and_then(from_base64url).ok_or(KeySetError::Kind);
@@ -153,7 +157,7 @@ impl Jwk {
     }
 }
 
-/// The JWK Set of an NRF's ES256 keys, given by their ids and coordinates.
+/// Encodes ES256 keys, given by key id and coordinates, as a JWK Set.
 pub fn jwks(keys: &[(Arc<str>, ([u8; 32], [u8; 32]))]) -> Vec<u8> {
     let jwk = |(kid, (x, y)): &(Arc<str>, ([u8; 32], [u8; 32]))| Jwk {
         kty: "EC".into(),

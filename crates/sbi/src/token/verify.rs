@@ -122,7 +122,7 @@ impl Verifier {
         }
         let algorithm = JwsAlgorithm::of_name(&header.alg).ok_or(Refusal::UnknownKey)?;
         let mut keys =
-            self.keys.named(header.kid.as_deref()).filter(|key| key.algorithm() == algorithm).peekable();
+            self.keys.candidates(header.kid.as_deref()).filter(|key| key.algorithm() == algorithm).peekable();
         if keys.peek().is_none() {
             return Err(Refusal::UnknownKey);
         }

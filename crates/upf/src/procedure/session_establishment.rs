@@ -51,7 +51,7 @@ impl Upf {
         // 4. The rules as the datapath needs them.
         let measurements = Measurements::new(&rules, context.now);
         let compiled = compile(id, &rules, &measurements, &self.config)
-            .and_then(|compiled| self.sessions.check_promises(id, &compiled).map(|()| compiled))
+            .and_then(|compiled| self.sessions.check_admission(id, &compiled).map(|()| compiled))
             .and_then(|compiled| {
                 self.delete_stale_sessions(context, id, &request, compiled.ue).map(|()| compiled)
             });
@@ -152,7 +152,7 @@ fn new_session(
         rules: RuleSet::default(),
         teids: BTreeSet::new(),
         ue: UeAddress::default(),
-        promised: Rates { uplink: 0, downlink: 0 },
+        guaranteed_rates: Rates { uplink: 0, downlink: 0 },
         tunnels: Vec::new(),
         measurements,
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, context.now)),

@@ -90,7 +90,7 @@ impl Upf {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
-        self.sessions.check_promises(id, &compiled)?;
+        self.sessions.check_admission(id, &compiled)?;
         Ok(compiled)
     }
 

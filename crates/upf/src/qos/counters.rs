@@ -49,8 +49,8 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Adds the counters of a BPF program.
-    pub fn beside(fast: Box<dyn FastCounters>) -> Self {
+    /// Zeroed counters, to which the counters of a BPF program are added when they are read.
+    pub fn with_fast_counters(fast: Box<dyn FastCounters>) -> Self {
         Self { fast: Some(fast), ..Self::default() }
     }
 

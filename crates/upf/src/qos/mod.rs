@@ -32,7 +32,7 @@ mod shaper;
 mod shared;
 mod wheel;
 
-pub use admission::{Promises, Refusal, promised};
+pub use admission::{AdmissionRejection, AdmittedRates, guaranteed_rates};
 pub use bucket::{Bucket, Burst};
 pub use counters::{Count, FastCounters, FlowCount, FlowCounters};
 pub use ecn::Ecn;

@@ -59,7 +59,7 @@ pub struct Session {
     pub teids: BTreeSet<Teid>,
     pub ue: contract::UeAddress,
     /// Its guaranteed bit rates.
-    pub promised: Rates,
+    pub guaranteed_rates: Rates,
     /// Tunnels that its packets are sent into.
     pub tunnels: Vec<Tunnel>,
     /// The measurements of its URRs.

@@ -9,7 +9,7 @@ use pith_pfcp::ie::{Cause, FailedRuleId, NodeId, QerId};
 
 use super::{RuleSet, Session};
 use crate::contract::{self, Action, Destination, Rates, SessionId, Teid, Tunnel, UeAddress};
-use crate::qos::{Promises, Refusal, promised};
+use crate::qos::{AdmissionRejection, AdmittedRates, guaranteed_rates};
 use crate::random::Random;
 use crate::rejection::Rejection;
 use crate::teids::Teids;
@@ -24,7 +24,7 @@ pub struct SessionTable {
     by_ue: HashMap<IpAddr, SessionId>,
     by_peer: HashMap<(IpAddr, Teid), SessionId>,
     by_due: BTreeSet<(Duration, SessionId)>,
-    promises: Promises,
+    admitted: AdmittedRates,
     random: Random,
     /// The number of sessions of each SMF.
     by_node: BTreeMap<NodeId, usize>,
@@ -39,7 +39,7 @@ impl SessionTable {
             by_ue: HashMap::new(),
             by_peer: HashMap::new(),
             by_due: BTreeSet::new(),
-            promises: Promises::new(guaranteed),
+            admitted: AdmittedRates::new(guaranteed),
             random,
             by_node: BTreeMap::new(),
         }
@@ -126,22 +126,23 @@ impl SessionTable {
         }
     }
 
-    /// Checks whether the guaranteed rates of a session's new rules can be kept.
-    pub fn check_promises(&self, id: SessionId, compiled: &contract::Session) -> Result<(), Rejection> {
-        let before = self.sessions.get(&id).map_or(NOTHING, |session| session.promised);
-        let checked = promised(compiled).and_then(|after| self.promises.check(before, after, compiled));
-        checked.map_err(|refusal| {
-            let rule = Rejection::rule(FailedRuleId::Qer(QerId(refusal.qer().0))).because_of(IeType::GBR);
-            match refusal {
-                Refusal::AboveCapacity(_) => rule.with_cause(Cause::NoResourcesAvailable),
-                Refusal::AboveMaximum(_) | Refusal::AboveAggregate(_) => rule,
+    /// Checks whether the guaranteed rates of a session's new rules can be admitted.
+    pub fn check_admission(&self, id: SessionId, compiled: &contract::Session) -> Result<(), Rejection> {
+        let before = self.sessions.get(&id).map_or(NOTHING, |session| session.guaranteed_rates);
+        let checked =
+            guaranteed_rates(compiled).and_then(|after| self.admitted.check(before, after, compiled));
+        checked.map_err(|rejection| {
+            let rule = Rejection::rule(FailedRuleId::Qer(QerId(rejection.qer().0))).because_of(IeType::GBR);
+            match rejection {
+                AdmissionRejection::AboveCapacity(_) => rule.with_cause(Cause::NoResourcesAvailable),
+                AdmissionRejection::AboveMaximum(_) | AdmissionRejection::AboveAggregate(_) => rule,
             }
         })
     }
 
-    /// The sum of the sessions' guaranteed rates.
-    pub fn promised(&self) -> Rates {
-        self.promises.given()
+    /// The sum of the sessions' admitted guaranteed rates.
+    pub fn admitted_rates(&self) -> Rates {
+        self.admitted.sum()
     }
 
     /// Replaces a session's rules, compiled and with their TEIDs, and frees TEIDs that are no longer used.
@@ -161,8 +162,8 @@ impl SessionTable {
         session.tunnels = tunnels(compiled);
         let still = |peer, teid| session.tunnels.iter().any(|to| (to.peer, to.teid) == (peer, teid));
         session.lost_tunnels.retain(|(peer, teid)| still(*peer, *teid));
-        let after = promised(compiled).unwrap_or(NOTHING);
-        self.promises.replace(std::mem::replace(&mut session.promised, after), after);
+        let after = guaranteed_rates(compiled).unwrap_or(NOTHING);
+        self.admitted.replace(std::mem::replace(&mut session.guaranteed_rates, after), after);
         self.by_ue.extend(addresses(session.ue).map(|address| (address, id)));
         self.by_peer.extend(session.tunnels.iter().map(|tunnel| ((tunnel.peer, tunnel.teid), id)));
     }
@@ -174,7 +175,7 @@ impl SessionTable {
         let session = self.sessions.remove(&id)?;
         self.uncount(&session.node);
         session.teids.iter().for_each(|teid| self.teids.free(*teid));
-        self.promises.replace(session.promised, NOTHING);
+        self.admitted.replace(session.guaranteed_rates, NOTHING);
         Some(session)
     }
 

@@ -54,7 +54,7 @@ impl World {
     }
 
     fn kill(&mut self, process: usize) {
-        if !self.processes[process].is_up() {
+        if !self.processes[process].is_running() {
             return;
         }
         self.watch.killed.extend(self.processes[process].nfs.iter().copied());

@@ -1,6 +1,6 @@
 //! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
-use super::{Alarm, Failure, World};
+use super::{Failure, TimerId, World};
 use pith_nas::SecurityHeaderType;
 use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
 use pith_ran::Violation;
@@ -107,8 +107,8 @@ impl World {
     /// Index entries lead to contexts, and every wait ends by a timer or a call.
     fn check_amfs(&self) -> Result<(), Box<Failure>> {
         for (process, it) in self.processes.iter().enumerate() {
-            for (shard, cell) in it.cells.iter().enumerate() {
-                let Some(amf) = &cell.windows.amf else { continue };
+            for (shard, host) in it.shard_hosts.iter().enumerate() {
+                let Some(amf) = &host.views.amf else { continue };
                 let audit = amf.look().audit();
                 let sound = audit.dangling == 0 && audit.orphaned_connections == 0;
                 self.demand(sound, || format!("AMF: {audit:?}"))?;
@@ -125,8 +125,8 @@ impl World {
 
     /// Number of UEs or sessions of an NF with a running timer or a pending call.
     fn owners_that_wait(&self, place: (usize, usize, Nf)) -> usize {
-        let timers = self.alarms.keys().filter_map(|alarm| match alarm {
-            Alarm::Nf { process, shard, nf, key } if (*process, *shard, *nf) == place => Some(key.owner),
+        let timers = self.timers.keys().filter_map(|timer| match timer {
+            TimerId::Nf { process, shard, nf, key } if (*process, *shard, *nf) == place => Some(key.owner),
             _ => None,
         });
         let journal = self.journal();
@@ -136,7 +136,7 @@ impl World {
 
     /// Long after the last fault: no procedure is in progress.
     pub(super) fn check_quiet(&self) -> Result<(), Box<Failure>> {
-        for amf in self.cells().filter_map(|cell| cell.windows.amf.as_ref()) {
+        for amf in self.shard_hosts().filter_map(|host| host.views.amf.as_ref()) {
             let audit = amf.look().audit();
             let is_quiet = audit.in_procedure == 0
                 && audit.releasing == 0
@@ -144,24 +144,24 @@ impl World {
                 && audit.gnbs == self.stations.len();
             self.demand(is_quiet, || format!("AMF not quiet: {audit:?}"))?;
         }
-        let unregistered = self.cells().filter(|cell| !cell.shard.is_ready()).count();
+        let unregistered = self.shard_hosts().filter(|host| !host.shard.is_ready()).count();
         self.demand(unregistered == 0, || format!("NFs of {unregistered} shards are not registered"))?;
         let calls = self.journal().open_calls.len();
         self.demand(calls == 0, || format!("{calls} SBI calls without answer"))
     }
 
-    fn cells(&self) -> impl Iterator<Item = &crate::network::Cell> {
-        self.processes.iter().flat_map(|process| &process.cells)
+    fn shard_hosts(&self) -> impl Iterator<Item = &crate::network::ShardHost> {
+        self.processes.iter().flat_map(|process| &process.shard_hosts)
     }
 
     /// What AMFs and SMFs show to operators.
     fn inspected(&self, what: Inspect) -> Vec<Value> {
         let mut list = Vec::new();
-        for cell in self.cells() {
-            if let Some(amf) = &cell.windows.amf {
+        for host in self.shard_hosts() {
+            if let Some(amf) = &host.views.amf {
                 amf.look().inspect(what, &mut list);
             }
-            if let Some(smf) = &cell.windows.smf {
+            if let Some(smf) = &host.views.smf {
                 smf.look().inspect(what, &mut list);
             }
         }
@@ -236,8 +236,8 @@ impl World {
             format!("addresses are not unique: {sessions:?}")
         })?;
         let of_smf: usize = self
-            .cells()
-            .filter_map(|cell| cell.windows.smf.as_ref())
+            .shard_hosts()
+            .filter_map(|host| host.views.smf.as_ref())
             .map(|smf| smf.look().audit().n4_sessions)
             .sum();
         let of_upf: usize = self.upfs.iter().map(|upf| upf.upf.sessions().count()).sum();
@@ -267,8 +267,8 @@ impl World {
             let state = phone.ue.state();
             self.demand(state == State::Deregistered, || format!("UE{} is {state:?} at the end", at + 1))?;
         }
-        for cell in self.cells() {
-            if let Some(amf) = &cell.windows.amf {
+        for host in self.shard_hosts() {
+            if let Some(amf) = &host.views.amf {
                 let audit = amf.look().audit();
                 // Security contexts outlive the registration (TS 33.501 6.8.1.1.1).
                 let nothing =
@@ -282,12 +282,12 @@ impl World {
     }
 
     fn check_no_session_is_left(&self) -> Result<(), Box<Failure>> {
-        for cell in self.cells() {
-            if let Some(smf) = &cell.windows.smf {
+        for host in self.shard_hosts() {
+            if let Some(smf) = &host.views.smf {
                 let audit = smf.look().audit();
                 self.demand(audit == Default::default(), || format!("left in the SMF: {audit:?}"))?;
             }
-            if let Some(pcf) = &cell.windows.pcf {
+            if let Some(pcf) = &host.views.pcf {
                 let left = pcf.look().associations();
                 self.demand(left == 0, || format!("left in the PCF: {left} associations"))?;
             }

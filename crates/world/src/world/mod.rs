@@ -1,7 +1,7 @@
 //! A world: the agenda of future events, and the actors that handle them.
 //!
 //! ```text
-//!   agenda, alarms ──> step ──> process │ gNB │ UE │ UPF ──> effects ──> agenda, alarms
+//!   agenda, timers ──> step ──> process │ gNB │ UE │ UPF ──> effects ──> agenda, timers
 //!                        └────> invariants
 //! ```
 //!
@@ -70,8 +70,8 @@ impl std::error::Error for Failure {}
 /// A future event.
 #[derive(Debug)]
 enum SimEvent {
-    /// An input of a process, unless it was restarted.
-    ToShard { process: usize, life: u32, shard: usize, input: Box<ShardInput> },
+    /// An input arrives at a shard; it is discarded if its process was killed meanwhile.
+    ToShard { process: usize, incarnation: u32, shard: usize, input: Box<ShardInput> },
     /// A process starts.
     Start { process: usize },
     /// A gNB tries to establish its association.
@@ -102,9 +102,9 @@ enum SimEvent {
     Strike,
 }
 
-/// A running timer.
+/// Identifies a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Alarm {
+enum TimerId {
     Nf { process: usize, shard: usize, nf: Nf, key: TimerKey },
     N4Gateway { process: usize, key: TimerKey },
     Ue(usize),
@@ -112,7 +112,7 @@ enum Alarm {
     Upf(usize),
 }
 
-/// Messages that keep their order.
+/// A channel delivers its messages in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Channel {
     N2 { association: u64, stream: u16, up: bool },
@@ -129,7 +129,7 @@ pub struct World {
     agenda: BTreeMap<(Instant, u64), SimEvent>,
     numbered: u64,
     order: HashMap<Channel, Instant>,
-    alarms: Timers<Alarm>,
+    timers: Timers<TimerId>,
     /// Faults are on.
     faulty: bool,
     processes: Vec<Process>,
@@ -140,7 +140,7 @@ pub struct World {
     upfs: Vec<UserPlane>,
     stations: Vec<Station>,
     phones: Vec<Phone>,
-    notes: SharedJournal,
+    journal: SharedJournal,
     watch: Watch,
     enemy: AttackerState,
 }
@@ -160,7 +160,7 @@ impl World {
             agenda: BTreeMap::new(),
             numbered: 0,
             order: HashMap::new(),
-            alarms: Timers::default(),
+            timers: Timers::default(),
             faulty: false,
             exchanges: BTreeMap::new(),
             verifier: trust::verifier(),
@@ -168,7 +168,7 @@ impl World {
             upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, now)).collect(),
             stations,
             phones,
-            notes: SharedJournal::default(),
+            journal: SharedJournal::default(),
             watch: Watch::default(),
             enemy: AttackerState::default(),
             plan,
@@ -197,7 +197,7 @@ impl World {
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal> {
-        self.notes.open()
+        self.journal.open()
     }
 
     fn record(&self, from: impl Into<String>, to: impl Into<String>, what: impl Into<String>) {
@@ -228,26 +228,26 @@ impl World {
         self.faulty && per_mille > 0 && self.dice.chance(per_mille)
     }
 
-    /// Sets an alarm; while faults are on, it may be late.
-    fn set_alarm(&mut self, alarm: Alarm, after: Duration) {
+    /// Starts a timer; while faults are on, it may expire up to 1 s late.
+    fn start_timer(&mut self, timer: TimerId, after: Duration) {
         let late = self.strikes(self.plan.faults.late_timers);
         let delay = if late { self.dice.millis(0, 1000) } else { Duration::ZERO };
-        self.alarms.start(alarm, self.now + after + delay);
+        self.timers.start(timer, self.now + after + delay);
     }
 
-    /// Sets the only alarm of an actor that determines its own wake-up time.
-    fn set_own_alarm(&mut self, alarm: Alarm, when: Option<Instant>) {
+    /// Sets or stops the only timer of a UE, gNB or UPF, which determines the time itself.
+    fn set_wake_up(&mut self, timer: TimerId, when: Option<Instant>) {
         match when {
-            Some(when) => self.alarms.start(alarm, when.max(self.now)),
-            None => self.alarms.stop(alarm),
+            Some(when) => self.timers.start(timer, when.max(self.now)),
+            None => self.timers.stop(timer),
         }
     }
 
     /// Runs the next event, if it is due by `until`; then checks the invariants.
     fn step(&mut self, until: Instant) -> Result<bool, Box<Failure>> {
         let planned = self.agenda.first_key_value().map(|((when, _), _)| *when);
-        let alarm = self.alarms.next_deadline();
-        let next = planned.into_iter().chain(alarm).min().filter(|when| *when <= until);
+        let timer = self.timers.next_deadline();
+        let next = planned.into_iter().chain(timer).min().filter(|when| *when <= until);
         let Some(next) = next else { return Ok(false) };
         self.now = self.now.max(next);
         self.journal().now = self.now;
@@ -256,7 +256,7 @@ impl World {
                 let event = first.remove();
                 self.handle_event(event);
             }
-            None => self.ring(),
+            None => self.expire_timer(),
         }
         self.check_step()?;
         Ok(true)
@@ -270,23 +270,24 @@ impl World {
         Ok(())
     }
 
-    fn ring(&mut self) {
-        match self.alarms.expired(self.now) {
-            Some(Alarm::Nf { process, shard, nf, key }) => {
+    /// Handles the timer that expires now.
+    fn expire_timer(&mut self) {
+        match self.timers.expired(self.now) {
+            Some(TimerId::Nf { process, shard, nf, key }) => {
                 self.to_shard(process, shard, ShardInput::Timer { nf, key });
             }
-            Some(Alarm::N4Gateway { process, key }) => self.n4_timer(process, key),
-            Some(Alarm::Ue(ue)) => self.ue_timeout(ue),
-            Some(Alarm::Gnb(gnb)) => self.gnb_timeout(gnb),
-            Some(Alarm::Upf(upf)) => self.upf_tick(upf),
+            Some(TimerId::N4Gateway { process, key }) => self.n4_timer(process, key),
+            Some(TimerId::Ue(ue)) => self.ue_timeout(ue),
+            Some(TimerId::Gnb(gnb)) => self.gnb_timeout(gnb),
+            Some(TimerId::Upf(upf)) => self.upf_tick(upf),
             None => {}
         }
     }
 
     fn handle_event(&mut self, event: SimEvent) {
         match event {
-            SimEvent::ToShard { process, life, shard, input } => {
-                if self.processes[process].is_alive(life) {
+            SimEvent::ToShard { process, incarnation, shard, input } => {
+                if self.processes[process].is_running_as(incarnation) {
                     self.to_shard(process, shard, *input);
                 }
             }

@@ -1,7 +1,7 @@
 //! N2: gNBs, their SCTP associations, and the gateway. Messages keep their order on a stream; an
 //! association may break.
 
-use super::{Alarm, Channel, SimEvent, World};
+use super::{Channel, SimEvent, TimerId, World};
 use crate::network;
 use crate::plan::Plan;
 use pith_nf::fabric::ShardInput;
@@ -65,7 +65,7 @@ impl World {
             return;
         }
         let process = self.amf_process();
-        if !self.processes[process].is_up() {
+        if !self.processes[process].is_running() {
             let after = self.dice.seconds(1, 2);
             return self.at(after, SimEvent::Associate { gnb });
         }
@@ -156,7 +156,7 @@ impl World {
             self.gnb_output(gnb, output);
         }
         let next = self.stations[gnb].gnb.next_timeout().map(nf_instant);
-        self.set_own_alarm(Alarm::Gnb(gnb), next);
+        self.set_wake_up(TimerId::Gnb(gnb), next);
     }
 
     fn gnb_output(&mut self, gnb: usize, output: Output) {

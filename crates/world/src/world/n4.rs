@@ -1,6 +1,6 @@
 //! N4: PFCP datagrams between SMF processes and UPFs, over a network that loses, duplicates and reorders.
 
-use super::{Alarm, SimEvent, World};
+use super::{SimEvent, TimerId, World};
 use crate::network::{UPFS, smf_n4, upf_n4};
 use crate::user_plane::UserPlane;
 use pith_nf::fabric::ShardInput;
@@ -42,9 +42,9 @@ impl World {
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N4(Box::new(input)));
                 }
                 N4GatewayEffect::StartTimer { key, after } => {
-                    self.set_alarm(Alarm::N4Gateway { process, key }, after);
+                    self.start_timer(TimerId::N4Gateway { process, key }, after);
                 }
-                N4GatewayEffect::StopTimer(key) => self.alarms.stop(Alarm::N4Gateway { process, key }),
+                N4GatewayEffect::StopTimer(key) => self.timers.stop(TimerId::N4Gateway { process, key }),
                 N4GatewayEffect::Event(event) => self.record("N4GW", "N4GW", event.text),
             }
         }
@@ -100,7 +100,7 @@ impl World {
 
     pub(super) fn restart_upf(&mut self, upf: usize) {
         self.upfs[upf] = UserPlane::start(upf, self.now);
-        self.set_own_alarm(Alarm::Upf(upf), None);
+        self.set_wake_up(TimerId::Upf(upf), None);
     }
 
     fn upf_effects(&mut self, upf: usize, effects: Vec<Effect>) {
@@ -114,7 +114,7 @@ impl World {
             }
         }
         let next = self.upfs[upf].next_timeout();
-        self.set_own_alarm(Alarm::Upf(upf), next);
+        self.set_wake_up(TimerId::Upf(upf), next);
     }
 
     fn send_from_upf(&mut self, upf: usize, peer: SocketAddr, octets: Vec<u8>) {

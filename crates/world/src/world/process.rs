@@ -1,7 +1,7 @@
-//! Processes: shards with their NFs, and their gateways.
+//! Simulated processes: each has shards, which run its NFs, and the gateways that its NFs need.
 
-use super::{Alarm, Channel, SimEvent, World};
-use crate::network::{self, Cell, EPOCH, Maker};
+use super::{Channel, SimEvent, TimerId, World};
+use crate::network::{self, EPOCH, ShardFactory, ShardHost};
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
@@ -9,80 +9,89 @@ use pith_nf::kit::{Caller, Nf, StoreRequest, Tag};
 use pith_sbi::{ApiRoot, Reply};
 use std::sync::Arc;
 
-/// A process that hosts NFs; dead before its first start and after a kill.
+/// A simulated process.
 pub(super) struct Process {
+    /// NFs that each shard hosts.
     pub nfs: Vec<Nf>,
-    pub life: u32,
-    pub cells: Vec<Cell>,
+    /// Number of kills so far. An event for an earlier incarnation is discarded.
+    pub incarnation: u32,
+    /// The shards; empty before the first start, and from a kill to the next start.
+    pub shard_hosts: Vec<ShardHost>,
+    /// Present in a running process with an AMF.
     pub n2: Option<N2Gateway>,
+    /// Present in a running process with an SMF.
     pub n4: Option<N4Gateway>,
 }
 
 impl Process {
     pub fn new(nfs: Vec<Nf>) -> Self {
-        Self { nfs, life: 0, cells: Vec::new(), n2: None, n4: None }
+        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None }
     }
 
-    pub fn is_alive(&self, life: u32) -> bool {
-        self.life == life && !self.cells.is_empty()
+    /// Whether the process runs and was not restarted since that incarnation.
+    pub fn is_running_as(&self, incarnation: u32) -> bool {
+        self.incarnation == incarnation && !self.shard_hosts.is_empty()
     }
 
-    pub fn is_up(&self) -> bool {
-        !self.cells.is_empty()
+    pub fn is_running(&self) -> bool {
+        !self.shard_hosts.is_empty()
     }
 }
 
 impl World {
-    /// A process starts with empty NFs.
+    /// Starts a process: its NFs have no UEs and sessions.
     pub(super) fn start_process(&mut self, process: usize) {
         let shards = self.plan.shards;
-        let life = self.processes[process].life;
-        let notes = self.notes.clone();
-        let make = |shard| Maker { plan: &self.plan, process, life, shard, notes: notes.clone() };
-        let cells: Vec<_> = (0..shards).map(|shard| make(shard).make(&mut self.dice)).collect();
-        let started = EPOCH + self.now.as_micros() / 1_000_000;
-        let it = &mut self.processes[process];
-        it.n2 = it.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
-        it.n4 = it
+        let incarnation = self.processes[process].incarnation;
+        let journal = self.journal.clone();
+        let factory =
+            |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
+        let shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
+        let start_time = EPOCH + self.now.as_micros() / 1_000_000;
+        let target = &mut self.processes[process];
+        target.n2 = target.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
+        target.n4 = target
             .nfs
             .contains(&Nf::Smf)
-            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
-        it.cells = cells;
+            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, start_time)));
+        target.shard_hosts = shard_hosts;
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
         }
         self.start_n4(process);
     }
 
-    /// A process is killed and loses its state.
+    /// Kills a process: its shards, gateways and timers are lost.
     pub(super) fn kill_process(&mut self, process: usize) {
-        let it = &mut self.processes[process];
-        it.life += 1;
-        it.cells.clear();
-        it.n2 = None;
-        it.n4 = None;
-        let is_its = |alarm: &&Alarm| match alarm {
-            Alarm::Nf { process: of, .. } | Alarm::N4Gateway { process: of, .. } => *of == process,
-            Alarm::Ue(_) | Alarm::Gnb(_) | Alarm::Upf(_) => false,
+        let target = &mut self.processes[process];
+        target.incarnation += 1;
+        target.shard_hosts.clear();
+        target.n2 = None;
+        target.n4 = None;
+        let belongs_to_process = |timer: &&TimerId| match timer {
+            TimerId::Nf { process: of, .. } | TimerId::N4Gateway { process: of, .. } => *of == process,
+            TimerId::Ue(_) | TimerId::Gnb(_) | TimerId::Upf(_) => false,
         };
-        let alarms: Vec<_> = self.alarms.keys().filter(is_its).copied().collect();
-        alarms.into_iter().for_each(|alarm| self.alarms.stop(alarm));
+        let timers: Vec<_> = self.timers.keys().filter(belongs_to_process).copied().collect();
+        for timer in timers {
+            self.timers.stop(timer);
+        }
         self.journal().forget(process);
     }
 
-    /// Adds an input to a shard's inbox.
+    /// Delivers an input to a shard after a random delay below 2 ms, in the order of the calls.
     pub(super) fn send_to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
-        let life = self.processes[process].life;
+        let incarnation = self.processes[process].incarnation;
         let after = self.dice.millis(0, 1);
-        let event = SimEvent::ToShard { process, life, shard, input: Box::new(input) };
+        let event = SimEvent::ToShard { process, incarnation, shard, input: Box::new(input) };
         self.in_order(Channel::Shard { process, shard }, after, event);
     }
 
-    /// Passes an input to a shard, and carries out its effects.
+    /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
-        let Some(cell) = self.processes[process].cells.get_mut(shard) else { return };
+        let Some(host) = self.processes[process].shard_hosts.get_mut(shard) else { return };
         let mut effects = Vec::new();
-        cell.shard.handle(self.now, input, &mut effects);
+        host.shard.handle(self.now, input, &mut effects);
         for effect in effects {
             self.carry_out(process, shard, effect);
         }
@@ -100,15 +109,15 @@ impl World {
             }
             ShardEffect::Answer { to, from, reply } => self.answer(process, to, from, reply),
             ShardEffect::StartTimer { nf, key, after } => {
-                self.set_alarm(Alarm::Nf { process, shard, nf, key }, after);
+                self.start_timer(TimerId::Nf { process, shard, nf, key }, after);
             }
-            ShardEffect::StopTimer { nf, key } => self.alarms.stop(Alarm::Nf { process, shard, nf, key }),
+            ShardEffect::StopTimer { nf, key } => self.timers.stop(TimerId::Nf { process, shard, nf, key }),
             ShardEffect::Store { nf, tag, request } => self.store((process, shard), nf, tag, request),
             ShardEffect::Event { nf, event } => {
-                let (who, what) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
-                self.record(who.clone(), who, what);
+                let (nf, text) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
+                self.record(nf.clone(), nf, text);
             }
-            // For operators.
+            // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }
     }
@@ -120,17 +129,18 @@ impl World {
                 self.send_to_shard(process, usize::from(shard), input);
             }
             Caller::Remote { exchange, .. } => self.http_answer(exchange, from, reply),
-            Caller::Local { .. } => self.watch.fail("a local answer left its shard"),
+            Caller::Local { .. } => self.watch.fail("an answer to a caller of the same shard left the shard"),
         }
     }
 
-    /// The database executes the request now and replies later, in the order of each shard.
+    /// The database executes the request at once; the shard receives the results after random delays, in the order of its
+    /// requests.
     fn store(&mut self, (process, shard): (usize, usize), nf: Nf, tag: Tag, request: StoreRequest) {
         let result = Ok(self.database.handle(request));
-        let life = self.processes[process].life;
+        let incarnation = self.processes[process].incarnation;
         let after = self.dice.millis(0, 5);
         let input = Box::new(ShardInput::Stored { nf, tag, result });
-        let event = SimEvent::ToShard { process, life, shard, input };
+        let event = SimEvent::ToShard { process, incarnation, shard, input };
         self.in_order(Channel::Store { process, shard }, after, event);
     }
 }

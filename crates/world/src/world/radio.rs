@@ -4,7 +4,7 @@
 //! possibly late, because a radio failure is always detected.
 
 use super::n2::nf_instant;
-use super::{Alarm, Channel, SimEvent, World};
+use super::{Channel, SimEvent, TimerId, World};
 use crate::dice::Dice;
 use crate::network;
 use crate::plan::Plan;
@@ -116,7 +116,7 @@ impl World {
             self.ue_output(ue, output);
         }
         let next = self.phones[ue].ue.next_timeout().map(nf_instant);
-        self.set_own_alarm(Alarm::Ue(ue), next);
+        self.set_wake_up(TimerId::Ue(ue), next);
     }
 
     fn ue_output(&mut self, ue: usize, output: Output) {

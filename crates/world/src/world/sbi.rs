@@ -21,10 +21,10 @@ pub(super) type Answered = (Option<Arc<ApiRoot>>, Reply);
 #[derive(Debug)]
 pub(super) struct Exchange {
     caller: CallerId,
-    caller_life: u32,
+    caller_incarnation: u32,
     tag: Tag,
     target: (usize, usize, Nf),
-    target_life: u32,
+    target_incarnation: u32,
     request: Option<Request>,
     bearer: Option<Bearer>,
     /// The request again, for a token that the producer refuses.
@@ -46,7 +46,7 @@ impl World {
             target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
         self.numbered += 1;
         let number = self.numbered;
-        let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_up()) else {
+        let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_running()) else {
             return self.unreachable(number, caller, tag);
         };
         self.record(actor(caller.2), actor(target.2), request.operation().name());
@@ -71,13 +71,14 @@ impl World {
         request: Option<Request>,
     ) -> Exchange {
         let creates = request.as_ref().is_some_and(creates);
-        let (caller_life, target_life) = (self.processes[caller.0].life, self.processes[target.0].life);
+        let (caller_incarnation, target_incarnation) =
+            (self.processes[caller.0].incarnation, self.processes[target.0].incarnation);
         Exchange {
             caller,
-            caller_life,
+            caller_incarnation,
             tag,
             target,
-            target_life,
+            target_incarnation,
             request,
             bearer: None,
             again: None,
@@ -104,14 +105,15 @@ impl World {
     pub(super) fn sbi_request(&mut self, number: u64) {
         let Some(exchange) = self.exchanges.get_mut(&number) else { return };
         let (process, shard, nf) = exchange.target;
-        let life = exchange.target_life;
+        let incarnation = exchange.target_incarnation;
         let Some(request) = exchange.request.take() else { return };
-        let (caller, caller_life, bearer) = (exchange.caller, exchange.caller_life, exchange.bearer.clone());
-        if self.processes[process].is_alive(life) {
+        let (caller, caller_incarnation, bearer) =
+            (exchange.caller, exchange.caller_incarnation, exchange.bearer.clone());
+        if self.processes[process].is_running_as(incarnation) {
             if let Err(refusal) = self.admit(process, &request, bearer.as_ref()) {
                 return self.http_answer(number, root(process, shard), Err(refusal.problem().into()));
             }
-            let client = self.client(caller, caller_life);
+            let client = self.client(caller, caller_incarnation);
             let from = Caller::Remote { exchange: number, client };
             self.to_shard(process, shard, ShardInput::Request { from, nf, request });
         }
@@ -140,7 +142,7 @@ impl World {
             return;
         };
         let (process, shard, nf) = exchange.caller;
-        if self.processes[process].is_alive(exchange.caller_life) {
+        if self.processes[process].is_running_as(exchange.caller_incarnation) {
             let is_refused = reply.as_ref().is_err_and(|problem| problem.is_invalid_token());
             if let (true, Some((root, request)), Some(bearer)) = (is_refused, exchange.again, exchange.bearer)
             {

@@ -36,8 +36,8 @@ impl World {
 
     fn producer(&self, process: usize) -> Producer {
         let instances = self.plan.processes[process].iter().filter_map(|nf| {
-            let life = self.processes[process].life;
-            Some((nf.nf_type()?, instance_id(process, life, 0, *nf)))
+            let incarnation = self.processes[process].incarnation;
+            Some((nf.nf_type()?, instance_id(process, incarnation, 0, *nf)))
         });
         Producer {
             instances: instances.collect(),
@@ -48,11 +48,11 @@ impl World {
     }
 
     /// Who the sender proves to be, by certificate and token.
-    pub(super) fn client(&self, (process, shard, nf): CallerId, life: u32) -> Option<Client> {
+    pub(super) fn client(&self, (process, shard, nf): CallerId, incarnation: u32) -> Option<Client> {
         let first = self.plan.processes[process].first().copied().unwrap_or(Nf::Nrf);
         let proven = Client {
-            instance: instance_id(process, life, shard, nf),
-            process: instance_id(process, life, 0, first),
+            instance: instance_id(process, incarnation, shard, nf),
+            process: instance_id(process, incarnation, 0, first),
             is_named: true,
         };
         self.plan.oauth2.then_some(proven)

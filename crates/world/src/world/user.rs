@@ -102,7 +102,7 @@ impl World {
             _ => return,
         };
         for process in 0..self.processes.len() {
-            for shard in 0..self.processes[process].cells.len() {
+            for shard in 0..self.processes[process].shard_hosts.len() {
                 let input = ShardInput::Operate { exchange: 0, what: what.clone() };
                 self.send_to_shard(process, shard, input);
             }

@@ -14,7 +14,7 @@ use super::{Procedure, RegistrationStep, Step};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::security::SecurityContext;
-use crate::amf::services::RESERVE;
+use crate::amf::services::RESERVED_NAS_COUNTS;
 use crate::amf::session::PduSession;
 use crate::kit::{Level, Nf};
 use pith_crypto::keys::KAmf;
@@ -137,7 +137,7 @@ fn received(context: &namf::UeContext) -> Option<Received> {
     let k_amf = KAmf::new(seaf.key_amf.octets()?);
     let mut security = SecurityContext::new(seaf.ng_ksi.ksi, k_amf, capability, algorithms);
     security.nas.resume(downlink.plus(1), Some(uplink));
-    security.unconfirmed = RESERVE;
+    security.unconfirmed = RESERVED_NAS_COUNTS;
     Some(Received { security, uplink })
 }
 

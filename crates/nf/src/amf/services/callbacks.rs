@@ -24,7 +24,7 @@ impl Amf {
         notification: &DeregistrationNotification,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id())?;
+        let key = self.find_by_callback_reference(notification.uri.id())?;
         let reason = match notification.body.dereg_reason {
             DeregistrationReason::SubscriptionWithdrawn => Reason::SubscriptionWithdrawn,
             DeregistrationReason::ReregistrationRequired => Reason::ReRegistrationRequired,
@@ -58,7 +58,7 @@ impl Amf {
         notification: &SdmChangeNotification,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id())?;
+        let key = self.find_by_callback_reference(notification.uri.id())?;
         self.with_ue(now, key, out, subscription_change::begin);
         Ok(Response::NoContent)
     }
@@ -70,7 +70,7 @@ impl Amf {
         notification: &AmPolicyUpdateNotify,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id())?;
+        let key = self.find_by_callback_reference(notification.uri.id())?;
         self.with_ue(now, key, out, |ue, env| {
             let Some(policy) = &mut ue.policy else { return };
             policy.rfsp = notification.body.rfsp.or(policy.rfsp);
@@ -88,7 +88,7 @@ impl Amf {
         notification: &AmPolicyTerminateNotify,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_reference(notification.uri.id())?;
+        let key = self.find_by_callback_reference(notification.uri.id())?;
         self.with_ue(now, key, out, end_policy);
         Ok(Response::NoContent)
     }

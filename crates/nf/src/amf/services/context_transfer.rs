@@ -15,23 +15,23 @@ use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Cause, Problem, Reply, Response};
 
-/// Downlink NAS COUNTs reserved for the AMF that takes over a UE. If it does not, this AMF
+/// Number of downlink NAS COUNTs reserved for the AMF that takes over a UE. If it does not, this AMF
 /// continues after the reserved COUNTs, so that none is used twice (TS 33.501 6.4.3.1). Until the
 /// UE is authenticated, the new AMF sends at most a challenge and its retransmissions, so the UE
 /// still estimates the next COUNT correctly (TS 24.501 4.4.3.1).
-pub(in crate::amf) const RESERVE: u32 = 32;
+pub(in crate::amf) const RESERVED_NAS_COUNTS: u32 = 32;
 
-/// Maximum of downlink NAS COUNTs reserved for other AMFs since the UE last confirmed a downlink
+/// Maximum number of downlink NAS COUNTs reserved for other AMFs since the UE last confirmed a downlink
 /// message. The UE estimates a COUNT from its eight low bits, so it accepts no message more than
 /// 255 ahead (TS 24.501 4.4.3.1). Beyond the limit the new AMF authenticates the UE.
-const MOST_UNCONFIRMED: u32 = 6 * RESERVE;
+const MAX_UNCONFIRMED_NAS_COUNTS: u32 = 6 * RESERVED_NAS_COUNTS;
 
 impl Amf {
     /// Returns the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity
     /// check; without keys if the new AMF has authenticated the UE and identifies it by its SUPI
     /// (`MOBI_REG_UE_VALIDATED`).
     pub(super) fn ue_context_transfer(&mut self, from: Caller, request: namf::UeContextTransfer) -> Reply {
-        let key = self.find(&request.ue_context_id);
+        let key = self.find_context(&request.ue_context_id);
         let ue = key.and_then(|key| self.ues.get_mut(key));
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let is_authenticated = request.body.reason == namf::TransferReason::MobiRegUeValidated;
@@ -52,7 +52,7 @@ impl Amf {
         request: &namf::RegistrationStatusUpdate,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find(&request.ue_context_id);
+        let key = self.find_context(&request.ue_context_id);
         let receiver = key.and_then(|key| Some((key, self.ues.get(key)?.transferred_to?)));
         let (key, receiver) = receiver.ok_or_else(|| {
             Box::new(Problem::context_not_found().detail("no transfer of this UE context is under way"))
@@ -97,12 +97,12 @@ fn with_security(
     let not_found = || Box::new(Problem::context_not_found());
     let security = ue.security.as_mut().ok_or_else(not_found)?;
     check(security, request)?;
-    if security.unconfirmed + RESERVE > MOST_UNCONFIRMED {
+    if security.unconfirmed + RESERVED_NAS_COUNTS > MAX_UNCONFIRMED_NAS_COUNTS {
         return Err(not_found());
     }
     let (seaf_data, mut mm) = security_data(security).ok_or_else(not_found)?;
-    security.nas.skip_to_send(RESERVE);
-    security.unconfirmed += RESERVE;
+    security.nas.skip_to_send(RESERVED_NAS_COUNTS);
+    security.unconfirmed += RESERVED_NAS_COUNTS;
     mm.allowed_nssai = ue.slices.allowed.clone();
     let mut context = without_security(ue);
     context.seaf_data = Some(seaf_data);

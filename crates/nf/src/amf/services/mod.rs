@@ -1,11 +1,11 @@
-//! Services of the AMF: Namf_Communication (TS 29.518), and callbacks from UDM, SMF and PCF. Every
-//! request is answered in the step that receives it.
+//! Services of the AMF: Namf_Communication (TS 29.518), and notifications from UDM, SMF and PCF, which the AMF receives
+//! as callbacks. The AMF answers each request at once: no request waits for another NF or for the UE.
 
 mod callbacks;
 mod context_transfer;
 mod n1_n2_message_transfer;
 
-pub(super) use context_transfer::RESERVE;
+pub(super) use context_transfer::RESERVED_NAS_COUNTS;
 
 use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};
@@ -13,7 +13,7 @@ use pith_sbi::common::UeContextId;
 use pith_sbi::{Cause, Problem, Request};
 
 impl Amf {
-    /// Handles one request.
+    /// Handles a request from another NF, and answers it.
     pub(super) fn serve(&mut self, now: Instant, reply: PendingReply, request: Request, out: &mut Outbox) {
         let from = reply.caller();
         let result = match request {
@@ -40,8 +40,8 @@ impl Amf {
         reply.complete(result, out);
     }
 
-    /// The UE context for the id in a path.
-    fn find(&self, id: &UeContextId) -> Option<Key> {
+    /// Finds the UE context that a resource path identifies by SUPI, or by a 5G-GUTI of this AMF.
+    fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
             UeContextId::FiveGGuti(guti) if guti.guami == self.shared.config.guami => {
@@ -51,8 +51,8 @@ impl Amf {
         }
     }
 
-    /// The UE context for a callback reference.
-    fn find_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
+    /// Finds the UE context to which a callback URI's reference belongs.
+    fn find_by_callback_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
         let key = self.shared.references.key(reference).filter(|key| self.ues.get(*key).is_some());
         key.ok_or_else(|| Problem::context_not_found().into())
     }

@@ -29,7 +29,7 @@ impl Amf {
         out: &mut Outbox,
     ) -> Reply {
         let mut reply = Err(TransferError::NoContext);
-        if let Some(key) = self.find(&request.ue_context_id) {
+        if let Some(key) = self.find_context(&request.ue_context_id) {
             self.with_ue(now, key, out, |ue, env| reply = transfer(ue, env, from, request.body));
         }
         reply.map_err(|error| error.problem().into())

@@ -221,7 +221,7 @@ fn a_refused_transfer_consumes_no_count_and_a_captured_message_works_once() {
     for _ in 0..100 {
         assert!(ask(&mut old, guti.clone(), reason(), Some(nas.clone())).is_err(), "a replay");
     }
-    assert_eq!(next_downlink(&mut old, &mut phone), 1 + crate::amf::services::RESERVE);
+    assert_eq!(next_downlink(&mut old, &mut phone), 1 + crate::amf::services::RESERVED_NAS_COUNTS);
 }
 
 #[test]

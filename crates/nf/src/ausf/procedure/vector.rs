@@ -23,8 +23,8 @@ pub(in crate::ausf) struct AwaitingVector {
     serving_network_name: Arc<str>,
 }
 
-/// The UE's challenge, by the method that the UDM chose.
-pub(in crate::ausf) enum Begun {
+/// The state after the first vector: a challenge of the method that the UDM chose.
+pub(in crate::ausf) enum FirstChallenge {
     FiveGAka(Challenged),
     EapAkaPrime(AwaitingEapResponse),
 }
@@ -47,16 +47,16 @@ impl AwaitingVector {
     }
 
     /// Challenges the UE by the method of the vector.
-    pub fn reply(self, reply: Reply) -> Result<Begun, Box<Problem>> {
+    pub fn reply(self, reply: Reply) -> Result<FirstChallenge, Box<Problem>> {
         let AuthenticationInfoResult { supi, authentication_vector, .. } = result(reply)?;
         let subject =
             Subject { supi: supi.ok_or_else(no_vector)?, serving_network_name: self.serving_network_name };
         match authentication_vector.ok_or_else(no_vector)? {
             AuthenticationVector::FiveGHeAka(vector) => {
-                Ok(Begun::FiveGAka(Challenged::new(subject, &vector)))
+                Ok(FirstChallenge::FiveGAka(Challenged::new(subject, &vector)))
             }
             AuthenticationVector::EapAkaPrime(vector) => {
-                eap_aka_prime::challenge(subject, &vector).map(Begun::EapAkaPrime)
+                eap_aka_prime::challenge(subject, &vector).map(FirstChallenge::EapAkaPrime)
             }
         }
     }

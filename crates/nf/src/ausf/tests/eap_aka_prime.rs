@@ -264,7 +264,7 @@ fn under_overload_an_authentication_that_waits_for_the_udm_goes_on() {
     let mut bench = bench();
     let (id, identifier) = challenged(&mut bench);
     let asked = respond(&mut bench, &id, &synchronization_failure(identifier));
-    for _ in 0..MOST_CHALLENGED {
+    for _ in 0..MAX_CHALLENGED {
         let call = authenticate(&mut bench, SERVING_NETWORK).call().0;
         bench.reply(call, vector(1)).answer();
     }

@@ -175,10 +175,10 @@ fn unanswered_authentications_are_limited_and_the_newest_stay() {
     let oldest = challenge(&mut bench);
     let answered = challenge(&mut bench);
     confirm(&mut bench, &answered, Some(XRES_STAR));
-    for _ in 0..MOST_CHALLENGED {
+    for _ in 0..MAX_CHALLENGED {
         challenge(&mut bench);
     }
-    assert!(bench.nf.pending() <= MOST_CHALLENGED);
+    assert!(bench.nf.pending() <= MAX_CHALLENGED);
     assert_eq!(bench.timers.len(), bench.nf.pending());
     assert_eq!(confirm(&mut bench, &oldest, Some(XRES_STAR)).cause(), Some(&Cause::ContextNotFound));
     let youngest = challenge(&mut bench);

@@ -35,14 +35,14 @@ const MAX_REQUESTS: usize = 262_144;
 pub struct N4Config {
     /// This side's Node ID and PFCP address.
     pub address: IpAddr,
-    /// Start time of this process, seconds since 1970.
-    pub started: u64,
+    /// Recovery Time Stamp: start time of this process, in seconds since 1970 (TS 29.244 8.2.65).
+    pub recovery_time_stamp: u64,
     /// UPFs to associate with.
     pub upfs: Vec<N4Peer>,
     /// T1: time without a response until a request is retransmitted (TS 29.244 6.4).
     pub t1: Duration,
-    /// N1: maximum number of transmissions of a request.
-    pub n1: u32,
+    /// N1: maximum number of transmissions of a request, including the first (TS 29.244 6.4).
+    pub n1_transmissions: u32,
     /// Interval of heartbeats, and of attempts to associate.
     pub heartbeat: Duration,
     /// Number of shards.
@@ -358,7 +358,7 @@ impl N4Gateway {
 
     /// T1 expired: retransmits the request, or gives up (TS 29.244 6.4).
     fn unanswered(&mut self, sequence: u32) {
-        let Some((to, octets)) = self.transactions.retransmit(sequence, self.config.n1) else {
+        let Some((to, octets)) = self.transactions.retransmit(sequence, self.config.n1_transmissions) else {
             return self.fail_request(sequence);
         };
         self.out.push(N4GatewayEffect::Send { to, octets });
@@ -436,7 +436,7 @@ impl N4Gateway {
     }
 
     fn recovery(&self) -> NtpSeconds {
-        NtpSeconds::from_unix(self.config.started)
+        NtpSeconds::from_unix(self.config.recovery_time_stamp)
     }
 
     fn send_to_all_shards(&mut self, make: impl Fn() -> N4Input) {

@@ -24,10 +24,10 @@ fn upf() -> SocketAddr {
 fn gateway() -> N4Gateway {
     N4Gateway::new(N4Config {
         address: "10.0.0.4".parse().unwrap(),
-        started: 1_000_000,
+        recovery_time_stamp: 1_000_000,
         upfs: vec![N4Peer { name: "upf".into(), address: upf() }],
         t1: Duration::from_secs(1),
-        n1: 3,
+        n1_transmissions: 3,
         heartbeat: Duration::from_secs(10),
         shards: 2,
     })

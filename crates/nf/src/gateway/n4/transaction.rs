@@ -150,9 +150,13 @@ impl Transactions {
         if ends { self.remove(response.sequence) } else { None }
     }
 
-    /// The message to retransmit; `None` if it was sent `n1` times.
-    pub(super) fn retransmit(&mut self, sequence: u32, n1: u32) -> Option<(SocketAddr, Vec<u8>)> {
-        let pending = self.pending.get_mut(&sequence).filter(|pending| pending.sent < n1)?;
+    /// The message to retransmit; `None` if it was sent `n1_transmissions` times.
+    pub(super) fn retransmit(
+        &mut self,
+        sequence: u32,
+        n1_transmissions: u32,
+    ) -> Option<(SocketAddr, Vec<u8>)> {
+        let pending = self.pending.get_mut(&sequence).filter(|pending| pending.sent < n1_transmissions)?;
         pending.sent += 1;
         Some((pending.to, pending.octets.clone()))
     }

@@ -114,7 +114,7 @@ impl Ue {
                 return None;
             }
         }
-        default.marking.map(|marking| marking.qfi)
+        default.precedence_and_qfi.map(|precedence_and_qfi| precedence_and_qfi.qfi)
     }
 
     /// Each flow of a rule has a description, unless its QFI is its 5QI (TS 24.501 6.4.1.3).
@@ -134,14 +134,16 @@ impl Ue {
 
 /// The error in a rule of a new session.
 fn fault_of_rule(rule: &QosRule, earlier: &[QosRule]) -> Option<&'static str> {
-    let Some(marking) = rule.marking else { return Some("no precedence and no QFI") };
-    let same_precedence = |other: &QosRule| other.marking.is_some_and(|m| m.precedence == marking.precedence);
+    let Some(precedence_and_qfi) = rule.precedence_and_qfi else { return Some("no precedence and no QFI") };
+    let same_precedence = |other: &QosRule| {
+        other.precedence_and_qfi.is_some_and(|m| m.precedence == precedence_and_qfi.precedence)
+    };
     match rule {
         _ if rule.operation != RuleOperation::Create => Some("not created"),
         _ if rule.id == 0 => Some("identifier 0"),
         _ if earlier.iter().any(|other| other.id == rule.id) => Some("identifier twice"),
         _ if earlier.iter().any(same_precedence) => Some("precedence twice"),
-        _ if !(1..64).contains(&marking.qfi) => Some("QFI out of range"),
+        _ if !(1..64).contains(&precedence_and_qfi.qfi) => Some("QFI out of range"),
         _ if rule.packet_filters.is_empty() => Some("no packet filter"),
         _ => None,
     }

@@ -46,7 +46,7 @@ impl Ue {
     }
 
     fn begin_establishment(&mut self, request: SessionRequest) {
-        let allowed = &self.place.allowed_nssai;
+        let allowed = &self.registration.allowed_nssai;
         if request.snssai.is_some_and(|slice| !allowed.contains(&slice)) {
             return self.event(Event::SessionFailed(request.id, SessionFailure::NotPossible));
         }

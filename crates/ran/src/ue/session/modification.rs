@@ -42,6 +42,7 @@ impl Ue {
 
 /// The flow that a rule assigns to the default rule.
 fn new_default_flow(rule: &QosRule) -> Option<u8> {
-    let marking = rule.marking.filter(|_| rule.default && rule.operation != RuleOperation::Delete)?;
-    Some(marking.qfi)
+    let precedence_and_qfi =
+        rule.precedence_and_qfi.filter(|_| rule.default && rule.operation != RuleOperation::Delete)?;
+    Some(precedence_and_qfi.qfi)
 }
