@@ -47,7 +47,7 @@ impl Bounds {
         Bounds { memory: 64 * 1024, memory_per_octet: 4096, time: Duration::from_millis(20) };
     /// For text.
     pub const TEXT: Bounds = Bounds { memory: 2 << 20, ..Self::CODEC };
-    /// For the REST API: a request returns up to 10,000 subscribers, and adds up to a million.
+    /// For the operator API: a request returns up to 10,000 subscribers, and adds up to a million.
     pub const API: Bounds = Bounds { memory: 256 << 20, time: Duration::from_secs(60), ..Self::CODEC };
     /// For a dialogue.
     pub const DIALOGUE: Bounds =

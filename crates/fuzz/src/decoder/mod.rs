@@ -85,7 +85,7 @@ pub const TARGETS: &[Target] = &[
         bounds: Bounds::API,
         ..Target::text(
             "api",
-            "the REST API: each request is answered, none with an internal error",
+            "the operator API: each request is answered, none with an internal error",
             operator::request,
         )
     },

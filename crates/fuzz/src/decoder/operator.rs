@@ -1,4 +1,4 @@
-//! Operator input: configuration, subscribers, requests of the REST API.
+//! Operator input: configuration, subscribers, requests of the operator API.
 
 use super::sbi::Http;
 use crate::target::{CheckFailed, ensure, same};
@@ -57,7 +57,7 @@ fn api() -> (Runtime, ApiHandler) {
     (runtime, ApiHandler::new(api))
 }
 
-/// A request of the REST API, as text: answered, and never with an internal error.
+/// A request of the operator API, as text: answered, and never with an internal error.
 pub fn request(input: &[u8]) -> Result<(), CheckFailed> {
     let Some(http) = Http::of(input) else { return Ok(()) };
     let mut request = Request::builder().method(http.first).uri(http.second).header("host", "127.0.0.1");

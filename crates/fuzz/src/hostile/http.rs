@@ -1,4 +1,4 @@
-//! A client of the SBI or of the REST API: mutated requests of a corpus, with invalid tokens; some
+//! A client of the SBI or of the operator API: mutated requests of a corpus, with invalid tokens; some
 //! connections start a body and never end it.
 
 use crate::pace::Pace;

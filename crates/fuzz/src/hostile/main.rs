@@ -4,7 +4,7 @@
 //!  phone     packets of a UE through its session: to addresses and ports of the core, radios, other UEs; forged sources
 //!  radio     mutated and out-of-order NGAP; NG SETUP with other gNBs' ids; G-PDUs with invented TEIDs
 //!  n4        PFCP from an unknown peer, to a UPF or an SMF
-//!  http      requests to the SBI or the REST API: mutated, unauthorised, slow
+//!  http      requests to the SBI or the operator API: mutated, unauthorised, slow
 //!  function  the same over TLS, with a certificate of another NF type and tokens of another service
 //!  network   packets from the data network to used and unused UE addresses
 //! ```
@@ -75,7 +75,7 @@ enum Who {
         #[arg(long)]
         local: SocketAddr,
     },
-    /// A client of the SBI or of the REST API.
+    /// A client of the SBI or of the operator API.
     Http {
         /// The server's address.
         #[arg(long)]

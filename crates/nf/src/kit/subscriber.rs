@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 
 /// A subscriber: keys, bit rates, slices and data networks.
 ///
-/// Its JSON is that of `pith subscriber export` and of the REST API.
+/// Its JSON is that of `pith subscriber export` and of the operator API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[allow(missing_docs)]

@@ -1,4 +1,4 @@
-//! The REST API, which the operator's commands use.
+//! The operator API: a REST API, which the `pith` commands use.
 //!
 //! ```text
 //!  request ──> guard ──> routes ──> handler ──> subscribers ──> store

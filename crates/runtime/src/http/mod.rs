@@ -1,4 +1,4 @@
-//! HTTP on one tokio thread: server and client of the SBI, and the REST API.
+//! HTTP on one tokio thread: server and client of the SBI, and the operator API.
 //!
 //! ```text
 //!  peer ──HTTP/2──> server ─ exchanges ──> sink.request(exchange, …)   shard

@@ -1,4 +1,4 @@
-//! The HTTP/2 binding of the SBI, and the thread of the SBI and the REST API.
+//! The HTTP/2 binding of the SBI, and the thread of the SBI and the operator API.
 //!
 //! ```text
 //!  shard ── HttpHandle::call ──> client ──HTTP/2──> peer

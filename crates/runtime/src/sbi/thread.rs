@@ -63,7 +63,7 @@ pub struct SbiSettings {
     pub known: BTreeSet<IpAddr>,
 }
 
-/// Settings of the REST API.
+/// Settings of the operator API.
 pub struct ApiSettings {
     /// Its listeners.
     pub listeners: Vec<ApiListener>,

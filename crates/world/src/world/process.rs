@@ -79,7 +79,7 @@ impl World {
         self.journal().forget(process);
     }
 
-    /// Delivers an input to a shard after a random delay below 2 ms, in the order of the calls.
+    /// Delivers an input to a shard after a random delay of at most 1 ms. A shard receives its inputs in order.
     pub(super) fn send_to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
         let incarnation = self.processes[process].incarnation;
         let after = self.dice.millis(0, 1);
