@@ -265,7 +265,7 @@ fn sbi_settings(
     security: Security,
     access: AccessSettings,
 ) -> Result<SbiSettings, StartError> {
-    let Security { tls, foreign, .. } = security;
+    let Security { tls, external_peers, .. } = security;
     let address = identities::sbi_address(config, hosting);
     let variable = || std::env::var_os(RECORD_VARIABLE).map(PathBuf::from);
     let directory = config.sbi.record.clone().or_else(variable);
@@ -288,7 +288,7 @@ fn sbi_settings(
         listeners,
         plain_listener,
         tls,
-        foreign,
+        external_peers,
         limits,
         recorder,
         access,
@@ -421,7 +421,7 @@ mod tests {
         let config = Config::parse(&yaml, "f").unwrap();
         let socket = config.api_socket(None);
         // Without AMF, SMF and UPF it has no socket beside the API's.
-        let hosting = Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, split: false };
+        let hosting = Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, several_processes: false };
         let give_up = || {
             assert!(socket.exists() && !is_served(&socket));
             Ok(())

@@ -5,7 +5,7 @@ use super::Tls;
 use super::connection::{self, Limits};
 use super::identity::{Expected, ServerIdentity};
 use super::peers::Peers;
-use super::tls::{Explained, Validity, host_and_port};
+use super::tls::{ErrorReportingStream, Validity, host_and_port};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::TrySendError;
@@ -260,7 +260,7 @@ async fn connect(
     let cleartext = !target.is_tls;
     match tls {
         None if target.is_tls => {
-            return Err(target.unreachable("it requires TLS, and this process has no certificate"));
+            return Err(target.unreachable("the server requires TLS, and this process has no certificate"));
         }
         Some(tls) if cleartext && !tls.allows_cleartext(&target.host, target.port) => {
             return Err(
@@ -277,7 +277,7 @@ async fn connect(
         None => Ok((handshake(target, stream, on_loss).await?, None)),
         Some(tls) => match tls.connect(stream, &target.host, target.port).await {
             Ok((stream, server, validity)) => {
-                let stream = Explained { stream, tls: tls.clone(), name: target.name.clone() };
+                let stream = ErrorReportingStream { stream, tls: tls.clone(), name: target.name.clone() };
                 let sender = handshake(target, stream, on_loss).await?;
                 Ok((sender, Some((server, validity))))
             }

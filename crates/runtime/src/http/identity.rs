@@ -45,12 +45,12 @@ impl Expected {
             && !named.contains(&instance)
         {
             return Err(format!(
-                "its certificate does not name the called NF instance {instance} (TS 33.310 6.1.3c)"
+                "the server's certificate does not name the called NF instance {instance} (TS 33.310 6.1.3c)"
             ));
         }
         match &self.nf_type {
             Some(nf_type) if !server.nf_types.contains(nf_type) => Err(format!(
-                "its certificate does not name the called NF type {} (RFC 9310)",
+                "the server's certificate does not name the called NF type {} (RFC 9310)",
                 nf_type.as_str()
             )),
             _ => Ok(()),
@@ -60,8 +60,8 @@ impl Expected {
 
 /// An NF of another vendor, by host and port of its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Foreign {
-    /// Its type, under which the configuration has it.
+pub struct ExternalPeer {
+    /// Its NF type in the configuration.
     pub nf_type: NfType,
     /// Host of its URL, without brackets.
     pub host: String,
@@ -69,42 +69,42 @@ pub struct Foreign {
     pub port: u16,
     /// Addresses from which it calls.
     pub callers: Vec<IpAddr>,
-    /// How it is spoken with.
+    /// Security of calls to and from the NF.
     pub security: Security,
-    /// The CAs of its certificates, if not ours.
+    /// The CAs of its certificates, if they are not those of this core.
     pub roots: Option<Vec<CertificateDer<'static>>>,
 }
 
-/// How an NF is spoken with.
+/// Security between this core and an NF of another vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
-    /// TLS, each side shows a certificate.
+    /// TLS with certificates on both sides.
     Mutual,
-    /// TLS; it need not show one when it calls.
+    /// TLS; the NF needs no certificate when it calls.
     Server,
     /// Cleartext.
     None,
 }
 
-/// The NFs of other vendors that the configuration names.
+/// The NFs of other vendors in the configuration.
 #[derive(Debug, Clone, Default)]
-pub struct ForeignNfs(Arc<[Foreign]>);
+pub struct ExternalPeers(Arc<[ExternalPeer]>);
 
-impl From<Vec<Foreign>> for ForeignNfs {
-    fn from(list: Vec<Foreign>) -> Self {
+impl From<Vec<ExternalPeer>> for ExternalPeers {
+    fn from(list: Vec<ExternalPeer>) -> Self {
         Self(list.into())
     }
 }
 
-impl ForeignNfs {
-    /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Foreign> {
+impl ExternalPeers {
+    /// All NFs.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ExternalPeer> {
         self.0.iter()
     }
 
-    /// Those whose URL has that host and port.
-    pub(super) fn at(&self, host: &str, port: u16) -> impl Iterator<Item = &Foreign> {
-        self.0.iter().filter(move |foreign| foreign.host == host && foreign.port == port)
+    /// The NFs whose URL has that host and port.
+    pub(super) fn at(&self, host: &str, port: u16) -> impl Iterator<Item = &ExternalPeer> {
+        self.0.iter().filter(move |external| external.host == host && external.port == port)
     }
 
     /// The client of a connection from that address without a certificate, if NFs that need none call from there. It may
@@ -112,23 +112,23 @@ impl ForeignNfs {
     pub fn by_address(&self, from: IpAddr, security: Security) -> Option<ClientIdentity> {
         let from = from.to_canonical();
         let callers =
-            self.iter().filter(|foreign| foreign.security == security && foreign.callers.contains(&from));
+            self.iter().filter(|external| external.security == security && external.callers.contains(&from));
         identity_of(callers, Proof::Address)
     }
 }
 
 /// The identity of a client that is one of these NFs.
 pub(super) fn identity_of<'a>(
-    list: impl Iterator<Item = &'a Foreign>,
+    list: impl Iterator<Item = &'a ExternalPeer>,
     proof: Proof,
 ) -> Option<ClientIdentity> {
     let (mut nf_types, mut hosts) = (Vec::new(), Vec::new());
-    for foreign in list {
-        if !nf_types.contains(&foreign.nf_type) {
-            nf_types.push(foreign.nf_type.clone());
+    for external in list {
+        if !nf_types.contains(&external.nf_type) {
+            nf_types.push(external.nf_type.clone());
         }
-        hosts.push(foreign.host.clone());
-        hosts.extend(foreign.callers.iter().map(ToString::to_string));
+        hosts.push(external.host.clone());
+        hosts.extend(external.callers.iter().map(ToString::to_string));
     }
     let is_known = !nf_types.is_empty();
     is_known.then_some(ClientIdentity { proof, instances: Vec::new(), nf_types, hosts })

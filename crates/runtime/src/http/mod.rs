@@ -32,11 +32,11 @@ mod tls;
 pub use client::{CallError, Client};
 pub use connection::Limits;
 pub use exchanges::Exchanges;
-pub use identity::{Expected, Foreign, ForeignNfs, PeerIdentity, Security, ServerIdentity};
+pub use identity::{Expected, ExternalPeer, ExternalPeers, PeerIdentity, Security, ServerIdentity};
 pub use problem::problem;
 pub use server::{Drain, Handler, Known, Listener, Protocol, Server, Transport};
 pub use share::{Peer, Standing};
-pub(crate) use tls::LOOK;
+pub(crate) use tls::CHECK_INTERVAL;
 pub use tls::Tls;
 
 #[cfg(test)]

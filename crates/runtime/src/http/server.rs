@@ -2,7 +2,7 @@
 
 use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
-use super::identity::{ForeignNfs, Security};
+use super::identity::{ExternalPeers, Security};
 use super::rate::HandshakeRates;
 use super::share::{Exhausted, Peer, Share, Standing, Taken};
 use super::tls::Trust;
@@ -40,7 +40,7 @@ const HANDSHAKES: usize = 256;
 /// Time before the next attempt after a failed accept, such as for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Interval of warnings that no connection is free.
-const WARNING_PAUSE: Duration = Duration::from_secs(60);
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 /// Time from the connection's start to its first request; shorter if the time for an exchange is shorter.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// Time that a client has to close an unused connection after the server's request to do so.
@@ -94,9 +94,9 @@ pub enum Transport {
     /// TLS, with the client's certificate.
     Tls(Rc<Tls>),
     /// Cleartext, for the NFs of other vendors that the configuration permits.
-    PlainForForeign(Rc<Tls>),
+    PlainForExternal(Rc<Tls>),
     /// Nothing, for processes of the user that runs this one, and for those NFs.
-    PlainForUser(ForeignNfs),
+    PlainForUser(ExternalPeers),
 }
 
 /// The authentication of a client, added to the extensions of its requests.
@@ -336,7 +336,7 @@ impl<H: Handler> Serving<H> {
 
     /// Whether the last warning is long ago.
     fn may_warn(&self) -> bool {
-        let may = self.warned.get().is_none_or(|at| at.elapsed() > WARNING_PAUSE);
+        let may = self.warned.get().is_none_or(|at| at.elapsed() > WARNING_INTERVAL);
         if may {
             self.warned.set(Some(Instant::now()));
         }
@@ -379,15 +379,15 @@ impl<H: Handler> Serving<H> {
         let nf = |identity| Proof::Nf(Arc::new(identity));
         let tls = match &self.transport {
             Transport::Plain => return self.connection(number, stream, Proof::None, None, drain).await,
-            Transport::PlainForForeign(tls) => match tls.in_cleartext(from) {
+            Transport::PlainForExternal(tls) => match tls.in_cleartext(from) {
                 Some(identity) => return self.connection(number, stream, nf(identity), None, drain).await,
                 None => return tls.warn(from, NOT_NAMED),
             },
-            Transport::PlainForUser(foreign) => {
+            Transport::PlainForUser(external) => {
                 let identity = if same_user::is_same_user(&stream) {
                     Some(ClientIdentity::same_user())
                 } else {
-                    foreign.by_address(from, Security::None)
+                    external.by_address(from, Security::None)
                 };
                 match identity {
                     Some(identity) => {
@@ -417,7 +417,7 @@ impl<H: Handler> Serving<H> {
                 }
             }
             Ok(Err(why)) => tls.warn(from, &why),
-            Err(_) => tls.warn(from, "it did not finish the TLS handshake in time"),
+            Err(_) => tls.warn(from, "the client did not finish the TLS handshake in time"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests of mutual authentication: accepted and refused peers, and the errors on both sides.
 
-use super::tls::refusal;
+use super::tls::{Side, describe_io_error};
 use super::*;
 use crate::config::TlsFiles;
 use crate::pki::tests::Scratch;
@@ -123,7 +123,7 @@ async fn shows(credentials: Option<Credentials>, network: &Network, address: Soc
     let mut octet = [0];
     match stream.read_exact(&mut octet).await {
         Ok(_) => "accepted".into(),
-        Err(error) => refusal(&error),
+        Err(error) => describe_io_error(&error, Side::Client),
     }
 }
 
@@ -161,9 +161,9 @@ fn missing_foreign_and_expired_certificates_are_refused() {
             "accepted"
         );
         let none = shows(None, &network, server.address).await;
-        assert!(none.contains("or there is none: configure one in 'sbi.tls'"), "{none}");
+        assert!(none.contains("this process sent none: configure one in 'sbi.tls'"), "{none}");
         let foreign = shows(Some(other.source(Nf::Smf).load().unwrap()), &network, server.address).await;
-        assert!(foreign.contains("as it does not trust the CA"), "{foreign}");
+        assert!(foreign.contains("the peer does not trust its CA"), "{foreign}");
 
         let member = network.member(Nf::Amf);
         network.directory.issue_for(&member, true, Duration::ZERO).unwrap();
@@ -194,7 +194,7 @@ fn the_server_reports_why_it_refuses() {
         assert!(why.contains("sent no certificate: 'pith pki issue'"), "{why}");
         let foreign = other.source(Nf::Smf).load().unwrap();
         let (why, _) = tokio::join!(handshake_error(), shows(Some(foreign), &network, address));
-        assert!(why.contains("of another CA: use the same directory 'sbi.pki'"), "{why}");
+        assert!(why.contains("issued by another CA: use the same directory 'sbi.pki'"), "{why}");
         let mut plain = TcpStream::connect(address).await.unwrap();
         plain.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
         let why = handshake_error().await;
@@ -209,13 +209,13 @@ fn a_client_refuses_other_cas_other_addresses_and_cleartext() {
         let foreign = serve(Transport::Tls(other.tls(Nf::Udm))).await;
         let client = network.client(Nf::Amf);
         let error = client.call(get("https", foreign.address)).await.unwrap_err().to_string();
-        assert!(error.contains("its certificate is of another CA"), "{error}");
+        assert!(error.contains("the peer's certificate was issued by another CA"), "{error}");
 
         let elsewhere = Member::new(&[Nf::Udm], 1, SocketAddr::from(([127, 0, 0, 2], 7777)));
         let tls = Tls::open(Source::Directory(network.directory.clone(), elsewhere), Vec::new()).unwrap();
         let server = serve(Transport::Tls(Rc::new(tls))).await;
         let error = client.call(get("https", server.address)).await.unwrap_err().to_string();
-        assert!(error.contains("its certificate is for another address"), "{error}");
+        assert!(error.contains("the peer's certificate is for another address"), "{error}");
 
         let plain = serve(Transport::Plain).await;
         let error = client.call(get("http", plain.address)).await.unwrap_err().to_string();
@@ -243,7 +243,7 @@ fn a_client_learns_why_the_server_refuses_it() {
         let tls = Tls::open(Source::Files(files, member), Vec::new()).unwrap();
         let client = Client::with_tls(LIMITS, Rc::new(tls));
         let error = client.call(get("https", server.address)).await.unwrap_err().to_string();
-        assert!(error.contains("refused the certificate of this process"), "{error}");
+        assert!(error.contains("the peer rejected the certificate of this process"), "{error}");
     });
 }
 
@@ -292,18 +292,19 @@ const OWN: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const ELSEWHERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
 /// A foreign NF at that port of this machine.
-fn foreign(nf_type: NfType, port: u16, security: Security, caller: IpAddr) -> Foreign {
-    Foreign { nf_type, host: OWN.to_string(), port, callers: vec![caller], security, roots: None }
+fn foreign(nf_type: NfType, port: u16, security: Security, caller: IpAddr) -> ExternalPeer {
+    ExternalPeer { nf_type, host: OWN.to_string(), port, callers: vec![caller], security, roots: None }
 }
 
 #[test]
 fn foreign_nfs_get_only_the_configured_security() {
     run(async {
         let network = Network::new("foreign");
-        let open = |foreign: Foreign| Rc::new(Tls::open(network.source(Nf::Amf), vec![foreign]).unwrap());
+        let open =
+            |foreign: ExternalPeer| Rc::new(Tls::open(network.source(Nf::Amf), vec![foreign]).unwrap());
         let udm = |port, security, caller| open(foreign(NfType::Udm, port, security, caller));
         // Cleartext to and from the configured NF.
-        let server = serve(Transport::PlainForForeign(udm(80, Security::None, OWN))).await;
+        let server = serve(Transport::PlainForExternal(udm(80, Security::None, OWN))).await;
         let port = server.address.port();
         let call = async |tls| Client::with_tls(LIMITS, tls).call(get("http", server.address)).await;
         call(udm(port, Security::None, OWN)).await.unwrap();
@@ -313,7 +314,7 @@ fn foreign_nfs_get_only_the_configured_security() {
             let [Some(client)] = &asked[..] else { panic!("{asked:?}") };
             assert_eq!((client.proof, &client.nf_types[..]), (Proof::Address, &[NfType::Udm][..]));
         }
-        let server = serve(Transport::PlainForForeign(udm(80, Security::None, ELSEWHERE))).await;
+        let server = serve(Transport::PlainForExternal(udm(80, Security::None, ELSEWHERE))).await;
         Client::new(LIMITS).call(get("http", server.address)).await.unwrap_err();
         assert!(server.asked.borrow().is_empty());
 
@@ -353,7 +354,7 @@ fn several_foreign_nfs_at_one_address_are_told_from_others() {
         foreign(NfType::Pcf, 3, Security::Server, OWN),
         foreign(NfType::Nssf, 4, Security::None, ELSEWHERE),
     ];
-    let known = ForeignNfs::from(list);
+    let known = ExternalPeers::from(list);
     let types = |from, security| known.by_address(from, security).map(|client| client.nf_types);
     assert_eq!(types(OWN, Security::None), Some(vec![NfType::Udm, NfType::Ausf]));
     assert_eq!(types(OWN, Security::Server), Some(vec![NfType::Pcf]));
@@ -405,7 +406,7 @@ fn the_ca_that_verified_a_certificate_decides_what_its_holder_may_be() {
         network.source(Nf::Udm).load().unwrap();
         std::fs::copy(ids(&network), ids(&other)).unwrap();
         let why = who(other.source(Nf::Udm).load().unwrap()).await.unwrap_err();
-        assert!(why.contains("names our own NF instance"), "{why}");
+        assert!(why.contains("of this process"), "{why}");
     });
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Hosting, StartError, identities::sbi_address, nf_of};
 use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity, Switch};
-use crate::http::{self, Foreign, Tls};
+use crate::http::{self, ExternalPeer, Tls};
 use crate::pki::{Directory, Member, Source, certificates};
 use pith_nf::kit::Nf;
 use pith_sbi::{NfInstanceId, Scheme};
@@ -14,7 +14,7 @@ pub(super) struct Security {
     /// TLS; `None` if no connection leaves the process, or if all connections are cleartext.
     pub(super) tls: Option<Tls>,
     /// NFs of other vendors.
-    pub(super) foreign: Vec<Foreign>,
+    pub(super) external_peers: Vec<ExternalPeer>,
     /// The stored NF instance ids, which the certificate names.
     pub(super) instances: BTreeMap<(usize, Nf), NfInstanceId>,
 }
@@ -24,22 +24,22 @@ impl Security {
     pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
         let leaves_process = hosting.several_processes || config.sbi.is_served();
         if hosting.nfs.is_empty() || !leaves_process {
-            return Ok(Self { tls: None, foreign: Vec::new(), instances: BTreeMap::new() });
+            return Ok(Self { tls: None, external_peers: Vec::new(), instances: BTreeMap::new() });
         }
-        let foreign = foreign(config)?;
+        let external_peers = external_peers(config)?;
         if config.sbi.security == SbiSecurity::None {
             tracing::warn!(
                 "sbi.security is none: processes of this user on this machine speak in cleartext, without certificates"
             );
-            return Ok(Self { tls: None, foreign, instances: BTreeMap::new() });
+            return Ok(Self { tls: None, external_peers, instances: BTreeMap::new() });
         }
         let member = Member::new(&hosting.nfs, config.shards(), sbi_address(config, hosting));
         let source = match &config.sbi.tls {
             Some(files) => Source::Files(files.clone(), member),
             None => Source::Directory(Directory::open(&config.pki_directory())?, member),
         };
-        let tls = Tls::open(source.clone(), foreign.clone())?;
-        Ok(Self { instances: source.instances()?, foreign, tls: Some(tls) })
+        let tls = Tls::open(source.clone(), external_peers.clone())?;
+        Ok(Self { instances: source.instances()?, external_peers, tls: Some(tls) })
     }
 
     /// The scheme of the process's URIs.
@@ -49,11 +49,15 @@ impl Security {
 }
 
 /// The NFs of other vendors. Each weakened security is logged.
-fn foreign(config: &Config) -> Result<Vec<Foreign>, StartError> {
+fn external_peers(config: &Config) -> Result<Vec<ExternalPeer>, StartError> {
     config.sbi.external.iter().map(|(nf, external)| one(*nf, external, config.sbi.plain_listen)).collect()
 }
 
-fn one(nf: HostedNf, external: &ExternalNf, plain_listen: Option<SocketAddr>) -> Result<Foreign, StartError> {
+fn one(
+    nf: HostedNf,
+    external: &ExternalNf,
+    plain_listen: Option<SocketAddr>,
+) -> Result<ExternalPeer, StartError> {
     let security = match external.security() {
         ExternalSecurity::Mtls => http::Security::Mutual,
         ExternalSecurity::Tls => http::Security::Server,
@@ -82,7 +86,7 @@ fn one(nf: HostedNf, external: &ExternalNf, plain_listen: Option<SocketAddr>) ->
     let roots = external.ca.as_deref().map(certificates).transpose()?;
     let nf_type = nf_of(nf).nf_type().ok_or("an NF that has no NF type")?;
     let port = external.port().ok_or_else(|| format!("'sbi.external.{nf}': {url} has no port"))?;
-    Ok(Foreign { nf_type, host, port, callers, security, roots })
+    Ok(ExternalPeer { nf_type, host, port, callers, security, roots })
 }
 
 /// The addresses of a host; none if its name cannot be resolved.

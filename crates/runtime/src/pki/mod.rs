@@ -22,7 +22,7 @@ pub use authority::LIFETIME;
 pub use certificate::Certificate;
 pub use directory::{Directory, Issued, Member};
 pub(crate) use source::certificates;
-pub use source::{Credentials, Source, Stamp};
+pub use source::{Credentials, FileVersions, Source};
 
 /// An error of a certificate or CA, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -35,8 +35,8 @@ pub struct Credentials {
     pub certificate: Certificate,
 }
 
-/// Identifies the versions of files: inode, modification time and size of each.
-pub type Stamp = Vec<Option<(u64, i64, i64, u64)>>;
+/// Versions of files: inode, modification time and size of each; `None` for a missing file.
+pub type FileVersions = Vec<Option<(u64, i64, i64, u64)>>;
 
 impl Source {
     /// Reads the certificate. The CA of the directory issues or renews it if needed.
@@ -104,7 +104,7 @@ impl Source {
     }
 
     /// The current versions of the files.
-    pub fn stamp(&self) -> Stamp {
+    pub fn file_versions(&self) -> FileVersions {
         let (ca, certificate, key) = self.paths();
         let of = |path: &PathBuf| {
             let data = fs::metadata(path).ok()?;

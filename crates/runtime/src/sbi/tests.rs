@@ -116,7 +116,7 @@ impl Process {
             listeners: vec![listener],
             plain_listener: None,
             tls: None,
-            foreign: vec![],
+            external_peers: vec![],
             limits: LIMITS,
             recorder,
             known: [any.ip()].into(),

@@ -8,8 +8,8 @@ use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::http::{
-    CallError, Client, Exchanges, Expected, Foreign, Known, LOOK, Limits, Listener, Protocol, Server, Tls,
-    Transport,
+    CHECK_INTERVAL, CallError, Client, Exchanges, Expected, ExternalPeer, Known, Limits, Listener, Protocol,
+    Server, Tls, Transport,
 };
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
@@ -52,7 +52,7 @@ pub struct SbiSettings {
     /// TLS; without it all is cleartext, for processes of the same user.
     pub tls: Option<Tls>,
     /// NFs of other vendors that may call in cleartext, too, where there is no TLS.
-    pub foreign: Vec<Foreign>,
+    pub external_peers: Vec<ExternalPeer>,
     /// Limits of requests and connections.
     pub limits: Limits,
     /// Records the exchanges of the server.
@@ -267,13 +267,13 @@ impl<S: Shards> HttpThreadState<S> {
         };
         let recorder = sbi.recorder.map(Rc::new);
         let known: Known = Rc::new(move |address: IpAddr| sbi.known.contains(&address.to_canonical()));
-        let in_cleartext = || Transport::PlainForUser(sbi.foreign.into());
+        let in_cleartext = || Transport::PlainForUser(sbi.external_peers.into());
         let secure = tls.clone().map_or_else(in_cleartext, Transport::Tls);
         for listener in sbi.listeners {
             front.serve_sbi(listener, secure.clone(), sbi.limits, known.clone(), recorder.clone())?;
         }
         if let (Some(listener), Some(tls)) = (sbi.plain_listener, tls) {
-            front.serve_sbi(listener, Transport::PlainForForeign(tls), sbi.limits, known, recorder)?;
+            front.serve_sbi(listener, Transport::PlainForExternal(tls), sbi.limits, known, recorder)?;
         }
         if let Some(api) = api {
             front.serve_api(api)?;
@@ -297,7 +297,7 @@ impl<S: Shards> HttpThreadState<S> {
             exchanges: self.exchanges.clone(),
             recorder,
             access: self.access.clone(),
-            plain: self.plain.clone().filter(|_| matches!(transport, Transport::PlainForForeign(_))),
+            plain: self.plain.clone().filter(|_| matches!(transport, Transport::PlainForExternal(_))),
             turn: Cell::new(0),
         };
         let server = Server { handler, protocol: Protocol::Http2, limits, known };
@@ -335,10 +335,10 @@ impl<S: Shards> HttpThreadState<S> {
     }
 
     async fn run(mut self, mut commands: UnboundedReceiver<Command>) {
-        let mut look = tokio::time::interval(LOOK);
+        let mut check = tokio::time::interval(CHECK_INTERVAL);
         loop {
             tokio::select! {
-                _ = look.tick(), if self.tls.is_some() => self.read_certificates(false),
+                _ = check.tick(), if self.tls.is_some() => self.read_certificates(false),
                 command = commands.recv() => match command {
                     Some(Command::Drain) | None => break,
                     Some(command) => self.carry_out(command),
@@ -398,10 +398,10 @@ impl<S: Shards> HttpThreadState<S> {
         }
     }
 
-    /// Reloads certificates if their files changed, or `anyway`.
-    fn read_certificates(&self, anyway: bool) {
+    /// Reloads certificates if their files changed, or `force`.
+    fn read_certificates(&self, force: bool) {
         if let Some(tls) = &self.tls {
-            tls.refresh(anyway);
+            tls.refresh(force);
         }
     }
 }

@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn errors_contain_the_found_and_the_expected_word() {
         let message = |text| parse(text).unwrap_err().to_string();
-        assert!(message("deny out ip from any to any").contains(r#"has "deny" where permit"#));
-        assert!(message("permit out ip from any").contains(r#"has "" where to"#));
+        assert!(message("deny out ip from any to any").contains(r#"contains "deny" instead of permit"#));
+        assert!(message("permit out ip from any").contains(r#"contains "" instead of to"#));
         assert!(message("permit out ip from 1.2.3.4/33 to any").contains("1.2.3.4/33"));
         assert!(message("permit out 6 from any 9-8 to any").contains("9-8"));
         assert!(message("permit out 999 from any to any").contains("protocol number"));
