@@ -388,7 +388,7 @@ fn the_ca_that_verified_a_certificate_decides_what_its_holder_may_be() {
         let of_other = who(other.source(Nf::Udm).load().unwrap()).await.unwrap();
         assert_eq!((of_other.nf_types, of_other.instances.len()), (vec![NfType::Udm], 2));
         let why = who(other.source(Nf::Amf).load().unwrap()).await.unwrap_err();
-        assert!(why.contains("other NF types"), "{why}");
+        assert!(why.contains("names no NF type for which"), "{why}");
 
         // Without a type in it a certificate is good for what the configuration says of its CA or of its address.
         let untyped = |network: &Network| {
