@@ -38,7 +38,7 @@ tests() { # name, option of cargo test...
   # cargo counts tests that could not run as passed.
   reported=$(grep -vc '^a case of ' "$PITH_SKIPPED" || true)
   passed=$((passed + ok - reported)) failed=$((failed + bad)) skipped=$((skipped + reported + ignored))
-  ((ignored == 0)) || skipped_steps+=("$ignored helper tests that other tests run as subprocesses (#[ignore])")
+  ((ignored == 0)) || skipped_steps+=("$ignored tests with #[ignore], which other tests start as subprocesses")
   while IFS= read -r line; do skipped_steps+=("$line"); done < <(sort -u "$PITH_SKIPPED")
   printf '== %s: %s s\n' "$name" "$((SECONDS - begin))"
 }

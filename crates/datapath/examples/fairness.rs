@@ -41,7 +41,7 @@ const BIN: Duration = Duration::from_millis(50);
 /// The traffic of a flow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Traffic {
-    /// UDP at that many Mbit/s, paused between these seconds.
+    /// UDP: rate in Mbit/s; start and end of a pause in seconds, if there is one.
     Udp(f64, Option<(f64, f64)>),
     /// TCP at full speed.
     Tcp,

@@ -156,6 +156,14 @@ const FORGED: [Ipv4Addr; 6] = [
     CORE,
 ];
 
+/// Packets from N6 with each of the forged sources are dropped, and counted as such.
+fn assert_forged_sources_are_dropped(lab: &Lab) {
+    for (source, sent) in FORGED.into_iter().zip(1..) {
+        assert!(forger(lab, source).send_to(b"forged", (UE, 7000)).is_ok());
+        lab.wait_dropped(DropReason::SpoofedSource, sent);
+    }
+}
+
 #[test]
 fn a_host_of_the_data_network_speaks_neither_for_ues_nor_for_the_core() {
     for (kind, nat) in kinds() {
@@ -164,11 +172,7 @@ fn a_host_of_the_data_network_speaks_neither_for_ues_nor_for_the_core() {
         };
         trust_all_sources();
         lab.install(session_of(3, OTHER_UE, TEID + 2, GNB_TEID + 2));
-        for (source, sent) in FORGED.into_iter().zip(1..) {
-            let forger = forger(&lab, source);
-            assert!(forger.send_to(b"forged", (UE, 7000)).is_ok());
-            lab.wait_dropped(DropReason::SpoofedSource, sent);
-        }
+        assert_forged_sources_are_dropped(&lab);
         assert!(lab.gnb_hears_nothing());
         lab.data_network(7001).send_to(b"honest", (UE, 7000)).unwrap();
         assert_eq!(lab.downlink().payload(), b"honest");
@@ -189,11 +193,7 @@ fn between_ues_by_the_kernel_no_host_of_the_data_network_takes_part() {
     };
     trust_all_sources();
     lab.install(session_of(3, OTHER_UE, TEID + 2, GNB_TEID + 2));
-    for (source, sent) in FORGED.into_iter().zip(1..) {
-        let forger = forger(&lab, source);
-        assert!(forger.send_to(b"forged", (UE, 7000)).is_ok());
-        lab.wait_dropped(DropReason::SpoofedSource, sent);
-    }
+    assert_forged_sources_are_dropped(&lab);
     lab.uplink(TEID + 2, &udp(OTHER_UE, UE, 7000, b"of the other UE"));
     assert_eq!(lab.downlink().payload(), b"of the other UE");
     lab.data_network(7001).send_to(b"honest", (UE, 7000)).unwrap();

@@ -47,7 +47,7 @@ pub struct ManagementClient {
 }
 
 enum CoreAccess {
-    /// A running core. For a Unix socket, the authority is a placeholder.
+    /// A running core. `authority` is the value of the Host header: over a Unix socket it is `localhost`.
     Remote { client: Client, authority: String, token: Option<String> },
     File {
         /// Path of the database, for messages.

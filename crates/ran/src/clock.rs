@@ -11,7 +11,7 @@ impl Instant {
     /// The caller's start of time.
     pub const START: Self = Self(0);
 
-    /// The instant that many nanoseconds after the start.
+    /// The instant `nanos` nanoseconds after the start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }

@@ -35,8 +35,8 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// Of so many messages one is a TLS handshake without a certificate, and four are sent in cleartext: handshakes cost the
-/// attacker as much as the core.
+/// Messages in a cycle. One is a TLS handshake without a certificate, `CLEARTEXT` are sent in cleartext. There are few
+/// handshakes because they cost the attacker as much CPU as the core.
 const CYCLE: u64 = 100;
 const CLEARTEXT: u64 = 4;
 

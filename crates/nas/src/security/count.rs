@@ -30,7 +30,7 @@ impl NasCount {
         self.0 as u8
     }
 
-    /// The COUNT that many further on; `None` past the last one, because COUNTs never wrap around.
+    /// The COUNT increased by `by`; `None` beyond the maximum, because a COUNT must not wrap around.
     pub const fn plus(self, by: u32) -> Option<Self> {
         match self.0.checked_add(by) {
             Some(value) => Self::new(value),

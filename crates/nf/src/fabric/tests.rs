@@ -306,7 +306,7 @@ fn call_of(effects: &[ShardEffect], wanted: Operation) -> Option<Tag> {
     http(effects).into_iter().find(|(.., operation)| *operation == wanted).map(|(tag, ..)| tag)
 }
 
-/// The NRF's subscription of the agent, valid until that many seconds after the start.
+/// The NRF's reply to the agent's subscription. `end_s`: its validity, in seconds after the start.
 fn subscribed(end_s: i64) -> Reply {
     let callback = Uri::new(&shard_root(OWN), "/nudm-callback/v1/nf-status/UDR");
     let mut body = SubscriptionData::new(callback);

@@ -9,7 +9,7 @@ use pith_sbi::common::DateTime;
 pub struct Instant(u64);
 
 impl Instant {
-    /// The instant that many microseconds after the start.
+    /// The instant `micros` microseconds after the start.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 pub enum Arrivals {
     /// All at the same time.
     AtOnce,
-    /// That many in a second, evenly spaced.
+    /// UEs per second, evenly spaced.
     Rate(f64),
-    /// That many in a second on average, as a Poisson process.
+    /// Mean number of UEs per second of a Poisson process.
     Poisson(f64),
 }
 

@@ -32,8 +32,7 @@ pub(super) const HIGH_MARK: usize = 4 << 20;
 /// acknowledges nothing (`SctpConfig::max_retransmissions` times `rto_max`).
 pub(super) const MAX_STALL: Duration = Duration::from_secs(15);
 
-/// Octets of a queue entry in addition to the message, so that many small messages are counted at their real
-/// cost.
+/// Octets of a queue entry without its message. With them, small messages are counted at their real cost.
 const ENTRY_SIZE: usize = size_of::<(u16, Bytes)>();
 
 /// The effect of a message on the queue's level.

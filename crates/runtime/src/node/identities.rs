@@ -184,7 +184,8 @@ pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
     }
 }
 
-/// Where NFs that an NRF in cleartext tells of this process reach it: they speak cleartext, too.
+/// The cleartext address of this process in the profiles that it registers with a cleartext NRF: consumers that use this
+/// NRF have no TLS either.
 fn plain_for_nrf(config: &Config) -> Option<SocketAddr> {
     let is_plain = |nrf: &ExternalNf| nrf.security() == ExternalSecurity::None;
     let nrf = config.sbi.external.get(&HostedNf::Nrf).filter(|nrf| is_plain(nrf));

@@ -29,7 +29,7 @@ pub(super) enum Received {
     Change(Change),
     /// Another notification.
     Nothing,
-    /// Nothing more to read for now.
+    /// The socket has no more data to read (`EWOULDBLOCK`).
     WouldBlock,
     /// The association ended after a graceful shutdown.
     Closed,
@@ -87,7 +87,7 @@ pub(super) enum Step {
     Restart(Streams),
     /// Nothing for the owner; continue reading.
     Nothing,
-    /// Nothing more to read for now.
+    /// The socket has no more data to read (`EWOULDBLOCK`).
     Idle,
     /// Everything is read and nothing will follow.
     End(DownReason),

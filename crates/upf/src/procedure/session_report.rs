@@ -132,7 +132,7 @@ impl Upf {
         self.schedule(context, id);
     }
 
-    /// Whether so many requests to the session's SMF are pending that reports are delayed.
+    /// Whether reports are delayed because too many requests to the session's SMF are pending.
     fn has_many_requests(&self, id: SessionId) -> bool {
         let peer = self.sessions.get(id).map(|session| session.cp_address(self.config.n4));
         peer.is_some_and(|peer| self.requests.waiting_for(peer) >= self.config.max_requests_to_peer)

@@ -124,7 +124,7 @@ impl Session {
         cp_address(&self.cp, local)
     }
 
-    /// Whether so many reports are pending that others are delayed.
+    /// Whether further reports are delayed because too many are pending.
     pub fn has_many_reports(&self) -> bool {
         self.reports.len() >= MANY_REPORTS
     }
