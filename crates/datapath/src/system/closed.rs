@@ -7,15 +7,30 @@
 //!
 //! Separate chains precede the firewalls of data networks. Packets from interfaces other than TUN pass
 //! immediately. Packets for this host traverse the input chain, so forwarded packets need no look-up for it.
+//!
+//! ```text
+//!   input    from TUN: permits, echo to the gateway, else drop
+//!   forward  from TUN: permits, interfaces of N3; destinations in a block of `near` ─▶ look: closed, other tenants
+//! ```
+//!
+//! Most packets of UEs are for distant networks. A set of intervals costs each of them some 190 ns (Linux 6.18 searches it by
+//! indirect calls), a bitmap of the first 16 bits of addresses a quarter of that.
 
 use super::nft::{Table, run, table_name, words};
 use super::policy::Net;
 use crate::boundary::{Area, Permit, Reach};
 use pith_upf::contract::AddressRange;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Before other filters (NF_IP_PRI_FILTER is 0), after destination NAT (NF_IP_PRI_NAT_DST is -100).
 const PRIORITY: i32 = -10;
+/// Most blocks of the first look-up, which takes some 15 ms to fill with them: the kernel compares each with all others.
+/// With more, as with 'local 0.0.0.0/0' in the routing table, all packets take the second look-up.
+const MOST_BLOCKS: usize = 2_048;
+
+/// All chains.
+const CHAINS: [&str; 4] = ["closed_look", "closed_input", "closed_forward", "closed_sources"];
 
 /// The sets and chains of closed destinations, a table for each address family: a packet is compared with rules of its own
 /// family only. `one_sided`: interfaces that lead to gNBs and other UPFs only; `by_kernel`: packets between UEs pass the kernel.
@@ -77,15 +92,67 @@ impl Family {
                  \t\tiif != \"{tun}\" accept\n{permits}"
             )
         };
+        let blocks = self.blocks(reach);
+        let is_near = blocks.as_ref().map_or(String::new(), |_| self.is_near());
         format!(
-            "{set}{input}{echoes}\t\tdrop\n\t}}\n{forward}\t\t{word} daddr @{name} drop\n{tenants}{interfaces}\t}}\n",
-            set = self.set(reach),
+            "{closed}{near}\tchain closed_look {{\n\t\t{word} daddr @{name} drop\n{tenants}\t}}\n\
+             {input}{echoes}\t\tdrop\n\t}}\n{forward}{interfaces}\t\t{is_near}jump closed_look\n\t}}\n",
+            closed = self.set(reach),
+            near = self.near(blocks.as_deref().unwrap_or_default()),
             input = begin("input"),
             forward = begin("forward"),
             word = self.word(),
             name = self.name(),
             tenants = self.between_tenants(reach),
         )
+    }
+
+    /// The first 16 bits of all closed addresses and of pools; `None`: too many. Without multicast, which the kernel forwards
+    /// by multicast routes only, and TUN has none.
+    fn blocks(self, reach: &Reach) -> Option<Vec<u16>> {
+        let closed = reach.closed_spans().into_iter().filter(|(first, _)| Self::of(*first) == self);
+        let closed = closed.map(|(first, last)| block(first)..=block(last));
+        let tenants = reach.entries().iter().filter(|(_, area)| matches!(area, Area::Tenant(_)));
+        let tenants = tenants.filter(|(range, _)| Self::of(range.address) == self).map(|(range, _)| {
+            let (first, rest) = (block(range.address), u16::MAX.checked_shr(range.prefix.into()));
+            first..=first | rest.unwrap_or(0)
+        });
+        let multicast = if self == Self::V4 { 0xe000..=0xefff } else { 0xff00..=0xffff };
+        let mut blocks = BTreeSet::new();
+        for span in closed.chain(tenants) {
+            blocks.extend(span.filter(|block| !multicast.contains(block)));
+            if blocks.len() > MOST_BLOCKS {
+                return None;
+            }
+        }
+        Some(blocks.into_iter().collect())
+    }
+
+    /// A set of 16 bits without intervals, which the kernel keeps as a bitmap.
+    fn near(self, blocks: &[u16]) -> String {
+        let elements = blocks.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+        let elements =
+            if blocks.is_empty() { elements } else { format!("\t\telements = {{ {elements} }}\n") };
+        let (word, name) = (self.word(), self.near_name());
+        format!("\tset {name} {{\n\t\ttypeof {word} length\n{elements}\t}}\n")
+    }
+
+    /// The first 16 bits of the destination address, in the bitmap.
+    fn is_near(self) -> String {
+        let at = if self == Self::V4 { 128 } else { 192 };
+        format!("@nh,{at},16 @{} ", self.near_name())
+    }
+
+    fn near_name(self) -> &'static str {
+        if self == Self::V4 { "near4" } else { "near6" }
+    }
+
+    /// Commands that empty the sets and chains, so that a table can be added again with its new content.
+    fn flush(self, table: &str, body: &str) -> String {
+        let word = self.word();
+        let sets = [self.name(), self.near_name()].map(|name| format!("flush set {word} {table} {name}\n"));
+        let chains = CHAINS.into_iter().filter(|name| body.contains(&format!("chain {name} ")));
+        sets.into_iter().chain(chains.map(|name| format!("flush chain {word} {table} {name}\n"))).collect()
     }
 
     /// The chain of forged sources: pools only where the UPF can't tell packets between UEs from forged ones, and closed
@@ -163,7 +230,7 @@ impl Family {
 
     /// Rules that drop packets from each pool to those of other tenants.
     fn between_tenants(self, reach: &Reach) -> String {
-        let pools: Vec<(AddressRange, u8)> = reach
+        let mut pools: Vec<(AddressRange, u8)> = reach
             .entries()
             .iter()
             .filter(|(range, _)| Self::of(range.address) == self)
@@ -172,6 +239,7 @@ impl Family {
                 Area::Open | Area::Closed | Area::PublicPeer => None,
             })
             .collect();
+        pools.sort_by_key(|(range, tenant)| (*tenant, range.address));
         let mut rules = String::new();
         for (from, tenant) in &pools {
             let others = pools.iter().filter(|(_, other)| other != tenant);
@@ -185,26 +253,43 @@ impl Family {
     }
 }
 
-/// The sets of the tables, or nothing if there are no tables.
+/// The first 16 bits of an address.
+fn block(address: IpAddr) -> u16 {
+    match address {
+        IpAddr::V4(v4) => (v4.to_bits() >> 16) as u16,
+        IpAddr::V6(v6) => v6.segments()[0],
+    }
+}
+
+/// The chains and sets in the kernel, or nothing if there are none.
 #[derive(Debug, Default)]
 pub struct ClosedSets {
-    table: Option<String>,
+    kept: Option<Kept>,
+}
+
+/// What the chains are made of, apart from the areas.
+#[derive(Debug)]
+struct Kept {
+    tun: String,
+    one_sided: Vec<String>,
+    by_kernel: bool,
 }
 
 impl ClosedSets {
-    /// For the tables of that TUN interface.
-    pub fn of(tun: &str) -> Self {
-        Self { table: Some(table_name(tun)) }
+    /// Those of [`tables`] with these arguments.
+    pub fn of(tun: &str, one_sided: Vec<String>, by_kernel: bool) -> Self {
+        Self { kept: Some(Kept { tun: tun.to_owned(), one_sided, by_kernel }) }
     }
 
-    /// Replaces the elements of the sets in one transaction.
+    /// Replaces the content of chains and sets in one transaction.
     pub fn replace(&self, reach: &Reach) {
-        let Some(table) = &self.table else { return };
-        let script = Family::ALL.map(|family| {
-            let (word, name, elements) = (family.word(), family.name(), family.elements(reach));
-            format!("flush set {word} {table} {name}\nadd element {word} {table} {name} {{ {elements} }}\n")
+        let Some(Kept { tun, one_sided, by_kernel }) = &self.kept else { return };
+        let name = table_name(tun);
+        let tables = Family::ALL.into_iter().zip(tables(tun, reach, one_sided, *by_kernel));
+        let script = tables.map(|(family, Table { family: word, body })| {
+            format!("{}table {word} {name} {{\n{body}}}\n", family.flush(&name, &body))
         });
-        if let Err(error) = run(&words("nft -f -"), &script.concat()) {
+        if let Err(error) = run(&words("nft -f -"), &script.collect::<String>()) {
             tracing::warn!(%error, "the packet filter's closed destinations could not be updated; the UPF's own check is up to date");
         }
     }
@@ -244,8 +329,13 @@ mod tests {
             "accept\n\t\tdrop\n\t}\n",
             "ip6 daddr @closed6 drop",
             "ip daddr @closed4 drop",
+            "set near4 {\n\t\ttypeof ip length\n\t\telements = { 0, 1, 2, ",
+            ", 255, 2605, 2606, 32512, ",
+            ", 32767, 43518, 49152, 51968, 65535 }\n",
+            "ip6 length\n\t\telements = { 0, 100, 65152, ",
             "ip saddr 10.46.0.0/16 ip daddr { 10.45.0.0/16 } drop",
-            "oifname \"n3\" drop",
+            "oifname \"n3\" drop\n\t\t@nh,128,16 @near4 jump closed_look\n",
+            "@nh,192,16 @near6 jump closed_look\n",
             "hook forward priority -10;\n\t\tiif \"pith0\" accept\n\t\toif != \"pith0\" accept\n\
              \t\tip saddr { 10.45.0.0/16, 10.46.0.0/16 } ip saddr set 0.0.0.0 accept\n\t}\n",
         ] {
@@ -256,5 +346,37 @@ mod tests {
             direct.iter().all(|table| !table.body.contains("closed_sources")),
             "the UPF checks sources by itself"
         );
+    }
+
+    #[test]
+    fn networks_of_many_blocks_are_looked_up_at_once() {
+        let core = vec![crate::system::parse_network("64.0.0.0/2").unwrap()];
+        let reach =
+            Reach::compile(&Boundary { core, ..Boundary::default() }, &[], &Host::default(), (&[], &[]));
+        let [v4, v6] = &tables("pith0", &reach, &[], false)[..] else { panic!() };
+        assert!(v4.body.contains("\t\tjump closed_look\n") && !v4.body.contains("@nh"), "{}", v4.body);
+        assert!(v6.body.contains("@nh,192,16 @near6 jump"), "{}", v6.body);
+    }
+
+    #[test]
+    fn the_content_is_replaced_as_a_whole() {
+        if !crate::sys::enter_namespace() {
+            return;
+        }
+        let tun = crate::sys::TunQueue::open("pith0").unwrap();
+        let list = || run(&words("nft list ruleset"), "").unwrap();
+        let core = vec![crate::system::parse_network("198.18.0.0/15").unwrap()];
+        let more =
+            Reach::compile(&Boundary { core, ..Boundary::default() }, &[], &Host::default(), (&[], &[]));
+        let held = super::super::Tables::put_in("pith0", &tables("pith0", &reach(), &[], true)).unwrap();
+        let first = list();
+        let sets = ClosedSets::of("pith0", Vec::new(), true);
+        sets.replace(&more);
+        let text = list();
+        assert!(text.contains("198.18.0.0") && !text.contains("203.0.113.9"), "{text}");
+        assert!(text.contains(&0xc612.to_string()) && !text.contains(&0xcb00.to_string()), "{text}");
+        sets.replace(&reach());
+        assert!(list() == first);
+        drop((held, tun));
     }
 }

@@ -46,7 +46,10 @@ pub struct Network {
 impl Network {
     /// The packet filter's sets of closed destinations.
     pub fn closed_sets(&self, config: &DatapathConfig) -> ClosedSets {
-        if self.closes { ClosedSets::of(&config.tun) } else { ClosedSets::default() }
+        if !self.closes {
+            return ClosedSets::default();
+        }
+        ClosedSets::of(&config.tun, one_sided_interfaces(config), !config.is_hairpin_direct())
     }
 
     /// Prepares the interface, of which a queue is open, for the pools. It first removes what an earlier
