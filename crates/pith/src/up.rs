@@ -2,7 +2,7 @@
 
 use crate::args::{Cli, NfCommand, UpCommand};
 use crate::{config_file, logs, processes, test_network};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use pith_nf::kit::Nf;
 use pith_runtime::config::{Config, StorePath};
 use pith_runtime::node::{Hosting, Node};
@@ -94,6 +94,9 @@ fn hosting(names: &[String]) -> Result<Hosting> {
 /// Runs the process until SIGINT or SIGTERM, and shuts it down.
 fn run(config: &Config, hosting: &Hosting, database: Option<Database>) -> Result<()> {
     let signals = Signals::hold()?;
+    if !config.log.core_dumps {
+        privileges::hide_memory().context("cannot forbid core files")?;
+    }
     // SIGHUP reloads the certificates of a process without a terminal. In a process with one, it means that the terminal was
     // closed, and ends the process.
     let has_terminal = std::io::stdin().is_terminal();

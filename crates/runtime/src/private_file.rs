@@ -86,10 +86,27 @@ pub(crate) fn replace(path: &Path, mode: u32, text: &str) -> io::Result<()> {
     fs::rename(draft, path)
 }
 
-/// Opens a file for appending, readable by its owner only. Creates it and its directory if needed.
+/// Opens a file for appending, readable by its owner only. Creates it and its directory if needed. A symbolic link is
+/// refused: another user who may write to the directory could have lines appended to any file.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     make_directory_of(path)?;
-    OpenOptions::new().append(true).create(true).mode(PRIVATE).open(path)
+    let opened =
+        OpenOptions::new().append(true).create(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW).open(path);
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other("it is a symbolic link: replace it with a file"),
+        _ => error,
+    })
+}
+
+/// Refuses a symbolic link that another user has made.
+pub(crate) fn refuse_foreign_link(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(data) if data.is_symlink() && ![0, crate::config::user()].contains(&data.uid()) => {
+            let reason = format!("it is a symbolic link of user {}, who could redirect it", data.uid());
+            Err(io::Error::other(reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {
@@ -108,7 +125,27 @@ fn make_directory_of(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, chown};
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+
+    #[test]
+    fn links_of_others_are_not_followed() {
+        let name = |name: &str| std::env::temp_dir().join(format!("pith-{name}-{}", std::process::id()));
+        let (victim, link) = (name("victim"), name("link"));
+        fs::write(&victim, "").unwrap();
+        symlink(&victim, &link).unwrap();
+        let error = append(&link).unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
+        assert!(refuse_foreign_link(&link).is_ok(), "the user's own");
+        if lchown(&link, Some(65534), None).is_ok() {
+            let error = refuse_foreign_link(&link).unwrap_err().to_string();
+            assert!(error.contains("user 65534"), "{error}");
+        } else {
+            crate::skipped::case_skipped("no right to give a link to another user");
+        }
+        assert!(append(&victim).is_ok());
+        fs::remove_file(&link).unwrap();
+        fs::remove_file(&victim).unwrap();
+    }
 
     #[test]
     fn a_file_that_others_may_read_or_change_or_that_is_anothers_is_not_read() {

@@ -59,6 +59,19 @@ struct Sets {
     inheritable: u32,
 }
 
+/// Keeps the memory of this process from core files and from other processes of the same user: it holds subscribers'
+/// keys (TS 33.117 4.2.3.2.2).
+pub fn hide_memory() -> io::Result<()> {
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives during the call; prctl gets plain values.
+    #[allow(unsafe_code)]
+    let done = unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none) == 0
+            && libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
+    };
+    if done { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Drops all other privileges in all threads, and the ability to regain them through executables with more
 /// privileges (PR_SET_NO_NEW_PRIVS).
 pub fn keep_only(need: Need) -> io::Result<()> {

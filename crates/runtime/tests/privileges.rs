@@ -1,7 +1,7 @@
 //! Tests that no thread keeps more privileges than needed. This test needs a process of its own, as
 //! privileges cannot be regained.
 
-use pith_runtime::privileges::{Need, keep_only};
+use pith_runtime::privileges::{Need, hide_memory, keep_only};
 use std::sync::mpsc::channel;
 
 /// The status lines with these names, of all threads.
@@ -16,6 +16,18 @@ fn lines(names: &[&str]) -> Vec<String> {
     lines.sort();
     lines.dedup();
     lines
+}
+
+#[test]
+fn memory_is_in_no_core_file() {
+    hide_memory().unwrap();
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{core}");
+    // SAFETY: prctl gets plain values.
+    #[allow(unsafe_code)]
+    let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0) };
+    assert_eq!(dumpable, 0);
 }
 
 #[test]

@@ -47,6 +47,8 @@ record! {
             exp: u64,
         }
         optional {
+            /// Time before which it is not valid, seconds since 1970 (RFC 7519 4.1.5). Pith's NRF does not set it.
+            nbf: u64,
             /// PLMN of the consumer.
             consumer_plmn_id: Plmn,
             /// PLMN of the producer.

@@ -47,6 +47,14 @@ impl ApiRoot {
         Self { scheme, authority: authority.into(), prefix: "".into() }
     }
 
+    /// The host of its authority: without port, and an IPv6 address without brackets.
+    pub fn host(&self) -> &str {
+        match self.authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            Some((address, _)) => address,
+            None => self.authority.split_once(':').map_or(&*self.authority, |(host, _)| host),
+        }
+    }
+
     /// The same apiRoot with a prefix, which is empty or has a leading slash.
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         self.prefix = prefix.into();

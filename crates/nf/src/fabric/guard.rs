@@ -9,7 +9,7 @@ pub(super) use operations::{consumers_of_service, scopes};
 use pith_crypto::jws::sha256;
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
 use pith_sbi::nnrf_nfmanagement::NfProfile;
-use pith_sbi::{NfInstanceId, NfType, Problem, Request};
+use pith_sbi::{NfInstanceId, NfType, Problem, Request, Uri};
 
 /// The client of a connection, to whom its requests are attributed. A connection without one has no request
 /// answered.
@@ -81,6 +81,7 @@ impl ClientIdentity {
             return Ok(());
         }
         self.check_type(request)?;
+        self.check_callback(request)?;
         match request {
             Request::AccessTokenRequest(request) => {
                 let body = &request.body;
@@ -140,6 +141,16 @@ impl ClientIdentity {
         }
     }
 
+    /// Notifications lead to the client itself: it cannot have requests sent to hosts of others.
+    fn check_callback(&self, request: &Request) -> Result<(), Box<Problem>> {
+        match callback(request).map(|uri| uri.root.host()) {
+            Some(host) if !self.is_at(host) => Err(Box::new(Problem::of_status(403).detail(format_args!(
+                "the callback is at '{host}', which the client's certificate (or 'sbi.external') does not name"
+            )))),
+            _ => Ok(()),
+        }
+    }
+
     fn owns_profile(&self, id: &NfInstanceId) -> Result<(), Box<Problem>> {
         require(self.may_name(id), "the client's certificate names another NF instance than the profile")
     }
@@ -177,6 +188,22 @@ const fn named_consumer(request: &Request) -> Option<NfInstanceId> {
     }
 }
 
+/// The URI to which a request has notifications sent.
+const fn callback(request: &Request) -> Option<&Uri> {
+    match request {
+        Request::CreateSubscription(request) => Some(&request.body.nf_status_notification_uri),
+        Request::ThreeGppRegistration(request) => Some(&request.body.dereg_callback_uri),
+        Request::RegisterSmf(request) => request.body.dereg_callback_uri.as_ref(),
+        Request::SdmSubscribe(request) => Some(&request.body.callback_reference),
+        Request::PostSmContexts(request) => Some(&request.body.sm_context_status_uri),
+        Request::UpdateSmContext(request) => request.body.sm_context_status_uri.as_ref(),
+        Request::N1N2MessageTransfer(request) => request.body.n1n2_failure_txf_notif_uri.as_ref(),
+        Request::CreateSmPolicy(request) => Some(&request.body.notification_uri),
+        Request::CreateAmPolicyAssociation(request) => Some(&request.body.notification_uri),
+        _ => None,
+    }
+}
+
 fn require(holds: bool, otherwise: &str) -> Result<(), Box<Problem>> {
     holds.then_some(()).ok_or_else(|| Box::new(Problem::of_status(403).detail(otherwise)))
 }
@@ -192,7 +219,8 @@ mod tests {
     use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
     use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
     use pith_sbi::nnrf_nfmanagement::{
-        DeregisterNfInstance, IpEndPoint, NfService, NfServiceStatus, NfStatus, RegisterNfInstance, UriScheme,
+        CreateSubscription, DeregisterNfInstance, IpEndPoint, NfService, NfServiceStatus, NfStatus,
+        RegisterNfInstance, SubscriptionData, UriScheme,
     };
     use pith_sbi::nudm_sdm::GetAmData;
     use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
@@ -218,6 +246,28 @@ mod tests {
         let mut body = AccessTokenReq::new(instance, "nudm-sdm");
         body.nf_type = Some(nf_type);
         AccessTokenRequest { body }
+    }
+
+    #[test]
+    fn notifications_lead_to_the_client_itself() {
+        let subscribe = |uri: &str| {
+            let body = SubscriptionData::new(uri.parse::<Uri>().unwrap());
+            check(&[NfType::Amf], CreateSubscription { body })
+        };
+        for own in ["https://192.0.2.1:9443/x", "https://192.0.2.1/x", "https://amf.5gc.example:1/x"] {
+            assert!(subscribe(own), "{own}");
+        }
+        for other in ["https://127.0.0.1:22/x", "https://169.254.169.254/x", "https://2130706433/x"] {
+            assert!(!subscribe(other), "{other}");
+        }
+        let register = |callback: Option<&str>| {
+            let (ue_id, plmn) = (crate::testing::supi(), crate::testing::plmn());
+            let mut body = SmfRegistration::new(OWN, 1, pith_types::Snssai::of_sst(1), plmn);
+            body.dereg_callback_uri = callback.map(|uri| uri.parse().unwrap());
+            check(&[NfType::Smf], RegisterSmf { ue_id, pdu_session_id: 1, body })
+        };
+        assert!(register(None) && register(Some("https://192.0.2.1/x")));
+        assert!(!register(Some("https://127.0.0.1/x")));
     }
 
     #[test]

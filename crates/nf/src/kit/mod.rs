@@ -35,7 +35,7 @@ pub use input::Input;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
 pub use outbox::{Effect, Outbox};
-pub use owner::{Client, Owner};
+pub use owner::{Client, Owner, check_instance};
 pub use reference::References;
 pub use reply::PendingReply;
 pub use rng::Rng;

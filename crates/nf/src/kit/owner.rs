@@ -67,6 +67,19 @@ impl Owner {
     }
 }
 
+/// Refuses a caller that is not the NF instance which a stored resource names. A foreign NF whose certificate names no
+/// instance proves its type only, and is admitted; so are this process and, in cleartext, processes of the same user.
+pub fn check_instance(named: NfInstanceId, caller: Caller) -> Result<(), Box<Problem>> {
+    match caller {
+        Caller::Remote { client: Some(client), .. }
+            if client.is_named && client.instance != named && client.process != named =>
+        {
+            Err(Box::new(Problem::of_status(403).detail("the resource belongs to another NF instance")))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

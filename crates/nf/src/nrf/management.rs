@@ -12,7 +12,7 @@ use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 /// Maximum number of registered instances: 64 shards of each NF of a Pith core are 576.
 const INSTANCES_MAX: usize = 4096;
 /// Maximum octets of a profile as JSON; profiles of Pith have about 2,000.
-const PROFILE_MAX: usize = 64 << 10;
+pub(super) const PROFILE_MAX: usize = 64 << 10;
 
 /// Missed heart-beats after which an instance is suspended.
 const MISSED_HEART_BEATS: u32 = 3;

@@ -129,7 +129,7 @@ impl NetworkFunction for Nrf {
                 self.sweeping = false;
                 self.sweep_later(out);
             }
-            Input::Reply { tag, reply, .. } => self.notified(tag.owner, &reply, out),
+            Input::Reply { tag, reply, .. } => self.notified(tag, &reply, out),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }

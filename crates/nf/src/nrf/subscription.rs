@@ -6,7 +6,8 @@ use pith_sbi::common::DateTime;
 use pith_sbi::nnrf_nfmanagement::{
     NfProfile, NfStatusNotify, NotificationData, NotificationEventType, SubscriptionData, UpdateSubscription,
 };
-use pith_sbi::{Cause, Created, Problem, Reply, Response, Uri};
+use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
+use std::collections::BTreeMap;
 
 /// Duration of a subscription, as default and maximum.
 const VALIDITY: Duration = Duration::from_secs(600);
@@ -18,6 +19,13 @@ const LIMIT: usize = 4096;
 /// Maximum number of subscriptions of one process: an agent has one for each NF type that its shard uses, so a process of 64
 /// shards has fewer than 500.
 const SHARE: usize = 512;
+
+/// Notifications to one process that are not answered yet: each holds a profile, of up to [`super::management::PROFILE_MAX`].
+const OPEN: usize = 16;
+
+/// Instances whose change a subscription still has to be notified of. Changes of more instances are not notified: a
+/// subscriber that is so far behind discovers them when its results expire.
+const PENDING: usize = 1024;
 
 /// Failed notifications in a row after which the subscription is deleted.
 const FAILURES: u8 = 5;
@@ -33,6 +41,11 @@ pub(super) struct Subscription {
     failures: u8,
     /// Number of notifications sent: each has a number.
     sent: u32,
+    /// The number of the notification that is not answered yet. There is one at a time, so that a subscriber that does not
+    /// answer costs one profile, however often instances change.
+    open: Option<u32>,
+    /// Changes to notify: the last event of each instance. The profile is that of the time of sending.
+    pending: BTreeMap<NfInstanceId, NotificationEventType>,
 }
 
 impl Nrf {
@@ -46,7 +59,17 @@ impl Nrf {
         let id = self.numbered;
         data.subscription_id = Some(format!("{id}").into());
         data.validity_time = Some(self.end(now, data.validity_time));
-        self.subscriptions.insert(id, Subscription { data: data.clone(), owner, failures: 0, sent: 0 });
+        self.subscriptions.insert(
+            id,
+            Subscription {
+                data: data.clone(),
+                owner,
+                failures: 0,
+                sent: 0,
+                open: None,
+                pending: BTreeMap::new(),
+            },
+        );
         let location = Uri::new(&self.root, &format!("/nnrf-nfm/v1/subscriptions/{id}"));
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
@@ -80,17 +103,23 @@ impl Nrf {
         self.subscriptions.retain(|_, subscription| subscription.data.validity_time > Some(time));
     }
 
-    /// The result of a notification: after too many failures the subscription is deleted.
-    pub(super) fn notified(&mut self, id: u64, reply: &Reply, out: &mut Outbox) {
-        let Some(subscription) = self.subscriptions.get_mut(&id) else { return };
-        subscription.failures = if reply.is_ok() { 0 } else { subscription.failures + 1 };
-        if subscription.failures >= FAILURES {
-            let uri = subscription.data.nf_status_notification_uri.clone();
-            out.log(Level::Warn, || {
-                format!("{uri} does not accept notifications: subscription {id} deleted")
-            });
-            self.subscriptions.remove(&id);
+    /// The result of a notification: the next one is sent, or after too many failures the subscription is deleted.
+    pub(super) fn notified(&mut self, tag: Tag, reply: &Reply, out: &mut Outbox) {
+        let id = tag.owner;
+        if let Some(subscription) = self.subscriptions.get_mut(&id) {
+            if subscription.open == Some(tag.step) {
+                subscription.open = None;
+            }
+            subscription.failures = if reply.is_ok() { 0 } else { subscription.failures + 1 };
+            if subscription.failures >= FAILURES {
+                let uri = subscription.data.nf_status_notification_uri.clone();
+                out.log(Level::Warn, || {
+                    format!("{uri} does not accept notifications: subscription {id} deleted")
+                });
+                self.subscriptions.remove(&id);
+            }
         }
+        self.send_pending(out);
     }
 
     pub(super) fn unsubscribe(&mut self, id: &str, from: Caller) -> Reply {
@@ -102,21 +131,88 @@ impl Nrf {
 
     /// Notifies the subscribers whose conditions match this instance (TS 29.510 5.2.2.6).
     pub(super) fn notify(&mut self, event: &NotificationEventType, profile: &NfProfile, out: &mut Outbox) {
-        let instance = self.instance_uri(&profile.nf_instance_id);
-        for (id, subscription) in self.subscriptions.iter_mut().filter(|(_, s)| s.covers(event, profile)) {
-            let mut body = NotificationData::new(event.clone(), instance.clone());
-            body.nf_profile =
-                (*event != NotificationEventType::NfDeregistered).then(|| profile.clone().for_discovery());
+        let id = profile.nf_instance_id;
+        for subscription in self.subscriptions.values_mut().filter(|known| known.covers(event, profile)) {
+            subscription.note(id, event);
+        }
+        self.send_pending(out);
+    }
+
+    /// Sends pending notifications: one at a time to a subscription, [`OPEN`] to a process.
+    fn send_pending(&mut self, out: &mut Outbox) {
+        let is_waiting = |known: &Subscription| known.open.is_none() && !known.pending.is_empty();
+        let waiting = self.subscriptions.iter().filter(|(_, known)| is_waiting(known));
+        let waiting: Vec<_> = waiting.map(|(id, known)| (*id, known.owner)).collect();
+        if waiting.is_empty() {
+            return;
+        }
+        let mut open = OpenByProcess::default();
+        self.subscriptions
+            .values()
+            .filter(|known| known.open.is_some())
+            .for_each(|known| open.add(known.owner));
+        for (id, owner) in waiting {
+            if owner == Owner::Process || open.of(owner) < OPEN {
+                open.add(owner);
+                self.send_next(id, out);
+            }
+        }
+    }
+
+    /// Sends the next notification of a subscription.
+    fn send_next(&mut self, id: u64, out: &mut Outbox) {
+        let Some(subscription) = self.subscriptions.get_mut(&id) else { return };
+        while let Some((instance, event)) = subscription.pending.pop_first() {
+            let known = self.instances.get(&instance).map(|known| known.profile.clone().for_discovery());
+            let profile = known.filter(|_| event != NotificationEventType::NfDeregistered);
+            if profile.is_none() && event != NotificationEventType::NfDeregistered {
+                continue;
+            }
+            let instance = Uri::new(&self.root, &format!("/nnrf-nfm/v1/nf-instances/{instance}"));
+            let mut body = NotificationData::new(event, instance);
+            body.nf_profile = profile;
             subscription.sent = subscription.sent.wrapping_add(1);
+            subscription.open = Some(subscription.sent);
             let uri = subscription.data.nf_status_notification_uri.clone();
             let root = uri.root.clone();
-            let tag = Tag { owner: *id, step: subscription.sent };
-            out.call(tag, Target::Root(root), NfStatusNotify { uri, body }.into());
+            let tag = Tag { owner: id, step: subscription.sent };
+            return out.call(tag, Target::Root(root), NfStatusNotify { uri, body }.into());
         }
     }
 }
 
+/// Open notifications of each process. There are few processes.
+#[derive(Default)]
+struct OpenByProcess(Vec<(Owner, usize)>);
+
+impl OpenByProcess {
+    fn add(&mut self, owner: Owner) {
+        match self.0.iter_mut().find(|(known, _)| *known == owner || known.is_same_process(owner)) {
+            Some((_, count)) => *count += 1,
+            None => self.0.push((owner, 1)),
+        }
+    }
+
+    fn of(&self, owner: Owner) -> usize {
+        let is_its = |known: &&(Owner, usize)| known.0 == owner || known.0.is_same_process(owner);
+        self.0.iter().find(is_its).map_or(0, |(_, count)| *count)
+    }
+}
+
 impl Subscription {
+    /// Adds a change to those that are to be notified. Of several changes of an instance the last one counts; a new
+    /// instance stays new until the subscriber knows it.
+    fn note(&mut self, id: NfInstanceId, event: &NotificationEventType) {
+        let room = self.pending.len() < PENDING;
+        match self.pending.get_mut(&id) {
+            Some(NotificationEventType::NfRegistered)
+                if *event == NotificationEventType::NfProfileChanged => {}
+            Some(known) => *known = event.clone(),
+            None if room => drop(self.pending.insert(id, event.clone())),
+            None => {}
+        }
+    }
+
     fn covers(&self, event: &NotificationEventType, profile: &NfProfile) -> bool {
         let events = &self.data.req_notif_events;
         let own = self.data.req_nf_instance_id == Some(profile.nf_instance_id);

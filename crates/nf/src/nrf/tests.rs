@@ -82,11 +82,13 @@ fn minutes(count: i64) -> DateTime {
     DateTime::from_unix_ms(count * 60_000)
 }
 
-/// The event in the notification.
-fn told(seen: &Seen) -> Option<NotificationEventType> {
+/// The event of which the action has the subscriber notified; it accepts the notification.
+fn told(bench: &mut Bench<Nrf>, act: impl FnOnce(&mut Bench<Nrf>) -> Seen) -> Option<NotificationEventType> {
+    let seen = act(bench);
     let calls = seen.calls();
-    let (_, target, Request::NfStatusNotify(notify)) = calls.first()? else { panic!("{seen:?}") };
+    let (tag, target, Request::NfStatusNotify(notify)) = calls.first()? else { panic!("{seen:?}") };
     assert_eq!(**target, Target::Root(root("amf")));
+    bench.reply(*tag, Ok(Response::NoContent));
     Some(notify.body.event.clone())
 }
 
@@ -201,7 +203,7 @@ fn the_load_of_a_service_comes_with_a_heart_beat() {
     let seen =
         patch(&mut bench, 1, vec![PatchItem::replace("/nfStatus", "REGISTERED"), PatchItem::add(&path, 7)]);
     assert_eq!(seen.answer(), &Response::NoContent);
-    assert_eq!(told(&seen), None, "a heart-beat is no news");
+    assert!(seen.calls().is_empty(), "a heart-beat is no news");
     assert_eq!(shown(&mut bench, 1).services().next().unwrap().load, Some(7));
 }
 
@@ -221,9 +223,9 @@ fn an_instance_that_stays_silent_is_deleted() {
     let mut bench = bench();
     register(&mut bench, Nf::Smf, 1);
     subscribe(&mut bench, |data| data.req_notif_events = vec![NotificationEventType::NfDeregistered]);
-    let sweeps: Vec<_> = (0..14).map(|_| bench.expire(Timer::NrfSweep)).collect();
-    assert!(sweeps[..13].iter().all(|seen| told(seen).is_none()));
-    assert_eq!(told(&sweeps[13]), Some(NotificationEventType::NfDeregistered));
+    let mut sweep = || told(&mut bench, |bench| bench.expire(Timer::NrfSweep));
+    assert!((0..13).all(|_| sweep().is_none()));
+    assert_eq!(sweep(), Some(NotificationEventType::NfDeregistered));
     assert_eq!(beat(&mut bench, 1).problem().status, 404, "it has to register anew");
 }
 
@@ -253,12 +255,18 @@ fn discovery_finds_by_type_service_slice_data_network_and_instance() {
 fn subscribers_are_notified_of_registration_suspension_return_and_deregistration() {
     let mut bench = bench();
     subscribe(&mut bench, |data| data.subscr_cond = Some(SubscrCond::of_type(NfType::Smf)));
-    assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), Some(NotificationEventType::NfRegistered));
-    assert_eq!(told(&beat(&mut bench, 1)), None, "a heart-beat is no news");
-    let sweeps: Vec<_> = (0..4).map(|_| bench.expire(Timer::NrfSweep)).collect();
-    assert_eq!(told(&sweeps[3]), Some(NotificationEventType::NfProfileChanged));
-    assert_eq!(told(&beat(&mut bench, 1)), Some(NotificationEventType::NfProfileChanged));
-    assert_eq!(told(&deregister(&mut bench, 1)), Some(NotificationEventType::NfDeregistered));
+    assert_eq!(
+        told(&mut bench, |bench| register(bench, Nf::Smf, 1)),
+        Some(NotificationEventType::NfRegistered)
+    );
+    assert_eq!(told(&mut bench, |bench| beat(bench, 1)), None, "a heart-beat is no news");
+    (0..3).for_each(|_| drop(bench.expire(Timer::NrfSweep)));
+    assert_eq!(
+        told(&mut bench, |bench| bench.expire(Timer::NrfSweep)),
+        Some(NotificationEventType::NfProfileChanged)
+    );
+    assert_eq!(told(&mut bench, |bench| beat(bench, 1)), Some(NotificationEventType::NfProfileChanged));
+    assert_eq!(told(&mut bench, |bench| deregister(bench, 1)), Some(NotificationEventType::NfDeregistered));
 }
 
 #[test]
@@ -268,10 +276,10 @@ fn subscribers_are_notified_only_of_their_conditions() {
         data.subscr_cond = Some(SubscrCond::of_service(ServiceName::NudmSdm));
         data.req_notif_events = vec![NotificationEventType::NfDeregistered];
     });
-    assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), None);
-    assert_eq!(told(&register(&mut bench, Nf::Udm, 2)), None);
-    assert_eq!(told(&deregister(&mut bench, 1)), None);
-    assert_eq!(told(&deregister(&mut bench, 2)), Some(NotificationEventType::NfDeregistered));
+    assert_eq!(told(&mut bench, |bench| register(bench, Nf::Smf, 1)), None);
+    assert_eq!(told(&mut bench, |bench| register(bench, Nf::Udm, 2)), None);
+    assert_eq!(told(&mut bench, |bench| deregister(bench, 1)), None);
+    assert_eq!(told(&mut bench, |bench| deregister(bench, 2)), Some(NotificationEventType::NfDeregistered));
 }
 
 #[test]
@@ -281,7 +289,7 @@ fn an_unsubscribed_nf_gets_no_notifications() {
     let remove = RemoveSubscription { subscription_id: subscription.id().to_owned() };
     assert_eq!(bench.request(remove.clone()).answer(), &Response::NoContent);
     assert_eq!(bench.request(remove).cause(), Some(&Cause::SubscriptionNotFound));
-    assert_eq!(told(&register(&mut bench, Nf::Smf, 1)), None);
+    assert_eq!(told(&mut bench, |bench| register(bench, Nf::Smf, 1)), None);
 }
 
 #[test]
@@ -297,14 +305,26 @@ fn a_subscription_ends_at_its_validity_time() {
     let (_, endless) =
         subscription(&mut bench, |data| data.validity_time = "9999-01-01T00:00:00Z".parse().ok());
     assert_eq!(endless, Some(minutes(24 * 60)), "nobody is told for ever");
-    let calls = |bench: &mut Bench<Nrf>| register(bench, Nf::Udm, 1).calls().len();
+    let answered = |bench: &mut Bench<Nrf>, seen: Seen| {
+        let tags: Vec<_> = seen.calls().iter().map(|(tag, ..)| *tag).collect();
+        tags.iter().for_each(|tag| drop(bench.reply(*tag, Ok(Response::NoContent))));
+        tags.len()
+    };
+    let calls = |bench: &mut Bench<Nrf>| {
+        let seen = register(bench, Nf::Udm, 1);
+        answered(bench, seen)
+    };
+    let sweep = |bench: &mut Bench<Nrf>| {
+        let seen = bench.expire(Timer::NrfSweep);
+        answered(bench, seen)
+    };
     assert_eq!(calls(&mut bench), 3);
     while bench.now.as_micros() <= 600_000_000 {
-        bench.expire(Timer::NrfSweep);
+        sweep(&mut bench);
     }
     assert_eq!(calls(&mut bench), 2);
     while bench.now.as_micros() <= 1_200_000_000 {
-        bench.expire(Timer::NrfSweep);
+        sweep(&mut bench);
     }
     assert_eq!(calls(&mut bench), 1);
 }
@@ -325,7 +345,7 @@ fn a_subscription_is_renewed() {
     while bench.now.as_micros() <= 640_000_000 {
         bench.expire(Timer::NrfSweep);
     }
-    assert!(told(&register(&mut bench, Nf::Smf, 1)).is_some());
+    assert!(told(&mut bench, |bench| register(bench, Nf::Smf, 1)).is_some());
     bench.expire(Timer::NrfSweep);
     assert_eq!(renew(&mut bench, minutes(30)).cause(), Some(&Cause::SubscriptionNotFound));
 }
@@ -348,6 +368,46 @@ fn the_subscription_of_a_silent_subscriber_is_deleted() {
             subscribe(&mut bench, |_| {});
         }
     }
+}
+
+/// A subscriber that does not answer costs the NRF one notification, whatever happens meanwhile.
+#[test]
+fn a_subscriber_has_one_open_notification_and_then_gets_the_latest_state() {
+    let mut bench = bench();
+    subscribe(&mut bench, |_| {});
+    let seen = register(&mut bench, Nf::Smf, 1);
+    let (first, ..) = seen.calls()[0];
+    for _ in 0..50 {
+        assert!(register(&mut bench, Nf::Smf, 1).calls().is_empty(), "the first one is not answered");
+    }
+    register(&mut bench, Nf::Udm, 2);
+    deregister(&mut bench, 1);
+    let mut seen = bench.reply(first, Ok(Response::NoContent));
+    let mut events = Vec::new();
+    while let Some((tag, _, request)) = seen.calls().first() {
+        let Request::NfStatusNotify(notify) = request else { panic!("{request:?}") };
+        events.push((notify.body.nf_instance_uri.id().to_owned(), notify.body.event.clone()));
+        let tag = *tag;
+        seen = bench.reply(tag, Ok(Response::NoContent));
+    }
+    let of = |number, event| (instance(number).to_string(), event);
+    let expected = [of(1, NotificationEventType::NfDeregistered), of(2, NotificationEventType::NfRegistered)];
+    assert_eq!(events, expected);
+}
+
+#[test]
+fn a_process_has_a_share_of_open_notifications() {
+    let mut bench = bench();
+    let (many, one) = (remote(50, false), remote(51, false));
+    for from in [&[many; 40][..], &[one]].concat() {
+        let body = SubscriptionData::new(Uri::new(&root("amf"), "/namf-callback/v1/nf-status/smf"));
+        request_from(&mut bench, from, CreateSubscription { body }).answer();
+    }
+    let seen = register(&mut bench, Nf::Smf, 1);
+    let open: Vec<_> = seen.calls().iter().map(|(tag, ..)| *tag).collect();
+    assert_eq!(open.len(), 17, "16 of the one and one of the other");
+    let next = bench.reply(open[0], Err(Problem::timed_out().into()));
+    assert_eq!(next.calls().len(), 1, "one has ended, the next one is sent");
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl Udm {
     }
 
     fn begin(&mut self, now: Instant, reply: PendingReply, request: Request, out: &mut Outbox) {
-        let step = procedure::begin(&self.config, now, request);
+        let step = procedure::begin(&self.config, now, reply.caller(), request);
         match self.entries.insert(Entry { reply, transaction: Transaction::Ended, step: 0 }) {
             Ok(key) => self.go_on(key, step, out),
             Err(entry) => entry.reply.refuse(Problem::congestion(1), out),
@@ -66,21 +66,19 @@ impl Udm {
                 entry.step += 1;
                 out.call(Tag { owner: key.to_u64(), step: entry.step }, Target::any(), request);
             }
-            Step::Answer(reply, notification) => {
+            Step::Answer(reply, requests) => {
                 let Some(entry) = self.entries.remove(key) else { return };
                 entry.reply.complete(reply, out);
-                if let Some(notification) = notification {
-                    notify(notification, out);
-                }
+                requests.into_iter().for_each(|request| send(request, out));
             }
         }
     }
 }
 
-/// Sends a notification to its URI; the reply is ignored (the tag has no entry).
-fn notify(notification: Request, out: &mut Outbox) {
-    let Some(root) = notification.target_uri().map(|uri| uri.root.clone()) else { return };
-    out.call(Tag { owner: u64::MAX, step: 0 }, Target::Root(root), notification);
+/// Sends a notification to its URI, or a request to the UDR; the reply is ignored (the tag has no entry).
+fn send(request: Request, out: &mut Outbox) {
+    let root = request.target_uri().map(|uri| uri.root.clone());
+    out.call(Tag { owner: u64::MAX, step: 0 }, root.map_or_else(Target::any, Target::Root), request);
 }
 
 impl NetworkFunction for Udm {

@@ -13,17 +13,17 @@ use pith_crypto::suci::{HomeNetworkPrivateKey, Profile, encode_msin};
 use pith_sbi::common::{AuthType, RatType, SupiOrSuci};
 use pith_sbi::nausf_ueauthentication::ResynchronizationInfo;
 use pith_sbi::nudm_sdm::{
-    AccessAndMobilitySubscriptionData, DataSetName, GetDataSets, GetUeCtxInSmfData,
-    SmfSelectionSubscriptionData,
+    AccessAndMobilitySubscriptionData, DataSetName, GetDataSets, GetUeCtxInSmfData, SdmSubscribe,
+    SdmSubscription, SdmUnsubscribe, SmfSelectionSubscriptionData,
 };
 use pith_sbi::nudm_ueau::{AuthenticationInfoRequest, AuthenticationVector, GenerateAuthData};
 use pith_sbi::nudm_uecm::{
-    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason, SmfRegistration,
-    ThreeGppRegistration, UpdateThreeGppRegistration,
+    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason,
+    SmfDeregistration, SmfRegistration, ThreeGppRegistration, UpdateThreeGppRegistration,
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
 use pith_sbi::{Cause, Created, Hex, Operation, Response, SecretText, Uri};
-use pith_types::{Guami, Supi};
+use pith_types::{Guami, Snssai, Supi};
 use std::sync::Arc;
 
 const K: [u8; 16] = [0x46; 16];
@@ -255,6 +255,68 @@ fn only_the_serving_amf_can_purge_the_ue() {
     assert_eq!(modify.operations(), [Operation::ModifyAmfContextThreeGpp]);
     let done = bench.reply(modify.call().0, Ok(Response::NoContent));
     assert_eq!(done.answer(), &Response::NoContent);
+}
+
+#[test]
+fn an_amf_changes_only_its_own_registration() {
+    let mut bench = bench();
+    bench.caller = testing::client(2);
+    assert_eq!(purge(&mut bench, "020040").problem().status, 403, "it is that of AMF 1");
+    bench.caller = testing::client(1);
+    assert_eq!(purge(&mut bench, "020040").operations(), [Operation::ModifyAmfContextThreeGpp]);
+}
+
+#[test]
+fn an_smf_deletes_only_its_own_registration() {
+    let mut bench = bench();
+    let mut delete = |smf: u128| {
+        bench.caller = testing::client(smf);
+        let smf_instance_id = Some(instance(smf));
+        let asked = bench.request(SmfDeregistration { ue_id: supi(), pdu_session_id: 1, smf_instance_id });
+        assert_eq!(asked.operations(), [Operation::QuerySmfRegistration]);
+        let held = SmfRegistration::new(instance(1), 1, Snssai::of_sst(1), plmn());
+        bench.reply(asked.call().0, Ok(Response::SmfRegistration(Box::new(held))))
+    };
+    assert_eq!(delete(2).problem().status, 403);
+    assert_eq!(delete(1).operations(), [Operation::DeleteSmfRegistration]);
+}
+
+/// TS 29.503 5.2.2.3.2: `implicitUnsubscribe`.
+#[test]
+fn the_implicit_subscription_of_a_former_amf_ends() {
+    let seen = register(2, Some(registration(1)));
+    let ended = seen.calls().into_iter().find_map(|(_, _, request)| match request {
+        Request::RemoveSdmSubscriptions(remove) => Some(remove.subs_id.clone()),
+        _ => None,
+    });
+    let mut bench = bench();
+    let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm/1");
+    let mut body = SdmSubscription::new(instance(1), callback, vec!["am-data".into()]);
+    body.implicit_unsubscribe = Some(true);
+    let seen = bench.request(SdmSubscribe { ue_id: supi(), body });
+    let (_, Request::CreateSdmSubscriptions(create)) = seen.call() else { panic!("{seen:?}") };
+    assert_eq!(
+        (ended.as_deref(), create.body.subscription_id.is_some()),
+        (create.body.subscription_id.as_deref(), true)
+    );
+}
+
+#[test]
+fn an_nf_ends_only_its_own_subscription() {
+    let mut bench = bench();
+    bench.caller = testing::client(1);
+    let callback = Uri::new(&root("amf"), "/namf-callback/v1/sdm/1");
+    let body = SdmSubscription::new(instance(1), callback, vec!["am-data".into()]);
+    let asked = bench.request(SdmSubscribe { ue_id: supi(), body });
+    let (tag, Request::CreateSdmSubscriptions(create)) = asked.call() else { panic!("{asked:?}") };
+    let created = Created { location: Uri::new(&root("udr"), "/x"), body: create.body.clone() };
+    let seen = bench.reply(tag, Ok(Response::SdmSubscriptionCreated(Box::new(created))));
+    let Response::SdmSubscriptionCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    let end = SdmUnsubscribe { ue_id: supi(), subscription_id: created.location.id().into() };
+    bench.caller = testing::client(2);
+    assert_eq!(bench.request(end.clone()).problem().status, 403);
+    bench.caller = testing::client(1);
+    assert_eq!(bench.request(end).operations(), [Operation::RemoveSdmSubscriptions]);
 }
 
 #[test]

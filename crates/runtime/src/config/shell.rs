@@ -69,6 +69,9 @@ section! {
         level: String = "info".into(),
         /// text: human-readable lines. json: one object per line.
         format: LogFormat = LogFormat::Text,
+        /// Whether the kernel may write a core file when the process crashes, and a debugger of the same user may attach.
+        /// Both show subscribers' keys: for debugging only.
+        core_dumps: bool = false,
     }
 }
 

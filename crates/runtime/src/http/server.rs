@@ -9,7 +9,7 @@ use super::tls::Trust;
 use super::{Tls, problem, same_user};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::service::service_fn;
@@ -22,9 +22,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::UCred;
@@ -476,14 +477,24 @@ impl<H: Handler> Serving<H> {
         peer: Peer,
         standing: Standing,
         request: Request<Incoming>,
-    ) -> Result<Response<Full<Bytes>>, Infallible> {
+    ) -> Result<Response<HeldBody>, Infallible> {
         let late =
             || problem(StatusCode::GATEWAY_TIMEOUT, "TIMED_OUT_REQUEST", "there was no answer in time");
+        // The response is part of the exchange until the client has taken it.
+        let (Ok(permit), Ok(mut room)) =
+            (self.exchanges.take(peer, standing, 1), self.octets.take(peer, standing, 0))
+        else {
+            return Ok(congested().map(HeldBody::free));
+        };
         let answer = timeout(self.server.limits.time, self.answer(peer, standing, request)).await;
-        Ok(answer.unwrap_or_else(|_| late()).map(Full::new))
+        let answer = answer.unwrap_or_else(|_| late());
+        Ok(match room.grow(answer.body().len()) {
+            Ok(()) => answer.map(|body| HeldBody { body: Full::new(body), _taken: Some((permit, room)) }),
+            Err(_) => congested().map(HeldBody::free),
+        })
     }
 
-    /// Refuses by the head alone if possible: bodies of unauthorized or excess requests use no memory.
+    /// Refuses by the head alone if possible: bodies of unauthorized requests use no memory.
     async fn answer(
         self: &Rc<Self>,
         peer: Peer,
@@ -496,10 +507,10 @@ impl<H: Handler> Serving<H> {
             Ok(limit) => limit.min(limits.body),
             Err(refusal) => return refusal,
         };
-        let Ok(permit) = self.exchanges.take(peer, standing, 1) else { return congested() };
         let Ok(mut room) = self.octets.take(peer, standing, 0) else { return congested() };
         match connection::whole_in_time(body, limit, limits.body_time, &mut room).await {
             Ok(body) if self.server.handler.runs_to_end(&head) => {
+                let Ok(permit) = self.exchanges.take(peer, standing, 1) else { return congested() };
                 self.run_to_end(Request::from_parts(head, body), (permit, room)).await
             }
             Ok(body) => self.server.handler.handle(Request::from_parts(head, body)).await,
@@ -530,6 +541,40 @@ impl<H: Handler> Serving<H> {
             tracing::error!("a request failed: {error}; this is a bug in Pith, please report it");
             problem(StatusCode::INTERNAL_SERVER_ERROR, "SYSTEM_FAILURE", "the request failed")
         })
+    }
+}
+
+/// A response that holds its part of the peer's shares until the client has taken it: a client with a flow control window
+/// of zero would otherwise have any number of responses kept.
+struct HeldBody {
+    body: Full<Bytes>,
+    _taken: Option<(Taken, Taken)>,
+}
+
+impl HeldBody {
+    /// A body that takes part in no share, of a few octets.
+    fn free(body: Bytes) -> Self {
+        Self { body: Full::new(body), _taken: None }
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

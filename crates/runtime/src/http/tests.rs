@@ -500,6 +500,33 @@ fn a_rapid_reset_closes_the_connection() {
     });
 }
 
+/// Responses that a client does not take (SETTINGS_INITIAL_WINDOW_SIZE of 0) are in its share until it is gone.
+#[test]
+fn responses_that_are_not_taken_count_as_open() {
+    run(async {
+        let limits = Limits { time: Duration::from_secs(5), exchanges: 160, ..LIMITS };
+        let server = serve_to("127.0.0.1:0", Protocol::Http2, limits, Rc::new(|_| false)).await;
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        sent.extend(frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+        // A stranger may have an eighth of the exchanges open.
+        for number in 0..20 {
+            // ':method: GET', ':scheme: http', ':path: /' of HPACK's static table.
+            sent.extend(frame(1, 5, 2 * number + 1, &[0x82, 0x86, 0x84]));
+        }
+        stream.write_all(&sent).await.unwrap();
+        sleep(Duration::from_millis(200)).await;
+        let other = async || {
+            let answer = Client::new(LIMITS).call(get(server.address, "/other")).await;
+            answer.map(|answer| answer.status()).ok()
+        };
+        assert_eq!(other().await, Some(StatusCode::SERVICE_UNAVAILABLE));
+        drop(stream);
+        sleep(Duration::from_millis(200)).await;
+        assert_eq!(other().await, Some(StatusCode::OK));
+    });
+}
+
 /// A field that fills the HPACK table and is then referenced by one octet each time, and a header that never
 /// ends.
 #[test]

@@ -2,6 +2,7 @@
 
 use super::seal::{Seal, SealError};
 use super::{DatabaseError, schema};
+use crate::private_file;
 use pith_nf::kit::{StoreRequest, Subscriber};
 use pith_types::Supi;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
@@ -163,6 +164,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
+    private_file::refuse_foreign_link(path)?;
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
     let mode = fs::metadata(path)?.permissions().mode();
     if mode & 0o077 != 0 {

@@ -64,6 +64,15 @@ fn a_signed_token_is_valid_until_it_expires() {
     assert_eq!(self::verifier().verify(NOW + 3610, &token), Err(Refusal::Expired));
 }
 
+/// RFC 7519 4.1.5.
+#[test]
+fn a_token_is_refused_before_its_time() {
+    let of =
+        |nbf| verifier().verify(NOW, &token(&AccessTokenClaims { nbf: Some(nbf), ..claims() })).map(drop);
+    assert_eq!((of(NOW), of(NOW + 10)), (Ok(()), Ok(())), "clocks may differ by ten seconds");
+    assert_eq!((of(NOW + 11), of(u64::MAX)), (Err(Refusal::NotYet), Err(Refusal::NotYet)));
+}
+
 #[test]
 fn a_token_that_never_expires_is_no_overflow() {
     let (mut verifier, token) = (verifier(), token(&AccessTokenClaims { exp: u64::MAX, ..claims() }));

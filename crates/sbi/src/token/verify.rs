@@ -40,6 +40,9 @@ pub enum Refusal {
     /// The token has expired.
     #[error("the access token has expired")]
     Expired,
+    /// The token is not valid yet.
+    #[error("the access token is not valid yet: compare the clocks of NRF and producer")]
+    NotYet,
     /// The token is for another NF.
     #[error("the access token is for another NF")]
     Audience,
@@ -134,6 +137,9 @@ impl Verifier {
         }
         if claims.exp.saturating_add(SKEW) <= now {
             return Err(Refusal::Expired);
+        }
+        if claims.nbf.is_some_and(|nbf| nbf > now.saturating_add(SKEW)) {
+            return Err(Refusal::NotYet);
         }
         Ok(claims)
     }

@@ -45,6 +45,22 @@ fn a_session_is_the_amfs_that_made_it_until_another_one_takes_the_ue_over() {
     assert_eq!(world.bench.nf.audit().contexts, 0);
 }
 
+/// TS 29.502 5.2.2.5: an AMF whose session ends because another AMF asks for one of the same identity is notified.
+#[test]
+fn an_amf_hears_that_another_one_has_replaced_its_session() {
+    let mut world = established();
+    world.ladder.clear();
+    world.bench.caller = client(3);
+    world.establish();
+    let told =
+        |world: &World| world.ladder.iter().filter(|line| line.contains("SmContextStatusNotify")).count();
+    assert_eq!(told(&world), 1, "{:?}", world.ladder);
+    world.gnb_answers();
+    world.ladder.clear();
+    world.establish();
+    assert_eq!(told(&world), 0, "the same AMF asked for it: {:?}", world.ladder);
+}
+
 #[test]
 fn references_cannot_be_guessed() {
     let mut world = established();

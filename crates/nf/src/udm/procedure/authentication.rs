@@ -111,7 +111,7 @@ impl AwaitingAuthenticationSubscription {
         let subscription = match reply {
             Ok(Response::AuthenticationSubscription(subscription)) => subscription,
             Ok(_) => return Step::refuse(AuthenticationError::UnexpectedAnswer),
-            Err(problem) => return Step::Answer(Err(problem), None),
+            Err(problem) => return Step::Answer(Err(problem), Vec::new()),
         };
         let known = sequence_number(&subscription);
         match self.vector(rng, &subscription, known.unwrap_or_default()) {
@@ -221,11 +221,11 @@ impl AwaitingSequenceNumberUpdate {
     pub(super) fn reply(self, reply: Reply) -> Step {
         match reply {
             Ok(Response::NoContent) => {
-                Step::Answer(Ok(Response::AuthenticationInfoResult(Box::new(self.result))), None)
+                Step::Answer(Ok(Response::AuthenticationInfoResult(Box::new(self.result))), Vec::new())
             }
             Ok(_) => Step::refuse(AuthenticationError::UnexpectedAnswer),
             Err(problem) if problem.status == 409 => self.asked.restart(),
-            Err(problem) => Step::Answer(Err(problem), None),
+            Err(problem) => Step::Answer(Err(problem), Vec::new()),
         }
     }
 }

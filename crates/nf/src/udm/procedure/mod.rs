@@ -5,7 +5,7 @@ mod registration;
 mod relay;
 
 use super::config::UdmConfig;
-use crate::kit::{Instant, Rng};
+use crate::kit::{Caller, Instant, Rng};
 use pith_sbi::{Problem, Reply, Request};
 
 /// A transaction that waits for the UDR, in the order of its steps.
@@ -30,23 +30,23 @@ pub(super) enum Transaction {
 pub(super) enum Step {
     /// Send a request to the UDR, and wait.
     Call(Request, Transaction),
-    /// Answer, and optionally notify another NF.
-    Answer(Reply, Option<Request>),
+    /// Answer, and send requests whose replies nothing waits for.
+    Answer(Reply, Vec<Request>),
 }
 
 impl Step {
     fn refuse(problem: impl Into<Box<Problem>>) -> Self {
-        Self::Answer(Err(problem.into()), None)
+        Self::Answer(Err(problem.into()), Vec::new())
     }
 }
 
 /// Starts the transaction of a request.
-pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step {
+pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Request) -> Step {
     match request {
         Request::GenerateAuthData(request) => authentication::begin(config, *request),
         Request::ThreeGppRegistration(request) => registration::begin(config, *request),
-        Request::UpdateThreeGppRegistration(request) => registration::begin_update(*request),
-        other => relay::begin(config, now, other),
+        Request::UpdateThreeGppRegistration(request) => registration::begin_update(*request, from),
+        other => relay::begin(config, now, from, other),
     }
 }
 

@@ -12,12 +12,15 @@
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
+use crate::kit::{Caller, check_instance};
 use pith_sbi::common::{AccessType, PatchItem};
 use pith_sbi::nudm_uecm::{
     Amf3GppAccessRegistration, DeregistrationData, DeregistrationNotification, DeregistrationReason,
     ThreeGppRegistration, UpdateThreeGppRegistration,
 };
-use pith_sbi::nudr_dr::{CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp};
+use pith_sbi::nudr_dr::{
+    CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp, RemoveSdmSubscriptions,
+};
 use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
 
 /// Waits for the current registration.
@@ -34,6 +37,7 @@ pub(in crate::udm) struct AwaitingAmfRegistrationUpdate {
 /// Waits for the registration that an AMF changes.
 pub(in crate::udm) struct AwaitingRegistrationToModify {
     request: UpdateThreeGppRegistration,
+    from: Caller,
 }
 
 pub(super) fn begin(_config: &UdmConfig, request: ThreeGppRegistration) -> Step {
@@ -47,7 +51,7 @@ impl AwaitingAmfRegistration {
             Ok(Response::Amf3GppAccessRegistration(old)) => Some(*old),
             Err(problem) if problem.status == 404 => None,
             Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
-            Err(problem) => return Step::Answer(Err(problem), None),
+            Err(problem) => return Step::Answer(Err(problem), Vec::new()),
         };
         let create =
             CreateAmfContextThreeGpp { ue_id: self.request.ue_id.clone(), body: self.request.body.clone() };
@@ -59,9 +63,10 @@ impl AwaitingAmfRegistration {
 impl AwaitingAmfRegistrationUpdate {
     pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
         if let Err(problem) = reply {
-            return Step::Answer(Err(problem), None);
+            return Step::Answer(Err(problem), Vec::new());
         }
         let notification = self.old.as_ref().and_then(|old| self.deregistration_of(old));
+        let unsubscription = self.old.as_ref().and_then(|old| self.unsubscription_of(old));
         let body = self.request.body;
         let response = match self.old {
             Some(_) => Response::Amf3GppAccessRegistration(Box::new(body)),
@@ -71,7 +76,16 @@ impl AwaitingAmfRegistrationUpdate {
                 Response::Amf3GppAccessRegistrationCreated(Box::new(Created { location, body }))
             }
         };
-        Step::Answer(Ok(response), notification)
+        Step::Answer(Ok(response), notification.into_iter().chain(unsubscription).collect())
+    }
+
+    /// The end of the old AMF's implicit subscription to the UE's data (TS 29.503 5.2.2.3.2 `implicitUnsubscribe`): an AMF
+    /// that was restarted with another instance id does not end it itself.
+    fn unsubscription_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
+        let is_other = old.amf_instance_id != self.request.body.amf_instance_id;
+        let subs_id = super::relay::implicit_subscription(&old.amf_instance_id);
+        (is_other && old.purge_flag != Some(true))
+            .then(|| RemoveSdmSubscriptions { ue_id: self.request.ue_id.clone(), subs_id }.into())
     }
 
     /// The notification to the old AMF, if it still has the UE (step 14d).
@@ -90,12 +104,12 @@ impl AwaitingAmfRegistrationUpdate {
     }
 }
 
-/// An AMF changes its registration, or marks it as purged (TS 29.503 5.3.2.4, 5.3.2.6).
-pub(super) fn begin_update(request: UpdateThreeGppRegistration) -> Step {
+/// An AMF changes its own registration, or marks it as purged (TS 29.503 5.3.2.4, 5.3.2.6).
+pub(super) fn begin_update(request: UpdateThreeGppRegistration, from: Caller) -> Step {
     let query = QueryAmfContextThreeGpp { ue_id: request.ue_id.clone() };
     Step::Call(
         query.into(),
-        Transaction::AwaitingRegistrationToModify(AwaitingRegistrationToModify { request }),
+        Transaction::AwaitingRegistrationToModify(AwaitingRegistrationToModify { request, from }),
     )
 }
 
@@ -103,10 +117,13 @@ impl AwaitingRegistrationToModify {
     pub(super) fn reply(self, reply: Reply) -> Step {
         match reply {
             Ok(Response::Amf3GppAccessRegistration(old)) if old.guami == self.request.body.guami => {
-                self.modify()
+                match check_instance(old.amf_instance_id, self.from) {
+                    Ok(()) => self.modify(),
+                    Err(problem) => Step::refuse(problem),
+                }
             }
             Ok(_) => Step::refuse(Problem::new(Cause::InvalidGuami)),
-            Err(problem) => Step::Answer(Err(problem), None),
+            Err(problem) => Step::Answer(Err(problem), Vec::new()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
-use crate::kit::Instant;
+use crate::kit::{Caller, Instant, check_instance};
 use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
 use pith_sbi::nudm_sdm::{
     DataSetName, GetDataSets, PduSession, SdmSubscription, SubscriptionDataSets, UeContextInSmfData,
@@ -15,7 +15,7 @@ use pith_sbi::nudr_dr::{
     DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp, QuerySmData,
     QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData, RemoveSdmSubscriptions,
 };
-use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
+use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Request, Response, Uri};
 use pith_types::Supi;
 
 /// How the UDR's reply is converted.
@@ -32,6 +32,8 @@ pub(in crate::udm) enum Relay {
     SmfRegistered(Supi, SmfRegistration),
     /// The subscription, as a resource of the UDM.
     Subscribed(Supi, SdmSubscription),
+    /// The registration that an SMF other than those of this process deletes.
+    SmfRegistrationToDelete(Supi, Caller),
     /// The authentication event, as a resource of the UDM.
     Confirmed(Supi, AuthEvent),
     /// The next of the requested data sets.
@@ -48,7 +50,7 @@ pub(in crate::udm) struct DataSets {
 }
 
 /// The one request that serves an operation.
-pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step {
+pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Request) -> Step {
     let home = ServingPlmnId(config.plmn);
     let plmn = |asked: &Option<PlmnIdNid>| asked.as_ref().map_or(home, |asked| ServingPlmnId(asked.plmn_id));
     let (call, relay): (Request, Relay) = match request {
@@ -64,6 +66,10 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step 
         Request::GetDataSets(r) => return data_sets(&r, plmn(&r.plmn_id)),
         Request::SdmSubscribe(r) => return subscribe(now, r.ue_id, r.body),
         Request::SdmUnsubscribe(r) => {
+            if let Err(problem) = subscriber(&r.subscription_id).map_or(Ok(()), |id| check_instance(id, from))
+            {
+                return Step::refuse(problem);
+            }
             (RemoveSdmSubscriptions { ue_id: r.ue_id, subs_id: r.subscription_id }.into(), Relay::AsItIs)
         }
         Request::GetThreeGppRegistration(r) => {
@@ -81,6 +87,10 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, request: Request) -> Step 
             let relay = Relay::SmfRegistered(r.ue_id.clone(), r.body.clone());
             let (ue_id, pdu_session_id) = (r.ue_id, r.pdu_session_id);
             (CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body: r.body }.into(), relay)
+        }
+        Request::SmfDeregistration(r) if matches!(from, Caller::Remote { client: Some(_), .. }) => {
+            let relay = Relay::SmfRegistrationToDelete(r.ue_id.clone(), from);
+            (QuerySmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), relay)
         }
         Request::SmfDeregistration(r) => {
             (DeleteSmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), Relay::AsItIs)
@@ -103,11 +113,41 @@ fn selection(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
     QuerySmfSelectData { ue_id, serving_plmn_id }.into()
 }
 
-/// The id of a subscription is derived from the time: it must be unique only among those of the subscriber.
+/// The id of a subscription is derived from the time: it must be unique only among those of the UE. It also names the NF
+/// that subscribes, which alone may end the subscription. An NF has one implicit subscription to a UE's data: a new one
+/// replaces it, and it ends with the NF's registration.
 fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
-    body.subscription_id = Some(format!("{:x}", now.as_micros()).into());
+    let id = match body.implicit_unsubscribe {
+        Some(true) => implicit_subscription(&body.nf_instance_id),
+        _ => format!("{:x}-{}", now.as_micros(), body.nf_instance_id),
+    };
+    body.subscription_id = Some(id.into());
     let relay = Relay::Subscribed(supi.clone(), body.clone());
     Step::Call(CreateSdmSubscriptions { ue_id: supi, body }.into(), Transaction::Relay(relay))
+}
+
+/// The id of an NF's implicit subscription.
+pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId) -> String {
+    format!("implicit-{nf_instance_id}")
+}
+
+/// The NF in the id of a subscription; one that an earlier version stored names none.
+fn subscriber(id: &str) -> Option<NfInstanceId> {
+    id.split_once('-')?.1.parse().ok()
+}
+
+/// Deletes the registration of an SMF, if it is the caller's (TS 29.503 5.3.2.4).
+fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
+    let registration = match reply {
+        Ok(Response::SmfRegistration(registration)) => registration,
+        Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no registration")),
+        Err(problem) => return Step::Answer(Err(problem), Vec::new()),
+    };
+    if let Err(problem) = check_instance(registration.smf_instance_id, from) {
+        return Step::refuse(problem);
+    }
+    let delete = DeleteSmfRegistration { ue_id, pdu_session_id: registration.pdu_session_id };
+    Step::Call(delete.into(), Transaction::Relay(Relay::AsItIs))
 }
 
 fn data_sets(request: &GetDataSets, plmn: ServingPlmnId) -> Step {
@@ -134,7 +174,7 @@ impl DataSets {
             };
             return Step::Call(call, Transaction::Relay(Relay::DataSets(self)));
         }
-        Step::Answer(Ok(Response::SubscriptionDataSets(Box::new(self.got))), None)
+        Step::Answer(Ok(Response::SubscriptionDataSets(Box::new(self.got))), Vec::new())
     }
 
     fn note(mut self: Box<Self>, reply: Reply) -> Step {
@@ -146,7 +186,7 @@ impl DataSets {
             Ok(Response::SmfSelData(data)) => self.got.smf_sel_data = Some(*data),
             Ok(Response::SmData(data)) => self.got.sm_data = Some(*data),
             Ok(_) => {}
-            Err(problem) => return Step::Answer(Err(problem), None),
+            Err(problem) => return Step::Answer(Err(problem), Vec::new()),
         }
         self.ask()
     }
@@ -154,12 +194,14 @@ impl DataSets {
 
 impl Relay {
     pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
-        if let Self::DataSets(sets) = self {
-            return sets.note(reply);
+        match self {
+            Self::DataSets(sets) => return sets.note(reply),
+            Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
+            _ => {}
         }
         let reply = if matches!(self, Self::PduSessions) { registrations_or_none(reply) } else { reply };
         let answer = reply.and_then(|response| self.answer(config, response));
-        Step::Answer(answer, None)
+        Step::Answer(answer, Vec::new())
     }
 
     fn answer(self, config: &UdmConfig, response: Response) -> Reply {

@@ -7,7 +7,7 @@ use crate::smf::config::{DataNetwork, SmfConfig};
 use crate::smf::context::{Access, AmfLink, SmContext};
 use crate::smf::error::EstablishmentError;
 use crate::smf::procedure::release;
-use crate::smf::{Smf, n1, table};
+use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
@@ -49,7 +49,14 @@ impl Smf {
         };
         // The UE has forgotten an earlier session of the same identity (step 3a).
         if let Some(old) = self.shared.index.find(&accepted.supi, accepted.pdu_session_id) {
-            self.with_session(now, old, out, release::end_state);
+            let from = reply.caller();
+            self.with_session(now, old, out, |state, session, env| {
+                // An AMF that did not ask for the end must hear of it, or its UE keeps a session without a user plane.
+                if state.is_alive() && session.amf.owner.check(from).is_err() {
+                    consumer::notify_released(session, env);
+                }
+                release::end_state(state, session, env)
+            });
         }
         let Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access } = accepted;
         let (identity, rng) = (&self.shared.identity, &mut self.rng);
