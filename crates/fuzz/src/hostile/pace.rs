@@ -1,10 +1,10 @@
-//! A constant rate: due messages are sent in bursts a millisecond apart, so that the attacker
+//! A constant rate: due messages are sent in bursts four milliseconds apart, so that the attacker
 //! itself uses little CPU.
 
 use std::time::{Duration, Instant};
 
 /// Interval of bursts.
-const TICK: Duration = Duration::from_millis(1);
+const TICK: Duration = Duration::from_millis(4);
 
 /// Computes how many messages are due.
 pub struct Pace {
