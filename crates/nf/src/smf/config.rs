@@ -1,4 +1,4 @@
-//! What an SMF is configured with.
+//! The SMF's configuration.
 
 use crate::kit::Duration;
 use pith_types::{Ambr, Dnn, Snssai, Tac};
@@ -15,7 +15,7 @@ pub struct DataNetwork {
     pub pool: (Ipv4Addr, u8),
     /// Addresses at the pool's beginning that no UE gets: the network's and the gateway's.
     pub reserved: u32,
-    /// DNS servers, told to UEs that ask.
+    /// DNS servers, sent to UEs that request them (protocol configuration options).
     pub dns: Vec<Ipv4Addr>,
     /// Largest packet that a UE may send, in octets.
     pub mtu: u16,
@@ -23,30 +23,31 @@ pub struct DataNetwork {
     pub ambr: Ambr,
 }
 
-/// Addresses: network and prefix length.
+/// A range of addresses: network and prefix length.
 pub type Network = (Ipv4Addr, u8);
 
-/// What a UPF is for (TS 23.501 6.3.3.3). `None` means all.
+/// What a UPF serves, for UPF selection (TS 23.501 6.3.3.3). `None` means all.
 #[derive(Debug, Clone)]
 pub struct UpfService {
-    /// Its name, as N4 knows it.
+    /// The UPF's name in the configuration of N4.
     pub name: String,
     /// Data networks that its N6 leads to.
     pub data_networks: Option<Vec<Dnn>>,
-    /// Slices.
+    /// Slices that it serves.
     pub slices: Option<Vec<Snssai>>,
     /// Tracking areas whose gNBs reach its N3.
     pub tracking_areas: Option<Vec<Tac>>,
-    /// The lowest goes first.
+    /// UPFs with the lowest value are preferred.
     pub priority: u16,
-    /// How many sessions it gets beside others of its priority, 1 to 1000.
+    /// Its share of the sessions among UPFs of the same priority, 1 to 1000.
     pub weight: u16,
-    /// UE addresses that only its N6 leads to, by data network: pool, and how many at its beginning no UE gets.
+    /// Pools of UE addresses that are routed to this UPF's N6 only: data network, pool, and the number of addresses at the
+    /// pool's beginning that are not allocated.
     pub pools: Vec<(Dnn, Network, u32)>,
 }
 
 impl UpfService {
-    /// A UPF for everything.
+    /// A UPF that serves all data networks, slices and tracking areas.
     pub fn of_all(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -60,10 +61,10 @@ impl UpfService {
     }
 }
 
-/// Packets that leave a session at another UPF than its anchor (TS 23.501 5.6.4.2).
+/// Local breakout: packets that leave a session at another UPF than its anchor (TS 23.501 5.6.4.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breakout {
-    /// Of which data network's sessions.
+    /// The data network whose sessions have the breakout.
     pub dnn: Dnn,
     /// The UPF that is uplink classifier and local anchor.
     pub upf: String,
@@ -76,26 +77,27 @@ pub struct Breakout {
 pub struct SmfConfig {
     /// Data networks.
     pub data_networks: Vec<DataNetwork>,
-    /// What UPFs are for; one that is not among them is for everything.
+    /// What each UPF serves; a UPF without an entry serves everything.
     pub upfs: Vec<UpfService>,
-    /// Local breakout at establishment; of those of a data network the first that can be had is taken.
+    /// Local breakouts at establishment. A session gets the first one of its data network whose UPF is available and serves
+    /// the UE's tracking area and slice.
     pub breakouts: Vec<Breakout>,
-    /// How many shards cut the address pools among them.
+    /// Number of shards among which the address pools are divided.
     pub shards: u8,
-    /// PDU SESSION MODIFICATION COMMAND unanswered (TS 24.501 table 10.3.2).
+    /// Time until an unanswered PDU SESSION MODIFICATION COMMAND is retransmitted (TS 24.501 table 10.3.2).
     pub t3591: Duration,
-    /// PDU SESSION RELEASE COMMAND unanswered (TS 24.501 table 10.3.2).
+    /// Time until an unanswered PDU SESSION RELEASE COMMAND is retransmitted (TS 24.501 table 10.3.2).
     pub t3592: Duration,
-    /// How often a command is sent again before the SMF gives up (TS 24.501 6.3.3.5).
+    /// Maximum number of retransmissions of these commands (TS 24.501 6.3.2.5, 6.3.3.5).
     pub retransmissions: u8,
-    /// How long another NF, the UPF or the gNB may take in an establishment.
+    /// Time limit for an answer of another NF, a UPF or the gNB: the guard timer.
     pub guard: Duration,
-    /// How long a path that was left is kept for packets on their way.
+    /// How long a UPF that left the path keeps the session, for packets in transit.
     pub path_grace: Duration,
 }
 
 impl SmfConfig {
-    /// The data network of that name in that slice.
+    /// The data network with this DNN in this slice.
     pub(super) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<&DataNetwork> {
         self.data_networks.iter().find(|network| network.dnn == *dnn && network.snssai == *snssai)
     }

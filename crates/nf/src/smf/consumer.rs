@@ -1,7 +1,7 @@
-//! What the SMF asks of other NFs: a function for each operation.
+//! Calls of other NFs' operations: a function for each operation.
 
 use super::context::{Access, CallId, Qos, SmContext};
-use super::env::{Env, NOBODY};
+use super::env::{Env, IGNORED_REPLY};
 use crate::kit::{Outbox, Target};
 use pith_sbi::common::{
     Arp, PduSessionType, PreemptionCapability, PreemptionVulnerability, SubscribedDefaultQos,
@@ -35,7 +35,7 @@ pub(super) fn get_sm_data(session: &mut SmContext, env: &mut Env<'_>, plmn_id: P
     session.call(env, Target::any(), request)
 }
 
-/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a): nothing waits for the answer.
+/// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a). The answer is ignored.
 pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>) {
     session.is_registered = true;
     let identity = env.identity;
@@ -109,11 +109,12 @@ pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, rele
 /// Npcf_SMPolicyControl_Delete (TS 29.512 4.2.5).
 pub(super) fn delete_policy(uri: &Uri, out: &mut Outbox) {
     let request = DeleteSmPolicy { sm_policy_id: uri.id().to_owned(), body: SmPolicyDeleteData::default() };
-    out.call(NOBODY, Target::Root(uri.root.clone()), request.into());
+    out.call(IGNORED_REPLY, Target::Root(uri.root.clone()), request.into());
 }
 
-/// An answer arrived after its session had ended: what was created for the session is deleted.
-pub(super) fn undo(reply: Reply, out: &mut Outbox) {
+/// A reply arrived that no session waits for, since its session or state has ended: the resource that it reports as created is
+/// deleted.
+pub(super) fn delete_created_resource(reply: Reply, out: &mut Outbox) {
     if let Ok(Response::SmPolicyDecisionCreated(created)) = reply {
         delete_policy(&created.location, out);
     }
@@ -155,7 +156,7 @@ pub(super) fn transfer_to_gnb(session: &SmContext, kind: NgapIeType, info: Vec<u
     request
 }
 
-/// Has the AMF notify that the message did not reach UE or gNB (TS 29.518 5.2.2.3.2).
+/// Requests the AMF to notify the SMF if the message does not reach UE or gNB (TS 29.518 5.2.2.3.2).
 pub(super) fn with_failure_notification(
     session: &SmContext,
     env: &Env<'_>,
@@ -167,13 +168,13 @@ pub(super) fn with_failure_notification(
     request
 }
 
-/// Calls the AMF of the session; a state waits for its answer.
+/// Calls the session's AMF; the answer has the returned id.
 pub(super) fn call_amf(session: &mut SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) -> CallId {
     let target = Target::Root(session.amf.root.clone());
     session.call(env, target, request)
 }
 
-/// Calls the AMF of the session; the answer changes nothing.
+/// Calls the session's AMF; the answer is ignored.
 pub(super) fn notify_amf(session: &SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
     env.notify_nf(Target::Root(session.amf.root.clone()), request);
 }

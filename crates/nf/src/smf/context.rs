@@ -1,6 +1,6 @@
-//! What the SMF knows of one PDU session (SM context, TS 29.502 5.2.1).
+//! The SM context of one PDU session (TS 29.502 5.2.1).
 //!
-//! All of it is data. Three names in it mean something in this process only; a stored context needs others in their place:
+//! A context is plain data. Three identifiers in it are valid in this process only; to store a context, they must be replaced:
 //! [`SmContext::key`], which owns the timers and calls; the [`UpfHandle`] of a PFCP association in [`UpfSession`] and in
 //! the plans of [`super::selection`]; the caller in a [`PendingReply`].
 
@@ -24,12 +24,12 @@ use std::sync::Arc;
 pub(super) const DEFAULT_QFI: u8 = 1;
 
 /// Updates of a session that may be pending: the AMF and the UE send one or two at a time.
-const MOST_PENDING_UPDATES: usize = 8;
+const MAX_PENDING_UPDATES: usize = 8;
 
 /// The SM context of one PDU session.
 #[derive(Debug)]
 pub(super) struct SmContext {
-    /// Its place in the table; also the owner of its timers and calls.
+    /// Its key in the table; timers and calls carry it as their owner.
     pub key: Key,
     /// The subscriber.
     pub supi: Supi,
@@ -39,7 +39,7 @@ pub(super) struct SmContext {
     pub dnn: Dnn,
     /// Its slice.
     pub snssai: Snssai,
-    /// The tracking area in which the UE asked for the session.
+    /// The tracking area in which the UE requested the session.
     pub tac: Option<Tac>,
     /// The AMF that serves the UE.
     pub amf: AmfLink,
@@ -53,90 +53,91 @@ pub(super) struct SmContext {
     pub policy: Option<Uri>,
     /// Whether the SMF is registered for the session in the UDM (Nudm_UECM).
     pub is_registered: bool,
-    /// The 5GSM modification procedure, which runs beside what [`State`] waits for.
+    /// The 5GSM modification procedure in progress. It is independent of [`State`].
     pub modification: Option<AwaitingModificationComplete>,
-    /// The session at a UPF that left the path, until packets in transit have passed: [`SessionTimer::PathGrace`] runs.
+    /// The session at a UPF that left the path. It is deleted when [`SessionTimer::PathGrace`] expires, so that packets in
+    /// transit are still forwarded.
     pub draining: Option<UpfSession>,
-    /// What arrived while the session could not act on it.
+    /// Inputs received while the session could not process them.
     pub pending: Pending,
-    /// Its timers that run.
+    /// Its running timers.
     pub timers: Timers,
-    /// What it waits for; [`SmContext::step`] alone sets it.
+    /// What the session waits for. Set by [`SmContext::step`] only.
     state: State,
     calls: u32,
 }
 
-/// What arrived while the session was being established or changed. [`procedure::resume_pending`] acts on it as soon as
-/// the session is [`State::Established`], in this order.
+/// Inputs received while the session was being established or changed. [`procedure::resume_pending`] processes them when
+/// the session is [`State::Established`], in the order of these fields.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     /// Updates of the AMF, the oldest first.
     pub updates: Vec<(PendingReply, SmContextUpdateData)>,
-    /// UDM or PCF end the session, with this cause for the UE.
+    /// UDM or PCF ended the session; the cause for the UE.
     pub release: Option<GsmCause>,
-    /// The gNB's end of a tunnel that the gNB does not know any more.
+    /// The gNB's endpoint of a tunnel for which the gNB sent an Error Indication.
     pub lost_tunnel: Option<Tunnel>,
-    /// The PCF's last decision.
+    /// The QoS of the PCF's last decision.
     pub qos: Option<Qos>,
-    /// A UPF reported packets for an idle UE; it reports them once.
+    /// A UPF reported downlink data for an idle UE. The UPF reports only the first packet.
     pub downlink_data: bool,
 }
 
-/// The user plane of a session: its UPFs, and what UPF and gNB know of each other.
+/// The user plane of a session: its UPFs, and the tunnel endpoints that UPF and gNB have of each other.
 #[derive(Debug)]
 pub(super) struct UserPlane {
     /// The session at the PDU session anchor.
     pub anchor: UpfSession,
     /// The session at the UPF between gNB and anchor, where there is one.
     pub front: Option<FrontUpf>,
-    /// The gNB's end of the N3 tunnel, while the user plane is activated (TS 23.501 5.6.8).
+    /// The gNB's endpoint of the N3 tunnel, while the user plane is activated (TS 23.501 5.6.8).
     pub gnb: Option<Tunnel>,
-    /// The UPF's end that the gNB was given last; `None` if it is not known whether the gNB uses it.
+    /// The UPF's N3 endpoint that was last sent to the gNB; `None` if the SMF does not know whether the gNB uses it.
     pub gnb_uplink: Option<Tunnel>,
 }
 
 impl UserPlane {
-    /// One UPF, and no gNB yet.
+    /// A user plane with one UPF, and no gNB yet.
     pub(super) const fn of_anchor(anchor: UpfSession) -> Self {
         Self { anchor, front: None, gnb: None, gnb_uplink: None }
     }
 
     /// The session at the UPF that terminates N3.
-    pub(super) fn at_n3(&self) -> UpfSession {
+    pub(super) fn n3_session(&self) -> UpfSession {
         self.front.as_ref().map_or(self.anchor, |front| front.session)
     }
 
-    /// The session at the UPF whose end of the N9 tunnel is among these.
-    pub(super) fn behind_n9(&self, tunnels: &[Tunnel]) -> Option<UpfSession> {
+    /// The session at the UPF whose endpoint of the N9 tunnel is among these.
+    pub(super) fn session_of_n9_endpoint(&self, tunnels: &[Tunnel]) -> Option<UpfSession> {
         let front = self.front.as_ref()?;
         let ends = [(front.n9, front.session), (self.anchor.tunnel, self.anchor)];
         ends.into_iter().find(|(end, _)| tunnels.contains(end)).map(|(_, session)| session)
     }
 
-    /// The gNB is given the UPF's end of N3.
-    pub(super) fn give_uplink_to_gnb(&mut self) {
-        self.gnb_uplink = Some(self.at_n3().tunnel);
+    /// Records that the UPF's N3 endpoint is sent to the gNB.
+    pub(super) fn note_uplink_sent_to_gnb(&mut self) {
+        self.gnb_uplink = Some(self.n3_session().tunnel);
     }
 
-    /// Whether it has a UPF before the anchor that it can do without.
-    pub(super) fn has_spare_front(&self) -> bool {
+    /// Whether it has a UPF between gNB and anchor that can be removed: the gNB reaches the anchor without it.
+    pub(super) fn has_removable_front(&self) -> bool {
         self.front.as_ref().is_some_and(|front| !front.is_needed)
     }
 }
 
-/// How the AMF is reached.
+/// The AMF that serves the UE, and its URIs.
 #[derive(Debug, Clone)]
 pub(super) struct AmfLink {
     pub instance: NfInstanceId,
-    /// Where the SMF notifies the session's end.
+    /// The URI to which the SMF sends SMContextStatusNotify.
     pub status_uri: Uri,
     /// The root of the AMF's services: that of the status URI.
     pub root: Arc<ApiRoot>,
-    /// The caller whose session it is.
+    /// The NF that created the session: only it may change the session.
     pub owner: Owner,
 }
 
-/// How the UE reaches the network, as the AMF reports it (TS 29.502 6.1.6.2.2) and the SMF to the PCF (TS 29.512 5.6.2.3).
+/// The UE's access, as the AMF reports it to the SMF (TS 29.502 6.1.6.2.2), and the SMF to the PCF (TS 29.512 5.6.2.3).
 #[derive(Debug, Clone)]
 pub(super) struct Access {
     pub kind: AccessType,
@@ -154,7 +155,7 @@ pub(super) struct Access {
 pub(super) struct UpfSession {
     pub upf: UpfHandle,
     pub seid: Seid,
-    /// The UPF's end of the tunnel of uplink packets.
+    /// The UPF's endpoint for uplink packets.
     pub tunnel: Tunnel,
 }
 
@@ -163,18 +164,18 @@ pub(super) struct UpfSession {
 #[derive(Debug, Clone)]
 pub(super) struct FrontUpf {
     pub session: UpfSession,
-    /// The UPF's end of the tunnel of the anchor's downlink packets.
+    /// The UPF's endpoint for downlink packets from the anchor.
     pub n9: Tunnel,
-    /// The gNB does not reach the anchor without it.
+    /// Whether the gNB reaches the anchor only through this UPF.
     pub is_needed: bool,
-    /// It is removed when the UE is connected next.
+    /// Whether it is to be removed as soon as the UE is connected.
     pub is_ending: bool,
-    /// Destinations whose packets leave here.
+    /// Destinations of local breakout.
     pub destinations: Vec<Network>,
 }
 
 impl FrontUpf {
-    /// Its destinations, for people.
+    /// The destinations of local breakout, as text.
     pub(super) fn breakouts(&self) -> Vec<String> {
         self.destinations.iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect()
     }
@@ -189,7 +190,7 @@ pub(super) struct Qos {
 }
 
 impl Qos {
-    /// Until the subscription says otherwise.
+    /// The QoS until the subscription data are known.
     pub(super) const UNKNOWN: Self = Self {
         ambr: Ambr { uplink: BitRate::mbps(1), downlink: BitRate::mbps(1) },
         five_qi: 9,
@@ -197,12 +198,12 @@ impl Qos {
     };
 }
 
-/// One call, or one request to a UPF, of a session: the step of its [`Tag`].
+/// Identifies a call, or a request to a UPF, of a session: the step in its [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallId(pub u32);
 
 impl SmContext {
-    /// A session of which nothing is known but the request.
+    /// A new session, of which only the request is known.
     pub(super) fn new(
         (key, seid): (Key, Seid),
         (supi, pdu_session_id): (Supi, u8),
@@ -232,7 +233,7 @@ impl SmContext {
         }
     }
 
-    /// Takes a step: it consumes the state and gives the next one. This is the one place that sets a session's state.
+    /// Runs a step, which consumes the state and returns the next one. Nothing else sets a session's state.
     pub(super) fn step(
         &mut self,
         env: &mut Env<'_>,
@@ -248,28 +249,28 @@ impl SmContext {
         &self.state
     }
 
-    /// Answers that it owes.
+    /// Number of requests that the session has not answered yet.
     pub(super) fn replies_owed(&self) -> usize {
         self.pending.updates.len() + usize::from(self.state.owes_reply())
     }
 
-    /// Keeps an update until the session is established again: one change at a time.
-    pub(super) fn keep_update(&mut self, env: &mut Env<'_>, reply: PendingReply, data: SmContextUpdateData) {
-        if self.pending.updates.len() < MOST_PENDING_UPDATES {
+    /// Queues an update until the session is established again: a session processes one change at a time.
+    pub(super) fn queue_update(&mut self, env: &mut Env<'_>, reply: PendingReply, data: SmContextUpdateData) {
+        if self.pending.updates.len() < MAX_PENDING_UPDATES {
             return self.pending.updates.push((reply, data));
         }
         let problem = Problem::new(Cause::InsufficientResources).detail("too many updates at once");
         reply.refuse(problem, env.out);
     }
 
-    /// Calls an operation of another NF; the reply comes back with the number given.
+    /// Calls an operation of another NF. The reply has the returned id.
     pub(super) fn call(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) -> CallId {
         let tag = self.next_tag();
         env.out.call(tag, target, request.into());
         CallId(tag.step)
     }
 
-    /// Sends a UPF a request; the response comes back with the number given.
+    /// Sends a request to a UPF. The response has the returned id.
     pub(super) fn ask_upf(
         &mut self,
         env: &mut Env<'_>,
@@ -300,8 +301,8 @@ impl SmContext {
         }
     }
 
-    /// The session at the UPF to which this SEID of the SMF belongs.
-    pub(super) fn at_upf(&self, user_plane: Option<&UserPlane>, seid: Seid) -> Option<UpfSession> {
+    /// The session at the UPF for which the SMF allocated this SEID.
+    pub(super) fn upf_session_of(&self, user_plane: Option<&UserPlane>, seid: Seid) -> Option<UpfSession> {
         if seid == self.seid {
             return user_plane.map(|user_plane| user_plane.anchor);
         }
@@ -309,7 +310,7 @@ impl SmContext {
         front.map(|front| front.session).or(self.draining)
     }
 
-    /// At how many UPFs it has a session.
+    /// Number of UPFs at which it has a PFCP session.
     pub(super) fn n4_sessions(&self) -> usize {
         let of_path = self.state.user_plane().map_or(0, |user_plane| 1 + user_plane.front.iter().count());
         of_path + self.draining.iter().count()
@@ -320,11 +321,11 @@ impl SmContext {
         Seid(self.seid.0 | FRONT_SEID)
     }
 
-    /// Tells the operator.
+    /// Logs an event of this session.
     pub(super) fn log(&self, env: &mut Env<'_>, level: Level, text: impl FnOnce() -> String) {
         env.out.log(level, || format!("{} session {}: {}", self.supi.masked(), self.pdu_session_id, text()));
     }
 }
 
-/// What tells the SEID of a session's front UPF from that of its anchor: neither place nor random bits have it.
+/// This bit distinguishes the SMF's SEID for a session's front UPF from the SEID for its anchor. All other bits are equal.
 pub(super) const FRONT_SEID: u64 = 1 << 31;

@@ -12,9 +12,9 @@ use pith_sbi::Request;
 use pith_types::Seid;
 
 /// A tag that names no session: the answer changes nothing.
-pub(super) const NOBODY: Tag = Tag { owner: u64::MAX, step: 0 };
+pub(super) const IGNORED_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
 
-/// What all sessions of a shard share.
+/// Data that all sessions of a shard share.
 pub(super) struct Shared {
     pub identity: Identity,
     pub config: SmfConfig,
@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub upfs: Upfs,
 }
 
-/// What a step on a session may use besides the session's own context.
+/// What a step may use besides the session's own context.
 pub(super) struct Env<'a> {
     pub now: Instant,
     pub identity: &'a Identity,
@@ -38,7 +38,7 @@ pub(super) struct Env<'a> {
 }
 
 impl Shared {
-    /// What a step may use now.
+    /// The environment of a step.
     pub(super) fn env<'a>(&'a mut self, now: Instant, out: &'a mut Outbox) -> Env<'a> {
         Env {
             now,
@@ -54,14 +54,14 @@ impl Shared {
 }
 
 impl Env<'_> {
-    /// Calls an operation whose answer changes nothing, such as the end of a resource.
+    /// Calls an operation whose answer is ignored, such as the deletion of a resource.
     pub(super) fn notify_nf(&mut self, target: Target, request: impl Into<Request>) {
-        self.out.call(NOBODY, target, request.into());
+        self.out.call(IGNORED_REPLY, target, request.into());
     }
 
-    /// Sends a UPF a request whose answer changes nothing; the gateway repeats it until the UPF answers.
+    /// Sends a request to a UPF, whose answer is ignored. The gateway retransmits it until the UPF answers.
     pub(super) fn notify_upf(&mut self, upf: UpfHandle, seid: Seid, message: Message) {
-        self.out.n4(N4Effect::Request { tag: NOBODY, upf, seid, message });
+        self.out.n4(N4Effect::Request { tag: IGNORED_REPLY, upf, seid, message });
     }
 
     /// Deletes a session at a UPF.

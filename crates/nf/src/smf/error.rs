@@ -1,56 +1,56 @@
-//! Why a session is refused, and the causes for UE and AMF (TS 24.501 6.4.1.4; TS 29.502 6.1.3.2.3.1).
+//! Reasons to refuse a session, and the causes that UE and AMF receive (TS 24.501 6.4.1.4; TS 29.502 6.1.3.2.3.1).
 
 use pith_nas::GsmCause;
 use pith_nas::NasError;
 use pith_sbi::{Cause, Operation, Problem};
 
-/// Why there is no session.
+/// The reason why no session is established.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EstablishmentError {
     /// No SMF of this network serves the data network in the slice.
     #[error("data network {asked} is not served: 'smf.data_networks' has {served}")]
     UnknownDnnInSlice {
-        /// What the UE asked for.
+        /// DNN and slice that the UE requested.
         asked: String,
-        /// What there is.
+        /// Those that are configured.
         served: String,
     },
-    /// The subscription has not the data network.
+    /// The subscription does not contain the data network.
     #[error("data network {asked} is not subscribed: the subscription has {}", or_none(.subscribed))]
     NotSubscribed {
-        /// What the UE asked for.
+        /// DNN and slice that the UE requested.
         asked: String,
-        /// What it may have.
+        /// Those that are subscribed.
         subscribed: String,
     },
-    /// The subscription allows other types of sessions only.
+    /// The subscription allows only other PDU session types.
     #[error("the subscription does not allow IPv4 sessions")]
     Ipv4NotSubscribed,
-    /// Only IPv4 here.
+    /// The SMF supports IPv4 only.
     #[error("only IPv4 sessions are served")]
     OnlyIpv4,
-    /// Not a type of session that exists.
+    /// A PDU session type that TS 24.501 does not define.
     #[error("the PDU session type is unknown")]
     UnknownSessionType,
-    /// Only SSC mode 1 here.
+    /// The SMF supports SSC mode 1 only.
     #[error("only SSC mode 1 is served")]
     SscMode,
     /// The 5GSM message is wrong.
     #[error("the 5GSM message is wrong: {0}")]
     Message(NasError),
-    /// The 5GSM message is no PDU SESSION ESTABLISHMENT REQUEST.
-    #[error("the 5GSM message does not establish a session")]
+    /// The 5GSM message is no PDU SESSION ESTABLISHMENT REQUEST, or SUPI, DNN or slice are missing.
+    #[error("the request is no complete PDU SESSION ESTABLISHMENT REQUEST")]
     WrongMessage,
-    /// No address, no context left.
+    /// No UE address or SM context is free.
     #[error("no UE address or context is left")]
     Resources,
-    /// No UPF, or it refuses.
-    #[error("no UPF takes the session: {0}")]
+    /// No UPF is available, or all refuse.
+    #[error("no UPF accepts the session: {0}")]
     UserPlane(String),
-    /// UDM or PCF fail.
-    #[error("another NF fails: {0}")]
+    /// An operation of UDM, PCF or AMF failed.
+    #[error("another NF failed: {0}")]
     Network(String),
-    /// UDM or PCF refuse with a cause that has a 5GSM cause.
+    /// UDM or PCF refused with a cause that maps to a 5GSM cause.
     #[error("{} refused: {said}", operation.name())]
     Refused {
         operation: Operation,
@@ -126,22 +126,22 @@ fn or_none(list: &str) -> &str {
     if list.is_empty() { "none in this slice" } else { list }
 }
 
-/// Why a session's path is not changed.
+/// The reason why a session's path is not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BranchingError {
-    /// Something else is under way.
+    /// The session is being established or changed.
     #[error("the session is changing: try again in a moment")]
     Busy,
-    /// There is one classifier a session.
-    #[error("a UPF stands between gNB and anchor already: 'pith session unbranch' takes a classifier out")]
+    /// A session can have one classifier only.
+    #[error("there is already a UPF between gNB and anchor: 'pith session unbranch' removes a classifier")]
     HasFront,
-    /// There is none.
+    /// The session has no classifier to remove.
     #[error("the session has no classifier")]
     NoClassifier,
-    /// The gNB does not reach the anchor.
+    /// The gNB reaches the anchor only through this UPF.
     #[error("the gNB does not reach the session's anchor without that UPF")]
     IsNeeded,
-    /// The UPF can't be it.
+    /// The UPF can't be the classifier.
     #[error(transparent)]
     Upf(#[from] super::selection::NoClassifier),
 }

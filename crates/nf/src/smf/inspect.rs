@@ -1,11 +1,11 @@
-//! What the SMF holds: for operators, tests and worlds.
+//! The SMF's contents, for operators, tests and worlds.
 
 use super::Smf;
 use super::context::{FrontUpf, SmContext};
 use crate::kit::UpfHandle;
 use serde_json::{Value, json};
 
-/// What the SMF holds, counted; all zero once no UE has a session and no procedure is running.
+/// Numbers of the SMF's resources. All are zero when no UE has a session and no procedure is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SmfAudit {
     /// SM contexts.
@@ -19,7 +19,7 @@ pub struct SmfAudit {
 }
 
 impl Smf {
-    /// What it holds.
+    /// Counts the resources.
     pub fn audit(&self) -> SmfAudit {
         let sessions = || self.sessions.iter().map(|(_, session)| session);
         SmfAudit {

@@ -6,15 +6,15 @@
 //!   Reply, N4Input, Timer ───────────┴──> procedure::* ──> Answer, Call, N4Effect, StartTimer
 //! ```
 //!
-//! Here is dispatch only. A session's context is in [`context`], the ways to find one in [`table`], and what a session waits
-//! for in [`procedure`]: one state, which owns what is valid while it waits. A step works on one session and an
-//! [`env::Env`]: it consumes the state and gives the next one ([`Smf::with_session`]). What arrives while a session is
-//! changing is [`context::Pending`] until it is established again.
+//! This file dispatches the inputs. [`context`] has the SM context, [`table`] finds sessions, and [`procedure`] has the states
+//! of a session; a state owns the data that are valid while it waits. A step processes one input for one session: it
+//! consumes the state and returns the next one ([`Smf::with_session`]). Inputs that a session can't process while it changes
+//! are stored in [`context::Pending`].
 //!
 //! ```text
 //!  procedure/establishment/   TS 23.502 4.3.2.2.1
 //!  procedure/user_plane.rs    4.2.3.2, 4.2.3.3, 4.2.6: activation, deactivation, downlink data
-//!  procedure/modification.rs  4.3.3.2, at the PCF's wish
+//!  procedure/modification.rs  4.3.3.2, requested by the PCF
 //!  procedure/release.rs       4.3.4.2
 //!  procedure/branching.rs     4.3.5.4, 4.3.5.5: classifiers; path.rs switches the packets
 //!  procedure/lost_tunnel.rs   TS 23.527 5.3.2.1
@@ -47,7 +47,7 @@ use crate::kit::{
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
-use env::{Env, NOBODY, Shared};
+use env::{Env, IGNORED_REPLY, Shared};
 use error::BranchingError;
 pub use inspect::SmfAudit;
 use pith_pfcp::Message;
@@ -61,18 +61,18 @@ use std::collections::VecDeque;
 use table::{Index, Sessions};
 use timers::SessionTimer;
 
-/// Sessions of lost UPFs that are ended in one turn of the shard: each is some three calls to other NFs.
-const LOST_IN_A_TURN: usize = 128;
+/// Number of sessions of lost UPFs that the SMF ends at once: each needs about three calls to other NFs.
+const LOST_BATCH: usize = 128;
 
-/// Between two such turns, for the shard's other work and for the answers. 100,000 sessions are ended in four seconds.
-const LOST_TURN: Duration = Duration::from_millis(5);
+/// Pause after such a batch, for the shard's other work and for the answers. 100,000 sessions are ended in four seconds.
+const LOST_BATCH_PAUSE: Duration = Duration::from_millis(5);
 
 /// The SMF of a shard.
 pub struct Smf {
     sessions: Sessions,
     shared: Shared,
     rng: Rng,
-    /// Requests taken and not answered yet.
+    /// Requests received and not answered yet.
     replies_owed: usize,
     /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
@@ -87,8 +87,8 @@ impl Smf {
         Self { sessions: table::sessions(), shared, rng, replies_owed: 0, lost: VecDeque::new() }
     }
 
-    /// Takes a step on one session, if it is still there; drops the context if it is over. Every change of a session is
-    /// such a step.
+    /// Runs a step on a session, if the session still exists, and removes the context if the session is over. Every change
+    /// of a session is such a step.
     fn with_session(
         &mut self,
         now: Instant,
@@ -108,7 +108,7 @@ impl Smf {
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         if self.sessions.get(key).is_none() {
-            return consumer::undo(reply, out);
+            return consumer::delete_created_resource(reply, out);
         }
         self.with_session(now, key, out, |state, session, env| {
             procedure::on_reply(state, session, env, CallId(tag.step), reply)
@@ -147,7 +147,7 @@ impl Smf {
         }
     }
 
-    /// A UPF is lost, and its sessions with it (TS 23.527 4.3).
+    /// An N4 association has failed: its sessions are lost (TS 23.527 4.3).
     fn upf_lost(&mut self, now: Instant, upf: UpfHandle, out: &mut Outbox) {
         self.shared.upfs.remove(upf);
         for session in self.sessions.values_mut() {
@@ -158,13 +158,13 @@ impl Smf {
         self.end_lost_sessions(now, out);
     }
 
-    /// Ends sessions of lost UPFs, a batch in a turn: the calls to AMF, PCF and UDM for all sessions of a UPF together would
-    /// take too much memory. Until its turn a session's requests fail for want of an association.
+    /// Ends a batch of sessions of lost UPFs. The calls to AMF, PCF and UDM for all sessions of a UPF at once would take too
+    /// much memory. Until a session is ended, its requests to the UPF fail because there is no association.
     fn end_lost_sessions(&mut self, now: Instant, out: &mut Outbox) {
-        for _ in 0..LOST_IN_A_TURN {
+        for _ in 0..LOST_BATCH {
             let Some((key, upf)) = self.lost.pop_front() else { break };
             self.with_session(now, key, out, |state, session, env| {
-                // It may have ended, or have got another UPF, meanwhile.
+                // The session may have ended or moved to another UPF meanwhile.
                 if state.is_at(upf) {
                     return upf_failure::on_upf_lost(state, session, env, upf);
                 }
@@ -174,7 +174,7 @@ impl Smf {
         if self.lost.is_empty() {
             self.lost = VecDeque::new();
         } else {
-            out.start(0, Timer::LostSessions, LOST_TURN);
+            out.start(0, Timer::LostSessions, LOST_BATCH_PAUSE);
         }
     }
 
@@ -194,18 +194,18 @@ impl Smf {
 }
 
 impl Smf {
-    /// Does what an operator wants done to a session, if it is here; gives the entry that says what came of it.
-    fn order(
+    /// Runs an operator's command on a session, if this shard has the session; returns the entry of the command's response.
+    fn run_command(
         &mut self,
         now: Instant,
         (supi, pdu_session_id): (&Supi, u8),
         out: &mut Outbox,
-        order: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> (State, Result<(), BranchingError>),
+        command: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> (State, Result<(), BranchingError>),
     ) -> Option<serde_json::Value> {
         let key = self.shared.index.find(supi, pdu_session_id)?;
         let mut refusal = None;
         self.with_session(now, key, out, |state, session, env| {
-            let (next, result) = order(state, session, env);
+            let (next, result) = command(state, session, env);
             refusal = result.err().map(|error| error.to_string());
             next
         });
@@ -217,7 +217,7 @@ impl NetworkFunction for Smf {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { reply, request } => self.serve(now, reply, request, out),
-            Input::Reply { tag, .. } if tag == NOBODY => {}
+            Input::Reply { tag, .. } if tag == IGNORED_REPLY => {}
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::N4(input) => self.n4(now, *input, out),
             Input::Timer(key) => self.timer(now, key, out),
@@ -228,13 +228,13 @@ impl NetworkFunction for Smf {
     fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
         match what {
             Order::Branch { supi, pdu_session_id, upf, destinations } => {
-                let refusal = self.order(now, (supi, *pdu_session_id), out, |state, session, env| {
+                let refusal = self.run_command(now, (supi, *pdu_session_id), out, |state, session, env| {
                     branching::insert(state, session, env, (upf, destinations))
                 });
                 list.extend(refusal);
             }
             Order::Unbranch { supi, pdu_session_id } => {
-                let refusal = self.order(now, (supi, *pdu_session_id), out, |state, session, _| {
+                let refusal = self.run_command(now, (supi, *pdu_session_id), out, |state, session, _| {
                     branching::remove(state, session)
                 });
                 list.extend(refusal);

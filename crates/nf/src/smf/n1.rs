@@ -60,7 +60,7 @@ pub(super) fn release_command(pdu_session_id: u8, pti: u8, cause: GsmCause) -> V
     GsmMessage::new(pdu_session_id, pti, PduSessionReleaseCommand::new(cause)).encode()
 }
 
-/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2): the session-AMBR, and what the default QoS flow is given.
+/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2) with the session-AMBR and the default QoS flow's parameters.
 pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     flow.operation = FlowOperation::Modify;
@@ -70,14 +70,14 @@ pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     GsmMessage::new(session.pdu_session_id, 0, command).encode()
 }
 
-/// PDU SESSION MODIFICATION REJECT: the network changes no session at the UE's wish
+/// PDU SESSION MODIFICATION REJECT: this SMF accepts no modification that a UE requests
 /// (TS 24.501 6.4.2.4).
 pub(super) fn modification_reject(pdu_session_id: u8, pti: u8) -> Vec<u8> {
     let reject = PduSessionModificationReject::new(GsmCause::RequestRejectedUnspecified);
     GsmMessage::new(pdu_session_id, pti, reject).encode()
 }
 
-/// PDU SESSION RELEASE REJECT: another transaction is under way (TS 24.501 6.4.3.4).
+/// PDU SESSION RELEASE REJECT: another procedure of the session is in progress (TS 24.501 6.4.3.4).
 pub(super) fn release_reject(pdu_session_id: u8, pti: u8, cause: GsmCause) -> Vec<u8> {
     GsmMessage::new(pdu_session_id, pti, PduSessionReleaseReject::new(cause)).encode()
 }

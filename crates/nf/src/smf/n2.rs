@@ -13,7 +13,7 @@ use pith_sbi::nsmf_pdusession::N2SmInfoType;
 pub(super) fn setup_request(session: &SmContext, user_plane: &UserPlane) -> Vec<u8> {
     let transfer = SetupRequestTransfer {
         session_ambr: Some(session.qos.ambr),
-        uplink: user_plane.at_n3().tunnel,
+        uplink: user_plane.n3_session().tunnel,
         session_type: SessionType::Ipv4,
         flows: vec![default_flow(session)],
     };
@@ -25,13 +25,14 @@ fn default_flow(session: &SmContext) -> QosFlow {
     QosFlow { qfi: DEFAULT_QFI, five_qi: session.qos.five_qi, arp, gbr: None }
 }
 
-/// PDU Session Resource Modify Request Transfer: session-AMBR and default QoS flow are others.
+/// PDU Session Resource Modify Request Transfer that changes session-AMBR and default QoS flow.
 pub(super) fn modify_qos_request(session: &SmContext) -> Vec<u8> {
     let (session_ambr, flows) = (Some(session.qos.ambr), vec![default_flow(session)]);
     ModifyRequestTransfer { session_ambr, flows, ..ModifyRequestTransfer::default() }.encode()
 }
 
-/// The unsuccessful transfer for N2 information that this SMF does not support, and its type (TS 38.413 9.3.4.18, 9.3.4.20, 9.3.4.22; TS 29.502 5.2.2.3.3, 5.2.2.3.4).
+/// The unsuccessful transfer, and its type, that answers N2 information which this SMF does not support (TS 38.413 9.3.4.18,
+/// 9.3.4.20, 9.3.4.22; TS 29.502 5.2.2.3.3, 5.2.2.3.4).
 pub(super) fn refusal(kind: &N2SmInfoType) -> Option<(N2SmInfoType, Vec<u8>)> {
     let cause = Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
     Some(match kind {
@@ -49,7 +50,8 @@ pub(super) fn refusal(kind: &N2SmInfoType) -> Option<(N2SmInfoType, Vec<u8>)> {
     })
 }
 
-/// PDU Session Resource Modify Request Transfer: the gNB sends what it sent from the tunnel `downlink` to another UPF.
+/// PDU Session Resource Modify Request Transfer that changes the UPF's endpoint: for the tunnel whose gNB endpoint is
+/// `downlink`, the gNB sends uplink packets to `uplink` from now on.
 pub(super) fn modify_request(uplink: Tunnel, downlink: Tunnel) -> Vec<u8> {
     let tunnels = vec![TunnelChange { uplink, downlink }];
     ModifyRequestTransfer { tunnels, ..ModifyRequestTransfer::default() }.encode()
@@ -60,7 +62,7 @@ pub(super) fn release_command() -> Vec<u8> {
     ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode()
 }
 
-/// The same, for resources whose tunnel the gNB does not know any more.
+/// PDU Session Resource Release Command Transfer after the gNB sent an Error Indication for the tunnel.
 pub(super) fn release_lost_resources() -> Vec<u8> {
     let cause = Cause::Transport(CauseTransport::transport_resource_unavailable);
     ReleaseCommandTransfer { cause }.encode()

@@ -6,7 +6,7 @@
 //!  both   QER 1 session-AMBR and QFI, URR 1 volume            BAR 1
 //! ```
 //!
-//! Those of the UPF between gNB and anchor stand in `n9.rs`.
+//! `n9.rs` has the rules of a UPF between gNB and anchor.
 
 use super::context::{DEFAULT_QFI, SmContext};
 use crate::kit::N4Error;
@@ -25,7 +25,7 @@ use pith_pfcp::rules::{
     UpdateForwardingParameters, UpdateQer,
 };
 use pith_pfcp::{Change, Message};
-use pith_types::{Seid, Teid};
+use pith_types::{Seid, Teid, words_of_name};
 use std::net::{IpAddr, Ipv4Addr};
 
 pub(super) const UPLINK_PDR: PdrId = PdrId(1);
@@ -35,7 +35,7 @@ pub(super) const DOWNLINK_FAR: FarId = FarId(2);
 const QER: QerId = QerId(1);
 const URR: UrrId = UrrId(1);
 const BAR: BarId = BarId(1);
-/// The one pair of rules of a session that matches all: what has others goes before.
+/// Precedence of the PDRs that match all packets of a session. A more specific PDR has a lower value.
 pub(super) const PRECEDENCE: Precedence = Precedence(255);
 
 /// Session Establishment Request (TS 29.244 7.5.2): uplink open, downlink buffered until the gNB's tunnel is
@@ -45,11 +45,11 @@ pub(super) fn establishment(session: &SmContext, address: Ipv4Addr, local: IpAdd
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
     let pdrs = vec![uplink_pdr(address), downlink_pdr(address)];
     let fars = vec![uplink, downlink_far(None, ApplyAction::BUFF)];
-    with_meters(session, (session.seid, local), pdrs, fars)
+    establishment_request(session, (session.seid, local), pdrs, fars)
 }
 
-/// A Session Establishment Request with those PDRs and FARs, and what all of them refer to.
-pub(super) fn with_meters(
+/// A Session Establishment Request with these PDRs and FARs, and the QER, URR and BAR that they refer to.
+pub(super) fn establishment_request(
     session: &SmContext,
     (seid, local): (Seid, IpAddr),
     pdrs: Vec<CreatePdr>,
@@ -68,7 +68,7 @@ pub(super) fn with_meters(
     Message::SessionEstablishmentRequest(request)
 }
 
-/// The FAR of packets to the UE: to the gNB if its tunnel is known, else they are kept.
+/// The FAR of downlink packets: forward to the gNB if its endpoint is known, else apply `otherwise`.
 pub(super) fn downlink_far(gnb: Option<Tunnel>, otherwise: ApplyAction) -> CreateFar {
     let Some(gnb) = gnb else {
         let mut far = CreateFar::new(DOWNLINK_FAR, otherwise);
@@ -96,7 +96,7 @@ fn downlink_pdr(address: Ipv4Addr) -> CreatePdr {
     with_rules(CreatePdr::new(DOWNLINK_PDR, PRECEDENCE, to_ue(address)), DOWNLINK_FAR)
 }
 
-/// Packets of the data network to the UE.
+/// The PDI of packets from the data network to the UE.
 pub(super) fn to_ue(address: Ipv4Addr) -> Pdi {
     let mut pdi = Pdi::new(SourceInterface::Core);
     pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Destination)];
@@ -110,13 +110,13 @@ pub(super) fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
     pdr
 }
 
-/// PFCP counts rates in kbit/s (TS 29.244 8.2.8).
+/// The session-AMBR in PFCP's unit, kbit/s (TS 29.244 8.2.8).
 fn session_ambr(session: &SmContext) -> BitRates {
     let kbps = |bps: u64| bps.div_ceil(1000);
     BitRates { uplink: kbps(session.qos.ambr.uplink.bps()), downlink: kbps(session.qos.ambr.downlink.bps()) }
 }
 
-/// The tunnel that an F-TEID names.
+/// The tunnel endpoint in an F-TEID.
 pub(super) fn tunnel_of(f_teid: FTeid) -> Option<Tunnel> {
     match f_teid {
         FTeid::Allocated { teid, ipv4, ipv6 } => {
@@ -127,27 +127,27 @@ pub(super) fn tunnel_of(f_teid: FTeid) -> Option<Tunnel> {
     }
 }
 
-/// The UPF's end of the tunnel of a PDR in its answer.
+/// The tunnel endpoint that the UPF allocated for a PDR.
 pub(super) fn tunnel(response: &SessionEstablishmentResponse, pdr: PdrId) -> Option<Tunnel> {
     let created = response.created_pdrs.iter().filter(|created| created.pdr_id == pdr);
     created.flat_map(|created| &created.local_f_teids).find_map(|f_teid| tunnel_of(*f_teid))
 }
 
-/// Signalling to the end of the tunnel that downlink packets leave.
+/// Whether the UPF sends an End Marker into the tunnel that it used for downlink packets until now (TS 23.501 5.8.2.9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaving {
-    /// Nothing: there was none.
-    Silently,
-    /// That no more packets come (TS 23.501 5.8.2.9).
-    WithEndMarker,
+pub(super) enum EndMarker {
+    /// No: it used none.
+    Omit,
+    /// Yes.
+    Send,
 }
 
-/// Downlink packets go to the gNB, or to the UPF before it.
-pub(super) fn activation(to: Tunnel, leaving: Leaving) -> Message {
+/// Forwards downlink packets to `to`: an endpoint of the gNB, or of the UPF between gNB and anchor.
+pub(super) fn activation(to: Tunnel, end_marker: EndMarker) -> Message {
     let mut parameters = UpdateForwardingParameters::new();
     parameters.destination_interface = Some(DestinationInterface::Access);
     parameters.outer_header_creation = Some(Change::Set(OuterHeaderCreation::gtpu(to.teid.0, to.address)));
-    if leaving == Leaving::WithEndMarker {
+    if end_marker == EndMarker::Send {
         parameters.pfcp_sm_req_flags = Some(PfcpSmReqFlags::SNDEM);
     }
     let mut far = UpdateFar::new(DOWNLINK_FAR);
@@ -156,19 +156,19 @@ pub(super) fn activation(to: Tunnel, leaving: Leaving) -> Message {
     Message::SessionModificationRequest(modification(far))
 }
 
-/// The UPF buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b).
+/// Buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b).
 pub(super) fn deactivation() -> Message {
-    Message::SessionModificationRequest(modification(keep_and_tell()))
+    Message::SessionModificationRequest(modification(buffer_and_notify()))
 }
 
-/// The same, and what was kept so far is dropped (TS 29.244 8.2.31).
+/// Drops the buffered packets, buffers further ones and reports the first of them (TS 29.244 8.2.31).
 pub(super) fn drop_buffered() -> Message {
-    let mut request = modification(keep_and_tell());
+    let mut request = modification(buffer_and_notify());
     request.pfcp_sm_req_flags = Some(PfcpSmReqFlags::DROBU);
     Message::SessionModificationRequest(request)
 }
 
-fn keep_and_tell() -> UpdateFar {
+fn buffer_and_notify() -> UpdateFar {
     let mut far = UpdateFar::new(DOWNLINK_FAR);
     far.apply_action = Some(ApplyAction::BUFF | ApplyAction::NOCP);
     far
@@ -180,7 +180,7 @@ fn modification(far: UpdateFar) -> SessionModificationRequest {
     request
 }
 
-/// The session-AMBR is another one.
+/// Changes the session-AMBR.
 pub(super) fn new_rates(session: &SmContext) -> Message {
     let mut qer = UpdateQer::new(QER);
     qer.maximum_bitrate = Some(Change::Set(session_ambr(session)));
@@ -189,21 +189,21 @@ pub(super) fn new_rates(session: &SmContext) -> Message {
     Message::SessionModificationRequest(request)
 }
 
-/// Whether a UPF took new rules, and why not.
+/// Checks that a UPF accepted new rules; the error says why not.
 pub(super) fn modified(result: Result<Message, N4Error>) -> Result<(), String> {
     match result {
         Ok(Message::SessionModificationResponse(response)) if response.cause == Cause::RequestAccepted => {
             Ok(())
         }
         Ok(Message::SessionModificationResponse(response)) => {
-            Err(format!("the UPF refuses: {:?}", response.cause))
+            Err(format!("the UPF refuses: {}", words_of_name(&format!("{:?}", response.cause))))
         }
-        Ok(_) => Err("an answer to another request".into()),
+        Ok(_) => Err("the UPF sent the response to another request".into()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// The session ends.
+/// Deletes the session.
 pub(super) fn deletion() -> Message {
     Message::SessionDeletionRequest(SessionDeletionRequest::new())
 }

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  PDR 1  access, F-TEID of N3                        FAR 1 forward to the anchor
-//!  PDR 2  the same F-TEID, destinations at hand       FAR 3 forward to the local data network
+//!  PDR 2  the same F-TEID, local destinations         FAR 3 forward to the local data network
 //!  PDR 3  core, F-TEID of N9                          FAR 2 buffer, or forward to the gNB
 //!  PDR 4  core, UE address as destination             FAR 2
 //! ```
 //!
-//! PDRs 2 and 4 are those of a classifier that is the local anchor too. QER, URR and BAR are as at the anchor.
+//! Only a classifier that is also the local anchor has PDRs 2 and 4. QER, URR and BAR are as at the anchor.
 
 use super::config::Network;
 use super::context::{SmContext, UserPlane};
@@ -27,14 +27,14 @@ const LOCAL_UPLINK_PDR: PdrId = PdrId(2);
 const N9_PDR: PdrId = PdrId(3);
 const LOCAL_DOWNLINK_PDR: PdrId = PdrId(4);
 const LOCAL_FAR: FarId = FarId(3);
-/// Goes before what matches all.
+/// The PDR of local destinations is evaluated before the one that matches all packets.
 const LOCAL_PRECEDENCE: Precedence = Precedence(100);
-/// The PDRs of uplink packets share an F-TEID, that of N9 has another (TS 29.244 8.2.3).
+/// CHOOSE IDs: the PDRs with the same value share an F-TEID (TS 29.244 8.2.3). Uplink PDRs have one, the PDR of N9 another.
 const N3_CHOICE: u8 = 1;
 const N9_CHOICE: u8 = 2;
 
-/// Session Establishment Request: packets from the gNB go to the anchor, or leave here if they are for a destination
-/// of the plan; those to the UE go to the gNB, or meet the other action.
+/// Session Establishment Request. Uplink packets are forwarded to the anchor, or to the local data network if the plan has
+/// their destination. Downlink packets are forwarded to the gNB if its endpoint is known, else `otherwise` applies.
 pub(super) fn establishment(
     session: &SmContext,
     plan: &FrontPlan,
@@ -50,7 +50,7 @@ pub(super) fn establishment(
         far.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
         fars.push(far);
     }
-    n4::with_meters(session, (session.front_seid(), local), pdrs, fars)
+    n4::establishment_request(session, (session.front_seid(), local), pdrs, fars)
 }
 
 fn uplink_far(anchor: Tunnel) -> CreateFar {
@@ -85,7 +85,7 @@ fn local_pdrs(address: Ipv4Addr, destinations: &[Network]) -> [CreatePdr; 2] {
     [uplink, n4::with_rules(downlink, n4::DOWNLINK_FAR)]
 }
 
-/// Filters are written as for downlink packets, and hold for both ways (TS 29.212 5.4.2).
+/// A flow description is written for downlink packets and applies to both directions (TS 29.212 5.4.2).
 fn filter((network, prefix): &Network) -> SdfFilter {
     SdfFilter {
         flow_description: Some(format!("permit out ip from {network}/{prefix} to assigned").into_bytes()),
@@ -97,7 +97,7 @@ const fn choose(choose_id: u8) -> Option<FTeid> {
     Some(FTeid::Choose { ipv4: true, ipv6: false, choose_id: Some(choose_id) })
 }
 
-/// The UPF's ends of the N3 and the N9 tunnel in its answer.
+/// The endpoints of N3 and N9 that the UPF allocated.
 pub(super) fn tunnels(response: &SessionEstablishmentResponse) -> Option<(Tunnel, Tunnel)> {
     Some((n4::tunnel(response, n4::UPLINK_PDR)?, n4::tunnel(response, N9_PDR)?))
 }

@@ -1,14 +1,14 @@
 //! UE addresses of a data network: this shard's part of the pool (design section 5).
 //!
-//! The pool is cut into as many equal blocks as there are shards. Addresses that have never been used
-//! are given in order, then the one that has rested longest.
+//! A pool is divided into equal blocks, one for each shard. A shard first allocates addresses that were never used, in
+//! order; then it allocates the address that has been unused longest.
 
 use super::config::{Network, SmfConfig};
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 
-/// The pools of an SMF: those of data networks, and those that belong to one UPF. One that several slices or
-/// UPFs share is one.
+/// The pools of an SMF: those of data networks and those of single UPFs. A pool that several slices or UPFs have in common
+/// is stored once.
 #[derive(Debug)]
 pub(super) struct Pools(Vec<(Network, Pool)>);
 
@@ -26,16 +26,18 @@ impl Pools {
         Self(pools)
     }
 
-    /// Gives an address of that pool; `None` if all are in use.
-    pub(super) fn take(&mut self, network: Network) -> Option<Ipv4Addr> {
-        self.0.iter_mut().find(|(known, _)| *known == network)?.1.take()
+    /// Allocates an address of this pool; `None` if all are in use.
+    pub(super) fn allocate(&mut self, network: Network) -> Option<Ipv4Addr> {
+        self.0.iter_mut().find(|(known, _)| *known == network)?.1.allocate()
     }
 
-    /// Takes an address back.
-    pub(super) fn give_back(&mut self, address: Ipv4Addr) {
+    /// Releases an address.
+    pub(super) fn release(&mut self, address: Ipv4Addr) {
         let of = |network: Network| contains(network, address);
         let pool = self.0.iter_mut().find(|(network, _)| of(*network));
-        pool.into_iter().for_each(|(_, pool)| pool.give_back(address));
+        if let Some((_, pool)) = pool {
+            pool.release(address);
+        }
     }
 
     /// Addresses in use.
@@ -44,18 +46,20 @@ impl Pools {
     }
 }
 
-/// Whether the address is of that network.
+/// Whether the network contains the address.
 pub(super) fn contains((network, prefix): Network, address: Ipv4Addr) -> bool {
     let shift = 32 - u32::from(prefix.clamp(1, 32));
     u32::from(network) >> shift == u32::from(address) >> shift
 }
 
-/// The addresses of one shard.
+/// A shard's block of a pool.
 #[derive(Debug)]
 struct Pool {
+    /// The first address that was never allocated.
     next: u32,
     end: u32,
-    resting: VecDeque<u32>,
+    /// Released addresses, the one released first in front.
+    released: VecDeque<u32>,
     in_use: usize,
 }
 
@@ -69,25 +73,25 @@ impl Pool {
         let block = last.saturating_sub(first) / u64::from(shards.max(1));
         let next = first + block * u64::from(shard);
         let clamp = |address: u64| u32::try_from(address).unwrap_or(u32::MAX);
-        Self { next: clamp(next), end: clamp(next + block), resting: VecDeque::new(), in_use: 0 }
+        Self { next: clamp(next), end: clamp(next + block), released: VecDeque::new(), in_use: 0 }
     }
 
-    /// Gives an address; `None` if all are in use.
-    fn take(&mut self) -> Option<Ipv4Addr> {
+    /// Allocates an address; `None` if all are in use.
+    fn allocate(&mut self) -> Option<Ipv4Addr> {
         let address = if self.next < self.end {
             self.next += 1;
             self.next - 1
         } else {
-            self.resting.pop_front()?
+            self.released.pop_front()?
         };
         self.in_use += 1;
         Some(address.into())
     }
 
-    /// Takes an address back.
-    fn give_back(&mut self, address: Ipv4Addr) {
+    /// Releases an address.
+    fn release(&mut self, address: Ipv4Addr) {
         self.in_use -= 1;
-        self.resting.push_back(address.into());
+        self.released.push_back(address.into());
     }
 
     const fn in_use(&self) -> usize {
@@ -104,7 +108,7 @@ mod tests {
         let network = ("10.45.0.0".parse().unwrap(), 29);
         let all = |shard| {
             let mut pool = Pool::new(network, 2, shard, 2);
-            std::iter::from_fn(move || pool.take()).collect::<Vec<_>>()
+            std::iter::from_fn(move || pool.allocate()).collect::<Vec<_>>()
         };
         let text = |list: Vec<Ipv4Addr>| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(text(all(0)), ["10.45.0.2", "10.45.0.3"]);
@@ -112,11 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn addresses_rest_before_they_are_used_again() {
+    fn a_released_address_is_allocated_last() {
         let mut pool = Pool::new(("10.0.0.0".parse().unwrap(), 29), 2, 0, 1);
-        let first = pool.take().unwrap();
-        pool.give_back(first);
-        assert_ne!(pool.take(), Some(first));
+        let first = pool.allocate().unwrap();
+        pool.release(first);
+        assert_ne!(pool.allocate(), Some(first));
         assert_eq!(pool.in_use(), 1);
     }
 }

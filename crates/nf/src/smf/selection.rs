@@ -2,8 +2,8 @@
 //! and load.
 //!
 //! ```text
-//!  an anchor whose N3 the UE's gNB reaches    alone, or behind a classifier where there is local breakout
-//!  none such                                  another anchor, behind a UPF that the gNB reaches
+//!  the UE's gNB reaches the N3 of an anchor     that anchor alone, or with a classifier for local breakout
+//!  the UE's gNB reaches no anchor's N3          an anchor, and an intermediate UPF that the gNB reaches
 //! ```
 
 use super::config::{Breakout, Network, SmfConfig, UpfService};
@@ -13,36 +13,36 @@ use pith_types::{Dnn, Snssai, Tac};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Through which UPFs a session goes.
+/// The UPFs of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
     /// The PDU session anchor.
     pub anchor: UpfHandle,
-    /// The UPF between it and the gNB, if there is one.
+    /// The UPF between anchor and gNB, if there is to be one.
     pub front: Option<FrontPlan>,
 }
 
-/// A UPF that is to stand between gNB and anchor.
+/// The plan for a UPF between gNB and anchor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FrontPlan {
     /// Handle of the UPF.
     pub upf: UpfHandle,
-    /// The gNB does not reach the anchor without it.
+    /// Whether the gNB reaches the anchor only through this UPF.
     pub is_needed: bool,
-    /// Destinations of which it is the local anchor; none of an intermediate UPF.
+    /// Destinations of local breakout; empty for an intermediate UPF.
     pub destinations: Vec<Network>,
 }
 
-/// A UPF that is associated.
+/// An associated UPF.
 #[derive(Debug)]
 struct Upf {
     info: Arc<UpfInfo>,
     service: UpfService,
-    /// In percent, as it told.
+    /// The load that it reported, in percent.
     load: u8,
-    /// It asks to be released: it gets no new sessions.
+    /// The UPF has requested the release of its association (graceful release): it gets no new sessions.
     is_leaving: bool,
-    /// Its claim to the next session, which grows by its share of each choice.
+    /// Weighted round-robin: each choice adds the share to it, and the candidate with the highest credit is chosen.
     credit: i64,
 }
 
@@ -55,13 +55,13 @@ impl Upf {
         self.service.slices.as_ref().is_none_or(|slices| slices.contains(snssai))
     }
 
-    /// An unknown area matches.
+    /// Whether it serves a tracking area; an unknown area counts as served.
     fn serves_area(&self, tac: Option<Tac>) -> bool {
         let served = |areas: &Vec<Tac>| tac.is_none_or(|tac| areas.contains(&tac));
         self.service.tracking_areas.as_ref().is_none_or(served)
     }
 
-    /// How many of the sessions are to be its, among others: less the more load it has.
+    /// Its weight in the choice among UPFs of equal priority: the configured weight, reduced by its load.
     fn share(&self) -> i64 {
         i64::from(self.service.weight) * i64::from(101 - self.load.min(100))
     }
@@ -71,7 +71,7 @@ impl Upf {
     }
 }
 
-/// The UPFs that are associated, and what they are for.
+/// The associated UPFs, and what they serve.
 #[derive(Debug)]
 pub(super) struct Upfs {
     services: Vec<UpfService>,
@@ -80,13 +80,13 @@ pub(super) struct Upfs {
 }
 
 impl Upfs {
-    /// None is associated yet.
+    /// No UPF is associated yet.
     pub(super) fn new(config: &SmfConfig) -> Self {
         let (services, breakouts) = (config.upfs.clone(), config.breakouts.clone());
         Self { services, breakouts, known: BTreeMap::new() }
     }
 
-    /// An association is set up, or its UPF reports its features again.
+    /// Adds a UPF whose association was set up, or updates its features.
     pub(super) fn insert(&mut self, handle: UpfHandle, info: Arc<UpfInfo>) {
         if let Some(known) = self.known.get_mut(&handle) {
             known.info = info;
@@ -97,32 +97,36 @@ impl Upfs {
         self.known.insert(handle, Upf { info, service, load: 0, is_leaving: false, credit: 0 });
     }
 
-    /// An association ended.
+    /// Removes a UPF whose association ended.
     pub(super) fn remove(&mut self, handle: UpfHandle) {
         self.known.remove(&handle);
     }
 
-    /// A UPF told of its load.
+    /// Records the load that a UPF reported.
     pub(super) fn note_load(&mut self, handle: UpfHandle, percent: u8) {
-        self.known.get_mut(&handle).into_iter().for_each(|upf| upf.load = percent);
+        if let Some(upf) = self.known.get_mut(&handle) {
+            upf.load = percent;
+        }
     }
 
-    /// A UPF asks to be released.
+    /// Records that a UPF has requested the release of its association.
     pub(super) fn note_leaving(&mut self, handle: UpfHandle) {
-        self.known.get_mut(&handle).into_iter().for_each(|upf| upf.is_leaving = true);
+        if let Some(upf) = self.known.get_mut(&handle) {
+            upf.is_leaving = true;
+        }
     }
 
-    /// What a UPF told with its association.
+    /// What a UPF reported when its association was set up.
     pub(super) fn info(&self, handle: UpfHandle) -> Option<&Arc<UpfInfo>> {
         self.known.get(&handle).map(|upf| &upf.info)
     }
 
-    /// UE addresses that only the N6 of this UPF leads to, if it has such.
+    /// The pool of UE addresses that are routed to this UPF's N6 only, if it has one.
     pub(super) fn pool(&self, handle: UpfHandle, dnn: &Dnn) -> Option<Network> {
         self.known.get(&handle)?.pool(dnn)
     }
 
-    /// A path for a session that avoids the UPFs that were tried; `None` if UPFs that it needs are missing.
+    /// Selects the UPFs of a session, without those that were tried before; `None` if no suitable UPF is associated.
     pub(super) fn choose(&mut self, session: &SmContext, tried: &[UpfHandle]) -> Option<Path> {
         let (dnn, snssai, tac) = (&session.dnn, &session.snssai, session.tac);
         let anchors = |upf: &Upf| upf.serves_network(dnn) && upf.serves_slice(snssai);
@@ -140,7 +144,8 @@ impl Upfs {
         Some(Path { anchor, front })
     }
 
-    /// The first local breakout of the session's data network that can be had.
+    /// The first local breakout of the session's data network whose UPF can be the classifier. All destinations of that UPF
+    /// are included.
     fn breakout(&self, session: &SmContext, anchor: UpfHandle, tried: &[UpfHandle]) -> Option<FrontPlan> {
         let of_network = || self.breakouts.iter().filter(|breakout| breakout.dnn == session.dnn);
         let (upf, chosen) = of_network().find_map(|breakout| {
@@ -173,21 +178,21 @@ impl Upfs {
         if !upf.serves_slice(&session.snssai) {
             return Err(NoClassifier::Slice);
         }
-        // Answers to the UE would not come to this UPF.
+        // Packets to the UE's address would not be routed to this UPF.
         if upf.pool(&session.dnn).is_some_and(|pool| self.pool(anchor, &session.dnn) != Some(pool)) {
             return Err(NoClassifier::Pool);
         }
         Ok(*handle)
     }
 
-    /// Of those that will do, one of the lowest priority value; these take turns by their shares.
-    fn best(&mut self, tried: &[UpfHandle], will_do: impl Fn(&Upf) -> bool) -> Option<UpfHandle> {
-        let will_do =
-            |handle: &UpfHandle, upf: &Upf| !upf.is_leaving && !tried.contains(handle) && will_do(upf);
-        let candidates = self.known.iter().filter(|(handle, upf)| will_do(handle, upf));
+    /// Chooses among the suitable UPFs with the lowest priority value, by weighted round-robin.
+    fn best(&mut self, tried: &[UpfHandle], is_suitable: impl Fn(&Upf) -> bool) -> Option<UpfHandle> {
+        let is_suitable =
+            |handle: &UpfHandle, upf: &Upf| !upf.is_leaving && !tried.contains(handle) && is_suitable(upf);
+        let candidates = self.known.iter().filter(|(handle, upf)| is_suitable(handle, upf));
         let priority = candidates.map(|(_, upf)| upf.service.priority).min()?;
         let is_candidate =
-            |handle: &UpfHandle, upf: &Upf| will_do(handle, upf) && upf.service.priority == priority;
+            |handle: &UpfHandle, upf: &Upf| is_suitable(handle, upf) && upf.service.priority == priority;
         let mut shares = 0;
         let mut best: Option<(i64, UpfHandle)> = None;
         for (handle, upf) in self.known.iter_mut().filter(|(handle, upf)| is_candidate(handle, upf)) {
@@ -203,7 +208,7 @@ impl Upfs {
     }
 }
 
-/// Why a UPF can't be a session's classifier.
+/// The reason why a UPF can't be a session's classifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoClassifier {
     /// No such UPF.
@@ -212,16 +217,16 @@ pub(super) enum NoClassifier {
     /// The session's anchor.
     #[error("that UPF is the session's anchor: all its packets leave there already")]
     IsAnchor,
-    /// Going out of service.
-    #[error("that UPF goes out of service: it takes no new sessions")]
+    /// It has requested the release of its association.
+    #[error("that UPF is going out of service: it accepts no new sessions")]
     Leaving,
-    /// Out of reach of the gNB.
+    /// The gNB does not reach it.
     #[error("that UPF does not serve the UE's tracking area: see 'smf.upfs'")]
     Area,
     /// Not in the slice.
     #[error("that UPF does not serve the session's slice: see 'smf.upfs'")]
     Slice,
-    /// It has other UE addresses.
-    #[error("that UPF has a pool of its own for the data network, to which the UE's address does not belong")]
+    /// The UE's address is not of the UPF's own pool.
+    #[error("that UPF has its own address pool for the data network, and the UE's address is not in it")]
     Pool,
 }

@@ -54,32 +54,32 @@ impl Smf {
             // The SMF reads subscription data for each new session; established ones do not change.
             Request::SdmChangeNotification(_) => reply.answer(Response::NoContent, out),
             Request::DeregistrationNotification(notification) => {
-                self.notified(now, notification.uri.id(), reply, out, |state, session, _| {
-                    release::withdraw(state, session, GsmCause::RegularDeactivation)
+                self.serve_notification(now, notification.uri.id(), reply, out, |state, session, _| {
+                    release::release_when_established(state, session, GsmCause::RegularDeactivation)
                 });
             }
             Request::N1N2TransferFailureNotification(notification) => {
-                self.notified(now, notification.uri.id(), reply, out, update::on_delivery_failure);
+                self.serve_notification(now, notification.uri.id(), reply, out, update::on_delivery_failure);
             }
             _ => reply.refuse(Problem::new(Cause::ResourceUriStructureNotFound), out),
         }
     }
 
-    /// The session of a reference that this run gave out.
+    /// The session that a reference identifies. References of an earlier run of the process are unknown.
     fn find(&self, reference: &str) -> Result<Key, Box<Problem>> {
         let key = self.shared.references.key(reference);
         let is_alive = |key: &Key| self.sessions.get(*key).is_some_and(|session| session.state().is_alive());
         key.filter(is_alive).ok_or_else(|| Box::new(Problem::context_not_found()))
     }
 
-    /// The same, if the session is the caller's.
+    /// The session that a reference identifies, if the caller owns it.
     fn find_own(&self, reference: &str, from: Caller) -> Result<Key, Box<Problem>> {
         let key = self.find(reference)?;
         let owner = self.sessions.get(key).map_or(Owner::Process, |session| session.amf.owner);
         owner.check(from).map(|()| key)
     }
 
-    /// Takes a step that answers, on the session that was found; else refuses.
+    /// Runs a step on the session that was found; the step answers the request. If none was found, refuses the request.
     fn for_session(
         &mut self,
         now: Instant,
@@ -96,8 +96,8 @@ impl Smf {
         }
     }
 
-    /// Takes the step that a notification asks for, and answers; an unknown session is refused.
-    fn notified(
+    /// Runs the step for a notification, and answers it. A notification for an unknown session is refused.
+    fn serve_notification(
         &mut self,
         now: Instant,
         reference: &str,

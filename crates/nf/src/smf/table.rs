@@ -1,23 +1,23 @@
-//! All SM contexts of a shard, and the ways to find one: by reference, by SEID, by subscriber and session identity.
+//! All SM contexts of a shard. A session is found by its reference, by its SEID, or by SUPI and PDU session identity.
 
 use super::context::{FRONT_SEID, SmContext};
 use crate::kit::{Arena, Identity, Key, Rng};
 use pith_types::{Seid, Supi};
 use std::collections::HashMap;
 
-/// Sessions of a shard at most.
+/// Maximum number of sessions of a shard.
 const LIMIT: u32 = 1 << 20;
 
-/// Bits of a session's own part of a SEID that are its place in the table, below [`LIMIT`].
-const SEID_PLACE: u64 = LIMIT as u64 - 1;
+/// In the part of a SEID that identifies the session: the bits of its index in the table.
+const SEID_INDEX: u64 = LIMIT as u64 - 1;
 
-/// Bits that are random, so that a SEID cannot be guessed (TS 33.515 4.2.2.1.2): all others but [`FRONT_SEID`].
-const SEID_RANDOM: u64 = 0xffff_ffff_ffff & !SEID_PLACE & !FRONT_SEID;
+/// The other bits, except [`FRONT_SEID`], are random, so that a SEID cannot be guessed (TS 33.515 4.2.2.1.2).
+const SEID_RANDOM: u64 = 0xffff_ffff_ffff & !SEID_INDEX & !FRONT_SEID;
 
 /// SM contexts by key.
 pub(super) type Sessions = Arena<SmContext>;
 
-/// No session, and room for as many as a shard may have.
+/// An empty table.
 pub(super) const fn sessions() -> Sessions {
     Arena::new(LIMIT)
 }
@@ -51,10 +51,10 @@ impl Index {
     }
 }
 
-/// A new SEID for the session at that place.
+/// A new SEID for the session with this key.
 pub(super) fn allocate_seid(identity: &Identity, rng: &mut Rng, key: Key) -> Seid {
     let random = loop {
-        // Place 0 must not have SEID 0, which means that there is none.
+        // With index 0 and random bits 0 the SEID would be 0, which means that there is no session.
         match rng.next_u64() & SEID_RANDOM {
             0 => {}
             random => break random,
@@ -63,9 +63,9 @@ pub(super) fn allocate_seid(identity: &Identity, rng: &mut Rng, key: Key) -> Sei
     Seid::new(identity.instance, identity.shard, random | u64::from(key.index()))
 }
 
-/// The session whose SEID this is, at the anchor or at the front UPF: the SEID holds its place.
+/// The session with this SEID, at the anchor or at the front UPF. The SEID contains the index in the table.
 pub(super) fn find_seid(sessions: &Sessions, seid: Seid) -> Option<Key> {
     let seid = Seid(seid.0 & !FRONT_SEID);
-    let key = sessions.find((seid.session() & SEID_PLACE) as u32, 0, 0)?;
+    let key = sessions.find((seid.session() & SEID_INDEX) as u32, 0, 0)?;
     sessions.get(key).filter(|session| session.seid == seid).map(|_| key)
 }

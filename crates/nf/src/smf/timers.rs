@@ -3,16 +3,16 @@
 use crate::kit::Timer;
 use pith_sbi::common::DateTime;
 
-/// A timer of a session. Which state handles which is the table in [`super::procedure::on_timer`].
+/// A timer of a session. [`super::procedure::on_timer`] shows which state handles which timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionTimer {
-    /// UDM, PCF, UPFs or gNB owe an answer.
+    /// Limits the wait for UDM, PCF, UPFs or gNB.
     Guard,
-    /// The UE owes PDU SESSION MODIFICATION COMPLETE (TS 24.501 table 10.3.2).
+    /// Awaits PDU SESSION MODIFICATION COMPLETE (TS 24.501 table 10.3.2).
     T3591,
-    /// The UE owes PDU SESSION RELEASE COMPLETE (TS 24.501 table 10.3.2).
+    /// Awaits PDU SESSION RELEASE COMPLETE (TS 24.501 table 10.3.2).
     T3592,
-    /// Packets are in transit by a UPF that has left the path.
+    /// How long a UPF that left the path keeps the session, for packets in transit.
     PathGrace,
 }
 
@@ -36,22 +36,22 @@ impl From<SessionTimer> for Timer {
     }
 }
 
-/// The timers that run.
+/// The running timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Timers([Option<DateTime>; SessionTimer::ALL.len()]);
 
 impl Timers {
-    /// The timer runs from now on, until that moment.
+    /// Records that the timer runs until `deadline`.
     pub(super) fn start(&mut self, timer: SessionTimer, deadline: DateTime) {
         self.0[timer as usize] = Some(deadline);
     }
 
-    /// The timer runs no longer; whether it ran.
+    /// Records that the timer no longer runs; returns whether it was running.
     pub(super) fn expire(&mut self, timer: SessionTimer) -> bool {
         self.0[timer as usize].take().is_some()
     }
 
-    /// Those that run, with their deadlines.
+    /// The running timers and their deadlines.
     #[cfg(test)]
     pub(super) fn running(&self) -> impl Iterator<Item = (SessionTimer, DateTime)> {
         SessionTimer::ALL.into_iter().zip(self.0).filter_map(|(timer, deadline)| Some((timer, deadline?)))

@@ -1,5 +1,5 @@
 //! Nsmf_PDUSession_UpdateSMContext (TS 29.502 5.2.2.3): a message of the UE, an answer of the gNB, or a change of the user
-//! plane. What each state does with it is here; how it does it, in its procedure.
+//! plane. This file selects the handler by state; the procedures have the handlers.
 
 use super::context::SmContext;
 use super::env::Env;
@@ -14,7 +14,7 @@ use pith_sbi::nsmf_pdusession::{
 };
 use pith_sbi::{Cause, Problem, ProblemMore, Response};
 
-/// Serves an update; while UPF or gNB are changing the session, it is pending.
+/// Serves an update. While a change at UPF or gNB is in progress, the update is pending.
 pub(super) fn on_update(
     state: State,
     session: &mut SmContext,
@@ -36,7 +36,7 @@ pub(super) fn on_update(
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
         | S::AwaitingBuffering(_) => {
-            session.keep_update(env, reply, data);
+            session.queue_update(env, reply, data);
             state
         }
         S::AwaitingSubscriptionData(_)
@@ -54,7 +54,7 @@ pub(super) fn on_update(
     }
 }
 
-/// Updates that were pending are served in their order, until one changes the session again.
+/// Serves pending updates in order, until one starts another change.
 pub(super) fn resume(mut state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     while !state.is_changing() && !session.pending.updates.is_empty() {
         let (reply, data) = session.pending.updates.remove(0);
@@ -88,7 +88,7 @@ fn apply(
     }
 }
 
-/// The UE moved, or another AMF serves it.
+/// Another AMF serves the UE.
 fn note_amf(session: &mut SmContext, data: SmContextUpdateData) {
     session.amf.instance = data.serving_nf_id.unwrap_or(session.amf.instance);
     if let Some(uri) = data.sm_context_status_uri {
@@ -152,7 +152,8 @@ fn on_n1_message(
     state
 }
 
-/// The UE wants its session released; one that is being established is not (TS 24.501 6.4.3.3, 6.4.3.4).
+/// The UE requests the release of its session. A session that is being established is not released (TS 24.501 6.4.3.3,
+/// 6.4.3.4).
 fn on_release_request(
     state: State,
     session: &mut SmContext,
@@ -179,7 +180,7 @@ fn on_release_complete(state: State, session: &mut SmContext, env: &mut Env<'_>)
         State::AwaitingReleaseComplete(state) => state.on_release_complete(session, env),
         state => {
             let name = state.name();
-            session.log(env, Level::Debug, || format!("PDU SESSION RELEASE COMPLETE in {name}: ignored"));
+            session.log(env, Level::Debug, || format!("PDU SESSION RELEASE COMPLETE ignored in {name}"));
             state
         }
     }
@@ -205,10 +206,10 @@ fn on_n2_information(
         }
         N2SmInfoType::PduResNtyRel => return change_user_plane(state, session, env, reply, None),
         N2SmInfoType::PduResModFail => {
-            session.log(env, Level::Warn, || "the gNB does not modify the session's resources".to_owned());
+            session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             acknowledge(reply, env.out);
         }
-        // Answers that change nothing here; and no flow has a guaranteed rate that the gNB could miss (TS 38.413 8.2.4.2).
+        // These change nothing. PduResNty concerns flows with a guaranteed rate (TS 38.413 8.2.4.2), which no session has.
         N2SmInfoType::PduResRelRsp
         | N2SmInfoType::PduResModRsp
         | N2SmInfoType::PduResNty
@@ -218,7 +219,7 @@ fn on_n2_information(
     state
 }
 
-/// Gives the gNB what it needs to set the user plane up (TS 23.502 4.2.3.2 step 11).
+/// Answers with the N2 information that the gNB needs to set the user plane up (TS 23.502 4.2.3.2 step 11).
 fn on_activate(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply) -> State {
     match state {
         State::Established(established) => established.on_activate(session, env, reply),
@@ -229,7 +230,7 @@ fn on_activate(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: 
     }
 }
 
-/// The gNB has this tunnel from now on, or none (TS 23.502 4.2.3.2 step 16, 4.2.6).
+/// The gNB's tunnel endpoint is now `gnb`, or there is none (TS 23.502 4.2.3.2 step 16, 4.2.6).
 fn change_user_plane(
     state: State,
     session: &mut SmContext,
@@ -251,15 +252,16 @@ fn change_user_plane(
     }
 }
 
-/// gNB or UE were not reached: an establishment ends, of an established session what is buffered is dropped.
+/// The AMF could not deliver a message to gNB or UE. An establishment ends; for an established session, the UPF drops the
+/// buffered packets.
 pub(super) fn on_delivery_failure(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     match state {
         State::AwaitingResourceSetup(state) => state.on_failure(session, env),
         State::Established(established) => established.on_paging_failure(session, env),
-        // What was not delivered is of a former state.
+        // The message was sent in an earlier state.
         state => {
             let name = state.name();
-            session.log(env, Level::Debug, || format!("a message was not delivered, in {name}: ignored"));
+            session.log(env, Level::Debug, || format!("a message was not delivered; ignored in {name}"));
             state
         }
     }
@@ -268,7 +270,8 @@ pub(super) fn on_delivery_failure(state: State, session: &mut SmContext, env: &m
 /// N2 information that this SMF does not act on: the refusal carries the transfer for the gNB (TS 29.502 table
 /// 6.1.3.3.4.2.2-2).
 fn refuse_n2(reply: PendingReply, kind: &N2SmInfoType, out: &mut Outbox) {
-    let problem = Problem::new(Cause::N2SmError).detail(format!("this SMF does not serve {}", kind.as_str()));
+    let problem = Problem::new(Cause::N2SmError)
+        .detail(format!("this SMF does not support N2 information of type {}", kind.as_str()));
     let Some((kind, transfer)) = n2::refusal(kind) else { return reply.refuse(problem, out) };
     let mut data = SmContextUpdateErrorData::default();
     data.n2_sm_info = Some(transfer.into());
@@ -276,7 +279,7 @@ fn refuse_n2(reply: PendingReply, kind: &N2SmInfoType, out: &mut Outbox) {
     reply.refuse(problem.with(ProblemMore::SmContextUpdateError(Box::new(data))), out);
 }
 
-/// What is wrong with a 5GSM message, told to the UE if it can be (TS 24.501 7.3 to 7.6).
+/// A 5GSM message that could not be decoded: 5GSM STATUS with the cause, if the error has one (TS 24.501 7.3 to 7.6).
 fn on_wrong_message(
     session: &SmContext,
     env: &mut Env<'_>,
@@ -298,12 +301,12 @@ pub(super) fn answer_n1(reply: PendingReply, message: Vec<u8>, out: &mut Outbox)
     answer_update(reply, data, out);
 }
 
-/// Answers with what changed.
+/// Answers with 200 and these data.
 pub(super) fn answer_update(reply: PendingReply, data: SmContextUpdatedData, out: &mut Outbox) {
     reply.answer(Response::SmContextUpdated(Box::new(data)), out);
 }
 
-/// Answers that there is nothing to say.
+/// Answers with 204 (no content).
 pub(super) fn acknowledge(reply: PendingReply, out: &mut Outbox) {
     reply.answer(Response::NoContent, out);
 }

@@ -1,21 +1,22 @@
-//! A classifier and local anchor is inserted into an established session, and removed again, at an operator's order
+//! An operator inserts an uplink classifier, which is also the local anchor, into an established session, or removes it
 //! (TS 23.502 4.3.5.4, 4.3.5.5; TS 23.501 5.6.4.2; TS 29.244 5.2).
 //!
 //! ```text
 //!  operator ─> branch
-//!         AwaitingClassifier       <─ UPF: its tunnels towards gNB and anchor
-//!         AwaitingDownlinkSwitch   <─ anchor: downlink goes there now, End Marker into the old tunnel
-//!         AwaitingUplinkSwitch     <─ AMF, gNB: uplink goes there too               Guard
+//!         AwaitingClassifier       <─ UPF: its endpoints towards gNB and anchor
+//!         AwaitingDownlinkSwitch   <─ anchor: sends downlink packets to it, End Marker into the old tunnel
+//!         AwaitingUplinkSwitch     <─ AMF, gNB: sends uplink packets to it          Guard
 //!         Established
 //!  operator ─> unbranch
-//!         AwaitingUplinkSwitch     <─ AMF, gNB: uplink goes to the anchor now       Guard
-//!         AwaitingDownlinkSwitch   <─ anchor: downlink goes to the gNB, End Marker by the classifier
-//!         Established              PathGrace: then the classifier's session is deleted
+//!         AwaitingUplinkSwitch     <─ AMF, gNB: sends uplink packets to the anchor  Guard
+//!         AwaitingDownlinkSwitch   <─ anchor: sends downlink packets to the gNB, End Marker to the classifier
+//!         Established              after PathGrace the classifier's session is deleted
 //! ```
 //!
-//! No packet is lost: both UPFs forward until the end. If the gNB refuses the classifier, downlink packets return to their
-//! former path, and the classifier is removed. For an idle UE there is no gNB to ask: the next activation gives it the new
-//! tunnel. A classifier is removed while the UE is connected, for it may buffer packets. The switches are in [`super::path`].
+//! No packet is lost, because both UPFs forward until the end. If the gNB refuses the classifier, downlink packets return to
+//! their former path, and the classifier is removed. While the UE is idle, no gNB needs to be changed: the next activation
+//! sends the new endpoint. A classifier is removed only while the UE is connected, since otherwise it may buffer packets.
+//! The switches are in [`super::path`].
 
 use super::establishment::accepted;
 use super::path::{self, Towards};
@@ -33,17 +34,17 @@ use pith_pfcp::ie::ApplyAction;
 use pith_types::Seid;
 use std::net::IpAddr;
 
-/// A UPF was asked to be the classifier.
+/// A Session Establishment Request was sent to the UPF that is to become the classifier.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingClassifier {
-    /// Without it.
+    /// Without the classifier.
     pub user_plane: UserPlane,
     plan: FrontPlan,
     /// The request.
     pub call: CallId,
 }
 
-/// An operator inserts a classifier; the outcome shows in the session (TS 23.502 4.3.5.4).
+/// An operator inserts a classifier (TS 23.502 4.3.5.4). The command returns at once; `pith session list` shows the result.
 pub(in crate::smf) fn insert(
     state: State,
     session: &mut SmContext,
@@ -68,7 +69,7 @@ pub(in crate::smf) fn insert(
     (State::AwaitingClassifier(AwaitingClassifier { user_plane, plan, call }), Ok(()))
 }
 
-/// The UPF of that name, if it can become the classifier, and the SMF's address towards it.
+/// The UPF with this name, if it can become the classifier, and the SMF's own address for PFCP with it.
 fn check(
     established: &Established,
     session: &SmContext,
@@ -84,7 +85,7 @@ fn check(
     Ok((upf, info.local_address))
 }
 
-/// An operator removes the classifier: now, or when the UE is connected next (TS 23.502 4.3.5.5).
+/// An operator removes the classifier: now, or as soon as the UE is connected (TS 23.502 4.3.5.5).
 pub(in crate::smf) fn remove(state: State, session: &SmContext) -> (State, Result<(), BranchingError>) {
     let busy = Err(BranchingError::Busy);
     if session.draining.is_some() {
@@ -95,7 +96,7 @@ pub(in crate::smf) fn remove(state: State, session: &SmContext) -> (State, Resul
         None => Err(BranchingError::NoClassifier),
         Some(front) if front.is_needed => Err(BranchingError::IsNeeded),
         Some(front) => {
-            // `path::resume` asks the gNB, if there is one.
+            // `path::resume` switches the uplink, if the UE is connected.
             front.is_ending = true;
             Ok(())
         }
@@ -104,7 +105,7 @@ pub(in crate::smf) fn remove(state: State, session: &SmContext) -> (State, Resul
 }
 
 impl AwaitingClassifier {
-    /// The UPF answered (TS 23.502 4.3.5.4 step 3).
+    /// Handles the UPF's response (TS 23.502 4.3.5.4 step 3).
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -121,21 +122,21 @@ impl AwaitingClassifier {
                 path::switch_downlink(user_plane, session, env, Towards::Classifier)
             }
             Err(error) => {
-                session.log(env, Level::Warn, || format!("no classifier: {error}"));
+                session.log(env, Level::Warn, || format!("the classifier is not inserted: {error}"));
                 State::established(user_plane)
             }
         }
     }
 
-    /// The UPF that owes an answer.
+    /// The UPF that has not answered yet.
     pub(in crate::smf) const fn upf(&self) -> UpfHandle {
         self.plan.upf
     }
 
-    /// What is left to end: the UPF owes an answer.
-    pub(in crate::smf) fn dismantle(self) -> super::release::Remains {
+    /// What must be released: the sessions of the path, and the classifier's if it answers yet.
+    pub(in crate::smf) fn into_held(self) -> super::release::Held {
         let establishing = Some((self.plan.upf, self.call));
-        super::release::Remains { establishing, ..self.user_plane.into() }
+        super::release::Held { establishing, ..self.user_plane.into() }
     }
 }
 

@@ -1,11 +1,11 @@
-//! The gNB does not know its end of the N3 tunnel any more: the UPF reports a GTP-U Error Indication (TS 23.527 5.3.2.1;
+//! The gNB no longer knows its endpoint of the N3 tunnel: the UPF reports a GTP-U Error Indication (TS 23.527 5.3.2.1;
 //! TS 29.244 5.10, 7.5.8.4).
 //!
 //! ```text
 //!  UPF ─> Error Indication Report   step 3    downlink packets are buffered
 //!         AwaitingBuffering         4         <─ UPF
 //!         AwaitingResourceRelease   5, 6      <─ AMF, gNB                          Guard
-//!         Established                         the UE is paged if packets wait
+//!         Established                         the UE is paged if the UPF buffers packets
 //! ```
 
 use super::{Established, State, release, upf_failure};
@@ -21,7 +21,7 @@ use pith_sbi::Reply;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
 
-/// The SMF has requested the UPF to buffer the packets of the tunnel.
+/// The SMF has requested the UPF to buffer the tunnel's downlink packets.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingBuffering {
     /// Without the gNB.
@@ -39,20 +39,20 @@ pub(in crate::smf) struct AwaitingResourceRelease {
     pub call: CallId,
 }
 
-/// A UPF received an Error Indication for these tunnels (step 3). It reports it once, so that a session that is changing
-/// remembers.
+/// Handles a UPF's report of an Error Indication for these tunnels (step 3). The UPF reports it only once, so a session that
+/// is changing stores the tunnel until it is established again.
 pub(in crate::smf) fn on_error_indication(
     state: State,
     session: &mut SmContext,
     env: &mut Env<'_>,
     lost: &[Tunnel],
-    is_at_n3: bool,
+    terminates_n3: bool,
 ) -> State {
     let user_plane = state.user_plane();
-    if let Some(at) = user_plane.and_then(|user_plane| user_plane.behind_n9(lost)) {
+    if let Some(at) = user_plane.and_then(|user_plane| user_plane.session_of_n9_endpoint(lost)) {
         return upf_failure::on_n9_tunnel_lost(state, session, env, at);
     }
-    let gnb = user_plane.and_then(|user_plane| user_plane.gnb).filter(|_| is_at_n3);
+    let gnb = user_plane.and_then(|user_plane| user_plane.gnb).filter(|_| terminates_n3);
     match gnb.filter(|gnb| lost.contains(gnb)) {
         Some(tunnel) => session.pending.lost_tunnel = Some(tunnel),
         None => session.log(env, Level::Debug, || {
@@ -62,7 +62,7 @@ pub(in crate::smf) fn on_error_indication(
     state
 }
 
-/// Downlink packets are buffered (step 4), unless the gNB has another tunnel by now.
+/// Requests the UPF to buffer downlink packets (step 4), unless the gNB has another endpoint meanwhile.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let lost = session.pending.lost_tunnel.take();
     let Established { mut user_plane } = established;
@@ -72,18 +72,19 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     user_plane.gnb = None;
     session.pending.downlink_data = true;
     session.log(env, Level::Warn, || {
-        "the gNB does not know the tunnel of downlink packets any more (GTP-U Error Indication): \
+        "the gNB no longer knows the tunnel of downlink packets (GTP-U Error Indication): \
          its resources are set up again"
             .to_owned()
     });
-    let at_n3 = user_plane.at_n3();
-    let call = session.ask_upf(env, at_n3.upf, at_n3.seid, n4::deactivation());
+    let n3_session = user_plane.n3_session();
+    let call = session.ask_upf(env, n3_session.upf, n3_session.seid, n4::deactivation());
     State::AwaitingBuffering(AwaitingBuffering { user_plane, call })
 }
 
 impl AwaitingBuffering {
-    /// The UPF buffers, and the gNB is to release the resources (step 5; TS 23.502 4.3.7). Not earlier: a request to the UPF
-    /// that was lost would be repeated after the one that opens the new tunnel. A UE in CM-IDLE is not paged for it.
+    /// The UPF buffers; the SMF now commands the gNB to release the resources (step 5; TS 23.502 4.3.7). The SMF waits for the
+    /// UPF's response first: otherwise, if the request to buffer was lost, its retransmission could follow the request that
+    /// opens the new tunnel. A UE in CM-IDLE is not paged for it.
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -92,7 +93,9 @@ impl AwaitingBuffering {
     ) -> State {
         let Self { user_plane, .. } = self;
         if let Err(why) = n4::modified(result) {
-            session.log(env, Level::Warn, || format!("the UPF does not buffer: {why}"));
+            session.log(env, Level::Warn, || {
+                format!("the UPF did not accept the rule to buffer, the session ends: {why}")
+            });
             return release::end_and_notify_amf(user_plane.into(), session, env);
         }
         let command = n2::release_lost_resources();
@@ -104,14 +107,14 @@ impl AwaitingBuffering {
 }
 
 impl AwaitingResourceRelease {
-    /// What the AMF says to the command: no gNB has resources of a UE in CM-IDLE (step 6).
+    /// Handles the AMF's answer to the command. If the UE is in CM-IDLE, no gNB has resources to release (step 6).
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
         let Err(problem) = reply else { return State::AwaitingResourceRelease(self) };
         session.log(env, Level::Debug, || format!("no gNB releases the resources: {problem}"));
         self.released(session, env)
     }
 
-    /// The gNB's answer, or that the UE has left its gNB; what else the AMF asks is kept until then.
+    /// Handles the gNB's answer, or a deactivation: then the gNB no longer serves the UE. Other updates are pending until then.
     pub(in crate::smf) fn on_update(
         self,
         session: &mut SmContext,
@@ -125,17 +128,17 @@ impl AwaitingResourceRelease {
                 self.released(session, env)
             }
             (None, Some(UpCnxState::Deactivated)) => {
-                session.keep_update(env, reply, data);
+                session.queue_update(env, reply, data);
                 self.released(session, env)
             }
             _ => {
-                session.keep_update(env, reply, data);
+                session.queue_update(env, reply, data);
                 State::AwaitingResourceRelease(self)
             }
         }
     }
 
-    /// The gNB has released the resources, or took too long: the user plane is activated again, by a network triggered
+    /// The gNB has released the resources, or did not answer in time. The user plane is activated again by a network triggered
     /// Service Request (TS 23.502 4.2.3.3).
     pub(in crate::smf) fn released(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.stop(env, SessionTimer::Guard);

@@ -1,7 +1,7 @@
-//! What a session waits for: a state for each wait, which owns what is valid while it waits.
+//! The procedures of a session: a state for each wait. A state owns the data that are valid while it waits.
 //!
-//! A state consumes itself and gives the next one. [`super::context::SmContext::step`] sets it; here the inputs are
-//! dispatched by state, and each table names every state. What a state does not expect is answered or logged.
+//! A handler consumes the state and returns the next one, which [`super::context::SmContext::step`] sets. This file dispatches
+//! the inputs by state; each table lists every state. An input that a state does not expect is answered or logged.
 
 pub(super) mod branching;
 pub(super) mod establishment;
@@ -24,7 +24,7 @@ use pith_pfcp::Message;
 use pith_sbi::Reply;
 pub(super) use state::{Established, State};
 
-/// Takes an answer to one of the session's calls.
+/// Handles the reply to one of the session's calls.
 pub(super) fn on_reply(
     state: State,
     session: &mut SmContext,
@@ -35,9 +35,9 @@ pub(super) fn on_reply(
     use State as S;
     if state.call() != Some(call) {
         if let Err(problem) = &reply {
-            session.log(env, Level::Debug, || format!("a call failed that nothing waits for: {problem}"));
+            session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
         }
-        consumer::undo(reply, env.out);
+        consumer::delete_created_resource(reply, env.out);
         return state;
     }
     match state {
@@ -61,7 +61,7 @@ pub(super) fn on_reply(
     }
 }
 
-/// Takes an answer of a UPF, or that there is none.
+/// Handles the response of a UPF, or its absence.
 pub(super) fn on_n4_response(
     state: State,
     session: &mut SmContext,
@@ -71,7 +71,7 @@ pub(super) fn on_n4_response(
 ) -> State {
     use State as S;
     if state.call() != Some(call) {
-        session.log(env, Level::Debug, || "a UPF answers a request that nothing waits for".to_owned());
+        session.log(env, Level::Debug, || "a UPF answered a request whose answer is not needed".to_owned());
         return state;
     }
     match state {
@@ -95,7 +95,7 @@ pub(super) fn on_n4_response(
     }
 }
 
-/// Takes the end of a timer that ran.
+/// Handles the expiry of a timer.
 pub(super) fn on_timer(
     state: State,
     session: &mut SmContext,
@@ -122,7 +122,7 @@ pub(super) fn on_timer(
     }
 }
 
-/// UDM, PCF, a UPF or the gNB took too long.
+/// The guard timer has expired: UDM, PCF, a UPF or the gNB did not answer in time.
 fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     use State as S;
     match state {
@@ -134,7 +134,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         S::AwaitingResourceSetup(state) => state.on_failure(session, env),
         S::AwaitingUplinkSwitch(state) => state.on_guard(session, env),
         S::AwaitingResourceRelease(state) => state.released(session, env),
-        // The gateway repeats requests to a UPF, and tells when there is no answer.
+        // The gateway retransmits requests to a UPF and reports if there is no response; these states need no guard timer.
         S::AwaitingN4Modification(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
@@ -147,18 +147,18 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     }
 }
 
-/// Cannot happen, since the timers and calls of a state end with it: nothing changes, and the log says so.
+/// An input that cannot occur, because a state's timers and calls end with the state. It is logged and changes nothing.
 fn not_expected(state: State, session: &SmContext, env: &mut Env<'_>, what: &str) -> State {
     debug_assert!(false, "{what} in {}", state.name());
     session.log(env, Level::Error, || format!("{what} in {}: this is a bug in Pith", state.name()));
     state
 }
 
-/// What an established session may have to do, in the order of [`super::context::Pending`].
+/// What may be pending for an established session, in the order of [`super::context::Pending`].
 const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 5] =
     [release::resume, lost_tunnel::resume, modification::resume, path::resume, user_plane::resume];
 
-/// A session that is established acts on what arrived before; one thing at a time.
+/// Processes the pending inputs of a session that is established, one at a time.
 pub(super) fn resume_pending(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let mut state = update::resume(state, session, env);
     for step in RESUME {

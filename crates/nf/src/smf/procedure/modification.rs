@@ -1,15 +1,15 @@
-//! Network-requested PDU session modification, at the PCF's wish (TS 23.502 4.3.3.2; TS 29.512 4.2.3; TS 24.501 6.3.2).
+//! Network-requested PDU session modification, initiated by the PCF (TS 23.502 4.3.3.2; TS 29.512 4.2.3; TS 24.501 6.3.2).
 //!
 //! ```text
-//!  PCF ─> SmPolicyUpdateNotify      step 1b   answered at once: what can be carried out, and what cannot
+//!  PCF ─> SmPolicyUpdateNotify      step 1b   answered at once, with the rules that the SMF does not enforce
 //!         AwaitingRates             2         <─ UPFs: session-AMBR
 //!         Established               3 to 9    command ─> AMF ─> UE, gNB
-//!         AwaitingModificationComplete  10    <─ UE    T3591, the command sent again up to 4 times
+//!         AwaitingModificationComplete  10    <─ UE    T3591, up to 4 retransmissions
 //!  PCF ─> SmPolicyTerminateNotify             the session is released (release.rs)
 //! ```
 //!
-//! A session has the one default QoS flow: session rules are carried out, PCC rules are refused. [`AwaitingModificationComplete`]
-//! has a place of its own beside the state: the user plane may change while the UE owes its answer.
+//! A session has only the default QoS flow: session rules are enforced, PCC rules are refused. [`AwaitingModificationComplete`]
+//! is stored separately from the state, because the user plane may change while the SMF waits for the UE's answer.
 
 use super::establishment::authorise;
 use super::{Established, State, release};
@@ -31,33 +31,34 @@ use pith_sbi::{Cause, Problem, Response};
 use pith_types::five_qi;
 use std::sync::Arc;
 
-/// A UPF was given other rates.
+/// New rates were sent to a UPF.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingRates {
-    /// As it was.
+    /// Unchanged by the modification.
     pub user_plane: UserPlane,
-    at: Enforcing,
+    sent_to: RatesSentTo,
     /// The request.
     pub call: CallId,
 }
 
-/// Which of a session's UPFs is given other rates.
+/// The UPF to which new rates were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Enforcing {
+enum RatesSentTo {
     /// The anchor; the front UPF is next, if there is one.
     Anchor,
     /// The UPF between gNB and anchor.
     Front,
 }
 
-/// The UE was commanded to modify the session.
+/// The UE has not yet answered a PDU SESSION MODIFICATION COMMAND.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingModificationComplete {
-    /// How often the command was sent again.
+    /// Number of retransmissions of the command so far.
     retransmissions: u8,
 }
 
-/// The PCF has changed its decision (TS 29.512 4.2.3.2). What cannot be carried out is reported: in part, or as a whole.
+/// The PCF has changed its decision (TS 29.512 4.2.3.2). The answer reports the rules that the SMF does not enforce: as a
+/// partial success, or as an error if the decision has no other rules.
 pub(in crate::smf) fn on_policy_update(
     state: State,
     session: &mut SmContext,
@@ -91,14 +92,14 @@ pub(in crate::smf) fn on_policy_update(
     match &decision.rel_cause {
         Some(cause) => on_policy_end(state, session, env, cause),
         None => {
-            take_decision(&state, session, qos);
+            apply_decision(&state, session, qos);
             state
         }
     }
 }
 
-/// Before the UPFs are asked the decision counts at once; else they are given it as soon as the session is established.
-fn take_decision(state: &State, session: &mut SmContext, qos: Qos) {
+/// Before requests to the UPFs are sent, a decision applies at once. Later it is pending until the session is established.
+fn apply_decision(state: &State, session: &mut SmContext, qos: Qos) {
     match state {
         State::AwaitingSubscriptionData(_) | State::AwaitingPolicyDecision(_) => session.qos = qos,
         State::AwaitingN4Establishment(_)
@@ -120,8 +121,8 @@ fn take_decision(state: &State, session: &mut SmContext, qos: Qos) {
     }
 }
 
-/// The PCF ends the policy association, and with it the session (TS 29.512 4.2.3.3): the UE may ask for it again at
-/// once if the PCF wants that.
+/// The PCF ends the policy association, and therefore the session (TS 29.512 4.2.3.3). If the PCF requests reactivation, the
+/// cause permits the UE to establish the session again at once.
 pub(in crate::smf) fn on_policy_end(
     state: State,
     session: &mut SmContext,
@@ -134,36 +135,38 @@ pub(in crate::smf) fn on_policy_end(
         SmPolicyAssociationReleaseCause::InsufficientRes => GsmCause::InsufficientResources,
         _ => GsmCause::RegularDeactivation,
     };
-    release::withdraw(state, session, cause)
+    release::release_when_established(state, session, cause)
 }
 
-/// The PCF has changed its decision: the anchor gets the new rates first.
+/// Applies a pending decision of the PCF: sends the new rates to the anchor first.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let Some(qos) = session.pending.qos.take() else { return established.into() };
     session.qos = qos;
     let Established { user_plane } = established;
     let (upf, seid) = (user_plane.anchor.upf, user_plane.anchor.seid);
     let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
-    State::AwaitingRates(AwaitingRates { user_plane, at: Enforcing::Anchor, call })
+    State::AwaitingRates(AwaitingRates { user_plane, sent_to: RatesSentTo::Anchor, call })
 }
 
 impl AwaitingRates {
-    /// A UPF answered (step 2b).
+    /// Handles a UPF's response (step 2b).
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
         env: &mut Env<'_>,
         result: Result<Message, N4Error>,
     ) -> State {
-        let Self { user_plane, at, .. } = self;
+        let Self { user_plane, sent_to, .. } = self;
         if let Err(why) = n4::modified(result) {
-            session.log(env, Level::Warn, || format!("the UPF does not take the PCF's rates: {why}"));
+            session.log(env, Level::Warn, || {
+                format!("the UPF did not accept the PCF's rates, the session ends: {why}")
+            });
             return release::end_and_notify_amf(user_plane.into(), session, env);
         }
-        if let (Enforcing::Anchor, Some(front)) = (at, &user_plane.front) {
+        if let (RatesSentTo::Anchor, Some(front)) = (sent_to, &user_plane.front) {
             let (upf, seid) = (front.session.upf, front.session.seid);
             let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
-            return State::AwaitingRates(Self { user_plane, at: Enforcing::Front, call });
+            return State::AwaitingRates(Self { user_plane, sent_to: RatesSentTo::Front, call });
         }
         send_command(session, env, user_plane.gnb, 0);
         State::established(user_plane)
@@ -180,10 +183,10 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
 }
 
 impl AwaitingModificationComplete {
-    /// T3591 ran out: the command again, or an end to it (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates.
+    /// T3591 expired: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates.
     pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {
         if self.retransmissions >= env.config.retransmissions {
-            return session.log(env, Level::Warn, || "the UE does not confirm the modification".to_owned());
+            return session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
         }
         let gnb = state.user_plane().and_then(|user_plane| user_plane.gnb);
         send_command(session, env, gnb, self.retransmissions + 1);
@@ -195,11 +198,13 @@ pub(in crate::smf) fn on_modification_complete(session: &mut SmContext, env: &mu
     session.stop(env, SessionTimer::T3591);
     match session.modification.take() {
         Some(_) => session.log(env, Level::Info, || format!("modified: {}", describe(&session.qos))),
-        None => session.log(env, Level::Debug, || "the UE confirms a modification that is over".to_owned()),
+        None => {
+            session.log(env, Level::Debug, || "the UE confirmed a modification that had ended".to_owned())
+        }
     }
 }
 
-/// The UE has not (TS 24.501 6.3.2.4): one that does not know the session has none.
+/// The UE rejected the modification (TS 24.501 6.3.2.4). If the UE does not have the session, the SMF ends it.
 pub(in crate::smf) fn on_modification_reject(
     state: State,
     session: &mut SmContext,
@@ -208,17 +213,17 @@ pub(in crate::smf) fn on_modification_reject(
 ) -> State {
     session.stop(env, SessionTimer::T3591);
     if session.modification.take().is_none() {
-        session.log(env, Level::Debug, || format!("the UE rejects a modification that is over: {cause}"));
+        session.log(env, Level::Debug, || format!("the UE rejected a modification that had ended: {cause}"));
         return state;
     }
-    session.log(env, Level::Warn, || format!("the UE rejects the modification: {cause}"));
+    session.log(env, Level::Warn, || format!("the UE rejected the modification: {cause}"));
     if cause == GsmCause::InvalidPduSessionIdentity {
-        return release::end_and_notify_amf(state.dismantle(), session, env);
+        return release::end_and_notify_amf(state.into_held(), session, env);
     }
     state
 }
 
-/// What of a decision this SMF does not carry out.
+/// The rules of a decision that this SMF does not enforce.
 fn failures(decision: &SmPolicyDecision) -> PartialSuccessReport {
     let mut report = PartialSuccessReport::new(FailureCause::RulePermanentError);
     let installed = |(id, rule): (&Arc<str>, bool)| rule.then(|| Arc::clone(id));

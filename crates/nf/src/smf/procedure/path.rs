@@ -1,12 +1,12 @@
-//! The path of an established session's packets is switched: to the classifier downlink first, to the anchor uplink first
-//! (TS 23.502 4.3.5.4 steps 4 to 6, 4.3.5.5; TS 23.501 5.8.2.9; TS 29.244 7.5.4). The ladder is that of [`super::branching`].
+//! Switches an established session's packets between classifier and anchor: to the classifier the downlink first, to the
+//! anchor the uplink first (TS 23.502 4.3.5.4 steps 4 to 6, 4.3.5.5; TS 23.501 5.8.2.9; TS 29.244 7.5.4). [`super::branching`] has the ladder.
 
 use super::branching::drain_front;
 use super::{Established, State, release};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
-use crate::smf::n4::Leaving;
+use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
 use crate::smf::update::acknowledge;
 use crate::smf::{consumer, n2, n4};
@@ -33,27 +33,27 @@ impl fmt::Display for Towards {
     }
 }
 
-/// Why uplink packets are not switched.
-enum Refusal<'a> {
-    /// The AMF refuses.
+/// The reason why uplink packets were not switched.
+enum SwitchFailure<'a> {
+    /// The AMF refused.
     Problem(&'a Problem),
-    /// The gNB refuses.
+    /// The gNB refused.
     Gnb,
-    /// The gNB does not answer.
-    Silence,
+    /// The gNB did not answer in time.
+    NoAnswer,
 }
 
-impl fmt::Display for Refusal<'_> {
+impl fmt::Display for SwitchFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Problem(problem) => write!(f, "{problem}"),
             Self::Gnb => f.write_str("the gNB refuses"),
-            Self::Silence => f.write_str("the gNB does not answer"),
+            Self::NoAnswer => f.write_str("the gNB does not answer"),
         }
     }
 }
 
-/// The SMF has given the gNB the new destination of uplink packets.
+/// The new endpoint for uplink packets was sent to the gNB.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingUplinkSwitch {
     /// With the classifier.
@@ -63,25 +63,25 @@ pub(in crate::smf) struct AwaitingUplinkSwitch {
     pub call: CallId,
 }
 
-/// The SMF has given the anchor the new destination of downlink packets.
+/// The new endpoint for downlink packets was sent to the anchor.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingDownlinkSwitch {
-    /// With the classifier, unless that was lost meanwhile.
+    /// With the classifier, unless it was lost meanwhile.
     pub user_plane: UserPlane,
     towards: Towards,
     /// The request.
     pub call: CallId,
 }
 
-/// While the UE is connected, a classifier that ends is removed, and a gNB that was given another tunnel than the one in
-/// force is given that.
+/// While the UE is connected: starts the removal of a classifier that is to be removed, and corrects the uplink endpoint of
+/// a gNB that may use another one than that in force.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let Established { mut user_plane } = established;
     let Some(gnb) = user_plane.gnb else { return State::established(user_plane) };
     if user_plane.front.as_ref().is_some_and(|front| front.is_ending) {
         return switch_uplink(user_plane, session, env, gnb, Towards::Anchor);
     }
-    let uplink = user_plane.at_n3().tunnel;
+    let uplink = user_plane.n3_session().tunnel;
     if user_plane.gnb_uplink == Some(uplink) {
         return State::established(user_plane);
     }
@@ -91,12 +91,12 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     let modify = n2::modify_request(uplink, gnb);
     let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
     consumer::notify_amf(session, env, transfer);
-    user_plane.give_uplink_to_gnb();
+    user_plane.note_uplink_sent_to_gnb();
     State::established(user_plane)
 }
 
-/// PDU SESSION RESOURCE MODIFY REQUEST by the AMF: where uplink packets go (TS 23.502 4.3.5.4 step 6). An idle UE is not
-/// paged for it.
+/// Requests the gNB to send uplink packets to another endpoint: PDU SESSION RESOURCE MODIFY REQUEST, sent by the AMF (TS
+/// 23.502 4.3.5.4 step 6). An idle UE is not paged for it.
 fn switch_uplink(
     mut user_plane: UserPlane,
     session: &mut SmContext,
@@ -105,7 +105,7 @@ fn switch_uplink(
     towards: Towards,
 ) -> State {
     let uplink = match towards {
-        Towards::Classifier => user_plane.at_n3().tunnel,
+        Towards::Classifier => user_plane.n3_session().tunnel,
         Towards::Anchor => user_plane.anchor.tunnel,
     };
     user_plane.gnb_uplink = Some(uplink);
@@ -116,19 +116,19 @@ fn switch_uplink(
     State::AwaitingUplinkSwitch(AwaitingUplinkSwitch { user_plane, towards, call })
 }
 
-/// Tells the anchor where downlink packets go (TS 23.502 4.3.5.4 step 4, 4.3.5.5).
+/// Requests the anchor to send downlink packets to another endpoint (TS 23.502 4.3.5.4 step 4, 4.3.5.5).
 pub(in crate::smf) fn switch_downlink(
     user_plane: UserPlane,
     session: &mut SmContext,
     env: &mut Env<'_>,
     towards: Towards,
 ) -> State {
-    let leaving = if user_plane.gnb.is_some() { Leaving::WithEndMarker } else { Leaving::Silently };
+    let end_marker = if user_plane.gnb.is_some() { EndMarker::Send } else { EndMarker::Omit };
     let to = match (towards, &user_plane.front) {
         (Towards::Classifier, Some(front)) => Some(front.n9),
         (Towards::Classifier, None) | (Towards::Anchor, _) => user_plane.gnb,
     };
-    let message = to.map_or_else(n4::deactivation, |to| n4::activation(to, leaving));
+    let message = to.map_or_else(n4::deactivation, |to| n4::activation(to, end_marker));
     let anchor = user_plane.anchor;
     let call = session.ask_upf(env, anchor.upf, anchor.seid, message);
     State::AwaitingDownlinkSwitch(AwaitingDownlinkSwitch { user_plane, towards, call })
@@ -136,22 +136,24 @@ pub(in crate::smf) fn switch_downlink(
 
 /// The switch is complete.
 fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towards: Towards) -> State {
-    session.log(env, Level::Info, || format!("packets go by the {towards}"));
+    session.log(env, Level::Info, || format!("packets take the {towards}"));
     State::established(user_plane)
 }
 
 impl AwaitingUplinkSwitch {
-    /// What the AMF says to it: a UE that is idle meanwhile has no gNB (TS 29.518 5.2.2.3.1.2).
+    /// Handles the AMF's answer. If the UE became idle meanwhile, no gNB has to switch (TS 29.518 5.2.2.3.1.2).
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
         match reply {
             Ok(_) => State::AwaitingUplinkSwitch(self),
-            Err(problem) if problem.cause() == Some(&Cause::UeInCmIdleState) => self.moved(session, env),
-            Err(problem) => self.refused(session, env, Refusal::Problem(&problem)),
+            Err(problem) if problem.cause() == Some(&Cause::UeInCmIdleState) => {
+                self.uplink_switched(session, env)
+            }
+            Err(problem) => self.uplink_not_switched(session, env, SwitchFailure::Problem(&problem)),
         }
     }
 
-    /// The gNB's answer, or that the UE has left its gNB, which owes no answer any more; what else the AMF asks is kept
-    /// until then.
+    /// Handles the gNB's answer, or a deactivation: then the gNB no longer serves the UE and will not answer. Other updates
+    /// are pending until then.
     pub(in crate::smf) fn on_update(
         self,
         session: &mut SmContext,
@@ -162,37 +164,37 @@ impl AwaitingUplinkSwitch {
         match (&data.n2_sm_info_type, &data.up_cnx_state) {
             (Some(N2SmInfoType::PduResModRsp), _) => {
                 acknowledge(reply, env.out);
-                self.moved(session, env)
+                self.uplink_switched(session, env)
             }
             (Some(N2SmInfoType::PduResModFail), _) => {
                 acknowledge(reply, env.out);
-                self.refused(session, env, Refusal::Gnb)
+                self.uplink_not_switched(session, env, SwitchFailure::Gnb)
             }
             (None, Some(UpCnxState::Deactivated)) => {
-                session.keep_update(env, reply, data);
-                self.moved(session, env)
+                session.queue_update(env, reply, data);
+                self.uplink_switched(session, env)
             }
             _ => {
-                session.keep_update(env, reply, data);
+                session.queue_update(env, reply, data);
                 State::AwaitingUplinkSwitch(self)
             }
         }
     }
 
-    /// The gNB does not answer, though it may have switched: [`resume`] gives it the tunnel in force once more.
+    /// The gNB did not answer in time, but may have switched: [`resume`] sends it the endpoint in force again.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        self.refused(session, env, Refusal::Silence)
+        self.uplink_not_switched(session, env, SwitchFailure::NoAnswer)
     }
 
-    /// The gNB's answer does not matter any more.
-    pub(super) fn give_up(self, session: &mut SmContext, env: &mut Env<'_>) -> UserPlane {
+    /// Ends the wait for the gNB's answer, which is no longer needed.
+    pub(super) fn abandon(self, session: &mut SmContext, env: &mut Env<'_>) -> UserPlane {
         session.stop(env, SessionTimer::Guard);
         self.user_plane
     }
 
-    /// Uplink packets are switched, or will be with the next activation: to the classifier they are the last, to the anchor
-    /// the first (TS 23.502 4.3.5.4, 4.3.5.5).
-    fn moved(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    /// Uplink packets are switched, or will be with the next activation. Towards the classifier this is the last step; towards
+    /// the anchor it is the first, and the downlink follows (TS 23.502 4.3.5.4, 4.3.5.5).
+    fn uplink_switched(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.stop(env, SessionTimer::Guard);
         let Self { user_plane, towards, .. } = self;
         match towards {
@@ -201,16 +203,21 @@ impl AwaitingUplinkSwitch {
         }
     }
 
-    /// Uplink packets keep their path: all take the anchor, or all the classifier.
-    fn refused(self, session: &mut SmContext, env: &mut Env<'_>, refusal: Refusal<'_>) -> State {
+    /// Uplink packets keep their path. The downlink follows them: back to the anchor, or it stays at the classifier.
+    fn uplink_not_switched(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        failure: SwitchFailure<'_>,
+    ) -> State {
         let Self { mut user_plane, towards, .. } = self;
         session.stop(env, SessionTimer::Guard);
-        session.log(env, Level::Warn, || format!("uplink does not move to the {towards}: {refusal}"));
+        session.log(env, Level::Warn, || format!("the uplink is not switched to the {towards}: {failure}"));
         let kept = match towards {
             Towards::Classifier => user_plane.anchor.tunnel,
-            Towards::Anchor => user_plane.at_n3().tunnel,
+            Towards::Anchor => user_plane.n3_session().tunnel,
         };
-        user_plane.gnb_uplink = Some(kept).filter(|_| !matches!(refusal, Refusal::Silence));
+        user_plane.gnb_uplink = Some(kept).filter(|_| !matches!(failure, SwitchFailure::NoAnswer));
         match towards {
             Towards::Classifier => switch_downlink(user_plane, session, env, Towards::Anchor),
             Towards::Anchor => {
@@ -224,7 +231,7 @@ impl AwaitingUplinkSwitch {
 }
 
 impl AwaitingDownlinkSwitch {
-    /// The anchor answered.
+    /// Handles the anchor's response.
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -233,7 +240,9 @@ impl AwaitingDownlinkSwitch {
     ) -> State {
         let Self { mut user_plane, towards, .. } = self;
         if let Err(why) = n4::modified(result) {
-            session.log(env, Level::Warn, || format!("the anchor is lost: {why}"));
+            session.log(env, Level::Warn, || {
+                format!("the anchor did not accept new rules, the session ends: {why}")
+            });
             return release::end_and_notify_amf(user_plane.into(), session, env);
         }
         match (towards, user_plane.gnb) {

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  UE ─> PDU SESSION RELEASE REQUEST    UPF sessions deleted; command and N2 information in the answer to the AMF
-//!  UDM, PCF ─> the session ends         UPF sessions deleted; command and N2 information in a transfer
-//!        AwaitingReleaseComplete        <─ UE     T3592, the command sent again up to 4 times
-//!        Over                           policy and registration end, the AMF is notified
-//!  AMF ─> ReleaseSmContext              all of it ends at once
-//!        Abandoned                      <─ UPF, if it owes an answer to an establishment
+//!  UDM, PCF ─> end of the session       UPF sessions deleted; command and N2 information in an N1N2MessageTransfer
+//!        AwaitingReleaseComplete        <─ UE     T3592, up to 4 retransmissions of the command
+//!        Over                           policy association and UDM registration deleted, AMF notified
+//!  AMF ─> ReleaseSmContext              everything is released at once
+//!        Abandoned                      <─ UPF, if it has not answered a Session Establishment Request
 //! ```
 
 use super::{Established, State};
@@ -23,27 +23,27 @@ use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData};
 use pith_types::Seid;
 
-/// The UE was commanded to release the session.
+/// The UE has not yet answered a PDU SESSION RELEASE COMMAND.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingReleaseComplete {
-    /// Of the UE's request; 0 if the network began.
+    /// PTI of the UE's request; 0 if the network initiated the release.
     pti: u8,
     cause: GsmCause,
-    /// How often the command was sent again.
+    /// Number of retransmissions of the command so far.
     retransmissions: u8,
 }
 
-/// A session that has ended, but for a UPF that owes an answer to its establishment: until then the SMF does not know what to
-/// delete there.
+/// The session has ended, but a UPF has not yet answered the Session Establishment Request. Only the answer contains the SEID
+/// with which the SMF deletes the session there.
 #[derive(Debug)]
 pub(in crate::smf) struct Abandoned {
-    /// The UPF that owes the answer.
+    /// The UPF that has not answered yet.
     pub upf: UpfHandle,
     /// The request.
     pub call: CallId,
 }
 
-/// The UE wants its session released (TS 24.501 6.4.3.3).
+/// The UE requests the release of its session (TS 24.501 6.4.3.3).
 pub(in crate::smf) fn on_release_request(
     user_plane: UserPlane,
     session: &mut SmContext,
@@ -59,34 +59,38 @@ pub(in crate::smf) fn on_release_request(
         data.n2_sm_info = Some(n2::release_command().into());
         data.n2_sm_info_type = Some(N2SmInfoType::PduResRelCmd);
     }
-    Remains::from(user_plane).delete_at_upfs(session, env);
+    Held::from(user_plane).delete_at_upfs(session, env);
     answer_update(reply, data, env.out);
     next.begin(session, env)
 }
 
-/// UDM or PCF end a session (TS 29.503 5.3.2.3; TS 29.512 4.2.3.3), which may be established or changed at the moment: it
-/// is released as soon as it is established. A release that is under way stays what it is.
-pub(in crate::smf) fn withdraw(state: State, session: &mut SmContext, cause: GsmCause) -> State {
+/// UDM or PCF end a session (TS 29.503 5.3.2.3; TS 29.512 4.2.3.3). If the session is being established or changed, it is
+/// released when that is complete. A release in progress is not affected.
+pub(in crate::smf) fn release_when_established(
+    state: State,
+    session: &mut SmContext,
+    cause: GsmCause,
+) -> State {
     if !matches!(state, State::AwaitingReleaseComplete(_)) {
         session.pending.release = Some(cause);
     }
     state
 }
 
-/// A session that was withdrawn is released: the SMF commands UE and gNB (TS 24.501 6.3.3.2).
+/// Starts the release that UDM or PCF requested: sends the commands to UE and gNB (TS 24.501 6.3.3.2).
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let Some(cause) = session.pending.release.take() else { return established.into() };
     let Established { user_plane } = established;
     let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
     let n2 = user_plane.gnb.map(|_| (NgapIeType::PduResRelCmd, n2::release_command()));
-    Remains::from(user_plane).delete_at_upfs(session, env);
+    Held::from(user_plane).delete_at_upfs(session, env);
     let transfer = consumer::transfer(session, Some(next.command(session)), n2);
     consumer::notify_amf(session, env, transfer);
     next.begin(session, env)
 }
 
 impl AwaitingReleaseComplete {
-    /// A release ends the procedures before it.
+    /// Enters the state; ends the session's other procedures.
     fn begin(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.modification = None;
         session.stop(env, SessionTimer::Guard);
@@ -95,7 +99,7 @@ impl AwaitingReleaseComplete {
         State::AwaitingReleaseComplete(self)
     }
 
-    /// The UE asks again: the SMF repeats the command.
+    /// The UE repeats its request: the SMF sends the command again.
     pub(in crate::smf) fn on_release_request(
         self,
         session: &SmContext,
@@ -108,16 +112,16 @@ impl AwaitingReleaseComplete {
         State::AwaitingReleaseComplete(next)
     }
 
-    /// The UE has released (TS 24.501 6.3.3.3).
+    /// The UE has released the session (TS 24.501 6.3.3.3).
     pub(in crate::smf) fn on_release_complete(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.log(env, Level::Debug, || "released".to_owned());
-        end_and_notify_amf(Remains::default(), session, env)
+        end_and_notify_amf(Held::default(), session, env)
     }
 
-    /// T3592 ran out: the command again, or the end (TS 24.501 6.3.3.5 a).
+    /// T3592 expired: retransmits the command, or ends the session (TS 24.501 6.3.3.5 a).
     pub(in crate::smf) fn on_t3592(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         if self.retransmissions >= env.config.retransmissions {
-            return end_and_notify_amf(Remains::default(), session, env);
+            return end_and_notify_amf(Held::default(), session, env);
         }
         let transfer = consumer::transfer(session, Some(self.command(session)), None);
         consumer::notify_amf(session, env, transfer);
@@ -131,7 +135,7 @@ impl AwaitingReleaseComplete {
 }
 
 impl Abandoned {
-    /// The UPF established a session that has ended: the SMF deletes it at once.
+    /// The UPF established a session that has ended meanwhile: the SMF deletes it.
     pub(in crate::smf) fn on_response(self, env: &mut Env<'_>, result: Result<Message, N4Error>) -> State {
         if let Ok(Message::SessionEstablishmentResponse(response)) = result
             && let Some(seid) = response.up_f_seid
@@ -142,25 +146,25 @@ impl Abandoned {
     }
 }
 
-/// What a state leaves behind when its session ends.
+/// What a state holds, and what must therefore be released or answered when its session ends.
 #[derive(Debug, Default)]
-pub(in crate::smf) struct Remains {
+pub(in crate::smf) struct Held {
     /// Sessions at UPFs: the anchor's, the front UPF's.
     pub at_upfs: [Option<UpfSession>; 2],
-    /// The AMF waits for an answer.
+    /// A request of the AMF that is not answered yet.
     pub reply: Option<PendingReply>,
-    /// A UPF owes an answer to an establishment.
+    /// A UPF that has not answered a Session Establishment Request, and the request.
     pub establishing: Option<(UpfHandle, CallId)>,
 }
 
-impl From<UserPlane> for Remains {
+impl From<UserPlane> for Held {
     fn from(UserPlane { anchor, front, .. }: UserPlane) -> Self {
         Self { at_upfs: [Some(anchor), front.map(|front| front.session)], ..Self::default() }
     }
 }
 
-impl Remains {
-    /// A UPF is lost: nothing is left to delete there.
+impl Held {
+    /// Without the session at this UPF, which is lost.
     pub(in crate::smf) fn without(mut self, upf: UpfHandle) -> Self {
         self.at_upfs = self.at_upfs.map(|at| at.filter(|session| session.upf != upf));
         self
@@ -176,41 +180,38 @@ impl Remains {
     }
 }
 
-/// Ends a session of which the AMF knows nothing yet, or no more (TS 23.502 4.3.2.2.1 step 18; TS 29.502 5.2.2.5).
-pub(in crate::smf) fn end_and_notify_amf(
-    remains: Remains,
-    session: &mut SmContext,
-    env: &mut Env<'_>,
-) -> State {
+/// Ends a session whose SM context the AMF still has, and notifies the AMF (TS 23.502 4.3.2.2.1 step 18; TS 29.502 5.2.2.5).
+pub(in crate::smf) fn end_and_notify_amf(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
     consumer::notify_released(session, env);
-    end(remains, session, env)
+    end(held, session, env)
 }
 
-/// The AMF ends a session, in whatever state (TS 29.502 5.2.2.4).
+/// The AMF ends a session, in any state (TS 29.502 5.2.2.4).
 pub(in crate::smf) fn end_state(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    end(state.dismantle(), session, env)
+    end(state.into_held(), session, env)
 }
 
-/// Ends a session everywhere but at UE, gNB and AMF: UPFs, policy, registration, address.
-pub(in crate::smf) fn end(mut remains: Remains, session: &mut SmContext, env: &mut Env<'_>) -> State {
+/// Ends a session without messages to UE, gNB and AMF: deletes the sessions at the UPFs, the policy association and the UDM
+/// registration, and releases the address.
+pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
     for timer in SessionTimer::ALL {
         session.stop(env, timer);
     }
     session.modification = None;
-    remains.delete_at_upfs(session, env);
+    held.delete_at_upfs(session, env);
     if let Some(policy) = session.policy.take() {
         consumer::delete_policy(&policy, env.out);
     }
     consumer::deregister(session, env);
     let pending = std::mem::take(&mut session.pending);
-    for reply in pending.updates.into_iter().map(|(reply, _)| reply).chain(remains.reply) {
+    for reply in pending.updates.into_iter().map(|(reply, _)| reply).chain(held.reply) {
         reply.refuse(Problem::context_not_found(), env.out);
     }
     if let Some(address) = session.address.take() {
-        env.pools.give_back(address);
+        env.pools.release(address);
     }
     env.index.free(session);
-    match remains.establishing {
+    match held.establishing {
         Some((upf, call)) => State::Abandoned(Abandoned { upf, call }),
         None => State::Over,
     }

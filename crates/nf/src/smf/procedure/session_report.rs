@@ -1,4 +1,5 @@
-//! A UPF reports packets for an idle UE or an Error Indication (TS 23.502 4.2.3.3 step 2, 4.4.2.3; TS 29.244 5.28, 7.5.8).
+//! PFCP Session Reports of a UPF: downlink data for an idle UE, and GTP-U Error Indications (TS 23.502 4.2.3.3 step 2,
+//! 4.4.2.2; TS 29.244 7.5.8).
 
 use super::{State, lost_tunnel};
 use crate::kit::{N4Effect, N4Transaction};
@@ -11,7 +12,8 @@ use pith_pfcp::ie::{Cause, ReportType};
 use pith_pfcp::message::SessionReportResponse;
 use pith_types::Seid;
 
-/// Answers the UPF, and acts on the report: on downlink data if the UPF terminates N3. A report about a session that the UPF does not have is refused.
+/// Answers the UPF, and acts on the report. Downlink data are acted on only if the UPF terminates N3. A report from a UPF
+/// that does not have the session is refused.
 pub(in crate::smf) fn on_report(
     state: State,
     session: &mut SmContext,
@@ -19,27 +21,28 @@ pub(in crate::smf) fn on_report(
     (transaction, seid): (N4Transaction, Seid),
     message: &Message,
 ) -> State {
-    let at = session.at_upf(state.user_plane(), seid).filter(|at| at.upf == transaction.upf);
+    let at = session.upf_session_of(state.user_plane(), seid).filter(|at| at.upf == transaction.upf);
     let Some(at) = at else {
         refuse(transaction, env);
         return state;
     };
     answer(transaction, at.seid, Cause::RequestAccepted, env);
-    let is_at_n3 = state.user_plane().is_some_and(|user_plane| user_plane.at_n3().upf == at.upf);
+    let terminates_n3 = state.user_plane().is_some_and(|user_plane| user_plane.n3_session().upf == at.upf);
     let Message::SessionReportRequest(report) = message else { return state };
     let mut state = state;
-    if is_at_n3 && report.report_type.contains(ReportType::DLDR) {
+    if terminates_n3 && report.report_type.contains(ReportType::DLDR) {
         state = on_downlink_data(state, session, env);
     }
     if report.report_type.contains(ReportType::ERIR) {
         let lost = report.error_indication_report.iter().flat_map(|report| &report.remote_f_teids);
         let lost: Vec<Tunnel> = lost.copied().filter_map(n4::tunnel_of).collect();
-        state = lost_tunnel::on_error_indication(state, session, env, &lost, is_at_n3);
+        state = lost_tunnel::on_error_indication(state, session, env, &lost, terminates_n3);
     }
     state
 }
 
-/// Packets wait for an idle UE. A UPF reports them once, so that a session that is changing remembers.
+/// The UPF buffers packets for an idle UE. It reports only the first one, so a session that is changing stores the report
+/// until it is established again.
 fn on_downlink_data(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     match state {
         State::Established(established) => established.on_downlink_data(session, env),
@@ -50,7 +53,7 @@ fn on_downlink_data(state: State, session: &mut SmContext, env: &mut Env<'_>) ->
     }
 }
 
-/// The SMF has no such session at that UPF (TS 29.244 7.5.9).
+/// Refuses a report: the SMF has no such session at that UPF (TS 29.244 7.5.9).
 pub(in crate::smf) fn refuse(transaction: N4Transaction, env: &mut Env<'_>) {
     answer(transaction, Seid(0), Cause::SessionContextNotFound, env);
 }

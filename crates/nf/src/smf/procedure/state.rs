@@ -1,4 +1,4 @@
-//! The states of a session, in the order of its life (TS 23.502 4.3.2 to 4.3.5), and what can be asked of each.
+//! The states of a session, from its establishment to its release (TS 23.502 4.3.2 to 4.3.5), and their properties.
 
 use super::branching::AwaitingClassifier;
 use super::establishment::{
@@ -8,52 +8,52 @@ use super::establishment::{
 use super::lost_tunnel::{AwaitingBuffering, AwaitingResourceRelease};
 use super::modification::AwaitingRates;
 use super::path::{AwaitingDownlinkSwitch, AwaitingUplinkSwitch};
-use super::release::{Abandoned, AwaitingReleaseComplete, Remains};
+use super::release::{Abandoned, AwaitingReleaseComplete, Held};
 use super::user_plane::AwaitingN4Modification;
 use crate::kit::UpfHandle;
 use crate::smf::context::{CallId, UserPlane};
 
-/// What a session waits for.
+/// The state of a session: what it waits for.
 #[derive(Debug, Default)]
 pub(in crate::smf) enum State {
-    /// Establishment: the UDM's subscription data; the AMF waits for an answer.
+    /// Establishment: the UDM's subscription data. The AMF's request is not answered yet.
     AwaitingSubscriptionData(AwaitingSubscriptionData),
     /// Establishment: the PCF's decision.
     AwaitingPolicyDecision(AwaitingPolicyDecision),
-    /// Establishment: the anchor's tunnel.
+    /// Establishment: the anchor's tunnel endpoint.
     AwaitingN4Establishment(AwaitingN4Establishment),
-    /// Establishment: the tunnels of the UPF between gNB and anchor.
+    /// Establishment: the tunnel endpoints of the UPF between gNB and anchor.
     AwaitingFrontEstablishment(AwaitingFrontEstablishment),
-    /// Establishment: the anchor's new destination of downlink packets.
+    /// Establishment: the anchor, which is to send downlink packets to the front UPF.
     AwaitingN9Modification(AwaitingN9Modification),
-    /// Establishment: the gNB's tunnel; UE and gNB were told of the session.
+    /// Establishment: the gNB's tunnel endpoint. The messages to UE and gNB were sent.
     AwaitingResourceSetup(AwaitingResourceSetup),
-    /// Nothing.
+    /// The session is established and waits for nothing.
     Established(Established),
-    /// Activation or deactivation: the UPF's new rules; the AMF waits for an answer.
+    /// Activation or deactivation: the UPF, which is to apply new rules. The AMF's request is not answered yet.
     AwaitingN4Modification(AwaitingN4Modification),
-    /// Modification: the UPFs' new rates.
+    /// Modification: the UPFs, which are to apply new rates.
     AwaitingRates(AwaitingRates),
-    /// Branching: the tunnels of the UPF that becomes the classifier.
+    /// Branching: the tunnel endpoints of the UPF that becomes the classifier.
     AwaitingClassifier(AwaitingClassifier),
-    /// Branching: the anchor's new destination of downlink packets.
+    /// Branching: the anchor, which is to send downlink packets to another endpoint.
     AwaitingDownlinkSwitch(AwaitingDownlinkSwitch),
-    /// Branching: the gNB's new destination of uplink packets.
+    /// Branching: the gNB, which is to send uplink packets to another endpoint.
     AwaitingUplinkSwitch(AwaitingUplinkSwitch),
-    /// Lost tunnel: the UPF, which buffers.
+    /// Lost tunnel: the UPF, which is to buffer downlink packets.
     AwaitingBuffering(AwaitingBuffering),
-    /// Lost tunnel: the gNB, which releases its resources.
+    /// Lost tunnel: the gNB, which is to release its resources.
     AwaitingResourceRelease(AwaitingResourceRelease),
     /// Release: the UE's PDU SESSION RELEASE COMPLETE.
     AwaitingReleaseComplete(AwaitingReleaseComplete),
-    /// Ended: a UPF's answer to an establishment.
+    /// The session has ended; a UPF has not yet answered the request to establish it.
     Abandoned(Abandoned),
-    /// Ended, or between two states.
+    /// The session has ended, or a step has taken its state.
     #[default]
     Over,
 }
 
-/// A session that waits for nothing.
+/// An established session, which waits for nothing.
 #[derive(Debug)]
 pub(in crate::smf) struct Established {
     pub user_plane: UserPlane,
@@ -66,12 +66,12 @@ impl From<Established> for State {
 }
 
 impl State {
-    /// A session with that user plane, which waits for nothing.
+    /// The state of an established session with this user plane.
     pub(in crate::smf) const fn established(user_plane: UserPlane) -> Self {
         Self::Established(Established { user_plane })
     }
 
-    /// The call, or the request to a UPF, whose answer moves it.
+    /// The call, or the request to a UPF, that the state waits for.
     pub(in crate::smf) const fn call(&self) -> Option<CallId> {
         match self {
             Self::AwaitingSubscriptionData(state) => Some(state.call),
@@ -115,32 +115,32 @@ impl State {
         }
     }
 
-    /// What is left to end when the session ends in this state.
-    pub(in crate::smf) fn dismantle(self) -> Remains {
+    /// What must be released or answered if the session ends in this state.
+    pub(in crate::smf) fn into_held(self) -> Held {
         match self {
-            Self::AwaitingSubscriptionData(state) => state.dismantle(),
-            Self::AwaitingN4Establishment(state) => state.dismantle(),
-            Self::AwaitingFrontEstablishment(state) => state.dismantle(),
+            Self::AwaitingSubscriptionData(state) => state.into_held(),
+            Self::AwaitingN4Establishment(state) => state.into_held(),
+            Self::AwaitingFrontEstablishment(state) => state.into_held(),
             Self::AwaitingN9Modification(state) => state.user_plane.into(),
             Self::AwaitingResourceSetup(state) => state.user_plane.into(),
             Self::Established(state) => state.user_plane.into(),
-            Self::AwaitingN4Modification(state) => state.dismantle(),
+            Self::AwaitingN4Modification(state) => state.into_held(),
             Self::AwaitingRates(state) => state.user_plane.into(),
-            Self::AwaitingClassifier(state) => state.dismantle(),
+            Self::AwaitingClassifier(state) => state.into_held(),
             Self::AwaitingDownlinkSwitch(state) => state.user_plane.into(),
             Self::AwaitingUplinkSwitch(state) => state.user_plane.into(),
             Self::AwaitingBuffering(state) => state.user_plane.into(),
             Self::AwaitingResourceRelease(state) => state.user_plane.into(),
             Self::Abandoned(Abandoned { upf, call }) => {
-                Remains { establishing: Some((upf, call)), ..Remains::default() }
+                Held { establishing: Some((upf, call)), ..Held::default() }
             }
             Self::AwaitingPolicyDecision(_) | Self::AwaitingReleaseComplete(_) | Self::Over => {
-                Remains::default()
+                Held::default()
             }
         }
     }
 
-    /// The UPF that owes an answer to an establishment, and to which request.
+    /// The UPF that has not answered a Session Establishment Request, and the request.
     pub(in crate::smf) const fn establishing(&self) -> Option<(UpfHandle, CallId)> {
         match self {
             Self::AwaitingN4Establishment(state) => Some((state.upf, state.call)),
@@ -163,7 +163,7 @@ impl State {
         }
     }
 
-    /// Whether it has, or asked for, a session at that UPF.
+    /// Whether the session is established, or being established, at this UPF.
     pub(in crate::smf) fn is_at(&self, upf: UpfHandle) -> bool {
         let of_path = self.user_plane().is_some_and(|user_plane| {
             user_plane.anchor.upf == upf
@@ -172,17 +172,17 @@ impl State {
         of_path || self.establishing().is_some_and(|(establishing, _)| establishing == upf)
     }
 
-    /// Whether it owes another NF an answer.
+    /// Whether the state has a request of another NF to answer.
     pub(in crate::smf) const fn owes_reply(&self) -> bool {
         matches!(self, Self::AwaitingSubscriptionData(_) | Self::AwaitingN4Modification(_))
     }
 
-    /// Whether UPF or gNB are changing what they have of an established session: other changes are pending until they have.
+    /// Whether a change of an established session at UPF or gNB is in progress. Other changes are pending until its end.
     pub(in crate::smf) const fn is_changing(&self) -> bool {
         matches!(self.phase(), Phase::Changing | Phase::Branching)
     }
 
-    /// Whether an SM context resource stands for it.
+    /// Whether the SM context resource exists.
     pub(in crate::smf) const fn is_alive(&self) -> bool {
         !matches!(self, Self::Abandoned(_) | Self::Over)
     }
@@ -192,7 +192,7 @@ impl State {
         matches!(self, Self::Over)
     }
 
-    /// Where it is in the session's life.
+    /// The phase of the session's life.
     pub(in crate::smf) const fn phase(&self) -> Phase {
         match self {
             Self::AwaitingSubscriptionData(_)
@@ -237,25 +237,25 @@ impl State {
     }
 }
 
-/// Where a session is in its life.
+/// The phase of a session's life, as the operator sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::smf) enum Phase {
-    /// Other NFs and UPFs are asked.
+    /// Requests to other NFs and UPFs are in progress.
     Establishing,
-    /// UE and gNB set the session up.
+    /// UE and gNB are setting the session up.
     AwaitingGnb,
-    /// It waits for nothing.
+    /// No procedure is in progress.
     Established,
-    /// UPF or gNB change what they have of it.
+    /// A change at UPF or gNB is in progress.
     Changing,
-    /// A classifier is inserted or removed.
+    /// A classifier is being inserted or removed.
     Branching,
-    /// It ends.
+    /// The session is being released.
     Releasing,
 }
 
 impl Phase {
-    /// For people.
+    /// Its name in the output of commands.
     pub(in crate::smf) const fn name(self) -> &'static str {
         match self {
             Self::Establishing => "establishing",

@@ -2,18 +2,18 @@
 //! 5.2.2.3.2), and downlink data for an idle UE (4.2.3.3).
 //!
 //! ```text
-//!  AMF ─> activate                 the answer has N2 information for the gNB
-//!  AMF ─> gNB's tunnel, or "deactivated"
-//!         AwaitingN4Modification   <─ UPF; then the AMF is answered
-//!  UPF ─> downlink data            the AMF is asked to page
-//!  AMF ─> the UE does not answer   the UPF drops what it buffered, and reports the next packet
+//!  AMF ─> activate                 the SMF answers with N2 information for the gNB
+//!  AMF ─> gNB's tunnel endpoint, or "deactivated"
+//!         AwaitingN4Modification   <─ UPF; then the SMF answers the AMF
+//!  UPF ─> downlink data            the SMF requests the AMF to page the UE
+//!  AMF ─> the UE does not answer   the UPF drops the buffered packets, and reports the next packet
 //! ```
 
 use super::{Established, State, branching, release};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
-use crate::smf::n4::Leaving;
+use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
 use crate::smf::update::answer_update;
 use crate::smf::{consumer, n2, n4};
@@ -22,26 +22,26 @@ use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause, Problem};
 
-/// The UPF was given new rules; the AMF waits for its answer.
+/// New rules were sent to the UPF. The AMF's request is not answered yet.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingN4Modification {
-    /// As it is with the new rules.
+    /// The user plane under the new rules.
     pub user_plane: UserPlane,
-    /// To the AMF.
+    /// The answer to the AMF.
     pub reply: PendingReply,
     /// The request.
     pub call: CallId,
 }
 
 impl Established {
-    /// Gives the gNB what it needs to set the user plane up (TS 23.502 4.2.3.2 step 11).
+    /// Answers with the N2 information that the gNB needs to set the user plane up (TS 23.502 4.2.3.2 step 11).
     pub(in crate::smf) fn on_activate(
         mut self,
         session: &SmContext,
         env: &mut Env<'_>,
         reply: PendingReply,
     ) -> State {
-        self.user_plane.give_uplink_to_gnb();
+        self.user_plane.note_uplink_sent_to_gnb();
         let mut data = SmContextUpdatedData::default();
         data.up_cnx_state = Some(UpCnxState::Activating);
         data.n2_sm_info = Some(n2::setup_request(session, &self.user_plane).into());
@@ -50,55 +50,60 @@ impl Established {
         self.into()
     }
 
-    /// Packets wait for an idle UE: the AMF pages it (TS 23.502 4.2.3.3 step 3a).
+    /// The UPF buffers packets for an idle UE: the SMF requests the AMF to page it (TS 23.502 4.2.3.3 step 3a).
     pub(in crate::smf) fn on_downlink_data(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        self.user_plane.give_uplink_to_gnb();
+        self.user_plane.note_uplink_sent_to_gnb();
         let setup = n2::setup_request(session, &self.user_plane);
         let transfer = consumer::transfer(session, None, Some((NgapIeType::PduResSetupReq, setup)));
         let transfer = consumer::with_failure_notification(session, env, transfer);
-        session.log(env, Level::Debug, || "downlink data waits".to_owned());
-        // No state waits for the AMF's answer: a refusal is logged (`procedure::on_reply`).
+        session.log(env, Level::Debug, || {
+            "downlink data for the idle UE: the AMF is requested to page it".to_owned()
+        });
+        // The session stays established and needs no answer; `procedure::on_reply` logs a refusal.
         consumer::call_amf(session, env, transfer);
         self.into()
     }
 
-    /// The UE does not answer to paging (TS 23.502 4.2.3.3): its packets are old by now. The UPF drops them, and reports
-    /// the next packet, for which the UE is paged again.
+    /// The UE did not answer the paging (TS 23.502 4.2.3.3), so the buffered packets are outdated. The UPF drops them. It
+    /// reports the next packet, for which the UE is paged again.
     pub(in crate::smf) fn on_paging_failure(self, session: &SmContext, env: &mut Env<'_>) -> State {
         if self.user_plane.gnb.is_none() {
-            session.log(env, Level::Debug, || "the UE does not answer to paging".to_owned());
-            let at_n3 = self.user_plane.at_n3();
-            env.notify_upf(at_n3.upf, at_n3.seid, n4::drop_buffered());
+            session.log(env, Level::Debug, || {
+                "the UE did not answer the paging: the buffered packets are dropped".to_owned()
+            });
+            let n3_session = self.user_plane.n3_session();
+            env.notify_upf(n3_session.upf, n3_session.seid, n4::drop_buffered());
         }
         self.into()
     }
 }
 
-/// Packets that a UPF reported while the session was changing, and that still wait, have the UE paged.
+/// Requests paging if a UPF reported downlink data while the session was changing, and the UE is still idle.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let is_waiting = std::mem::take(&mut session.pending.downlink_data);
-    if is_waiting && established.user_plane.gnb.is_none() {
+    let is_reported = std::mem::take(&mut session.pending.downlink_data);
+    if is_reported && established.user_plane.gnb.is_none() {
         return established.on_downlink_data(session, env);
     }
     established.into()
 }
 
-/// Gives the UPF rules for the gNB's tunnel, or to buffer if there is none; the AMF is answered when they are in force.
+/// Sends new rules to the UPF: forward to the gNB's endpoint, or buffer if there is none. The AMF is answered when they are
+/// in force.
 pub(in crate::smf) fn change(
     user_plane: UserPlane,
     session: &mut SmContext,
     env: &mut Env<'_>,
     reply: PendingReply,
 ) -> State {
-    let at_n3 = user_plane.at_n3();
-    let message = user_plane.gnb.map_or_else(n4::deactivation, |gnb| n4::activation(gnb, Leaving::Silently));
+    let n3_session = user_plane.n3_session();
+    let message = user_plane.gnb.map_or_else(n4::deactivation, |gnb| n4::activation(gnb, EndMarker::Omit));
     session.stop(env, SessionTimer::Guard);
-    let call = session.ask_upf(env, at_n3.upf, at_n3.seid, message);
+    let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);
     State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })
 }
 
 impl AwaitingN4Modification {
-    /// The UPF answered. A classifier that fails is left: the anchor takes over.
+    /// Handles the UPF's response. A classifier that refuses is removed from the path, and the anchor gets the rules.
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -119,8 +124,8 @@ impl AwaitingN4Modification {
                 answer_update(reply, data, env.out);
                 State::established(user_plane)
             }
-            Err(why) if user_plane.has_spare_front() => {
-                session.log(env, Level::Warn, || format!("on without the classifier: {why}"));
+            Err(why) if user_plane.has_removable_front() => {
+                session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));
                 branching::drain_front(&mut user_plane, session, env);
                 change(user_plane, session, env, reply)
             }
@@ -132,8 +137,8 @@ impl AwaitingN4Modification {
         }
     }
 
-    /// What is left to end: the AMF waits.
-    pub(in crate::smf) fn dismantle(self) -> release::Remains {
-        release::Remains { reply: Some(self.reply), ..self.user_plane.into() }
+    /// What must be released and answered: the sessions at the UPFs, and the AMF's request.
+    pub(in crate::smf) fn into_held(self) -> release::Held {
+        release::Held { reply: Some(self.reply), ..self.user_plane.into() }
     }
 }

@@ -1,7 +1,7 @@
-//! A classifier goes into a session that lives, and out again.
+//! A classifier is inserted into an established session, and removed again.
 
 use super::super::*;
-use super::upfs::{breakout, downlink_to, uplink_told};
+use super::upfs::{breakout, downlink_to, uplink_sent_to_gnb};
 use super::world::*;
 use crate::kit::{N4Error, Timer};
 use pith_ngap::transfer::{ModifyRequestTransfer, ModifyResponseTransfer, Tunnel, TunnelChange};
@@ -13,7 +13,7 @@ use pith_sbi::{Cause, Operation};
 const BRANCH: &str =
     "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
 
-/// Two UPFs, of which the edge is no anchor, and no breakout by configuration.
+/// Two UPFs, of which `edge` is no anchor, and no configured breakout.
 pub(super) fn plain() -> SmfConfig {
     let mut config = breakout();
     config.breakouts.clear();
@@ -28,7 +28,7 @@ fn established() -> World {
     world
 }
 
-/// With a classifier that stands.
+/// A session with a classifier.
 fn branched() -> World {
     let mut world = established();
     assert_eq!(world.branch("edge"), None);
@@ -45,7 +45,7 @@ impl World {
         self.bench.nf.operate(Instant::default(), order, &mut out, &mut list);
         let seen = self.bench.take(out);
         self.follow(seen);
-        assert_eq!(list.len(), 1, "the session is here");
+        assert_eq!(list.len(), 1, "this shard has the session");
         list[0]["refusal"].as_str().map(str::to_owned)
     }
 
@@ -72,10 +72,10 @@ impl World {
     }
 }
 
-/// The tunnel that the gNB received last.
-fn told(world: &World) -> TunnelChange {
+/// The tunnel change that was last sent to the gNB.
+fn tunnel_change(world: &World) -> TunnelChange {
     let transfer = world.transfers.last().unwrap();
-    assert_eq!(transfer.skip_ind, Some(true), "nobody is paged for it");
+    assert_eq!(transfer.skip_ind, Some(true), "an idle UE is not paged for it");
     let container = transfer.n2_info_container.clone().unwrap();
     let content = container.sm_info.unwrap().n2_info_content.unwrap();
     ModifyRequestTransfer::decode(&content.ngap_data.content).unwrap().tunnels[0]
@@ -89,38 +89,38 @@ fn end_marker(world: &World) -> bool {
 }
 
 #[test]
-fn a_classifier_goes_in_step_by_step() {
+fn a_classifier_is_inserted_step_by_step() {
     let mut world = established();
     assert_eq!(world.branch("edge"), None);
     assert_eq!(world.take_ladder(), BRANCH, "downlink first");
     assert_eq!((downlink_to(&world), end_marker(&world)), (tunnel_of(EDGE, 2), true));
-    assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
+    assert_eq!(tunnel_change(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
     world.gnb_modifies(true);
     assert_eq!(world.take_ladder(), "amf <- 204");
     assert_eq!((world.front(), world.bench.timers.len()), (Some(EDGE), 0));
     world.deactivate();
     assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200");
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
 }
 
 #[test]
-fn a_classifier_goes_out_step_by_step() {
+fn a_classifier_is_removed_step_by_step() {
     let mut world = branched();
     assert_eq!(world.unbranch(), None);
     assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
-    assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(UPF, 0), downlink: GNB() });
+    assert_eq!(tunnel_change(&world), TunnelChange { uplink: tunnel_of(UPF, 0), downlink: GNB() });
     world.gnb_modifies(true);
     assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest");
     assert_eq!((downlink_to(&world), end_marker(&world)), (GNB(), true));
     assert_eq!(world.branch("edge").as_deref(), Some("the session is changing: try again in a moment"));
     world.expire(Timer::PathGrace);
-    assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest", "once all has passed");
+    assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest", "after packets in transit have passed");
     assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
-    assert_eq!(world.branch("edge"), None, "and in again");
+    assert_eq!(world.branch("edge"), None, "the classifier can be inserted again");
 }
 
 #[test]
-fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
+fn a_gnb_that_refuses_or_does_not_answer_leaves_the_session_unchanged() {
     for silent in [false, true] {
         let mut world = established();
         world.branch("edge");
@@ -130,7 +130,7 @@ fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
         } else {
             world.gnb_modifies(false);
         }
-        assert_eq!((downlink_to(&world), end_marker(&world)), (GNB(), true), "downlink goes back");
+        assert_eq!((downlink_to(&world), end_marker(&world)), (GNB(), true), "the downlink returns");
         let ladder = if silent {
             "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer"
         } else {
@@ -138,37 +138,37 @@ fn a_gnb_that_refuses_or_is_silent_leaves_the_session_as_it_was() {
         };
         assert_eq!(world.take_ladder(), ladder, "a silent gNB may have switched");
         if silent {
-            assert_eq!(told(&world).uplink, tunnel_of(UPF, 0));
+            assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0));
         }
         world.expire(Timer::PathGrace);
         assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest");
         assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
-        assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+        assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
     }
 }
 
 #[test]
-fn a_gnb_that_is_silent_about_the_removal_of_a_classifier_is_told_again_what_is_in_force() {
+fn a_gnb_that_does_not_answer_the_removal_of_a_classifier_gets_the_endpoint_in_force_again() {
     let mut world = branched();
     world.unbranch();
     world.take_ladder();
     world.expire(Timer::SbiGuard);
-    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "it may have switched");
-    assert_eq!(told(&world).uplink, tunnel_of(EDGE, 1));
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the gNB may have switched");
+    assert_eq!(tunnel_change(&world).uplink, tunnel_of(EDGE, 1));
     world.gnb_modifies(true);
     assert_eq!((world.front(), world.bench.timers.len()), (Some(EDGE), 0));
 }
 
 #[test]
-fn a_upf_that_asks_to_be_released_becomes_no_classifier() {
+fn a_upf_that_requested_its_release_becomes_no_classifier() {
     let mut world = established();
     world.n4_input(N4Input::UpfLeaves { upf: EDGE });
-    let refusal = "that UPF goes out of service: it takes no new sessions";
+    let refusal = "that UPF is going out of service: it accepts no new sessions";
     assert_eq!(world.branch("edge").as_deref(), Some(refusal));
 }
 
 #[test]
-fn an_amf_that_refuses_leaves_the_session_as_it_was() {
+fn an_amf_that_refuses_leaves_the_session_unchanged() {
     let mut world = established();
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectRegistrationOngoing));
     world.branch("edge");
@@ -176,11 +176,11 @@ fn an_amf_that_refuses_leaves_the_session_as_it_was() {
     let mut world = branched();
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::TemporaryRejectRegistrationOngoing));
     world.unbranch();
-    assert_eq!(world.front(), Some(EDGE), "nor does the classifier go out");
+    assert_eq!(world.front(), Some(EDGE), "the classifier is not removed either");
 }
 
 #[test]
-fn a_upf_that_refuses_leaves_the_session_as_it_was() {
+fn a_upf_that_refuses_leaves_the_session_unchanged() {
     for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
         let mut world = established();
         world.refusing.insert(EDGE, refusal);
@@ -191,7 +191,7 @@ fn a_upf_that_refuses_leaves_the_session_as_it_was() {
 }
 
 #[test]
-fn of_an_idle_ue_the_next_activation_tells_the_tunnel() {
+fn for_an_idle_ue_the_next_activation_sends_the_endpoint() {
     let mut world = established();
     world.deactivate();
     world.take_ladder();
@@ -206,19 +206,23 @@ fn of_an_idle_ue_the_next_activation_tells_the_tunnel() {
         _ => None,
     });
     assert_eq!(far, Some(ApplyAction::BUFF | ApplyAction::NOCP));
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
     world.gnb_answers();
     assert_eq!(world.take_ladder(), "amf <- 200\nedge <- SessionModificationRequest\namf <- 200");
 }
 
 #[test]
-fn from_an_idle_ue_the_classifier_goes_when_it_is_connected_next() {
+fn the_classifier_of_an_idle_ue_is_removed_when_the_ue_is_connected() {
     let mut world = branched();
     world.deactivate();
     world.take_ladder();
     assert_eq!(world.unbranch(), None);
-    assert_eq!((world.take_ladder().as_str(), world.front()), ("", Some(EDGE)), "it may keep packets");
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(
+        (world.take_ladder().as_str(), world.front()),
+        ("", Some(EDGE)),
+        "the classifier may buffer packets"
+    );
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
     world.gnb_answers();
     assert!(world.take_ladder().ends_with("amf <- N1N2MessageTransfer"));
     world.gnb_modifies(true);
@@ -226,10 +230,10 @@ fn from_an_idle_ue_the_classifier_goes_when_it_is_connected_next() {
 }
 
 #[test]
-fn a_gnb_that_was_told_an_older_tunnel_is_told_the_new_one() {
+fn a_gnb_with_an_older_endpoint_gets_the_new_one() {
     let mut world = established();
     world.deactivate();
-    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
     world.branch("edge");
     world.take_ladder();
     world.gnb_answers();
@@ -237,17 +241,17 @@ fn a_gnb_that_was_told_an_older_tunnel_is_told_the_new_one() {
         world.take_ladder(),
         "edge <- SessionModificationRequest\namf <- 200\namf <- N1N2MessageTransfer"
     );
-    assert_eq!(told(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
+    assert_eq!(tunnel_change(&world), TunnelChange { uplink: tunnel_of(EDGE, 1), downlink: GNB() });
 }
 
 #[test]
-fn a_ue_that_leaves_its_gnb_meanwhile_is_told_when_it_is_back() {
+fn after_a_deactivation_during_the_switch_the_next_activation_sends_the_endpoint() {
     let mut world = established();
     world.branch("edge");
     world.take_ladder();
     world.deactivate();
     assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200");
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
     let mut world = branched();
     world.unbranch();
     world.take_ladder();
@@ -256,7 +260,7 @@ fn a_ue_that_leaves_its_gnb_meanwhile_is_told_when_it_is_back() {
         world.take_ladder(),
         "upf <- SessionModificationRequest\nupf <- SessionModificationRequest\namf <- 200"
     );
-    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
     let mut world = established();
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
     world.branch("edge");
@@ -264,7 +268,7 @@ fn a_ue_that_leaves_its_gnb_meanwhile_is_told_when_it_is_back() {
 }
 
 #[test]
-fn what_can_not_be_branched_is_told_why() {
+fn errors_of_branching_give_the_reason() {
     let mut world = established();
     assert!(world.branch("other").unwrap().contains("no UPF of that name"));
     assert!(world.branch("upf").unwrap().contains("anchor"));
@@ -297,12 +301,12 @@ fn a_session_that_ends_while_it_changes_leaves_nothing_behind() {
 }
 
 #[test]
-fn without_its_classifier_a_session_goes_on_by_the_anchor() {
+fn a_session_that_loses_its_classifier_continues_through_the_anchor() {
     let mut world = branched();
     world.n4_input(N4Input::UpfDown { upf: EDGE });
     assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer");
     assert_eq!(downlink_to(&world), GNB());
-    assert_eq!(told(&world).uplink, tunnel_of(UPF, 0));
+    assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0));
     assert_eq!(world.bench.nf.audit().n4_sessions, 1);
     world.n4_input(N4Input::UpfDown { upf: UPF });
     world.is_quiet();
@@ -319,41 +323,41 @@ fn a_classifier_that_does_not_know_its_n9_tunnel_is_taken_out() {
          amf <- N1N2MessageTransfer"
     );
     assert_eq!(downlink_to(&world), GNB());
-    assert_eq!(told(&world).uplink, tunnel_of(UPF, 0));
+    assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0));
     assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
     world.release_by_amf();
     world.is_quiet();
 }
 
-/// The classifier's UPF is lost: all goes by the anchor, and nothing is left behind.
-fn goes_on_by_the_anchor(mut world: World) {
+/// The classifier's UPF is lost: all packets take the anchor, and nothing is left behind.
+fn continues_through_the_anchor(mut world: World) {
     world.n4_input(N4Input::UpfDown { upf: EDGE });
     world.upf_answers_late();
     assert_eq!(downlink_to(&world), GNB());
     assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
-    assert_eq!(told(&world).uplink, tunnel_of(UPF, 0), "the gNB was told last");
-    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0), "the gNB was told last");
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
     world.release_by_amf();
     world.is_quiet();
 }
 
 #[test]
-fn a_classifier_that_is_lost_while_the_gnb_is_asked_leaves_the_session_to_the_anchor() {
+fn a_classifier_lost_during_the_uplink_switch_leaves_the_session_to_the_anchor() {
     let mut world = established();
     assert_eq!(world.branch("edge"), None);
-    goes_on_by_the_anchor(world);
+    continues_through_the_anchor(world);
     let mut world = branched();
     assert_eq!(world.unbranch(), None);
-    goes_on_by_the_anchor(world);
+    continues_through_the_anchor(world);
 }
 
 #[test]
-fn a_classifier_that_is_lost_while_the_anchor_is_asked_leaves_the_session_to_it() {
+fn a_classifier_lost_during_the_downlink_switch_leaves_the_session_to_the_anchor() {
     let mut world = branched();
     world.silent.insert(UPF);
     world.unbranch();
     world.gnb_modifies(true);
-    goes_on_by_the_anchor(world);
+    continues_through_the_anchor(world);
     let mut world = established();
     world.silent.insert(UPF);
     world.branch("edge");
@@ -374,14 +378,14 @@ fn a_session_outlives_a_upf_that_is_lost_before_it_answers() {
     let (tag, ..) = world.open_n4.pop().unwrap();
     world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAssociation) });
     assert_eq!(world.bench.nf.audit().n4_sessions, 1, "nor does the gateway's word end it");
-    assert_eq!(uplink_told(&mut world), tunnel_of(UPF, 0));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
 }
 
 #[test]
-fn a_classifier_that_fails_the_next_activation_is_left() {
+fn a_classifier_that_fails_the_next_activation_is_removed() {
     let mut world = branched();
     world.deactivate();
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
     world.silent.insert(EDGE);
     world.gnb_answers();
     world.take_ladder();
@@ -392,11 +396,11 @@ fn a_classifier_that_fails_the_next_activation_is_left() {
         "upf <- SessionModificationRequest\namf <- 200\namf <- N1N2MessageTransfer",
         "the anchor takes over, and the gNB is told"
     );
-    assert_eq!((downlink_to(&world), told(&world).uplink), (GNB(), tunnel_of(UPF, 0)));
+    assert_eq!((downlink_to(&world), tunnel_change(&world).uplink), (GNB(), tunnel_of(UPF, 0)));
 }
 
 #[test]
-fn packets_that_begin_to_wait_while_a_session_changes_have_the_ue_paged() {
+fn packets_buffered_while_a_session_changes_cause_paging() {
     let mut world = established();
     world.deactivate();
     world.silent.insert(EDGE);
@@ -405,5 +409,5 @@ fn packets_that_begin_to_wait_while_a_session_changes_have_the_ue_paged() {
     assert!(!world.take_ladder().contains("N1N2MessageTransfer"));
     let (tag, ..) = world.open_n4.pop().unwrap();
     world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAnswer) });
-    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the anchor tells of them once");
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the anchor reports them once");
 }

@@ -1,4 +1,4 @@
-//! Establishments: the ladder, every reason to reject, those that come to nothing.
+//! Establishments: the ladder, every reason to reject, and failures.
 
 use super::super::*;
 use super::world::*;
@@ -35,11 +35,11 @@ amf <- 200"
     assert_eq!(downlink_action(&world), ApplyAction::FORW);
     let audit = SmfAudit { contexts: 1, addresses: 1, n4_sessions: 1, policies: 1 };
     assert_eq!(world.bench.nf.audit(), audit);
-    assert!(world.bench.timers.is_empty(), "nothing is waited for");
+    assert!(world.bench.timers.is_empty(), "no timer runs");
 }
 
 #[test]
-fn a_upf_that_accepts_without_tunnel_is_told_to_drop_the_session() {
+fn a_upf_that_accepts_without_f_teid_gets_a_session_deletion_request() {
     let mut world = World::new();
     world.upf = None;
     world.establish();
@@ -59,7 +59,7 @@ fn a_upf_that_accepts_without_tunnel_is_told_to_drop_the_session() {
 }
 
 #[test]
-fn who_has_no_session_ambr_gets_that_of_the_data_network() {
+fn a_subscription_without_session_ambr_gets_that_of_the_data_network() {
     let mut world = World::new();
     let mut data = subscription();
     let SmSubsData::Individual(slices) = &mut data else { panic!("{data:?}") };
@@ -83,7 +83,7 @@ fn requests_that_can_not_be_served_are_rejected_at_once() {
     let refused = |dnn, n1| {
         let mut world = World::new();
         world.post_to(dnn, n1);
-        assert_eq!(world.ladder.len(), 1, "nobody is asked: {:?}", world.ladder);
+        assert_eq!(world.ladder.len(), 1, "no NF is called: {:?}", world.ladder);
         world.is_quiet();
         (world.reject(), world.refusal().clone())
     };
@@ -131,7 +131,7 @@ fn udm_refusals_reach_the_ue_in_the_answer_to_the_amf() {
         let mut world = World::new();
         world.script.insert(Operation::GetSmData, reply);
         world.establish();
-        assert_eq!(world.ladder.len(), 2, "nobody else is asked: {:?}", world.ladder);
+        assert_eq!(world.ladder.len(), 2, "no other NF is called: {:?}", world.ladder);
         world.is_quiet();
         world.reject()
     };
@@ -162,8 +162,8 @@ fn a_udm_that_does_not_answer_ends_the_establishment() {
     assert!(late.is_empty(), "the answer is too late");
 }
 
-/// After the AMF was answered the reject travels by itself, and the AMF is notified of the end.
-fn fails_later(world: &mut World) -> GsmCause {
+/// A failure after the AMF was answered: the SMF sends the reject in a transfer, and notifies the AMF of the end.
+fn fails_after_the_answer_to_the_amf(world: &mut World) -> GsmCause {
     world.take_ladder();
     world.establish();
     let ladder = world.take_ladder();
@@ -177,7 +177,7 @@ fn fails_later(world: &mut World) -> GsmCause {
 fn a_pcf_that_fails_rejects_the_session() {
     let mut world = World::new();
     world.script.insert(Operation::CreateSmPolicy, problem(Cause::SystemFailure));
-    assert_eq!(fails_later(&mut world), GsmCause::NetworkFailure);
+    assert_eq!(fails_after_the_answer_to_the_amf(&mut world), GsmCause::NetworkFailure);
     world.is_quiet();
 }
 
@@ -195,7 +195,7 @@ fn what_a_pcf_refuses_has_its_5gsm_cause() {
     ] {
         let mut world = World::new();
         world.script.insert(Operation::CreateSmPolicy, problem(cause));
-        assert_eq!(fails_later(&mut world), gsm);
+        assert_eq!(fails_after_the_answer_to_the_amf(&mut world), gsm);
         world.is_quiet();
     }
 }
@@ -204,25 +204,25 @@ fn what_a_pcf_refuses_has_its_5gsm_cause() {
 fn without_a_upf_the_session_is_rejected() {
     let mut world = World::new();
     world.n4_input(N4Input::UpfDown { upf: UPF });
-    assert_eq!(fails_later(&mut world), GsmCause::InsufficientResources);
+    assert_eq!(fails_after_the_answer_to_the_amf(&mut world), GsmCause::InsufficientResources);
     world.is_quiet();
 }
 
 #[test]
-fn a_upf_that_refuses_or_is_silent_leaves_nothing_behind() {
+fn a_upf_that_refuses_or_does_not_answer_leaves_nothing_behind() {
     for upf in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
         let mut world = World::new();
         world.upf = Some(upf);
-        assert_eq!(fails_later(&mut world), GsmCause::InsufficientResources);
+        assert_eq!(fails_after_the_answer_to_the_amf(&mut world), GsmCause::InsufficientResources);
         world.is_quiet();
     }
 }
 
 #[test]
-fn when_no_address_is_left_the_session_is_rejected_and_those_that_stand_stay() {
+fn when_no_address_is_free_the_session_is_rejected_and_established_ones_remain() {
     let mut world = World::established();
     world.pdu_session_id = 6;
-    assert_eq!(fails_later(&mut world), GsmCause::InsufficientResources);
+    assert_eq!(fails_after_the_answer_to_the_amf(&mut world), GsmCause::InsufficientResources);
     let audit = world.bench.nf.audit();
     assert_eq!((audit.contexts, audit.addresses), (1, 1), "the pool has one address");
 }
@@ -243,7 +243,7 @@ udm <- SmfDeregistration"
 }
 
 #[test]
-fn a_gnb_that_refuses_or_is_silent_ends_the_session() {
+fn a_gnb_that_refuses_or_does_not_answer_ends_the_session() {
     let mut world = World::new();
     world.establish();
     world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupFail));

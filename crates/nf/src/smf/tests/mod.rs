@@ -1,4 +1,4 @@
-//! The SMF driven through its border: inputs in, the ladder out.
+//! Tests of the SMF through its interface: inputs in, the ladder out.
 
 mod branching;
 mod establishment;

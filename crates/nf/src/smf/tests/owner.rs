@@ -1,4 +1,4 @@
-//! Whose requests about a session are taken, and which callbacks are: TS 33.501 13.1, TS 23.502 4.2.2.2.2 step 17.
+//! The NFs whose requests for a session are accepted, and the callbacks that are: TS 33.501 13.1, TS 23.502 4.2.2.2.2 step 17.
 
 use super::world::*;
 use crate::testing::{client, instance, root};
@@ -25,7 +25,7 @@ fn release(world: &World) -> ReleaseSmContext {
 }
 
 #[test]
-fn a_session_is_the_amfs_that_made_it_until_another_one_takes_the_ue_over() {
+fn the_amf_that_created_a_session_owns_it_until_another_amf_serves_the_ue() {
     let mut world = established();
     world.bench.caller = client(3);
     let mut body = SmContextUpdateData::default();
@@ -36,7 +36,7 @@ fn a_session_is_the_amfs_that_made_it_until_another_one_takes_the_ue_over() {
     assert_eq!(world.bench.request(end.clone()).problem().status, 403);
     assert_eq!(world.bench.nf.audit().contexts, 1);
 
-    // The UE has moved: the new AMF names itself, and the former one has no say any more.
+    // The UE has moved: the new AMF sends its id, and requests of the former one are refused.
     world.update(|data| data.serving_nf_id = Some(instance(3)));
     world.bench.caller = client(2);
     assert_eq!(world.bench.request(end).problem().status, 403);

@@ -1,4 +1,4 @@
-//! What the PCF receives and what it changes: the context of a policy, new rates, the end.
+//! The policy association: the context that the PCF receives, new rates, and the end of a session.
 
 use super::world::*;
 use crate::kit::Timer;
@@ -58,7 +58,7 @@ fn enforced(world: &World) -> u64 {
 }
 
 #[test]
-fn the_pcf_is_told_access_place_identities_and_address() {
+fn the_pcf_receives_access_location_identities_and_address() {
     let mut world = World::new();
     world.script.insert(Operation::CreateSmPolicy, None);
     world.establish();
@@ -91,7 +91,7 @@ fn new_rates_of_the_pcf_reach_upf_gnb_and_ue() {
 }
 
 #[test]
-fn a_modification_that_the_ue_does_not_confirm_is_sent_again_four_times() {
+fn an_unanswered_modification_command_is_retransmitted_four_times() {
     let mut world = World::established();
     notify(&mut world, rule(50, 9));
     world.take_ladder();
@@ -104,7 +104,7 @@ fn a_modification_that_the_ue_does_not_confirm_is_sent_again_four_times() {
 }
 
 #[test]
-fn a_ue_that_does_not_know_the_session_to_be_modified_has_none() {
+fn a_ue_that_does_not_know_the_session_ends_it() {
     let mut world = World::established();
     notify(&mut world, rule(50, 9));
     world.uplink(PduSessionModificationCommandReject::new(GsmCause::InvalidPduSessionIdentity));
@@ -112,7 +112,7 @@ fn a_ue_that_does_not_know_the_session_to_be_modified_has_none() {
 }
 
 #[test]
-fn rules_that_can_not_be_enforced_are_told_to_the_pcf() {
+fn rules_that_can_not_be_enforced_are_reported_to_the_pcf() {
     let mut world = World::established();
     world.take_ladder();
     let pcc = |decision: &mut SmPolicyDecision| {
@@ -133,7 +133,7 @@ fn rules_that_can_not_be_enforced_are_told_to_the_pcf() {
 }
 
 #[test]
-fn new_rates_wait_until_the_session_stands() {
+fn new_rates_are_pending_until_the_session_is_established() {
     let mut world = World::new();
     world.establish();
     notify(&mut world, rule(50, 9));

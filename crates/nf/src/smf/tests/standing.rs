@@ -1,4 +1,4 @@
-//! Sessions that stand: replaced, released, idle, lost.
+//! Established sessions: replaced, released, idle, lost.
 
 use super::super::*;
 use super::world::*;
@@ -32,7 +32,7 @@ udm <- GetSmData"
 }
 
 #[test]
-fn an_amf_that_waits_is_answered_even_if_its_session_is_replaced() {
+fn the_pending_answer_to_the_amf_is_sent_even_if_the_session_is_replaced() {
     let mut world = World::new();
     world.script.insert(Operation::GetSmData, None);
     world.establish();
@@ -58,7 +58,7 @@ fn a_ue_releases_its_session() {
 }
 
 #[test]
-fn the_release_command_is_sent_again_four_times_and_then_the_session_ends() {
+fn the_release_command_is_retransmitted_four_times_and_then_the_session_ends() {
     let mut world = World::established();
     world.uplink(PduSessionReleaseRequest::new());
     world.take_ladder();
@@ -99,7 +99,7 @@ fn the_user_plane_is_deactivated_and_activated_again() {
 }
 
 #[test]
-fn what_overtakes_the_upf_waits_for_its_answer() {
+fn updates_during_an_n4_modification_are_pending() {
     let mut world = World::new();
     world.establish();
     world.upf = None;
@@ -119,7 +119,7 @@ amf <- 200"
 }
 
 #[test]
-fn what_waits_for_the_upf_is_answered_when_the_session_ends() {
+fn pending_updates_are_answered_when_the_session_ends() {
     let mut world = World::established();
     world.upf = None;
     world.deactivate();
@@ -140,7 +140,7 @@ fn a_upf_that_refuses_new_rules_ends_the_session() {
 }
 
 #[test]
-fn an_amf_that_waits_for_new_rules_is_answered_when_it_releases_the_session() {
+fn the_pending_answer_to_the_amf_is_sent_when_it_releases_the_session() {
     let mut world = World::established();
     world.upf = None;
     world.deactivate();
@@ -151,7 +151,7 @@ fn an_amf_that_waits_for_new_rules_is_answered_when_it_releases_the_session() {
 }
 
 #[test]
-fn downlink_data_for_an_idle_ue_has_the_amf_page() {
+fn downlink_data_for_an_idle_ue_causes_paging() {
     let mut world = World::established();
     world.deactivate();
     world.take_ladder();
@@ -161,11 +161,11 @@ fn downlink_data_for_an_idle_ue_has_the_amf_page() {
     let Request::N1N2MessageTransfer(transfer) = &world.open[0].1 else { panic!() };
     assert!(transfer.body.n1_message_container.is_none() && transfer.body.n2_info_container.is_some());
     let uri = transfer.body.n1n2_failure_txf_notif_uri.as_ref().unwrap();
-    assert_eq!(uri.id(), world.reference, "where the AMF tells that the UE does not answer");
+    assert_eq!(uri.id(), world.reference, "the URI for the failure notification");
 }
 
 #[test]
-fn what_waits_for_a_ue_that_does_not_answer_is_dropped_and_the_next_packet_told_of() {
+fn packets_for_a_ue_that_does_not_answer_are_dropped_and_the_next_one_is_reported() {
     let mut world = World::established();
     world.deactivate();
     world.script.insert(Operation::N1N2MessageTransfer, None);
@@ -178,11 +178,11 @@ fn what_waits_for_a_ue_that_does_not_answer_is_dropped_and_the_next_packet_told_
     let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
     assert_eq!(request.pfcp_sm_req_flags, Some(PfcpSmReqFlags::DROBU));
     assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
-    assert_eq!(world.bench.nf.audit().contexts, 1, "the session stands");
+    assert_eq!(world.bench.nf.audit().contexts, 1, "the session is still established");
 }
 
 #[test]
-fn a_report_of_an_unknown_session_is_told_so() {
+fn a_report_for_an_unknown_session_is_refused() {
     let mut world = World::new();
     world.report(ReportType::DLDR);
     let Some(Message::SessionReportResponse(response)) = world.n4.last() else { panic!() };
@@ -199,7 +199,7 @@ fn after_an_error_indication_of_the_gnb_its_resources_are_set_up_again() {
     );
     assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
     let released = world.transfers.last().unwrap();
-    assert_eq!(released.skip_ind, Some(true), "nobody is paged to be released");
+    assert_eq!(released.skip_ind, Some(true), "an idle UE is not paged for a release");
     assert_eq!(kind(released), Some(NgapIeType::PduResRelCmd));
     world.report(ReportType::DLDR);
     assert_eq!(world.take_ladder(), "upf <- SessionReportResponse", "one thing after the other");
@@ -212,7 +212,7 @@ fn after_an_error_indication_of_the_gnb_its_resources_are_set_up_again() {
 }
 
 #[test]
-fn an_error_indication_for_an_idle_ue_has_it_paged() {
+fn an_error_indication_for_an_idle_ue_causes_paging() {
     let mut world = World::established();
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
     world.report_lost(GNB_TUNNEL);
@@ -223,7 +223,7 @@ fn an_error_indication_for_an_idle_ue_has_it_paged() {
 }
 
 #[test]
-fn a_gnb_that_does_not_confirm_the_release_is_asked_for_new_resources_all_the_same() {
+fn resources_are_set_up_again_even_if_the_gnb_does_not_confirm_their_release() {
     let mut world = World::established();
     world.report_lost(GNB_TUNNEL);
     world.take_ladder();
@@ -233,7 +233,7 @@ fn a_gnb_that_does_not_confirm_the_release_is_asked_for_new_resources_all_the_sa
 }
 
 #[test]
-fn an_error_indication_while_the_session_changes_is_acted_on_when_it_stands() {
+fn an_error_indication_while_the_session_changes_is_processed_afterwards() {
     let mut world = World::established();
     world.upf = None;
     world.gnb_answers();
@@ -259,7 +259,7 @@ fn kind(transfer: &N1N2MessageTransferReqData) -> Option<NgapIeType> {
 }
 
 #[test]
-fn with_a_upf_its_sessions_are_lost() {
+fn the_sessions_of_a_lost_upf_end() {
     let mut world = World::established();
     world.n4_input(N4Input::UpfDown { upf: UPF });
     assert_eq!(
@@ -269,7 +269,7 @@ fn with_a_upf_its_sessions_are_lost() {
     world.is_quiet();
 }
 
-/// Each of them has calls to other NFs follow: a UPF's tens of thousands are not ended at once.
+/// Each end of a session needs calls to other NFs: the tens of thousands of sessions of a UPF are not ended at once.
 #[test]
 fn the_sessions_of_a_lost_upf_are_ended_in_batches() {
     const SESSIONS: usize = 300;
@@ -304,7 +304,7 @@ fn an_abandoned_establishment_is_deleted_at_the_upf_once_it_answers() {
 }
 
 #[test]
-fn of_an_abandoned_establishment_the_amf_hears_once() {
+fn the_amf_is_notified_once_of_an_abandoned_establishment() {
     let mut world = World::new();
     world.upf = None;
     world.establish();
@@ -315,7 +315,7 @@ fn of_an_abandoned_establishment_the_amf_hears_once() {
     world.is_quiet();
 }
 
-/// The AMF notifies that the UE does not answer to paging.
+/// The AMF notifies that the UE did not answer the paging.
 pub(super) fn not_delivered(world: &mut World, uri: Uri) {
     let body = N1N2MsgTxfrFailureNotification::new(N1N2MessageTransferCause::UeNotResponding, uri.clone());
     let seen = world.bench.request(N1N2TransferFailureNotification { uri, body });
@@ -343,7 +343,7 @@ fn a_withdrawn_session_is_released() {
 }
 
 #[test]
-fn a_session_withdrawn_while_it_changes_is_released_when_it_stands() {
+fn a_session_withdrawn_while_it_changes_is_released_afterwards() {
     let mut world = World::established();
     world.upf = None;
     world.deactivate();
@@ -355,7 +355,7 @@ fn a_session_withdrawn_while_it_changes_is_released_when_it_stands() {
 }
 
 #[test]
-fn a_session_withdrawn_in_the_making_is_released_when_it_stands() {
+fn a_session_withdrawn_during_its_establishment_is_released_afterwards() {
     let mut world = World::new();
     world.establish();
     withdraw(&mut world);

@@ -1,4 +1,4 @@
-//! Each input in each state: a request is answered, and whatever follows, nothing is left behind in the end.
+//! Each input in each state: a request is answered, and nothing is left behind at the end.
 
 use super::super::procedure::State;
 use super::super::*;
@@ -20,7 +20,7 @@ use pith_sbi::npcf_smpolicycontrol::SmPolicyAssociationReleaseCause;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
 use pith_sbi::{NfType, Operation, Response, Uri};
 
-/// A world whose session is in that state, by the state's name.
+/// A world whose session is in the state with this name.
 fn world_in(state: &str) -> World {
     let mut world = match state {
         "AwaitingFrontEstablishment" | "AwaitingN9Modification" => World::with(breakout(), &["upf", "edge"]),
@@ -117,7 +117,7 @@ const STATES: [&str; 16] = [
 
 type Act = fn(&mut World);
 
-/// What may arrive for a session, whatever its state.
+/// Inputs that may arrive for a session in any state.
 const INPUTS: [(&str, Act); 27] = [
     ("release request", |world| world.uplink(PduSessionReleaseRequest::new())),
     ("release complete", |world| world.uplink(PduSessionReleaseComplete::new())),
@@ -159,7 +159,7 @@ fn n2(world: &mut World, kind: N2SmInfoType) {
     world.update(|data| data.n2_sm_info_type = Some(kind));
 }
 
-/// UPFs answer, all timers run out, the AMF releases what is left.
+/// UPFs answer, all timers expire, and the AMF releases the remaining sessions.
 fn end(world: &mut World) {
     for _ in 0..64 {
         world.upf_answers_late();
@@ -171,7 +171,7 @@ fn end(world: &mut World) {
     world.is_quiet();
 }
 
-/// [`crate::kit::deliver`] checks that each request is answered or owed, [`World::is_quiet`] that none is owed at the end.
+/// [`crate::kit::deliver`] checks that each request is answered or pending, [`World::is_quiet`] that none is pending at the end.
 #[test]
 fn each_input_in_each_state_is_answered_and_leaves_nothing_behind() {
     for state in STATES {
@@ -198,7 +198,7 @@ fn two_inputs_in_each_state_are_answered_and_leave_nothing_behind() {
 }
 
 #[test]
-fn an_operator_and_another_upf_change_each_state_or_not() {
+fn operator_commands_and_other_upfs_in_each_state() {
     let acts: [Act; 4] = [
         |world| drop(world.branch("edge")),
         |world| drop(world.unbranch()),
@@ -214,9 +214,9 @@ fn an_operator_and_another_upf_change_each_state_or_not() {
     }
 }
 
-/// Late answers and timers that run no longer find each state as it was.
+/// Late answers, and timers that were stopped, leave each state unchanged.
 #[test]
-fn what_is_late_changes_no_state() {
+fn late_inputs_change_no_state() {
     for state in STATES {
         let mut world = world_in(state);
         let owner = world.bench.nf.sessions.iter().next().unwrap().0.to_u64();
@@ -238,7 +238,7 @@ fn what_is_late_changes_no_state() {
     }
 }
 
-/// A state is not larger than what is copied at each step without being seen in a profile.
+/// Each step copies the state: up to this size, the copy is not visible in a profile.
 #[test]
 fn a_state_is_small() {
     assert!(size_of::<State>() <= 320, "{} octets", size_of::<State>());

@@ -1,4 +1,4 @@
-//! Several UPFs: which are chosen, and sessions that go through two of them.
+//! Several UPFs: selection, and sessions through two of them.
 
 use super::super::*;
 use super::world::*;
@@ -42,7 +42,7 @@ pub(super) fn breakout() -> SmfConfig {
     config
 }
 
-/// Which UPFs the sessions 5 to 14 of the UE are anchored at, and how many at each.
+/// Number of the UE's sessions 5 to 14 that each UPF anchors.
 fn anchors(config: SmfConfig, prepare: impl FnOnce(&mut World)) -> BTreeMap<u64, usize> {
     let mut world = World::with(config, &["upf", "edge"]);
     prepare(&mut world);
@@ -65,7 +65,7 @@ fn establishments(world: &World) -> Vec<&SessionEstablishmentRequest> {
     requests.collect()
 }
 
-/// Where the last modification has downlink packets go.
+/// The endpoint to which the last modification sends downlink packets.
 pub(super) fn downlink_to(world: &World) -> Tunnel {
     let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
     let parameters = request.update_fars[0].update_forwarding_parameters.as_ref().unwrap();
@@ -75,14 +75,14 @@ pub(super) fn downlink_to(world: &World) -> Tunnel {
 }
 
 /// The uplink tunnel that the gNB receives when the user plane is activated.
-pub(super) fn uplink_told(world: &mut World) -> Tunnel {
+pub(super) fn uplink_sent_to_gnb(world: &mut World) -> Tunnel {
     world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
     let Some(Ok(Response::SmContextUpdated(data))) = world.answers.last() else { panic!() };
     SetupRequestTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap().uplink
 }
 
 #[test]
-fn upfs_take_turns() {
+fn upfs_of_equal_weight_get_sessions_in_turn() {
     assert_eq!(anchors(with(vec![]), |_| {}), BTreeMap::from([(3, 5), (4, 5)]));
 }
 
@@ -99,7 +99,7 @@ fn a_loaded_upf_gets_fewer_sessions() {
 }
 
 #[test]
-fn priority_goes_before_load() {
+fn priority_is_compared_before_load() {
     let config = with(vec![service("edge", |upf| upf.priority = 1)]);
     let load = |world: &mut World| world.n4_input(N4Input::UpfLoad { upf: EDGE, percent: 100 });
     assert_eq!(anchors(config, load), BTreeMap::from([(4, 10)]));
@@ -113,7 +113,7 @@ fn a_upf_that_is_down_gets_none() {
 }
 
 #[test]
-fn a_upf_that_asks_to_be_released_gets_no_new_sessions_and_keeps_those_it_has() {
+fn a_upf_that_requested_its_release_gets_no_new_sessions_and_keeps_its_sessions() {
     let config = with(vec![service("edge", |upf| upf.priority = 1)]);
     let leaves = |world: &mut World| {
         world.pdu_session_id = 4;
@@ -125,7 +125,7 @@ fn a_upf_that_asks_to_be_released_gets_no_new_sessions_and_keeps_those_it_has() 
 }
 
 #[test]
-fn a_upf_that_asks_to_be_released_breaks_nothing_out_of_new_sessions() {
+fn a_upf_that_requested_its_release_is_no_local_anchor_of_new_sessions() {
     let mut world = World::with(breakout(), &["upf", "edge"]);
     world.n4_input(N4Input::UpfLeaves { upf: EDGE });
     world.establish();
@@ -146,7 +146,7 @@ fn a_upf_of_another_network_slice_or_area_is_not_chosen() {
 }
 
 #[test]
-fn a_upf_that_refuses_or_is_silent_has_another_one_asked() {
+fn if_a_upf_refuses_or_does_not_answer_another_one_is_selected() {
     for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::Overloaded), Err(N4Error::NoAnswer)] {
         let mut world = World::with(with(vec![service("upf", |upf| upf.priority = 1)]), &["upf", "edge"]);
         world.refusing.insert(UPF, refusal);
@@ -165,7 +165,7 @@ fn a_upf_that_refuses_or_is_silent_has_another_one_asked() {
 }
 
 #[test]
-fn a_upf_that_is_lost_before_it_answers_has_another_one_asked() {
+fn if_a_upf_is_lost_before_it_answers_another_one_is_selected() {
     let mut world = World::with(with(vec![service("upf", |upf| upf.priority = 1)]), &["upf", "edge"]);
     world.silent.insert(UPF);
     world.establish();
@@ -192,7 +192,7 @@ fn addresses_are_of_the_pool_of_the_upf() {
 }
 
 #[test]
-fn where_the_gnb_does_not_reach_the_anchor_a_upf_stands_between() {
+fn an_intermediate_upf_is_inserted_if_the_gnb_does_not_reach_the_anchor() {
     let mut world = World::with(far_anchor(), &["upf", "edge"]);
     world.establish();
     assert!(
@@ -210,7 +210,7 @@ amf <- N1N2MessageTransfer"
     let to_anchor = front.create_fars[0].forwarding_parameters.as_ref().unwrap().outer_header_creation;
     let n9 = tunnel_of(UPF, 0);
     assert_eq!(to_anchor, Some(pith_pfcp::ie::OuterHeaderCreation::gtpu(n9.teid.0, n9.address)));
-    assert_eq!(front.create_pdrs.len(), 2, "no packets leave here");
+    assert_eq!(front.create_pdrs.len(), 2, "no local breakout");
     world.gnb_answers();
     assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200");
     assert_eq!(world.bench.nf.audit().n4_sessions, 2);
@@ -223,9 +223,9 @@ fn a_chain_is_deactivated_activated_and_released_at_its_ends() {
     world.gnb_answers();
     world.take_ladder();
     world.deactivate();
-    assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200", "it keeps packets");
+    assert_eq!(world.take_ladder(), "edge <- SessionModificationRequest\namf <- 200", "it buffers packets");
     assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
-    assert_eq!(uplink_told(&mut world), tunnel_of(EDGE, 1));
+    assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
     world.gnb_answers();
     world.release_by_amf();
     assert!(
@@ -237,7 +237,7 @@ fn a_chain_is_deactivated_activated_and_released_at_its_ends() {
 }
 
 #[test]
-fn the_upf_that_keeps_packets_has_the_ue_paged() {
+fn the_upf_that_buffers_packets_causes_paging() {
     let mut world = World::with(far_anchor(), &["upf", "edge"]);
     world.establish();
     world.gnb_answers();
@@ -251,7 +251,7 @@ fn the_upf_that_keeps_packets_has_the_ue_paged() {
 }
 
 #[test]
-fn a_chain_that_can_not_be_had_leaves_nothing_behind() {
+fn a_chain_that_can_not_be_established_leaves_nothing_behind() {
     for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
         let mut world = World::with(far_anchor(), &["upf", "edge"]);
         world.refusing.insert(EDGE, refusal);
@@ -281,7 +281,7 @@ fn a_chain_that_is_released_while_it_is_set_up_leaves_nothing_behind() {
 }
 
 #[test]
-fn with_either_upf_of_a_chain_the_session_is_lost() {
+fn a_session_ends_if_either_upf_of_its_chain_is_lost() {
     for (lost, other) in [(UPF, "edge"), (EDGE, "upf")] {
         let mut world = World::with(far_anchor(), &["upf", "edge"]);
         world.establish();
@@ -319,7 +319,7 @@ fn a_upf_that_does_not_know_its_n9_tunnel_ends_the_session() {
 }
 
 #[test]
-fn local_breakout_puts_a_classifier_before_the_anchor() {
+fn local_breakout_inserts_a_classifier_before_the_anchor() {
     let mut world = World::with(breakout(), &["upf", "edge"]);
     world.establish();
     world.gnb_answers();

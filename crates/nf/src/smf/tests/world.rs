@@ -1,5 +1,5 @@
-//! A tiny world around one SMF: UDM, PCF, UPF and AMF answer by a script. Everything that crosses the SMF's
-//! border is a line of the ladder.
+//! A small world around one SMF: UDM, PCF, UPF and AMF answer by a script. Each message to or from the SMF is a line
+//! of the ladder.
 
 use super::super::context::UserPlane;
 use super::super::*;
@@ -30,7 +30,7 @@ pub(super) const UPF: UpfHandle = UpfHandle(3);
 /// Another UPF, in worlds that have it.
 pub(super) const EDGE: UpfHandle = UpfHandle(4);
 
-/// The gNB's end of the N3 tunnel.
+/// The gNB's endpoint of the N3 tunnel.
 pub(super) const GNB_TUNNEL: Tunnel =
     Tunnel { address: std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)), teid: Teid(0x42) };
 
@@ -56,30 +56,30 @@ pub(super) fn config() -> SmfConfig {
     }
 }
 
-/// An SMF, those around it, and what crossed between them.
+/// An SMF, its scripted peers, and the messages between them.
 pub(super) struct World {
     pub bench: Bench<Smf>,
     pub ladder: Vec<String>,
-    /// Answers that differ from the usual; `None` leaves the call open.
+    /// Answers that replace the usual ones; `None`: the call is not answered.
     pub script: HashMap<Operation, Option<Reply>>,
-    /// What the UPF says to requests; `None` leaves them open.
+    /// The UPF's answer to requests; `None`: they are not answered.
     pub upf: Option<Result<N4Cause, N4Error>>,
     pub open: Vec<(Tag, Request)>,
     pub open_n4: Vec<(Tag, UpfHandle, Message)>,
     pub n4: Vec<Message>,
-    /// What the AMF was sent for UE and gNB.
+    /// The transfers that were sent to the AMF, for UE and gNB.
     pub transfers: Vec<N1N2MessageTransferReqData>,
-    /// UPFs that answer no establishment but with that.
+    /// UPFs that answer each establishment with this.
     pub refusing: HashMap<UpfHandle, Result<N4Cause, N4Error>>,
-    /// UPFs whose answers are left open.
+    /// UPFs that do not answer.
     pub silent: HashSet<UpfHandle>,
     upfs: Vec<(UpfHandle, String)>,
     pub answers: Vec<Reply>,
-    /// What the UE was sent.
+    /// The messages that were sent to the UE.
     pub n1: Vec<GsmMessage>,
     pub supi: Supi,
     pub pdu_session_id: u8,
-    /// Of the last session that the SMF made.
+    /// The reference of the last session that the SMF created.
     pub reference: String,
 }
 
@@ -124,7 +124,7 @@ impl World {
         self.n4_input(N4Input::UpfUp { upf, info: Arc::new(info) });
     }
 
-    /// With a session that stands.
+    /// A world with an established session.
     pub fn established() -> Self {
         let mut world = Self::new();
         world.establish();
@@ -235,7 +235,7 @@ impl World {
         self.bench.nf.sessions.iter().next()?.1.state().user_plane()
     }
 
-    /// Each session knows its timers and their deadlines.
+    /// Checks that each session has its running timers and their deadlines.
     fn check_timers(&self) {
         let sessions = self.bench.nf.sessions.iter().map(|(_, session)| session);
         let known: BTreeMap<TimerKey, _> = sessions
@@ -253,7 +253,7 @@ impl World {
         assert_eq!(known, running);
     }
 
-    /// Notes what the SMF does, and answers it.
+    /// Records the SMF's effects, and answers them.
     pub fn follow(&mut self, seen: Seen) {
         self.check_timers();
         for effect in seen.0 {
@@ -337,7 +337,7 @@ impl World {
         self.n4_input(N4Input::Response { tag, result });
     }
 
-    /// The UPF answers what was left open.
+    /// The UPF answers the requests that it has not answered yet.
     pub fn upf_answers_late(&mut self) {
         self.upf = Some(Ok(N4Cause::RequestAccepted));
         self.silent.clear();
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// Nothing is left of any session.
+    /// Checks that nothing is left of any session.
     pub fn is_quiet(&self) {
         assert_eq!(self.bench.nf.audit(), SmfAudit::default());
         assert_eq!(self.bench.timers.len(), 0, "{:?}", self.bench.timers);
@@ -380,7 +380,7 @@ pub(super) fn establishment(change: impl FnOnce(&mut PduSessionEstablishmentRequ
     GsmMessage::new(5, 1, request).encode()
 }
 
-/// What an NF answers when all is well.
+/// The answer of an NF without failures.
 pub(super) fn usual(request: &Request) -> Reply {
     Ok(match request {
         Request::GetSmData(_) => Response::SmData(Box::new(subscription())),
@@ -448,7 +448,7 @@ pub(super) fn n4_answer(upf: UpfHandle, request: &Message, cause: N4Cause) -> Me
     }
 }
 
-/// What the last modification does with downlink packets.
+/// The action of the last modification for downlink packets.
 pub(super) fn downlink_action(world: &World) -> ApplyAction {
     match world.n4.last() {
         Some(Message::SessionModificationRequest(request)) => request.update_fars[0].apply_action.unwrap(),

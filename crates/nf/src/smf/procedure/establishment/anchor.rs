@@ -1,16 +1,17 @@
 //! The session at the anchor (TS 23.502 4.3.2.2.1 steps 8, 10; TS 23.501 6.3.3.3; TS 29.244 6.3.2): the SMF selects
-//! UPFs and asks the anchor first, since the other one needs its tunnel. If a UPF refuses, the SMF asks another one.
+//! the UPFs. It sends the request to the anchor first, because a front UPF needs the anchor's tunnel endpoint. If a UPF
+//! refuses, the SMF selects another one.
 
 use super::front::AwaitingFrontEstablishment;
 use super::{Attempt, AwaitingResourceSetup, UeRequest, fail, policy, too_slow};
 use crate::kit::{Level, N4Effect, N4Error, Outbox, UpfHandle};
 use crate::smf::config::Network;
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
-use crate::smf::env::{Env, NOBODY};
+use crate::smf::env::{Env, IGNORED_REPLY};
 use crate::smf::error::EstablishmentError;
 use crate::smf::pool::contains;
 use crate::smf::procedure::State;
-use crate::smf::procedure::release::Remains;
+use crate::smf::procedure::release::Held;
 use crate::smf::selection::{FrontPlan, Path, Upfs};
 use crate::smf::{consumer, n4};
 use pith_pfcp::Message;
@@ -19,20 +20,21 @@ use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_types::{Seid, words_of_name};
 use std::net::Ipv4Addr;
 
-/// The anchor was asked for the session.
+/// A Session Establishment Request was sent to the anchor.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingN4Establishment {
     attempt: Attempt,
     /// The anchor.
     pub upf: UpfHandle,
-    /// The UPF before it, which is asked next.
+    /// The front UPF, which gets its request next.
     front: Option<FrontPlan>,
     /// The request.
     pub call: CallId,
 }
 
 impl AwaitingN4Establishment {
-    /// Asks the UPFs planned before the PCF decided, or others if those are gone meanwhile.
+    /// Sends the request to the UPFs that were planned before the PCF's decision, or to others if those are no longer
+    /// associated.
     pub(super) fn begin(
         session: &mut SmContext,
         env: &mut Env<'_>,
@@ -44,7 +46,7 @@ impl AwaitingN4Establishment {
         ask(session, env, Attempt { request, tried: Vec::new() }, path)
     }
 
-    /// The anchor answered (step 10b).
+    /// Handles the anchor's response (step 10b).
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -64,19 +66,19 @@ impl AwaitingN4Establishment {
         }
     }
 
-    /// The anchor took too long.
+    /// The anchor did not answer in time.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        fail(session, env, self.attempt.request, self.dismantle(), &too_slow())
+        fail(session, env, self.attempt.request, self.into_held(), &too_slow())
     }
 
-    /// What is left to end: the anchor owes an answer.
-    pub(in crate::smf) fn dismantle(self) -> Remains {
-        Remains { establishing: Some((self.upf, self.call)), ..Remains::default() }
+    /// What must be released: a session at the anchor, if it answers yet.
+    pub(in crate::smf) fn into_held(self) -> Held {
+        Held { establishing: Some((self.upf, self.call)), ..Held::default() }
     }
 }
 
 impl Attempt {
-    /// A UPF did not take the session: another one is asked, if there is one (TS 23.501 6.3.3.3).
+    /// A UPF refused the session: the SMF selects another one, if there is one (TS 23.501 6.3.3.3).
     pub(super) fn try_another(
         mut self,
         session: &mut SmContext,
@@ -89,10 +91,10 @@ impl Attempt {
         let path = env.upfs.choose(session, &self.tried);
         match ask(session, env, self, path) {
             Ok(next) => {
-                session.log(env, Level::Warn, || format!("another UPF is asked: {error}"));
+                session.log(env, Level::Warn, || format!("the SMF selects another UPF: {error}"));
                 next
             }
-            Err(_) => fail(session, env, request, Remains::default(), error),
+            Err(_) => fail(session, env, request, Held::default(), error),
         }
     }
 }
@@ -103,7 +105,7 @@ fn ask(
     attempt: Attempt,
     path: Option<Path>,
 ) -> Result<State, EstablishmentError> {
-    let no_upf = || EstablishmentError::UserPlane("none that serves it is associated".into());
+    let no_upf = || EstablishmentError::UserPlane("no UPF that serves it is associated".into());
     let Path { anchor: upf, front } = path.ok_or_else(no_upf)?;
     let local = env.upfs.info(upf).map(|info| info.local_address).ok_or(EstablishmentError::Resources)?;
     let pool = policy::pool(session, env, upf).ok_or(EstablishmentError::Resources)?;
@@ -117,23 +119,24 @@ fn is_associated(upfs: &Upfs, path: &Path) -> bool {
     is_associated(path.anchor) && path.front.as_ref().is_none_or(|front| is_associated(front.upf))
 }
 
-/// The session's address, of that pool: the one allocated before, or another one, which the SMF reports to the PCF.
+/// The session's address in this pool: the address allocated before, if it is of the pool, else a new one, which the SMF
+/// reports to the PCF.
 fn take_address(session: &mut SmContext, env: &mut Env<'_>, pool: Network) -> Option<Ipv4Addr> {
     let former = session.address;
     if let Some(address) = former.filter(|address| contains(pool, *address)) {
         return Some(address);
     }
-    let address = env.pools.take(pool)?;
+    let address = env.pools.allocate(pool)?;
     session.address = Some(address);
     if let Some(former) = former {
-        env.pools.give_back(former);
+        env.pools.release(former);
     }
     consumer::update_policy_address(session, env, former);
     Some(address)
 }
 
-/// The UPF's SEID and what `find` looks for in its answer. A UPF that accepted a session to which packets cannot come does
-/// not keep it.
+/// Checks that a UPF accepted a session; returns its SEID and what `find` finds in the response. If `find` finds nothing (no
+/// F-TEID), no packet could reach the session: it is deleted at the UPF again.
 pub(in crate::smf) fn accepted<T>(
     upf: UpfHandle,
     result: Result<Message, N4Error>,
@@ -142,18 +145,21 @@ pub(in crate::smf) fn accepted<T>(
 ) -> Result<(Seid, T), EstablishmentError> {
     let response = match result {
         Ok(Message::SessionEstablishmentResponse(response)) => response,
-        Ok(_) => return Err(EstablishmentError::UserPlane("an answer to another request".into())),
+        Ok(_) => {
+            return Err(EstablishmentError::UserPlane("the UPF sent the response to another request".into()));
+        }
         Err(error) => return Err(EstablishmentError::UserPlane(error.to_string())),
     };
     let seid = response.up_f_seid.map(|seid| Seid(seid.seid));
     match (response.cause, seid, find(&response)) {
         (N4Cause::RequestAccepted, Some(seid), Some(found)) => Ok((seid, found)),
         (N4Cause::RequestAccepted, Some(seid), None) => {
-            out.n4(N4Effect::Request { tag: NOBODY, upf, seid, message: n4::deletion() });
-            Err(EstablishmentError::UserPlane("accepted without F-TEID".into()))
+            out.n4(N4Effect::Request { tag: IGNORED_REPLY, upf, seid, message: n4::deletion() });
+            Err(EstablishmentError::UserPlane("the UPF accepted it but allocated no F-TEID".into()))
         }
-        (cause, ..) => {
-            Err(EstablishmentError::UserPlane(format!("it answers {}", words_of_name(&format!("{cause:?}")))))
-        }
+        (cause, ..) => Err(EstablishmentError::UserPlane(format!(
+            "the UPF answers {}",
+            words_of_name(&format!("{cause:?}"))
+        ))),
     }
 }

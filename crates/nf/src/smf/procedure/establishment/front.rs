@@ -1,14 +1,15 @@
-//! Two UPFs in the path of a session: step 10 of its establishment (TS 23.502 4.3.2.2.1) continues after the anchor.
+//! A session with two UPFs: after the anchor, step 10 of the establishment (TS 23.502 4.3.2.2.1) continues with the *front UPF*
+//! between gNB and anchor. It is an intermediate UPF, a classifier, or both.
 //!
 //! ```text
-//!  AwaitingN4Establishment       <─ anchor: its tunnel
-//!  AwaitingFrontEstablishment    <─ UPF before it: its tunnels towards gNB and anchor
-//!  AwaitingN9Modification        <─ anchor: downlink packets go to the front UPF
+//!  AwaitingN4Establishment       <─ anchor: its N9 endpoint
+//!  AwaitingFrontEstablishment    <─ front UPF: its endpoints towards gNB and anchor
+//!  AwaitingN9Modification        <─ anchor: sends downlink packets to the front UPF
 //!  AwaitingResourceSetup         as with one UPF
 //! ```
 //!
-//! Without an intermediate UPF that is needed there is no session; without a classifier there is one, whose packets
-//! all go to the anchor.
+//! If the gNB reaches the anchor only through the front UPF and no UPF accepts that role, the session is refused. If only a
+//! classifier fails, the session is established without local breakout.
 
 use super::anchor::accepted;
 use super::{Attempt, AwaitingResourceSetup, UeRequest, fail, too_slow};
@@ -16,38 +17,38 @@ use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::context::{CallId, FrontUpf, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
-use crate::smf::n4::Leaving;
+use crate::smf::n4::EndMarker;
 use crate::smf::procedure::State;
-use crate::smf::procedure::release::Remains;
+use crate::smf::procedure::release::Held;
 use crate::smf::selection::FrontPlan;
 use crate::smf::{n4, n9};
 use pith_pfcp::Message;
 use pith_pfcp::ie::ApplyAction;
 use pith_types::Seid;
 
-/// The UPF between gNB and anchor was asked for the session.
+/// A Session Establishment Request was sent to the front UPF.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingFrontEstablishment {
     attempt: Attempt,
-    /// The anchor has the session.
+    /// With the anchor only.
     pub user_plane: UserPlane,
     plan: FrontPlan,
     /// The request.
     pub call: CallId,
 }
 
-/// The SMF has given the anchor the new destination of downlink packets.
+/// The SMF has sent the front UPF's N9 endpoint to the anchor, for downlink packets.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingN9Modification {
     request: UeRequest,
-    /// Both UPFs have the session.
+    /// With both UPFs.
     pub user_plane: UserPlane,
     /// The request.
     pub call: CallId,
 }
 
 impl AwaitingFrontEstablishment {
-    /// Asks the UPF between gNB and anchor (step 10a).
+    /// Sends the request to the front UPF (step 10a).
     pub(super) fn begin(
         session: &mut SmContext,
         env: &mut Env<'_>,
@@ -65,7 +66,7 @@ impl AwaitingFrontEstablishment {
         State::AwaitingFrontEstablishment(Self { attempt, user_plane, plan, call })
     }
 
-    /// The UPF answered (step 10b): the anchor gets its tunnel.
+    /// Handles the front UPF's response (step 10b), and sends its endpoint to the anchor.
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -85,28 +86,28 @@ impl AwaitingFrontEstablishment {
             destinations: plan.destinations,
         });
         let UpfSession { upf, seid, .. } = user_plane.anchor;
-        let call = session.ask_upf(env, upf, seid, n4::activation(n9, Leaving::Silently));
+        let call = session.ask_upf(env, upf, seid, n4::activation(n9, EndMarker::Omit));
         let request = attempt.request;
         State::AwaitingN9Modification(AwaitingN9Modification { request, user_plane, call })
     }
 
-    /// The UPF took too long.
+    /// The front UPF did not answer in time.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        fail(session, env, self.attempt.request, self.dismantle(), &too_slow())
+        fail(session, env, self.attempt.request, self.into_held(), &too_slow())
     }
 
-    /// The UPF that owes an answer.
+    /// The UPF that has not answered yet.
     pub(in crate::smf) const fn upf(&self) -> UpfHandle {
         self.plan.upf
     }
 
-    /// What is left to end: the UPF owes an answer.
-    pub(in crate::smf) fn dismantle(self) -> Remains {
-        Remains { establishing: Some((self.plan.upf, self.call)), ..Remains::from(self.user_plane) }
+    /// What must be released: the anchor's session, and the front UPF's if it answers yet.
+    pub(in crate::smf) fn into_held(self) -> Held {
+        Held { establishing: Some((self.plan.upf, self.call)), ..Held::from(self.user_plane) }
     }
 }
 
-/// The UPF before the anchor did not take the session.
+/// The front UPF refused the session.
 fn without_front(
     session: &mut SmContext,
     env: &mut Env<'_>,
@@ -124,7 +125,7 @@ fn without_front(
 }
 
 impl AwaitingN9Modification {
-    /// The anchor answered: the path is complete.
+    /// Handles the anchor's response: the path is complete.
     pub(in crate::smf) fn on_response(
         self,
         session: &mut SmContext,
@@ -141,7 +142,7 @@ impl AwaitingN9Modification {
         }
     }
 
-    /// The anchor took too long.
+    /// The anchor did not answer in time.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         fail(session, env, self.request, self.user_plane.into(), &too_slow())
     }

@@ -5,16 +5,16 @@
 //!  3       (request.rs)                 AMF: PostSmContexts, 5GSM message
 //!  4       AwaitingSubscriptionData     UDM; then the answer to the AMF (5)  Guard
 //!  7       AwaitingPolicyDecision       PCF; the address is allocated (8)    Guard
-//!  10      AwaitingN4Establishment      anchor: its tunnel                   Guard
-//!  10      AwaitingFrontEstablishment   a UPF before it, if there is one     Guard
-//!  10      AwaitingN9Modification       anchor, told the front UPF's tunnel  Guard
+//!  10      AwaitingN4Establishment      anchor: its tunnel endpoint          Guard
+//!  10      AwaitingFrontEstablishment   front UPF, if there is one           Guard
+//!  10      AwaitingN9Modification       anchor: sends to the front UPF       Guard
 //!  11      AwaitingResourceSetup        Accept and N2 information ─> AMF     Guard
-//!  15, 16  AwaitingN4Modification       the gNB's tunnel (user_plane.rs)
+//!  15, 16  AwaitingN4Modification       UPF: sends to the gNB (user_plane.rs)
 //!          Established
 //! ```
 //!
-//! Until step 5 a failure is the answer to the AMF, with the reject for the UE in it ([`request::refuse`]). After it the SMF
-//! sends the reject by itself and notifies the AMF ([`fail`]).
+//! Before step 5, a failure is reported in the response to the AMF, which includes the reject for the UE ([`request::refuse`]).
+//! After step 5, the SMF sends the reject in an N1N2MessageTransfer and notifies the AMF ([`fail`]).
 
 mod anchor;
 mod front;
@@ -24,7 +24,7 @@ mod setup;
 mod subscription;
 
 use super::State;
-use super::release::{self, Remains};
+use super::release::{self, Held};
 use crate::kit::{Level, UpfHandle};
 use crate::smf::consumer;
 use crate::smf::context::SmContext;
@@ -37,16 +37,17 @@ pub(super) use policy::{AwaitingPolicyDecision, authorise};
 pub(in crate::smf) use setup::AwaitingResourceSetup;
 pub(super) use subscription::AwaitingSubscriptionData;
 
-/// What the UE's request leaves for the answer to it.
+/// The parts of the UE's request that the accept or reject needs.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::smf) struct UeRequest {
     /// Procedure transaction identity.
     pub pti: u8,
-    /// What the UE requests to receive.
+    /// Parameters that the UE requests.
     pub asks: Asks,
 }
 
-/// What the UE asks for: protocol configuration options, and IPv6 beside IPv4.
+/// Parameters that the UE requests: DNS server addresses and link MTU as protocol configuration options, and PDU session
+/// type IPv4v6.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::smf) struct Asks {
     pub dns: bool,
@@ -54,31 +55,31 @@ pub(in crate::smf) struct Asks {
     pub ipv4v6: bool,
 }
 
-/// An establishment that asks UPFs.
+/// The search for UPFs that accept a session.
 #[derive(Debug)]
 pub(in crate::smf) struct Attempt {
     request: UeRequest,
-    /// UPFs that did not take the session.
+    /// UPFs that refused the session.
     tried: Vec<UpfHandle>,
 }
 
-/// Ends an establishment after the AMF was answered: the reject for the UE goes in a transfer of its own (TS 24.501
+/// Ends an establishment after the AMF was answered: the SMF sends the reject for the UE in an N1N2MessageTransfer (TS 24.501
 /// 6.4.1.4).
 fn fail(
     session: &mut SmContext,
     env: &mut Env<'_>,
     request: UeRequest,
-    remains: Remains,
+    held: Held,
     error: &EstablishmentError,
 ) -> State {
     session.log(env, Level::Warn, || format!("refused: {error}"));
     let reject = n1::establishment_reject(session.pdu_session_id, request.pti, error.gsm_cause());
     let transfer = consumer::transfer(session, Some(reject), None);
     consumer::notify_amf(session, env, transfer);
-    release::end_and_notify_amf(remains, session, env)
+    release::end_and_notify_amf(held, session, env)
 }
 
-/// The guard of an establishment ran out after the AMF was answered.
+/// The guard timer of an establishment expired after the AMF was answered.
 fn too_slow() -> EstablishmentError {
     EstablishmentError::Network("no answer in time".into())
 }

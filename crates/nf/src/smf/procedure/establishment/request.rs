@@ -1,5 +1,5 @@
-//! The UE's request, as the AMF brings it (TS 23.502 4.3.2.2.1 step 3; TS 29.502 5.2.2.2): what can be decided without
-//! another NF (TS 24.501 6.4.1.4.1, 7.3 to 7.6).
+//! The UE's request in Nsmf_PDUSession_CreateSMContext (TS 23.502 4.3.2.2.1 step 3; TS 29.502 5.2.2.2), and the checks that need
+//! no other NF (TS 24.501 6.4.1.4.1, 7.3 to 7.6).
 
 use super::{Asks, AwaitingSubscriptionData, UeRequest};
 use crate::kit::{Instant, Level, Outbox, Owner, PendingReply};
@@ -15,7 +15,7 @@ use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData};
 use pith_sbi::{Problem, ProblemMore};
 use pith_types::{Dnn, Snssai, Supi, Tac};
 
-/// A request that may become a session.
+/// A request that passed the checks.
 struct Accepted {
     supi: Supi,
     pdu_session_id: u8,
@@ -26,7 +26,7 @@ struct Accepted {
     access: Box<Access>,
 }
 
-/// A request that is refused, and what the answer needs.
+/// A request that is refused, with the data for the answer.
 pub(super) struct Refused {
     pub supi: Option<Supi>,
     pub pdu_session_id: u8,
@@ -47,7 +47,7 @@ impl Smf {
             Ok(accepted) => accepted,
             Err(refused) => return refuse(reply, &refused, out),
         };
-        // The UE has forgotten an earlier session of the same identity (step 3a).
+        // The UE no longer has an earlier session with the same identity, so the SMF ends that first (step 3a).
         if let Some(old) = self.shared.index.find(&accepted.supi, accepted.pdu_session_id) {
             let from = reply.caller();
             self.with_session(now, old, out, |state, session, env| {
@@ -102,7 +102,8 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     Ok(Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access: Box::new(access(data)) })
 }
 
-/// IPv4 and SSC mode 1, or whatever includes it (TS 24.501 6.4.1.3, 6.4.1.4.1).
+/// Checks PDU session type and SSC mode: only IPv4 (also as part of IPv4v6) and SSC mode 1 are supported (TS 24.501 6.4.1.3,
+/// 6.4.1.4.1).
 fn check_kind(request: &PduSessionEstablishmentRequest) -> Result<(), EstablishmentError> {
     match request.pdu_session_type {
         None | Some(PduSessionType::Ipv4 | PduSessionType::Ipv4v6) => {}
@@ -123,7 +124,7 @@ fn unknown_network(config: &SmfConfig, dnn: &Dnn, snssai: &Snssai) -> Establishm
     EstablishmentError::UnknownDnnInSlice { asked: format!("'{dnn}' in slice {snssai}"), served }
 }
 
-/// What the UE requests, of what the SMF can send.
+/// The parameters that the UE requests, as far as the SMF can send them.
 fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
     use pith_nas::ie::PcoRequest;
     let asked = |what: PcoRequest| request.extended_pco.as_ref().is_some_and(|pco| pco.asks(&what));
@@ -150,7 +151,7 @@ fn access(data: &SmContextCreateData) -> Access {
 /// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE (step 5; TS 29.502 5.2.2.2.1 step 2b).
 pub(super) fn refuse(reply: PendingReply, refused: &Refused, out: &mut Outbox) {
     let Refused { supi, pdu_session_id, pti, error } = refused;
-    let who = || supi.as_ref().map_or_else(|| "a phone".into(), Supi::masked);
+    let who = || supi.as_ref().map_or_else(|| "UE without SUPI".into(), Supi::masked);
     out.log(Level::Warn, || format!("{} session {pdu_session_id}: refused: {error}", who()));
     let mut data = SmContextCreateErrorData::default();
     data.n1_sm_msg = Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause()).into());

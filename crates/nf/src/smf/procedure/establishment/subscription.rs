@@ -1,5 +1,5 @@
-//! The subscription (TS 23.502 4.3.2.2.1 steps 4, 5; TS 29.503 5.2.2.2.5): the UDM allows the session, and the AMF is
-//! answered.
+//! The subscription (TS 23.502 4.3.2.2.1 steps 4, 5; TS 29.503 5.2.2.2.5): the SMF checks that the subscription
+//! allows the session, and answers the AMF.
 
 use super::request::{self, Refused};
 use super::{AwaitingPolicyDecision, UeRequest};
@@ -9,7 +9,7 @@ use crate::smf::context::{Access, CallId, Qos, SmContext};
 use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
 use crate::smf::procedure::State;
-use crate::smf::procedure::release::{self, Remains};
+use crate::smf::procedure::release::{self, Held};
 use crate::smf::timers::SessionTimer;
 use pith_sbi::common::PduSessionType;
 use pith_sbi::nsmf_pdusession::SmContextCreatedData;
@@ -17,19 +17,19 @@ use pith_sbi::nudm_sdm::{DnnConfiguration, SessionManagementSubscriptionData, Sm
 use pith_sbi::{Cause, Created, Operation, Reply, Response, Uri};
 use pith_types::{Ambr, Plmn};
 
-/// The UDM was asked for the subscription; the AMF waits for its answer.
+/// The subscription data were requested from the UDM. The AMF's request is not answered yet.
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingSubscriptionData {
     request: UeRequest,
     access: Box<Access>,
-    /// To the AMF.
+    /// The answer to the AMF.
     pub reply: PendingReply,
     /// The call.
     pub call: CallId,
 }
 
 impl AwaitingSubscriptionData {
-    /// Asks the UDM (step 4).
+    /// Requests the subscription data from the UDM (step 4).
     pub(super) fn begin(
         session: &mut SmContext,
         env: &mut Env<'_>,
@@ -43,11 +43,13 @@ impl AwaitingSubscriptionData {
         State::AwaitingSubscriptionData(Self { request, access, reply, call })
     }
 
-    /// The UDM's answer.
+    /// Handles the UDM's answer.
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
         let qos = match reply {
             Ok(Response::SmData(data)) => subscribed_qos(session, env, &data),
-            Ok(_) => Err(EstablishmentError::Network("the UDM gave no session management data".into())),
+            Ok(_) => {
+                Err(EstablishmentError::Network("the UDM's response has no session management data".into()))
+            }
             Err(problem) if problem.cause() == Some(&Cause::DataNotFound) => {
                 Err(not_subscribed(session, &[]))
             }
@@ -59,7 +61,7 @@ impl AwaitingSubscriptionData {
         }
     }
 
-    /// The UDM took too long.
+    /// The UDM did not answer in time.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         self.refuse(session, env, EstablishmentError::Network("the UDM does not answer".into()))
     }
@@ -81,14 +83,14 @@ impl AwaitingSubscriptionData {
     fn refuse(self, session: &mut SmContext, env: &mut Env<'_>, error: EstablishmentError) -> State {
         let Self { request: UeRequest { pti, .. }, reply, .. } = self;
         let (supi, pdu_session_id) = (Some(session.supi.clone()), session.pdu_session_id);
-        let next = release::end(Remains::default(), session, env);
+        let next = release::end(Held::default(), session, env);
         request::refuse(reply, &Refused { supi, pdu_session_id, pti, error }, env.out);
         next
     }
 
-    /// What is left to end: the AMF waits.
-    pub(in crate::smf) fn dismantle(self) -> Remains {
-        Remains { reply: Some(self.reply), ..Remains::default() }
+    /// What must be answered: the AMF's request.
+    pub(in crate::smf) fn into_held(self) -> Held {
+        Held { reply: Some(self.reply), ..Held::default() }
     }
 }
 
@@ -120,7 +122,7 @@ fn default_ambr(session: &SmContext, env: &Env<'_>) -> Ambr {
     env.network(session).map_or(Qos::UNKNOWN.ambr, |network| network.ambr)
 }
 
-/// What was asked for, and what the subscription has instead.
+/// The error that names the requested DNN and slice, and those that the subscription has.
 fn not_subscribed(session: &SmContext, slices: &[SessionManagementSubscriptionData]) -> EstablishmentError {
     let names = slices.iter().flat_map(|slice| {
         slice.dnn_configurations.keys().map(move |dnn| format!("'{dnn}' in slice {}", slice.single_nssai))
