@@ -53,7 +53,7 @@ INLINE void add_to_address(void *data, void *end, u32 at, u32 back, u32 number)
 }
 
 /* The longest delay that the generator catches up with, in nanoseconds. */
-#define MOST_LATE 4000000
+#define MAX_LATE 4000000
 
 /* Whether a packet is due. */
 INLINE int is_due(struct bench *bench)
@@ -65,8 +65,8 @@ INLINE int is_due(struct bench *bench)
 		bench->early++;
 		return 0;
 	}
-	if (bench->next + MOST_LATE < now)
-		bench->next = now - MOST_LATE;
+	if (bench->next + MAX_LATE < now)
+		bench->next = now - MAX_LATE;
 	bench->next += bench->interval;
 	return 1;
 }

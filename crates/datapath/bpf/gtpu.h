@@ -11,7 +11,7 @@
 #define GTPU_OPTIONS 7   /* E, S, PN: the four octets of options are there */
 #define PDU_SESSION_CONTAINER 0x85
 #define EXTENSION_REQUIRED 0x80 /* the endpoint has to comprehend that type (TS 29.281 figure 5.2.1-2) */
-#define MOST_EXTENSIONS 4
+#define MAX_EXTENSIONS 4
 #define PDU_TYPE_UPLINK 0x10
 #define NO_QFI 0xff
 
@@ -57,7 +57,7 @@ INLINE int take_extensions(struct cursor *cursor, u8 next, u8 *qfi)
 {
 	int octets = 0;
 #pragma unroll
-	for (int i = 0; i < MOST_EXTENSIONS; i++) {
+	for (int i = 0; i < MAX_EXTENSIONS; i++) {
 		if (!next)
 			return octets;
 		if (next & EXTENSION_REQUIRED && next != PDU_SESSION_CONTAINER)

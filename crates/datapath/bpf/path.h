@@ -115,15 +115,15 @@ INLINE void touch(struct path *path, struct session *session)
 		session->last_packet = path->now;
 }
 
-/* The slot in a lead, plus one; 0 if the lead is for another key. */
-INLINE u32 lead_slot(void *leads, u32 key)
+/* The slot in the key's entry of a direct-mapped table, plus one; 0 if the entry is for another key. */
+INLINE u32 direct_slot(void *table, u32 key)
 {
-	u64 *lead = slot(leads, key & settings.leads);
-	u64 found = lead ? *(volatile u64 *)lead : 0;
+	u64 *entry = slot(table, key & settings.direct_mask);
+	u64 found = entry ? *(volatile u64 *)entry : 0;
 	return found >> 32 == key ? found : 0;
 }
 
-/* The session in a slot; the slot is given plus one, or by a look-up table. */
+/* The session in a slot, found in a direct-mapped table (slot plus one) or a hash table (`rare`). */
 INLINE struct found session_in(u32 slot_plus_one, const u32 *rare)
 {
 	if (!slot_plus_one && !rare)
@@ -134,20 +134,20 @@ INLINE struct found session_in(u32 slot_plus_one, const u32 *rare)
 
 INLINE struct found session_of_teid(u32 teid)
 {
-	u32 near = lead_slot(&lead_teid, teid);
+	u32 near = direct_slot(&direct_teid, teid);
 	return session_in(near, near ? 0 : bpf_map_lookup_elem(&by_teid, &teid));
 }
 
 /* The address is in wire order. */
 INLINE struct found session_of_v4(u32 v4)
 {
-	u32 near = lead_slot(&lead_v4, bpf_ntohl(v4));
+	u32 near = direct_slot(&direct_v4, bpf_ntohl(v4));
 	return session_in(near, near ? 0 : bpf_map_lookup_elem(&by_v4, &v4));
 }
 
 INLINE struct found session_of_v6(u64 prefix)
 {
-	struct found near = session_in(lead_slot(&lead_v6, bpf_ntohl(prefix >> 32)), 0);
+	struct found near = session_in(direct_slot(&direct_v6, bpf_ntohl(prefix >> 32)), 0);
 	if (near.session && near.session->ue_v6 == prefix)
 		return near;
 	return session_in(0, bpf_map_lookup_elem(&by_v6, &prefix));

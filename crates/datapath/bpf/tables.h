@@ -217,7 +217,7 @@ struct cpu {
 	u64 dropped[DROP_REASONS];
 	struct traffic n3_rest, n6_rest; /* dropped, or redirected to user space; by receiving side */
 	struct traffic across;           /* forwarded from tunnel to tunnel */
-	u64 stranger_due;                /* when user space is given a packet of a host that is no peer again */
+	u64 unknown_peer_due;            /* when the next packet of an unknown peer is passed to user space */
 	u64 reserved[3];
 };
 
@@ -278,7 +278,7 @@ struct settings {
 	struct address n3_v6[N3_ADDRESSES];
 	u32 ue_mtu;                  /* longest packet for a UE */
 	u32 shapes;                  /* packets above rates are queued in user space; otherwise they are dropped */
-	u32 leads;                   /* entries of a lead table minus one: a mask */
+	u32 direct_mask;             /* entries of a direct-mapped look-up table minus one */
 	u32 pinned;                  /* a predecessor program may be registered */
 	u32 hairpin;                 /* packets between UEs are forwarded here */
 	u32 link_count;
@@ -308,14 +308,13 @@ SHARED_ARRAY(limits, sizeof(struct limits));
 SHARED_ARRAY(cpus, sizeof(struct cpu));
 
 /* Direct-mapped look-up of a TEID, a UE's IPv4 address (host order) or the upper half of its IPv6 prefix
- * (host order): the key's low bits select a lead to a slot in `sessions`. A lead contains the key, and in
- * its lower half the slot plus one. Of two keys with the same low bits the later is only in the tables
- * below. */
-SHARED_ARRAY(lead_teid, sizeof(u64));
-SHARED_ARRAY(lead_v4, sizeof(u64));
-SHARED_ARRAY(lead_v6, sizeof(u64));
+ * (host order): the key's low bits select an entry. It contains the key, and in its lower half the slot in
+ * `sessions` plus one. Of two keys with the same low bits, the later one is only in the hash tables below. */
+SHARED_ARRAY(direct_teid, sizeof(u64));
+SHARED_ARRAY(direct_v4, sizeof(u64));
+SHARED_ARRAY(direct_v6, sizeof(u64));
 
-/* Look-up tables from a TEID, a UE's IPv4 address (wire) or IPv6 prefix (wire) to a slot in `sessions`. */
+/* Hash tables from a TEID, a UE's IPv4 address (wire) or IPv6 prefix (wire) to a slot in `sessions`. */
 #define LOOK_UP(name, key)                                                                                          \
 	struct {                                                                                                    \
 		__uint(type, BPF_MAP_TYPE_HASH);                                                                    \

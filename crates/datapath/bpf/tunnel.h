@@ -4,14 +4,14 @@
 #include "path.h"
 
 #define CHUNK 64
-#define MOST_CHUNKS (LONGEST_SUMMED / CHUNK)
+#define MAX_CHUNKS (LONGEST_SUMMED / CHUNK)
 #define OFFSETS 0x3fff
 
 /* Sums the frame's bytes from an offset on as 16-bit words in memory order, for a checksum. */
 NOINLINE int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
 {
 	u64 sum = 0;
-	for (u32 i = 0; i < MOST_CHUNKS && length >= CHUNK; i++) {
+	for (u32 i = 0; i < MAX_CHUNKS && length >= CHUNK; i++) {
 		u32 *words = (void *)(long)ctx->data + (at & OFFSETS);
 		SCALAR(words);
 		if ((void *)words + CHUNK > (void *)(long)ctx->data_end)

@@ -151,13 +151,13 @@ INLINE int redirect_uplink(struct xdp_md *ctx, struct path *path, struct session
 	return redirect_to_worker(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }
 
-#define STRANGER_INTERVAL 1000000000ull /* nanoseconds */
+#define UNKNOWN_PEER_INTERVAL 1000000000ull /* nanoseconds */
 
-/* Drops a G-PDU of a host that is no peer. Once in STRANGER_INTERVAL user space does so, which reports the host. */
+/* Drops a G-PDU of a host that is no peer. Once in UNKNOWN_PEER_INTERVAL user space does so, which reports the host. */
 INLINE int refuse_peer(struct path *path, u32 length)
 {
-	if (path->now >= path->cpu->stranger_due) {
-		path->cpu->stranger_due = path->now + STRANGER_INTERVAL;
+	if (path->now >= path->cpu->unknown_peer_due) {
+		path->cpu->unknown_peer_due = path->now + UNKNOWN_PEER_INTERVAL;
 		return XDP_PASS;
 	}
 	return drop(path, &path->cpu->n3_rest, length, UNKNOWN_PEER);

@@ -7,7 +7,7 @@ mod fuzz;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use fuzz::{Order, Report, Way};
+use fuzz::{Order, PathUnderTest, Report};
 use std::process::exit;
 use std::thread;
 
@@ -21,17 +21,19 @@ packet_fuzz [portable | generic | native | live]... [--seed N] [--from N] [--pac
   --packets N                 how many, on each path (1000000)";
 
 fn main() {
-    let (ways, orders) = match read() {
-        Some((ways, order)) if ways.is_empty() => (Way::ALL.to_vec(), order),
+    let (paths_under_test, orders) = match read() {
+        Some((paths_under_test, order)) if paths_under_test.is_empty() => {
+            (PathUnderTest::ALL.to_vec(), order)
+        }
         Some(read) => read,
         None => {
             eprintln!("{HELP}");
             exit(2)
         }
     };
-    for way in ways {
-        let order = Order { way, ..orders };
-        let name = way.name();
+    for under_test in paths_under_test {
+        let order = Order { under_test, ..orders };
+        let name = under_test.name();
         let run = move || fuzz::run(order, |report| println!("{name}: {}", line(report)));
         match thread::spawn(run).join() {
             Ok(Some(Ok(report))) => println!("{name}: all {} as they have to be", report.packets),
@@ -44,13 +46,13 @@ fn main() {
     }
 }
 
-fn read() -> Option<(Vec<Way>, Order)> {
-    let mut order = Order { way: Way::Portable, seed: 1, from: 0, packets: 1_000_000 };
-    let mut ways = Vec::new();
+fn read() -> Option<(Vec<PathUnderTest>, Order)> {
+    let mut order = Order { under_test: PathUnderTest::Portable, seed: 1, from: 0, packets: 1_000_000 };
+    let mut paths_under_test = Vec::new();
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        if let Some(way) = Way::named(&word) {
-            ways.push(way);
+        if let Some(under_test) = PathUnderTest::named(&word) {
+            paths_under_test.push(under_test);
             continue;
         }
         let value = words.next()?.parse().ok()?;
@@ -61,7 +63,7 @@ fn read() -> Option<(Vec<Way>, Order)> {
             _ => return None,
         }
     }
-    Some((ways, order))
+    Some((paths_under_test, order))
 }
 
 fn line(report: &Report) -> String {

@@ -40,8 +40,8 @@ pub struct DatapathConfig {
     pub path: PathChoice,
     /// The N3 and N6 interfaces of the XDP path; VLAN interfaces by their own names.
     pub interfaces: Vec<String>,
-    /// Those of them that lead to gNBs and other UPFs: GTP-U from the others is dropped. Empty: those with an
-    /// N3 address, or all if none has one.
+    /// Those of `interfaces` towards gNBs and other UPFs: GTP-U received on the others is dropped. Empty: the interfaces that
+    /// have an N3 address, or all if none has one.
     pub tunnel_interfaces: Vec<String>,
     /// Where the XDP program runs.
     pub xdp_hook: XdpHook,

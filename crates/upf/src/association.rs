@@ -25,9 +25,9 @@ pub struct Association {
 /// Whether the SMF answers heartbeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathState {
-    /// It answers.
+    /// The SMF answers.
     Up,
-    /// It has not answered since that time.
+    /// The SMF has not answered since this time.
     FailedSince(Duration),
 }
 

@@ -1,4 +1,4 @@
-//! What the operator says of a UPF-C, and the limits it keeps.
+//! The settings of a UPF-C, and its limits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -32,17 +32,17 @@ pub struct Config {
     pub response_retention: Duration,
     /// SMFs that may use this UPF; requests of others are refused.
     pub smfs: Vec<PermittedSmf>,
-    /// Most associations; further SMFs are refused.
+    /// Maximum number of associations; further SMFs are refused.
     pub max_associations: usize,
-    /// Most associations with SMFs at one address, each with its own Node ID.
+    /// Maximum number of associations with SMFs at one address, each with its own Node ID.
     pub max_associations_of_peer: usize,
-    /// Most sessions.
+    /// Maximum number of sessions.
     pub max_sessions: usize,
-    /// Most sessions of SMFs at one address.
+    /// Maximum number of sessions of SMFs at one address.
     pub max_sessions_of_peer: usize,
-    /// Most pending requests to an address; further reports are delayed.
+    /// Maximum number of pending requests to an address; further reports are delayed.
     pub max_requests_to_peer: usize,
-    /// Most rules of a kind in a session.
+    /// Maximum number of rules of a kind in a session.
     pub max_rules: usize,
     /// Networks of gNBs and other UPFs; if empty, tunnels may lead to any host.
     pub radios: Vec<AddressRange>,

@@ -11,7 +11,7 @@ use crate::upf::Upf;
 
 /// Metrics are rounded to this many percent, so that sequence numbers change only with significant changes.
 const STEP: u8 = 5;
-/// Overload threshold in percent of UPF-C's time: above it SMFs are asked for fewer requests.
+/// Overload threshold in percent of UPF-C's time: above it the UPF requests a reduction from the SMFs.
 const OVERLOADED: u8 = 85;
 /// Validity of an overload report, in seconds.
 const VALIDITY: u64 = 10;

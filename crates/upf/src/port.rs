@@ -28,7 +28,7 @@ pub enum Input<'a> {
         /// 0 to 100.
         percent: u8,
     },
-    /// The operator stops the UPF: SMFs are asked to release their associations (TS 29.244 6.2.7.3).
+    /// The operator stops the UPF: the UPF requests SMFs to release their associations (TS 29.244 6.2.7.3).
     Shutdown {
         /// The time that SMFs have for it.
         graceful: Duration,

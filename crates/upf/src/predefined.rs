@@ -81,7 +81,7 @@ impl PredefinedRules {
         !names.is_empty() && names.iter().all(drops) && pdr.pdi.sdf_filters.is_empty()
     }
 
-    /// Adds what a PDR stands for: itself, or the rules that it activates, and itself too if it has filters of its own.
+    /// Adds the rules of a PDR: the predefined rules that it activates, and the PDR itself if it activates none or has filters.
     pub(crate) fn activate(&self, pdr: &CreatePdr, base: Pdr, pdrs: &mut Vec<Pdr>) -> Result<(), Rejection> {
         let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).with_cause(Cause::UnknownPredefinedRule);
         let names = &pdr.activate_predefined_rules;

@@ -2,6 +2,7 @@
 
 use pith_pfcp::ie::{Cause, FailedRuleId, OffendingIe};
 use pith_pfcp::{IeError, IeType};
+use pith_types::words_of_name;
 
 /// The content of a rejecting response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +54,12 @@ impl From<IeError> for Rejection {
 
 impl std::fmt::Display for Rejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.cause)?;
+        f.write_str(&words_of_name(&format!("{:?}", self.cause)))?;
         if let Some(ie_type) = self.offending_ie {
             write!(f, ", offending IE {ie_type}")?;
         }
         if let Some(rule) = self.failed_rule {
-            write!(f, ", failed rule {rule:?}")?;
+            write!(f, ", failed rule {rule}")?;
         }
         Ok(())
     }

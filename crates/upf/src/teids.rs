@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::contract::{SessionId, Teid};
 use crate::random::Random;
 
-/// Most TEIDs: half of all values, so that a random one is free at the second try on average.
+/// Maximum number of TEIDs: half of all values, so that a random one is free at the second try on average.
 const MAX_TEIDS: usize = 1 << 31;
 
 /// All TEIDs in use. They are unique over all addresses of the UPF, and none is 0. They are unpredictable (TS

@@ -13,7 +13,7 @@ use pith_pfcp::MessageType;
 /// A sequence number is unique among a peer's pending requests.
 type Key = (SocketAddr, u32);
 
-/// Most stored responses; beyond, the oldest of the peer with the most are removed. The limit bounds memory:
+/// Maximum number of stored responses; beyond, the oldest of the peer with the most are removed. The limit bounds memory:
 /// at up to 33,000 requests a second responses are stored for 15 s, at up to 166,000 for a T1 of 3 s.
 const MAX_RESPONSES: usize = 500_000;
 /// Responses removed at a time, because finding that peer examines all peers.

@@ -12,7 +12,7 @@ use crate::port::{Context, Notice};
 use crate::rejection::Rejection;
 use crate::upf::{Upf, requester_seid};
 
-/// Most answers to such peers in [`SPAN`]: with a forged source address, the UPF's answers are sent to third
+/// Maximum number of answers to such peers in [`SPAN`]: with a forged source address, the UPF's answers are sent to third
 /// hosts.
 const MAX_ANSWERS: u32 = 100;
 /// The interval in which answers are counted.

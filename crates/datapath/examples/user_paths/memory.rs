@@ -1,7 +1,7 @@
 //! Memory of a UPF that uses XDP, by installed sessions: the process's own (RSS) and what its BPF maps hold in the kernel
 //! (`memlock` of /proc/self/fdinfo). Maps that the process has mapped count in both.
 
-use super::xdp::{Bench, Way, apart, start_upf};
+use super::xdp::{Bench, TrafficDirection, apart, start_upf};
 use std::fmt::Write;
 
 /// Installed sessions of each case. Tables are made for as many.
@@ -13,7 +13,7 @@ pub fn run() -> String {
     let mut rows = String::new();
     for sessions in SESSIONS {
         let (rss, maps) = apart(move || {
-            let _bench = Bench::set_up(Way::Up);
+            let _bench = Bench::set_up(TrafficDirection::Up);
             let before = (resident_kb(), maps_kb());
             // The tables are made for one session at least.
             let upf = start_upf(sessions.max(1), UNLIMITED);

@@ -24,7 +24,7 @@ const TURNS: usize = 4;
 const TRAIN: u32 = 40;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum TrafficDirection {
     Up,
     Down,
 }
@@ -38,7 +38,7 @@ enum Wire {
 
 #[derive(Debug, Clone, Copy)]
 struct Case {
-    way: Way,
+    direction: TrafficDirection,
     size: usize,
     flows: u32,
     wire: Wire,
@@ -70,41 +70,47 @@ pub fn run(wanted: &str) -> Vec<Row> {
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    let up = [1, 1000].map(|flows| (Way::Up, flows));
-    let ways = up.into_iter().chain([(Way::Down, 1)]);
-    ways.flat_map(|(way, flows)| {
+    let up = [1, 1000].map(|flows| (TrafficDirection::Up, flows));
+    let directions = up.into_iter().chain([(TrafficDirection::Down, 1)]);
+    directions.flat_map(|(direction, flows)| {
         [64, 1400].into_iter().flat_map(move |size| {
-            [Wire::Trains, Wire::Singly].map(move |wire| Case { way, size, flows, wire })
+            [Wire::Trains, Wire::Singly].map(move |wire| Case { direction, size, flows, wire })
         })
     })
 }
 
 impl std::fmt::Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { way, size, flows, wire } = self;
-        write!(f, "{way:?}, {size} B, {flows} flows, {wire:?}")
+        let Self { direction, size, flows, wire } = self;
+        write!(f, "{direction:?}, {size} B, {flows} flows, {wire:?}")
     }
 }
 
 impl Case {
     /// The names of the rows of the portable path and of the loop.
     fn names(self) -> Option<[&'static str; 2]> {
-        match (self.size, self.way, self.wire) {
-            (64, Way::Up, Wire::Trains) => Some(["portable-ul", "one-packet-ul"]),
-            (64, Way::Up, Wire::Singly) => Some(["portable-ul-singly", "one-packet-ul-singly"]),
-            (64, Way::Down, Wire::Trains) => Some(["portable-dl", "one-packet-dl"]),
-            (64, Way::Down, Wire::Singly) => Some(["portable-dl-singly", "one-packet-dl-singly"]),
-            (1400, Way::Up, Wire::Singly) => Some(["portable-1400-ul-singly", "one-packet-1400-ul-singly"]),
-            (1400, Way::Down, Wire::Singly) => Some(["portable-1400-dl-singly", "one-packet-1400-dl-singly"]),
+        match (self.size, self.direction, self.wire) {
+            (64, TrafficDirection::Up, Wire::Trains) => Some(["portable-ul", "one-packet-ul"]),
+            (64, TrafficDirection::Up, Wire::Singly) => Some(["portable-ul-singly", "one-packet-ul-singly"]),
+            (64, TrafficDirection::Down, Wire::Trains) => Some(["portable-dl", "one-packet-dl"]),
+            (64, TrafficDirection::Down, Wire::Singly) => {
+                Some(["portable-dl-singly", "one-packet-dl-singly"])
+            }
+            (1400, TrafficDirection::Up, Wire::Singly) => {
+                Some(["portable-1400-ul-singly", "one-packet-1400-ul-singly"])
+            }
+            (1400, TrafficDirection::Down, Wire::Singly) => {
+                Some(["portable-1400-dl-singly", "one-packet-1400-dl-singly"])
+            }
             _ => None,
         }
     }
 
     /// Sends for the duration of the run, and returns the number of packets.
     fn send(self, net: &Net) -> u64 {
-        match self.way {
-            Way::Up => net.radio.run(move || send_uplink(self)),
-            Way::Down => net.server.run(move || send_downlink(self)),
+        match self.direction {
+            TrafficDirection::Up => net.radio.run(move || send_uplink(self)),
+            TrafficDirection::Down => net.server.run(move || send_downlink(self)),
         }
     }
 
@@ -136,7 +142,7 @@ fn portable(net: &Net, case: Case) -> Vec<Run> {
     let datapath = net.upf.run(move || start_portable(case.flows));
     let passed = || {
         let counters = datapath.counters();
-        if case.way == Way::Up { counters.n6_out.packets } else { counters.n3_out.packets }
+        if case.direction == TrafficDirection::Up { counters.n6_out.packets } else { counters.n3_out.packets }
     };
     let runs = runs(net, case, passed, || cpu_of(WORKER) + put_off(UPF_CPU));
     net.upf.run(move || drop(datapath));
@@ -145,7 +151,8 @@ fn portable(net: &Net, case: Case) -> Vec<Run> {
 
 fn one_packet(net: &Net, case: Case) -> Vec<Run> {
     let threads = net.upf.run(OnePacket::start);
-    let (at, name) = if case.way == Way::Up { (0, one_packet::UP) } else { (1, one_packet::DOWN) };
+    let (at, name) =
+        if case.direction == TrafficDirection::Up { (0, one_packet::UP) } else { (1, one_packet::DOWN) };
     let runs = runs(net, case, || threads.packets()[at], || cpu_of(name) + put_off(UPF_CPU));
     net.upf.run(move || threads.stop());
     runs

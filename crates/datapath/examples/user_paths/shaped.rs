@@ -4,7 +4,7 @@
 
 use super::cpu::put_off;
 use super::support::cpu_of;
-use super::xdp::{Bench, CPU, Case, PACKET, Way, apart};
+use super::xdp::{Bench, CPU, Case, PACKET, TrafficDirection, apart};
 use super::{Row, Spread};
 use pith_datapath::UserPlane;
 use pith_upf::contract::{Datapath, SessionId};
@@ -48,10 +48,11 @@ impl Run {
 pub fn run() -> (Row, String) {
     let interval = 2500;
     let rate = 1_000_000_000 / interval * PACKET as u64 * 8 / 2;
-    let idle = best(Case::Discard(Way::Down), (PACKET, NEVER), |run| run.generator.as_secs_f64());
+    let idle =
+        best(Case::Discard(TrafficDirection::Down), (PACKET, NEVER), |run| run.generator.as_secs_f64());
     let look = idle.generator.as_nanos() as f64 / idle.early as f64;
     let sending = |run: &Run| run.sending(look);
-    let discarded = best(Case::Discard(Way::Down), (PACKET, interval), sending);
+    let discarded = best(Case::Discard(TrafficDirection::Down), (PACKET, interval), sending);
     // Some packets are forwarded by the program, because their session has returned to it.
     let worker = |run: &Run| run.worker.as_nanos() as f64 / run.by_worker.max(1) as f64;
     let cost = |run: &Run| run.sending(look) - discarded.sending(look) + worker(run);
@@ -89,7 +90,7 @@ fn best(case: Case, frame: (usize, u64), by: impl Fn(&Run) -> f64) -> Run {
 }
 
 fn runs(case: Case, (bytes, interval): (usize, u64)) -> Vec<Run> {
-    let bench = Bench::set_up(Way::Down);
+    let bench = Bench::set_up(TrafficDirection::Down);
     let (_links, mut upf) = bench.start(case, SESSIONS);
     let mut run = || {
         bench.frame(case, SESSIONS, 1, (bytes, interval));

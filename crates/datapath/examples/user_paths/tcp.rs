@@ -32,17 +32,17 @@ pub fn run() -> String {
     let modem_plane = net.radio.run(start_modem);
     let all: [u32; 2] = workers();
     let modem = all[usize::from(all[0] == upf)];
-    let way = |(name, to_ue)| {
+    let measured = |(name, to_ue)| {
         let runs = (0..RUNS).map(|_| measure(&net, [upf, modem], to_ue));
         let best = runs.max_by(|a, b| a.gbit.total_cmp(&b.gbit)).expect("there are runs");
         let (upf, modem) = (best.upf * 100.0, best.modem * 100.0);
         println!("TCP {name}: {:.2} Gbit/s, UPF {upf:.0}% of a core, the UE's modem {modem:.0}%", best.gbit);
         format!("{{\"way\":\"{name}\",\"gbit\":{:.3},\"core\":{:.3}}}", best.gbit, best.upf)
     };
-    let ways = [("uplink", false), ("downlink", true)].map(way).join(",");
+    let results = [("uplink", false), ("downlink", true)].map(measured).join(",");
     net.radio.run(move || drop(modem_plane));
     net.upf.run(move || drop(datapath));
-    format!("[{ways}]")
+    format!("[{results}]")
 }
 
 /// The datapaths' threads, once all are running.

@@ -58,8 +58,8 @@ pub fn run(wanted: &str) -> Vec<Row> {
     let cases: Vec<_> = cases().into_iter().filter(|case| case.0.contains(wanted)).collect();
     let (mut generator, mut gross) = ([const { Vec::new() }; 2], vec![Vec::new(); cases.len()]);
     for turn in 1..=TURNS {
-        for (runs, way) in generator.iter_mut().zip([Way::Up, Way::Down]) {
-            runs.extend(measure(Case::Discard(way), NONE));
+        for (runs, direction) in generator.iter_mut().zip([TrafficDirection::Up, TrafficDirection::Down]) {
+            runs.extend(measure(Case::Discard(direction), NONE));
         }
         for (runs, (_, case, sessions)) in gross.iter_mut().zip(&cases) {
             runs.extend(measure(*case, *sessions));
@@ -70,7 +70,7 @@ pub fn run(wanted: &str) -> Vec<Row> {
     println!("generator: {:.0} ns a packet up, {:.0} down", generator[0].least, generator[1].least);
     for ((name, case, sessions), gross) in cases.into_iter().zip(gross) {
         let (sessions, gross) = (sessions.installed, Spread::of(gross));
-        let net = gross.least - generator[case.way() as usize].least;
+        let net = gross.least - generator[case.direction() as usize].least;
         rows.push(Row { name, sessions, kpps: 1e6 / gross.least, ns_per_packet: net, gross });
     }
     rows
@@ -95,13 +95,13 @@ const MANY_DESTINATIONS: u32 = 65_536;
 fn cases() -> Vec<(&'static str, Case, Sessions)> {
     let mut cases = vec![
         ("kernel-forward", Case::Kernel, NONE),
-        ("xdp-decap", Case::Bare("decap", Way::Up), NONE),
-        ("xdp-encap", Case::Bare("encap", Way::Down), NONE),
+        ("xdp-decap", Case::Bare("decap", TrafficDirection::Up), NONE),
+        ("xdp-encap", Case::Bare("encap", TrafficDirection::Down), NONE),
     ];
     let mut both = |names: [&'static str; 2], installed, active, train| {
         let sessions = Sessions { installed, active, train, destinations: 1 };
-        cases.push((names[0], Case::Full(Way::Up), sessions));
-        cases.push((names[1], Case::Full(Way::Down), sessions));
+        cases.push((names[0], Case::Full(TrafficDirection::Up), sessions));
+        cases.push((names[1], Case::Full(TrafficDirection::Down), sessions));
     };
     for sessions in [1, 1000, 100_000] {
         both(["xdp-full-ul", "xdp-full-dl"], sessions, sessions, TRAIN);
@@ -112,7 +112,8 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
     for sessions in [1000, 100_000] {
         both(["xdp-scattered-ul", "xdp-scattered-dl"], sessions, sessions, 1);
     }
-    for (name, case) in [("kernel-destinations", Case::Kernel), ("xdp-destinations-ul", Case::Full(Way::Up))]
+    for (name, case) in
+        [("kernel-destinations", Case::Kernel), ("xdp-destinations-ul", Case::Full(TrafficDirection::Up))]
     {
         let installed = if case == Case::Kernel { 0 } else { 1000 };
         let sessions = Sessions { installed, active: installed, train: 1, destinations: MANY_DESTINATIONS };
@@ -122,7 +123,7 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum TrafficDirection {
     Up,
     Down,
 }
@@ -130,23 +131,23 @@ pub enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
     /// Dropped on reception: the cost of the generator.
-    Discard(Way),
+    Discard(TrafficDirection),
     /// Plain packets routed by the kernel.
     Kernel,
     /// A program that encapsulates or decapsulates without checks.
-    Bare(&'static str, Way),
+    Bare(&'static str, TrafficDirection),
     /// Pith.
-    Full(Way),
+    Full(TrafficDirection),
     /// Pith, downlink, with a limit for all sessions together, in bit/s.
     Shaped(u64),
 }
 
 impl Case {
-    fn way(self) -> Way {
+    fn direction(self) -> TrafficDirection {
         match self {
-            Self::Kernel => Way::Up,
-            Self::Shaped(_) => Way::Down,
-            Self::Discard(way) | Self::Bare(_, way) | Self::Full(way) => way,
+            Self::Kernel => TrafficDirection::Up,
+            Self::Shaped(_) => TrafficDirection::Down,
+            Self::Discard(direction) | Self::Bare(_, direction) | Self::Full(direction) => direction,
         }
     }
 }
@@ -154,7 +155,7 @@ impl Case {
 /// Nanoseconds of CPU a packet with the generator's, of each run.
 fn measure(case: Case, sessions: Sessions) -> Vec<f64> {
     apart(move || {
-        let bench = Bench::set_up(case.way());
+        let bench = Bench::set_up(case.direction());
         let _runs = bench.start(case, sessions.installed);
         let Sessions { active, train, destinations, .. } = sessions;
         bench.frame_to(case, (active, train, destinations), (PACKET, 0));
@@ -186,8 +187,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    pub fn set_up(way: Way) -> Self {
-        let (into, out) = if way == Way::Up { ("n3", "n6") } else { ("n6", "n3") };
+    pub fn set_up(direction: TrafficDirection) -> Self {
+        let (into, out) = if direction == TrafficDirection::Up { ("n3", "n6") } else { ("n6", "n3") };
         command(&format!("ip link add g type veth peer name {into}"));
         command(&format!("ip link add s type veth peer name {out}"));
         command(&format!("ip addr add {UPF}/24 dev n3"));
@@ -257,8 +258,8 @@ impl Bench {
             _ => ETHERNET + TUNNEL + 16,
         };
         let (teid_at, address_at) = match case {
-            Case::Full(Way::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
-            Case::Full(Way::Down) | Case::Shaped(_) => (0, ETHERNET + 16),
+            Case::Full(TrafficDirection::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
+            Case::Full(TrafficDirection::Down) | Case::Shaped(_) => (0, ETHERNET + 16),
             _ => (0, 0),
         };
         let mut value = vec![0; 16];
@@ -366,7 +367,10 @@ fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
     let up = support::udp(FIRST_UE, server, 7000, &payload);
     match case {
         Case::Kernel => [link, support::udp(GNB, server, 7000, &payload)].concat(),
-        Case::Full(Way::Down) | Case::Shaped(_) | Case::Bare(_, Way::Down) | Case::Discard(Way::Down) => {
+        Case::Full(TrafficDirection::Down)
+        | Case::Shaped(_)
+        | Case::Bare(_, TrafficDirection::Down)
+        | Case::Discard(TrafficDirection::Down) => {
             [link, support::udp(server, FIRST_UE, 5000, &payload)].concat()
         }
         _ => {

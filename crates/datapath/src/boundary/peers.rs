@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 const LINGER: Duration = Duration::from_secs(600);
 /// Interval of the search for hosts without tunnels.
 const SWEEP: Duration = Duration::from_secs(60);
-/// Most accepted peers. A further one takes the place of the one that has been without tunnels for longest; if all have
+/// Maximum number of accepted peers. A further one takes the place of the one that has been without tunnels for longest; if all have
 /// tunnels, its GTP-U is accepted from `Boundary::radios` only.
-const MOST_PEERS: usize = 16_384;
+const MAX_PEERS: usize = 16_384;
 
 #[derive(Debug, Default)]
 pub struct Peers {
@@ -59,7 +59,7 @@ impl Peers {
     /// Counts a session's tunnel to a host.
     fn add(&mut self, peer: IpAddr, change: &mut Change) {
         let is_accepted = self.known.get(&peer).is_some_and(|known| known.is_accepted);
-        let accept = is_accepted || self.accepted < MOST_PEERS || self.evict(change);
+        let accept = is_accepted || self.accepted < MAX_PEERS || self.evict(change);
         let known =
             self.known.entry(peer).or_insert(Peer { sessions: 0, is_accepted: false, idle_since: None });
         known.sessions += 1;
@@ -71,7 +71,7 @@ impl Peers {
         }
         if !accept && !std::mem::replace(&mut self.is_full, true) {
             tracing::warn!(
-                "more than {MOST_PEERS} hosts have GTP-U tunnels: name the networks of the others in 'upf.radios'"
+                "more than {MAX_PEERS} hosts have GTP-U tunnels: name the networks of the others in 'upf.radios'"
             );
         }
     }
@@ -156,20 +156,20 @@ mod tests {
     fn invented_peers_do_not_keep_an_honest_one_out() {
         let (mut peers, start) = (Peers::default(), Instant::now());
         let invented = |number: u32| IpAddr::from(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number));
-        for number in 0..MOST_PEERS as u32 {
+        for number in 0..MAX_PEERS as u32 {
             assert!(add(&mut peers, invented(number)));
             peers.remove(invented(number), start + Duration::from_millis(number.into()));
         }
         let mut change = Change::default();
         peers.add(IpAddr::from([192, 0, 2, 1]), &mut change);
         assert_eq!((change.known, change.forgotten), (vec![IpAddr::from([192, 0, 2, 1])], vec![invented(0)]));
-        assert_eq!(peers.all().count(), MOST_PEERS);
+        assert_eq!(peers.all().count(), MAX_PEERS);
     }
 
     #[test]
     fn sessions_of_a_host_beyond_the_bound_are_counted_too() {
         let (mut peers, start) = (Peers::default(), Instant::now());
-        for number in 0..MOST_PEERS as u32 {
+        for number in 0..MAX_PEERS as u32 {
             assert!(add(&mut peers, IpAddr::from(std::net::Ipv4Addr::from_bits(0x0a00_0000 + number))));
         }
         let host = IpAddr::from([192, 0, 2, 1]);

@@ -17,7 +17,7 @@ const CLOSED_V4: [(Ipv4Addr, u8); 5] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4),
     (Ipv4Addr::BROADCAST, 32),
 ];
-/// The same for IPv6 (RFC 4291 2.4): unspecified, loopback and IPv4-compatible addresses, IPv4-mapped
+/// IPv6 destinations closed at every UPF (RFC 4291 2.4): unspecified, loopback and IPv4-compatible addresses, IPv4-mapped
 /// addresses, which could stand for closed IPv4 addresses, link-local and multicast.
 const CLOSED_V6: [(Ipv6Addr, u8); 4] = [
     (Ipv6Addr::UNSPECIFIED, 96),
@@ -28,8 +28,8 @@ const CLOSED_V6: [(Ipv6Addr, u8); 4] = [
 /// The well-known prefix of IPv4/IPv6 translators (RFC 6052 2.1).
 const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 const NAT64_BITS: u8 = 96;
-/// Most tenants that the BPF program can distinguish.
-const MOST_TENANTS: usize = 250;
+/// Maximum number of tenants that the BPF program can distinguish.
+const MAX_TENANTS: usize = 250;
 const ICMP: u8 = 1;
 /// Next header of an IPv6 fragment (RFC 8200 4.5).
 const FRAGMENT_HEADER: u8 = 44;
@@ -64,7 +64,7 @@ pub struct Reach {
     pools: Vec<(AddressRange, u8)>,
     /// This UPF's own pools.
     here: Vec<AddressRange>,
-    /// What the kernel delivers to this host.
+    /// Addresses that the kernel delivers to this host.
     local: Vec<AddressRange>,
     radios: Vec<AddressRange>,
     /// The permits of each tenant.
@@ -82,7 +82,7 @@ impl Reach {
         (hosts, peers): (&[IpAddr], &[IpAddr]),
     ) -> Self {
         let tenants = boundary.tenants_with(pools);
-        let numbered = (0..).zip(tenants.iter().take(MOST_TENANTS));
+        let numbered = (0..).zip(tenants.iter().take(MAX_TENANTS));
         let of_tenant = |(number, tenant): (u8, &Tenant)| {
             tenant.pools.iter().map(move |pool| (pool.network(), number)).collect::<Vec<_>>()
         };

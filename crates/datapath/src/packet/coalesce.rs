@@ -15,8 +15,8 @@ const UDP_HEADER_LEN: usize = 8;
 /// IPv6 and a TCP header with all options.
 const LONGEST_HEADER: usize = IPV6_HEADER_LEN + 60;
 const LONGEST_PACKET: usize = 65_535;
-/// Most datagrams that the kernel accepts in a UDP frame.
-const MOST_PACKETS: usize = 64;
+/// Maximum number of datagrams that the kernel accepts in a UDP frame.
+const MAX_PACKETS: usize = 64;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
@@ -164,7 +164,7 @@ impl Frame {
         self.payloads.push(start..start + next.payload);
         self.total += next.payload;
         self.push = next.push;
-        self.open = !next.push && next.payload == size && self.payloads.len() < MOST_PACKETS;
+        self.open = !next.push && next.payload == size && self.payloads.len() < MAX_PACKETS;
         true
     }
 

@@ -19,8 +19,8 @@ const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
-/// Most extension headers that are skipped to find the transport header.
-const MOST_EXTENSIONS: usize = 8;
+/// Maximum number of extension headers that are skipped to find the transport header.
+const MAX_EXTENSIONS: usize = 8;
 
 /// A packet's header fields. Ports are unknown in fragments other than the first and in truncated packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Flow {
 /// The last next header and its offset; `None` in a later fragment, or if the chain is truncated.
 fn skip_extensions(packet: &[u8], first: u8) -> (u8, Option<usize>) {
     let (mut next, mut at) = (first, IPV6_HEADER_LEN);
-    for _ in 0..MOST_EXTENSIONS {
+    for _ in 0..MAX_EXTENSIONS {
         if !matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS) {
             return (next, Some(at));
         }

@@ -23,13 +23,13 @@ pub struct Border {
     admitted: Option<(SessionId, IpAddr)>,
     accepted: Option<IpAddr>,
     /// Hosts reported to UPF-C in this span.
-    strangers: (u64, Vec<IpAddr>),
+    unknown_peers: (u64, Vec<IpAddr>),
 }
 
 /// How long, in nanoseconds, a host that is no peer is not reported again.
-const STRANGER_SPAN: u64 = 60_000_000_000;
+const UNKNOWN_PEER_SPAN: u64 = 60_000_000_000;
 /// Reported hosts in one span; UPF-C bounds what it logs.
-const MOST_STRANGERS: usize = 16;
+const MAX_UNKNOWN_PEERS: usize = 16;
 
 impl Border {
     pub fn new(reach: Arc<Reach>) -> Self {
@@ -39,7 +39,7 @@ impl Border {
             open: None,
             admitted: None,
             accepted: None,
-            strangers: (0, Vec::new()),
+            unknown_peers: (0, Vec::new()),
         }
     }
 
@@ -75,12 +75,12 @@ impl Border {
     }
 
     /// Whether a host that is no peer, and sends G-PDUs for another's tunnel, is to be reported.
-    pub fn is_new_stranger(&mut self, now: Now, source: IpAddr) -> bool {
-        let (since, named) = &mut self.strangers;
-        if now.0 >= *since + STRANGER_SPAN {
+    pub fn is_new_unknown_peer(&mut self, now: Now, source: IpAddr) -> bool {
+        let (since, named) = &mut self.unknown_peers;
+        if now.0 >= *since + UNKNOWN_PEER_SPAN {
             (*since, *named) = (now.0, Vec::new());
         }
-        let is_new = named.len() < MOST_STRANGERS && !named.contains(&source);
+        let is_new = named.len() < MAX_UNKNOWN_PEERS && !named.contains(&source);
         if is_new {
             named.push(source);
         }

@@ -5,8 +5,8 @@ use pith_upf::contract::Event;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Most pending events: peers can cause some kinds at will, and further ones are dropped.
-const MOST_WAITING: usize = 65_536;
+/// Maximum number of pending events: peers can cause some kinds at will, and further ones are dropped.
+const MAX_WAITING: usize = 65_536;
 
 /// Pending events, and a descriptor that is readable while there are any.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Events {
 
     pub fn push(&self, event: Event) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= MOST_WAITING
+        if waiting.len() >= MAX_WAITING
             && matches!(event, Event::ErrorIndication { .. } | Event::UnknownPeer { .. })
         {
             return;

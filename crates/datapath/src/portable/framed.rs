@@ -33,7 +33,7 @@ impl Framed {
         }
     }
 
-    /// Removes a network, unless it belongs to another session by now.
+    /// Removes a network, unless it belongs to another session meanwhile.
     pub fn remove(&mut self, network: AddressRange, rules: &Rules) {
         let key = key(network);
         if self.sessions.get(&key).is_none_or(|found| !Arc::ptr_eq(&found.state, &rules.state)) {

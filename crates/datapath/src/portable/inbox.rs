@@ -12,8 +12,8 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most pending messages of a sleeping worker before it is woken to take them.
-const MOST_WAITING: usize = 256;
+/// Maximum number of pending messages of a sleeping worker before it is woken to take them.
+const MAX_WAITING: usize = 256;
 
 /// A message to a worker.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Inbox {
     pub fn post(&self, message: Message) -> u64 {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(message);
-        if waiting.len() == MOST_WAITING {
+        if waiting.len() == MAX_WAITING {
             self.wake.signal();
         }
         self.posted.fetch_add(1, SeqCst) + 1

@@ -41,7 +41,7 @@ use pith_upf::contract::{
 };
 use pith_upf::qos::{FlowUsage, Room};
 use ports::Ports;
-pub(crate) use ports::{MOST_PORTS, Port};
+pub(crate) use ports::{MAX_PORTS, Port};
 use queued_packet::{QueuedPacket, WorkerQueue};
 use queues::Queues;
 use routes::Routes;
@@ -63,7 +63,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 /// Bytes of a worker's stack.
 const STACK: usize = 256 << 10;
 /// More sockets would not fit into one poll.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
 /// A running portable datapath, controlled by this value. Dropping it, or [`stop`](Self::stop), ends the
 /// workers, removes the interface and restores the system.
@@ -383,7 +383,7 @@ fn check(config: &DatapathConfig) -> Result<(), StartError> {
             return Err(StartError::PortBlocks { gateway, prefix, blocks: blocks.capacity() });
         }
     }
-    config.n3_addresses.iter().take(MOST_ADDRESSES).try_for_each(|address| nobody_else_has(*address))
+    config.n3_addresses.iter().take(MAX_ADDRESSES).try_for_each(|address| nobody_else_has(*address))
 }
 
 /// Binds the address once without sharing: a second UPF on the same address would share its packets
@@ -397,5 +397,5 @@ fn bind_all(addresses: &[IpAddr]) -> Result<Vec<GtpuSocket>, StartError> {
         let socket = GtpuSocket::bind(SocketAddr::new(*address, GTPU_PORT));
         socket.map_err(|error| StartError::bind(*address, error))
     };
-    addresses.iter().take(MOST_ADDRESSES).map(bind).collect()
+    addresses.iter().take(MAX_ADDRESSES).map(bind).collect()
 }

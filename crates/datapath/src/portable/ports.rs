@@ -4,8 +4,8 @@ use crate::sys::Xsk;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Most sockets of a worker: as many as it can wait for beside its other descriptors.
-pub const MOST_PORTS: usize = 20;
+/// Maximum number of sockets of a worker: as many as it can wait for beside its other descriptors.
+pub const MAX_PORTS: usize = 20;
 
 /// A socket, and the device that it is bound to.
 #[derive(Debug)]

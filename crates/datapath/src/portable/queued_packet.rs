@@ -10,8 +10,8 @@ use pith_upf::qos::{Arrival, Ecn, Hold, QueueAction};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 
-/// Most packets in transit to a worker; more are dropped.
-const MOST_IN_TRANSIT: usize = 4096;
+/// Maximum number of packets in transit to a worker; more are dropped.
+const MAX_IN_TRANSIT: usize = 4096;
 
 /// A packet with its own buffer and its rule.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl QueuedPacket {
         }
     }
 
-    /// Counts the packet as no longer queued: later packets of its session cannot overtake it any more.
+    /// Counts the packet as no longer queued: later packets of its session can no longer overtake it.
     pub fn leave(&self) {
         self.rules.state.waiting(self.direction).leave();
     }
@@ -101,7 +101,7 @@ pub struct WorkerQueue {
 impl WorkerQueue {
     /// The queue of a worker, and its receiving end.
     pub fn new(inbox: Arc<Inbox>) -> (Self, Receiver<QueuedPacket>) {
-        let (sender, receiver) = bounded(MOST_IN_TRANSIT);
+        let (sender, receiver) = bounded(MAX_IN_TRANSIT);
         (Self { sender, inbox }, receiver)
     }
 

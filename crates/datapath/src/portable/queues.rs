@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Packets received from other workers at once.
-const MOST_TAKEN: usize = 1024;
+const MAX_TAKEN: usize = 1024;
 /// Bytes of packets to N6 that are sent together.
 const OUTBOX: usize = 256 << 10;
 /// Bytes of the longest packet.
 const LONGEST: usize = 65_536;
 /// Buffers kept for reuse.
-const MOST_SPARE: usize = 1024;
+const MAX_SPARE: usize = 1024;
 
 /// A worker's queued packets.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Queues {
             for queued_packet in std::mem::take(&mut outlet.path.queueing) {
                 take_in(&mut self.engine, &mut outlet, queued_packet);
             }
-            for queued_packet in self.incoming.try_iter().take(MOST_TAKEN) {
+            for queued_packet in self.incoming.try_iter().take(MAX_TAKEN) {
                 take_in(&mut self.engine, &mut outlet, queued_packet);
             }
             self.engine.run(outlet.path.now.into(), &mut outlet);
@@ -179,7 +179,7 @@ impl QueueOutlet<'_> {
         self.path.ports.flush();
         for queued_packet in self.leaving.drain(..) {
             queued_packet.leave();
-            if self.path.spare.len() < MOST_SPARE {
+            if self.path.spare.len() < MAX_SPARE {
                 self.path.spare.push(queued_packet.bytes);
             }
         }

@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Validity of a route, in nanoseconds: as long as the program's own cache.
 const LIFE: u64 = 100_000_000;
-/// Most cached routes.
+/// Maximum number of cached routes.
 const MOST: usize = 16_384;
 /// Longest link and IP header.
 const HEAD: usize = 18 + 60;

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Answers per second and worker, so that peers cannot use them to flood a third host.
 const ANSWERS_PER_SECOND: u32 = 200;
-/// The same for hosts that are no tunnel's peer; separate, so that they cannot use up the peers' answers.
-const ANSWERS_TO_STRANGERS: u32 = 50;
+/// Answers per second and worker to hosts that are the peer of no tunnel. They are counted separately, so that such hosts
+/// cannot use up the answers for peers.
+const ANSWERS_TO_UNKNOWN_PEERS: u32 = 50;
 const SECOND: u64 = 1_000_000_000;
 
 /// The sender of a message, the index of the receiving socket, and whether the sender is a tunnel's peer.
@@ -88,9 +89,12 @@ impl Signaller {
         if self.second != second {
             (self.second, self.answers) = (second, [0; 2]);
         }
-        let [to_peers, to_strangers] = &mut self.answers;
-        let (answers, most) =
-            if is_peer { (to_peers, ANSWERS_PER_SECOND) } else { (to_strangers, ANSWERS_TO_STRANGERS) };
+        let [to_peers, to_unknown_peers] = &mut self.answers;
+        let (answers, most) = if is_peer {
+            (to_peers, ANSWERS_PER_SECOND)
+        } else {
+            (to_unknown_peers, ANSWERS_TO_UNKNOWN_PEERS)
+        };
         *answers += 1;
         *answers <= most
     }
@@ -115,7 +119,7 @@ mod tests {
         let answered = |signaller: &mut Signaller, now, is_peer| {
             (0..1000).filter(|_| signaller.may_answer(now, is_peer)).count()
         };
-        assert_eq!(answered(&mut signaller, Now(SECOND), false), 50, "strangers");
+        assert_eq!(answered(&mut signaller, Now(SECOND), false), 50, "unknown peers");
         assert_eq!(answered(&mut signaller, Now(SECOND), true), 200, "peers, all the same");
         assert_eq!(answered(&mut signaller, Now(2 * SECOND - 1), true), 0);
         assert_eq!(answered(&mut signaller, Now(2 * SECOND), true), 200);

@@ -57,7 +57,7 @@ impl Tables {
         rules.framed.iter().for_each(|network| self.framed.insert(*network, rules));
     }
 
-    /// Removes a session, except for keys that belong to another session by now.
+    /// Removes a session, except for keys that belong to another session meanwhile.
     pub fn remove(&mut self, rules: &Arc<Rules>) {
         remove_own(&mut self.by_id, rules.state.id.0, rules);
         for teid in rules.teids() {

@@ -96,7 +96,7 @@ impl Path {
         // Uplink may begin before the SMF provides the gNB's tunnel (TS 23.502 4.3.2.2.1, steps 15 and 16a): until then
         // the peer is unknown and any source is accepted.
         if let Some(tunnel_peer) = rules.downlink_peer.filter(|_| !is_peer) {
-            if self.border.is_new_stranger(self.now, peer.ip()) {
+            if self.border.is_new_unknown_peer(self.now, peer.ip()) {
                 self.shared.events.push(Event::UnknownPeer { source: peer.ip(), peer: tunnel_peer });
             }
             return self.drop(DropReason::UnknownPeer, 1);

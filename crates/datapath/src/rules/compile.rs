@@ -8,7 +8,7 @@ use pith_upf::contract::{
     Action, AddressRange, Destination, Direction, DropReason, Gate, Pdr, PdrId, Qfi, SdfFilter, Session,
     SessionId, Source, Teid, UeAddress, UrrId, Volume,
 };
-use pith_upf::qos::{Flow as QosFlow, Flows, Key, SessionQos};
+use pith_upf::qos::{Flows, Key, MeteredFlow, SessionQos};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -177,7 +177,7 @@ pub struct Rule {
     pub qfis: u64,
     pub open: bool,
     /// The QoS flow of its packets.
-    pub flow: Arc<QosFlow>,
+    pub flow: Arc<MeteredFlow>,
     /// The index of that flow among those of its direction.
     pub flow_index: u16,
     pub urrs: Box<[Arc<UrrUse>]>,
@@ -198,7 +198,7 @@ impl Rule {
             filters: pdr.filters.clone().into(),
             qfis: qfi_bits(&pdr.qfis),
             open: named().all(|qer| qer.gates.of(direction) == Gate::Open),
-            flow: flow.cloned().unwrap_or_else(|| Arc::new(QosFlow::new([], Arc::default()))),
+            flow: flow.cloned().unwrap_or_else(|| Arc::new(MeteredFlow::new([], Arc::default()))),
             flow_index,
             urrs: urrs.iter().filter(|used| pdr.urrs.contains(&used.urr.id)).cloned().collect(),
         }

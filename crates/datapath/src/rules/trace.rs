@@ -7,19 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Most pending packets; more are only counted.
-const MOST_WAITING: usize = 4096;
+/// Maximum number of pending packets; further packets are only counted.
+const MAX_PENDING: usize = 4096;
 
 /// How a packet was received.
 #[derive(Debug, Clone, Copy)]
 pub struct Ingress<'a> {
     pub origin: Origin,
-    /// Its QFI, if received by tunnel.
+    /// The packet's QFI, if it was received from a tunnel.
     pub qfi: Option<Qfi>,
     pub flow: &'a Flow,
 }
 
-/// Pending traced packets. Only workers with traced sessions take the lock.
+/// Traced packets that the control thread has not read yet. A worker takes the lock only for packets of traced
+/// sessions.
 #[derive(Debug, Default)]
 pub struct Tracer {
     waiting: Mutex<Vec<(Now, TracedPacket)>>,
@@ -30,7 +31,7 @@ impl Tracer {
     /// Records a packet, its rule if any, and its fate.
     pub fn note(&self, now: Now, rules: &Rules, rule: Option<&Rule>, ingress: Ingress<'_>, fate: Fate) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() >= MOST_WAITING {
+        if waiting.len() >= MAX_PENDING {
             self.missed.fetch_add(1, Relaxed);
             return;
         }
@@ -77,7 +78,7 @@ mod tests {
     use pith_upf::qos::Enforcement;
 
     #[test]
-    fn packets_come_out_in_order_and_what_has_no_room_is_counted() {
+    fn packets_are_read_in_order_and_packets_beyond_the_bound_are_counted() {
         let none = Session {
             id: SessionId(1),
             ue: UeAddress::default(),
@@ -94,11 +95,11 @@ mod tests {
         let note = |at| tracer.note(Now(at), &rules, None, ingress, Fate::Dropped(DropReason::NoRule));
         note(2_000);
         note(1_000);
-        (0..MOST_WAITING).for_each(|_| note(3_000));
+        (0..MAX_PENDING).for_each(|_| note(3_000));
         let mut packets = Vec::new();
         assert_eq!(tracer.drain_into(Now(3_000), &mut packets), 2);
         let ages: Vec<_> = packets.iter().take(3).map(|packet| packet.age.as_nanos()).collect();
-        assert_eq!((packets.len(), ages), (MOST_WAITING, vec![2_000, 1_000, 0]));
-        assert_eq!((tracer.drain_into(Now(3_000), &mut packets), packets.len()), (0, MOST_WAITING));
+        assert_eq!((packets.len(), ages), (MAX_PENDING, vec![2_000, 1_000, 0]));
+        assert_eq!((tracer.drain_into(Now(3_000), &mut packets), packets.len()), (0, MAX_PENDING));
     }
 }

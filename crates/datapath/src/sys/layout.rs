@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub const NO_INDEX: u32 = u32::MAX;
 /// No rate limit or bound.
 pub const NO_LIMIT: u64 = u64::MAX;
-/// Most rules of a session.
+/// Maximum number of rules of a session.
 pub const SESSION_RULES: usize = 8;
-/// Most filters of a session.
+/// Maximum number of filters of a session.
 pub const SESSION_MATCHES: usize = 16;
-/// Most meters of a rule.
+/// Maximum number of meters of a rule.
 pub const RULE_METERS: usize = 3;
-/// Most URRs of a rule.
+/// Maximum number of URRs of a rule.
 pub const RULE_URRS: usize = 2;
 /// Reasons by which the program counts drops.
 pub const DROP_REASONS: usize = 22;
@@ -23,13 +23,13 @@ pub const DROP_REASONS: usize = 22;
 pub const IN_BLOCK: u32 = 0x8000_0000;
 /// Meters in a session's block: uplink, downlink.
 pub const BLOCK_METERS: usize = 2;
-/// Most flow counters of a session.
+/// Maximum number of flow counters of a session.
 pub const SESSION_FLOWS: usize = 8;
 /// Flow counters in a session's block; the others are in a group of another table.
 pub const BLOCK_FLOWS: usize = 2;
-/// Most interfaces of the program.
+/// Maximum number of interfaces of the program.
 pub const LINKS: usize = 64;
-/// Most N3 addresses of the program.
+/// Maximum number of N3 addresses of the program.
 pub const N3_ADDRESSES: usize = 8;
 
 /// A type in memory that a BPF program shares.
@@ -74,7 +74,7 @@ pub struct Rule {
     pub flags: u8,
     /// The QFI to set.
     pub qfi: u8,
-    /// Of the outer header.
+    /// DSCP of the outer header.
     pub dscp: u8,
     /// The TEID of the receiving tunnel.
     pub teid: u32,
@@ -338,8 +338,8 @@ pub struct Cpu {
     pub n6_rest: Traffic,
     /// Forwarded from tunnels into others.
     pub across: Traffic,
-    /// When the program passes a packet of a host that is no peer to user space again.
-    pub stranger_due: AtomicU64,
+    /// When the program passes the next packet of an unknown peer to user space.
+    pub unknown_peer_due: AtomicU64,
     pub reserved: [AtomicU64; 3],
 }
 
@@ -461,8 +461,8 @@ pub struct Settings {
     pub ue_mtu: u32,
     /// Whether packets above rates are queued in user space; otherwise they are dropped.
     pub shapes: bool,
-    /// Entries of a lead table minus one.
-    pub leads: u32,
+    /// Entries of a direct-mapped look-up table minus one: a mask for keys.
+    pub direct_mask: u32,
     /// Whether a predecessor may be registered.
     pub pinned: bool,
     /// Whether the program forwards packets between UEs.
@@ -485,7 +485,7 @@ impl Settings {
         octets.extend(self.ue_mtu.to_ne_bytes());
         let links = self.links.len().min(LINKS);
         let flags = [u32::from(self.pinned), u32::from(self.hairpin), links as u32];
-        for word in [u32::from(self.shapes), self.leads].into_iter().chain(flags) {
+        for word in [u32::from(self.shapes), self.direct_mask].into_iter().chain(flags) {
             octets.extend(word.to_ne_bytes());
         }
         let (first, others): (Vec<_>, Vec<_>) = self.links.iter().take(LINKS).partition(|link| link.tunnels);

@@ -54,7 +54,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing refers into it any more.
+        // SAFETY: this value owns the mapping, and no reference into it exists any longer.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

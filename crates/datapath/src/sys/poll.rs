@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// Most descriptors in one wait.
+/// Maximum number of descriptors in one wait.
 pub const MOST: usize = 32;
 
 /// Waits until a descriptor is readable or the time is up; returns a bit for each, lowest first. A signal

@@ -8,11 +8,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSo
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Most buffers filled by one [`receive`](GtpuSocket::receive).
+/// Maximum number of buffers filled by one [`receive`](GtpuSocket::receive).
 pub const RECEIVE_SLOTS: usize = 16;
 /// Bytes of a buffer: the longest train of datagrams.
 pub const RECEIVE_SLOT: usize = 65_536;
-/// Most datagrams that the kernel accepts in a train (the smallest UDP_MAX_SEGMENTS).
+/// Maximum number of datagrams that the kernel accepts in a train (the smallest UDP_MAX_SEGMENTS).
 pub const MAX_SEGMENTS: usize = 64;
 
 /// Messages of one sendmmsg.

@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 pub const FRAME: usize = 2048;
 /// Bytes before a received frame that may contain the program's metadata.
 pub const BEFORE: usize = 32;
-/// Most frames of one [`receive`](Xsk::receive).
+/// Maximum number of frames of one [`receive`](Xsk::receive).
 pub const RECEIVED_AT_ONCE: usize = 64;
 /// Receive frames: 10 ms at 400,000 packets a second, longer than a worker is usually kept from running.
 const RECEIVE: u32 = 4096;
@@ -32,7 +32,7 @@ const FILL: u32 = 2 * RECEIVE;
 /// Send frames.
 const SEND: u32 = 512;
 /// Consecutive failed calls before frames are left in `tx` until the next flush.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 
 /// A socket on one queue of an interface.
 ///
@@ -171,7 +171,7 @@ impl Xsk {
     pub fn flush(&mut self) {
         self.sending.publish();
         let mut calls = 0;
-        while self.sending.pending() > 0 && calls < MOST_CALLS {
+        while self.sending.pending() > 0 && calls < MAX_CALLS {
             // SAFETY: no data and no name are given.
             let sent = unsafe {
                 let (none, no_name) = (std::ptr::null(), std::ptr::null());

@@ -1,9 +1,10 @@
-//! Repeats the check of closed destinations in the kernel's packet filter: for packets whose destination a
-//! rule of the host has changed, and until workers have applied a change.
+//! Drops UE packets to closed destinations (addresses of the host and the core: [`Reach`]) in the kernel's packet filter.
+//! The workers already check this, but they do not see a destination that a NAT rule of the host has changed, and they apply
+//! a change of the closed destinations later than the kernel.
 //!
-//! In the other direction, forged sources: a packet from outside with a UE's source address, or one of the core's, must not
-//! reach UEs. Packets read from TUN have no interface, so the chain replaces such a source by the unspecified address, by
-//! which the UPF drops and counts the packet (`spoofed_source`).
+//! In the other direction, it marks forged sources: a packet from outside whose source address is a UE's or the core's must
+//! not reach UEs. A packet read from TUN does not show the interface that received it. Therefore the chain replaces a forged
+//! source by the unspecified address, and the UPF drops and counts such packets (`spoofed_source`).
 //!
 //! Separate chains precede the firewalls of data networks. Packets from interfaces other than TUN pass
 //! immediately. Packets for this host traverse the input chain, so forwarded packets need no look-up for it.
@@ -25,15 +26,16 @@ use std::net::IpAddr;
 
 /// Before other filters (NF_IP_PRI_FILTER is 0), after destination NAT (NF_IP_PRI_NAT_DST is -100).
 const PRIORITY: i32 = -10;
-/// Most blocks of the first look-up, which takes some 15 ms to fill with them: the kernel compares each with all others.
+/// Maximum number of blocks of the first look-up, which take some 15 ms to fill: the kernel compares each with all others.
 /// With more, as with 'local 0.0.0.0/0' in the routing table, all packets take the second look-up.
-const MOST_BLOCKS: usize = 2_048;
+const MAX_BLOCKS: usize = 2_048;
 
 /// All chains.
 const CHAINS: [&str; 4] = ["closed_look", "closed_input", "closed_forward", "closed_sources"];
 
 /// The sets and chains of closed destinations, a table for each address family: a packet is compared with rules of its own
-/// family only. `one_sided`: interfaces that lead to gNBs and other UPFs only; `by_kernel`: packets between UEs pass the kernel.
+/// family only. `one_sided`: interfaces towards gNBs and other UPFs only. `by_kernel`: whether the kernel forwards packets
+/// between UEs.
 pub fn tables(tun: &str, reach: &Reach, one_sided: &[String], by_kernel: bool) -> Vec<Table> {
     Family::ALL
         .map(|family| Table {
@@ -43,12 +45,12 @@ pub fn tables(tun: &str, reach: &Reach, one_sided: &[String], by_kernel: bool) -
         .into()
 }
 
-/// Which end of a packet a permit names.
+/// Which address of a packet is compared with a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// As a UE sends it.
+    /// The destination: the packet is from a UE.
     Destination,
-    /// As its answer comes back.
+    /// The source: the packet is an answer to a UE.
     Source,
 }
 
@@ -85,7 +87,7 @@ impl Family {
         let echoes: String = gateways.map(|gateway| self.echo(gateway)).collect();
         let interfaces: String =
             one_sided.iter().map(|interface| format!("\t\toifname \"{interface}\" drop\n")).collect();
-        // By index, which costs less than by name; the interface is there before the table.
+        // `iif` compares the index, which costs less than the name (`iifname`). The interface exists before the table.
         let begin = |hook: &str| {
             format!(
                 "\tchain closed_{hook} {{\n\t\ttype filter hook {hook} priority {PRIORITY};\n\
@@ -121,7 +123,7 @@ impl Family {
         let mut blocks = BTreeSet::new();
         for span in closed.chain(tenants) {
             blocks.extend(span.filter(|block| !multicast.contains(block)));
-            if blocks.len() > MOST_BLOCKS {
+            if blocks.len() > MAX_BLOCKS {
                 return None;
             }
         }
@@ -155,8 +157,11 @@ impl Family {
         sets.into_iter().chain(chains.map(|name| format!("flush chain {word} {table} {name}\n"))).collect()
     }
 
-    /// The chain of forged sources: pools only where the UPF can't tell packets between UEs from forged ones, and closed
-    /// addresses only of IPv6, as the kernel drops IPv4 packets with a source of this host by itself, and the UPF the others.
+    /// The chain of forged sources.
+    ///
+    /// Sources in the pools are compared only if the kernel forwards packets between UEs: then the UPF can't distinguish those
+    /// from forged ones. Closed sources are compared only for IPv6: of IPv4, the kernel drops packets with a source address of
+    /// this host, and the UPF drops the others.
     fn sources(self, tun: &str, reach: &Reach, by_kernel: bool) -> String {
         let pools: Vec<_> = reach.here().iter().filter(|pool| Self::of(pool.address) == self).collect();
         let pools: Vec<_> = pools.into_iter().map(|pool| Net(*pool).to_string()).collect();
@@ -207,7 +212,7 @@ impl Family {
         )
     }
 
-    /// The rule of a permit. Here it applies to all tenants; the workers distinguish them.
+    /// The rule of a permit. In the kernel it applies to all tenants; the workers distinguish the tenants.
     fn permit(self, permit: &Permit, end: End) -> String {
         let (address, port) = end.words();
         let to = format!("\t\t{} {address} {}", self.word(), Net(permit.to));

@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr};
 const FIRST_PORT: u16 = 1024;
 /// Ports of an address for UEs.
 const PORTS: u32 = 65_536 - FIRST_PORT as u32;
-/// Most UEs with a block: a pool of /16.
-pub const MOST_UES: u32 = 65_534;
+/// Maximum number of UEs with a block: a pool of /16.
+pub const MAX_UES: u32 = 65_534;
 
 /// Public addresses, divided into blocks of ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl PortBlocks {
     /// Whether every UE of a pool gets a block.
     pub fn is_enough_for(&self, pool: UePool) -> bool {
         let ues = ue_count(pool);
-        (1..=MOST_UES).contains(&ues) && ues <= self.capacity()
+        (1..=MAX_UES).contains(&ues) && ues <= self.capacity()
     }
 
     /// The block of a UE's address in a pool.

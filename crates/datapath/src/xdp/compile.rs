@@ -1,7 +1,7 @@
 //! Compiles a session's rules for the BPF program. Rules that the program cannot apply are marked for user
 //! space; if it cannot even select the rule, the whole session is.
 
-use super::leads::Key;
+use super::lookup::Key;
 use crate::rules::{Rule, Rules};
 use crate::sys::layout::{self, Address, Match, Matches, NO_INDEX, NO_RULE, SESSION_MATCHES, SESSION_RULES};
 use pith_upf::contract::{Action, AddressRange, Destination, Direction, SdfFilter, Source, Tunnel};

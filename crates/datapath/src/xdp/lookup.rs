@@ -1,5 +1,6 @@
-//! Look-up of sessions: tables of the program from a TEID or an address to a slot. A direct-mapped lead,
-//! indexed by the key's low bits, is tried first; a key that collides with another is in a hash table.
+//! Look-up of sessions: tables of the program from a TEID or an address to a slot (index in `sessions`). For each
+//! kind of key there are two tables. The program first reads a direct-mapped table, indexed by the key's low bits.
+//! Of two keys with the same low bits, the later one is in the hash table instead.
 
 use super::XdpError;
 use super::program::Program;
@@ -23,7 +24,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The part of the key that its lead contains; for a prefix, its last 32 bits.
+    /// The part of the key that an entry of the direct-mapped table contains; of a prefix only its last 32 bits.
     fn tag(self) -> u32 {
         match self {
             Self::Teid(teid) => teid,
@@ -53,20 +54,21 @@ fn framed_octets(network: AddressRange) -> Vec<u8> {
 
 /// All look-up tables.
 #[derive(Debug)]
-pub struct Leads {
+pub struct Lookup {
     framed: Networks,
-    by_teid: LeadTables,
-    by_v4: LeadTables,
-    by_v6: LeadTables,
+    by_teid: KeyTables,
+    by_v4: KeyTables,
+    by_v6: KeyTables,
 }
 
 /// The tables of one kind of key.
 #[derive(Debug)]
-struct LeadTables {
-    short: MapMemory<AtomicU64>,
-    long: MapHandle,
+struct KeyTables {
+    /// Direct-mapped: key and slot plus one, or 0.
+    direct: MapMemory<AtomicU64>,
+    hash: MapHandle,
     /// Keys in the hash table.
-    in_long: usize,
+    in_hash: usize,
 }
 
 /// Framed routes, which the program looks up if no UE has the address.
@@ -76,26 +78,26 @@ struct Networks {
     known: HashMap<AddressRange, u32>,
 }
 
-impl Leads {
+impl Lookup {
     /// For a program that was just loaded.
     pub fn of(program: &Program) -> Result<Self, XdpError> {
-        let lead_tables = |short, long| {
-            Ok::<_, XdpError>(LeadTables {
-                short: program.memory(short, 1)?,
-                long: program.table(long)?,
-                in_long: 0,
+        let key_tables = |direct, hash| {
+            Ok::<_, XdpError>(KeyTables {
+                direct: program.memory(direct, 1)?,
+                hash: program.table(hash)?,
+                in_hash: 0,
             })
         };
         Ok(Self {
             framed: Networks { trie: program.table("framed")?, known: HashMap::new() },
-            by_teid: lead_tables("lead_teid", "by_teid")?,
-            by_v4: lead_tables("lead_v4", "by_v4")?,
-            by_v6: lead_tables("lead_v6", "by_v6")?,
+            by_teid: key_tables("direct_teid", "by_teid")?,
+            by_v4: key_tables("direct_v4", "by_v4")?,
+            by_v6: key_tables("direct_v6", "by_v6")?,
         })
     }
 
     /// `None` for a framed route.
-    fn lead_tables(&mut self, key: Key) -> Option<&mut LeadTables> {
+    fn key_tables(&mut self, key: Key) -> Option<&mut KeyTables> {
         match key {
             Key::Teid(_) => Some(&mut self.by_teid),
             Key::V4(_) => Some(&mut self.by_v4),
@@ -104,34 +106,34 @@ impl Leads {
         }
     }
 
-    /// Maps a key to a slot, in one store, replacing the previous one. `is_other` tells whether a slot is
-    /// known to belong to another key.
-    pub fn point(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        match (self.lead_tables(key), key) {
-            (Some(lead_tables), _) => lead_tables.point(key, slot, is_other),
-            (None, Key::Framed(network)) => self.framed.point(network, slot),
+    /// Maps a key to a slot, in one store, replacing the previous one. `is_other`: whether a slot certainly belongs
+    /// to another key.
+    pub fn map(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+        match (self.key_tables(key), key) {
+            (Some(key_tables), _) => key_tables.map(key, slot, is_other),
+            (None, Key::Framed(network)) => self.framed.map(network, slot),
             (None, _) => Err(XdpError::Missing),
         }
     }
 
     /// Removes a key, if it maps to a slot for which `is_own`.
-    pub fn forget(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        match (self.lead_tables(key), key) {
-            (Some(lead_tables), _) => lead_tables.forget(key, is_own),
-            (None, Key::Framed(network)) => self.framed.forget(network, is_own),
+    pub fn remove(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+        match (self.key_tables(key), key) {
+            (Some(key_tables), _) => key_tables.remove(key, is_own),
+            (None, Key::Framed(network)) => self.framed.remove(network, is_own),
             (None, _) => Err(XdpError::Missing),
         }
     }
 }
 
 impl Networks {
-    fn point(&mut self, network: AddressRange, slot: u32) -> Result<(), XdpError> {
+    fn map(&mut self, network: AddressRange, slot: u32) -> Result<(), XdpError> {
         self.trie.update(&framed_octets(network), &slot.to_ne_bytes(), MapFlags::ANY)?;
         self.known.insert(network, slot);
         Ok(())
     }
 
-    fn forget(&mut self, network: AddressRange, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+    fn remove(&mut self, network: AddressRange, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
         if self.known.get(&network).is_some_and(|slot| is_own(*slot)) {
             self.known.remove(&network);
             self.trie.delete(&framed_octets(network))?;
@@ -140,55 +142,55 @@ impl Networks {
     }
 }
 
-impl LeadTables {
-    fn point(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        let Some(lead) = self.lead(key) else { return Err(XdpError::Missing) };
-        let found = lead.load(Relaxed);
-        if found == 0 || (led(found, key) && !is_other(slot_of(found))) {
-            lead.store(u64::from(key.tag()) << 32 | u64::from(slot + 1), Release);
-            return self.forget_long(key, |_| true);
+impl KeyTables {
+    fn map(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+        let Some(entry) = self.entry(key) else { return Err(XdpError::Missing) };
+        let found = entry.load(Relaxed);
+        if found == 0 || (may_be_for(found, key) && !is_other(slot_of(found))) {
+            entry.store(u64::from(key.tag()) << 32 | u64::from(slot + 1), Release);
+            return self.remove_from_hash(key, |_| true);
         }
-        let known = self.in_long > 0 && self.long.lookup(&key.octets(), MapFlags::ANY)?.is_some();
-        self.long.update(&key.octets(), &slot.to_ne_bytes(), MapFlags::ANY)?;
-        self.in_long += usize::from(!known);
+        let known = self.in_hash > 0 && self.hash.lookup(&key.octets(), MapFlags::ANY)?.is_some();
+        self.hash.update(&key.octets(), &slot.to_ne_bytes(), MapFlags::ANY)?;
+        self.in_hash += usize::from(!known);
         Ok(())
     }
 
-    fn forget(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        if let Some(lead) = self.lead(key) {
-            let found = lead.load(Relaxed);
-            if led(found, key) && is_own(slot_of(found)) {
-                lead.store(0, Release);
+    fn remove(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+        if let Some(entry) = self.entry(key) {
+            let found = entry.load(Relaxed);
+            if may_be_for(found, key) && is_own(slot_of(found)) {
+                entry.store(0, Release);
                 return Ok(());
             }
         }
-        self.forget_long(key, is_own)
+        self.remove_from_hash(key, is_own)
     }
 
-    fn forget_long(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        if self.in_long == 0 {
+    fn remove_from_hash(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
+        if self.in_hash == 0 {
             return Ok(());
         }
-        let found = self.long.lookup(&key.octets(), MapFlags::ANY)?;
+        let found = self.hash.lookup(&key.octets(), MapFlags::ANY)?;
         let slot = found.and_then(|octets| octets.first_chunk().map(|slot| u32::from_ne_bytes(*slot)));
         if slot.is_some_and(is_own) {
-            self.long.delete(&key.octets())?;
-            self.in_long -= 1;
+            self.hash.delete(&key.octets())?;
+            self.in_hash -= 1;
         }
         Ok(())
     }
 
-    /// The lead of a key; their number is a power of two.
-    fn lead(&self, key: Key) -> Option<&AtomicU64> {
-        self.short.at(key.tag() as usize & (self.short.len() - 1)).first()
+    /// The entry of a key in the direct-mapped table, whose length is a power of two.
+    fn entry(&self, key: Key) -> Option<&AtomicU64> {
+        self.direct.at(key.tag() as usize & (self.direct.len() - 1)).first()
     }
 }
 
-/// Whether a lead may be a key's.
-fn led(lead: u64, key: Key) -> bool {
-    lead != 0 && lead >> 32 == u64::from(key.tag())
+/// Whether an entry may be for this key.
+fn may_be_for(entry: u64, key: Key) -> bool {
+    entry != 0 && entry >> 32 == u64::from(key.tag())
 }
 
-fn slot_of(lead: u64) -> u32 {
-    (lead as u32).wrapping_sub(1)
+fn slot_of(entry: u64) -> u32 {
+    (entry as u32).wrapping_sub(1)
 }

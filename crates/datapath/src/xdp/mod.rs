@@ -20,7 +20,7 @@ mod attach;
 mod compile;
 mod events;
 mod folder;
-mod leads;
+mod lookup;
 mod program;
 mod tables;
 #[cfg(test)]

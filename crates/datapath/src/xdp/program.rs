@@ -48,8 +48,8 @@ impl Sizes {
         self.sessions + SPARE
     }
 
-    /// Entries of a lead table: sessions with consecutive TEIDs or addresses rarely collide.
-    fn leads(&self) -> u32 {
+    /// Entries of a direct-mapped look-up table: sessions with consecutive TEIDs or addresses rarely collide.
+    fn direct_entries(&self) -> u32 {
         self.sessions.next_power_of_two() * 2
     }
 
@@ -87,7 +87,7 @@ impl Sizes {
             "meters" => self.sessions * 4 + SPARE,
             "usage" => self.sessions + SPARE,
             "limits" | "by_teid" => self.sessions * 2 + SPARE,
-            "lead_teid" | "lead_v4" | "lead_v6" => self.leads(),
+            "direct_teid" | "direct_v4" | "direct_v6" => self.direct_entries(),
             "by_v4" | "by_v6" => self.sessions + SPARE,
             "framed" => self.sessions * 4 + SPARE,
             "cpus" => self.cpus,
@@ -334,7 +334,7 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes, links: Vec<Lin
         urr_shares: sizes.urr_shares(),
         ue_mtu: config.mtu.into(),
         shapes: config.enforcement == Enforcement::Shape,
-        leads: sizes.leads() - 1,
+        direct_mask: sizes.direct_entries() - 1,
         pinned: config.pin.is_some(),
         hairpin: config.is_hairpin_direct(),
         links,

@@ -1,12 +1,14 @@
 //! Sessions in the BPF program's tables.
 //!
-//! A session has its own block, to which its keys lead. New rules are written to the spare block and the keys
-//! set to it, one store for each key. When no CPU has a packet that may have found the old rules, the new
-//! rules are copied to the session's own block and the keys set back.
+//! The program finds a session by a key: a TEID, or an address of the UE. The look-up tables ([`Lookup`]) map
+//! each key to a slot: the index of the session's block in `sessions`. To replace rules without a gap, the new
+//! rules are written to the spare block, and each key is mapped to it by one store. When no CPU processes a
+//! packet that may have found the old rules, the new rules are copied to the session's own block, and the keys
+//! are mapped to that again.
 
 use super::XdpError;
 use super::compile::Compiled;
-use super::leads::{Key, Leads};
+use super::lookup::{Key, Lookup};
 use super::program::{Program, Sizes};
 use crate::rules::Rules;
 use crate::sys::MapMemory;
@@ -18,17 +20,17 @@ use std::sync::atomic::{Ordering::Relaxed, fence};
 use std::time::{Duration, Instant};
 
 /// The longest time for one packet before a CPU counts as stuck.
-const PATIENCE: Duration = Duration::from_millis(500);
+const STUCK_AFTER: Duration = Duration::from_millis(500);
 
-/// A session in the tables.
+/// A session that was copied to the program's tables.
 #[derive(Debug)]
 pub struct Mirrored {
     slot: u32,
     matches: Option<u32>,
     keys: Vec<Key>,
-    /// Whether a rule sends packets to user space.
+    /// Whether any rule sends its packets to user space.
     pub user_space: bool,
-    /// Whether the program can apply the rules: it can select the rule and has room for the filters.
+    /// Whether the program can apply the rules: it can select the rule of each packet, and has room for the filters.
     pub by_program: bool,
     /// Keeps the session's block allocated.
     pub rules: Arc<Rules>,
@@ -42,7 +44,7 @@ pub struct Tables {
     filters: MapMemory<Matches>,
     free_filters: Vec<u32>,
     cpus: MapMemory<Cpu>,
-    leads: Leads,
+    lookup: Lookup,
 }
 
 impl Tables {
@@ -54,7 +56,7 @@ impl Tables {
             filters: program.memory("filters", 1)?,
             free_filters: (0..sizes.filters()).rev().collect(),
             cpus: program.memory("cpus", 1)?,
-            leads: Leads::of(program)?,
+            lookup: Lookup::of(program)?,
         })
     }
 
@@ -74,23 +76,23 @@ impl Tables {
         let image = Image { session: &session, matches, action };
         if let Some(before) = before {
             self.put(self.spare, &image, 0);
-            self.point(&keys, self.spare);
+            self.map_keys(&keys, self.spare);
             let (own, spare) = (before.slot, self.spare);
-            before.keys.iter().for_each(|key| self.forget(*key, own));
+            before.keys.iter().for_each(|key| self.remove_key(*key, own));
             self.settle();
             self.free_filters.extend(before.matches);
             self.put(slot, &image, self.last_packet(&before));
-            self.point(&keys, slot);
+            self.map_keys(&keys, slot);
             self.settle();
             self.copy_packet_state(spare, slot);
         } else {
             self.put(slot, &image, 0);
-            self.point(&keys, slot);
+            self.map_keys(&keys, slot);
         }
         Some(Mirrored { slot, matches: matches.ok().flatten(), keys, user_space, by_program, rules })
     }
 
-    /// Writes filters to a free slot. `Err`: no slot is free.
+    /// Writes filters to a free entry of `filters`. `Err`: no entry is free.
     fn fill_matches(&mut self, block: Option<Matches>) -> Result<Option<u32>, ()> {
         let Some(block) = block else { return Ok(None) };
         let index = self.free_filters.pop().ok_or(())?;
@@ -104,7 +106,7 @@ impl Tables {
         fence(Release);
     }
 
-    /// Copies what packets changed in another block while the rules were there.
+    /// Copies the fields that the program set while it used another block for the session.
     fn copy_packet_state(&self, from: u32, to: u32) {
         let (Some(from), Some(to)) = (self.session(from), self.session(to)) else { return };
         to.last_packet.fetch_max(from.last_packet.load(Relaxed), Relaxed);
@@ -114,35 +116,35 @@ impl Tables {
         }
     }
 
-    fn point(&mut self, keys: &[Key], slot: u32) {
+    fn map_keys(&mut self, keys: &[Key], slot: u32) {
         for key in keys {
             let sessions = &self.sessions;
-            if let Err(error) = self.leads.point(*key, slot, |slot| is_other(sessions, slot, *key)) {
+            if let Err(error) = self.lookup.map(*key, slot, |slot| is_other(sessions, slot, *key)) {
                 tracing::warn!(%error, "the fast path's tables have no room for a session");
             }
         }
     }
 
-    /// Removes a key, unless it leads to another block by now.
-    fn forget(&mut self, key: Key, slot: u32) {
-        if let Err(error) = self.leads.forget(key, |found| found == slot) {
+    /// Removes a key, unless it is mapped to another block meanwhile.
+    fn remove_key(&mut self, key: Key, slot: u32) {
+        if let Err(error) = self.lookup.remove(key, |found| found == slot) {
             tracing::error!(%error, "a session could not be removed from the fast path");
         }
     }
 
-    /// Removes a session except for keys that lead to other sessions by now; returns the time of its last
-    /// packet. Afterwards no packet meets its rules.
+    /// Removes a session, except for keys that are mapped to other sessions meanwhile; returns the time of its
+    /// last packet. Afterwards no packet finds its rules.
     pub fn withdraw(&mut self, mirrored: Mirrored) -> u64 {
-        mirrored.keys.iter().for_each(|key| self.forget(*key, mirrored.slot));
+        mirrored.keys.iter().for_each(|key| self.remove_key(*key, mirrored.slot));
         self.settle();
         self.free_filters.extend(mirrored.matches);
         self.last_packet(&mirrored)
     }
 
-    /// Waits until every CPU has finished the packet that it may have had at the time of the call.
+    /// Waits until every CPU has finished the packet that it was processing at the time of the call.
     pub fn settle(&self) {
         fence(Ordering::SeqCst);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STUCK_AFTER;
         for cpu in self.cpus.firsts() {
             let epoch = cpu.epoch.load(Ordering::Acquire);
             while epoch % 2 == 1 && cpu.epoch.load(Ordering::Acquire) == epoch {
@@ -158,7 +160,7 @@ impl Tables {
         self.sessions.at(slot as usize).first()
     }
 
-    /// Moves a session to user space, or back to its rules.
+    /// Redirects a session's packets to user space, or forwards them by its rules again.
     pub fn set_action(&self, mirrored: &Mirrored, action: Action) {
         if let Some(session) = self.session(mirrored.slot) {
             session.action.store(action as u32, Release);
@@ -175,7 +177,8 @@ impl Tables {
         self.session(mirrored.slot).map_or(0, |session| session.to_user.load(Relaxed))
     }
 
-    /// Adds the program's counters.
+    /// Adds the program's counters: forwarded uplink (`up`), downlink (`down`), from tunnel to tunnel (`across`), and
+    /// packets that were dropped or redirected (`n3_rest`, `n6_rest`).
     pub fn add_counters(&self, counters: &mut Counters) {
         for cpu in self.cpus.firsts() {
             for (total, parts) in [
@@ -211,7 +214,7 @@ struct Image<'a> {
 }
 
 impl Image<'_> {
-    /// The rules; `TO_USER` if the program has no room for their filters.
+    /// The content of the block; its action is `ToUser` if the program has no room for the filters.
     fn session(&self, last_packet: u64) -> Session {
         let Session { flags, ue_v4, ue_v6, id, only, match_count, tenant, block, flows, peer, rules, .. } =
             *self.session;
@@ -239,8 +242,8 @@ impl Image<'_> {
     }
 }
 
-/// Whether the session in a slot is known not to have this key: of a prefix a lead contains only the last 32
-/// bits.
+/// Whether the session in a slot certainly has another key than this one. Only IPv6 prefixes need the test: an entry of
+/// the direct-mapped table contains only 32 of their 64 bits.
 fn is_other(sessions: &MapMemory<Session>, slot: u32, key: Key) -> bool {
     let Key::V6(prefix) = key else { return false };
     sessions.at(slot as usize).first().is_some_and(|session| session.ue_v6 != prefix)

@@ -518,7 +518,7 @@ fn forbidden_packets_are_dropped_by_name_and_not_counted_as_usage() {
 }
 
 /// Routes by the server, to closed networks and to an open one.
-fn lead_everywhere() {
+fn route_everywhere() {
     for command in [
         "route add default via 172.17.0.2 dev n6",
         "-6 route add default via 2001:db8:46::2 dev n6",
@@ -531,7 +531,7 @@ fn lead_everywhere() {
 #[test]
 fn closed_destinations_are_dropped_by_name_and_not_counted_as_usage() {
     let Some(lab) = lab(&session()) else { return };
-    lead_everywhere();
+    route_everywhere();
     let to =
         |destination, kind| tunnelled(&gpdu(TEID, &ipv4(UE, destination, 64, kind, &udp(5000, 53, b"x"))));
     for destination in [
@@ -572,7 +572,7 @@ fn a_closed_gate_takes_precedence_over_a_closed_destination() {
     let mut closed = session();
     closed.qers[0].gates.uplink = Gate::Closed;
     let Some(lab) = lab(&closed) else { return };
-    lead_everywhere();
+    route_everywhere();
     let frame = tunnelled(&gpdu(TEID, &ipv4(UE, [198, 18, 0, 1], 64, 17, &udp(5000, 53, b"x"))));
     lab.drops(&frame, DropReason::GateClosed);
 }
@@ -665,7 +665,7 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
     assert_eq!(lab.run(&tunnelled(&other_flow)).0, REDIRECT);
 }
 
-/// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same leads.
+/// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same entry in the direct-mapped tables.
 #[test]
 fn sessions_with_colliding_keys_are_found() {
     let Some(mut lab) = lab(&session()) else { return };
@@ -686,7 +686,7 @@ fn sessions_with_colliding_keys_are_found() {
         [ethernet(&TO_US, 0x86dd), packet].concat()
     };
     let of_other = |teid| tunnelled(&gpdu(teid, &ipv4([10, 45, 0x40, 2], SERVER, 64, 17, &udp(5, 7, b"x"))));
-    let lead_tables = |lab: &Lab| {
+    let verdicts = |lab: &Lab| {
         [
             lab.run(&tunnelled(&gpdu(TEID, &up(64)))).0,
             lab.run(&to_ue(&down(64))).0,
@@ -697,9 +697,9 @@ fn sessions_with_colliding_keys_are_found() {
         ]
     };
     assert_eq!(lab.run(&of_other(TEID)).0, DROP, "another's source");
-    assert_eq!(lead_tables(&lab), [REDIRECT; 6]);
+    assert_eq!(verdicts(&lab), [REDIRECT; 6]);
     lab.tables.withdraw(second);
-    assert_eq!(lead_tables(&lab), [REDIRECT, REDIRECT, REDIRECT, PASS, PASS, PASS]);
+    assert_eq!(verdicts(&lab), [REDIRECT, REDIRECT, REDIRECT, PASS, PASS, PASS]);
 }
 
 #[test]

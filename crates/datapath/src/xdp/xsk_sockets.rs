@@ -1,18 +1,18 @@
 //! The AF_XDP sockets to which the program redirects frames: one for each queue of its interfaces, each
-//! served by a worker. Packets of a queue without a socket take the kernel's stack.
+//! served by a worker. Frames of a device queue without a socket take the kernel's network stack to the portable path.
 
 use super::XdpError;
 use super::program::{Device, Program};
-use crate::portable::{MOST_PORTS, Port, PortableDatapath};
+use crate::portable::{MAX_PORTS, Port, PortableDatapath};
 use crate::sys::{Losses, Xsk};
 use libbpf_rs::{MapCore, MapFlags};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Entries of the socket table: `SOCKETS` in `bpf/tables.h`.
-const MOST_SOCKETS: usize = 256;
+/// Number of entries of the socket table: `SOCKETS` in `bpf/tables.h`.
+const MAX_SOCKETS: usize = 256;
 
-/// The sockets, on the control thread's side.
+/// The counters of the sockets, for the control thread. The sockets themselves belong to workers.
 #[derive(Debug, Default)]
 pub struct XskSockets {
     losses: Vec<Losses>,
@@ -23,16 +23,16 @@ impl XskSockets {
     /// devices without sockets.
     pub fn start(program: &Program, workers: &PortableDatapath, devices: &[Device]) -> Self {
         let mut xsk_sockets = Self::default();
-        let each = (MOST_PORTS * workers.workers()).min(MOST_SOCKETS) / devices.len().max(1);
+        let each = (MAX_PORTS * workers.workers()).min(MAX_SOCKETS) / devices.len().max(1);
         for device in devices {
             if let Err(error) = xsk_sockets.open(program, workers, device, each as u32) {
-                tracing::warn!(%error, device.index, "queued packets of this device take the kernel's stack");
+                tracing::warn!(%error, device.index, "no AF_XDP socket: redirected packets of this device take the kernel's network stack to the portable path");
             }
         }
         xsk_sockets
     }
 
-    /// Opens sockets on a device's queues, up to `MOST_SOCKETS` in all.
+    /// Opens sockets on a device's queues, up to `MAX_SOCKETS` in all.
     fn open(
         &mut self,
         program: &Program,
@@ -46,7 +46,7 @@ impl XskSockets {
                 Err(error) if queue > 0 && error.kind() == io::ErrorKind::InvalidInput => break,
                 opened => opened.map_err(XdpError::XskSockets)?,
             };
-            give(program, self.losses.len() as u32, (device.index, queue), &xsk)?;
+            register(program, self.losses.len() as u32, (device.index, queue), &xsk)?;
             self.losses.push(xsk.losses()?);
             workers.serve(queue as usize % workers.workers(), Port { slots: device.slots, xsk });
         }
@@ -65,7 +65,12 @@ impl XskSockets {
 }
 
 /// Registers a socket with the program for the frames of a queue.
-fn give(program: &Program, number: u32, (interface, queue): (u32, u32), xsk: &Xsk) -> Result<(), XdpError> {
+fn register(
+    program: &Program,
+    number: u32,
+    (interface, queue): (u32, u32),
+    xsk: &Xsk,
+) -> Result<(), XdpError> {
     let key = [interface.to_ne_bytes(), queue.to_ne_bytes()].concat();
     let (number, fd) = (number.to_ne_bytes(), xsk.as_fd().as_raw_fd().to_ne_bytes());
     program.table("sockets")?.update(&number, &fd, MapFlags::ANY)?;

@@ -6,11 +6,11 @@ mod support;
 
 mod fuzz;
 
-use fuzz::{Order, Way};
+use fuzz::{Order, PathUnderTest};
 use std::thread;
 
-fn a_few_thousand(way: Way) {
-    let order = Order { way, seed: 1, from: 0, packets: 6000 };
+fn a_few_thousand(under_test: PathUnderTest) {
+    let order = Order { under_test, seed: 1, from: 0, packets: 6000 };
     // In a separate thread, because it changes its network namespace.
     let result = thread::spawn(move || fuzz::run(order, |_| ())).join().unwrap();
     match result {
@@ -25,25 +25,29 @@ fn a_few_thousand(way: Way) {
 
 #[test]
 fn every_path_is_found_by_its_name() {
-    assert!(Way::ALL.iter().all(|way| Way::named(way.name()) == Some(*way)));
+    assert!(
+        PathUnderTest::ALL
+            .iter()
+            .all(|under_test| PathUnderTest::named(under_test.name()) == Some(*under_test))
+    );
 }
 
 #[test]
 fn the_portable_path_takes_whatever_comes() {
-    a_few_thousand(Way::Portable);
+    a_few_thousand(PathUnderTest::Portable);
 }
 
 #[test]
 fn xdp_behind_the_driver_takes_whatever_comes() {
-    a_few_thousand(Way::Generic);
+    a_few_thousand(PathUnderTest::Generic);
 }
 
 #[test]
 fn xdp_in_the_driver_takes_whatever_comes() {
-    a_few_thousand(Way::Native);
+    a_few_thousand(PathUnderTest::Native);
 }
 
 #[test]
 fn the_program_takes_whatever_comes_without_a_wire() {
-    a_few_thousand(Way::Live);
+    a_few_thousand(PathUnderTest::Live);
 }

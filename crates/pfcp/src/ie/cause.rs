@@ -5,6 +5,7 @@ use crate::group::Ie;
 use crate::ie::macros::number_ie;
 use crate::ie_type::IeType;
 use crate::wire::Reader;
+use std::fmt;
 
 macro_rules! causes {
     ($($(#[$doc:meta])* $name:ident = $value:literal,)*) => {
@@ -183,6 +184,20 @@ pub enum FailedRuleId {
     Mar(MarId),
     /// A Session Reporting Rule.
     Srr(SrrId),
+}
+
+impl fmt::Display for FailedRuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pdr(PdrId(id)) => write!(f, "PDR {id}"),
+            Self::Far(FarId(id)) => write!(f, "FAR {id}"),
+            Self::Qer(QerId(id)) => write!(f, "QER {id}"),
+            Self::Urr(UrrId(id)) => write!(f, "URR {id}"),
+            Self::Bar(BarId(id)) => write!(f, "BAR {id}"),
+            Self::Mar(MarId(id)) => write!(f, "MAR {id}"),
+            Self::Srr(SrrId(id)) => write!(f, "SRR {id}"),
+        }
+    }
 }
 
 impl Ie for FailedRuleId {

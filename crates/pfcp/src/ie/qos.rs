@@ -23,9 +23,9 @@ pub struct GateStatus {
 /// The state of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gate {
-    /// They are forwarded.
+    /// Packets are forwarded.
     Open,
-    /// They are discarded.
+    /// Packets are discarded.
     Closed,
 }
 

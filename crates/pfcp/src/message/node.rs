@@ -87,7 +87,7 @@ group! {
     /// Session Set Deletion Request (TS 29.244 table 7.4.6.1-1).
     pub struct SessionSetDeletionRequest {
         M node_id: NodeId = NODE_ID,
-        /// Of SMF, UPF and, in EPC, other nodes, distinguished by their node type.
+        /// FQ-CSIDs of SMF, UPF and, in EPC, other nodes, distinguished by their node type.
         Cs fq_csids: FqCsid = FQ_CSID,
     }
 

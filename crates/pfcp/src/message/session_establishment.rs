@@ -17,7 +17,7 @@ group! {
         Cs create_bars: CreateBar = CREATE_BAR,
         Cs create_traffic_endpoints: CreateTrafficEndpoint = CREATE_TRAFFIC_ENDPOINT,
         C pdn_type: PdnType = PDN_TYPE,
-        /// Of SMF and, in EPC, other nodes, distinguished by their node type.
+        /// FQ-CSIDs of SMF and, in EPC, other nodes, distinguished by their node type.
         Cs fq_csids: FqCsid = FQ_CSID,
         O user_plane_inactivity_timer: Seconds = USER_PLANE_INACTIVITY_TIMER,
         O user_id: UserId = USER_ID,

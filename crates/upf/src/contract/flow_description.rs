@@ -31,12 +31,12 @@ pub enum FlowDescriptionError {
         found: String,
     },
     /// More pairs of port ranges than a rule may have.
-    #[error("the flow description lists {0} pairs of ports; at most {MOST_FILTERS} are supported")]
+    #[error("the flow description lists {0} pairs of ports; at most {MAX_FILTERS} are supported")]
     TooManyPorts(usize),
 }
 
-/// Most filters of one description.
-const MOST_FILTERS: usize = 64;
+/// Maximum number of filters of one description.
+const MAX_FILTERS: usize = 64;
 
 impl FromStr for FlowDescription {
     type Err = FlowDescriptionError;
@@ -70,7 +70,7 @@ fn filters(
     let (remote, local) = if swapped { (destination, source) } else { (source, destination) };
     let (remotes, locals) = (endpoints(remote), endpoints(local));
     let count = remotes.len().saturating_mul(locals.len());
-    if count > MOST_FILTERS {
+    if count > MAX_FILTERS {
         return Err(FlowDescriptionError::TooManyPorts(count));
     }
     let pairs = remotes.iter().flat_map(|remote| locals.iter().map(move |local| (*remote, *local)));

@@ -176,7 +176,7 @@ pub enum Action {
         /// Whether the first packet held for a PDR is reported by
         /// [`Event::DownlinkData`](super::Event::DownlinkData) (PFCP flag NOCP).
         notify: bool,
-        /// Most packets held for the session (BAR); `None`: the datapath's own limit.
+        /// Maximum number of packets held for the session (BAR); `None`: the datapath's own limit.
         packets: Option<u16>,
     },
 }
@@ -251,9 +251,9 @@ pub enum Gate {
 /// A bit rate for each direction, in bits per second; at 0 nothing passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rates {
-    /// Of uplink packets.
+    /// The rate of uplink packets.
     pub uplink: u64,
-    /// Of downlink packets.
+    /// The rate of downlink packets.
     pub downlink: u64,
 }
 

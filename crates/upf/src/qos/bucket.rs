@@ -16,7 +16,7 @@ const NO_LIMIT: u64 = u64::MAX;
 /// The time of a byte is stored in 65,536ths of a tick, so that charging needs only a multiplication.
 const PER_BYTE_SHIFT: u32 = 16;
 /// Longest time of a byte, that of some 30 bit/s, so that the time of a packet does not overflow.
-const MOST_PER_BYTE: u64 = 1 << 48;
+const MAX_PER_BYTE: u64 = 1 << 48;
 
 /// The burst size of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Bucket {
 fn per_byte(rate: u64) -> u64 {
     match rate {
         0 | NO_LIMIT => 0,
-        rate => ((BIT_TICKS_PER_SECOND << PER_BYTE_SHIFT) / rate).min(MOST_PER_BYTE),
+        rate => ((BIT_TICKS_PER_SECOND << PER_BYTE_SHIFT) / rate).min(MAX_PER_BYTE),
     }
 }
 

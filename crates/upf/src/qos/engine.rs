@@ -1,7 +1,7 @@
 //! The engine of one thread: all sessions with queued packets.
 //!
 //! A session has an entry from its first queued packet until its last has left. Otherwise its packets cost no
-//! more than [`Flow::admit`](super::Flow::admit).
+//! more than [`MeteredFlow::admit`](super::MeteredFlow::admit).
 //!
 //! ```text
 //!          hold: the FAR buffers ──▶ held ──┐ reshape: new rules forward

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 /// A flow's meters and counters, shared by all threads that forward its packets.
 #[derive(Debug)]
-pub struct Flow {
+pub struct MeteredFlow {
     meters: Box<[Arc<dyn Metering>]>,
     shared: bool,
     /// Its counters.
     pub counters: Arc<FlowCounters>,
 }
 
-impl Flow {
+impl MeteredFlow {
     /// A flow with these meters.
     pub fn new(meters: impl IntoIterator<Item = Arc<dyn Metering>>, counters: Arc<FlowCounters>) -> Self {
         Self { meters: meters.into_iter().collect(), shared: false, counters }

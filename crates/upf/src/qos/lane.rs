@@ -3,10 +3,10 @@
 
 use super::codel::{Codel, CodelAction};
 use super::pool::{Fifo, Pool, QueuedInfo};
-use super::{Colour, Flow, Time};
+use super::{Colour, MeteredFlow, Time};
 use std::sync::Arc;
 
-/// Most 5-tuples with their own queue at a time; further ones share.
+/// Maximum number of 5-tuples with their own queue at a time; further ones share.
 const SLOTS: usize = 32;
 /// Slots that are searched for a 5-tuple.
 const PROBES: usize = 8;
@@ -26,7 +26,7 @@ pub enum Dequeued<P> {
 #[derive(Debug)]
 pub struct Lane {
     /// The flow.
-    pub flow: Arc<Flow>,
+    pub flow: Arc<MeteredFlow>,
     /// Bytes served beyond its guaranteed rate, on a scale common to the session's lanes.
     pub served: u64,
     /// The colour of its next packet at the last check.
@@ -75,7 +75,7 @@ impl Queues {
 
 impl Lane {
     /// With no queued packets.
-    pub fn new(flow: Arc<Flow>, queues: Queues) -> Self {
+    pub fn new(flow: Arc<MeteredFlow>, queues: Queues) -> Self {
         Self { flow, served: 0, colour: Colour::Yellow, above_own_rate: false, packets: 0, bytes: 0, queues }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!              peak rate (MBR)       committed rate (GBR)
-//!  packet ──▶  exceeded? ── no ──▶   exceeded? ── no ──▶  green   passes, whatever other QERs say
+//!  packet ──▶  exceeded? ── no ──▶   exceeded? ── no ──▶  green   forwarded, whatever its colour at other QERs
 //!                 │ yes                 │ yes
 //!                 ▼                     ▼
-//!                red                  yellow              passes if no other QER of the flow is red
-//!                waits, or is dropped
+//!                red                  yellow              forwarded if it is red at no other QER of the flow
+//!                queued or dropped
 //! ```
 //!
 //! A QER without GBR is an aggregate: a session's or slice's AMBR, or a limit of some traffic.
@@ -85,7 +85,7 @@ impl Meter {
         committed.max(self.ready_at())
     }
 
-    /// Whether it guarantees a rate.
+    /// Whether the QER has a guaranteed rate.
     pub fn is_guaranteed(&self) -> bool {
         self.committed.is_limit()
     }
@@ -96,12 +96,12 @@ impl Meter {
     }
 }
 
-/// A meter in any memory.
+/// Access to a meter, wherever it is stored: on the heap, or in a map that a BPF program shares.
 pub trait Metering: Debug + Send + Sync {
     /// The rates and buckets.
     fn meter(&self) -> &Meter;
 
-    /// The index by which a BPF program knows it.
+    /// Its index in the BPF program's map; `None` if it is not in one.
     fn slot(&self) -> Option<u32> {
         None
     }
@@ -129,7 +129,7 @@ pub trait MeterSource {
     }
 }
 
-/// Allocates private meters on the heap.
+/// Allocates meters and counters on the heap, where no BPF program can use them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OnHeap;
 

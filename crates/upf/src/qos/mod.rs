@@ -4,16 +4,16 @@
 //! shared by the same rules.
 //!
 //! ```text
-//!  packet ─▶ Flow::admit ── green, yellow ─▶ passes; no session that does not queue costs more
+//!  packet ─▶ MeteredFlow::admit ── green, yellow ─▶ passes; no session that does not queue costs more
 //!                │ red
 //!                ├─ Enforcement::Police ─▶ dropped
 //!                └─ Enforcement::Shape ──▶ Engine::offer ─▶ queues by 5-tuple ─▶ Engine::run
 //! ```
 //!
 //! While a session has queued packets, later packets must be offered, too, to keep the order. When no packet
-//! is queued any more ([`Engine::waiting`]), packets are sent directly again.
+//! is queued ([`Engine::waiting`]), packets are sent directly again.
 //!
-//! Threads may share buckets and counters ([`Flow`]); an [`Engine`] and its packets belong to one thread. The
+//! Threads may share buckets and counters ([`MeteredFlow`]); an [`Engine`] and its packets belong to one thread. The
 //! limits of all queued packets ([`Room`]) are shared.
 
 mod admission;
@@ -37,7 +37,7 @@ pub use bucket::{Bucket, Burst};
 pub use counters::{Count, FastCounters, FlowCount, FlowCounters};
 pub use ecn::Ecn;
 pub use engine::{Arrival, Engine, Hold, Key, QueueAction, SessionQueue};
-pub use flow::Flow;
+pub use flow::MeteredFlow;
 pub use meter::{Colour, Meter, MeterSource, Metering, OnHeap};
 pub use room::{BufferLimits, Room};
 pub use shape::{Aggregates, Enforcement, FlowUsage, Flows, SessionQos};

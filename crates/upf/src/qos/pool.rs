@@ -1,5 +1,5 @@
-//! Memory of queued packets: nodes in one growing block, linked into queues. Queueing allocates nothing once
-//! the pool has reached its size.
+//! Memory of queued packets: nodes in one block, linked into queues. The block grows when it is full; nodes are used again,
+//! so queueing allocates memory only until the block has its final size.
 
 use super::{Ecn, Time};
 
@@ -24,7 +24,7 @@ pub struct QueuedInfo {
 struct Node<P> {
     /// `None` if the node is free.
     packet: Option<P>,
-    waiting: QueuedInfo,
+    info: QueuedInfo,
     next: u32,
 }
 
@@ -40,8 +40,8 @@ impl<P> Pool<P> {
         Self { nodes: Vec::new(), free: NONE }
     }
 
-    fn take(&mut self, packet: P, waiting: QueuedInfo) -> u32 {
-        let node = Node { packet: Some(packet), waiting, next: NONE };
+    fn insert(&mut self, packet: P, info: QueuedInfo) -> u32 {
+        let node = Node { packet: Some(packet), info, next: NONE };
         let index = self.free;
         match self.nodes.get_mut(index as usize) {
             Some(free) => {
@@ -56,13 +56,13 @@ impl<P> Pool<P> {
         }
     }
 
-    fn give_back(&mut self, index: u32) -> Option<(P, QueuedInfo, u32)> {
+    fn remove(&mut self, index: u32) -> Option<(P, QueuedInfo, u32)> {
         let free = self.free;
         let node = self.nodes.get_mut(index as usize)?;
         let packet = node.packet.take()?;
         let next = std::mem::replace(&mut node.next, free);
         self.free = index;
-        Some((packet, node.waiting, next))
+        Some((packet, node.info, next))
     }
 }
 
@@ -97,32 +97,32 @@ impl Fifo {
     }
 
     /// Adds a packet.
-    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, waiting: QueuedInfo) {
-        let index = pool.take(packet, waiting);
+    pub fn push<P>(&mut self, pool: &mut Pool<P>, packet: P, info: QueuedInfo) {
+        let index = pool.insert(packet, info);
         match pool.nodes.get_mut(self.tail as usize) {
             Some(last) => last.next = index,
             None => self.head = index,
         }
         self.tail = index;
         self.packets += 1;
-        self.bytes += waiting.bytes;
+        self.bytes += info.bytes;
     }
 
     /// The oldest packet's data.
     pub fn front<P>(&self, pool: &Pool<P>) -> Option<QueuedInfo> {
-        Some(pool.nodes.get(self.head as usize)?.waiting)
+        Some(pool.nodes.get(self.head as usize)?.info)
     }
 
     /// Removes the oldest packet.
     pub fn pop<P>(&mut self, pool: &mut Pool<P>) -> Option<(P, QueuedInfo)> {
-        let (packet, waiting, next) = pool.give_back(self.head)?;
+        let (packet, info, next) = pool.remove(self.head)?;
         self.head = next;
         if next == NONE {
             self.tail = NONE;
         }
         self.packets -= 1;
-        self.bytes -= waiting.bytes;
-        Some((packet, waiting))
+        self.bytes -= info.bytes;
+        Some((packet, info))
     }
 }
 
@@ -135,9 +135,8 @@ mod tests {
         let (mut pool, mut queues) = (Pool::new(), [Fifo::default(); 2]);
         for round in 0..10 {
             for n in 0..6u32 {
-                let waiting =
-                    QueuedInfo { since: Time(0), bytes: n, tuple: 0, flow: 0, ecn: Ecn::NotCapable };
-                queues[n as usize % 2].push(&mut pool, n + round, waiting);
+                let info = QueuedInfo { since: Time(0), bytes: n, tuple: 0, flow: 0, ecn: Ecn::NotCapable };
+                queues[n as usize % 2].push(&mut pool, n + round, info);
             }
             assert_eq!((queues[1].packets(), queues[1].bytes()), (3, 9));
             for (queue, first) in queues.iter_mut().zip(0..) {

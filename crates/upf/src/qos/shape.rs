@@ -1,11 +1,11 @@
 //! A session's flows and their meters, compiled from its QERs and PDRs, and the state kept when rules change.
 
-use super::{Burst, Flow, FlowCount, FlowCounters, MeterSource, Metering};
+use super::{Burst, FlowCount, FlowCounters, MeterSource, MeteredFlow, Metering};
 use crate::contract::{Direction, Pdr, Qer, QerId, Qfi, Session};
 use std::sync::Arc;
 
 /// The flows of a session in one direction; a packet's flow is an index.
-pub type Flows = Arc<[Arc<Flow>]>;
+pub type Flows = Arc<[Arc<MeteredFlow>]>;
 
 /// Whether packets above rates are queued or dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -176,7 +176,7 @@ impl DirectionFlows {
             let own = named.filter_map(|meters| meters.meter(direction));
             let counters = before.and_then(|before| before.counters(name));
             let counters = counters.unwrap_or_else(|| source.counters(direction));
-            Arc::new(Flow::new(own, counters).sharing(aggregates))
+            Arc::new(MeteredFlow::new(own, counters).sharing(aggregates))
         };
         let flows = names.iter().map(|name| flow(name)).collect();
         Self { names, flows }

@@ -22,7 +22,7 @@ const QUANTUM: usize = 64 << 10;
 /// Bytes that each 5-tuple may have queued at any rate: two packets.
 const LEAST_QUEUE: usize = 3_028;
 /// Bytes that a session may have queued at any rate.
-const MOST_QUEUED: u64 = 4 << 20;
+const MAX_QUEUED: u64 = 4 << 20;
 
 /// The outputs for queued packets.
 pub trait Outlet<P> {
@@ -313,5 +313,5 @@ fn drop_from(lane: &Lane, waiting: &QueuedInfo, reason: DropReason) -> DropReaso
 fn limit(flows: &Flows) -> usize {
     let bytes = |rate: u64| u128::from(rate) * u128::from(LONGEST) / 8_000_000_000;
     let all: u128 = flows.iter().filter_map(|flow| flow.ceiling()).map(bytes).sum();
-    all.clamp(2 * LEAST_QUEUE as u128, MOST_QUEUED.into()) as usize
+    all.clamp(2 * LEAST_QUEUE as u128, MAX_QUEUED.into()) as usize
 }

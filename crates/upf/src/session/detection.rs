@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::contract::{Direction, FlowDescription, Qfi, SdfFilter, Source, Teid, TosFilter, UeAddress};
 use crate::rejection::Rejection;
 
-/// Most SDF filters of a PDR.
+/// Maximum number of SDF filters of a PDR.
 const MAX_FILTERS: usize = 64;
 
 /// The compiled PDI of a PDR.

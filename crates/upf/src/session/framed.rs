@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::contract::AddressRange;
 use crate::rejection::Rejection;
 
-/// Most framed routes of a session: each prefix length adds a look-up for packets, and memory is bounded.
+/// Maximum number of framed routes of a session: each prefix length adds a look-up for packets, and memory is bounded.
 const MAX_ROUTES: usize = 64;
 
 /// The framed routes of all PDRs and traffic endpoints, without duplicates.

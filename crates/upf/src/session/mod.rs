@@ -94,7 +94,7 @@ impl Inactivity {
         (seconds != 0).then_some(Inactivity { timer, since: now, reported: false })
     }
 
-    /// Takes the time of the last packet. Returns whether inactivity is to be reported.
+    /// Updates the timer with the time of the last packet. Returns whether inactivity is to be reported.
     pub fn check(&mut self, now: Duration, last_packet: Option<Duration>) -> bool {
         if let Some(last) = last_packet.filter(|last| *last > self.since + PACKET_AGE_ERROR) {
             self.since = last;

@@ -62,8 +62,8 @@ impl Arrivals {
             expected.must += 1;
             self.outstanding += 1;
         } else {
-            for outcome in &verdict.outcomes {
-                let Some(output) = &outcome.output else { continue };
+            for result in &verdict.results {
+                let Some(output) = &result.output else { continue };
                 for octets in
                     [Some(output.octets.clone()), marked(output.side, &output.octets)].into_iter().flatten()
                 {

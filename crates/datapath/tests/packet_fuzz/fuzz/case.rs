@@ -44,7 +44,7 @@ impl Case {
         let whole = carried.whole.map(|packet| framed(link, &packet));
         let verdict = match whole {
             Some(whole) => oracle::of_frame(cast, &whole, link, Side::Radio),
-            None => Verdict { outcomes: vec![oracle::Outcome::default()], ..Verdict::default() },
+            None => Verdict { results: vec![oracle::PossibleResult::default()], ..Verdict::default() },
         };
         Self { number, from: Side::Radio, frames, verdict }
     }

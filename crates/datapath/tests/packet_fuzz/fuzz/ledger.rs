@@ -1,7 +1,7 @@
 //! Bounds on every counter: the least and the most that the packets so far can have counted.
 
 use super::cast::MEMBERS;
-use super::oracle::{Outcome, Verdict};
+use super::oracle::{PossibleResult, Verdict};
 use pith_datapath::UserPlane;
 use pith_upf::contract::{Counters, Datapath, Direction, DropReason, Session, SessionId};
 
@@ -72,7 +72,7 @@ impl Ledger {
     }
 
     pub fn add(&mut self, verdict: &Verdict) {
-        let tallies: Vec<_> = verdict.outcomes.iter().map(tally).collect();
+        let tallies: Vec<_> = verdict.results.iter().map(tally).collect();
         match &tallies[..] {
             [only] => only.iter().for_each(|(key, amount)| {
                 self.low[*key] += amount;
@@ -156,20 +156,20 @@ pub fn concerns(verdict: &Verdict, key: usize) -> bool {
         let down = MEMBER + member * 4 + 2;
         key < MEMBER || key == down || key == down + 1
     });
-    stray || verdict.outcomes.iter().any(|outcome| tally(outcome).iter().any(|(own, _)| *own == key))
+    stray || verdict.results.iter().any(|result| tally(result).iter().any(|(own, _)| *own == key))
 }
 
-fn tally(outcome: &Outcome) -> Vec<(usize, u64)> {
-    let Outcome { n3_in, n6_in, n3_out, n6_out, .. } = outcome;
+fn tally(result: &PossibleResult) -> Vec<(usize, u64)> {
+    let PossibleResult { n3_in, n6_in, n3_out, n6_out, .. } = result;
     let mut tally = vec![(N3_IN, *n3_in), (N6_IN, *n6_in), (N3_OUT, *n3_out), (N6_OUT, *n6_out)];
     tally.retain(|(_, amount)| *amount > 0);
-    if let Some(reason) = outcome.dropped {
+    if let Some(reason) = result.dropped {
         tally.push((DROPPED + reason as usize, 1));
     }
-    if outcome.uncounted {
+    if result.uncounted {
         tally.push((UNCOUNTED, 1));
     }
-    for charge in &outcome.charges {
+    for charge in &result.charges {
         let at = MEMBER + charge.member * 4 + if charge.direction == Direction::Uplink { 0 } else { 2 };
         tally.extend([(at, 1), (at + 1, charge.octets as u64)]);
     }

@@ -30,8 +30,8 @@ use ledger::{Ledger, Values};
 use octets::hex;
 use oracle::Side;
 use pith_upf::contract::{Counters, Datapath};
+pub use stage::PathUnderTest;
 use stage::Stage;
-pub use stage::Way;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ const SUSPECTS: usize = 12;
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Order {
-    pub way: Way,
+    pub under_test: PathUnderTest,
     pub seed: u64,
     /// The first packet; rounded down to the start of its round.
     pub from: u64,
@@ -69,7 +69,7 @@ pub struct Report {
 /// Runs the fuzzer in a network namespace of the calling thread's own. `None` without the privilege to create
 /// one; an error states the fault, the packet, and the command to repeat it.
 pub fn run(order: Order, tell: impl FnMut(&Report)) -> Option<Result<Report, String>> {
-    let stage = Stage::set(order.way)?;
+    let stage = Stage::set(order.under_test)?;
     Some(Fuzzer::new(order, stage).run(tell))
 }
 
@@ -212,10 +212,10 @@ impl Fuzzer {
     }
 
     fn failure(&self, first: u64, cases: &[Case], what: &str, concerned: impl Fn(&Case) -> bool) -> String {
-        let Order { way, seed, .. } = self.order;
+        let Order { under_test, seed, .. } = self.order;
         let suspects: Vec<_> = cases.iter().filter(|case| concerned(case)).map(Case::text).collect();
         let told = suspects.iter().take(SUSPECTS).cloned().collect::<Vec<_>>().join("\n");
-        let name = way.name();
+        let name = under_test.name();
         format!(
             "{what}\n{told}\n({} of the round concern it)\nsee it again: \
              make fuzz-user ARGS=\"{name} --seed {seed} --from {first} --packets {ROUND}\"",
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn most_packets_have_one_fate_and_all_fates_occur() {
         let (_, cases) = cases(20_000);
-        let sure = cases.iter().filter(|case| case.verdict.outcomes.len() == 1).count();
+        let sure = cases.iter().filter(|case| case.verdict.results.len() == 1).count();
         assert!(sure > 12_000, "{sure}");
         let certain: Vec<_> = cases.iter().filter_map(|case| case.verdict.output()).collect();
         for side in [Side::Radio, Side::Network] {
@@ -308,7 +308,7 @@ mod tests {
             UnknownPeer,
         ] {
             let surely =
-                |case: &&Case| matches!(&case.verdict.outcomes[..], [only] if only.dropped == Some(reason));
+                |case: &&Case| matches!(&case.verdict.results[..], [only] if only.dropped == Some(reason));
             assert!(cases.iter().any(|case| surely(&case)), "{reason:?}");
         }
     }

@@ -45,7 +45,7 @@ pub struct Charge {
 
 /// One possible result of a packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct PossibleResult {
     pub n3_in: u64,
     pub n6_in: u64,
     pub n3_out: u64,
@@ -60,7 +60,7 @@ pub struct Outcome {
 /// All possible results of a packet: one if every stack does the same.
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
-    pub outcomes: Vec<Outcome>,
+    pub results: Vec<PossibleResult>,
     /// A UE to which the kernel may send messages, and their greatest number.
     pub stray: Option<(usize, u64)>,
     /// Address pair whose packets the kernel may modify or fragment.
@@ -68,30 +68,30 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn sure(outcome: Outcome) -> Self {
-        Self { outcomes: vec![outcome], ..Self::default() }
+    fn sure(result: PossibleResult) -> Self {
+        Self { results: vec![result], ..Self::default() }
     }
 
-    fn any(outcomes: Vec<Outcome>) -> Self {
-        Self { outcomes, ..Self::default() }
+    fn any(results: Vec<PossibleResult>) -> Self {
+        Self { results, ..Self::default() }
     }
 
     /// The same, or no output at all.
     pub fn perhaps(mut self, sure: bool) -> Self {
         if !sure {
-            self.outcomes.push(Outcome::default());
+            self.results.push(PossibleResult::default());
         }
         self
     }
 
     /// The output that must occur.
     pub fn output(&self) -> Option<&Output> {
-        let first = self.outcomes.first()?.output.as_ref()?;
-        self.outcomes.iter().all(|outcome| outcome.output.as_ref() == Some(first)).then_some(first)
+        let first = self.results.first()?.output.as_ref()?;
+        self.results.iter().all(|result| result.output.as_ref() == Some(first)).then_some(first)
     }
 }
 
-impl Outcome {
+impl PossibleResult {
     fn dropped(mut self, reason: DropReason) -> Self {
         self.dropped = Some(reason);
         self
@@ -123,7 +123,7 @@ enum Fate {
 
 /// The results of a frame for the interface with that MAC.
 pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdict {
-    let nothing = Outcome::default();
+    let nothing = PossibleResult::default();
     let mut verdict = match reader::frame(frame, link) {
         Outer::Message { octets, sure, known } => {
             of_message(cast, octets, known).perhaps(sure && from == Side::Radio)
@@ -131,7 +131,11 @@ pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdic
         Outer::Packet { octets, sure } => of_packet(cast, octets, sure && from == Side::Network),
         Outer::Corrupt { message } => {
             // The kernel may drop it before it is counted.
-            let came = Outcome { n3_in: message.into(), n6_in: (!message).into(), ..Outcome::default() };
+            let came = PossibleResult {
+                n3_in: message.into(),
+                n6_in: (!message).into(),
+                ..PossibleResult::default()
+            };
             Verdict::any(vec![nothing.clone(), came.dropped(DropReason::BadChecksum)])
         }
         Outer::Other => Verdict::sure(nothing.clone()),
@@ -140,19 +144,20 @@ pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdic
     // interfaces.
     let (claims_n3, vlan) = reader::claims_n3(frame);
     if claims_n3 && (vlan || from == Side::Network) {
-        let barred = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::UnsupportedGtpu);
-        verdict.outcomes.extend([nothing, barred]);
+        let barred =
+            PossibleResult { n6_in: 1, ..PossibleResult::default() }.dropped(DropReason::UnsupportedGtpu);
+        verdict.results.extend([nothing, barred]);
     }
     verdict
 }
 
 /// The results of a GTP-U message; `known`: from a tunnel's peer.
 pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
-    let nothing = Outcome::default();
-    let refused = Outcome { uncounted: true, ..Outcome::default() };
+    let nothing = PossibleResult::default();
+    let refused = PossibleResult { uncounted: true, ..PossibleResult::default() };
     match reader::message(octets) {
         Message::Gpdu { teid, .. } if !known && has_tunnel(cast, teid) => {
-            Verdict::sure(Outcome { n3_in: 1, ..nothing }.dropped(DropReason::UnknownPeer))
+            Verdict::sure(PossibleResult { n3_in: 1, ..nothing }.dropped(DropReason::UnknownPeer))
         }
         // An Echo Request is answered; a malformed message may be counted as such first.
         Message::Malformed | Message::Unknown | Message::Signalling | Message::EndMarker { .. } if !known => {
@@ -163,9 +168,11 @@ pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
         Message::Unknown => Verdict::sure(refused.dropped(DropReason::UnsupportedGtpu)),
         // An Error Indication must contain its sender's address (TS 29.281 7.3.1).
         Message::Signalling => Verdict::any(vec![nothing, refused.dropped(DropReason::StrayErrorIndication)]),
-        Message::EndMarker { teid } => Verdict::sure(Outcome { output: end_marker(cast, teid), ..nothing }),
+        Message::EndMarker { teid } => {
+            Verdict::sure(PossibleResult { output: end_marker(cast, teid), ..nothing })
+        }
         Message::Refused => {
-            Verdict::sure(Outcome { n3_in: 1, ..nothing }.dropped(DropReason::UnsupportedGtpu))
+            Verdict::sure(PossibleResult { n3_in: 1, ..nothing }.dropped(DropReason::UnsupportedGtpu))
         }
         Message::Gpdu { teid, qfi, packet } => uplink(cast, teid, qfi, packet),
     }
@@ -184,7 +191,7 @@ fn end_marker(cast: &Cast, teid: u32) -> Option<Output> {
 }
 
 fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
-    let came = Outcome { n3_in: 1, ..Outcome::default() };
+    let came = PossibleResult { n3_in: 1, ..PossibleResult::default() };
     let Some(member) = cast.by_teid(teid) else {
         return Verdict::sure(came.dropped(DropReason::UnknownTeid));
     };
@@ -198,14 +205,14 @@ fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
     for fate in fates(member, Direction::Uplink, &ip, qfi) {
         let comes_later = !matches!(fate, Fate::Drop(reason) if ruled_out.contains(&reason));
         if closed != Closed::No && comes_later {
-            verdict.outcomes.push(came.clone().dropped(DropReason::ClosedDestination));
+            verdict.results.push(came.clone().dropped(DropReason::ClosedDestination));
             if closed == Closed::Yes {
                 continue;
             }
         }
         match fate {
-            Fate::Drop(reason) => verdict.outcomes.push(came.clone().dropped(reason)),
-            Fate::Held => verdict.outcomes.push(came.clone()),
+            Fate::Drop(reason) => verdict.results.push(came.clone().dropped(reason)),
+            Fate::Held => verdict.results.push(came.clone()),
             Fate::Pass => {
                 let charged = came.clone().charged(member, Direction::Uplink, ip.octets.len());
                 passes_uplink(cast, member, &ip, charged, &mut verdict);
@@ -262,86 +269,92 @@ fn closed_v6(address: Ipv6Addr) -> Closed {
 
 /// The results of a packet that may leave its session: into another tunnel, to another UE, or to the data
 /// network.
-fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: Outcome, verdict: &mut Verdict) {
-    let outcomes = &mut verdict.outcomes;
+fn passes_uplink(cast: &Cast, member: &Member, ip: &Ip<'_>, charged: PossibleResult, verdict: &mut Verdict) {
+    let results = &mut verdict.results;
     if member.manner == Manner::Relay {
-        return tunneled(charged, gpdu(member.onward, 0x10, ip.octets), outcomes);
+        return tunneled(charged, gpdu(member.onward, 0x10, ip.octets), results);
     }
     if let Some(other) = cast.by_ue(ip.destination) {
         for fate in fates(other, Direction::Downlink, ip, None) {
-            delivered(other, fate, ip, charged.clone(), outcomes);
+            delivered(other, fate, ip, charged.clone(), results);
         }
         return;
     }
-    let sent = Outcome { n6_out: 1, ..charged.clone() };
+    let sent = PossibleResult { n6_out: 1, ..charged.clone() };
     // A packet for a UE that does not exist is routed back, and dropped.
     let leaves = is_beyond(ip.destination);
     if ip.hops > 1 && (leaves || !ip.plain) {
-        outcomes.push(charged.out(Side::Network, with_a_hop_less(ip)));
+        results.push(charged.out(Side::Network, with_a_hop_less(ip)));
     }
     if !ip.plain || !leaves || ip.octets.len() > N6_MTU {
-        outcomes.push(sent);
+        results.push(sent);
         verdict.stray = Some((member.index, 1));
         verdict.loose = Some((ip.source, ip.destination));
     }
 }
 
 /// The results of a packet for a UE that bypasses the kernel.
-fn delivered(member: &Member, fate: Fate, ip: &Ip<'_>, came: Outcome, outcomes: &mut Vec<Outcome>) {
+fn delivered(
+    member: &Member,
+    fate: Fate,
+    ip: &Ip<'_>,
+    came: PossibleResult,
+    results: &mut Vec<PossibleResult>,
+) {
     let ruled_out = [DropReason::NoRule, DropReason::GateClosed, DropReason::RuleDrop];
     match fate {
-        Fate::Drop(reason) if ruled_out.contains(&reason) => outcomes.push(came.dropped(reason)),
-        _ if ip.hops < 2 => outcomes.push(came.dropped(DropReason::TtlExceeded)),
-        Fate::Drop(reason) => outcomes.push(came.dropped(reason)),
-        Fate::Held => outcomes.push(came),
+        Fate::Drop(reason) if ruled_out.contains(&reason) => results.push(came.dropped(reason)),
+        _ if ip.hops < 2 => results.push(came.dropped(DropReason::TtlExceeded)),
+        Fate::Drop(reason) => results.push(came.dropped(reason)),
+        Fate::Held => results.push(came),
         Fate::Pass => {
             let charged = came.charged(member, Direction::Downlink, ip.octets.len());
-            tunneled(charged, gpdu(member.gnb_teid, 0, &with_a_hop_less(ip)), outcomes);
+            tunneled(charged, gpdu(member.gnb_teid, 0, &with_a_hop_less(ip)), results);
         }
     }
 }
 
-fn tunneled(charged: Outcome, message: Vec<u8>, outcomes: &mut Vec<Outcome>) {
+fn tunneled(charged: PossibleResult, message: Vec<u8>, results: &mut Vec<PossibleResult>) {
     if message.len() > LONGEST_TUNNELED {
-        outcomes.push(charged.clone().dropped(DropReason::N3SendFailed));
+        results.push(charged.clone().dropped(DropReason::N3SendFailed));
     }
-    outcomes.push(charged.out(Side::Radio, message));
+    results.push(charged.out(Side::Radio, message));
 }
 
 /// The results of a packet from the data network; `sure`: received in the usual form.
 fn of_packet(cast: &Cast, octets: &[u8], sure: bool) -> Verdict {
-    let Some(ip) = reader::packet(octets) else { return Verdict::sure(Outcome::default()) };
+    let Some(ip) = reader::packet(octets) else { return Verdict::sure(PossibleResult::default()) };
     let loose = Some((ip.source, ip.destination));
     // The kernel may report an error to whom the packet says that it is from.
     let reported = cast.by_ue(ip.source).map(|member| (member.index, 2));
     let Some(member) = cast.by_ue(ip.destination) else {
         return Verdict { loose, stray: reported, ..of_nobody(&ip, sure) };
     };
-    let forged = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::SpoofedSource);
+    let forged = PossibleResult { n6_in: 1, ..PossibleResult::default() }.dropped(DropReason::SpoofedSource);
     let is_forged = forged_source(&ip);
     if is_forged == Closed::Yes {
         // The kernel drops some before the UPF sees them.
-        let outcomes = vec![forged, Outcome::default()];
-        return Verdict { outcomes, loose, stray: reported };
+        let results = vec![forged, PossibleResult::default()];
+        return Verdict { results, loose, stray: reported };
     }
     if ip.octets.len() > UE_MTU {
         let stray = Some((member.index, 2));
-        return Verdict { stray, loose, ..Verdict::sure(Outcome::default()) };
+        return Verdict { stray, loose, ..Verdict::sure(PossibleResult::default()) };
     }
-    let came = Outcome { n6_in: 1, ..Outcome::default() };
-    let mut outcomes = Vec::new();
+    let came = PossibleResult { n6_in: 1, ..PossibleResult::default() };
+    let mut results = Vec::new();
     if ip.hops > 1 {
         for fate in fates(member, Direction::Downlink, &ip, None) {
-            delivered(member, fate, &ip, came.clone(), &mut outcomes);
+            delivered(member, fate, &ip, came.clone(), &mut results);
         }
     }
     if is_forged == Closed::Perhaps {
-        outcomes.push(forged);
+        results.push(forged);
     } else if ip.plain && sure {
-        return Verdict::any(outcomes);
+        return Verdict::any(results);
     }
-    outcomes.push(Outcome::default());
-    Verdict { outcomes, loose, stray: Some((member.index, 1)) }
+    results.push(PossibleResult::default());
+    Verdict { results, loose, stray: Some((member.index, 1)) }
 }
 
 /// Whether a packet from outside may not have that source: one of the pools, or of the core, but for errors of routers.
@@ -359,7 +372,7 @@ fn forged_source(ip: &Ip<'_>) -> Closed {
 
 /// For a pool address without a UE, or an address that is not the UPF's.
 fn of_nobody(ip: &Ip<'_>, sure: bool) -> Verdict {
-    let unknown = Outcome { n6_in: 1, ..Outcome::default() }.dropped(DropReason::UnknownUe);
+    let unknown = PossibleResult { n6_in: 1, ..PossibleResult::default() }.dropped(DropReason::UnknownUe);
     let fits = ip.octets.len() <= UE_MTU;
     let in_pool = ip.plain && sure && fits && !is_beyond(ip.destination);
     Verdict::sure(unknown).perhaps(in_pool)

@@ -14,7 +14,7 @@ const GTPU_PORT: u16 = 2152;
 
 /// The datapath, and how packets are given to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum PathUnderTest {
     Portable,
     Generic,
     Native,
@@ -22,11 +22,11 @@ pub enum Way {
     Live,
 }
 
-impl Way {
+impl PathUnderTest {
     pub const ALL: [Self; 4] = [Self::Portable, Self::Generic, Self::Native, Self::Live];
 
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|way| way.name() == name)
+        Self::ALL.into_iter().find(|under_test| under_test.name() == name)
     }
 
     pub fn name(self) -> &'static str {
@@ -72,19 +72,19 @@ pub struct Stage {
 
 impl Stage {
     /// `None` without the privilege to create namespaces. The calling thread moves to a namespace of its own.
-    pub fn set(way: Way) -> Option<Self> {
+    pub fn set(under_test: PathUnderTest) -> Option<Self> {
         if !enter_namespace() {
             return None;
         }
         trust_all_sources();
-        let kind = way.kind();
+        let kind = under_test.kind();
         let radio = wire("n3", UPF, GNB, kind);
         let server = wire("n6", UPF_N6, SERVER, kind);
         let links = [link_of("n3"), link_of("n6")];
         set_routes();
         silence(&radio, &server);
-        let upf = UserPlane::start(config(way)).unwrap();
-        let live = |interface| (way == Way::Live).then(|| Live::of(interface));
+        let upf = UserPlane::start(config(under_test)).unwrap();
+        let live = |interface| (under_test == PathUnderTest::Live).then(|| Live::of(interface));
         let end = |host: &Host, link, interface| End {
             link,
             wire: host.run(|| wire::open("eth0", false)),
@@ -159,11 +159,11 @@ impl Stage {
     }
 }
 
-fn config(way: Way) -> DatapathConfig {
-    let (path, xdp_hook) = match way {
-        Way::Portable => (PathChoice::Portable, XdpHook::Auto),
-        Way::Generic => (PathChoice::Xdp, XdpHook::Generic),
-        Way::Native | Way::Live => (PathChoice::Xdp, XdpHook::Native),
+fn config(under_test: PathUnderTest) -> DatapathConfig {
+    let (path, xdp_hook) = match under_test {
+        PathUnderTest::Portable => (PathChoice::Portable, XdpHook::Auto),
+        PathUnderTest::Generic => (PathChoice::Xdp, XdpHook::Generic),
+        PathUnderTest::Native | PathUnderTest::Live => (PathChoice::Xdp, XdpHook::Native),
     };
     DatapathConfig {
         n3_addresses: vec![UPF.into(), UPF_V6.into()],
