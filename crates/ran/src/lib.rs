@@ -4,7 +4,7 @@
 //! - [`ue::Ue`]: USIM, 5GMM and 5GSM of one UE (TS 24.501, TS 33.501, TS 33.102).
 //! - [`gnb::Gnb`]: NGAP of one gNB (TS 38.413).
 //! - [`Ran`]: many of both, with users that follow a [`journey::Plan`], and the user plane.
-//! - [`violation::Violation`]: a message or action of the core that a real phone or gNB would not accept.
+//! - [`violation::Violation`]: a message or action of the core that a real UE or gNB would not accept.
 //!
 //! This library uses no sockets, clocks or system randomness.
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A message or action of the core that a real phone or gNB would reject, discard or fail on.
+/// A message or action of the core that a real UE or gNB would reject, discard or fail on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The violated clause, such as `TS 24.501 4.4.4.2`.

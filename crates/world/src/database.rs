@@ -1,6 +1,6 @@
 //! The UDR's database: a map.
 
-use pith_nf::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse, Subscriber, collection_of};
+use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, Subscriber, collection_of};
 use pith_types::Supi;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Database {
         }
         let siblings = self.list(supi, collection_of(&key.1));
         if siblings.iter().filter(|(path, _)| collection_of(path) == collection_of(&key.1)).count()
-            >= MOST_DOCUMENTS
+            >= MAX_DOCUMENTS
         {
             return StoreResponse::Full;
         }

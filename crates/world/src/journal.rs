@@ -69,7 +69,7 @@ impl Journal {
         self.entries.iter()
     }
 
-    /// A process died: its calls are not pending any more.
+    /// A process died: its calls are no longer pending.
     pub fn forget(&mut self, process: usize) {
         self.open_calls.retain(|((of, ..), _)| *of != process);
     }

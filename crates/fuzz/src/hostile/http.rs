@@ -44,7 +44,7 @@ impl Guise {
     }
 }
 
-/// Of an attacker's client.
+/// The limits of an attacker's client.
 pub fn limits() -> Limits {
     let time = Duration::from_secs(2);
     Limits { time, body_time: time, body: 1 << 20, buffered: 1 << 20, exchanges: OPEN }

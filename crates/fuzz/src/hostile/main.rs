@@ -1,7 +1,7 @@
 //! `pith-hostile`: one attacker of a running core, at a constant rate, for `make hostile` and `make faults`.
 //!
 //! ```text
-//!  phone     packets of a UE through its session: to addresses and ports of the core, radios, other UEs; forged sources
+//!  `phone`   packets of a UE through its session: to addresses and ports of the core, radios, other UEs; forged sources
 //!  radio     mutated and out-of-order NGAP; NG SETUP with other gNBs' ids; G-PDUs with invented TEIDs
 //!  n4        PFCP from an unknown peer, to a UPF or an SMF
 //!  http      requests to the SBI or the operator API: mutated, unauthorised, slow

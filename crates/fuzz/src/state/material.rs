@@ -34,7 +34,7 @@ fn request(text: &[u8]) -> Option<Request> {
 }
 
 /// One of those requests, possibly with the id of an observed resource, possibly mutated. `None` if
-/// it can't be parsed any more, so that no NF would get it.
+/// it can no longer be parsed, so that no NF would get it.
 pub fn ask(seeds: &[Seed], ids: &[String], choices: &mut Choices<'_>) -> Option<Request> {
     let seed = choices.pick(seeds)?;
     let mut text = seed.octets.clone();

@@ -20,7 +20,7 @@ pub const TARGETS: &[Target] = &[
     Target::dialogue("nssf", "slices: one answer for each request", nfs::nssf),
     Target::dialogue(
         "amf",
-        "a misbehaving phone in any state: others are not affected, no state is left",
+        "a misbehaving UE in any state: others are not affected, no state is left",
         amf::run,
     ),
     Target::dialogue(

@@ -52,11 +52,11 @@ pub enum Profile {
     /// Register and establish a session; ping if there is a target.
     #[default]
     Session,
-    /// The same, then idle and service request, repeatedly.
+    /// As `Session`, then idle and service request, repeatedly.
     Idle,
-    /// The same as `session`, then release the session.
+    /// As `Session`, then release the session.
     Release,
-    /// The same as `session`, then deregister.
+    /// As `Session`, then deregister.
     Deregister,
 }
 

@@ -19,23 +19,23 @@ pub struct Cli {
 const LONG_ABOUT: &str = "gNBs and UEs for testing a 5G core.
 
 One process plays many gNBs, each with an SCTP association of its own to the AMF, and thousands of UEs with \
-their USIMs. They are strict: what a real phone or gNB would reject, they reject, and count as a violation \
+their USIMs. They are strict: what a real UE or gNB would reject, they reject, and count as a violation \
 with the clause of the specification that was broken.
 
 The exit status is 0 if every UE got all that its profile asks for and nothing was violated, 1 if not, and \
 2 if the run could not be done at all.";
 
 const EXAMPLES: &str = "Examples:
-  The test network of `pith up --test-network`: 10 phones register and open a session
+  The test network of `pith up --test-network`: 10 UEs register and open a session
     pith-ran run --test-network --amf 127.0.0.5 --ues 10
 
-  256 phones at once, numbers for a program to read
+  256 UEs at once, numbers for a program to read
     pith-ran run --test-network --amf 127.0.0.5 --ues 256 --json
 
-  Four phones ping 192.0.2.1, and stream 10 Mbit/s each through the UPF to `pith-ran echo`, which runs there
+  Four UEs ping 192.0.2.1, and stream 10 Mbit/s each through the UPF to `pith-ran echo`, which runs there
     pith-ran run --test-network --amf 127.0.0.5 --ues 4 --ping 192.0.2.1 --traffic 192.0.2.1 --mbps 10
 
-  Another network, 50 new phones a second as a Poisson process, concealed SUPIs
+  Another network, 50 new UEs a second as a Poisson process, concealed SUPIs
     pith-ran run --amf 192.0.2.1 --plmn 001/01 --supi imsi-001010000000001 --k 00..ff --opc 00..ff \\
       --suci a:1:5a8d38864820197c3394b92613b20b91633cbd897119273bf8e4a6f4eec0a650 --ues 1000 --poisson 50";
 

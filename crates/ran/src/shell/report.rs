@@ -1,4 +1,4 @@
-//! The result of a run: a table for people, JSON for programs.
+//! The result of a run: a table, or JSON for programs.
 
 use pith_ran::Ran;
 use pith_ran::statistics::{ClauseViolations, Summary, TrafficStatistics};

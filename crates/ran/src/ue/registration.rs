@@ -5,8 +5,8 @@
 //!   |    REGISTRATION REQUEST ->    |   T3510
 //!   |    … identification, authentication, security mode control …
 //!   | <- REGISTRATION ACCEPT        |   5G-GUTI, TAI list, allowed NSSAI, T3512
-//!   |    REGISTRATION COMPLETE ->   |   if there was something to acknowledge
-//!   | <- REGISTRATION REJECT        |   instead; T3511, T3502 or T3346 until the next attempt
+//!   |    REGISTRATION COMPLETE ->   |   if the accept has an IE to acknowledge (`needs_complete`)
+//!   | <- REGISTRATION REJECT        |   instead of the accept; T3511, T3502 or T3346 until the next attempt
 //! ```
 
 use super::{Connection, Event, Failure, RegistrationData, SessionFailure, State, Timer, Ue};
@@ -19,7 +19,7 @@ use pith_nas::ie::{
 use pith_ngap::RrcEstablishmentCause;
 use pith_types::FiveGGuti;
 
-/// Attempts before T3502 (5.5.1.2.7 c).
+/// Failed attempts after which the UE starts T3502 instead of T3511 (TS 24.501 5.5.1.2.7).
 const ATTEMPTS: u8 = 5;
 
 impl Ue {
@@ -97,7 +97,7 @@ impl Ue {
         self.initial = None;
         self.state = State::Registered;
         let must_acknowledge = needs_complete(&accept);
-        self.take_place(&accept, kind);
+        self.store_registration_data(&accept, kind);
         self.synchronize_pdu_session_status(accept.pdu_session_status);
         if must_acknowledge {
             self.send(&RegistrationComplete::new().into());
@@ -106,7 +106,7 @@ impl Ue {
         self.resume_pending();
     }
 
-    /// Checks that the mandatory content is present and consistent.
+    /// Reports a violation if the accept lacks something that the network must send, or contradicts the registration.
     fn check_registration_accept(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
         let clause = "TS 24.501 5.5.1.2.4";
         let registered_over = accept.result.access;
@@ -151,7 +151,7 @@ impl Ue {
         }
     }
 
-    fn take_place(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
+    fn store_registration_data(&mut self, accept: &RegistrationAccept, kind: RegistrationKind) {
         if let Some(MobileIdentity::FiveGGuti(guti)) = accept.guti {
             self.registration.guti = Some(guti);
         }
@@ -181,7 +181,7 @@ impl Ue {
     /// Deletes sessions that the network does not have (TS 24.501 5.5.1.3.4, 5.6.1.4).
     pub(super) fn synchronize_pdu_session_status(&mut self, status: Option<PduSessionSet>) {
         let Some(status) = status else { return };
-        for id in self.sessions.drop_those_not_in(status) {
+        for id in self.sessions.retain_only(status) {
             self.event(Event::SessionReleased(id));
         }
     }
@@ -214,7 +214,7 @@ impl Ue {
         self.await_nas_connection_release();
     }
 
-    /// Cause #22: T3346, during which no attempt is made (TS 24.501 5.5.1.2.5).
+    /// Cause #22 (congestion): starts T3346, during which the UE makes no attempt (TS 24.501 5.5.1.2.5).
     fn back_off(&mut self, t3346: Option<GprsTimer2>) {
         match t3346.and_then(GprsTimer2::duration).filter(|back_off| !back_off.is_zero()) {
             Some(back_off) => {
@@ -238,8 +238,8 @@ impl Ue {
         self.note_failed_attempt();
     }
 
-    /// T3511 until the next attempt; after the fifth attempt T3502, and 5G-GUTI, TAI list and ngKSI
-    /// are deleted (TS 24.501 5.5.1.2.7).
+    /// Starts T3511 until the next attempt. After the fifth failed attempt it starts T3502 instead, and deletes 5G-GUTI, TAI
+    /// list and ngKSI (TS 24.501 5.5.1.2.7).
     fn note_failed_attempt(&mut self) {
         self.registration_attempts = self.registration_attempts.saturating_add(1);
         self.leave_registration();
@@ -276,7 +276,7 @@ impl Ue {
         }
     }
 
-    /// 5GMM-DEREGISTERED without signalling: deletes 5G-GUTI, TAI list and ngKSI.
+    /// Enters 5GMM-DEREGISTERED without signalling, and deletes 5G-GUTI, TAI list and ngKSI.
     pub(super) fn deregister_locally(&mut self) {
         self.timers.stop_all(&[Timer::T3510, Timer::T3511, Timer::T3512, Timer::T3517, Timer::T3521]);
         self.state = State::Deregistered;
@@ -289,7 +289,7 @@ impl Ue {
         wanted.into_iter().for_each(|id| self.event(Event::SessionFailed(id, SessionFailure::NotPossible)));
     }
 
-    /// The network must release the connection within T3540 (TS 24.501 5.3.1.3).
+    /// Starts T3540, within which the network must release the NAS signalling connection (TS 24.501 5.3.1.3).
     pub(super) fn await_nas_connection_release(&mut self) {
         if self.connection != Connection::Idle {
             self.timers.start(Timer::T3540, self.now + Timer::T3540.duration());

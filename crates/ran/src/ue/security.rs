@@ -14,9 +14,9 @@ use pith_nas::ie::{NasSecurityAlgorithms, NgKsi};
 
 /// BEARER: the NAS connection identifier of 3GPP access (TS 33.501 6.4.3.1).
 const BEARER: u8 = 1;
-/// EPD, security header type, MAC (TS 24.501 figure 9.1.1.2).
+/// Octets before the sequence number: EPD, security header type and MAC (TS 24.501 figure 9.1.1.2).
 const BEFORE_SEQUENCE_NUMBER: usize = 6;
-/// The same and the sequence number.
+/// Octets before the NAS message: these and the sequence number.
 const HEADER: usize = 7;
 /// NAS COUNT has 24 bits (TS 24.501 4.4.3.1).
 const COUNT_END: u32 = 1 << 24;
@@ -30,7 +30,7 @@ pub(crate) enum CheckFailure {
     Mac,
     /// The MAC is correct for a COUNT that was used already.
     Replay { count: u32 },
-    /// All COUNTs are used up.
+    /// The COUNT has reached its maximum.
     Exhausted,
 }
 
@@ -73,7 +73,7 @@ impl SecurityContext {
         }
     }
 
-    /// The same K_AMF and COUNTs with other algorithms (TS 24.501 4.4.2.6).
+    /// A context with the same K_AMF and COUNTs, and other algorithms (TS 24.501 4.4.2.6).
     pub fn with_algorithms(&self, algorithms: NasSecurityAlgorithms) -> Result<Self, UnknownAlgorithm> {
         let other = Self::new(self.ng_ksi, self.k_amf.clone(), algorithms)?;
         Ok(Self { uplink: self.uplink, downlink: self.downlink, ..other })
@@ -89,7 +89,7 @@ impl SecurityContext {
         self.downlink
     }
 
-    /// All uplink COUNTs are used up (TS 24.501 4.4.3.5).
+    /// Whether the uplink COUNT has reached its maximum (TS 24.501 4.4.3.5).
     pub fn is_exhausted(&self) -> bool {
         self.uplink >= COUNT_END
     }
@@ -113,8 +113,8 @@ impl SecurityContext {
         self.cipher.apply(input(self.uplink, Direction::Uplink), container);
     }
 
-    /// The plain message in a downlink one with a correct MAC (TS 24.501 4.4.3). A message that
-    /// fails changes nothing.
+    /// Checks the MAC of a downlink message and returns the deciphered plain message (TS 24.501 4.4.3). A message that fails the
+    /// check changes nothing.
     pub fn open(&mut self, message: &[u8]) -> Result<Vec<u8>, CheckFailure> {
         let (&[_, header, m0, m1, m2, m3], authenticated) =
             message.split_first_chunk::<BEFORE_SEQUENCE_NUMBER>().ok_or(CheckFailure::TooShort)?;
@@ -134,7 +134,7 @@ impl SecurityContext {
         Ok(plain)
     }
 
-    /// The smallest COUNT above the last one that has that sequence number (TS 24.501 4.4.3.1).
+    /// The smallest COUNT that is above the last one and has this sequence number (TS 24.501 4.4.3.1).
     fn estimate(&self, sequence_number: u8) -> Option<u32> {
         let sequence_number = u32::from(sequence_number);
         let lowest = self.downlink.map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! Recorded messages of other cores to a phone: the simulated UE must not report violations.
+//! Recorded messages of other cores to a UE: the simulated UE must not report violations.
 
 use super::security::SecurityContext;
 use super::*;
@@ -58,7 +58,7 @@ fn request(id: u8) -> SessionRequest {
     }
 }
 
-/// The phone's inputs before the recorded message of that number, which the message answers.
+/// The UE's inputs before the recorded message of that number, which the message answers.
 fn inputs_before(number: usize, message: &str) -> Vec<Input<'static>> {
     match (number, message) {
         (6, _) => vec![Input::ReleaseSession(7)],

@@ -59,7 +59,7 @@ pub(crate) enum Refusal {
     SynchFailure(Auts),
 }
 
-/// A USIM in its phone.
+/// A USIM.
 pub(crate) struct Usim {
     subscription: Subscription,
     entropy: ChaCha8Rng,

@@ -75,9 +75,9 @@ fn ambr() -> Ambr {
     Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(100) }
 }
 
-/// The connection of a UE.
+/// The UE ids of a connection.
 #[derive(Clone, Copy)]
-struct Place {
+struct UeIds {
     amf: AmfUeNgapId,
     ran: RanUeNgapId,
 }
@@ -90,11 +90,11 @@ impl Core {
             _ if self.fault == Some(Fault::Silent) => vec![],
             Message::InitialUeMessage(message) => self.begin(gnb, &message),
             Message::UplinkNasTransport(message) => {
-                let place = Place { amf: message.amf_ue_ngap_id, ran: message.ran_ue_ngap_id };
-                self.uplink(gnb, place, &message.nas_pdu)
+                let ids = UeIds { amf: message.amf_ue_ngap_id, ran: message.ran_ue_ngap_id };
+                self.uplink(gnb, ids, &message.nas_pdu)
             }
             Message::UeContextReleaseRequest(request) => {
-                vec![release_command(Place { amf: request.amf_ue_ngap_id, ran: request.ran_ue_ngap_id })]
+                vec![release_command(UeIds { amf: request.amf_ue_ngap_id, ran: request.ran_ue_ngap_id })]
             }
             Message::InitialContextSetupResponse(response) => {
                 self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup)
@@ -132,11 +132,11 @@ impl Core {
             other => panic!("{other:?}"),
         };
         let amf = AmfUeNgapId::from_wire(number(&imsi).into()).unwrap();
-        let place = Place { amf, ran: message.ran_ue_ngap_id };
-        self.connections.insert((gnb, place.ran), imsi.clone());
+        let ids = UeIds { amf, ran: message.ran_ue_ngap_id };
+        self.connections.insert((gnb, ids.ran), imsi.clone());
         let subscriber = self.subscribers.entry(imsi.clone()).or_default();
         if is_plain {
-            return vec![downlink(place, subscriber.challenge(&imsi))];
+            return vec![downlink(ids, subscriber.challenge(&imsi))];
         }
         let opened = subscriber.security.as_mut().unwrap().unprotect(nas).unwrap();
         let k_gnb = subscriber.k_gnb(opened.count.value());
@@ -145,34 +145,34 @@ impl Core {
             _ => subscriber.accept_registration(&imsi),
         };
         let items = subscriber.has_session.then(|| vec![setup_item(&imsi, None)]);
-        vec![initial_context_setup(place, k_gnb, answer, items)]
+        vec![initial_context_setup(ids, k_gnb, answer, items)]
     }
 
-    fn uplink(&mut self, gnb: usize, place: Place, nas: &[u8]) -> Vec<Vec<u8>> {
-        let imsi = self.connections[&(gnb, place.ran)].clone();
+    fn uplink(&mut self, gnb: usize, ids: UeIds, nas: &[u8]) -> Vec<Vec<u8>> {
+        let imsi = self.connections[&(gnb, ids.ran)].clone();
         let subscriber = self.subscribers.get_mut(&imsi).unwrap();
         if let Ok(GmmMessage::AuthenticationResponse(_)) = GmmMessage::decode(nas) {
-            return vec![downlink(place, subscriber.command_security())];
+            return vec![downlink(ids, subscriber.command_security())];
         }
         let opened = subscriber.security.as_mut().unwrap().unprotect(nas).unwrap();
         match GmmMessage::decode(&opened.plain).unwrap() {
             GmmMessage::SecurityModeComplete(_) => {
                 let k_gnb = subscriber.k_gnb(opened.count.value());
-                vec![initial_context_setup(place, k_gnb, subscriber.accept_registration(&imsi), None)]
+                vec![initial_context_setup(ids, k_gnb, subscriber.accept_registration(&imsi), None)]
             }
             GmmMessage::UlNasTransport(transport) => {
                 let message = GsmMessage::decode(&transport.payload_container).unwrap();
-                subscriber.session(&imsi, place, &message)
+                subscriber.session(&imsi, ids, &message)
             }
             GmmMessage::DeregistrationRequestUeOriginating(_)
                 if self.fault == Some(Fault::ReleaseWithoutAccept) =>
             {
-                vec![release_command(place)]
+                vec![release_command(ids)]
             }
             GmmMessage::DeregistrationRequestUeOriginating(_) => {
                 subscriber.has_session = false;
                 let accept = subscriber.cipher(DeregistrationAcceptUeOriginating::new());
-                vec![downlink(place, accept), release_command(place)]
+                vec![downlink(ids, accept), release_command(ids)]
             }
             GmmMessage::RegistrationComplete(_) => vec![],
             other => panic!("{other:?}"),
@@ -277,7 +277,7 @@ impl Subscriber {
         self.cipher(accept)
     }
 
-    fn session(&mut self, imsi: &str, place: Place, message: &GsmMessage) -> Vec<Vec<u8>> {
+    fn session(&mut self, imsi: &str, ids: UeIds, message: &GsmMessage) -> Vec<Vec<u8>> {
         let (id, pti) = (message.pdu_session_id, message.pti);
         match &message.body {
             GsmBody::PduSessionEstablishmentRequest(_) => {
@@ -285,13 +285,13 @@ impl Subscriber {
                 let mut accept = network::establishment_accept();
                 accept.pdu_address = Some(address(imsi).into());
                 let nas = self.transport(GsmMessage::new(id, pti, accept));
-                vec![session_setup(place, setup_item(imsi, Some(nas)))]
+                vec![session_setup(ids, setup_item(imsi, Some(nas)))]
             }
             GsmBody::PduSessionReleaseRequest(_) => {
                 self.has_session = false;
                 let command = PduSessionReleaseCommand::new(GsmCause::RegularDeactivation);
                 let nas = self.transport(GsmMessage::new(id, pti, command));
-                vec![session_release(place, id, nas)]
+                vec![session_release(ids, id, nas)]
             }
             GsmBody::PduSessionReleaseComplete(_) => vec![],
             other => panic!("{other:?}"),
@@ -331,28 +331,28 @@ fn ng_setup_response() -> Vec<u8> {
     .unwrap()
 }
 
-fn downlink(place: Place, nas_pdu: Vec<u8>) -> Vec<u8> {
-    let Place { amf, ran } = place;
+fn downlink(ids: UeIds, nas_pdu: Vec<u8>) -> Vec<u8> {
+    let UeIds { amf, ran } = ids;
     let (ue_ambr, allowed_nssai) = (None, None);
     DownlinkNasTransport { amf_ue_ngap_id: amf, ran_ue_ngap_id: ran, nas_pdu, ue_ambr, allowed_nssai }
         .encode()
         .unwrap()
 }
 
-fn release_command(place: Place) -> Vec<u8> {
+fn release_command(ids: UeIds) -> Vec<u8> {
     let cause = Cause::Nas(CauseNas::normal_release);
-    UeContextReleaseCommand { ids: UeNgapIds::Pair(place.amf, place.ran), cause }.encode().unwrap()
+    UeContextReleaseCommand { ids: UeNgapIds::Pair(ids.amf, ids.ran), cause }.encode().unwrap()
 }
 
 fn initial_context_setup(
-    place: Place,
+    ids: UeIds,
     security_key: [u8; 32],
     nas: Vec<u8>,
     sessions: Option<Vec<SetupItem>>,
 ) -> Vec<u8> {
     InitialContextSetupRequest {
-        amf_ue_ngap_id: place.amf,
-        ran_ue_ngap_id: place.ran,
+        amf_ue_ngap_id: ids.amf,
+        ran_ue_ngap_id: ids.ran,
         ue_ambr: Some(ambr()),
         guami: guti("999700000000000").guami,
         sessions,
@@ -384,10 +384,10 @@ fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
     SetupItem { pdu_session_id: 1, nas_pdu, snssai: Snssai::of_sst(1), transfer: transfer.encode() }
 }
 
-fn session_setup(place: Place, item: SetupItem) -> Vec<u8> {
+fn session_setup(ids: UeIds, item: SetupItem) -> Vec<u8> {
     PduSessionResourceSetupRequest {
-        amf_ue_ngap_id: place.amf,
-        ran_ue_ngap_id: place.ran,
+        amf_ue_ngap_id: ids.amf,
+        ran_ue_ngap_id: ids.ran,
         nas_pdu: None,
         sessions: vec![item],
         ue_ambr: Some(ambr()),
@@ -396,11 +396,11 @@ fn session_setup(place: Place, item: SetupItem) -> Vec<u8> {
     .unwrap()
 }
 
-fn session_release(place: Place, pdu_session_id: u8, nas: Vec<u8>) -> Vec<u8> {
+fn session_release(ids: UeIds, pdu_session_id: u8, nas: Vec<u8>) -> Vec<u8> {
     let transfer = ReleaseCommandTransfer { cause: Cause::Nas(CauseNas::normal_release) }.encode();
     PduSessionResourceReleaseCommand {
-        amf_ue_ngap_id: place.amf,
-        ran_ue_ngap_id: place.ran,
+        amf_ue_ngap_id: ids.amf,
+        ran_ue_ngap_id: ids.ran,
         nas_pdu: Some(nas),
         sessions: vec![SessionTransfer { pdu_session_id, transfer }],
     }

@@ -125,7 +125,7 @@ impl World {
     pub(super) fn end_attack(&mut self) {
         if self.enemy.attacker.is_some() {
             self.n2_gateway(self.amf_process(), N2GatewayInput::Down { gnb: GNB });
-            (0..self.stations.len()).for_each(|gnb| self.enemy_ue_leaves(gnb));
+            (0..self.gnbs.len()).for_each(|gnb| self.enemy_ue_leaves(gnb));
         }
     }
 
@@ -161,7 +161,7 @@ impl World {
     }
 
     fn deal(&mut self, action: AttackAction) {
-        let gnbs = self.stations.len();
+        let gnbs = self.gnbs.len();
         let inside = self.enemy.is_inside();
         match action {
             AttackAction::Ngap(stream, pdu) => self.enemy_ngap(stream, pdu),

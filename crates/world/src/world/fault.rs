@@ -21,11 +21,11 @@ impl World {
     pub(super) fn draw_faults(&mut self, time: Duration) {
         let faults = self.plan.faults;
         for _ in 0..faults.resets {
-            let gnb = self.dice.index(self.stations.len());
+            let gnb = self.dice.index(self.gnbs.len());
             self.draw_time(time, Fault::GnbReset(gnb));
         }
         for _ in 0..faults.breaks {
-            let gnb = self.dice.index(self.stations.len());
+            let gnb = self.dice.index(self.gnbs.len());
             self.draw_time(time, Fault::AssociationLost(gnb));
         }
         for _ in 0..faults.upf_restarts {
@@ -61,7 +61,7 @@ impl World {
         let ends_n2 = self.processes[process].n2.is_some();
         self.kill_process(process);
         if ends_n2 {
-            (0..self.stations.len()).for_each(|gnb| self.disassociate(gnb));
+            (0..self.gnbs.len()).for_each(|gnb| self.disassociate(gnb));
         }
         let after = self.dice.seconds(1, 5);
         self.at(after, SimEvent::Start { process });

@@ -141,7 +141,7 @@ impl World {
             let is_quiet = audit.in_procedure == 0
                 && audit.releasing == 0
                 && audit.session_calls == 0
-                && audit.gnbs == self.stations.len();
+                && audit.gnbs == self.gnbs.len();
             self.demand(is_quiet, || format!("AMF not quiet: {audit:?}"))?;
         }
         let unregistered = self.shard_hosts().filter(|host| !host.shard.is_ready()).count();
@@ -154,7 +154,7 @@ impl World {
         self.processes.iter().flat_map(|process| &process.shard_hosts)
     }
 
-    /// What AMFs and SMFs show to operators.
+    /// The lists that operators would get from AMFs and SMFs.
     fn inspected(&self, what: Inspect) -> Vec<Value> {
         let mut list = Vec::new();
         for host in self.shard_hosts() {
@@ -173,14 +173,14 @@ impl World {
         let ues = self.inspected(Inspect::Ues);
         let sessions = self.inspected(Inspect::Sessions);
         let mut standing = AgreedState::default();
-        for (at, phone) in self.phones.iter().enumerate() {
-            let state = phone.ue.state();
+        for (at, sim_ue) in self.ues.iter().enumerate() {
+            let state = sim_ue.ue.state();
             self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
-            let supi = phone.subscriber.supi.to_string();
+            let supi = sim_ue.subscriber.supi.to_string();
             let known: Vec<_> =
                 ues.iter().filter(|ue| ue["supi"] == supi.as_str() && ue["rm"] == "RM-REGISTERED").collect();
             self.demand(known.len() == 1, || format!("UE{} is registered in {} AMFs", at + 1, known.len()))?;
-            let guti = phone.ue.guti().map(|guti| guti.to_string());
+            let guti = sim_ue.ue.guti().map(|guti| guti.to_string());
             self.demand(known[0]["guti"].as_str() == guti.as_deref(), || {
                 format!("UE{} has 5G-GUTI {guti:?}, its AMF {}", at + 1, known[0]["guti"])
             })?;
@@ -199,7 +199,7 @@ impl World {
         sessions: &[Value],
     ) -> Result<usize, Box<Failure>> {
         type List = BTreeSet<(u64, String)>;
-        let own: List = self.phones[at]
+        let own: List = self.ues[at]
             .ue
             .sessions()
             .map(|session| (u64::from(session.id), session.ipv4.map_or(String::new(), |ip| ip.to_string())))
@@ -263,8 +263,8 @@ impl World {
 
     /// All UEs are deregistered: no state is left.
     pub(super) fn check_empty(&self) -> Result<(), Box<Failure>> {
-        for (at, phone) in self.phones.iter().enumerate() {
-            let state = phone.ue.state();
+        for (at, sim_ue) in self.ues.iter().enumerate() {
+            let state = sim_ue.ue.state();
             self.demand(state == State::Deregistered, || format!("UE{} is {state:?} at the end", at + 1))?;
         }
         for host in self.shard_hosts() {
@@ -276,7 +276,7 @@ impl World {
                 self.demand(audit == nothing, || format!("left in the AMF: {audit:?}"))?;
             }
         }
-        let contexts: usize = self.stations.iter().map(|station| station.gnb.ue_count()).sum();
+        let contexts: usize = self.gnbs.iter().map(|sim_gnb| sim_gnb.gnb.ue_count()).sum();
         self.demand(contexts == 0, || format!("left in gNBs: {contexts} UE contexts"))?;
         if self.tolerates_leaks() { Ok(()) } else { self.check_no_session_is_left() }
     }

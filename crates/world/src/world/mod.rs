@@ -32,12 +32,12 @@ use crate::user_plane::UserPlane;
 use attack::AttackerState;
 use fault::Fault;
 use invariant::Watch;
-use n2::Station;
+use n2::SimGnb;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
 use pith_sbi::token::Verifier;
 use process::Process;
-use radio::Phone;
+use radio::SimUe;
 use sbi::Exchange;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -138,8 +138,8 @@ pub struct World {
     verifier: Verifier,
     database: Database,
     upfs: Vec<UserPlane>,
-    stations: Vec<Station>,
-    phones: Vec<Phone>,
+    gnbs: Vec<SimGnb>,
+    ues: Vec<SimUe>,
     journal: SharedJournal,
     watch: Watch,
     enemy: AttackerState,
@@ -149,9 +149,9 @@ impl World {
     /// A world at its start: nothing runs yet.
     pub fn new(plan: Plan) -> Self {
         let mut dice = Dice::new(plan.seed);
-        let (stations, phones) = (n2::stations(&plan), radio::phones(&plan, &mut dice));
+        let (gnbs, ues) = (n2::gnbs(&plan), radio::ues(&plan, &mut dice));
         let mut database = Database::default();
-        phones.iter().for_each(|phone| database.add(phone.subscriber.clone()));
+        ues.iter().for_each(|sim_ue| database.add(sim_ue.subscriber.clone()));
         let now = Instant::from_micros(0);
         let mut world = Self {
             processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone())).collect(),
@@ -166,8 +166,8 @@ impl World {
             verifier: trust::verifier(),
             database,
             upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, now)).collect(),
-            stations,
-            phones,
+            gnbs,
+            ues,
             journal: SharedJournal::default(),
             watch: Watch::default(),
             enemy: AttackerState::default(),
@@ -181,7 +181,7 @@ impl World {
         for process in 0..self.processes.len() {
             self.at(Duration::from_millis(10 * process as u64), SimEvent::Start { process });
         }
-        for gnb in 0..self.stations.len() {
+        for gnb in 0..self.gnbs.len() {
             self.at(Duration::from_millis(500), SimEvent::Associate { gnb });
         }
     }
@@ -224,13 +224,13 @@ impl World {
     }
 
     /// Whether a fault of that frequency occurs now.
-    fn strikes(&mut self, per_mille: u32) -> bool {
+    fn fault_occurs(&mut self, per_mille: u32) -> bool {
         self.faulty && per_mille > 0 && self.dice.chance(per_mille)
     }
 
     /// Starts a timer; while faults are on, it may expire up to 1 s late.
     fn start_timer(&mut self, timer: TimerId, after: Duration) {
-        let late = self.strikes(self.plan.faults.late_timers);
+        let late = self.fault_occurs(self.plan.faults.late_timers);
         let delay = if late { self.dice.millis(0, 1000) } else { Duration::ZERO };
         self.timers.start(timer, self.now + after + delay);
     }

@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const STREAMS: u16 = 4;
 
 /// A gNB and its association.
-pub(super) struct Station {
+pub(super) struct SimGnb {
     pub gnb: Gnb,
     pub association: Option<u64>,
     /// The UEs of the gNB's radio connections. A UE may have left a connection that the gNB still
@@ -28,8 +28,8 @@ pub(super) struct Station {
 }
 
 /// The gNBs of a plan.
-pub(super) fn stations(plan: &Plan) -> Vec<Station> {
-    let station = |number: usize| {
+pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
+    let sim_gnb = |number: usize| {
         let settings = Settings {
             name: format!("gnb{}", number + 1),
             plmn: network::plmn(),
@@ -39,14 +39,14 @@ pub(super) fn stations(plan: &Plan) -> Vec<Station> {
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
         };
-        Station {
+        SimGnb {
             gnb: Gnb::new(settings),
             association: None,
             connections: BTreeMap::new(),
             bearers: BTreeMap::new(),
         }
     };
-    (0..plan.gnbs).map(station).collect()
+    (0..plan.gnbs).map(sim_gnb).collect()
 }
 
 impl World {
@@ -61,7 +61,7 @@ impl World {
 
     /// A gNB establishes its association, or tries again later.
     pub(super) fn associate(&mut self, gnb: usize) {
-        if self.stations[gnb].association.is_some() {
+        if self.gnbs[gnb].association.is_some() {
             return;
         }
         let process = self.amf_process();
@@ -71,7 +71,7 @@ impl World {
         }
         self.numbered += 1;
         let association = self.numbered;
-        self.stations[gnb].association = Some(association);
+        self.gnbs[gnb].association = Some(association);
         let peer = SocketAddr::from(([10, 3, 1, gnb as u8 + 1], 38412));
         let up = N2GatewayInput::Up { gnb: GnbHandle(association), peer, alternatives: Vec::new() };
         self.n2_gateway(process, up);
@@ -80,7 +80,7 @@ impl World {
 
     /// The association ends on both sides.
     pub(super) fn disassociate(&mut self, gnb: usize) {
-        let Some(association) = self.stations[gnb].association.take() else { return };
+        let Some(association) = self.gnbs[gnb].association.take() else { return };
         let process = self.amf_process();
         self.n2_gateway(process, N2GatewayInput::Down { gnb: GnbHandle(association) });
         self.gnb_input(gnb, Input::AssociationDown);
@@ -96,7 +96,7 @@ impl World {
     }
 
     fn gnb_of(&self, association: u64) -> Option<usize> {
-        self.stations.iter().position(|station| station.association == Some(association))
+        self.gnbs.iter().position(|sim_gnb| sim_gnb.association == Some(association))
     }
 
     pub(super) fn to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
@@ -151,11 +151,11 @@ impl World {
     pub(super) fn gnb_input(&mut self, gnb: usize, input: Input<'_>) {
         let now = self.ran_now();
         let mut outputs = Vec::new();
-        self.stations[gnb].gnb.handle(now, input, &mut outputs);
+        self.gnbs[gnb].gnb.handle(now, input, &mut outputs);
         for output in outputs {
             self.gnb_output(gnb, output);
         }
-        let next = self.stations[gnb].gnb.next_timeout().map(nf_instant);
+        let next = self.gnbs[gnb].gnb.next_timeout().map(nf_instant);
         self.set_wake_up(TimerId::Gnb(gnb), next);
     }
 
@@ -172,7 +172,7 @@ impl World {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::Security { k_gnb, capabilities });
             }
             Output::BearerUp { ue, bearer } => {
-                self.stations[gnb].bearers.insert((ue, bearer.session), bearer);
+                self.gnbs[gnb].bearers.insert((ue, bearer.session), bearer);
                 self.signal_to_ue(
                     gnb,
                     ue,
@@ -180,10 +180,10 @@ impl World {
                 );
             }
             Output::BearerMoved { ue, bearer } => {
-                self.stations[gnb].bearers.insert((ue, bearer.session), bearer);
+                self.gnbs[gnb].bearers.insert((ue, bearer.session), bearer);
             }
             Output::BearerDown { ue, bearer } => {
-                self.stations[gnb].bearers.remove(&(ue, bearer.session));
+                self.gnbs[gnb].bearers.remove(&(ue, bearer.session));
                 self.signal_to_ue(
                     gnb,
                     ue,
@@ -195,7 +195,7 @@ impl World {
     }
 
     fn send_from_gnb(&mut self, gnb: usize, stream: u16, pdu: Vec<u8>) {
-        let Some(association) = self.stations[gnb].association else { return };
+        let Some(association) = self.gnbs[gnb].association else { return };
         self.record(format!("gNB{}", gnb + 1), "AMF", ngap_name(&pdu));
         let after = self.dice.millis(1, 5);
         let channel = Channel::N2 { association, stream, up: true };

@@ -58,9 +58,9 @@ impl World {
 
     /// A datagram is delivered once, twice or never; each copy has its own delay.
     fn datagram(&mut self, event: impl Fn(Vec<u8>) -> SimEvent, octets: Vec<u8>) {
-        let copies = 1 + usize::from(self.strikes(self.plan.faults.pfcp_duplication));
+        let copies = 1 + usize::from(self.fault_occurs(self.plan.faults.pfcp_duplication));
         for _ in 0..copies {
-            if !self.strikes(self.plan.faults.pfcp_loss) {
+            if !self.fault_occurs(self.plan.faults.pfcp_loss) {
                 let most = if self.faulty && !self.plan.is_faultless() { 200 } else { 2 };
                 let after = self.dice.millis(1, most);
                 self.at(after, event(octets.clone()));

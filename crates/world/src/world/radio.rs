@@ -22,7 +22,7 @@ use pith_types::FiveGSTmsi;
 use std::sync::Arc;
 
 /// A UE and its radio connection.
-pub(super) struct Phone {
+pub(super) struct SimUe {
     pub ue: Ue,
     pub subscriber: Subscriber,
     /// The gNB that it camps on.
@@ -49,7 +49,7 @@ pub(super) enum Downlink {
 }
 
 /// The UEs of a plan, with null scheme, profile A and profile B in turn.
-pub(super) fn phones(plan: &Plan, dice: &mut Dice) -> Vec<Phone> {
+pub(super) fn ues(plan: &Plan, dice: &mut Dice) -> Vec<SimUe> {
     let settings = Arc::new(Settings {
         plmn: network::plmn(),
         security_capability: UeSecurityCapability::of_5gs_and_eps(0xf0, 0x70, 0xf0, 0x70),
@@ -57,14 +57,14 @@ pub(super) fn phones(plan: &Plan, dice: &mut Dice) -> Vec<Phone> {
         follow_on_request: true,
     });
     let keys = network::public_keys();
-    let phone = |number: usize| {
+    let sim_ue = |number: usize| {
         let concealment = match keys.get((number + plan.seed as usize) % 3) {
             Some((key_id, key)) => Concealment::Ecies { key_id: *key_id, key: key.clone() },
             None => Concealment::Null,
         };
-        phone(number, Arc::clone(&settings), concealment, method(plan, number), dice)
+        sim_ue(number, Arc::clone(&settings), concealment, method(plan, number), dice)
     };
-    (0..plan.ues).map(phone).collect()
+    (0..plan.ues).map(sim_ue).collect()
 }
 
 /// Every third subscriber uses EAP-AKA'; which ones differs from world to world.
@@ -75,13 +75,13 @@ const fn method(plan: &Plan, number: usize) -> AuthenticationMethod {
     }
 }
 
-fn phone(
+fn sim_ue(
     number: usize,
     settings: Arc<Settings>,
     concealment: Concealment,
     method: AuthenticationMethod,
     dice: &mut Dice,
-) -> Phone {
+) -> SimUe {
     let supi: pith_types::Supi =
         format!("imsi-99970{:010}", number + 1).parse().expect("15 digits are an IMSI");
     let (k, opc) = ([number as u8 + 1; 16], [0x5a; 16]);
@@ -99,7 +99,7 @@ fn phone(
     let ue = Ue::new(settings, subscription, imeisv, network::tai());
     let mut subscriber = Subscriber::with_defaults(supi, k, opc);
     subscriber.authentication.method = method;
-    Phone { ue, subscriber, gnb: 0, connection: None }
+    SimUe { ue, subscriber, gnb: 0, connection: None }
 }
 
 impl World {
@@ -111,11 +111,11 @@ impl World {
     pub(super) fn ue_input(&mut self, ue: usize, input: Input<'_>) {
         let now = self.ran_now();
         let mut outputs = Vec::new();
-        self.phones[ue].ue.handle(now, input, &mut outputs);
+        self.ues[ue].ue.handle(now, input, &mut outputs);
         for output in outputs {
             self.ue_output(ue, output);
         }
-        let next = self.phones[ue].ue.next_timeout().map(nf_instant);
+        let next = self.ues[ue].ue.next_timeout().map(nf_instant);
         self.set_wake_up(TimerId::Ue(ue), next);
     }
 
@@ -128,7 +128,7 @@ impl World {
             }
             Output::Release => {
                 self.send_uplink(ue, Uplink::Lost);
-                self.phones[ue].connection = None;
+                self.ues[ue].connection = None;
             }
             Output::Event(event) => self.record(name(ue), name(ue), format!("({event:?})")),
             Output::Violation(violation) => self.watch.violation(name(ue), &violation, self.now),
@@ -139,16 +139,16 @@ impl World {
     fn connect(&mut self, ue: usize, nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi>) {
         self.record(name(ue), "AMF", nas_name(&nas));
         self.numbered += 1;
-        let gnb = self.dice.index(self.stations.len());
-        self.phones[ue].connection = Some(self.numbered);
-        self.phones[ue].gnb = gnb;
+        let gnb = self.dice.index(self.gnbs.len());
+        self.ues[ue].connection = Some(self.numbered);
+        self.ues[ue].gnb = gnb;
         self.send_uplink(ue, Uplink::Connect { nas, cause, s_tmsi });
     }
 
     fn send_uplink(&mut self, ue: usize, signal: Uplink) {
-        let Some(connection) = self.phones[ue].connection else { return };
-        let gnb = self.phones[ue].gnb;
-        if !matches!(signal, Uplink::Lost) && self.strikes(self.plan.faults.radio_loss) {
+        let Some(connection) = self.ues[ue].connection else { return };
+        let gnb = self.ues[ue].gnb;
+        if !matches!(signal, Uplink::Lost) && self.fault_occurs(self.plan.faults.radio_loss) {
             return self.record(name(ue), "air", "(lost)");
         }
         let after = self.dice.millis(1, 10);
@@ -157,10 +157,10 @@ impl World {
 
     pub(super) fn uplink(&mut self, ue: usize, gnb: usize, connection: u64, signal: Uplink) {
         let key = UeKey(connection as u32);
-        let known = self.stations[gnb].connections.contains_key(&key);
+        let known = self.gnbs[gnb].connections.contains_key(&key);
         match signal {
             Uplink::Connect { nas, cause, s_tmsi } => {
-                self.stations[gnb].connections.insert(key, ue);
+                self.gnbs[gnb].connections.insert(key, ue);
                 self.gnb_input(gnb, GnbInput::Connect { ue: key, nas, cause, s_tmsi });
             }
             Uplink::Nas(nas) if known => self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas }),
@@ -173,36 +173,36 @@ impl World {
 
     /// Sends a NAS message from a gNB to a UE, and checks its COUNT.
     pub(super) fn nas_to_ue(&mut self, gnb: usize, connection: UeKey, nas: Vec<u8>) {
-        let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
+        let Some(ue) = self.gnbs[gnb].connections.get(&connection).copied() else { return };
         self.record("AMF", name(ue), nas_name(&nas));
-        let supi = self.phones[ue].subscriber.supi.to_string();
+        let supi = self.ues[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
         self.watch.downlink_nas(ue, keys, &nas);
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
 
     pub(super) fn signal_to_ue(&mut self, gnb: usize, connection: UeKey, signal: Downlink) {
-        let Some(ue) = self.stations[gnb].connections.get(&connection).copied() else { return };
-        if matches!(signal, Downlink::Nas(_)) && self.strikes(self.plan.faults.radio_loss) {
+        let Some(ue) = self.gnbs[gnb].connections.get(&connection).copied() else { return };
+        if matches!(signal, Downlink::Nas(_)) && self.fault_occurs(self.plan.faults.radio_loss) {
             return self.record("air", name(ue), "(lost)");
         }
         self.to_ue(ue, connection.0.into(), signal);
     }
 
     pub(super) fn release_ue(&mut self, gnb: usize, connection: UeKey) {
-        if let Some(ue) = self.stations[gnb].connections.remove(&connection) {
+        if let Some(ue) = self.gnbs[gnb].connections.remove(&connection) {
             self.to_ue(ue, connection.0.into(), Downlink::Released);
         }
     }
 
     fn to_ue(&mut self, ue: usize, connection: u64, signal: Downlink) {
-        let missed = matches!(signal, Downlink::Released) && self.strikes(self.plan.faults.radio_loss);
+        let missed = matches!(signal, Downlink::Released) && self.fault_occurs(self.plan.faults.radio_loss);
         let after = if missed { self.dice.seconds(1, 8) } else { self.dice.millis(1, 10) };
         self.in_order(Channel::Air { ue, up: false }, after, SimEvent::Downlink { ue, connection, signal });
     }
 
     pub(super) fn downlink(&mut self, ue: usize, connection: u64, signal: Downlink) {
-        if self.phones[ue].connection != Some(connection) {
+        if self.ues[ue].connection != Some(connection) {
             return;
         }
         match signal {
@@ -212,7 +212,7 @@ impl World {
             }
             Downlink::UserPlane { session, up } => self.ue_input(ue, Input::UserPlane { session, up }),
             Downlink::Released => {
-                self.phones[ue].connection = None;
+                self.ues[ue].connection = None;
                 self.ue_input(ue, Input::ConnectionReleased);
             }
         }
@@ -220,8 +220,8 @@ impl World {
 
     /// The radio of a UE fails; its gNB detects it later.
     pub(super) fn lose_radio(&mut self, ue: usize) {
-        let Some(connection) = self.phones[ue].connection else { return };
-        let gnb = self.phones[ue].gnb;
+        let Some(connection) = self.ues[ue].connection else { return };
+        let gnb = self.ues[ue].gnb;
         let after = self.dice.seconds(0, 10);
         self.at(after, SimEvent::Uplink { ue, gnb, connection, signal: Uplink::Lost });
         self.downlink(ue, connection, Downlink::Released);
@@ -229,8 +229,8 @@ impl World {
 
     /// The gNB detects the inactivity of a UE.
     pub(super) fn end_for_inactivity(&mut self, ue: usize) {
-        let gnb = self.phones[ue].gnb;
-        if let Some(connection) = self.phones[ue].connection {
+        let gnb = self.ues[ue].gnb;
+        if let Some(connection) = self.ues[ue].connection {
             let cause = CauseRadioNetwork::user_inactivity;
             self.gnb_input(gnb, GnbInput::ReleaseContext { ue: UeKey(connection as u32), cause });
         }
@@ -238,10 +238,10 @@ impl World {
 
     /// Pages all UEs that camp on the gNB.
     pub(super) fn broadcast_paging(&mut self, gnb: usize, tmsi: FiveGSTmsi) {
-        for ue in 0..self.phones.len() {
-            let phone = &self.phones[ue];
-            let meant = phone.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
-            if meant && phone.gnb == gnb && !self.strikes(self.plan.faults.radio_loss) {
+        for ue in 0..self.ues.len() {
+            let sim_ue = &self.ues[ue];
+            let meant = sim_ue.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
+            if meant && sim_ue.gnb == gnb && !self.fault_occurs(self.plan.faults.radio_loss) {
                 let after = self.dice.millis(1, 1280);
                 self.at(after, SimEvent::Page { ue });
             }

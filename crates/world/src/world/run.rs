@@ -82,7 +82,7 @@ impl World {
     }
 
     fn everyone(&mut self, act: impl Fn(usize) -> Act) -> Result<(), Box<Failure>> {
-        for ue in 0..self.phones.len() {
+        for ue in 0..self.ues.len() {
             let after = self.dice.seconds(0, 10);
             self.at(after, SimEvent::Act { ue, act: act(ue) });
         }

@@ -27,9 +27,9 @@ pub(super) struct Exchange {
     target_incarnation: u32,
     request: Option<Request>,
     bearer: Option<Bearer>,
-    /// The request again, for a token that the producer refuses.
+    /// A copy of the request, to be repeated if the producer refuses the token.
     again: Option<(Arc<ApiRoot>, Box<Request>)>,
-    /// The work may leave something behind that the caller has to know of to remove it.
+    /// Whether the request creates a resource that leaks if the caller does not receive the reply.
     creates: bool,
 }
 
@@ -55,7 +55,7 @@ impl World {
         let mut exchange = self.exchange(caller, tag, target, Some(request));
         (exchange.bearer, exchange.again) = (bearer, again);
         self.exchanges.insert(number, exchange);
-        if !self.strikes(self.plan.faults.request_loss) {
+        if !self.fault_occurs(self.plan.faults.request_loss) {
             let after = self.dice.millis(1, 20);
             self.at(after, SimEvent::SbiRequest { exchange: number });
         }
@@ -127,7 +127,7 @@ impl World {
             return;
         };
         let creates = exchange.creates;
-        if self.strikes(self.plan.faults.reply_loss) {
+        if self.fault_occurs(self.plan.faults.reply_loss) {
             self.watch.may_leak |= creates;
             return;
         }
@@ -135,7 +135,7 @@ impl World {
         self.at(after, SimEvent::SbiReply { exchange: number, reply: Box::new((Some(from), reply)) });
     }
 
-    /// The reply or the deadline has arrived at the client: the first of the two counts.
+    /// The client receives the reply, or its deadline passes; the later of the two is ignored.
     pub(super) fn sbi_reply(&mut self, number: u64, (from, reply): Answered) {
         let Some(exchange) = self.exchanges.remove(&number) else {
             self.watch.may_leak |= reply.is_ok();

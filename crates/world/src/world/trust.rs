@@ -47,7 +47,7 @@ impl World {
         }
     }
 
-    /// Who the sender proves to be, by certificate and token.
+    /// The identity that the sender proves by certificate and token.
     pub(super) fn client(&self, (process, shard, nf): CallerId, incarnation: u32) -> Option<Client> {
         let first = self.plan.processes[process].first().copied().unwrap_or(Nf::Nrf);
         let proven = Client {

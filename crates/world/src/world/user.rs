@@ -40,7 +40,7 @@ impl World {
     /// Draws the actions of each UE within that time; each registers first.
     pub(super) fn draw_scripts(&mut self, time: Duration) {
         let millis = time.as_millis() as u64;
-        for ue in 0..self.phones.len() {
+        for ue in 0..self.ues.len() {
             let begin = self.dice.millis(0, millis / 4);
             self.at(begin, SimEvent::Act { ue, act: Act::Register });
             let acts = 1 + self.dice.index(self.plan.acts);
@@ -79,7 +79,7 @@ impl World {
             Act::RequestService => self.ue_input(ue, Input::RequestService),
             Act::Deregister { switch_off } => self.ue_input(ue, Input::Deregister { switch_off }),
             Act::LoseSequenceNumber => {
-                let supi = self.phones[ue].subscriber.supi.clone();
+                let supi = self.ues[ue].subscriber.supi.clone();
                 self.database.put_sequence_number(&supi, 0);
             }
             Act::LoseRadio => self.lose_radio(ue),
@@ -92,7 +92,7 @@ impl World {
 impl World {
     /// Sends the order to every SMF; the one that has the session carries it out.
     fn order(&mut self, ue: usize, act: Act) {
-        let supi = self.phones[ue].subscriber.supi.clone();
+        let supi = self.ues[ue].subscriber.supi.clone();
         let what = match act {
             Act::Branch(pdu_session_id) => {
                 let (upf, destinations) = (network::UPFS[1].to_owned(), vec![network::BREAKOUT]);

@@ -1,4 +1,4 @@
-//! A phone and its gNB that answer as specified.
+//! A UE and its gNB that answer as specified.
 
 use pith_nas::ie::{MobileIdentity, RegistrationKind};
 use pith_nas::security::Algorithms;
@@ -11,7 +11,7 @@ use pith_ngap::{
 };
 use pith_types::Snssai;
 
-/// Delivers messages for the phone and answers them, at most `steps` times.
+/// Delivers messages for the UE and answers them, at most `steps` times.
 pub fn follow(world: &mut World, phone: &mut Phone, steps: &mut usize) {
     while *steps > 0 {
         let for_it = |(gnb, _): &(GnbHandle, Message)| *gnb == phone.gnb;
@@ -66,7 +66,7 @@ fn take(world: &mut World, phone: &mut Phone, gnb: GnbHandle, message: Message) 
     }
 }
 
-/// Decodes a NAS message with the phone's keys, and answers it.
+/// Decodes a NAS message with the UE's keys, and answers it.
 fn take_nas(world: &mut World, phone: &mut Phone, pdu: &[u8]) {
     let Some(message) = open(phone, pdu) else { return };
     let answer: GmmMessage = match message {
@@ -97,7 +97,7 @@ fn take_nas(world: &mut World, phone: &mut Phone, pdu: &[u8]) {
     }
 }
 
-/// As `Phone::open`, but messages that can't be decoded are skipped.
+/// As `open` of the UE, but messages that can't be decoded are skipped.
 fn open(phone: &mut Phone, pdu: &[u8]) -> Option<GmmMessage> {
     match (pdu.get(1)? & 0xf, &mut phone.security) {
         (3 | 4, _) => {
@@ -120,7 +120,7 @@ fn open(phone: &mut Phone, pdu: &[u8]) -> Option<GmmMessage> {
     }
 }
 
-/// The gNB requests the release of the phone.
+/// The gNB requests the release of the UE.
 pub fn ask_for_release(world: &mut World, phone: &Phone) {
     let Some(amf_ue_ngap_id) = phone.amf_id else { return };
     let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity));

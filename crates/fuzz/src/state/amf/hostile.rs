@@ -1,4 +1,4 @@
-//! A misbehaving phone, and the misbehaving rest of the world around it.
+//! A misbehaving UE, and the misbehaving rest of the world around it.
 
 use super::honest::{ask_for_release, follow};
 use crate::corpus::{Seed, read};
@@ -25,9 +25,9 @@ static SERVES: LazyLock<Vec<Seed>> = LazyLock::new(|| {
 const SAMPLE_AMF_ID: [u8; 5] = [0x12, 0x34, 0x56, 0x78, 0x9a];
 const SAMPLE_RAN_ID: [u8; 4] = [0xde, 0xad, 0xbe, 0xef];
 
-/// The phone, and what it has observed.
+/// The UE, and what it has observed.
 pub struct HostilePhone {
-    /// The phone, with correct keys.
+    /// The UE, with correct keys.
     pub phone: Phone,
     /// Number of SBI requests to the AMF.
     pub asked: usize,
@@ -39,7 +39,7 @@ pub struct HostilePhone {
 }
 
 impl HostilePhone {
-    /// The phone before its first message.
+    /// The UE before its first message.
     pub fn new(phone: Phone) -> Self {
         let (sent, answered, expired, references) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         // A RAN-UE-NGAP-ID of the same length as in the corpus, so that it can replace it.
@@ -149,7 +149,7 @@ impl HostilePhone {
         world.ngap(gnb, "whatever", octets);
     }
 
-    /// A message of the corpus with this phone's ids.
+    /// A message of the corpus with this UE's ids.
     fn ngap(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         let mut octets = choices.pick(&NGAP).map(|seed| seed.octets.clone()).unwrap_or_default();
         if let Some(amf_id) = self.phone.amf_id {
@@ -205,7 +205,7 @@ impl HostilePhone {
             return world.input(Input::Timer(key));
         }
         if let Some(key) = choices.pick(&running) {
-            // The other phone's timers have long durations: they are left alone.
+            // The other UE's timers have long durations: they are left alone.
             let at = world.timers.get(key).copied().unwrap_or_default();
             if at.since(world.now).as_secs() < 60 {
                 self.expired.push(*key);
@@ -241,7 +241,7 @@ impl HostilePhone {
         }
     }
 
-    /// The phone's gNB resets, or disconnects and connects again.
+    /// The UE's gNB resets, or disconnects and connects again.
     fn gnb(&mut self, world: &mut World, choices: &mut Choices<'_>) {
         let gnb = self.phone.gnb;
         if choices.below(2) == 0 {

@@ -42,7 +42,7 @@ const LEFT_OPEN: [Option<Operation>; 14] = [
     Some(Operation::DeleteAmPolicyAssociation),
 ];
 
-/// A well-behaved phone: registered, and in CM-IDLE.
+/// A well-behaved UE: registered, and in CM-IDLE.
 fn bystander(world: &mut World) -> Phone {
     let supi: pith_types::Supi = "imsi-999700000000899".parse().expect("a constant that is an IMSI");
     let mut phone = Phone { gnb: GNB, supi: supi.clone(), ..Phone::default() };
@@ -54,7 +54,7 @@ fn bystander(world: &mut World) -> Phone {
     phone
 }
 
-/// The AMF, the well-behaved phone, and the other phone in the state that the first choices select:
+/// The AMF, the well-behaved UE, and the other UE in the state that the first choices select:
 /// a path, its number of steps, and a call that is left open.
 fn stage(choices: &mut Choices<'_>) -> (World, Phone, HostilePhone) {
     let (way, mut steps) = (choices.below(STATE_PATHS.len()), choices.below(10));
@@ -86,7 +86,7 @@ fn sound(world: &World) -> Result<(), CheckFailed> {
     ensure(audit.dangling == 0 && audit.orphaned_connections == 0, || format!("{audit:?}"))
 }
 
-/// The well-behaved phone reconnects and must be served at once.
+/// The well-behaved UE reconnects and must be served at once.
 fn still_served(world: &mut World, mut phone: Phone) -> Result<(), CheckFailed> {
     world.downlinks.retain(|(gnb, _)| *gnb != phone.gnb);
     let request = phone.service_request(ServiceType::Signalling);
@@ -98,12 +98,12 @@ fn still_served(world: &mut World, mut phone: Phone) -> Result<(), CheckFailed> 
         .position(|(gnb, message)| *gnb == GNB && !matches!(message, Message::Paging(_)));
     let answer = answer.and_then(|at| world.downlinks.remove(at));
     let Some((_, Message::InitialContextSetupRequest(setup))) = answer else {
-        return Err(CheckFailed(format!("a well-behaved registered phone is no longer served: {answer:?}")));
+        return Err(CheckFailed(format!("a well-behaved registered UE is no longer served: {answer:?}")));
     };
     let nas = setup.nas_pdu.unwrap_or_default();
     phone.amf_id = Some(setup.amf_ue_ngap_id);
     let accepted = matches!(phone.open(&nas), GmmMessage::ServiceAccept(_));
-    ensure(accepted, || "a well-behaved registered phone is not accepted".into())?;
+    ensure(accepted, || "a well-behaved registered UE is not accepted".into())?;
     phone.context_setup_response(world, &[]);
     phone.release(world);
     Ok(())

@@ -1,4 +1,4 @@
-//! Paths into the states of the AMF: each starts with a phone that is switched on, and performs a
+//! Paths into the states of the AMF: each starts with a UE that is switched on, and performs a
 //! given number of steps.
 
 use super::honest::{ask_for_release, follow};

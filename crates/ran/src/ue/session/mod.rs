@@ -129,7 +129,7 @@ impl Sessions {
     }
 
     /// Removes the active sessions that are not in a PDU session status.
-    pub fn drop_those_not_in(&mut self, status: PduSessionSet) -> Vec<u8> {
+    pub fn retain_only(&mut self, status: PduSessionSet) -> Vec<u8> {
         let gone = self.active.extract_if(.., |session| !status.contains(session.id));
         gone.map(|session| session.id).collect()
     }
