@@ -17,7 +17,7 @@ const BANDS: [(&str, &[&str]); 5] = [
 /// Crates outside the bands: tools for tests that no other crate uses.
 const ASIDE: [&str; 1] = ["sctp-shim"];
 
-/// Every dependency that goes down the bands, and every crate that stands in none.
+/// Every dependency that goes down the bands, and every crate that is in no band.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let order: Vec<&str> = BANDS.iter().flat_map(|(_, crates)| crates.iter().copied()).collect();
     let mut problems = Vec::new();

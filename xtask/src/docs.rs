@@ -76,7 +76,7 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty())
 }
 
-/// What stands between backticks, outside of fenced blocks.
+/// The texts between backticks, outside of fenced blocks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2))

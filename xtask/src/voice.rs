@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Phrases that hide who acts, and colloquial ones, with a replacement. Checked in comments, documents and scripts, as
 /// whole words in any case.
-const PHRASES: [(&str, &str); 19] = [
+const PHRASES: [(&str, &str); 29] = [
     ("whoever", "name the subject"),
     ("nobody", "name the subject"),
     ("somebody", "name the subject"),
@@ -29,14 +29,36 @@ const PHRASES: [(&str, &str); 19] = [
     ("rubbish", "invalid data"),
     ("vanishes", "is lost, or disconnects"),
     ("anew", "again"),
+    ("any more", "no longer"),
+    ("by now", "meanwhile"),
+    ("under way", "in progress"),
+    ("is asked", "receives a request"),
+    ("are asked", "receive a request"),
+    ("owes", "has not answered yet"),
+    ("owed", "pending"),
+    ("runs out", "expires"),
+    ("ran out", "expired"),
+    ("for people", "human-readable"),
 ];
 
 /// Doc comments that only ask.
 const EMPTY: [&str; 6] = ["Why.", "Which.", "What.", "Who.", "How.", "Where."];
 
 /// Names that had several meanings: at most one type of the product may have each of them.
-const UNIQUE: [&str; 8] =
-    ["Desk", "Front", "Parcel", "PeerAddress", "PeerTransport", "QueueWorker", "Vacancy", "WorkQueue"];
+const UNIQUE: [&str; 12] = [
+    "Desk",
+    "Flow",
+    "Front",
+    "Outcome",
+    "Parcel",
+    "PeerAddress",
+    "PeerTransport",
+    "Place",
+    "QueueWorker",
+    "Vacancy",
+    "Way",
+    "WorkQueue",
+];
 
 /// Crates that may still have `match` on a condition.
 const MATCHES: [&str; 4] = ["datapath", "ngap", "pfcp", "upf"];

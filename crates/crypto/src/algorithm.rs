@@ -27,7 +27,7 @@ impl Res {
         (4..=16).contains(&res.len()).then(|| Self::new(res))
     }
 
-    /// The same from hexadecimal digits in either case.
+    /// RES or XRES from hexadecimal digits, upper or lower case.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let pairs = digits.as_bytes().chunks(2);
         let octets: Option<Vec<u8>> = pairs.map(|pair| hex_octet(pair.try_into().ok()?)).collect();

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Largest number of mistakes reported at once.
-const MOST_MISTAKES: usize = 20;
+const MAX_MISTAKES: usize = 20;
 
 const SAMPLE_JSON: &str = r#"{"supi":"imsi-999700000000001","authentication":{"k":"465B5CE8B199B49FAA5F0A2EE238A6BC","opc":"E8ED289DEBA952E4283B54E88E6183CA"}}"#;
 const SAMPLE_CSV: &str = "supi,k,opc,dnns,slices,uplink,downlink
@@ -73,7 +73,7 @@ fn array(name: &str, text: &str) -> Result<Vec<Numbered>> {
         let error = subscriber.check().err()?;
         Some(format!("{name}: subscriber {} ({}): {error}", at + 1, subscriber.supi))
     };
-    report_mistakes(list.iter().enumerate().filter_map(wrong).take(MOST_MISTAKES).collect(), "")?;
+    report_mistakes(list.iter().enumerate().filter_map(wrong).take(MAX_MISTAKES).collect(), "")?;
     Ok(list.into_iter().map(|subscriber| (0, subscriber)).collect())
 }
 
@@ -113,7 +113,7 @@ fn each_line<'a>(
             Ok(subscriber) => subscribers.push((at + 1, subscriber)),
             Err(error) => mistakes.push(format!("{name}:{}: {}", at + 1, without_keys(&error.to_string()))),
         }
-        if mistakes.len() == MOST_MISTAKES {
+        if mistakes.len() == MAX_MISTAKES {
             break;
         }
     }
@@ -298,7 +298,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What the subscribers have that this configuration's network lacks, one sentence each.
+/// Warnings, one sentence each, for DNNs, slices and PLMNs of the subscribers that the configured network does not have.
 pub fn unknown_references(subscribers: &[Subscriber], config: &pith_runtime::config::Config) -> Vec<String> {
     let network = &config.network;
     let list = |items: Vec<String>| items.join(", ");

@@ -23,19 +23,19 @@ pub fn render(headings: &[String], rows: &[Vec<String>]) -> String {
 /// A table of objects: a heading and a JSON pointer for each column.
 pub fn of_objects(columns: &[(&str, &str)], objects: &[Value]) -> String {
     let headings: Vec<_> = columns.iter().map(|(heading, _)| heading.to_string()).collect();
-    let row = |object: &Value| columns.iter().map(|(_, place)| clipped(at(object, place))).collect();
+    let row = |object: &Value| columns.iter().map(|(_, pointer)| clipped(at(object, pointer))).collect();
     render(&headings, &objects.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The cell at a JSON pointer (RFC 6901); `*` stands for every item of an array.
-fn at(object: &Value, place: &str) -> String {
-    let Some((list, place)) = place.split_once("/*") else {
-        return object.pointer(place).map_or_else(|| "-".into(), cell);
+/// The cell at a JSON pointer (RFC 6901); `*` selects every item of an array.
+fn at(object: &Value, pointer: &str) -> String {
+    let Some((list, pointer)) = pointer.split_once("/*") else {
+        return object.pointer(pointer).map_or_else(|| "-".into(), cell);
     };
     let items = object.pointer(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     match items {
         [] => "-".into(),
-        items => items.iter().map(|item| at(item, place)).collect::<Vec<_>>().join(", "),
+        items => items.iter().map(|item| at(item, pointer)).collect::<Vec<_>>().join(", "),
     }
 }
 

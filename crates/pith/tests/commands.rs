@@ -352,7 +352,7 @@ fn a_core_is_operated_at_the_address_that_is_named_with_a_token() {
     assert!(dir.fails(&["status", "--api", &address]).contains("PITH_TOKEN"));
 }
 
-/// A server that sends nothing and writes what it receives to 'told', as user 65534.
+/// A server that sends nothing and writes the received requests to a file, as user 65534.
 fn impostor(dir: &TestDirectory, bind: &str) -> Option<Running> {
     use std::os::unix::process::CommandExt;
     let program = format!(

@@ -70,7 +70,7 @@ impl Hosting {
         Self { nfs, upf, several_processes: true }
     }
 
-    /// The same NFs without those of other vendors (`sbi.external`).
+    /// Without the NFs that other vendors provide (`sbi.external`).
     pub fn without_external(mut self, config: &Config) -> Self {
         let is_own = |nf: &Nf| !config.sbi.external.keys().any(|external| nf_of(*external) == *nf);
         self.nfs.retain(is_own);

@@ -111,7 +111,7 @@ impl TokenKeys {
         Ok(())
     }
 
-    /// If the new key can't be stored, the former one goes on signing.
+    /// If the new key can't be stored, the NRF still signs with the former one.
     fn rotate_or_warn(&self, now: u64) {
         if let Err(error) = self.rotate(now) {
             tracing::error!("the key of access tokens is not replaced: {error}");

@@ -4,7 +4,7 @@
 //!  edge, http, other queues ── send ──> items ──┐
 //!                                               │  one turn at a time, under the queue's lock
 //!   worker thread: many items, or a timer ──────┤
-//!   submitting thread: few items, attend ───────┘
+//!   submitting thread: a small batch ───────────┘
 //! ```
 //!
 //! Waking a thread costs about ten microseconds of CPU (ADR 0016). Therefore small batches run on the
@@ -12,9 +12,10 @@
 //! queue's worker thread processes them in parallel to the submitters. In both cases items are processed one
 //! at a time and in order.
 //!
-//! `process_or_wake` never waits for the lock: if another thread holds it, `process_or_wake` returns, and the holder checks the
-//! queue again after releasing the lock. Therefore turns may nest (a shard's turn attends the store, and the
-//! store's the shards) without a deadlock.
+//! A *turn* processes one batch of items. `process_or_wake` never waits for the lock: if another thread holds it,
+//! `process_or_wake` returns, and the holder checks the queue again after releasing the lock. Therefore a turn of
+//! one queue may call `process_or_wake` of another queue (a shard's turn does so for the store, and the store's for the
+//! shards) without a deadlock.
 //!
 //! `send` never fails or blocks: between shards and the edge, blocking could make two threads wait for each
 //! other. Readers of sockets stop reading while a queue holds more than its bound, so that the transport's
@@ -33,8 +34,8 @@ const INLINE_LIMIT: usize = 4;
 /// Consecutive turns of a submitting thread before it leaves the rest to the worker thread.
 const INLINE_TURNS: usize = 16;
 
-/// Tolerance of the worker's wake-up time: work due at a fixed time reports a delay that varies by a few
-/// microseconds from turn to turn, which must not wake the worker each time.
+/// The worker is not woken for work that is due earlier than its wake-up time by less than this: the same timer gives a
+/// due time that varies by some microseconds from turn to turn.
 const WAKE_SLACK: Duration = Duration::from_millis(1);
 
 /// The processing of a queue's items.
@@ -69,11 +70,11 @@ struct Shared<T> {
     is_closing: AtomicBool,
 }
 
-/// What a thread needs to process items.
+/// The state that a thread locks to process items.
 struct QueueWorker<T> {
     items: Receiver<T>,
     work: Box<dyn Work<T>>,
-    /// When the worker wakes up without being woken.
+    /// When the worker wakes up by itself.
     due: Option<Instant>,
 }
 
@@ -101,7 +102,7 @@ impl<T> WorkQueue<T> {
     /// Adds an item; call [`WorkQueue::process_or_wake`] afterwards to have it processed. After the queue's end
     /// items are dropped.
     pub fn send(&self, item: T) {
-        // The receiver of the reply no longer exists if the queue has ended.
+        // It fails only if the queue has ended; the item is dropped.
         let _ = self.items.send(item);
         if self.pending() > INLINE_LIMIT {
             self.shared.wake();
@@ -129,11 +130,11 @@ impl<T> WorkQueue<T> {
                 return;
             }
             let Some(mut worker) = self.shared.try_worker() else { return };
-            let Some(waiting) = worker.as_ref().map(|worker| worker.items.len()) else { return };
-            if waiting > INLINE_LIMIT || self.shared.reserved.load(Ordering::SeqCst) > 0 {
+            let Some(pending) = worker.as_ref().map(|worker| worker.items.len()) else { return };
+            if pending > INLINE_LIMIT || self.shared.reserved.load(Ordering::SeqCst) > 0 {
                 break;
             }
-            let due = self.shared.turn(&mut worker, waiting);
+            let due = self.shared.turn(&mut worker, pending);
             // The worker needs the lock when it wakes up.
             drop(worker);
             if due == Due::Sooner {
@@ -168,9 +169,9 @@ impl<T> Drop for Reservation<T> {
 /// When the queue's work is due next.
 #[derive(PartialEq, Eq)]
 enum Due {
-    /// More than [`WAKE_SLACK`] before the worker wakes up.
+    /// Earlier than the worker's wake-up time, by more than [`WAKE_SLACK`].
     Sooner,
-    /// When the worker wakes up or later, or not at all.
+    /// At the worker's wake-up time or later, or never.
     InTime,
 }
 

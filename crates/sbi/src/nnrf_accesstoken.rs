@@ -92,7 +92,7 @@ open_enum! {
 pub struct AccessTokenErr {
     /// The error code.
     pub error: AccessTokenErrorCode,
-    /// A description for people.
+    /// A human-readable description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_description: Option<Arc<str>>,
 }

@@ -168,11 +168,11 @@ record! {
     /// The body of an error (RFC 9457, TS 29.571).
     ProblemDetails {
         optional {
-            /// A short description for people.
+            /// A short human-readable description.
             title: Arc<str>,
             /// The HTTP status.
             status: u16,
-            /// Details of this occurrence, for people.
+            /// A human-readable explanation of this occurrence.
             detail: String,
             /// The cause, for programs.
             cause: Cause,
@@ -212,13 +212,13 @@ pub struct Problem {
 /// Error data beyond `ProblemDetails`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProblemMore {
-    /// Of Nsmf_PDUSession CreateSMContext: messages for the UE and the gNB.
+    /// Nsmf_PDUSession CreateSMContext: messages for the UE and the gNB.
     SmContextCreateError(Box<SmContextCreateErrorData>),
-    /// Of Nsmf_PDUSession UpdateSMContext: messages for the UE and the gNB.
+    /// Nsmf_PDUSession UpdateSMContext: messages for the UE and the gNB.
     SmContextUpdateError(Box<SmContextUpdateErrorData>),
-    /// Of Namf_Communication N1N2MessageTransfer: retry information.
+    /// Namf_Communication N1N2MessageTransfer: retry information.
     N1N2MessageTransferError(Box<N1N2MsgTxfrErrDetail>),
-    /// Of Nnrf_AccessToken.
+    /// Nnrf_AccessToken: the error of OAuth 2.0.
     AccessTokenErr(Box<AccessTokenErr>),
     /// 405: the methods of the resource (`Allow`).
     Allow(Vec<Method>),

@@ -204,7 +204,7 @@ impl Request {
         Some(supi.clone())
     }
 
-    /// The same for Nudr_DataRepository.
+    /// The SUPI in a request of Nudr_DataRepository.
     fn supi_of_data(&self) -> Option<Supi> {
         let supi = match self {
             Self::QueryAuthSubsData(r) => &r.ue_id,

@@ -22,7 +22,7 @@ pub struct InstanceId(pub u8);
 pub struct ShardId(pub u8);
 
 impl ShardId {
-    /// Most shards of an instance: 6 bits of the 5G-TMSI contain the shard.
+    /// Maximum number of shards of an instance: 6 bits of the 5G-TMSI contain the shard.
     pub const LIMIT: usize = 64;
 }
 

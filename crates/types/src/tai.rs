@@ -1,4 +1,4 @@
-//! Tracking areas and cells (TS 23.003 19.4).
+//! Tracking areas and cells (TS 23.003 28.6, 19.4.2.3, 19.6A).
 
 use crate::{ParseError, Plmn, serde_as_text};
 use serde::{Deserialize, Serialize};

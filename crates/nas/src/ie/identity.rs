@@ -20,9 +20,9 @@ coded! {
         FiveGSTmsi = 4,
         /// Equipment identity with software version.
         Imeisv = 5,
-        /// Of a device without IMEI.
+        /// MAC address of a device without IMEI.
         MacAddress = 6,
-        /// Of a device without IMEI.
+        /// EUI-64 of a device without IMEI.
         Eui64 = 7,
     }
 }

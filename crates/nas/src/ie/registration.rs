@@ -135,7 +135,7 @@ coded! {
         EmergencyServices = 3,
         /// Emergency services fallback.
         EmergencyServicesFallback = 4,
-        /// Of a UE with high priority access.
+        /// Service request of a UE with high priority access.
         HighPriorityAccess = 5,
         /// Signalling of elevated priority.
         ElevatedSignalling = 6,

@@ -9,9 +9,9 @@ use std::fmt;
 /// NAS key set identifier (TS 24.501 9.11.3.32), half an octet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NgKsi {
-    /// Of a native 5G NAS security context, 0 to 6.
+    /// Identifies a native 5G NAS security context, 0 to 6.
     Native(u8),
-    /// Of a mapped one, 0 to 6.
+    /// Identifies a mapped 5G NAS security context, 0 to 6.
     Mapped(u8),
     /// The UE has no key.
     NoKey,

@@ -152,7 +152,7 @@ impl Ie for GsmCapability {
 /// PDU address (TS 24.501 9.11.4.10): the UE's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PduAddress {
-    /// Of an IPv4 or IPv4v6 session.
+    /// IPv4 address of an IPv4 or IPv4v6 session.
     pub ipv4: Option<Ipv4Addr>,
     /// Interface identifier of the link-local address of an IPv6 or IPv4v6 session.
     pub interface_id: Option<[u8; 8]>,

@@ -49,7 +49,7 @@ pub struct UniversalTime {
     pub minute: u8,
     /// 0 to 59.
     pub second: u8,
-    /// Of the UE.
+    /// The UE's local time zone.
     pub zone: TimeZone,
 }
 

@@ -64,7 +64,7 @@ pub struct ServedPlmn {
     pub slices: Vec<Snssai>,
 }
 
-/// Names of the network that a phone can show (TS 24.501 8.2.19).
+/// Names of the network that a UE can show (TS 24.501 8.2.19).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkNames {
     /// Full name for network.

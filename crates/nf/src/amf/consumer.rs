@@ -48,7 +48,7 @@ pub(crate) fn of_session_name(name: &str) -> Option<(Key, u8, u32)> {
     Some((Key::from_u64(key), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Deletes the resource that a reply created if no procedure waits for the reply any more.
+/// Deletes the resource that a reply created if no procedure waits for the reply.
 pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
@@ -299,7 +299,8 @@ fn update(ue: &mut UeContext, env: &mut Env<'_>, id: u8, body: nsmf::SmContextUp
     Some(call)
 }
 
-/// The same; the session records what the call was for. Deferred until the session has an SM context.
+/// Nsmf_PDUSession_UpdateSMContext; the session records the purpose of the call. If the session has no SM context yet, the call
+/// is deferred until it has one.
 fn update_and_note(
     ue: &mut UeContext,
     env: &mut Env<'_>,

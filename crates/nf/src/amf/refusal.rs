@@ -32,11 +32,11 @@ pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) 
         RegistrationError::NoSlicesAvailable(_) => slices(ue, env),
         RegistrationError::Congestion => {
             format!(
-                "congestion: the limit of {} phones on this shard is reached, or an NF is overloaded",
+                "congestion: the limit of {} UEs on this shard is reached, or an NF is overloaded",
                 env.config.max_ues
             )
         }
-        RegistrationError::NoAnswer => "the phone did not answer any of five transmissions".into(),
+        RegistrationError::NoAnswer => "the UE did not answer any of five transmissions".into(),
         RegistrationError::ServicesNotAllowed => {
             "the subscription has no 5GS: give the subscriber a default slice with a data network".into()
         }
@@ -54,12 +54,12 @@ fn authentication(fault: AuthenticationFault) -> String {
         AuthenticationFault::Synchronisation => "the SIM reports a sequence number out of range, also after \
              resynchronisation: another network uses the same K, or two SIMs have the same SUPI"
             .into(),
-        AuthenticationFault::Cause(cause) => format!("the phone refuses the authentication: {cause}"),
+        AuthenticationFault::Cause(cause) => format!("the UE refused the authentication: {cause}"),
         AuthenticationFault::WrongResponse => {
             "the SIM's response is wrong: K or OPc of the subscriber differ from the SIM's".into()
         }
         AuthenticationFault::HomeNetwork => {
-            "the home network refuses the authentication: if the phone requested \
+            "the home network refuses the authentication: if the UE requested \
              resynchronisation, K or OPc of the subscriber differ from the SIM's"
                 .into()
         }
@@ -69,10 +69,10 @@ fn authentication(fault: AuthenticationFault) -> String {
 /// The identity is missing, or the home network can't de-conceal it.
 fn no_identity(ue: &UeContext) -> String {
     let Some(SupiOrSuci::Suci(suci)) = &ue.claimed else {
-        return "the phone sent neither an IMSI nor the SUCI of an IMSI".into();
+        return "the UE sent neither an IMSI nor the SUCI of an IMSI".into();
     };
     let profile = match suci.output {
-        SchemeOutput::Null(_) => return "the phone's null-scheme SUCI does not contain an IMSI".into(),
+        SchemeOutput::Null(_) => return "the UE's null-scheme SUCI does not contain an IMSI".into(),
         SchemeOutput::Concealed { scheme: 1, .. } => "profile A".to_owned(),
         SchemeOutput::Concealed { scheme: 2, .. } => "profile B".to_owned(),
         SchemeOutput::Concealed { scheme, .. } => format!("protection scheme {scheme}"),
@@ -96,7 +96,7 @@ fn slices(ue: &UeContext, env: &Env<'_>) -> String {
         ue.subscription.as_ref().map(|subscription| list(&subscription.slices)).unwrap_or_default();
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     format!(
-        "no slice for the phone: its subscription has {subscribed}, the network has {} (the cell may have fewer)",
+        "no slice for the UE: its subscription has {subscribed}, the network has {} (the cell may have fewer)",
         list(env.config.slices(plmn))
     )
 }

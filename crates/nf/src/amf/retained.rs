@@ -29,7 +29,7 @@ pub(crate) struct KnownUe {
     pub security: SecurityContext,
 }
 
-/// The same as a table entry: NAS keys are derived again when needed.
+/// A table entry of a [`KnownUe`], without the NAS keys, which are derived again when needed.
 #[derive(Debug)]
 struct Entry {
     supi: Supi,
@@ -117,7 +117,7 @@ impl Retained {
         }
     }
 
-    /// Deletes a subscriber's entry: a newer security context replaces it, or it must not be used any more.
+    /// Deletes a subscriber's entry: a newer security context replaces it, or it must no longer be used.
     pub fn forget(&mut self, supi: &Supi) {
         if let Some(tmsi) = self.by_supi.remove(supi) {
             self.by_tmsi.remove(&tmsi);

@@ -243,7 +243,7 @@ impl Agent {
         Ok(neighbour.map_or_else(|| Route::Http(Arc::clone(root)), |(_, shard)| Route::Shard(*shard, nf)))
     }
 
-    /// The best known instance for a query: nearest first, then least loaded (UELB).
+    /// The best known instance for a query: the nearest one, of equally near ones the least loaded.
     fn choose(&mut self, now: Instant, question: &Query) -> Option<Arc<ApiRoot>> {
         let config = &self.config;
         let distance = |root: &ApiRoot| {
@@ -296,7 +296,7 @@ impl Agent {
         }
     }
 
-    /// The NRF does not know this shard any more: its subscriptions are gone, too.
+    /// The NRF no longer knows this shard, and therefore none of its subscriptions.
     fn nrf_restarted(&mut self, now: Instant, out: &mut Outbox) {
         for nf_type in self.watches.forget() {
             self.watch(now, &nf_type, out);

@@ -42,7 +42,7 @@ impl ClientIdentity {
         Self { proof: Proof::SameUser, instances: Vec::new(), nf_types: Vec::new(), hosts: Vec::new() }
     }
 
-    /// The same client as one of fewer NF types.
+    /// This client, restricted to some of its NF types.
     #[must_use]
     pub fn limited_to(&self, nf_types: &[NfType]) -> Self {
         let mut limited = self.clone();
@@ -50,8 +50,9 @@ impl ClientIdentity {
         limited
     }
 
-    /// What owners of resources compare. `subject` is the instance in the access token. A client that can't prove
-    /// an instance id gets one that stands for the NFs that it may be; processes of the same user share everything.
+    /// The identity that is compared with the owner of a resource; `None` for a process of the same user, which may use all
+    /// resources. `subject` is the instance in the access token. A client that can't prove an instance id gets an id that is
+    /// derived from the NF types that it may have.
     pub fn client(&self, subject: Option<NfInstanceId>) -> Option<Client> {
         if self.proof == Proof::SameUser {
             return None;
@@ -164,7 +165,7 @@ impl ClientIdentity {
         self.nf_types.contains(nf_type)
     }
 
-    /// Whether the client may be at that host; `*.` in a certificate stands for one label (RFC 9525 6.3).
+    /// Whether the client may be at that host; `*.` in a certificate matches one label (RFC 9525 6.3).
     fn is_at(&self, host: &str) -> bool {
         self.hosts.iter().any(|own| match own.strip_prefix("*.") {
             Some(domain) => host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(domain)),

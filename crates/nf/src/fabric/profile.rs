@@ -100,7 +100,7 @@ fn service(
     service
 }
 
-/// The same service for NFs that speak cleartext.
+/// The service at its cleartext address, for NFs without TLS.
 fn plain_service(service: &NfService, plain: SocketAddr) -> NfService {
     let mut service = service.clone();
     service.service_instance_id = format!("{}-plain", service.service_instance_id).into();

@@ -100,7 +100,7 @@ impl Registrations {
             Ok(Response::NfProfile(profile)) => *profile,
             Ok(_) => return out.start(at as u64, Timer::NrfHeartBeat, registration.next_retry()),
             Err(problem) => {
-                // An NRF that refuses will go on refusing: the operator has to know. One that does not answer yet may start.
+                // An NRF that refuses will refuse again, so the operator is informed. An NRF that does not answer may still be starting.
                 let is_refused = (400..500).contains(&problem.status) && registration.failures == 0;
                 let level = if is_refused { Level::Warn } else { Level::Debug };
                 out.log(level, || format!("{} is not registered: {problem}", registration.hosted.nf));

@@ -225,7 +225,7 @@ impl Shard {
     fn inspect(&self, exchange: u64, what: Inspect, page: &Page) -> ShardEffect {
         let (mut list, mut next) = (Vec::new(), None);
         for (_, function) in &self.functions {
-            // One NF has what is asked for.
+            // Only one NF of the shard has what the operator requests.
             next = next.or(function.inspect_page(what, page, &mut list));
         }
         ShardEffect::Inspected { exchange, list, next }

@@ -14,23 +14,23 @@ pub trait NetworkFunction: Send {
     /// Adds the state that an operator requests, one JSON object for each entry.
     fn inspect(&self, _what: Inspect, _list: &mut Vec<Value>) {}
 
-    /// The same, a page of it. Returns where the next page begins, if there may be more.
+    /// Adds one page of the state that an operator requests. Returns where the next page begins, if there may be one.
     fn inspect_page(&self, what: Inspect, _page: &Page, list: &mut Vec<Value>) -> Option<u32> {
         self.inspect(what, list);
         None
     }
 
-    /// Carries out an operator's action, if it is this NF's; adds an entry for each object that it changed.
+    /// Executes an operator's command, if it concerns this NF; adds an entry for each object that it changed.
     fn operate(&mut self, _now: Instant, _what: &Order, _out: &mut Outbox, _list: &mut Vec<Value>) {}
 
-    /// How many requests it has taken and not answered yet; `None` if it does not count them.
+    /// Number of requests that the NF has received and not answered yet; `None` if it does not count them.
     fn replies_owed(&self) -> Option<usize> {
         None
     }
 }
 
-/// Gives an NF an input. In debug builds it checks that no answer is lost: each request that the NF took is answered or
-/// still owed afterwards.
+/// Gives an NF an input. In debug builds it checks that no answer is lost: each request that the NF received is
+/// answered, or the NF counts it as not answered yet.
 pub fn deliver(function: &mut dyn NetworkFunction, now: Instant, input: Input, out: &mut Outbox) {
     if !cfg!(debug_assertions) {
         return function.handle(now, input, out);

@@ -40,7 +40,7 @@ pub use reference::References;
 pub use reply::PendingReply;
 pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
-pub use store::{MOST_DOCUMENTS, StoreError, StoreRequest, StoreResponse, collection_of};
+pub use store::{MAX_DOCUMENTS, StoreError, StoreRequest, StoreResponse, collection_of};
 pub use subscriber::{
     AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber,
 };

@@ -1,21 +1,22 @@
-//! Who may use a resource: the NF instance that made it.
+//! The owner of a resource is the NF instance that created it; other NF instances may not use it.
 //!
-//! An access token names a type of NF and a service, so that each SMF has a token for each AMF. Which of them owns a UE
-//! context, a session or a policy is checked here, by certificate and token (TS 33.501 13.1, 13.4.1).
+//! An access token permits all instances of an NF type to use a service: each SMF has a token that each AMF accepts. Which
+//! instance owns a UE context, a session or a policy is checked here, by certificate and token (TS 33.501 13.1, 13.4.1).
 
 use super::Caller;
 use pith_sbi::{NfInstanceId, Problem};
 
-/// What is known of a client beyond HTTP/2.
+/// The identity of a client in another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Client {
-    /// The NF instance that its token names (`sub`), which its certificate names, too; without a token the first one of the
-    /// certificate.
+    /// The NF instance that its access token names (`sub`), which must also be in its certificate. Without a token: the first
+    /// instance in the certificate.
     pub instance: NfInstanceId,
-    /// The first NF instance of its certificate. A process has one certificate, which names the instances of all its shards;
-    /// a UE may move from one shard to another.
+    /// The first NF instance in its certificate; it identifies the process. A process has one certificate, which names the
+    /// instances of all its shards, and a UE may move from one shard to another.
     pub process: NfInstanceId,
-    /// Whether its certificate names the instance. If not, the ids stand for a foreign NF that proves its NF type only.
+    /// Whether the certificate names the instance. If not, the client is a foreign NF that proves only its NF type, and the
+    /// two ids are derived from that.
     pub is_named: bool,
 }
 

@@ -16,7 +16,7 @@ impl References {
         Self(NameMac::new(&rng.octets()))
     }
 
-    /// The reference that stands for a name: the name and its MAC. The name has no '.'.
+    /// The reference of a name: the name and its MAC. The name has no '.'.
     pub fn of_name(&self, name: &str) -> String {
         format!("{name}.{:016x}", self.0.of(name))
     }

@@ -1,19 +1,19 @@
-//! The answer that an NF owes to a request.
+//! The pending answer to a request.
 
 use super::{Caller, Effect, Outbox};
 use pith_sbi::{Problem, Reply, Response};
 
-/// An answer that is owed: answering consumes it, so that a request is answered once.
+/// A request that is to be answered. Answering consumes it, so that a request is answered once.
 ///
-/// It is plain data, the caller's name, so that a state may hold it while it waits and a document may store it:
-/// [`PendingReply::caller`] gives the name, [`PendingReply::owed_to`] makes the debt from it again. One that is dropped
-/// unanswered leaves its caller waiting; [`super::deliver`] finds that in debug builds.
+/// It contains only the caller's id, so that a state can hold it while it waits, and a document can store it:
+/// [`PendingReply::caller`] returns the id, and [`PendingReply::owed_to`] restores the value from the id. If it is dropped
+/// without an answer, the caller waits in vain; [`super::deliver`] detects this in debug builds.
 #[must_use = "the caller waits for this answer"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct PendingReply(Caller);
 
 impl PendingReply {
-    /// The answer that this caller waits for.
+    /// The pending answer to this caller.
     pub const fn owed_to(caller: Caller) -> Self {
         Self(caller)
     }

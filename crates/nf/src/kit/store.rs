@@ -35,7 +35,7 @@ pub enum StoreRequest {
         prefix: String,
     },
     /// Create or replace a document. A new one needs a subscriber, and room among its siblings
-    /// ([`MOST_DOCUMENTS`]).
+    /// ([`MAX_DOCUMENTS`]).
     PutDocument {
         supi: Supi,
         /// Its path below the UE.
@@ -73,7 +73,7 @@ pub enum StoreResponse {
 
 /// Documents in one collection of a subscriber, such as `context-data/sdm-subscriptions`: a UE has 15 PDU sessions
 /// (TS 24.501 9.4), each SMF one registration and one subscription, and an AMF a few.
-pub const MOST_DOCUMENTS: usize = 32;
+pub const MAX_DOCUMENTS: usize = 32;
 
 /// The path of the collection that a document is in, with a slash at its end.
 pub fn collection_of(resource: &str) -> &str {

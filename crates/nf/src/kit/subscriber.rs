@@ -209,7 +209,7 @@ impl<const N: usize> std::str::FromStr for Secret<N> {
     }
 }
 
-/// What is needed, without what is there: it may be a key with one digit too many.
+/// The error says what is needed. It does not show the value, which may be a key with one digit too many.
 fn needs_key<const N: usize>() -> String {
     format!("a key of {} hexadecimal digits is needed here", N * 2)
 }

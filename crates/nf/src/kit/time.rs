@@ -43,7 +43,7 @@ impl WallClock {
         DateTime::from_unix_ms(self.epoch_unix_ms.saturating_add(since))
     }
 
-    /// The same in seconds since 1970.
+    /// The time in seconds since 1970.
     pub fn unix_s(self, moment: Instant) -> u64 {
         u64::try_from(self.date_time(moment).unix_ms() / 1000).unwrap_or(0)
     }

@@ -10,7 +10,7 @@ use pith_sbi::{NfInstanceId, NfType};
 use pith_types::{Plmn, Snssai};
 use std::sync::Arc;
 
-/// What a requester says of itself.
+/// The properties that a requester claims to have.
 #[derive(Debug)]
 pub(super) struct Claimed<'a> {
     pub instance: Option<NfInstanceId>,

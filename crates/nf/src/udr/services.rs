@@ -1,7 +1,7 @@
 //! Nudr_DataRepository (TS 29.504): the database requests of each operation.
 
 use super::{Next, documents, provisioned};
-use crate::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse};
+use crate::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse};
 use pith_sbi::common::{PatchItem, PatchOperation};
 use pith_sbi::nudr_dr::SequenceNumber;
 use pith_sbi::{ApiRoot, Cause, Created, Hex, Problem, Reply, Request, Response, Uri};
@@ -172,7 +172,7 @@ fn put_text(supi: &Supi, resource: String, body: String) -> Result<StoreRequest,
 
 /// TS 29.500 table 5.2.7.2-1.
 fn too_many() -> Problem {
-    let detail = format_args!("the subscriber has {MOST_DOCUMENTS} of these already: delete some");
+    let detail = format_args!("the subscriber has {MAX_DOCUMENTS} of these already: delete some");
     Problem::new(Cause::InsufficientResources).detail(detail)
 }
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// Audit entries returned by default, and at most.
 const ENTRIES: usize = 100;
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// The request body that creates a token.
 #[derive(Debug, Deserialize)]
@@ -53,7 +53,7 @@ pub(super) fn revoke_token(api: Rc<Api>, call: Call) -> Handling {
 
 pub(super) fn audit(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
-        let limit = call.query("limit")?.unwrap_or(ENTRIES).clamp(1, MOST_ENTRIES);
+        let limit = call.query("limit")?.unwrap_or(ENTRIES).clamp(1, MAX_ENTRIES);
         let wanted = match call.query("denied")? {
             None => Wanted::All,
             Some(false) => Wanted::Changes,

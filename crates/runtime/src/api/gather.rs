@@ -77,7 +77,7 @@ impl Gather {
     pub async fn inspect(self: &Rc<Self>, topic: Topic) -> Result<Answers, ApiError> {
         let turn = self.turn.clone().lock_owned().await;
         let (gather, (done, answers)) = (self.clone(), oneshot::channel());
-        // If the request is dropped its turn goes on, as the shards answer anyway.
+        // If the client disconnects, the query still occupies its turn, because the shards answer anyway.
         spawn_local(async move {
             let begun = Instant::now();
             let _ = done.send(gather.collect(topic).await);

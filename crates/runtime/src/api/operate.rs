@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::rc::Rc;
 
 /// Destinations that a UPF can hold for a session.
-const MOST_DESTINATIONS: usize = 64;
+const MAX_DESTINATIONS: usize = 64;
 
 pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
@@ -31,7 +31,7 @@ pub(super) fn branch(api: Rc<Api>, call: Call) -> Handling {
         let Ok([Breakout { upf, destinations }]) = <[Breakout; 1]>::try_from(call.body_items()?) else {
             return Err(ApiError::bad_request("the body must be one breakout"));
         };
-        if !(1..=MOST_DESTINATIONS).contains(&destinations.len()) {
+        if !(1..=MAX_DESTINATIONS).contains(&destinations.len()) {
             return Err(ApiError::bad_request(
                 "'destinations' must have 1 to 64 prefixes, such as 192.0.2.0/24",
             ));

@@ -40,7 +40,7 @@ pub struct Issued {
     pub name: String,
     /// The role of its holder.
     pub role: Role,
-    /// What clients send after 'Authorization: Bearer'.
+    /// The token itself, as in 'Authorization: Bearer TOKEN'.
     pub token: String,
 }
 
@@ -53,7 +53,7 @@ pub struct Tokens {
     stamp: Cell<Option<Stamp>>,
 }
 
-/// What tells that a file is another one: inode, time of change in seconds and nanoseconds, size.
+/// Changes when the file changes or is replaced: inode, time of change in seconds and nanoseconds, size.
 type Stamp = (u64, i64, i64, u64);
 
 impl Tokens {

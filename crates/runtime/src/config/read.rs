@@ -77,7 +77,7 @@ impl Config {
 }
 
 /// Largest number of mistakes reported at once.
-const MOST_MISTAKES: usize = 32;
+const MAX_MISTAKES: usize = 32;
 
 /// Reads a text and collects all mistakes: each setting with a mistake is blanked and the rest is read again.
 /// Returns the configuration of the rest, if it can be read, and the text with blanked settings, whose line
@@ -99,7 +99,7 @@ fn read(yaml: &str, wrong: &dyn Fn((u64, u64), String) -> Wrong) -> (Option<Conf
         }
         let line = item.map_or(line, |item| item.start);
         let rest = leaves_a_rest(&error).then(|| without(&text, line)).flatten();
-        match rest.filter(|_| wrongs.len() < MOST_MISTAKES) {
+        match rest.filter(|_| wrongs.len() < MAX_MISTAKES) {
             Some(rest) => text = rest,
             None => return (None, text, wrongs),
         }

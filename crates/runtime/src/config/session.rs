@@ -113,7 +113,7 @@ impl DataNetwork {
         }
     }
 
-    /// The same data network with another pool.
+    /// A copy of this data network with another pool.
     pub(super) fn with_pool(&self, pool: Ipv4Net) -> Self {
         Self { pool, gateway: None, ..self.clone() }
     }

@@ -28,7 +28,7 @@ pub mod one {
     }
 }
 
-/// The same for a list of values.
+/// Reads and writes a list of values as text.
 pub mod list {
     use super::*;
 

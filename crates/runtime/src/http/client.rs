@@ -23,7 +23,8 @@ use tokio::sync::Mutex;
 use tokio::task::spawn_local;
 use tokio::time::{Instant, timeout};
 
-/// Largest number of attempts to send a request: two further connections if the peer is about to close.
+/// Largest number of attempts to send a request, each on a new connection: a request that the peer did not process, because
+/// it was closing the connection, is sent again.
 const ATTEMPTS: u32 = 3;
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -67,7 +68,7 @@ impl Client {
         Self { limits, socket: None, peers: RefCell::default(), tls: None, on_loss: None }
     }
 
-    /// A client whose calls all use a Unix socket, if its server runs as one of these users.
+    /// A client that sends all calls to a Unix socket, provided that its server runs as one of these users.
     pub fn over(socket: PathBuf, users: Vec<u32>, limits: Limits) -> Self {
         Self { socket: Some(LocalServer { socket, users }), ..Self::new(limits) }
     }
@@ -77,7 +78,7 @@ impl Client {
         Self { tls: Some(tls), ..Self::new(limits) }
     }
 
-    /// The same, which calls that function when a connection ends.
+    /// Sets a function to be called when a connection ends.
     pub fn on_loss(mut self, on_loss: OnLoss) -> Self {
         self.on_loss = Some(on_loss);
         self
@@ -88,15 +89,15 @@ impl Client {
         self.call_nf(request, Expected::default()).await
     }
 
-    /// The same to an NF, which the server's certificate must name. The extensions of the answer have the
-    /// [`ServerIdentity`].
+    /// Sends a request to an NF: the server's certificate must match `expected`. The response has the
+    /// [`ServerIdentity`] as an extension.
     pub async fn call_nf(
         &self,
         request: Request<Bytes>,
         expected: Expected,
     ) -> Result<Response<Bytes>, CallError> {
         let target = PeerAddress::of(request.uri());
-        let peer = self.peers.borrow_mut().called(&target.key, Instant::now());
+        let peer = self.peers.borrow_mut().get_or_insert(&target.key, Instant::now());
         let body = self.limits.body;
         let transport = match &self.socket {
             Some(server) => PeerTransport::Socket(server),
@@ -154,7 +155,7 @@ struct Peer(Mutex<Connection>);
 #[derive(Default)]
 struct Connection {
     sender: Option<Sender>,
-    /// Who the server is, if the connection is over TLS, and until when that may be relied on.
+    /// With TLS, the server's identity, and until when its certificate is valid.
     server: Option<(Arc<ServerIdentity>, Validity)>,
     /// Connection number, so that each connection is abandoned only once.
     number: u64,
@@ -191,8 +192,8 @@ impl Peer {
         Ok(Response::from_parts(head, body))
     }
 
-    /// The connection, its number, and the server; made if there is none, or if it broke or relies on a certificate
-    /// that is not good any more.
+    /// The connection, its number and the server's identity. A new connection is opened if there is none, if it is closed, or
+    /// if the server's certificate is no longer valid.
     async fn sender(
         &self,
         target: &PeerAddress,

@@ -15,12 +15,12 @@ use tokio::time::timeout;
 /// waits for a WINDOW_UPDATE.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 1 << 24;
-/// The same for unknown peers: the octets that h2 may have to buffer for a connection.
-const STRANGER_STREAM_WINDOW: u32 = 64 << 10;
-const STRANGER_CONNECTION_WINDOW: u32 = 1 << 20;
+/// Flow control windows for unknown peers: they bound the octets that h2 may have to buffer for a connection.
+const UNKNOWN_PEER_STREAM_WINDOW: u32 = 64 << 10;
+const UNKNOWN_PEER_CONNECTION_WINDOW: u32 = 1 << 20;
 /// Streams that a known peer, or an unknown one, may have open on one connection.
 const STREAMS: u32 = 1024;
-const STRANGER_STREAMS: u32 = 128;
+const UNKNOWN_PEER_STREAMS: u32 = 128;
 /// Size of all header fields of a message, in octets. h2 adds 32 for each field (RFC 9113 6.5.2), so that
 /// there are at most 512 fields, and derives the number of CONTINUATION frames that it accepts.
 const HEADERS: u32 = 16 << 10;
@@ -32,7 +32,7 @@ const FIELDS: usize = 64;
 /// a high limit for times of overload.
 const PENDING_RESETS: usize = 20;
 const ERROR_RESETS: usize = 1024;
-const STRANGER_ERROR_RESETS: usize = 64;
+const UNKNOWN_PEER_ERROR_RESETS: usize = 64;
 /// Octets of responses queued on a stream for a peer that does not read.
 const SEND_BUFFER: usize = 256 << 10;
 /// Interval of pings on a connection, and time for their answers, after which the peer counts as dead.
@@ -61,9 +61,12 @@ pub struct Limits {
 pub(super) fn server(standing: Standing) -> auto::Builder<Local> {
     let (stream, connection, streams, resets) = match standing {
         Standing::Known => (STREAM_WINDOW, CONNECTION_WINDOW, STREAMS, ERROR_RESETS),
-        Standing::Stranger => {
-            (STRANGER_STREAM_WINDOW, STRANGER_CONNECTION_WINDOW, STRANGER_STREAMS, STRANGER_ERROR_RESETS)
-        }
+        Standing::Unknown => (
+            UNKNOWN_PEER_STREAM_WINDOW,
+            UNKNOWN_PEER_CONNECTION_WINDOW,
+            UNKNOWN_PEER_STREAMS,
+            UNKNOWN_PEER_ERROR_RESETS,
+        ),
     };
     let mut builder = auto::Builder::new(Local);
     builder

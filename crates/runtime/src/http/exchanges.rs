@@ -40,9 +40,9 @@ impl<R> Exchanges<R> {
 
     /// Answers an exchange; has no effect if the exchange was dropped.
     pub fn answer(&self, id: u64, answer: R) {
-        if let Some(waiting) = self.open.borrow_mut().remove(&id) {
-            // The receiver may have been dropped in this turn of the loop.
-            let _ = waiting.send(answer);
+        if let Some(sender) = self.open.borrow_mut().remove(&id) {
+            // It fails if the exchange is being dropped.
+            let _ = sender.send(answer);
         }
     }
 

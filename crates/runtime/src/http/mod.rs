@@ -12,7 +12,7 @@
 //! 29.500 5.2). Each request has a deadline, each body a maximum size, and the number of open exchanges a
 //! limit; beyond these the response is 504, 413 or 503.
 //! A request is authorized by its head, before its body is read. Connections, exchanges and octets of bodies
-//! are divided among peers ([`share`]); an idle connection of a stranger, or of the peer with the most connections, is
+//! are divided among peers ([`share`]); an idle connection of an unknown peer, or of the peer with the most connections, is
 //! closed when another peer needs its place. TLS handshakes have limits of their own ([`rate`]).
 
 mod activity;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Largest number of peers, except those in use. Requests can name peers (callback URIs), so that the number
-/// must be bounded.
+/// Largest number of peers, not counting peers with a call in progress. Peers can choose further peers by callback URIs,
+/// so the number must be bounded.
 pub(super) const LIMIT: usize = 1024;
 /// Time after the last call for which a peer and its connection are kept.
 pub(super) const AGE: Duration = Duration::from_secs(600);
@@ -23,8 +23,8 @@ impl<P> Default for Peers<P> {
 }
 
 impl<P: Default> Peers<P> {
-    /// The peer with this name; records the call.
-    pub fn called(&mut self, name: &str, now: Instant) -> Rc<P> {
+    /// The peer with this name, which is added if unknown; records the time of the call.
+    pub fn get_or_insert(&mut self, name: &str, now: Instant) -> Rc<P> {
         if !self.known.contains_key(name) {
             self.make_room(now);
         }

@@ -1,15 +1,15 @@
-//! Rate limit of strangers' TLS handshakes, as each costs the server a signature.
+//! Rate limit of unknown peers' TLS handshakes, as each costs the server a signature.
 
 use super::share::Peer;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Rates of handshakes: of one stranger, and of all strangers together.
+/// Rates of handshakes: of one unknown peer, and of all unknown peers together.
 const OF_ONE: Rate = Rate { interval: Duration::from_millis(50), burst: 64 };
 const OF_ALL: Rate = Rate { interval: Duration::from_micros(2500), burst: 256 };
-/// Strangers whose rates are remembered.
-const STRANGERS: usize = 4096;
+/// Maximum number of unknown peers whose rates are stored.
+const MAX_PEERS: usize = 4096;
 
 /// One event per interval, and a burst after a pause.
 #[derive(Clone, Copy)]
@@ -30,26 +30,26 @@ impl Rate {
     }
 }
 
-/// The handshakes of strangers.
+/// The handshakes of unknown peers.
 pub(super) struct HandshakeRates {
     all: Instant,
-    strangers: HashMap<Peer, Instant>,
+    peers: HashMap<Peer, Instant>,
 }
 
 impl HandshakeRates {
     pub fn new(now: Instant) -> Self {
-        Self { all: now, strangers: HashMap::new() }
+        Self { all: now, peers: HashMap::new() }
     }
 
-    /// Whether the stranger may start a handshake now.
+    /// Whether the unknown peer may start a handshake now.
     pub fn take(&mut self, peer: Peer, now: Instant) -> bool {
-        if self.strangers.len() >= STRANGERS {
-            self.strangers.retain(|_, full_at| *full_at > now);
+        if self.peers.len() >= MAX_PEERS {
+            self.peers.retain(|_, full_at| *full_at > now);
         }
-        if self.strangers.len() >= STRANGERS && !self.strangers.contains_key(&peer) {
+        if self.peers.len() >= MAX_PEERS && !self.peers.contains_key(&peer) {
             return false;
         }
-        let of_one = self.strangers.entry(peer).or_insert(now);
+        let of_one = self.peers.entry(peer).or_insert(now);
         OF_ONE.take(of_one, now) && OF_ALL.take(&mut self.all, now)
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use std::net::IpAddr;
 
     #[test]
-    fn one_stranger_begins_no_more_than_its_rate_and_leaves_room_for_others() {
+    fn an_unknown_peer_is_limited_and_leaves_room_for_others() {
         let begun = Instant::now();
         let mut rates = HandshakeRates::new(begun);
         let peer = |host| Peer::at(IpAddr::from([192, 0, 2, host]));

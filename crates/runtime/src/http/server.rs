@@ -49,8 +49,8 @@ const CLOSING_TIME: Duration = Duration::from_secs(1);
 
 /// Idle time after which a connection may be closed in favour of another, and time for closing it.
 const YIELD_TIME: Duration = Duration::from_millis(100);
-/// Idle time after which a stranger's connection is closed in any case.
-const STRANGER_IDLE: Duration = Duration::from_secs(60);
+/// Idle time after which an unknown peer's connection is closed in any case.
+const UNKNOWN_PEER_IDLE: Duration = Duration::from_secs(60);
 
 /// The reason for refusing cleartext.
 const NOT_NAMED: &str = "cleartext is only for NFs in 'sbi.external' with 'security: none'; list the addresses from which such an NF calls in its 'callers'";
@@ -83,7 +83,7 @@ pub trait Handler: 'static {
 pub enum Protocol {
     /// HTTP/2 with prior knowledge, for NFs.
     Http2,
-    /// HTTP/2 or HTTP/1.1, for people and their tools.
+    /// HTTP/2 or HTTP/1.1, for browsers and other tools.
     Any,
 }
 
@@ -171,12 +171,12 @@ pub struct Server<H> {
 }
 
 impl<H: Handler> Server<H> {
-    /// Serves until `drain`, then completes open exchanges.
+    /// Serves in cleartext until `drain`, then completes open exchanges.
     pub async fn run(self, listener: Listener, drain: Drain) {
         self.run_over(Transport::Plain, listener, drain).await;
     }
 
-    /// The same over a transport.
+    /// Serves over a transport until `drain`, then completes open exchanges.
     pub async fn run_over(self, transport: Transport, listener: Listener, mut drain: Drain) {
         let serving = Serving::new(self, transport);
         loop {
@@ -266,7 +266,7 @@ impl<H: Handler> Serving<H> {
             (Accepted::Tcp(..), Transport::Tls(_)) => Stage::Handshake,
             _ => Stage::Open,
         };
-        if stage == Stage::Handshake && standing == Standing::Stranger {
+        if stage == Stage::Handshake && standing == Standing::Unknown {
             let is_within_rate = self.handshake_rates.borrow_mut().take(peer, Instant::now());
             if !is_within_rate {
                 return self.warn(peer, &listener.name());
@@ -296,7 +296,7 @@ impl<H: Handler> Serving<H> {
     }
 
     /// Allocates a place for a connection of the peer. If there is none, takes the place of an idle connection: one of
-    /// the same peer if the peer's own share is used up, else one of a stranger, or for a known peer one of the peer with
+    /// the same peer if the peer's own share is used up, else one of an unknown peer, or for a known peer one of the peer with
     /// the most connections.
     fn place(&self, stage: Stage, peer: Peer, standing: Standing) -> Option<Taken> {
         let share = match stage {
@@ -317,7 +317,7 @@ impl<H: Handler> Serving<H> {
         };
         let victim = match exhausted {
             Exhausted::Own => longest_idle(&|open| open.peer == peer),
-            _ => longest_idle(&|open| open.standing == Standing::Stranger).or_else(|| {
+            _ => longest_idle(&|open| open.standing == Standing::Unknown).or_else(|| {
                 let largest = share.largest().filter(|_| standing == Standing::Known)?;
                 let has_more = share.held_by(largest) > share.held_by(peer);
                 longest_idle(&|open| has_more && open.peer == largest)
@@ -352,7 +352,7 @@ impl<H: Handler> Serving<H> {
     }
 
     fn standing_of(&self, address: IpAddr) -> Standing {
-        if (self.server.known)(address) { Standing::Known } else { Standing::Stranger }
+        if (self.server.known)(address) { Standing::Known } else { Standing::Unknown }
     }
 
     /// Moves a connection whose handshake has ended to the share of its peer. Returns false if there is no place.
@@ -440,8 +440,8 @@ impl<H: Handler> Serving<H> {
         // NFs keep idle connections open; pings detect dead peers.
         let (builder, idle) = match (self.server.protocol, standing) {
             (Protocol::Http2, Standing::Known) => (connection::server(standing).http2_only(), None),
-            (Protocol::Http2, Standing::Stranger) => {
-                (connection::server(standing).http2_only(), Some(STRANGER_IDLE.max(time)))
+            (Protocol::Http2, Standing::Unknown) => {
+                (connection::server(standing).http2_only(), Some(UNKNOWN_PEER_IDLE.max(time)))
             }
             (Protocol::Any, _) => (connection::server(standing), Some(time * 2)),
         };
@@ -595,7 +595,7 @@ fn peer_of(identity: &ClientIdentity, from: IpAddr) -> Peer {
     first.map_or_else(|| Peer::at(from), |instance| Peer::Nf(*instance))
 }
 
-/// Waits until a connection is not to be trusted any more.
+/// Waits until the certificate on which a connection relies is no longer valid.
 async fn ends(trust: Option<&Trust>) {
     match trust {
         Some(trust) => trust.ends().await,

@@ -11,8 +11,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
 /// Divisors of a resource: the part of all unknown peers together, and of one unknown peer.
-const STRANGERS: usize = 2;
-const STRANGER: usize = 8;
+const ALL_UNKNOWN_PEERS: usize = 2;
+const ONE_UNKNOWN_PEER: usize = 8;
 /// A known peer may use at most this multiple of the free amount.
 const KNOWN: usize = 3;
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Neither configured nor authenticated.
-    Stranger,
+    Unknown,
     /// Configured, or authenticated by a certificate.
     Known,
 }
@@ -61,7 +61,7 @@ pub enum Standing {
 pub(super) struct Share {
     capacity: usize,
     used: Cell<usize>,
-    by_strangers: Cell<usize>,
+    by_unknown: Cell<usize>,
     by_peer: RefCell<HashMap<Peer, usize>>,
 }
 
@@ -70,8 +70,8 @@ pub(super) struct Share {
 pub(super) enum Exhausted {
     /// The peer's own share is used up.
     Own,
-    /// The share of all strangers is used up.
-    Strangers,
+    /// The share of all unknown peers is used up.
+    Unknown,
     /// The whole resource is used up.
     All,
 }
@@ -87,8 +87,8 @@ pub(super) struct Taken {
 
 impl Share {
     pub fn of(capacity: usize) -> Rc<Self> {
-        let (used, by_strangers) = (Cell::new(0), Cell::new(0));
-        Rc::new(Self { capacity, used, by_strangers, by_peer: RefCell::default() })
+        let (used, by_unknown) = (Cell::new(0), Cell::new(0));
+        Rc::new(Self { capacity, used, by_unknown, by_peer: RefCell::default() })
     }
 
     /// Allocates an amount for a peer.
@@ -103,9 +103,11 @@ impl Share {
         let own = self.held_by(peer) + amount;
         let free = self.capacity.saturating_sub(self.used.get());
         match standing {
-            Standing::Stranger if own > (self.capacity / STRANGER).max(1) => Err(Exhausted::Own),
-            Standing::Stranger if self.by_strangers.get() + amount > (self.capacity / STRANGERS).max(1) => {
-                Err(Exhausted::Strangers)
+            Standing::Unknown if own > (self.capacity / ONE_UNKNOWN_PEER).max(1) => Err(Exhausted::Own),
+            Standing::Unknown
+                if self.by_unknown.get() + amount > (self.capacity / ALL_UNKNOWN_PEERS).max(1) =>
+            {
+                Err(Exhausted::Unknown)
             }
             _ if amount > free => Err(Exhausted::All),
             Standing::Known if own > KNOWN * free => Err(Exhausted::Own),
@@ -137,8 +139,8 @@ impl Taken {
         self.amount += amount;
         share.used.set(share.used.get() + amount);
         *share.by_peer.borrow_mut().entry(self.peer).or_default() += amount;
-        if self.standing == Standing::Stranger {
-            share.by_strangers.set(share.by_strangers.get() + amount);
+        if self.standing == Standing::Unknown {
+            share.by_unknown.set(share.by_unknown.get() + amount);
         }
     }
 }
@@ -147,8 +149,8 @@ impl Drop for Taken {
     fn drop(&mut self) {
         let share = &self.share;
         share.used.set(share.used.get() - self.amount);
-        if self.standing == Standing::Stranger {
-            share.by_strangers.set(share.by_strangers.get() - self.amount);
+        if self.standing == Standing::Unknown {
+            share.by_unknown.set(share.by_unknown.get() - self.amount);
         }
         let mut peers = share.by_peer.borrow_mut();
         if let Some(own) = peers.get_mut(&self.peer) {
@@ -163,7 +165,7 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Standing::{Known, Stranger};
+    use Standing::{Known, Unknown};
 
     fn peer(host: u8) -> Peer {
         Peer::at(IpAddr::from([192, 0, 2, host]))
@@ -174,14 +176,14 @@ mod tests {
         let share = Share::of(16);
         let mut taken = Vec::new();
         for host in 1..=4 {
-            taken.extend((0..2).map(|_| share.take(peer(host), Stranger, 1).unwrap()));
-            assert_eq!(share.take(peer(host), Stranger, 1).unwrap_err(), Exhausted::Own);
+            taken.extend((0..2).map(|_| share.take(peer(host), Unknown, 1).unwrap()));
+            assert_eq!(share.take(peer(host), Unknown, 1).unwrap_err(), Exhausted::Own);
         }
-        assert_eq!(share.take(peer(5), Stranger, 1).unwrap_err(), Exhausted::Strangers);
+        assert_eq!(share.take(peer(5), Unknown, 1).unwrap_err(), Exhausted::Unknown);
         taken.extend((6..14).map(|host| share.take(peer(host), Known, 1).unwrap()));
         assert_eq!(share.take(peer(14), Known, 1).unwrap_err(), Exhausted::All);
         drop(taken);
-        assert_eq!((share.used.get(), share.by_strangers.get()), (0, 0));
+        assert_eq!((share.used.get(), share.by_unknown.get()), (0, 0));
         assert!(share.by_peer.borrow().is_empty(), "no entry remains for a peer without allocations");
     }
 

@@ -563,19 +563,20 @@ fn oversized_headers_are_refused() {
 #[test]
 fn unused_peers_are_removed_and_their_number_is_bounded() {
     let (mut peers, begun) = (Peers::<Cell<bool>>::default(), Instant::now());
-    let used = peers.called("used", begun);
+    let used = peers.get_or_insert("used", begun);
     used.set(true);
-    peers.called("old", begun).set(true);
-    peers.called("new", begun + AGE / 2).set(true);
-    peers.called("another", begun + AGE);
+    peers.get_or_insert("old", begun).set(true);
+    peers.get_or_insert("new", begun + AGE / 2).set(true);
+    peers.get_or_insert("another", begun + AGE);
     assert_eq!(peers.len(), 3);
-    assert!(!peers.called("old", begun + AGE).get(), "the entry is new");
+    assert!(!peers.get_or_insert("old", begun + AGE).get(), "the entry is new");
     for number in 0..2 * LIMIT {
-        peers.called(&format!("10.0.0.1:{number}"), begun + AGE + Duration::from_micros(number as u64));
+        peers
+            .get_or_insert(&format!("10.0.0.1:{number}"), begun + AGE + Duration::from_micros(number as u64));
         assert!(peers.len() <= LIMIT);
     }
-    assert!(peers.called("used", begun + AGE).get());
-    assert!(!peers.called("new", begun + AGE).get());
+    assert!(peers.get_or_insert("used", begun + AGE).get());
+    assert!(!peers.get_or_insert("new", begun + AGE).get());
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl Tokens {
         self.on
     }
 
-    /// What the SBI server verifies.
+    /// The settings by which the SBI server verifies tokens.
     pub(super) fn settings(&self, config: &Config, identities: &Identities) -> AccessSettings {
         let producer = self.on.then(|| Producer {
             instances: identities.of_types().collect(),

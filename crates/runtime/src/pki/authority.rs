@@ -18,7 +18,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub const LIFETIME: Duration = Duration::from_secs(90 * DAY.as_secs());
 /// Validity of the CA's own certificate.
 const CA_LIFETIME: Duration = Duration::from_secs(3650 * DAY.as_secs());
-/// Tolerated lag of a peer's clock.
+/// How far a peer's clock may be behind.
 const SKEW: Duration = Duration::from_secs(300);
 
 /// A CA with its key.
@@ -35,9 +35,9 @@ impl Authority {
         getrandom::fill(&mut random)
             .map_err(|error| PkiError(format!("the operating system's random source failed: {error}")))?;
         let name = format!("Pith CA {}", hex::encode(random));
-        let key = KeyPair::generate().map_err(cannot)?;
+        let key = KeyPair::generate().map_err(creation_failed)?;
         let params = ca_params(&name);
-        let certificate = params.self_signed(&key).map_err(cannot)?.pem();
+        let certificate = params.self_signed(&key).map_err(creation_failed)?.pem();
         let key_pem = key.serialize_pem();
         Ok((Self { name, issuer: Issuer::new(params, key) }, certificate, key_pem))
     }
@@ -77,13 +77,13 @@ impl Authority {
             params.subject_alt_names.push(san(name)?);
         }
         for instance in &identity.instances {
-            let uri = format!("{URN}{instance}").try_into().map_err(cannot)?;
+            let uri = format!("{URN}{instance}").try_into().map_err(creation_failed)?;
             params.subject_alt_names.push(SanType::URI(uri));
         }
         let content = nf_types_content(&identity.nf_types)?;
         params.custom_extensions = vec![CustomExtension::from_oid_content(NF_TYPES, content)];
-        let key = KeyPair::generate().map_err(cannot)?;
-        let certificate = params.signed_by(&key, &self.issuer).map_err(cannot)?;
+        let key = KeyPair::generate().map_err(creation_failed)?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(creation_failed)?;
         Ok(certificate.pem() + &key.serialize_pem())
     }
 }
@@ -107,10 +107,10 @@ fn distinguished(name: &str) -> DistinguishedName {
 fn san(name: &str) -> Result<SanType, PkiError> {
     match name.parse::<IpAddr>() {
         Ok(address) => Ok(SanType::IpAddress(address)),
-        Err(_) => Ok(SanType::DnsName(name.try_into().map_err(cannot)?)),
+        Err(_) => Ok(SanType::DnsName(name.try_into().map_err(creation_failed)?)),
     }
 }
 
-fn cannot(error: rcgen::Error) -> PkiError {
+fn creation_failed(error: rcgen::Error) -> PkiError {
     PkiError(format!("cannot create a certificate: {error}"))
 }

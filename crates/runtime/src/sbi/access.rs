@@ -330,7 +330,7 @@ mod tests {
         Rc::new(Access::new(settings, Rc::new(http::Client::new(LIMITS))))
     }
 
-    /// What becomes of a request without a token of foreign NFs that have no certificate.
+    /// The status of the answer to a foreign NF that has neither a certificate nor a token.
     fn status(exempt: &[NfType], nf_types: &[NfType], path: &str, request: impl Into<Request>) -> u16 {
         let identity = ClientIdentity {
             proof: Proof::Address,

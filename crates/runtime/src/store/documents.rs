@@ -1,7 +1,7 @@
 //! Documents: the resources of Nudr_DataRepository that NFs store for a UE.
 
 use super::{Database, DatabaseError};
-use pith_nf::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse, collection_of};
+use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, collection_of};
 use pith_types::Supi;
 use rusqlite::{OptionalExtension, params};
 
@@ -55,7 +55,7 @@ impl Database {
                    WHERE EXISTS (SELECT 1 FROM subscriber WHERE supi = ?1)
                      AND (SELECT count(*) FROM document WHERE supi = ?1 AND substr(resource, 1, length(?4)) = ?4
                           AND instr(substr(resource, length(?4) + 1), '/') = 0) < ?5";
-        let columns = params![supi.as_str(), resource, body, collection_of(resource), MOST_DOCUMENTS as i64];
+        let columns = params![supi.as_str(), resource, body, collection_of(resource), MAX_DOCUMENTS as i64];
         if self.connection.prepare_cached(sql)?.execute(columns)? == 1 {
             return Ok(StoreResponse::Done { created_or_found: true });
         }

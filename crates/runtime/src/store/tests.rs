@@ -1,7 +1,7 @@
 //! Tests of the store.
 
 use super::*;
-use pith_nf::kit::{MOST_DOCUMENTS, StoreRequest, StoreResponse, Subscriber};
+use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, Subscriber};
 use pith_types::Supi;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -109,7 +109,7 @@ fn documents_are_bounded_for_each_collection_and_belong_to_a_subscriber() {
     assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), StoreResponse::NoSubscriber);
     database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
     let new = StoreResponse::Done { created_or_found: true };
-    for number in 0..MOST_DOCUMENTS {
+    for number in 0..MAX_DOCUMENTS {
         assert_eq!(put(&mut database, &format!("context-data/sdm-subscriptions/{number}")), new);
     }
     assert_eq!(put(&mut database, "context-data/sdm-subscriptions/more"), StoreResponse::Full);

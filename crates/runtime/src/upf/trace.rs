@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// Largest number of traces.
-const MOST_TRACES: usize = 8;
+const MAX_TRACES: usize = 8;
 /// Largest number of packets of a trace.
-const MOST_PACKETS: usize = 10_000;
+const MAX_PACKETS: usize = 10_000;
 /// Longest duration of a trace.
 const LONGEST: Duration = Duration::from_secs(600);
 /// A trace that was not read for this long ends, as its reader has probably gone.
@@ -93,11 +93,11 @@ impl Traces {
 
     /// Removes a trace that has ended if the table is full.
     fn make_room(&mut self) -> Result<(), ApiError> {
-        if self.open.len() >= MOST_TRACES {
+        if self.open.len() >= MAX_TRACES {
             let ended = self.open.iter().position(|trace| !trace.is_on);
             let full = || ApiError {
                 status: StatusCode::TOO_MANY_REQUESTS,
-                detail: format!("{MOST_TRACES} traces are running: end one first"),
+                detail: format!("{MAX_TRACES} traces are running: end one first"),
             };
             self.open.remove(ended.ok_or_else(full)?);
         }
@@ -213,8 +213,8 @@ impl Seen {
 }
 
 fn check(request: &TraceRequest) -> Result<(), ApiError> {
-    if !(1..=MOST_PACKETS).contains(&request.packets) {
-        return Err(ApiError::bad_request(format!("'packets' must be 1 to {MOST_PACKETS}")));
+    if !(1..=MAX_PACKETS).contains(&request.packets) {
+        return Err(ApiError::bad_request(format!("'packets' must be 1 to {MAX_PACKETS}")));
     }
     if request.time.is_zero() || request.time > LONGEST {
         return Err(ApiError::bad_request(format!("'seconds' must be 1 to {}", LONGEST.as_secs())));

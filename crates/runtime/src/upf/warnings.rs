@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Most warnings in [`SPAN`]: enough to show the problem, too few to fill a disk.
+/// Maximum number of warnings in [`SPAN`]: enough to show the problem, too few to fill a disk.
 const MAX_WARNINGS: u32 = 20;
 /// Interval over which warnings are counted.
 const SPAN: Duration = Duration::from_secs(1);

@@ -113,7 +113,7 @@ impl KeySet {
         Self { keys, issuers: Vec::new() }
     }
 
-    /// The same keys, which are those of that NRF only: tokens of another issuer are refused.
+    /// Restricts the keys to these NRFs: tokens of another issuer are refused.
     pub fn of_issuers(mut self, issuers: &[NfInstanceId]) -> Self {
         self.issuers = issuers.to_vec();
         self

@@ -63,7 +63,7 @@ pub(crate) fn begin(
     for id in missing.iter() {
         match consumer::activate(ue, env, id) {
             Some(call) => state.calls.push((call, id)),
-            // The PDU session status IE tells the UE that the network has no such session.
+            // By the PDU session status IE, the UE learns that the network has no such session.
             None => state.activated.errors.push((id, GmmCause::ProtocolErrorUnspecified)),
         }
     }

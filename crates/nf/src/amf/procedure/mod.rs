@@ -274,7 +274,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         (Timer::T3522, P::AwaitingDeregistrationAccept(state)) => Ok(state.on_t3522(ue, env)),
         // A timer that outlived its procedure.
         (timer, state) => {
-            env.out.log(Level::Warn, || format!("{}: {timer:?} ran out in {}", ue.name(), state.name()));
+            env.out.log(Level::Warn, || format!("{}: {timer:?} expired in {}", ue.name(), state.name()));
             Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) })
         }
     };

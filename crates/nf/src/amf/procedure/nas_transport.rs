@@ -14,7 +14,7 @@ use pith_nas::ie::{PayloadContainerType, RequestType};
 use pith_types::{Dnn, Snssai};
 
 /// PDU sessions of a UE at most: identities 1 to 15.
-const MOST_SESSIONS: usize = 15;
+const MAX_SESSIONS: usize = 15;
 
 /// Handles UL NAS TRANSPORT.
 pub(crate) fn uplink(ue: &mut UeContext, env: &mut Env<'_>, transport: UlNasTransport) -> NasOutcome {
@@ -86,7 +86,7 @@ fn establish(
     routing: Routing,
     payload: &Bytes,
 ) -> Result<(), TransportError> {
-    if ue.sessions.len() >= MOST_SESSIONS {
+    if ue.sessions.len() >= MAX_SESSIONS {
         return Err(TransportError::TooManySessions);
     }
     let supi = ue.supi.clone().ok_or(TransportError::NotForwarded)?;

@@ -14,10 +14,10 @@ use pith_sbi::namf_communication::{
 use pith_sbi::{Created, Reply, Response, Uri};
 
 /// Messages queued for a UE that is being paged: one of each session and some more.
-const MOST_QUEUED: usize = 24;
+const MAX_QUEUED: usize = 24;
 
 /// Octets of the messages queued for a UE that is being paged.
-const MOST_QUEUED_OCTETS: usize = 64 << 10;
+const MAX_QUEUED_OCTETS: usize = 64 << 10;
 
 impl Amf {
     /// Sends the message, or pages the UE.
@@ -119,7 +119,7 @@ fn page_for(
         ue.undelivered.retain(|kept| kept.message.id != message.id || kept.message.n1.is_some());
     }
     let octets = ue.undelivered.iter().map(|kept| kept.message.octets()).sum::<usize>() + message.octets();
-    if ue.undelivered.len() >= MOST_QUEUED || octets > MOST_QUEUED_OCTETS {
+    if ue.undelivered.len() >= MAX_QUEUED || octets > MAX_QUEUED_OCTETS {
         return Err(TransferError::QueueFull);
     }
     ue.undelivered.push(Undelivered { message, on_failure });

@@ -7,7 +7,7 @@ use pith_nas::ie::{NgKsi, RegistrationKind};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_sbi::{Cause, Operation, Request};
 
-/// A phone that has been challenged.
+/// A UE that has been challenged.
 fn challenged() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(RegistrationKind::Initial);
@@ -23,7 +23,7 @@ fn failure(cause: GmmCause) -> AuthenticationFailure {
     AuthenticationFailure::new(cause)
 }
 
-/// The phone gets AUTHENTICATION REJECT, and its connection is released.
+/// The UE gets AUTHENTICATION REJECT, and its connection is released.
 fn assert_authentication_reject(world: &mut World, phone: &mut Phone) {
     assert!(matches!(phone.receive(world), GmmMessage::AuthenticationReject(_)));
     phone.released(world);

@@ -13,7 +13,7 @@ use pith_sbi::{Cause, Reply, Response};
 use pith_types::ShardId;
 use std::sync::Arc;
 
-/// Two shards of one AMF, configured as peers; the phone is registered at the first, with a session.
+/// Two shards of one AMF, configured as peers; the UE is registered at the first, with a session.
 fn shards() -> (World, World, Phone) {
     let (mut old, mut phone) = (World::new(), Phone::default());
     phone.register(&mut old);
@@ -148,7 +148,7 @@ fn an_unassigned_block_leads_to_identification() {
     assert!(matches!(phone.receive(&mut alone), GmmMessage::IdentityRequest(_)));
 }
 
-/// A caller requests the phone's context with that NAS message.
+/// A caller requests the UE's context with that NAS message.
 fn ask(old: &mut World, id: UeContextId, reason: namf::TransferReason, nas: Option<Vec<u8>>) -> Reply {
     let mut body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
     let container = |nas: Vec<u8>| namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, nas);
@@ -243,7 +243,7 @@ fn reserved_counts_stay_within_the_phones_estimate() {
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);
     let nas = phone.initial_nas(request);
     let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
-    assert!(ask(&mut old, guti, namf::TransferReason::MobiReg, Some(nas)).is_ok(), "the phone has answered");
+    assert!(ask(&mut old, guti, namf::TransferReason::MobiReg, Some(nas)).is_ok(), "the UE has answered");
 }
 
 #[test]

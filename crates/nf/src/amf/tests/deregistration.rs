@@ -90,7 +90,7 @@ fn told(world: &mut World, phone: &mut Phone) -> Box<DeregistrationRequestUeTerm
     request
 }
 
-/// A phone with a session that received DEREGISTRATION REQUEST, because its subscription is withdrawn.
+/// A UE with a session that received DEREGISTRATION REQUEST, because its subscription is withdrawn.
 fn withdrawn() -> (World, Phone) {
     let (mut world, mut phone) = with_session();
     notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
@@ -227,7 +227,7 @@ fn a_phone_in_cm_idle_is_removed_without_paging() {
     notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
     assert!(!world.take_ladder().contains("Paging"));
     world.assert_empty();
-    // The phone gets the reject when it connects again.
+    // The UE gets the reject when it connects again.
     let request = phone.service_request(ServiceType::Data);
     let nas = phone.initial_nas(request);
     phone.connect(&mut world, nas);
@@ -270,14 +270,14 @@ fn resources_at_other_nfs_are_deleted_by_their_own_uris() {
     assert_eq!(names.collect::<Vec<_>>(), ["sm-5", "9", "77"]);
 }
 
-/// The phone registers initially by its 5G-GUTI, with the security context that it kept.
+/// The UE registers initially by its 5G-GUTI, with the security context that it kept.
 fn comes_back(world: &mut World, phone: &mut Phone) {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request);
     phone.connect(world, nas);
 }
 
-/// A phone that has deregistered.
+/// A UE that has deregistered.
 fn gone(switch_off: bool) -> (World, Phone) {
     let (mut world, mut phone) = with_session();
     let request = phone.deregistration_request(switch_off);

@@ -39,7 +39,7 @@ fn session(payload: &[u8], result: AuthResult) -> Reply {
     Ok(Response::EapSession(Box::new(session)))
 }
 
-/// A phone that has sent a registration request of that type to a network with EAP.
+/// A UE that has sent a registration request of that type to a network with EAP.
 fn began(phone: &mut Phone, kind: RegistrationKind) -> World {
     let mut world = World::new();
     let first = context(&mut world, &CHALLENGE);
@@ -56,7 +56,7 @@ fn request(world: &mut World, phone: &mut Phone) -> AuthenticationRequest {
     request
 }
 
-/// A phone that has been sent the challenge.
+/// A UE that has been sent the challenge.
 fn challenged() -> (World, Phone) {
     let mut phone = Phone::default();
     let mut world = began(&mut phone, RegistrationKind::Initial);

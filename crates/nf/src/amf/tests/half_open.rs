@@ -7,7 +7,7 @@ use pith_nas::ie::RegistrationKind;
 use pith_sbi::Operation;
 use pith_types::RanUeNgapId;
 
-/// A registration that the phone does not continue; `padding` octets make the message longer.
+/// A registration that the UE does not continue; `padding` octets make the message longer.
 fn begin(world: &mut World, gnb: crate::kit::GnbHandle, ran: u32, padding: usize) {
     let mut request = Phone::default().registration_request(RegistrationKind::Initial);
     request.nas_message_container = (padding > 0).then(|| vec![0; padding]);

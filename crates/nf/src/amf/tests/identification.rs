@@ -7,7 +7,7 @@ use pith_nas::ie::{IdentityType, MobileIdentity, NgKsi, RegistrationKind};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_types::{FiveGGuti, FiveGTmsi, Guami};
 
-/// A phone with an unknown 5G-GUTI that received IDENTITY REQUEST.
+/// A UE with an unknown 5G-GUTI that received IDENTITY REQUEST.
 fn asked() -> (World, Phone) {
     let tmsi = FiveGTmsi::new(config().identity.instance, config().identity.shard, 7);
     let guti = FiveGGuti { guami: config().guami, tmsi };
@@ -31,7 +31,7 @@ fn an_unknown_guti_leads_to_identification_and_registration() {
     phone.send(&mut world, IdentityResponse::new(Phone::suci()));
     let request = phone.registration_request(RegistrationKind::Initial);
     phone.authenticate(&mut world, request);
-    assert_eq!(phone.ng_ksi, NgKsi::Native(4), "another one than the phone has");
+    assert_eq!(phone.ng_ksi, NgKsi::Native(4), "another one than the UE has");
     assert_eq!(world.amf.audit().registered, 1);
 }
 

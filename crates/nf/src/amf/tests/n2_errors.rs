@@ -39,7 +39,7 @@ fn a_mismatched_pair_of_ids_is_reported_as_inconsistent() {
     let inconsistent = Some(Cause::RadioNetwork(CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID));
     world.ngap(OTHER_GNB, "UplinkNasTransport", Ok(uplink(amf_id, phone.ran_id)));
     assert_eq!(error(&mut world).cause, inconsistent);
-    assert_eq!(world.amf.audit().connected, 1, "the phone does not notice another gNB's mistake");
+    assert_eq!(world.amf.audit().connected, 1, "the UE does not notice another gNB's mistake");
     world.ngap(GNB, "UplinkNasTransport", Ok(uplink(amf_id, RanUeNgapId(999))));
     assert_eq!(error(&mut world).cause, inconsistent);
     assert_eq!(world.amf.audit().connected, 0, "its own gNB knows its connection otherwise");

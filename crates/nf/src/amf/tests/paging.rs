@@ -18,7 +18,7 @@ fn idle() -> (World, Phone) {
     (world, phone)
 }
 
-/// An SMF has data for the phone.
+/// An SMF has data for the UE.
 fn data(world: &mut World) {
     let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
     assert!(matches!(reply, Ok(Response::N1N2MessageTransferAccepted(_))), "{reply:?}");
@@ -151,14 +151,14 @@ fn messages_queued_for_a_ue_that_is_paged_are_bounded() {
     assert_eq!((accepted, world.amf.audit().undelivered), (23, 24));
 }
 
-/// The paged phone responds.
+/// The paged UE responds.
 fn comes(world: &mut World, phone: &mut Phone) {
     let request = phone.service_request(ServiceType::MobileTerminatedServices);
     let nas = phone.initial_nas(request);
     phone.connect(world, nas);
 }
 
-/// The paged phone responds, and gets the queued message.
+/// The paged UE responds, and gets the queued message.
 fn it_comes_for(world: &mut World, phone: &mut Phone, message: &[u8]) {
     world.downlinks.clear();
     comes(world, phone);

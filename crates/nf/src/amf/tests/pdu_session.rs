@@ -111,7 +111,7 @@ fn a_sixteenth_session_is_refused() {
     phone.send(&mut world, request);
     let ladder = world.take_ladder();
     assert!(ladder.contains("ReleaseSmContext") && ladder.contains("PostSmContexts"), "{ladder}");
-    assert_eq!(world.amf.audit().sessions, 15, "the phone has forgotten the first one");
+    assert_eq!(world.amf.audit().sessions, 15, "the UE has forgotten the first one");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn release_response(world: &mut World, phone: &Phone) {
     world.ngap(phone.gnb, "PduSessionResourceReleaseResponse", message.encode());
 }
 
-/// A phone with a session that its gNB has, although the SMF has detected the loss of the tunnel.
+/// A UE with a session that its gNB has, although the SMF has detected the loss of the tunnel.
 fn with_lost_tunnel() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);

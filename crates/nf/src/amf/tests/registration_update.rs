@@ -8,7 +8,7 @@ use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::Message;
 
-/// A phone that is registered and in CM-IDLE, with a session.
+/// A UE that is registered and in CM-IDLE, with a session.
 fn idle() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
     phone.register(&mut world);
@@ -32,7 +32,7 @@ fn a_known_guti_that_passes_the_integrity_check_needs_no_authentication() {
     assert_eq!(world.take_ladder(), "gnb1 -> InitialUeMessage\ngnb1 <- InitialContextSetupRequest");
     phone.accepted(&mut world);
     assert_ne!(phone.guti, before);
-    assert_eq!(world.amf.audit().tmsis, 2, "both hold until the phone confirms");
+    assert_eq!(world.amf.audit().tmsis, 2, "both hold until the UE confirms");
     phone.send(&mut world, RegistrationComplete::new());
     assert_eq!(world.amf.audit().tmsis, 1);
     assert_eq!(world.amf.audit().sessions, 1);
@@ -197,7 +197,7 @@ fn case_c_t3550_retransmits_the_accept_and_then_both_gutis_stay_valid() {
     world.expire(Timer::T3550);
     let audit = world.amf.audit();
     assert_eq!((audit.registered, audit.in_procedure, audit.tmsis), (1, 0, 2));
-    // The phone never received it: it registers with the old one, so that the old one and the
+    // The UE never received it: it registers with the old one, so that the old one and the
     // newest are valid.
     phone.guti = Some(before);
     let request = phone.registration_request(RegistrationKind::MobilityUpdating);

@@ -225,7 +225,7 @@ fn tc_nas_int_selection_use_amf() {
         config.integrity = priority.to_vec();
         let mut world = World::with(config);
         let mut phone = Phone { capability: UeSecurityCapability::of_5gs(0xe0, ia), ..Phone::default() };
-        // The phone verifies each message with the algorithm that the command names.
+        // The UE verifies each message with the algorithm that the command names.
         phone.register(&mut world);
         assert_eq!(phone.security.unwrap().algorithms().integrity, selected);
         assert_eq!(world.amf.audit().registered, 1);

@@ -6,7 +6,7 @@ use pith_nas::gmm::{RegistrationRequest, SecurityModeCommand, SecurityModeReject
 use pith_nas::ie::{ImeisvRequest, RegistrationKind, UeSecurityCapability};
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
 
-/// A phone that received SECURITY MODE COMMAND.
+/// A UE that received SECURITY MODE COMMAND.
 fn commanded() -> (World, Phone, RegistrationRequest, Box<SecurityModeCommand>) {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let request = phone.registration_request(RegistrationKind::Initial);

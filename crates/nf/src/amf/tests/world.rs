@@ -1,4 +1,4 @@
-//! A test world around one AMF: a phone, two gNBs, and NFs that answer by a script. Everything that
+//! A test world around one AMF: a UE, two gNBs, and NFs that answer by a script. Everything that
 //! crosses the AMF's interface is a line of the ladder.
 
 use crate::amf::{Amf, AmfConfig, Audit};
@@ -341,7 +341,7 @@ pub fn problem(cause: pith_sbi::Cause) -> Option<Reply> {
     Some(Err(Problem::new(cause).into()))
 }
 
-/// A phone, and its ids at the gNB.
+/// A UE, and its ids at the gNB.
 pub struct Phone {
     pub gnb: GnbHandle,
     pub ran_id: RanUeNgapId,
@@ -400,7 +400,7 @@ impl Phone {
         gmm::DeregistrationRequestUeOriginating::new(kind, self.ng_ksi, self.shown())
     }
 
-    /// An initial message: integrity protected if the phone has a key.
+    /// An initial message: integrity protected if the UE has a key.
     pub fn initial_nas(&mut self, message: impl Into<GmmMessage>) -> Vec<u8> {
         self.protect(SecurityHeaderType::IntegrityProtected, message)
     }
@@ -585,7 +585,7 @@ impl Phone {
         world.ngap(self.gnb, "PduSessionResourceSetupResponse", message.encode());
     }
 
-    /// The gNB releases the phone's context, and the AMF the connection.
+    /// The gNB releases the UE's context, and the AMF the connection.
     pub fn release(&mut self, world: &mut World) {
         let cause = pith_ngap::Cause::RadioNetwork(pith_ngap::CauseRadioNetwork::user_inactivity);
         let message = pith_ngap::UeContextReleaseRequest {
@@ -624,7 +624,7 @@ impl Phone {
 
 pub use pith_sbi::namf_communication::NgapIeType as NgapIe;
 
-/// The phone's security context of that subscriber.
+/// The UE's security context of that subscriber.
 pub fn security_of(supi: &Supi, algorithms: Algorithms) -> NasSecurity {
     let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi.imsi(), &[0, 0]);
     NasSecurity::new(

@@ -250,7 +250,7 @@ impl N2Gateway {
         self.without_ue(gnb, pdu);
     }
 
-    /// A gNB reuses a RAN-UE-NGAP-ID only when it has no UE under it any more: the earlier
+    /// A gNB reuses a RAN-UE-NGAP-ID only when the id is no longer in use: the earlier
     /// connection is over (TS 38.413 8.6.1.2). If it is on the shard of the new connection, that
     /// shard closes it by itself.
     fn end_earlier_connection(&mut self, gnb: GnbHandle, ran_id: Option<RanUeNgapId>, new: ShardId) {
@@ -308,7 +308,7 @@ impl N2Gateway {
     }
 
     /// The owner of the block of the UE's temporary identity, else the least loaded shard (design
-    /// section 8, UELB).
+    /// section 8).
     fn shard_of_new(&mut self, peeked: &Peek<'_>) -> ShardId {
         let known = self.temporary_identity(peeked).map(|s_tmsi| s_tmsi.tmsi.shard());
         if let Some(shard) = known.filter(|shard| usize::from(shard.0) < self.begun.len()) {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 /// RAN-UE-NGAP-IDs recorded for an association: more than a gNB has connected UEs, and at most 600
 /// kB for a gNB that sends invented ids. Further ids may be on any shard.
-const MOST_IDS: usize = 16_384;
+const MAX_IDS: usize = 16_384;
 
 /// The RAN-UE-NGAP-IDs of one association. An entry is a hint: the shard may have closed the connection.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl RanIds {
 
     /// A connection of that id begins on a shard.
     pub fn assign(&mut self, id: RanUeNgapId, shard: ShardId) {
-        if self.entries.len() < MOST_IDS || self.entries.contains_key(&id) {
+        if self.entries.len() < MAX_IDS || self.entries.contains_key(&id) {
             self.entries.insert(id, Entry { shard, amf: None });
         } else {
             self.is_incomplete = true;
@@ -113,17 +113,17 @@ mod tests {
     #[test]
     fn ids_beyond_the_bound_can_be_on_any_shard() {
         let mut ids = RanIds::default();
-        for id in 0..=MOST_IDS as u32 {
+        for id in 0..=MAX_IDS as u32 {
             assert_eq!(ids.find(RanUeNgapId(id)), ConnectionShard::None);
             ids.assign(RanUeNgapId(id), ShardId(1));
         }
         assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::Shard(ShardId(1)));
-        assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), ConnectionShard::AnyShard);
-        assert_eq!(ids.len(), MOST_IDS);
-        for id in 0..MOST_IDS as u32 {
+        assert_eq!(ids.find(RanUeNgapId(MAX_IDS as u32)), ConnectionShard::AnyShard);
+        assert_eq!(ids.len(), MAX_IDS);
+        for id in 0..MAX_IDS as u32 {
             ids.release(RanUeNgapId(id), amf(1, id));
         }
-        assert_eq!(ids.find(RanUeNgapId(MOST_IDS as u32)), ConnectionShard::None, "the table is empty again");
+        assert_eq!(ids.find(RanUeNgapId(MAX_IDS as u32)), ConnectionShard::None, "the table is empty again");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, UpFunctionFea
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationSetupRequest, AssociationSetupResponse, HeartbeatRequest,
 };
-use pith_types::Seid;
+use pith_types::{Seid, words_of_name};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -28,7 +28,13 @@ impl N4Gateway {
         let Message::AssociationSetupResponse(response) = message else { return self.retry_later(peer) };
         if response.cause != Cause::RequestAccepted {
             let name = self.name(peer);
-            self.event(Level::Warn, format!("UPF {name} refuses the association: {:?}", response.cause));
+            self.event(
+                Level::Warn,
+                format!(
+                    "UPF {name} refuses the association: {}",
+                    words_of_name(&format!("{:?}", response.cause))
+                ),
+            );
             return self.retry_later(peer);
         }
         let node = response.node_id;
@@ -152,7 +158,7 @@ impl N4Gateway {
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 
-    /// Abandons pending requests to a peer: their responses have no meaning any more.
+    /// Abandons pending requests to a peer: their responses no longer have a meaning.
     fn abandon_requests(&mut self, peer: usize) {
         let Some(address) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         for sequence in self.transactions.pending_to(address) {

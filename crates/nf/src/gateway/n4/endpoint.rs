@@ -37,21 +37,31 @@ impl N4Gateway {
         }
         if let Some(f_teid) = refused {
             let name = self.name(peer);
-            let text = format!("UPF {name} sent an invalid tunnel endpoint: {f_teid:?}");
+            let text = format!(
+                "UPF {name} sent an invalid tunnel endpoint, which is not used: {}",
+                text_of(&f_teid)
+            );
             self.event(Level::Warn, text);
         }
     }
 }
 
-/// Whether a tunnel may end at that endpoint. TEID 0 is reserved for signalling (TS 29.281 5.1).
+fn text_of(f_teid: &FTeid) -> String {
+    let FTeid::Allocated { teid, ipv4, ipv6 } = *f_teid else { return "CHOOSE in a response".into() };
+    let addresses = ipv4.map(IpAddr::V4).into_iter().chain(ipv6.map(IpAddr::V6));
+    let addresses: Vec<_> = addresses.map(|address| address.to_string()).collect();
+    format!("TEID {teid:#x} at {}", addresses.join(", "))
+}
+
+/// Whether this can be the endpoint of a tunnel. TEID 0 is reserved for signalling (TS 29.281 5.1).
 fn is_endpoint(f_teid: &FTeid, upf: IpAddr, own: IpAddr) -> bool {
     let FTeid::Allocated { teid, ipv4, ipv6 } = *f_teid else { return false };
     let mut addresses = ipv4.map(IpAddr::V4).into_iter().chain(ipv6.map(IpAddr::V6));
-    teid != 0 && addresses.all(|address| is_place(address, upf) && address != own)
+    teid != 0 && addresses.all(|address| is_host_address(address, upf) && address != own)
 }
 
-/// A loopback address is valid only for a UPF that is itself reached over loopback.
-fn is_place(address: IpAddr, upf: IpAddr) -> bool {
+/// Whether this can be an address of the UPF's host. A loopback address is valid only if the UPF is reached over loopback.
+fn is_host_address(address: IpAddr, upf: IpAddr) -> bool {
     let is_host = match address {
         // "This network", multicast and reserved addresses (RFC 6890).
         IpAddr::V4(v4) => !matches!(v4.octets()[0], 0 | 224..=255),

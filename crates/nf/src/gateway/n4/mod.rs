@@ -27,7 +27,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transaction::{Arrival, Purpose, Transactions};
 
-/// Most pending session requests of one UPF, some 300 octets each: a lost site or UPF concerns all its sessions at once.
+/// Maximum number of pending session requests of one UPF, some 300 octets each: a lost site or UPF concerns all its sessions at once.
 const MAX_REQUESTS: usize = 262_144;
 
 /// Configuration of the gateway. The timer values of TS 29.244 are the operator's choice.

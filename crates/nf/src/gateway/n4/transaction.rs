@@ -76,7 +76,7 @@ pub(super) enum Arrival {
 struct Outgoing {
     /// Number of pending requests.
     pending: usize,
-    /// Those of them in the window.
+    /// Number of pending requests that are in the window.
     in_window: usize,
     /// Sequence numbers of requests to send when the window has room.
     queued: VecDeque<u32>,

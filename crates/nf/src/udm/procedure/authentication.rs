@@ -38,7 +38,7 @@ use std::sync::Arc;
 const TUAK_ITERATIONS: u8 = 1;
 
 /// Restarts of a transaction after another one used its SQN. Of concurrent transactions one
-/// succeeds in each round, so eight can run at once; a phone causes fewer.
+/// succeeds in each round, so eight can run at once; a UE causes fewer.
 const MAX_RESTARTS: u8 = 7;
 
 const SQN: &str = "/sequenceNumber/sqn";
