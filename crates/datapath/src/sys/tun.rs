@@ -100,7 +100,7 @@ impl TunQueue {
 
     fn give_ring_up(&mut self, error: &io::Error) {
         if self.ring.take().is_some() {
-            tracing::warn!(%error, "io_uring failed: TUN goes on packet by packet");
+            tracing::warn!(%error, "io_uring failed: TUN is now read and written with one system call for each packet");
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
     })
 }
 
-/// The consequence of the database's result of step `step`.
+/// The next database request, or the answer, after the result of database request number `step`.
 pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, response: StoreResponse) -> Next {
     match (request, response) {
         (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Document(Some(body))) if step == 0 => {
@@ -98,7 +98,7 @@ fn document_answer(request: &Request, document: Option<&str>) -> Reply {
         Request::QueryAuthenticationStatus(_) => Response::AuthEvent(Box::new(read(document)?)),
         Request::QueryAmfContextThreeGpp(_) => Response::Amf3GppAccessRegistration(Box::new(read(document)?)),
         Request::QuerySmfRegistration(_) => Response::SmfRegistration(Box::new(read(document)?)),
-        _ => return Err(Box::new(Problem::system_failure("a document that nobody asked for"))),
+        _ => return Err(Box::new(Problem::system_failure("the database returned a document that was not requested"))),
     })
 }
 

@@ -39,7 +39,7 @@ impl Progress {
         self.next = now + if self.on_terminal { ON_TERMINAL } else { ELSEWHERE };
         let (tally, statistics) = (ran.tally(), ran.statistics());
         let line = format!(
-            "{:6.1} s  gNBs {}/{gnbs}  UEs {}/{} done, {} under way, {} failed  registered {}  sessions {}  \
+            "{:6.1} s  gNBs {}/{gnbs}  UEs {}/{} done, {} in progress, {} failed  registered {}  sessions {}  \
              pings {}/{}  violations {}",
             self.began.elapsed().as_secs_f64(),
             ran.gnbs_up(),

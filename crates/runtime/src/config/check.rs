@@ -293,7 +293,7 @@ impl Findings {
         let sentence = "no NF in 'external' has 'security: none', and all other callers are refused at this address: remove this";
         self.require(sbi.plain_listen.is_none() || plain, "sbi.plain_listen", sentence);
         let named = sbi.plain_listen.is_none_or(|at| !at.ip().is_unspecified() && at.port() != 0);
-        let sentence = "other NFs are told this address: name one of this machine and a port";
+        let sentence = "other NFs use this address: write an address of this machine and a port";
         self.require(named, "sbi.plain_listen", sentence);
     }
 

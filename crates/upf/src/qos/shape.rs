@@ -27,7 +27,7 @@ impl Enforcement {
     }
 }
 
-/// Meters of all flows of a session in addition to its QERs: its slice's.
+/// Meters that apply to all flows of a session in addition to its QERs: those of its slice.
 #[derive(Debug, Clone, Default)]
 pub struct Aggregates {
     /// For uplink packets.
@@ -60,7 +60,7 @@ struct QerMeters {
     both: Option<[Arc<dyn Metering>; 2]>,
 }
 
-/// The flows of one direction, and the QERs that identify each.
+/// The flows of one direction. `names` has for each flow the QERs that identify it.
 #[derive(Debug)]
 struct DirectionFlows {
     names: Vec<Box<[QerId]>>,

@@ -312,7 +312,7 @@ impl N2Gateway {
     /// SCTP has not detected it yet.
     pub(super) fn supersede(&mut self, gnb: GnbHandle, global_id: &str) {
         if let Some(other) = self.other_with_id(gnb, global_id) {
-            self.close(other, &format!("gNB {global_id} sets up anew from the same address"));
+            self.close(other, &format!("gNB {global_id} sets up again from the same address"));
         }
     }
 

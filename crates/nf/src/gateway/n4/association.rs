@@ -59,7 +59,7 @@ impl N4Gateway {
     ) {
         let Some(peer) = self.peer_at(from) else { return };
         let suitability = self.suitability(peer, &request.node_id, request.up_function_features);
-        self.lose(peer, "sets up the association anew");
+        self.lose(peer, "sets up the association again");
         let cause = if suitability.is_ok() { Cause::RequestAccepted } else { Cause::RequestRejected };
         let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
         answer.cp_function_features = Some(features());
