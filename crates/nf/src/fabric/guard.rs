@@ -11,8 +11,7 @@ use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{NfInstanceId, NfType, Problem, Request, Uri};
 
-/// The client of a connection, to whom its requests are attributed. A connection without one has no request
-/// answered.
+/// The identity of a connection's client. All requests of the connection are attributed to it; without it, all are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientIdentity {
     /// How the client is known.
@@ -37,7 +36,7 @@ pub enum Proof {
 }
 
 impl ClientIdentity {
-    /// A process of the same user, which may do everything.
+    /// A process of the same user, which may use all operations.
     pub const fn same_user() -> Self {
         Self { proof: Proof::SameUser, instances: Vec::new(), nf_types: Vec::new(), hosts: Vec::new() }
     }
@@ -66,6 +65,7 @@ impl ClientIdentity {
         })
     }
 
+    /// The id of a client that can't prove an instance id: a hash of the NF types that it may have.
     fn stand_in(&self) -> NfInstanceId {
         let mut names: Vec<_> = self.nf_types.iter().map(NfType::as_str).collect();
         names.sort_unstable();
@@ -86,7 +86,8 @@ impl ClientIdentity {
         match request {
             Request::AccessTokenRequest(request) => {
                 let body = &request.body;
-                // The NRF compares ids that no certificate names with those that it registered for this client.
+                // If the certificate names no instance, `may_name` permits any id: the NRF then checks that it registered this
+                // id for this client.
                 let is_own = self.proof == Proof::Certificate
                     && self.may_name(&body.nf_instance_id)
                     && body.nf_type.as_ref().is_none_or(|nf_type| self.is(nf_type));
@@ -128,7 +129,8 @@ impl ClientIdentity {
         }
     }
 
-    /// A profile is of the client itself, and leads consumers to the client, not to others.
+    /// Checks that a profile is the client's own, and that the addresses in it are the client's, so that consumers do not send
+    /// requests to another host.
     fn check_profile(&self, id: &NfInstanceId, profile: &NfProfile) -> Result<(), Box<Problem>> {
         require(
             self.may_name(id) && self.is(&profile.nf_type),
@@ -156,7 +158,7 @@ impl ClientIdentity {
         require(self.may_name(id), "the client's certificate names another NF instance than the profile")
     }
 
-    /// Whether the client may give that instance id as its own.
+    /// Whether the client may use this instance id as its own.
     fn may_name(&self, id: &NfInstanceId) -> bool {
         self.instances.is_empty() || self.instances.contains(id)
     }

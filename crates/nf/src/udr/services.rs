@@ -98,7 +98,11 @@ fn document_answer(request: &Request, document: Option<&str>) -> Reply {
         Request::QueryAuthenticationStatus(_) => Response::AuthEvent(Box::new(read(document)?)),
         Request::QueryAmfContextThreeGpp(_) => Response::Amf3GppAccessRegistration(Box::new(read(document)?)),
         Request::QuerySmfRegistration(_) => Response::SmfRegistration(Box::new(read(document)?)),
-        _ => return Err(Box::new(Problem::system_failure("the database returned a document that was not requested"))),
+        _ => {
+            return Err(Box::new(Problem::system_failure(
+                "the database returned a document that was not requested",
+            )));
+        }
     })
 }
 

@@ -149,7 +149,9 @@ fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>, Registrat
 /// The capability in the protected request must be the one by which the algorithms were selected.
 fn check_capability(ue: &UeContext, request: &RegistrationRequest) -> Result<(), RegistrationError> {
     match (ue.capability, request.ue_security_capability) {
-        (Some(used), Some(requested)) if used != requested => Err(RegistrationError::SecurityCapabilityMismatch),
+        (Some(used), Some(requested)) if used != requested => {
+            Err(RegistrationError::SecurityCapabilityMismatch)
+        }
         _ => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use super::stack::PacketQueue;
 use crate::sctp::SctpError;
 use crate::sctp::poll::Epoll;
 
-/// Batches read from a link before other links and the owner get their turn.
+/// Number of batches read from a link before other links, and the owner's other work, are served.
 const BATCHES_PER_TURN: usize = 4;
 
 /// All links.
