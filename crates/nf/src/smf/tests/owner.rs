@@ -45,20 +45,20 @@ fn the_amf_that_created_a_session_owns_it_until_another_amf_serves_the_ue() {
     assert_eq!(world.bench.nf.audit().contexts, 0);
 }
 
-/// TS 29.502 5.2.2.5: an AMF whose session ends because another AMF asks for one of the same identity is notified.
+/// TS 29.502 5.2.2.5: the AMF is notified if its session ends because another AMF requests one with the same identity.
 #[test]
-fn an_amf_hears_that_another_one_has_replaced_its_session() {
+fn an_amf_is_notified_if_another_one_replaces_its_session() {
     let mut world = established();
     world.ladder.clear();
     world.bench.caller = client(3);
     world.establish();
-    let told =
+    let notifications =
         |world: &World| world.ladder.iter().filter(|line| line.contains("SmContextStatusNotify")).count();
-    assert_eq!(told(&world), 1, "{:?}", world.ladder);
+    assert_eq!(notifications(&world), 1, "{:?}", world.ladder);
     world.gnb_answers();
     world.ladder.clear();
     world.establish();
-    assert_eq!(told(&world), 0, "the same AMF asked for it: {:?}", world.ladder);
+    assert_eq!(notifications(&world), 0, "the same AMF requested it: {:?}", world.ladder);
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Smf {
         if let Some(old) = self.shared.index.find(&accepted.supi, accepted.pdu_session_id) {
             let from = reply.caller();
             self.with_session(now, old, out, |state, session, env| {
-                // An AMF that did not ask for the end must hear of it, or its UE keeps a session without a user plane.
+                // An AMF that did not request the end is notified; otherwise its UE would keep a session without a user plane.
                 if state.is_alive() && session.amf.owner.check(from).is_err() {
                     consumer::notify_released(session, env);
                 }
