@@ -486,7 +486,9 @@ impl<H: Handler> Serving<H> {
         else {
             return Ok(congested().map(HeldBody::free));
         };
-        let answer = timeout(self.server.limits.time, self.answer(peer, standing, request)).await;
+        // A request that runs to its end holds it, too.
+        let permit = Rc::new(permit);
+        let answer = timeout(self.server.limits.time, self.answer(peer, standing, &permit, request)).await;
         let answer = answer.unwrap_or_else(|_| late());
         Ok(match room.grow(answer.body().len()) {
             Ok(()) => answer.map(|body| HeldBody { body: Full::new(body), _taken: Some((permit, room)) }),
@@ -499,6 +501,7 @@ impl<H: Handler> Serving<H> {
         self: &Rc<Self>,
         peer: Peer,
         standing: Standing,
+        permit: &Rc<Taken>,
         request: Request<Incoming>,
     ) -> Response<Bytes> {
         let (head, body) = request.into_parts();
@@ -510,8 +513,7 @@ impl<H: Handler> Serving<H> {
         let Ok(mut room) = self.octets.take(peer, standing, 0) else { return congested() };
         match connection::whole_in_time(body, limit, limits.body_time, &mut room).await {
             Ok(body) if self.server.handler.runs_to_end(&head) => {
-                let Ok(permit) = self.exchanges.take(peer, standing, 1) else { return congested() };
-                self.run_to_end(Request::from_parts(head, body), (permit, room)).await
+                self.run_to_end(Request::from_parts(head, body), (permit.clone(), room)).await
             }
             Ok(body) => self.server.handler.handle(Request::from_parts(head, body)).await,
             Err(error @ BodyError::TooLarge(_)) => {
@@ -528,7 +530,11 @@ impl<H: Handler> Serving<H> {
 
 impl<H: Handler> Serving<H> {
     /// Handles a request in a task of its own, which holds the request's part of the peer's shares.
-    async fn run_to_end(self: &Rc<Self>, request: Request<Bytes>, taken: (Taken, Taken)) -> Response<Bytes> {
+    async fn run_to_end(
+        self: &Rc<Self>,
+        request: Request<Bytes>,
+        taken: (Rc<Taken>, Taken),
+    ) -> Response<Bytes> {
         let serving = self.clone();
         self.unfinished.set(self.unfinished.get() + 1);
         let work = spawn_local(async move {
@@ -548,7 +554,7 @@ impl<H: Handler> Serving<H> {
 /// of zero would otherwise have any number of responses kept.
 struct HeldBody {
     body: Full<Bytes>,
-    _taken: Option<(Taken, Taken)>,
+    _taken: Option<(Rc<Taken>, Taken)>,
 }
 
 impl HeldBody {
