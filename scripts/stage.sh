@@ -12,7 +12,10 @@ stage_enter() {
   if [[ -z ${PITH_STAGE:-} ]]; then
     local user=()
     [[ $(id -u) == 0 ]] || user=(--user --map-root-user)
-    PITH_STAGE=$$ exec unshare ${user[@]+"${user[@]}"} --net --mount --pid --fork --kill-child -- "$PWD/scripts/$(basename "$0")" "$@"
+    local own=(unshare ${user[@]+"${user[@]}"} --net --mount --pid --fork --kill-child) script=$PWD/scripts/$(basename "$0")
+    export PITH_STAGE=$$
+    is_root_a_mount || stage_enter_chroot "$script" "$@"
+    exec "${own[@]}" -- "$script" "$@"
   fi
   mount -t proc proc /proc 2>/dev/null || true
   # 'ip netns' stores its names here; the mount hides them from the host.
@@ -25,6 +28,23 @@ stage_enter() {
     echo "$(basename "$0"): /dev/net/tun is missing or this user may not open it: 'sudo modprobe tun; sudo chmod 666 /dev/net/tun', or run this script with sudo" >&2
     exit 1
   }
+}
+
+is_root_a_mount() { awk '$5 == "/" { found = 1 } END { exit !found }' /proc/self/mountinfo; }
+
+# In a chroot, the root directory is no mount, so that neither 'unshare' nor 'ip netns exec' can make its mounts private. The
+# root directory is bound to another directory, which is then a mount, and the script runs in that.
+stage_enter_chroot() { # script, argument...
+  local root status=0
+  root=$(mktemp -d)
+  "${own[@]}" --propagation unchanged -- bash -c '
+    root=$1 directory=$2; shift 2
+    mount --rbind / "$root" && mount --make-rprivate "$root" || exit
+    exec chroot "$root" bash -c "cd \"\$1\" && shift && exec \"\$@\"" - "$directory" "$@"' - "$root" "$PWD" "$@" || status=$?
+  # If the mount around the chroot is shared, the binding is there, too.
+  umount --lazy "$root" 2>/dev/null || true
+  rmdir "$root"
+  exit "$status"
 }
 
 # Creates the directory of the logs: stage_open [DIRECTORY to keep]

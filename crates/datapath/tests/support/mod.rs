@@ -15,6 +15,7 @@ pub use host::Host;
 use pith_datapath::{Boundary, DatapathConfig, PathChoice, Tenant, UserPlane, XdpHook};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet, PduSessionInformation, UlPduSessionInformation};
 use pith_upf::contract::*;
+use std::ffi::CString;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -59,12 +60,10 @@ pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Self {
-        // SAFETY: take no pointers but that to a constant, and change the namespace of the calling thread only.
-        unsafe {
-            assert_eq!(libc::unshare(libc::CLONE_NEWNS), 0, "a mount namespace");
-            let none = std::ptr::null();
-            let private = libc::MS_REC | libc::MS_PRIVATE;
-            assert_eq!(libc::mount(none, c"/".as_ptr(), none, private, none.cast()), 0);
+        // SAFETY: takes no pointers; changes the namespace of the calling thread only.
+        assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNS) }, 0, "a mount namespace");
+        if !make_private("/") {
+            enter_root_mount();
         }
         let folder = std::env::temp_dir().join(format!("pith-test-{}-{name}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
@@ -75,6 +74,26 @@ impl Folder {
         let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
         mounts.contains(self.0.to_str().unwrap())
     }
+}
+
+/// Makes the mounts below a mount point private to this thread's mount namespace; `false` if it is no mount point.
+fn make_private(mount_point: &str) -> bool {
+    let path = CString::new(mount_point).unwrap();
+    let none = std::ptr::null();
+    // SAFETY: the path lives during the call; the other pointers may be null.
+    unsafe { libc::mount(none, path.as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0 }
+}
+
+/// In a chroot, the root directory is no mount point: it is bound to another directory, which becomes the root of this
+/// thread. The thread has a mount namespace of its own, and thereby a root directory of its own.
+fn enter_root_mount() {
+    // Every Debian has it, so that no new directory is left behind.
+    const ROOT: &str = "/mnt";
+    run(&format!("mount --rbind / {ROOT}"));
+    assert!(make_private(ROOT), "it is a mount point now");
+    let directory = std::env::current_dir().unwrap();
+    std::os::unix::fs::chroot(ROOT).unwrap();
+    std::env::set_current_dir(directory).unwrap();
 }
 
 impl Drop for Folder {
