@@ -23,6 +23,7 @@ use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::gate::Gate;
+use crate::housekeeping::Housekeeping;
 use crate::http::Limits;
 use crate::sbi::{
     AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
@@ -94,6 +95,7 @@ pub struct Node {
     upf: Option<UpfThread>,
     http: (HttpHandle, HttpThread),
     store: Option<(StoreHandle<ShardToken>, StoreThread<ShardToken>)>,
+    _housekeeping: Housekeeping,
 }
 
 impl Node {
@@ -157,13 +159,15 @@ impl Node {
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
             threads.push(shard::start(number, clock, unstarted, make, outside)?);
         }
+        let housekeeping = Housekeeping::start()?;
         give_up_privileges()?;
         opener.open();
         for shard in &shards {
             shard.send(ShardInput::Start);
             shard.wake();
         }
-        Ok(Self { readiness, shards: threads, queues: shards, edge, upf, http, store })
+        let queues = shards;
+        Ok(Self { readiness, shards: threads, queues, edge, upf, http, store, _housekeeping: housekeeping })
     }
 
     /// Waits until all NFs are registered with the NRF. Returns the time since the start, or `None` after the

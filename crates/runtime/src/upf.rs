@@ -109,6 +109,7 @@ impl UpfThread {
             traces: Traces::default(),
             effects: Vec::new(),
             warnings: Warnings::default(),
+            notes: Warnings::default(),
             smfs: Vec::new(),
         };
         let thread = thread::Builder::new().name("upf".into()).spawn(move || {
@@ -145,6 +146,7 @@ struct Driver {
     traces: Traces,
     effects: Vec<Effect>,
     warnings: Warnings,
+    notes: Warnings,
     /// Addresses of SMFs with an association.
     smfs: Vec<IpAddr>,
 }
@@ -254,7 +256,11 @@ impl Driver {
                 }
                 Effect::Notice(notice) => match notice.severity() {
                     Severity::Debug => tracing::debug!("{notice}"),
-                    Severity::Info => tracing::info!("{notice}"),
+                    Severity::Info => {
+                        if self.notes.may_log(now) {
+                            tracing::info!("{notice}");
+                        }
+                    }
                     Severity::Warn => {
                         if self.warnings.may_log(now) {
                             tracing::warn!("{notice}");

@@ -6,8 +6,7 @@
 
 use super::config::{MAX_UES, RELEASING};
 use super::pending_table::{EntryId, PendingTable};
-use super::table::shrink;
-use crate::kit::{Arena, GnbHandle, Identity, Key};
+use crate::kit::{Arena, GnbHandle, Identity, Key, shrink};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 use std::collections::HashMap;
 

@@ -107,8 +107,8 @@ impl Retained {
             self.order
                 .retain(|(tmsi, number)| entries.get(tmsi).is_some_and(|entry| entry.number == *number));
         }
-        super::table::shrink(&mut self.by_tmsi);
-        super::table::shrink(&mut self.by_supi);
+        crate::kit::shrink(&mut self.by_tmsi);
+        crate::kit::shrink(&mut self.by_supi);
     }
 
     fn remove(&mut self, tmsi: FiveGTmsi) {

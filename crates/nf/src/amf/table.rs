@@ -2,7 +2,7 @@
 
 use super::context::UeContext;
 use super::retained::Retained;
-use crate::kit::{Arena, Identity, Key, Rng};
+use crate::kit::{Arena, Identity, Key, Rng, shrink};
 use pith_types::{FiveGTmsi, Supi};
 use std::collections::HashMap;
 
@@ -83,15 +83,5 @@ impl Index {
     /// The contexts of all entries.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         self.by_supi.values().chain(self.by_tmsi.values()).copied()
-    }
-}
-
-/// Entries for which a table always keeps capacity.
-const SPARE: usize = 1024;
-
-/// Shrinks a table that is less than a quarter full, so that the memory of a flood is freed afterwards.
-pub(crate) fn shrink<K: Eq + std::hash::Hash, V>(table: &mut HashMap<K, V>) {
-    if table.capacity() > 4 * table.len() + SPARE {
-        table.shrink_to(2 * table.len());
     }
 }

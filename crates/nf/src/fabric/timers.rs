@@ -1,7 +1,7 @@
 //! A table of running timers for the driver of a shard: the shell with the clock, the simulation
 //! with virtual time.
 
-use crate::kit::Instant;
+use crate::kit::{Instant, is_oversized, shrink};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
@@ -56,6 +56,7 @@ impl<K: Copy + Eq + Ord + Hash> Timers<K> {
         }
         let Reverse((_, _, key)) = self.heap.pop()?;
         self.running.remove(&key);
+        self.shrink();
         Some(key)
     }
 
@@ -79,6 +80,10 @@ impl<K: Copy + Eq + Ord + Hash> Timers<K> {
             let running = &self.running;
             self.heap.retain(|Reverse((_, number, key))| running.get(key) == Some(number));
         }
+        if is_oversized(self.heap.capacity(), self.heap.len()) {
+            self.heap.shrink_to(2 * self.heap.len());
+        }
+        shrink(&mut self.running);
     }
 }
 
@@ -100,6 +105,22 @@ mod tests {
         assert_eq!(timers.expired(at(30)), Some('a'));
         assert_eq!(timers.expired(at(30)), Some('b'));
         assert_eq!(timers.expired(at(30)), None);
+    }
+
+    #[test]
+    fn the_memory_of_many_timers_is_freed_when_they_stop_or_expire() {
+        let mut timers = Timers::default();
+        let capacity = |timers: &Timers<u64>| timers.heap.capacity().max(timers.running.capacity());
+        for key in 0..50_000 {
+            timers.start(key, at(key));
+        }
+        (0..49_990).for_each(|key| timers.stop(key));
+        assert!(capacity(&timers) < 2_500, "{}", capacity(&timers));
+        for key in 0..50_000 {
+            timers.start(key, at(key));
+        }
+        while timers.expired(at(60_000)).is_some() {}
+        assert!(capacity(&timers) < 2_500, "{}", capacity(&timers));
     }
 
     #[test]

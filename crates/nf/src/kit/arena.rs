@@ -1,5 +1,7 @@
 //! A table whose keys are never reused.
 
+use super::capacity::is_oversized;
+
 /// The index of an entry, and the generation of that index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
@@ -38,18 +40,24 @@ struct Slot<T> {
 /// Entries by [`Key`]. The key of a removed entry finds nothing, even if its index is in use again.
 ///
 /// Free indexes are reused oldest first, so that an index, and the ids derived from it, stay unused
-/// as long as possible.
+/// as long as possible. Free indexes at the end of a table that is less than a quarter full are given up, so that the
+/// memory of a flood is freed.
 #[derive(Debug)]
 pub struct Arena<T> {
     slots: Vec<Slot<T>>,
     free: std::collections::VecDeque<u32>,
     limit: u32,
+    /// The generation of new slots: at least that of every slot that was given up, so that no key occurs twice.
+    first_generation: u32,
+    /// Entries removed since the last attempt to shrink.
+    removed: usize,
 }
 
 impl<T> Arena<T> {
     /// An empty table of at most `limit` entries.
     pub const fn new(limit: u32) -> Self {
-        Self { slots: Vec::new(), free: std::collections::VecDeque::new(), limit }
+        let free = std::collections::VecDeque::new();
+        Self { slots: Vec::new(), free, limit, first_generation: 0, removed: 0 }
     }
 
     /// Inserts the entry that `make` returns for its key; `None` if the table is full.
@@ -73,7 +81,7 @@ impl<T> Arena<T> {
     fn vacant(&mut self) -> Option<(Key, &mut Option<T>)> {
         if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
             self.free.push_front(self.slots.len() as u32);
-            self.slots.push(Slot { generation: 0, value: None });
+            self.slots.push(Slot { generation: self.first_generation, value: None });
         }
         let index = self.free.pop_front()?;
         let slot = self.slots.get_mut(index as usize)?;
@@ -106,7 +114,25 @@ impl<T> Arena<T> {
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push_back(key.index);
+        self.removed += 1;
+        if is_oversized(self.slots.len(), self.len()) && self.removed >= self.slots.len() / 4 {
+            self.shrink();
+        }
         Some(value)
+    }
+
+    /// Gives up the free slots behind the last entry, except for twice as many as there are entries.
+    fn shrink(&mut self) {
+        self.removed = 0;
+        let used = self.slots.iter().rposition(|slot| slot.value.is_some()).map_or(0, |last| last + 1);
+        let kept = used.max(2 * self.len());
+        for slot in self.slots.drain(kept..) {
+            // The generation of a free slot is one higher than that of its last key.
+            self.first_generation = self.first_generation.max(slot.generation);
+        }
+        self.free.retain(|index| (*index as usize) < kept);
+        self.slots.shrink_to(kept);
+        self.free.shrink_to(kept);
     }
 
     /// All entries with their keys.
@@ -187,6 +213,28 @@ mod tests {
         }
         assert_eq!(arena.page(0, 1), (Vec::new(), Some(64)), "a page looks at a bounded number of slots");
         assert_eq!(arena.page(0, u32::MAX), (Vec::new(), None));
+    }
+
+    #[test]
+    fn the_memory_of_a_flood_is_freed_and_its_keys_stay_invalid() {
+        let mut arena = Arena::new(100_000);
+        let kept: Vec<_> = (0..10).map(|_| arena.insert_with(|_| [0u8; 64]).unwrap()).collect();
+        let mut flood: Vec<Vec<Key>> = Vec::new();
+        for _ in 0..3 {
+            flood.push((0..50_000).map(|_| arena.insert_with(|_| [1u8; 64]).unwrap()).collect());
+            for key in flood.last().unwrap() {
+                arena.remove(*key);
+            }
+            assert!(arena.slots.capacity() < 2_000, "{}", arena.slots.capacity());
+            assert!(arena.free.capacity() < 2_000, "{}", arena.free.capacity());
+        }
+        let keys: std::collections::HashSet<Key> = flood.iter().flatten().copied().collect();
+        assert_eq!(keys.len(), 150_000, "no key occurs twice");
+        let later: Vec<_> = (0..50_000).map(|_| arena.insert_with(|_| [2u8; 64]).unwrap()).collect();
+        assert!(later.iter().all(|key| !keys.contains(key)));
+        assert!(keys.iter().all(|key| arena.get(*key).is_none()));
+        assert!(kept.iter().all(|key| arena.get(*key).is_some()));
+        assert_eq!(arena.len(), 50_010);
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! ```
 
 mod arena;
+mod capacity;
 mod event;
 mod function;
 mod input;
@@ -29,6 +30,7 @@ mod time;
 mod timer;
 
 pub use arena::{Arena, Key};
+pub(crate) use capacity::{is_oversized, shrink};
 pub use event::{Event, Level};
 pub use function::{Deregister, Inspect, NetworkFunction, Order, Page, deliver};
 pub use input::Input;

@@ -13,17 +13,20 @@
 //! limit; beyond these the response is 504, 413 or 503.
 //! A request is authorized by its head, before its body is read. Connections, exchanges and octets of bodies
 //! are divided among peers ([`share`]); an idle connection of an unknown peer, or of the peer with the most connections, is
-//! closed when another peer needs its place. TLS handshakes have limits of their own ([`rate`]).
+//! closed when another peer needs its place. TLS handshakes have limits of their own ([`rate`]) and a thread of
+//! their own ([`handshake`]). A peer whose requests are refused is read more slowly ([`refusals`]).
 
 mod activity;
 mod client;
 mod connection;
 mod exchanges;
+mod handshake;
 mod identity;
 mod local;
 mod peers;
 mod problem;
 mod rate;
+mod refusals;
 mod same_user;
 mod server;
 mod share;

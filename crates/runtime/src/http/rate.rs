@@ -1,4 +1,4 @@
-//! Rate limit of unknown peers' TLS handshakes, as each costs the server a signature.
+//! Rates of events, and the rate limit of unknown peers' TLS handshakes, as each costs the server a signature.
 
 use super::share::Peer;
 use std::collections::HashMap;
@@ -13,9 +13,9 @@ const MAX_PEERS: usize = 4096;
 
 /// One event per interval, and a burst after a pause.
 #[derive(Clone, Copy)]
-struct Rate {
-    interval: Duration,
-    burst: u32,
+pub(super) struct Rate {
+    pub interval: Duration,
+    pub burst: u32,
 }
 
 impl Rate {
@@ -27,6 +27,16 @@ impl Rate {
             *full_at = next;
         }
         is_within
+    }
+
+    /// Counts an event that has happened, whether it is within the rate or not.
+    pub fn add(self, full_at: &mut Instant, now: Instant) {
+        *full_at = (*full_at).max(now) + self.interval;
+    }
+
+    /// The time from which the events so far are within the rate; `None` if they are at any time.
+    pub fn free_at(self, full_at: Instant) -> Option<Instant> {
+        full_at.checked_sub(self.interval * self.burst)
     }
 }
 

@@ -4,6 +4,7 @@ use super::activity::{Activity, Open};
 use super::connection::{self, BodyError, Limits};
 use super::identity::{ExternalPeers, Security};
 use super::rate::HandshakeRates;
+use super::refusals::Refusals;
 use super::share::{Exhausted, Peer, Share, Standing, Taken};
 use super::tls::Trust;
 use super::{Tls, problem, same_user};
@@ -19,13 +20,13 @@ use pith_nf::fabric::guard::ClientIdentity;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::UCred;
@@ -226,6 +227,7 @@ struct Serving<H> {
     transport: Transport,
     handshakes: Rc<Share>,
     handshake_rates: RefCell<HandshakeRates>,
+    refusals: Refusals,
     places: Rc<Share>,
     exchanges: Rc<Share>,
     octets: Rc<Share>,
@@ -244,6 +246,7 @@ impl<H: Handler> Serving<H> {
         Rc::new(Self {
             handshakes: Share::of(HANDSHAKES),
             handshake_rates: HandshakeRates::new(Instant::now()).into(),
+            refusals: Refusals::default(),
             places: Share::of(CONNECTIONS),
             exchanges: Share::of(server.limits.exchanges),
             octets: Share::of(server.limits.buffered),
@@ -395,7 +398,10 @@ impl<H: Handler> Serving<H> {
                         return self.connection(number, stream, nf(identity), None, drain).await;
                     }
                     None => {
-                        return tracing::warn!("refused a connection of {from} to the SBI: {NOT_OF_USER}");
+                        if self.may_warn() {
+                            tracing::warn!("refused a connection of {from} to the SBI: {NOT_OF_USER}");
+                        }
+                        return;
                     }
                 }
             }
@@ -455,10 +461,19 @@ impl<H: Handler> Serving<H> {
             self.clone().exchange(activity.begin(), peer, standing, request)
         });
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        let mut pause = pin!(sleep(Duration::ZERO));
+        // A connection that is not polled reads no further requests.
+        let mut paced = poll_fn(|context| {
+            if let Some(until) = self.refusals.paused_until(peer, Instant::now()) {
+                pause.as_mut().reset(until);
+                ready!(pause.as_mut().poll(context));
+            }
+            served.as_mut().poll(context)
+        });
         let closing_time = tokio::select! {
             // In this order, so that a request that has arrived counts even if the time has passed.
             biased;
-            ended = served.as_mut() => return log(ended),
+            ended = &mut paced => return log(ended),
             _ = drain.wait_for(|drain| *drain) => time * 2,
             () = close_request.notified() => YIELD_TIME,
             // What was taken is still answered; the client makes another connection with what it has then.
@@ -490,6 +505,7 @@ impl<H: Handler> Serving<H> {
         let permit = Rc::new(permit);
         let answer = timeout(self.server.limits.time, self.answer(peer, standing, &permit, request)).await;
         let answer = answer.unwrap_or_else(|_| late());
+        self.refusals.count(peer, answer.status(), Instant::now());
         Ok(match room.grow(answer.body().len()) {
             Ok(()) => answer.map(|body| HeldBody { body: Full::new(body), _taken: Some((permit, room)) }),
             Err(_) => congested().map(HeldBody::free),

@@ -1,5 +1,6 @@
 //! TLS 1.3 of SBI server and client: trusted CAs, certificates, and texts that describe failures to the operator.
 
+use super::handshake::HandshakeThread;
 use super::identity::{ExternalPeer, ExternalPeers, Security, ServerIdentity, identity_of};
 use crate::pki::{Certificate, Credentials, FileVersions, PkiError, Source};
 use hyper::Uri;
@@ -13,7 +14,7 @@ use rustls::{
     AlertDescription, CertificateError, ClientConfig, CommonState, RootCertStore, ServerConfig,
     crypto::aws_lc_rs,
 };
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
-use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use tokio_rustls::{TlsConnector, client, server};
 
 /// The ALPN identifier of HTTP/2 over TLS (RFC 9113 3.2).
 const ALPN: &[u8] = b"h2";
@@ -47,6 +48,8 @@ pub struct Tls {
     source: Source,
     external: ExternalPeers,
     current: RefCell<Current>,
+    /// Does the server side of handshakes.
+    handshakes: OnceCell<HandshakeThread>,
     /// Number of changes of the trusted CAs.
     roots_changed: watch::Sender<u64>,
     /// Time of the last warning about a peer, by address or name.
@@ -121,6 +124,7 @@ impl Tls {
             source,
             external,
             current: RefCell::new(current),
+            handshakes: OnceCell::new(),
             roots_changed: watch::Sender::new(0),
             warned: RefCell::default(),
             warned_of_end: Cell::default(),
@@ -178,10 +182,8 @@ impl Tls {
         from: IpAddr,
     ) -> Result<(server::TlsStream<TcpStream>, ClientIdentity, Option<Trust>), String> {
         let config = self.current.borrow().server.clone();
-        let stream = TlsAcceptor::from(config)
-            .accept(stream)
-            .await
-            .map_err(|error| describe_io_error(&error, Side::Server))?;
+        let describe = |error| describe_io_error(&error, Side::Server);
+        let stream = self.handshakes().map_err(describe)?.accept(config, stream).await.map_err(describe)?;
         let connection = stream.get_ref().1;
         let Some(certificate) = peer(connection)? else {
             let identity = self.external.by_address(from, Security::Server).ok_or(NO_CERTIFICATE)?;
@@ -196,6 +198,17 @@ impl Tls {
         let identity = self.identify(&chain, &certificate, from)?;
         let trust = Trust { tls: Rc::clone(self), chain, not_after: certificate.not_after };
         Ok((stream, identity, Some(trust)))
+    }
+
+    /// The thread for handshakes; a process that only calls others has none.
+    fn handshakes(&self) -> io::Result<&HandshakeThread> {
+        match self.handshakes.get() {
+            Some(thread) => Ok(thread),
+            None => {
+                let thread = HandshakeThread::start()?;
+                Ok(self.handshakes.get_or_init(|| thread))
+            }
+        }
     }
 
     /// Verifies a chain of certificates. Returns the NF types of the external NFs whose CA issued it (`Some(None)` for this

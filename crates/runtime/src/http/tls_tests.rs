@@ -152,6 +152,18 @@ fn both_sides_authenticate() {
 }
 
 #[test]
+fn handshakes_have_a_thread_of_their_own() {
+    run(async {
+        let network = Network::new("thread");
+        let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
+        network.client(Nf::Amf).call(get("https", server.address)).await.unwrap();
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let mut names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        assert!(names.any(|name| name.trim() == super::handshake::NAME));
+    });
+}
+
+#[test]
 fn missing_foreign_and_expired_certificates_are_refused() {
     run(async {
         let (network, other) = (Network::new("ours"), Network::new("other"));

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Maximum number of warnings in [`SPAN`]: enough to show the problem, too few to fill a disk.
+/// Maximum number of messages of one severity in [`SPAN`]: enough to show the problem, too few to fill a disk.
 const MAX_WARNINGS: u32 = 20;
-/// Interval over which warnings are counted.
+/// Interval over which messages are counted.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Warnings of the current interval.
+/// Messages of the current interval.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     begun: Duration,
@@ -15,12 +15,12 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
-    /// Whether to log another warning. The first call of an interval logs how many were suppressed before.
+    /// Whether to log another message. The first call of an interval logs how many were suppressed before.
     pub fn may_log(&mut self, now: Duration) -> bool {
         if now >= self.begun + SPAN {
             let left_out = self.count.saturating_sub(MAX_WARNINGS);
             if left_out > 0 {
-                tracing::warn!("{left_out} further warnings about N4 were suppressed");
+                tracing::warn!("{left_out} further messages about N4 and N3 were suppressed");
             }
             (self.begun, self.count) = (now, 0);
         }

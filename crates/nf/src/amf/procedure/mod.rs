@@ -304,7 +304,7 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
         ue.registered_in_udm = true;
     }
     if !matches!(state, Procedure::Idle) {
-        env.out.log(Level::Info, || format!("{}: {} given up", ue.name(), state.name()));
+        ue.log_outcome(env, Level::Info, state.name(), "aborted");
     }
 }
 

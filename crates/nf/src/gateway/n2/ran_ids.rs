@@ -1,7 +1,7 @@
 //! The shard of the connection of each RAN-UE-NGAP-ID. A gNB's message with that id alone does not
 //! identify a shard.
 
-use crate::kit::ResetUe;
+use crate::kit::{ResetUe, shrink};
 use pith_types::{AmfUeNgapId, RanUeNgapId, ShardId};
 use std::collections::{HashMap, HashSet};
 
@@ -96,6 +96,7 @@ impl RanIds {
         if self.entries.is_empty() {
             self.clear();
         }
+        shrink(&mut self.entries);
     }
 
     /// How many ids are noted.
