@@ -161,6 +161,11 @@ impl NasSecurity {
         sent || self.last_received.is_some_and(NasCount::is_near_wrap)
     }
 
+    /// Whether no further message can be sent, or none can be accepted.
+    pub fn is_exhausted(&self) -> bool {
+        self.next_to_send.is_none() || self.last_received == Some(NasCount::MAX)
+    }
+
     /// Advances the next COUNT to send: after a take-over, past those that may have been used and not stored.
     pub fn skip_to_send(&mut self, by: u32) {
         self.next_to_send = self.next_to_send.and_then(|count| count.plus(by));

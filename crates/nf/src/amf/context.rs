@@ -72,6 +72,8 @@ pub(crate) struct UeContext {
     pub procedure: Procedure,
     /// Start of the current registration.
     pub since: Instant,
+    /// When the UE was last authenticated because of its NAS COUNTs.
+    pub reauthenticated: Option<Instant>,
     /// The AMF that has received the context, if the UE has not returned since.
     pub transferred_to: Option<Owner>,
     /// The security context is deleted when the registration ends.
@@ -205,6 +207,7 @@ impl UeContext {
             undelivered: Vec::new(),
             procedure: Procedure::Idle,
             since: now,
+            reauthenticated: None,
             transferred_to: None,
             discards_security: false,
             half_open: None,

@@ -100,6 +100,7 @@ impl Amf {
         let Some(ue) = self.ues.get_mut(key) else { return };
         let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
+        procedure::reauthentication::begin_if_due(ue, &mut env);
         if ue.is_over() {
             forget(ue, &mut env);
             self.ues.remove(key);

@@ -151,6 +151,7 @@ open_enum! {
         Scp = "SCP",
         Nssaaf = "NSSAAF",
         Nsacf = "NSACF",
+        Dccf = "DCCF",
     }
 }
 

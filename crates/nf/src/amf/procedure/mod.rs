@@ -14,6 +14,7 @@ pub(crate) mod identification;
 pub(crate) mod nas_transport;
 pub(crate) mod paging;
 pub(crate) mod pdu_session_resources;
+pub(crate) mod reauthentication;
 pub(crate) mod registration;
 pub(crate) mod security_mode;
 pub(crate) mod service_request;
@@ -82,6 +83,9 @@ pub(crate) struct Step {
 /// A step of a registration, which may fail.
 pub(crate) type RegistrationStep = Result<Step, RegistrationError>;
 
+/// Handles the failure of a registration or re-authentication.
+type FailureHandler = fn(&mut UeContext, &mut Env<'_>, &RegistrationError) -> NasOutcome;
+
 impl Step {
     /// The named message was sent to the UE, and its answer is pending.
     pub const fn replied(next: Procedure, message: &'static str) -> Self {
@@ -108,7 +112,21 @@ impl Procedure {
         }
     }
 
-    /// Whether a registration is in progress whose result was not yet sent to the UE.
+    /// Handles a failure of the state's next step.
+    fn failure_handler(&self) -> FailureHandler {
+        let attempt = match self {
+            Self::AwaitingAuthenticationVector(state) => state.attempt(),
+            Self::AwaitingAuthenticationResponse(state) => state.attempt(),
+            Self::AwaitingAuthenticationConfirmation(state) => state.attempt(),
+            Self::AwaitingEapResponse(state) => state.attempt(),
+            Self::AwaitingEapSession(state) => state.attempt(),
+            Self::AwaitingSecurityModeComplete(state) => state.attempt(),
+            _ => return registration::fail,
+        };
+        if attempt.is_reauthentication { reauthentication::fail } else { registration::fail }
+    }
+
+    /// Whether a registration is in progress whose result was not yet sent to the UE, or a re-authentication.
     pub fn is_registering(&self) -> bool {
         match self {
             Self::Idle
@@ -190,6 +208,7 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
             security.unconfirmed = 0;
         }
     }
+    let fail = ue.procedure.failure_handler();
     let step = match (std::mem::take(&mut ue.procedure), message) {
         (P::AwaitingIdentityResponse(state), M::IdentityResponse(response)) => {
             state.on_identity_response(ue, env, response)
@@ -223,7 +242,7 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
         }
         (state, message) => return not_expected(ue, env, state, &message),
     };
-    settle(ue, env, step)
+    settle_or(ue, env, step, fail)
 }
 
 /// A message that the state does not expect is late or repeated: it changes nothing (TS 24.501 7.4
@@ -240,6 +259,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
     if !ue.procedure.awaits(call) {
         return session_reply::on_reply(ue, env, call, reply);
     }
+    let fail = ue.procedure.failure_handler();
     let step = match std::mem::take(&mut ue.procedure) {
         P::AwaitingUeContextTransfer(state) => state.on_reply(ue, env, reply),
         P::AwaitingAuthenticationVector(state) => state.on_reply(ue, env, reply),
@@ -252,7 +272,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         P::AwaitingSessionActivation(state) => Ok(state.on_reply(ue, env, call, reply)),
         state => Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) }),
     };
-    settle(ue, env, step);
+    settle_or(ue, env, step, fail);
 }
 
 /// Handles the expiry of a timer.
@@ -263,6 +283,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
         _ => {}
     }
+    let fail = ue.procedure.failure_handler();
     let step = match (timer, std::mem::take(&mut ue.procedure)) {
         (Timer::T3570, P::AwaitingIdentityResponse(state)) => state.on_t3570(ue, env),
         (Timer::T3560, P::AwaitingAuthenticationResponse(state)) => state.on_t3560(ue, env),
@@ -278,17 +299,27 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
             Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) })
         }
     };
-    settle(ue, env, step);
+    settle_or(ue, env, step, fail);
 }
 
 /// Stores the next state, or ends a registration that failed.
 pub(crate) fn settle(ue: &mut UeContext, env: &mut Env<'_>, step: RegistrationStep) -> NasOutcome {
+    settle_or(ue, env, step, registration::fail)
+}
+
+/// Stores the next state, or handles the failure.
+fn settle_or(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    step: RegistrationStep,
+    fail: FailureHandler,
+) -> NasOutcome {
     match step {
         Ok(Step { next, outcome }) => {
             ue.procedure = next;
             outcome
         }
-        Err(error) => registration::fail(ue, env, &error),
+        Err(error) => fail(ue, env, &error),
     }
 }
 

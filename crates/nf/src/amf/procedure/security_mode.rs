@@ -10,7 +10,7 @@
 //! It requests the complete REGISTRATION REQUEST, because the first one was not protected.
 
 use super::registration::{self, Attempt};
-use super::{Procedure, RegistrationStep, Step};
+use super::{Procedure, RegistrationStep, Step, reauthentication};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n2;
@@ -58,7 +58,8 @@ pub(crate) fn begin(
     command.imeisv_request = Some(ImeisvRequest::Requested);
     command.additional_security_information = Some(AdditionalSecurityInformation {
         horizontal_derivation: false,
-        retransmit_initial_nas_message: true,
+        // A re-authentication follows no initial message.
+        retransmit_initial_nas_message: !attempt.is_reauthentication,
     });
     command.eap_message = eap_success.map(<[u8]>::to_vec);
     command.abba = eap_success.map(|_| ABBA.to_vec());
@@ -100,6 +101,10 @@ impl AwaitingSecurityModeComplete {
         n2::rekey(ue, env);
         if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
             ue.pei = Some(pei);
+        }
+        if attempt.is_reauthentication {
+            registration::on_identified(ue, env, supi);
+            return Ok(reauthentication::complete(ue, env));
         }
         if let Some(container) = complete.nas_message_container {
             attempt.request = whole_request(&container)?;

@@ -1,10 +1,11 @@
 //! Unprotected, wrongly protected or replayed messages (TS 24.501 4.4.4.3), and messages that can't
 //! be decoded (clause 7).
 
-use super::world::{GNB, Phone, World, establishment};
+use super::world::{GNB, Phone, World, establishment, problem};
 use pith_nas::gmm::{RegistrationComplete, ServiceRequest};
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, ServiceType};
-use pith_nas::{GmmCause, GmmMessage};
+use pith_nas::{GmmCause, GmmMessage, NasCount};
+use pith_sbi::{Cause, Operation};
 use pith_types::RanUeNgapId;
 
 fn registered() -> (World, Phone) {
@@ -124,4 +125,116 @@ fn an_unexpected_message_changes_nothing() {
     assert_eq!(world.take_ladder(), NOTHING);
     assert_eq!(world.amf.audit().registered, 1);
     assert_eq!(phone.gnb, GNB);
+}
+
+/// Sets the COUNTs of the UE and the AMF, uplink and downlink, to the next `uplink` and `downlink`.
+fn set_counts(world: &mut World, phone: &mut Phone, uplink: u32, downlink: u32) {
+    let next = |count| NasCount::new(count);
+    let last = |count: u32| NasCount::new(count - 1);
+    phone.security.as_mut().unwrap().resume(next(uplink), last(downlink));
+    for ue in world.amf.ues.values_mut() {
+        ue.security.as_mut().unwrap().nas.resume(next(downlink), last(uplink));
+    }
+}
+
+/// COUNTs of which the last 2^16 are reserved for a new authentication.
+const NEAR: u32 = 0xff_0000;
+
+fn begin_reauthentication() -> (World, Phone) {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    set_counts(&mut world, &mut phone, NEAR, 0x100);
+    world.take_ladder();
+    world.downlinks.clear();
+    phone.send(&mut world, establishment(6));
+    assert!(world.take_ladder().contains("Authenticate"));
+    (world, phone)
+}
+
+#[test]
+fn a_connected_ue_is_authenticated_before_its_uplink_count_wraps_around() {
+    let (mut world, mut phone) = begin_reauthentication();
+    let GmmMessage::AuthenticationRequest(challenge) = phone.receive(&mut world) else { panic!() };
+    assert_ne!(challenge.ng_ksi, phone.ng_ksi, "the new key has another identifier");
+    phone.send(&mut world, Phone::authentication_response());
+    let GmmMessage::SecurityModeCommand(command) = phone.receive(&mut world) else { panic!() };
+    let additional = command.additional_security_information.unwrap();
+    assert!(!additional.retransmit_initial_nas_message);
+    world.take_ladder();
+    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+    let complete = phone.protect(header, pith_nas::gmm::SecurityModeComplete::new());
+    phone.send_pdu(&mut world, complete);
+    assert_eq!(
+        world.take_ladder(),
+        "gnb1 -> UplinkNasTransport\ngnb1 <- UeContextModificationRequest",
+        "the gNB gets a new key, and the UE no other answer"
+    );
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.sessions, audit.contexts), (1, 2, 1));
+    let ue = world.amf.ues.values_mut().next().unwrap();
+    assert!(!ue.security.as_ref().unwrap().nas.is_near_wrap(), "the COUNTs start again");
+    phone.send(&mut world, establishment(7));
+    assert!(!world.take_ladder().contains("Authenticate"));
+    assert_eq!(world.amf.audit().sessions, 3, "messages under the new keys are accepted");
+}
+
+#[test]
+fn a_downlink_count_near_its_end_begins_an_authentication_too() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    set_counts(&mut world, &mut phone, 0x100, NEAR);
+    world.take_ladder();
+    world.request(super::world::transfer(5, Some(b"modify"), None)).unwrap();
+    assert!(world.take_ladder().contains("Authenticate"));
+}
+
+#[test]
+fn a_service_request_near_the_end_is_accepted_and_then_the_ue_is_authenticated() {
+    let (mut world, mut phone) = registered();
+    phone.release(&mut world);
+    set_counts(&mut world, &mut phone, NEAR, NEAR);
+    let request = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    world.downlinks.clear();
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    assert!(matches!(phone.receive(&mut world), GmmMessage::AuthenticationRequest(_)));
+}
+
+#[test]
+fn a_home_network_that_fails_leaves_the_ue_registered_and_is_asked_again_later() {
+    let (mut world, mut phone) = registered();
+    set_counts(&mut world, &mut phone, NEAR, 0x100);
+    world.script.insert(Operation::Authenticate, problem(Cause::SystemFailure));
+    world.take_ladder();
+    phone.send(&mut world, establishment(5));
+    phone.send(&mut world, establishment(6));
+    let ladder = world.take_ladder();
+    assert_eq!(ladder.matches("Authenticate").count(), 1, "{ladder}");
+    assert_eq!((world.amf.audit().registered, world.amf.audit().connected), (1, 1));
+    world.now = world.now + crate::kit::Duration::from_secs(60);
+    phone.send(&mut world, establishment(7));
+    assert!(world.take_ladder().contains("Authenticate"));
+}
+
+#[test]
+fn a_ue_that_does_not_answer_the_new_challenge_loses_its_connection_and_stays_registered() {
+    let (mut world, mut phone) = begin_reauthentication();
+    (0..5).for_each(|_| world.expire(crate::kit::Timer::T3560));
+    phone.released(&mut world);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected), (1, 0));
+}
+
+#[test]
+fn no_count_is_used_again_when_they_are_exhausted() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::Authenticate, problem(Cause::SystemFailure));
+    phone.establish(&mut world, 5);
+    set_counts(&mut world, &mut phone, 0x100, NasCount::MAX.value());
+    world.downlinks.clear();
+    world.request(super::world::transfer(5, Some(b"the last"), None)).unwrap();
+    assert!(matches!(phone.receive(&mut world), GmmMessage::DlNasTransport(_)));
+    phone.released(&mut world);
+    world.assert_empty();
 }

@@ -38,18 +38,21 @@ const fn consumers_of(operation: Operation) -> Consumers {
     use NfType::*;
     use Operation as O;
     Consumers::Types(match operation {
+        // The AMF, as the SEAF (TS 33.501 6.1.3.2.0).
         O::Authenticate
         | O::FiveGAkaConfirmation
         | O::DeleteFiveGAkaAuthenticationResult
         | O::EapAuthMethod
         | O::DeleteEapAuthenticationResult => &[Amf],
+        // TS 23.502 5.2.3.1.
         O::GenerateAuthData | O::ConfirmAuth | O::DeleteAuth => &[Ausf],
-        // The AMF and the SMF that serve a UE register themselves (TS 29.503 5.3.2.2); TS 29.503 5.3.2.1 has those
-        // that read registrations.
+        // The AMF and the SMF that serve a UE register themselves (TS 29.503 5.3.2.1, 5.3.2.2).
         O::ThreeGppRegistration | O::UpdateThreeGppRegistration => &[Amf],
         O::RegisterSmf | O::SmfDeregistration => &[Smf],
+        // Those that read registrations: NEF, NWDAF, NSSAAF, DCCF and SMF (TS 29.503 5.3.2.1), SMSF and GMLC (TS 23.502
+        // 5.2.3.1). The AMF is not among them: it learns a UE's sessions by Nudm_SDM (TS 23.502 4.2.2.2.2 step 14b).
         O::GetThreeGppRegistration | O::GetSmfRegistration | O::RetrieveSmfRegistration => {
-            &[Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf]
+            &[Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf, Dccf]
         }
         // TS 29.503 5.2.2.2: each NF reads the data that concern it.
         O::GetNssai | O::GetAmData | O::GetSmfSelData | O::GetUeCtxInSmfData => &[Amf],
@@ -77,15 +80,20 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::UpdateSdmSubscriptions
         | O::RemoveSdmSubscriptions => &[Udm],
         O::ReadAccessAndMobilityPolicyData | O::ReadSessionManagementPolicyData => &[Pcf],
-        O::PostSmContexts | O::UpdateSmContext | O::ReleaseSmContext | O::RetrieveSmContext => &[Amf],
+        O::PostSmContexts | O::UpdateSmContext | O::ReleaseSmContext => &[Amf],
+        // An I-SMF, V-SMF or SMF retrieves the context of a session that it takes over (TS 29.502 table 5.2.1-1).
+        O::RetrieveSmContext => &[Amf, Smf],
         // TS 29.518 5.1. UE contexts go from AMF to AMF (5.2.2.2.1, 5.2.2.2.2).
         O::N1N2MessageTransfer => &[Amf, Smf, Smsf, Lmf, Pcf],
         O::UeContextTransfer | O::RegistrationStatusUpdate => &[Amf],
+        // TS 23.502 5.2.5.1.
         O::CreateAmPolicyAssociation
         | O::ReadAmPolicyAssociation
         | O::UpdateAmPolicyAssociation
         | O::DeleteAmPolicyAssociation => &[Amf],
+        // TS 23.502 5.2.5.1.
         O::CreateSmPolicy | O::GetSmPolicy | O::UpdateSmPolicy | O::DeleteSmPolicy => &[Smf],
+        // TS 23.502 5.2.16.1.
         O::NsSelectionGet => &[Amf, Nssf, Smf, Nwdaf],
         // The NRF serves every NF. Whose profile or subscription it is, is checked with the request.
         O::GetNfInstances
@@ -176,12 +184,30 @@ mod tests {
         }
     }
 
+    /// TS 29.502 table 5.2.1-1, TS 29.503 5.3.2.1.
+    #[test]
+    fn smfs_retrieve_sm_contexts_and_amfs_read_no_registrations() {
+        let may = |operation, nf_type| match consumers_of(operation) {
+            Consumers::Types(types) => types.contains(&nf_type),
+            Consumers::All | Consumers::Producer => panic!("{operation:?} is for some NF types"),
+        };
+        assert!(may(Operation::RetrieveSmContext, NfType::Smf));
+        for operation in [Operation::PostSmContexts, Operation::UpdateSmContext, Operation::ReleaseSmContext]
+        {
+            assert!(!may(operation, NfType::Smf), "{operation:?}");
+        }
+        for operation in [Operation::GetThreeGppRegistration, Operation::RetrieveSmfRegistration] {
+            assert!(!may(operation, NfType::Amf), "{operation:?}");
+            assert!(may(operation, NfType::Smf) && may(operation, NfType::Dccf), "{operation:?}");
+        }
+    }
+
     #[test]
     fn the_consumers_of_a_service_are_those_of_its_operations() {
         use NfType::{Amf, Lmf, Pcf, Smf, Smsf, Udm};
         assert_eq!(consumers_of_service(&ServiceName::NudrDr), [Udm, Pcf]);
         assert_eq!(consumers_of_service(&ServiceName::NamfComm), [Amf, Smf, Smsf, Lmf, Pcf]);
-        assert_eq!(consumers_of_service(&ServiceName::NsmfPdusession), [Amf]);
+        assert_eq!(consumers_of_service(&ServiceName::NsmfPdusession), [Amf, Smf]);
         assert!(consumers_of_service(&ServiceName::NnrfNfm).is_empty());
     }
 }

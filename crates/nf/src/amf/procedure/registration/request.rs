@@ -9,7 +9,7 @@ use crate::amf::procedure::{
 };
 use crate::amf::security::is_acceptable;
 use pith_nas::gmm::RegistrationRequest;
-use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind};
+use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
 use pith_nas::{GmmMessage, NasCount};
 
 /// A registration in progress.
@@ -23,11 +23,27 @@ pub(crate) struct Attempt {
     pub has_been_asked: bool,
     /// The UE reported once that the key set identifier is in use (#71).
     pub ng_ksi_was_in_use: bool,
+    /// The UE is registered, and authenticated before a NAS COUNT wraps around. There is no request of the UE.
+    pub is_reauthentication: bool,
     /// The AMF that transferred the context. It is notified whether the context was used.
     pub transferred_from: Option<context_transfer::OldAmf>,
 }
 
 impl Attempt {
+    /// The authentication of a registered UE, whose identity is known. The request has no content of the UE's, and is never
+    /// answered.
+    pub fn reauthentication(ng_ksi: u8, identity: MobileIdentity) -> Self {
+        let kind = RegistrationType { follow_on_request: false, kind: RegistrationKind::PeriodicUpdating };
+        Self {
+            request: Box::new(RegistrationRequest::new(kind, NgKsi::Native(ng_ksi), identity)),
+            is_verified: true,
+            has_been_asked: true,
+            ng_ksi_was_in_use: false,
+            is_reauthentication: true,
+            transferred_from: None,
+        }
+    }
+
     pub fn kind(&self) -> RegistrationKind {
         kind_of(&self.request)
     }
@@ -84,6 +100,7 @@ pub(crate) fn begin(
         is_verified: verified.is_some(),
         has_been_asked: false,
         ng_ksi_was_in_use: false,
+        is_reauthentication: false,
         transferred_from: None,
     };
     let step = check(ue, env, &attempt).and_then(|()| attempt.unpack_nas_container(ue, verified));
