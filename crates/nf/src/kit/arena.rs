@@ -115,16 +115,20 @@ impl<T> Arena<T> {
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push_back(key.index);
         self.removed += 1;
-        if is_oversized(self.slots.len(), self.len()) && self.removed >= self.slots.len() / 4 {
+        if is_oversized(self.slots.len(), self.len()) && self.removed >= self.len() {
             self.shrink();
         }
         Some(value)
     }
 
-    /// Gives up the free slots behind the last entry, except for twice as many as there are entries.
+    /// Gives up the free slots behind the last entry if these are half of all, so that the cost of searching the list of
+    /// free indexes is constant for each slot. Twice as many slots as entries remain.
     fn shrink(&mut self) {
         self.removed = 0;
         let used = self.slots.iter().rposition(|slot| slot.value.is_some()).map_or(0, |last| last + 1);
+        if used > self.slots.len() / 2 {
+            return;
+        }
         let kept = used.max(2 * self.len());
         for slot in self.slots.drain(kept..) {
             // The generation of a free slot is one higher than that of its last key.

@@ -3,6 +3,7 @@
 use super::world::{Phone, World, config};
 use crate::amf::{AmfConfig, Peer};
 use crate::kit::Timer;
+use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
@@ -77,6 +78,30 @@ gnb1 <- InitialContextSetupRequest"
     assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
     let ladder = old.take_ladder();
     assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
+    old.assert_empty();
+}
+
+/// TS 33.512 4.2.2.4.2 at a mobility registration update (TS 33.501 6.7.1.2): the new AMF selects and uses the algorithms
+/// of its own highest priority.
+#[test]
+fn tc_nas_alg_amf_change_amf() {
+    let (mut old, _, mut phone) = shards();
+    let mut new = World::with(AmfConfig {
+        integrity: vec![IntegrityAlgorithm::Nia1, IntegrityAlgorithm::Nia2],
+        ..second()
+    });
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut new) else { panic!("new keys") };
+    phone.send(&mut new, Phone::authentication_response());
+    let GmmMessage::SecurityModeCommand(command) = phone.receive(&mut new) else { panic!() };
+    assert_eq!(command.algorithms.integrity, IntegrityAlgorithm::Nia1 as u8);
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(&mut new, complete);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut new);
+    assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
     old.assert_empty();
 }
 

@@ -7,7 +7,7 @@ use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
 };
-use crate::amf::security::is_acceptable;
+use crate::amf::security::{choose_algorithms, is_acceptable};
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
 use pith_nas::{GmmMessage, NasCount};
@@ -175,7 +175,7 @@ impl Attempt {
 /// is needed. A challenge needs a SUPI or SUCI, which is known, or requested from the AMF that
 /// allocated the 5G-GUTI, or from the UE.
 pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
-    if attempt.is_verified && !needs_new_key(ue) {
+    if attempt.is_verified && !needs_new_key(ue, env) {
         return on_authenticated(ue, env, attempt);
     }
     if let Some(supi) = ue.supi.clone() {
@@ -196,11 +196,14 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
 }
 
 /// Whether the UE must be authenticated although its message is protected: the COUNTs are almost
-/// exhausted (TS 24.501 4.4.3.5), or the UE's capability differs from the one by which the
-/// algorithms were selected.
-fn needs_new_key(ue: &UeContext) -> bool {
+/// exhausted (TS 24.501 4.4.3.5), the UE's capability differs from the one by which the algorithms were
+/// selected, or another AMF selected them by another order of priority (TS 33.501 6.7.1.2).
+fn needs_new_key(ue: &UeContext, env: &Env<'_>) -> bool {
     let Some(context) = &ue.security else { return true };
-    context.nas.is_near_wrap() || ue.capability.is_some_and(|capability| capability != context.capability)
+    let preferred = choose_algorithms(env.config, &context.capability);
+    context.nas.is_near_wrap()
+        || ue.capability.is_some_and(|capability| capability != context.capability)
+        || preferred != Some(context.nas.algorithms())
 }
 
 impl Attempt {
