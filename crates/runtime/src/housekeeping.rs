@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Intervals between two checks of the heap.
 const HEAP_CHECK: u32 = 5;
 /// Stack size of the thread in octets: it only formats log lines.
-const STACK: usize = 128 << 10;
+const STACK: usize = 512 << 10;
 
 /// The running thread; ends when dropped.
 pub(crate) struct Housekeeping {

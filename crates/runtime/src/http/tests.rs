@@ -23,7 +23,7 @@ const LIMITS: Limits = Limits {
     exchanges: 1000,
 };
 
-/// Responds with the path and the body; to `/slow` after 100 ms, to `/never` never.
+/// Responds with the path and the body; to `/slow` after 100 ms, to `/never` never, to `/refused` with 403.
 struct Echo {
     /// Requests dropped before the response.
     dropped: Rc<Cell<u32>>,
@@ -43,6 +43,10 @@ impl Handler for Echo {
         match request.uri().path() {
             "/slow" => sleep(Duration::from_millis(100)).await,
             "/never" => std::future::pending().await,
+            "/refused" => {
+                std::mem::forget(waiting);
+                return problem(StatusCode::FORBIDDEN, "", "");
+            }
             _ => {}
         }
         std::mem::forget(waiting);
@@ -87,6 +91,32 @@ fn run(test: impl Future<Output = ()>) {
 
 fn get(address: SocketAddr, path: &str) -> Request<Bytes> {
     Request::get(format!("http://{address}{path}")).body(Bytes::new()).unwrap()
+}
+
+/// A client that repeats refused requests is read at the rate of `refusals`, and each request is answered.
+#[test]
+fn refused_requests_beyond_the_rate_are_answered_later() {
+    run(async {
+        let patient = Limits { time: Duration::from_secs(10), ..LIMITS };
+        let server = serve_within("127.0.0.1:0", Protocol::Http2, patient).await;
+        let client = Rc::new(Client::new(patient));
+        let began = Instant::now();
+        for _ in 0..10 {
+            let calls: Vec<_> = (0..200)
+                .map(|_| {
+                    let (client, request) = (client.clone(), get(server.address, "/refused"));
+                    spawn_local(async move { client.call(request).await.unwrap().status() })
+                })
+                .collect();
+            for call in calls {
+                assert_eq!(call.await.unwrap(), StatusCode::FORBIDDEN);
+            }
+        }
+        // The last 200 requests are not read before 1,800 refusals less the burst are within the rate.
+        assert!(began.elapsed() > Duration::from_millis(850), "{:?}", began.elapsed());
+        let answer = client.call(get(server.address, "/allowed")).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+    });
 }
 
 #[test]
