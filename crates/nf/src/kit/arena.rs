@@ -49,15 +49,15 @@ pub struct Arena<T> {
     limit: u32,
     /// The generation of new slots: at least that of every slot that was given up, so that no key occurs twice.
     first_generation: u32,
-    /// Entries removed since the last attempt to shrink.
-    removed: usize,
+    /// Removals until the next attempt to shrink.
+    until_shrink: usize,
 }
 
 impl<T> Arena<T> {
     /// An empty table of at most `limit` entries.
     pub const fn new(limit: u32) -> Self {
         let free = std::collections::VecDeque::new();
-        Self { slots: Vec::new(), free, limit, first_generation: 0, removed: 0 }
+        Self { slots: Vec::new(), free, limit, first_generation: 0, until_shrink: 0 }
     }
 
     /// Inserts the entry that `make` returns for its key; `None` if the table is full.
@@ -114,19 +114,22 @@ impl<T> Arena<T> {
         let value = slot.value.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push_back(key.index);
-        self.removed += 1;
-        if is_oversized(self.slots.len(), self.len()) && self.removed >= self.len() {
-            self.shrink();
+        if is_oversized(self.slots.len(), self.len()) {
+            match self.until_shrink.checked_sub(1) {
+                Some(left) => self.until_shrink = left,
+                None => self.shrink(),
+            }
         }
         Some(value)
     }
 
     /// Gives up the free slots behind the last entry if these are half of all, so that the cost of searching the list of
-    /// free indexes is constant for each slot. Twice as many slots as entries remain.
+    /// free indexes is constant for each slot. Twice as many slots as entries remain. If they are fewer, the next attempt
+    /// follows after a number of removals in proportion to the slots that were looked at.
     fn shrink(&mut self) {
-        self.removed = 0;
         let used = self.slots.iter().rposition(|slot| slot.value.is_some()).map_or(0, |last| last + 1);
         if used > self.slots.len() / 2 {
+            self.until_shrink = (self.slots.len() - used) / 8;
             return;
         }
         let kept = used.max(2 * self.len());
