@@ -68,7 +68,8 @@ struct Process {
 impl Process {
     /// Starts one in this thread's network namespace. Returns whether it succeeds a predecessor.
     fn start(folder: &Path, kind: Kind) -> (Self, bool) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        // The program's path need not exist below the root directory of this thread (`Folder`).
+        let mut child = Command::new("/proc/self/exe")
             .args(["process", "--exact", "--nocapture"])
             .env(FOLDER, folder)
             .env(HOOK, format!("{kind:?}"))
