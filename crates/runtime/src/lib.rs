@@ -15,6 +15,7 @@ pub mod node;
 pub mod pki;
 mod private_file;
 pub mod privileges;
+pub mod residency;
 pub mod sbi;
 pub mod sctp;
 pub mod shard;

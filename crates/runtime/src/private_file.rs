@@ -52,6 +52,20 @@ impl ReadError {
 /// checked on the open file, so that renaming cannot bypass the check.
 pub(crate) fn read(path: &Path, readers: Readers) -> Result<Zeroizing<String>, ReadError> {
     let mut file = File::open(path).map_err(ReadError::Io)?;
+    check(&file, readers)?;
+    let mut text = Zeroizing::new(String::new());
+    file.read_to_string(&mut text).map_err(ReadError::Io)?;
+    Ok(text)
+}
+
+/// Opens a file for reading and writing, after the same checks.
+pub(crate) fn open(path: &Path, readers: Readers) -> Result<File, ReadError> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(ReadError::Io)?;
+    check(&file, readers)?;
+    Ok(file)
+}
+
+fn check(file: &File, readers: Readers) -> Result<(), ReadError> {
     let others = match readers {
         Readers::Owner => 0o077,
         Readers::OwnerAndGroup => 0o037,
@@ -63,9 +77,7 @@ pub(crate) fn read(path: &Path, readers: Readers) -> Result<Zeroizing<String>, R
     if data.mode() & others != 0 {
         return Err(ReadError::Exposed);
     }
-    let mut text = Zeroizing::new(String::new());
-    file.read_to_string(&mut text).map_err(ReadError::Io)?;
-    Ok(text)
+    Ok(())
 }
 
 /// Writes a new file for its owner; fails if the file exists.
@@ -107,6 +119,12 @@ pub(crate) fn refuse_foreign_link(path: &Path) -> io::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Creates a file for reading and writing, for its owner only; fails if the file exists. Creates its directory if needed.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    make_directory_of(path)?;
+    OpenOptions::new().read(true).write(true).create_new(true).mode(PRIVATE).open(path)
 }
 
 fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! Decoders: no panic, limited cost, and a decoded value is the same after encoding and decoding it again.
 
+mod document_log;
 mod identity;
 mod json;
 mod nas;
@@ -69,6 +70,11 @@ pub const TARGETS: &[Target] = &[
         "suci",
         "scheme outputs of both profiles: only concealed identities are de-concealed",
         identity::suci,
+    ),
+    Target::codec(
+        "document-log",
+        "the log of documents: items are adjacent, and the same after a torn tail is cut",
+        document_log::segment,
     ),
     Target::text(
         "identity",

@@ -22,6 +22,7 @@ mod thread;
 pub use database::{Database, DatabaseLocation};
 pub use error::DatabaseError;
 pub use seal::SealError;
+pub(crate) use seal::read_key_file;
 pub use subscribers::{Added, Existing};
 pub use thread::{Answer, Sink, StoreHandle, StoreThread, start};
 

@@ -68,19 +68,7 @@ impl Seal {
 
     /// Uses the key of a file. If the file does not exist and `may_make`, creates it.
     pub(super) fn of_file(path: &Path, may_make: bool) -> Result<Self, SealError> {
-        let file = |source| SealError::File { path: path.into(), source };
-        let text = match private_file::read(path, Readers::Owner) {
-            Ok(text) => text,
-            Err(error) if error.is_not_found() && may_make => {
-                let text = Zeroizing::new(hex::encode(*random_key()?) + "\n");
-                private_file::create(path, &text).map_err(file)?;
-                text
-            }
-            Err(ReadError::Exposed) => return Err(SealError::Exposed(path.into())),
-            Err(error) => return Err(file(error.into_io())),
-        };
-        let mut key = Zeroizing::new([0; KEY]);
-        hex::decode_to_slice(text.trim(), &mut *key).map_err(|_| SealError::NotAKey(path.into()))?;
+        let key = read_key_file(path, may_make)?;
         Self::new(&key)
     }
 
@@ -135,6 +123,24 @@ impl Seal {
         into.topc = get(&mut rest).ok_or_else(changed)?;
         Ok(())
     }
+}
+
+/// Reads the key of a file. If the file does not exist and `may_make`, creates it.
+pub(crate) fn read_key_file(path: &Path, may_make: bool) -> Result<Zeroizing<[u8; KEY]>, SealError> {
+    let file = |source| SealError::File { path: path.into(), source };
+    let text = match private_file::read(path, Readers::Owner) {
+        Ok(text) => text,
+        Err(error) if error.is_not_found() && may_make => {
+            let text = Zeroizing::new(hex::encode(*random_key()?) + "\n");
+            private_file::create(path, &text).map_err(file)?;
+            text
+        }
+        Err(ReadError::Exposed) => return Err(SealError::Exposed(path.into())),
+        Err(error) => return Err(file(error.into_io())),
+    };
+    let mut key = Zeroizing::new([0; KEY]);
+    hex::decode_to_slice(text.trim(), &mut *key).map_err(|_| SealError::NotAKey(path.into()))?;
+    Ok(key)
 }
 
 /// The authentication data of a subscriber without its keys, for the profile's JSON.

@@ -1,0 +1,282 @@
+//! Documents as engines see them: sections of octets, and batches of changes.
+//!
+//! ```text
+//!  sections   { id 8 | length 32 | octets }*      length 0xffffffff: the section is removed (updates only)
+//! ```
+
+use super::{DocumentKey, OwnerVersion, Revision, UnixMillis};
+use std::ops::Range;
+use zeroize::{Zeroize, Zeroizing};
+
+/// Most octets of the sections of a document or an update. A registered UE with a session has 2 kB; 15 sessions and held
+/// N1 and N2 messages of 64 kB each fit.
+pub const MAX_DOCUMENT: usize = 2 << 20;
+/// Most changes of a batch: a record counts the ones that follow in 16 bits.
+pub const MAX_BATCH: usize = 4096;
+
+/// Id of a section within a document. The NF defines its meaning.
+pub type SectionId = u8;
+
+/// Octets in front of a section.
+const SECTION_HEADER: usize = 5;
+/// Length of a removed section.
+const REMOVED: u32 = u32::MAX;
+
+/// A change of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The sections are the whole document.
+    Replace,
+    /// The sections replace or remove those with the same id.
+    Update,
+    /// The document is deleted.
+    Delete,
+}
+
+/// Changes of one shard and turn, which an engine writes with one request. Keep it and call `reset`, to allocate once.
+pub struct Batch {
+    owner: OwnerVersion,
+    entries: Vec<Entry>,
+    octets: Vec<u8>,
+}
+
+/// One change of a batch.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub key: DocumentKey,
+    pub change: Change,
+    pub revision: Revision,
+    /// The revision that the engine must have; `None`: any.
+    pub expected: Option<Revision>,
+    pub deadline: Option<UnixMillis>,
+    pub layout: u16,
+    range: Range<usize>,
+}
+
+/// What a change says of its document besides the sections.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    /// The document's key.
+    pub key: DocumentKey,
+    /// The document's revision after the change; higher than before.
+    pub revision: Revision,
+    /// Version of the layout of its sections.
+    pub layout: u16,
+    /// The first of its timers, for `Engine::due`.
+    pub deadline: Option<UnixMillis>,
+}
+
+impl Batch {
+    /// An empty batch of an owner with this version of the owner map.
+    pub const fn new(owner: OwnerVersion) -> Self {
+        Self { owner, entries: Vec::new(), octets: Vec::new() }
+    }
+
+    /// Empties the batch for the next turn.
+    pub fn reset(&mut self, owner: OwnerVersion) {
+        self.owner = owner;
+        self.entries.clear();
+        self.octets.clear();
+    }
+
+    /// Writes a whole document.
+    pub fn replace(&mut self, head: Head) -> SectionWriter<'_> {
+        self.begin(head, Change::Replace)
+    }
+
+    /// Writes changed sections of a document that the engine has.
+    pub fn update(&mut self, head: Head) -> SectionWriter<'_> {
+        self.begin(head, Change::Update)
+    }
+
+    /// Deletes a document. Deleting an absent one succeeds.
+    pub fn delete(&mut self, key: DocumentKey, revision: Revision) {
+        self.begin(Head { key, revision, layout: 0, deadline: None }, Change::Delete);
+    }
+
+    /// The last change is made only if the engine has this revision of its document (compare and set).
+    pub fn expect(&mut self, revision: Revision) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.expected = Some(revision);
+        }
+    }
+
+    /// Number of changes.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are no changes.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Octets of all sections.
+    pub fn octets(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// The version of the owner map of its writer.
+    pub const fn owner(&self) -> OwnerVersion {
+        self.owner
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The sections of a change, in their wire form.
+    pub(super) fn sections(&self, entry: &Entry) -> &[u8] {
+        self.octets.get(entry.range.clone()).unwrap_or_default()
+    }
+
+    fn begin(&mut self, head: Head, change: Change) -> SectionWriter<'_> {
+        let at = self.octets.len();
+        let Head { key, revision, layout, deadline } = head;
+        self.entries.push(Entry { key, change, revision, expected: None, deadline, layout, range: at..at });
+        SectionWriter { batch: self }
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Sections contain keys and identities.
+        write!(f, "Batch({} changes, {} octets)", self.entries.len(), self.octets.len())
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.octets.zeroize();
+    }
+}
+
+/// Adds sections to the last change of a batch.
+#[derive(Debug)]
+pub struct SectionWriter<'a> {
+    batch: &'a mut Batch,
+}
+
+impl SectionWriter<'_> {
+    /// Adds a section. Of two with one id the last one counts.
+    pub fn section(&mut self, id: SectionId, octets: &[u8]) -> &mut Self {
+        // A longer section exceeds MAX_DOCUMENT, which the engine refuses.
+        let length = u32::try_from(octets.len()).unwrap_or(REMOVED - 1);
+        self.put(id, length, octets)
+    }
+
+    /// Removes a section (of an update).
+    pub fn remove(&mut self, id: SectionId) -> &mut Self {
+        self.put(id, REMOVED, &[])
+    }
+
+    fn put(&mut self, id: SectionId, length: u32, octets: &[u8]) -> &mut Self {
+        let to = &mut self.batch.octets;
+        to.push(id);
+        to.extend(length.to_le_bytes());
+        to.extend(octets);
+        if let Some(entry) = self.batch.entries.last_mut() {
+            entry.range.end = to.len();
+        }
+        self
+    }
+}
+
+/// A stored document.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its key.
+    pub key: DocumentKey,
+    /// Its revision.
+    pub revision: Revision,
+    /// Version of the owner map of its last writer.
+    pub owner: OwnerVersion,
+    /// Version of the layout of its sections.
+    pub layout: u16,
+    /// The first of its timers.
+    pub deadline: Option<UnixMillis>,
+    /// Later writes may be lost (power failure, lost octets of the log, another Redis): security sections are not to be used.
+    pub is_stale: bool,
+    sections: Zeroizing<Vec<u8>>,
+}
+
+impl Document {
+    pub(super) fn new(head: Head, owner: OwnerVersion, is_stale: bool, sections: Zeroizing<Vec<u8>>) -> Self {
+        let Head { key, revision, layout, deadline } = head;
+        Self { key, revision, owner, layout, deadline, is_stale, sections }
+    }
+
+    /// The section with that id.
+    pub fn section(&self, id: SectionId) -> Option<&[u8]> {
+        self.sections().find(|(found, _)| *found == id).map(|(_, octets)| octets)
+    }
+
+    /// All sections, by id.
+    pub fn sections(&self) -> impl Iterator<Item = (SectionId, &[u8])> {
+        Sections(&self.sections).filter_map(|(id, octets)| Some((id, octets?)))
+    }
+
+    /// Octets of all sections with their headers.
+    pub fn octets(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// The sections in wire form.
+    pub(super) fn wire(&self) -> &[u8] {
+        &self.sections
+    }
+}
+
+impl std::fmt::Debug for Document {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Sections contain keys and identities.
+        write!(f, "Document({} revision {}, {} octets)", self.key, self.revision.0, self.sections.len())
+    }
+}
+
+/// The sections in wire form; `None` as octets: removed. Ends at the first invalid header.
+#[derive(Clone)]
+pub(super) struct Sections<'a>(pub &'a [u8]);
+
+impl<'a> Iterator for Sections<'a> {
+    type Item = (SectionId, Option<&'a [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (header, rest) = self.0.split_first_chunk::<SECTION_HEADER>()?;
+        let [id, length @ ..] = *header;
+        let length = u32::from_le_bytes(length);
+        if length == REMOVED {
+            self.0 = rest;
+            return Some((id, None));
+        }
+        let (octets, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        self.0 = rest;
+        Some((id, Some(octets)))
+    }
+}
+
+/// Whether octets are a complete sequence of sections.
+pub(super) fn is_complete(octets: &[u8]) -> bool {
+    let mut sections = Sections(octets);
+    while sections.next().is_some() {}
+    sections.0.is_empty()
+}
+
+/// The document that results from a whole one and updates, in order: each section once, by id.
+pub(super) fn merge<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Zeroizing<Vec<u8>> {
+    let mut newest: [Option<&[u8]>; 256] = [None; 256];
+    for (id, octets) in parts.into_iter().flat_map(Sections) {
+        if let Some(place) = newest.get_mut(usize::from(id)) {
+            *place = octets;
+        }
+    }
+    let present = || (0..=u8::MAX).zip(newest).filter_map(|(id, octets)| Some((id, octets?)));
+    let mut merged =
+        Zeroizing::new(Vec::with_capacity(present().map(|(_, octets)| SECTION_HEADER + octets.len()).sum()));
+    for (id, octets) in present() {
+        merged.push(id);
+        merged.extend(u32::try_from(octets.len()).unwrap_or(0).to_le_bytes());
+        merged.extend(octets);
+    }
+    merged
+}

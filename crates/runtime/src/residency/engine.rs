@@ -1,0 +1,186 @@
+//! The interface of an engine, its errors and statistics.
+
+use super::{Batch, Document, DocumentKey, DocumentKind, OwnerVersion, SectionId, UnixMillis};
+use std::io;
+use std::path::PathBuf;
+
+/// A store of documents, as one shard sees it. Engines of several shards share the documents: each reads what all wrote.
+///
+/// Only the owner of a block writes its documents. `fence` makes it known; afterwards a former owner's writes are
+/// refused. Reads are not fenced: a new owner fences first, then reads.
+pub trait Engine: Send {
+    /// Writes a batch with one request. All of its changes, or none, are there after a crash. (Redis: each change for
+    /// itself.) Refuses the whole batch if a block has a later owner; skips changes that conflict.
+    fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError>;
+
+    /// Reads a document.
+    fn read(&mut self, key: DocumentKey) -> Result<Option<Document>, DocumentError>;
+
+    /// Reads some sections of a document; others may be missing in the result.
+    fn read_sections(
+        &mut self,
+        key: DocumentKey,
+        _sections: &[SectionId],
+    ) -> Result<Option<Document>, DocumentError> {
+        self.read(key)
+    }
+
+    /// Reads all documents of a kind in a block, in any order. One that cannot be read is passed as its error.
+    fn read_block(
+        &mut self,
+        kind: DocumentKind,
+        block: u16,
+        visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
+    ) -> Result<(), EngineError>;
+
+    /// The documents of a block with a deadline before or at `until`, earliest first, at most `limit`. Looks at all
+    /// documents of the block: for take-over, not for each timer.
+    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError>;
+
+    /// Compare and set: makes `owner` the block's least version for writes, unless a later one was set.
+    fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError>;
+
+    /// The version of the owner map below which writes to the block are refused.
+    fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError>;
+
+    /// What this engine wrote up to this sequence number survives what the engine promises (`sync`). Without `sync` all
+    /// that `append` returned.
+    fn durable(&self) -> Sequence;
+
+    /// Whether calls wait for a network: then they belong on a thread of their own, not on the shard's.
+    fn waits_for_network(&self) -> bool {
+        false
+    }
+
+    /// What this engine did since it was made.
+    fn statistics(&self) -> Statistics;
+}
+
+/// Number of a write within a store. Later writes have higher numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Sequence(pub u64);
+
+/// The result of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Appended {
+    /// The last write's number: it is durable as soon as `Engine::durable` reaches it.
+    pub sequence: Sequence,
+    /// Indices of changes that were not made: the document has another revision than expected, or is absent or damaged
+    /// and cannot be updated by sections. Read it again, or replace it.
+    pub conflicts: Vec<usize>,
+}
+
+/// A document with a deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Due {
+    /// The first of its timers.
+    pub deadline: UnixMillis,
+    /// The document.
+    pub key: DocumentKey,
+}
+
+/// Counters of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// Documents replaced, updated or deleted.
+    pub writes: u64,
+    /// Documents read.
+    pub reads: u64,
+    /// System calls of a file, requests on the wire of Redis.
+    pub requests: u64,
+    /// Octets written, as stored.
+    pub octets_written: u64,
+    /// Octets read, as stored.
+    pub octets_read: u64,
+    /// Time in writes, nanoseconds.
+    pub write_ns: u64,
+    /// Time in reads, nanoseconds.
+    pub read_ns: u64,
+    /// Batches that were refused or failed.
+    pub failures: u64,
+}
+
+/// A batch or a query failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Another instance or shard owns the block.
+    #[error(
+        "block {block:x} has an owner of version {current}, this write is of version {own}: read the owner map again and forward what belongs to the block"
+    )]
+    Fenced {
+        /// The block.
+        block: u16,
+        /// Version of the block's owner.
+        current: u64,
+        /// Version of the refused write.
+        own: u64,
+    },
+    /// No room. Nothing of the batch was written; the next attempt succeeds when there is room.
+    #[error("no space left for documents in {}: free some, or move the directory to a larger file system; writes continue by themselves", .0.display())]
+    Full(PathBuf),
+    /// An error of the file system.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// Path of the file.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// Data were not flushed to the disk. The kernel may have dropped them, so that no later flush can be trusted.
+    #[error("the disk of {} failed to store documents: check it (dmesg), then restart; documents written since are not safe from a power failure", .0.display())]
+    Disk(PathBuf),
+    /// A batch exceeds a bound.
+    #[error("{key} has {octets} octets, more than {limit}", limit = super::MAX_DOCUMENT)]
+    TooLarge {
+        /// The document.
+        key: DocumentKey,
+        /// Its octets.
+        octets: usize,
+    },
+    /// A batch exceeds a bound.
+    #[error("a batch of {0} changes, more than {limit}: split it", limit = super::MAX_BATCH)]
+    TooMany(usize),
+    /// A block that cannot exist.
+    #[error("block {0:x} is not below {limit:x}", limit = super::BLOCKS)]
+    NoSuchBlock(u16),
+    /// A cryptographic operation failed.
+    #[error("AES-256-GCM failed")]
+    Seal,
+}
+
+/// A document is unknown because it cannot be read. Others are not affected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DocumentError {
+    /// Octets in the log changed.
+    #[error("{key} is unknown: its record at offset {offset} of {} is damaged. Its UE registers again; if this recurs, check disk and memory", path.display())]
+    Damaged {
+        /// The document.
+        key: DocumentKey,
+        /// Path of the file.
+        path: PathBuf,
+        /// Offset of the damaged record.
+        offset: u64,
+    },
+    /// A sealed value was modified or moved, or the key is another one.
+    #[error("{key} is unknown: its record at offset {offset} of {} was modified, or sealed with another key. Its UE registers again; restore the key file from your backup if it was replaced", path.display())]
+    Changed {
+        /// The document.
+        key: DocumentKey,
+        /// Path of the file.
+        path: PathBuf,
+        /// Offset of the record.
+        offset: u64,
+    },
+    /// The file cannot be read.
+    #[error("{key} cannot be read from {}: {reason}", path.display())]
+    Io {
+        /// The document.
+        key: DocumentKey,
+        /// Path of the file.
+        path: PathBuf,
+        /// The error of the system.
+        reason: String,
+    },
+}

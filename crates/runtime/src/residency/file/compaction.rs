@@ -1,0 +1,348 @@
+//! Compaction: keeps the log within `MAX_RATIO` of its live documents.
+//!
+//! A segment with the largest part of dead octets is read, and what the index needs of it is written again: a document
+//! with updates as one record, a damaged one as a tombstone (its damage was reported), a tombstone while older records
+//! of its document exist. Copies keep the sequence number of the newest record in them, so that recovery takes the
+//! same state from original and copy. What replaces its records is on the disk before the segment is deleted.
+
+use super::super::{DocumentError, DocumentKey, EngineError, OwnerVersion, Revision};
+use super::SMALLEST_SEGMENT;
+use super::engine::Output;
+use super::index::{Base, Block, Entry, Part, State, location_of};
+use super::record::{Header, Item, RecordKind, SEGMENT_HEADER, scan};
+use super::recovery::is_needed_fence;
+use super::segment::{Segment, failed};
+use super::shared::{Shared, locked};
+use std::collections::{BTreeSet, HashSet};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+/// Octets of the log for each octet of live documents, in percent, at which compaction begins. With the documents of
+/// one segment that it writes again, the log stays below 200.
+const MAX_RATIO: u64 = 170;
+/// Dead octets of a segment, of 1000, below which it is not compacted: the dead octets are in open segments.
+const LEAST_DEAD: u64 = 150;
+/// Octets that a log may have whatever is live: active segments are not compacted.
+const FREE: u64 = 4 * SMALLEST_SEGMENT;
+/// Octets of copies that are written with one system call.
+const CHUNK: usize = 256 << 10;
+/// Pause after a failure (no room).
+const RETRY: Duration = Duration::from_secs(2);
+
+/// A compaction that runs. Only one does.
+pub(super) struct Compaction<'a> {
+    shared: &'a Shared,
+    state: MutexGuard<'a, CompactionState>,
+}
+
+/// What remains between compactions.
+#[derive(Default)]
+pub(super) struct CompactionState {
+    output: Option<Output>,
+    /// The entries that the copies in `output` replace.
+    copies: Vec<Copied>,
+    /// Their documents.
+    pending: HashSet<DocumentKey>,
+}
+
+/// What a copy replaces: the entry's base and its updates up to the copy's sequence number.
+#[derive(Debug, Clone, Copy)]
+struct Copied {
+    base: Base,
+    damage: Option<Part>,
+}
+
+/// The compaction thread.
+pub(super) fn run(shared: &Shared) {
+    let mut retry = None;
+    loop {
+        shared.compaction_bell.wait(retry);
+        let mut compaction = Compaction::begin(shared);
+        if compaction.is_stopping() {
+            compaction.release_output();
+            return;
+        }
+        retry = match compaction.turn() {
+            Ok(()) => None,
+            Err(error) => {
+                tracing::warn!(%error, "cannot compact the document log; the next attempt is in 2 s");
+                compaction.abandon();
+                Some(RETRY)
+            }
+        };
+    }
+}
+
+impl<'a> Compaction<'a> {
+    fn begin(shared: &'a Shared) -> Self {
+        Self { shared, state: locked(&shared.compaction) }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.shared.is_stopping.load(Acquire)
+    }
+
+    /// Has the segment of the copies closed.
+    fn release_output(&mut self) {
+        if let Some(output) = self.state.output.take() {
+            locked(&self.shared.rolled).push(output.segment);
+            self.shared.sync_bell.ring();
+        }
+    }
+
+    fn turn(&mut self) -> Result<(), EngineError> {
+        self.merge_updated()?;
+        // Several passes, as what one pass releases may make tombstones unnecessary.
+        while let Some(segment) = self.candidate() {
+            if self.is_stopping() {
+                return Ok(());
+            }
+            self.compact(&segment)?;
+            self.merge_updated()?;
+        }
+        Ok(())
+    }
+
+    /// Forgets copies that were not written, or are not in the index: they are dead records.
+    fn abandon(&mut self) {
+        self.state.copies.clear();
+        self.state.pending.clear();
+        if let Some(output) = &mut self.state.output {
+            output.clear();
+        }
+    }
+
+    /// The closed segment with the largest part of dead octets, if the log is too long.
+    fn candidate(&self) -> Option<Arc<Segment>> {
+        let (octets, live) = self.shared.size();
+        self.shared.adapt_full(live);
+        if octets <= FREE.max(live / 100 * MAX_RATIO) {
+            return None;
+        }
+        let closed = self.closed();
+        let part =
+            |segment: &Segment| segment.dead().saturating_mul(1000) / segment.length.load(Relaxed).max(1);
+        let worst = closed.into_iter().max_by_key(|segment| part(segment))?;
+        (part(&worst) >= LEAST_DEAD).then_some(worst)
+    }
+
+    /// Segments to which nothing is appended.
+    fn closed(&self) -> Vec<Arc<Segment>> {
+        let mut open = BTreeSet::new();
+        for writer in &*locked(&self.shared.writers) {
+            open.insert(locked(&writer.active).id);
+            open.extend(locked(&writer.spare).as_ref().map(|segment| segment.id));
+        }
+        open.extend(locked(&self.shared.rolled).iter().map(|segment| segment.id));
+        open.extend(self.state.output.as_ref().map(|output| output.segment.id));
+        let segments = self.shared.segments();
+        segments.values().filter(|segment| !open.contains(&segment.id)).cloned().collect()
+    }
+
+    /// Merges the documents that have many updates.
+    fn merge_updated(&mut self) -> Result<(), EngineError> {
+        let keys: BTreeSet<DocumentKey> =
+            std::mem::take(&mut *locked(&self.shared.to_merge)).into_iter().collect();
+        for key in keys {
+            self.copy(key, |entry| !entry.updates.is_empty())?;
+            self.write_if(CHUNK)?;
+        }
+        self.write_if(0)
+    }
+
+    /// Copies what is needed of a segment, and deletes it.
+    fn compact(&mut self, segment: &Arc<Segment>) -> Result<(), EngineError> {
+        let items = read_items(segment)?;
+        for item in &items {
+            self.keep(segment, item)?;
+            self.write_if(CHUNK)?;
+        }
+        self.write_if(0)?;
+        self.flush()?;
+        self.forget(&items);
+        self.shared.delete_segment(segment);
+        self.shared.compacted_segments.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Flushes what replaces the records of a segment before the segment is deleted: copies, and writes of shards.
+    fn flush(&self) -> Result<(), EngineError> {
+        let full = self.closed();
+        let all: Vec<Arc<Segment>> = self.shared.segments().values().cloned().collect();
+        for segment in all.iter().filter(|segment| !segment.is_flushed.load(Acquire)) {
+            segment.flush().map_err(|error| failed("flush", &segment.path, error))?;
+            if full.iter().any(|other| other.id == segment.id) {
+                segment.is_flushed.store(true, Release);
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, segment: &Segment, item: &Item) -> Result<(), EngineError> {
+        let offset = location_of(segment.id, item).offset;
+        match item {
+            Item::Record { header, .. } if header.kind == RecordKind::Fence => {
+                self.keep_fence(header, segment.id, offset)
+            }
+            Item::Record { header: Header { kind, key, .. }, .. } | Item::Damaged { kind, key, .. }
+                if kind.is_of_document() =>
+            {
+                self.copy(*key, |entry| entry.needs(segment.id, offset))
+            }
+            Item::Record { .. } | Item::Damaged { .. } | Item::Lost { .. } => Ok(()),
+        }
+    }
+
+    /// Adds a copy of a document to the output, if the document meets a condition.
+    fn copy(&mut self, key: DocumentKey, is_wanted: impl Fn(&Entry) -> bool) -> Result<(), EngineError> {
+        if self.state.pending.contains(&key) {
+            return Ok(());
+        }
+        let Some(block) = self.shared.block(key.block) else { return Ok(()) };
+        let Some(entry) = block.entry(key).filter(|entry| is_wanted(entry)) else { return Ok(()) };
+        let damaged_at = entry.damage.map_or(0, |part| part.sequence);
+        let newest = entry.newest().max(damaged_at);
+        let copied = Copied { base: entry.base, damage: entry.damage };
+        let tombstone = tombstone(key, newest, block.fence, entry.revision);
+        let plan = if entry.state() == State::Present { self.shared.plan(key, entry) } else { None };
+        drop(block);
+        let merged = match plan.map(|plan| plan.read_merged(key)) {
+            Some(Ok(merged)) => Some(merged),
+            Some(Err(DocumentError::Io { path, reason, .. })) => {
+                let source = std::io::Error::other(reason);
+                return Err(EngineError::Io { action: "read", path, source });
+            }
+            // Damaged since the start: the document is unknown from now on, as if it had been damaged then.
+            Some(Err(error)) => {
+                tracing::error!("{error}");
+                None
+            }
+            None => None,
+        };
+        self.state.copies.push(copied);
+        self.state.pending.insert(key);
+        let output = self.output()?;
+        match merged {
+            Some((newest, sections)) => {
+                output.push(Header { kind: RecordKind::Whole, remaining: 0, ..newest }, &sections)
+            }
+            None => output.push(tombstone, &[]),
+        }
+    }
+
+    fn keep_fence(&mut self, header: &Header, segment: u32, offset: u32) -> Result<(), EngineError> {
+        let is_needed = match self.shared.block(header.key.block) {
+            Some(block) => is_needed_fence(&block, header.owner, segment, offset),
+            None => false,
+        };
+        if !is_needed {
+            return Ok(());
+        }
+        self.state.copies.push(Copied { base: Base::Missing, damage: None });
+        self.output()?.push(Header { remaining: 0, ..*header }, &[])
+    }
+
+    fn output(&mut self) -> Result<&mut Output, EngineError> {
+        let full = self.shared.full.load(Relaxed);
+        let is_full = self.state.output.as_ref().is_some_and(|output| {
+            output.written.is_empty() && (output.offset >= full || !output.has_numbers())
+        });
+        if is_full {
+            self.release_output();
+        }
+        if self.state.output.is_none() {
+            self.state.output = Some(Output::new(self.shared.make_segment()?));
+        }
+        self.state.output.as_mut().ok_or(EngineError::Seal)
+    }
+
+    /// Writes the copies if they have that many octets, and enters them into the index.
+    fn write_if(&mut self, octets: usize) -> Result<(), EngineError> {
+        let CompactionState { output, copies, pending } = &mut *self.state;
+        let Some(output) = output.as_mut().filter(|output| output.pending() > octets) else { return Ok(()) };
+        let written = output.write()?;
+        self.shared.compaction_octets.fetch_add(written, Relaxed);
+        for ((header, at), copied) in output.written.iter().zip(copies.iter()) {
+            let Some(mut block) = self.shared.block(header.key.block) else { continue };
+            if header.kind == RecordKind::Fence {
+                block.add(header, *at);
+                continue;
+            }
+            let entry = block.entry_mut(header.key);
+            self.shared.with_live(entry, |entry| {
+                if entry.base == copied.base && entry.damage == copied.damage {
+                    entry.add(header, *at);
+                } else {
+                    // The document was replaced or deleted meanwhile: the copy is dead.
+                    entry.records += 1;
+                }
+            });
+        }
+        output.clear();
+        copies.clear();
+        pending.clear();
+        Ok(())
+    }
+
+    /// Takes the records of a segment out of the counts.
+    fn forget(&self, items: &[Item]) {
+        for item in items {
+            let (Item::Record { header: Header { kind, key, .. }, .. } | Item::Damaged { kind, key, .. }) =
+                item
+            else {
+                continue;
+            };
+            if !kind.is_of_document() {
+                continue;
+            }
+            let Some(mut block) = self.shared.block(key.block) else { continue };
+            let block: &mut Block = &mut block;
+            let Some(entry) = block.documents.get_mut(&(key.kind, key.number)) else { continue };
+            self.shared.with_live(entry, |entry| entry.records = entry.records.saturating_sub(1));
+            // The entry of a deleted document stays while any of its records does: the count must be right when the
+            // document is written and deleted again.
+            if entry.records == 0 {
+                block.documents.remove(&(key.kind, key.number));
+            }
+        }
+    }
+}
+
+fn tombstone(key: DocumentKey, sequence: u64, owner: OwnerVersion, revision: Revision) -> Header {
+    Header {
+        kind: RecordKind::Tombstone,
+        key,
+        length: 0,
+        sequence,
+        owner,
+        revision,
+        deadline: None,
+        layout: 0,
+        remaining: 0,
+        number: 0,
+        body_crc: 0,
+    }
+}
+
+fn read_items(segment: &Segment) -> Result<Vec<Item>, EngineError> {
+    let length = segment.length.load(Relaxed).max(SEGMENT_HEADER as u64);
+    let mut octets = vec![0; usize::try_from(length).unwrap_or(0)];
+    segment.file.read_exact_at(&mut octets, 0).map_err(|error| failed("read", &segment.path, error))?;
+    let mut items = Vec::new();
+    scan(&octets, |item| items.push(item));
+    Ok(items)
+}
+
+/// Compacts each segment that is not open, whatever its dead octets.
+#[cfg(test)]
+pub(super) fn compact_all(shared: &Shared) {
+    let mut compaction = Compaction::begin(shared);
+    for segment in compaction.closed() {
+        if segment.length.load(Relaxed) > SEGMENT_HEADER as u64 {
+            compaction.compact(&segment).unwrap();
+        }
+    }
+    compaction.release_output();
+}

@@ -1,0 +1,277 @@
+//! Opening a log: reads all segments, cuts torn tails, builds the index.
+
+use super::super::seal::DocumentSecret;
+use super::super::{DocumentError, OwnerVersion};
+use super::OpenError;
+use super::index::{Block, State, location_of};
+use super::record::{Item, RecordKind, SEGMENT_HEADER, SegmentHeader, SegmentHeaderError, scan};
+use super::segment::{Segment, id_of};
+use crate::private_file::{self, Readers};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What opening the log found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Documents that can be read.
+    pub documents: u64,
+    /// Octets of the log.
+    pub octets: u64,
+    /// Octets of unfinished writes that were cut. Nothing was sent because of them.
+    pub torn: u64,
+    /// Documents that are unknown because a record is damaged.
+    pub damaged: Vec<DocumentError>,
+    /// Damage whose documents cannot be determined, as text.
+    pub lost: Vec<String>,
+    /// Files in the directory that are not of a log.
+    pub foreign: Vec<PathBuf>,
+    /// Later writes may be lost: documents that were not written since are stale.
+    pub is_stale: bool,
+}
+
+/// The content of a log.
+pub(super) struct Recovered {
+    pub blocks: Vec<Block>,
+    pub segments: HashMap<u32, Arc<Segment>>,
+    pub next_segment: u32,
+    pub next_sequence: u64,
+    pub stale_below: u64,
+    pub report: Recovery,
+}
+
+/// A segment as it was read.
+struct Loaded {
+    segment: Segment,
+    header: Option<SegmentHeader>,
+    items: Vec<Item>,
+}
+
+impl Loaded {
+    fn run_start(&self) -> u64 {
+        self.header.map_or(0, |header| header.run_start)
+    }
+
+    fn last_sequence(&self) -> u64 {
+        self.items.iter().map(sequence_of).max().unwrap_or(0)
+    }
+
+    /// The number up to which a stopped process had flushed all records.
+    fn stopped(&self) -> Option<u64> {
+        match self.items.last()? {
+            Item::Record { header, .. } if header.kind == RecordKind::Stop => Some(header.sequence),
+            _ => None,
+        }
+    }
+
+    fn has_lost_octets(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Lost { .. }))
+    }
+}
+
+/// Reads the log of a directory.
+pub(super) fn recover(
+    directory: &Path,
+    secret: &DocumentSecret,
+    boot: [u8; 16],
+) -> Result<Recovered, OpenError> {
+    let mut report = Recovery::default();
+    let mut loaded = Vec::new();
+    let mut next_segment = 1;
+    for (id, path) in files(directory)? {
+        next_segment = next_segment.max(id.saturating_add(1));
+        loaded.extend(load(id, path, secret, &mut report)?);
+    }
+    remove_old_marks(&mut loaded)?;
+    let next_sequence = 1 + loaded.iter().map(Loaded::last_sequence).max().unwrap_or(0);
+    let stale_below = stale_below(&loaded, boot, next_sequence);
+    let blocks = index(&loaded);
+    let segments = loaded.into_iter().map(|loaded| (loaded.segment.id, Arc::new(loaded.segment))).collect();
+    let mut recovered = Recovered { blocks, segments, next_segment, next_sequence, stale_below, report };
+    recovered.finish();
+    Ok(recovered)
+}
+
+impl Recovered {
+    /// Counts live octets and documents.
+    fn finish(&mut self) {
+        for (block, content) in (0..).zip(&mut self.blocks) {
+            for ((kind, number), entry) in &content.documents {
+                if let Some(part) = entry.live()
+                    && let Some(segment) = self.segments.get(&part.at.segment)
+                {
+                    segment.live.fetch_add(u64::from(part.at.length), Relaxed);
+                }
+                match entry.state() {
+                    State::Absent => {}
+                    State::Present => self.report.documents += 1,
+                    State::Damaged(at) => {
+                        let path = self.segments.get(&at.segment).map(|segment| segment.path.clone());
+                        self.report.damaged.push(DocumentError::Damaged {
+                            key: super::DocumentKey { kind: *kind, block, number: *number },
+                            path: path.unwrap_or_default(),
+                            offset: at.offset.into(),
+                        });
+                    }
+                }
+            }
+        }
+        self.report.octets = self.segments.values().map(|segment| segment.length.load(Relaxed)).sum();
+        self.report.is_stale = self.stale_below > 0;
+    }
+}
+
+/// Of the segments that contain nothing but the mark of a stop, only the last one has a meaning.
+fn remove_old_marks(loaded: &mut Vec<Loaded>) -> Result<(), OpenError> {
+    let is_mark = |loaded: &Loaded| loaded.items.len() == 1 && loaded.stopped().is_some();
+    let last = loaded.iter().filter(|loaded| is_mark(loaded)).map(|loaded| loaded.segment.id).max();
+    for mark in loaded.extract_if(.., |loaded| is_mark(loaded) && Some(loaded.segment.id) != last) {
+        let path = mark.segment.path;
+        std::fs::remove_file(&path).map_err(|source| OpenError::Io { path, source })?;
+    }
+    Ok(())
+}
+
+/// The log's files by id.
+fn files(directory: &Path) -> Result<BTreeMap<u32, PathBuf>, OpenError> {
+    let failed = |source| OpenError::Io { path: directory.into(), source };
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if let Some(id) = path.file_name().and_then(|name| id_of(name.to_str()?)) {
+            files.insert(id, path);
+        }
+    }
+    Ok(files)
+}
+
+/// Reads a segment. `None`: it has no records.
+fn load(
+    id: u32,
+    path: PathBuf,
+    secret: &DocumentSecret,
+    report: &mut Recovery,
+) -> Result<Option<Loaded>, OpenError> {
+    let (file, octets) = read(&path)?;
+    let header = match SegmentHeader::decode(&octets) {
+        Ok(header) if header.secret != secret.id() => {
+            return Err(OpenError::OtherKey { path, key: secret.path().into() });
+        }
+        Ok(header) => Some(header),
+        Err(SegmentHeaderError::TooNew(format)) => return Err(OpenError::TooNew { path, format }),
+        Err(SegmentHeaderError::Incomplete) => None,
+        Err(SegmentHeaderError::Invalid) => None,
+    };
+    let mut items = Vec::new();
+    let scanned = scan(&octets, |item| items.push(item));
+    let has_records = items.iter().any(|item| !matches!(item, Item::Lost { .. }));
+    if header.is_none() && !has_records && octets.len() >= SEGMENT_HEADER {
+        report.foreign.push(path);
+        return Ok(None);
+    }
+    if items.is_empty() {
+        // The process ended before the first record.
+        fs::remove_file(&path).map_err(|source| OpenError::Io { path, source })?;
+        return Ok(None);
+    }
+    if scanned.torn > 0 {
+        report.torn += scanned.torn;
+        file.set_len(scanned.end).map_err(|source| OpenError::Io { path: path.clone(), source })?;
+    }
+    if header.is_none() {
+        // Without the salt no record can be decrypted.
+        items.iter_mut().for_each(make_damaged);
+    }
+    for item in &items {
+        if let Item::Lost { offset, total } = item {
+            report.lost.push(format!(
+                "{total} octets at offset {offset} of {} are damaged: documents that were not written since are used without their security sections",
+                path.display()
+            ));
+        }
+    }
+    let key = header.and_then(|header| secret.key(&header.salt));
+    Ok(Some(Loaded { segment: Segment::new(id, path, file, scanned.end, key), header, items }))
+}
+
+fn read(path: &Path) -> Result<(File, Vec<u8>), OpenError> {
+    let mut file = private_file::open(path, Readers::Owner)
+        .map_err(|error| OpenError::Io { path: path.into(), source: error.into_io() })?;
+    let mut octets = Vec::new();
+    file.read_to_end(&mut octets).map_err(|source| OpenError::Io { path: path.into(), source })?;
+    if u32::try_from(octets.len()).is_err() {
+        let source = io::Error::other("it is longer than any file of a log: move it away");
+        return Err(OpenError::Io { path: path.into(), source });
+    }
+    Ok((file, octets))
+}
+
+fn make_damaged(item: &mut Item) {
+    if let Item::Record { offset, header } = *item {
+        let (key, kind, sequence) = (header.key, header.kind, header.sequence);
+        *item = Item::Damaged { offset, total: header.total() as u64, key, kind, sequence };
+    }
+}
+
+fn index(loaded: &[Loaded]) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    blocks.resize_with(super::BLOCKS, Block::default);
+    for Loaded { segment, items, .. } in loaded {
+        for item in items {
+            let at = location_of(segment.id, item);
+            match item {
+                Item::Record { header, .. } => {
+                    if let Some(block) = blocks.get_mut(usize::from(header.key.block)) {
+                        block.add(header, at);
+                    }
+                }
+                Item::Damaged { key, kind, sequence, .. } if kind.is_of_document() => {
+                    if let Some(block) = blocks.get_mut(usize::from(key.block)) {
+                        block.entry_mut(*key).add_damaged(*sequence, at);
+                    }
+                }
+                Item::Damaged { .. } | Item::Lost { .. } => {}
+            }
+        }
+    }
+    blocks
+}
+
+/// The number below which a document's last write may not be its last one.
+///
+/// - Octets are lost, and it is unknown of which documents: all writes up to the end of that run.
+/// - The kernel restarted after a run that neither flushed its writes nor stopped: all writes up to the end of that run.
+/// - What an earlier process found.
+fn stale_below(loaded: &[Loaded], boot: [u8; 16], next_sequence: u64) -> u64 {
+    let flushed = loaded.iter().filter_map(Loaded::stopped).max().unwrap_or(0);
+    let end_of_run = |start: u64| {
+        let later = loaded.iter().map(Loaded::run_start).filter(|other| *other > start);
+        later.min().unwrap_or(next_sequence)
+    };
+    let is_unsure = |loaded: &&Loaded| {
+        let is_power_failure = loaded.header.is_some_and(|header| header.boot != boot && !header.is_synced)
+            && loaded.last_sequence() > flushed;
+        is_power_failure || loaded.has_lost_octets()
+    };
+    let found = loaded.iter().filter(is_unsure).map(|loaded| end_of_run(loaded.run_start()));
+    let known = loaded.iter().filter_map(|loaded| Some(loaded.header?.stale_below));
+    found.chain(known).max().unwrap_or(0)
+}
+
+fn sequence_of(item: &Item) -> u64 {
+    match item {
+        Item::Record { header, .. } => header.sequence,
+        Item::Damaged { sequence, .. } => *sequence,
+        Item::Lost { .. } => 0,
+    }
+}
+
+/// The fences that only a fence record holds need that record; used by compaction.
+pub(super) fn is_needed_fence(block: &Block, owner: OwnerVersion, segment: u32, offset: u32) -> bool {
+    block
+        .fence_record
+        .is_some_and(|(known, at)| known == owner && at.segment == segment && at.offset == offset)
+}

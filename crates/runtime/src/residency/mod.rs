@@ -1,0 +1,30 @@
+//! Engines that store contexts of UEs and sessions as documents (design section 6). NFs do not know of them.
+//!
+//! ```text
+//!  shard ── Batch of a turn ──> Engine::append ──> one write ──> sends of the turn
+//!                                   │
+//!                          memory | file | redis
+//! ```
+//!
+//! A document is a set of sections (octets) under a stable key: kind, block, number. Engines seal sections before
+//! they leave the process, and neither interpret them nor keep them unpacked.
+
+mod document;
+mod engine;
+mod file;
+mod key;
+mod memory;
+mod seal;
+
+pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
+pub use engine::{Appended, DocumentError, Due, Engine, EngineError, Sequence, Statistics};
+pub use file::{
+    FileEngine, FileSettings, FileStore, OnDurable, OpenError, Recovery, SegmentContent, SegmentItem, Sync,
+    with_checksums,
+};
+pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};
+pub use memory::{MemoryEngine, MemoryStore};
+pub use seal::DocumentSecret;
+
+#[cfg(test)]
+mod tests;
