@@ -62,7 +62,7 @@ NOINLINE int find_sender(struct sender *sender, u32 v6)
 {
 	if (!sender)
 		return 0;
-	u32 area = area_of(sender->is.high, sender->is.low, v6) & (AREA | HERE);
+	u32 area = area_on_n6(sender->is.high, sender->is.low, v6);
 	/* A network behind a UE may have another way to the data network: only the UE's own address counts. */
 	struct found found = v6 ? session_of_v6(sender->is.high) : session_of_v4(sender->is.low);
 	sender->area = found.session ? area | HERE : area;

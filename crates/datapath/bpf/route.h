@@ -32,6 +32,16 @@ INLINE u32 area_of(u64 high, u64 low, u32 v6)
 	return area ? *area : OPEN;
 }
 
+/* The same for a packet's end on N6. While entries are missing, user space decides on all that is not closed. */
+INLINE u32 area_on_n6(u64 high, u64 low, u32 v6)
+{
+	u32 area = area_of(high, low, v6) & (AREA | HERE);
+	const u32 *lacks = slot(&incomplete, 0);
+	if (lacks && *lacks && (area & AREA) != CLOSED)
+		area = (area & HERE) | CLOSED_MAY;
+	return area;
+}
+
 /* Whether GTP-U from this address is accepted. */
 NOINLINE int is_peer(u64 high, u64 low, u32 v6)
 {
@@ -44,7 +54,7 @@ NOINLINE int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 	struct bpf_fib_lookup asked = { .family = v6 ? AF_INET6 : AF_INET, .tot_len = 1 };
 	if (!route)
 		return 0;
-	route->area = area_of(route->to.high, route->to.low, v6) & AREA;
+	route->area = area_on_n6(route->to.high, route->to.low, v6) & AREA;
 	asked.ifindex = ctx->ingress_ifindex;
 	if (v6)
 		set_address(asked.ipv6_dst, &route->to);

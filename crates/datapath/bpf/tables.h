@@ -366,6 +366,14 @@ struct {
 	__uint(value_size, sizeof(u32));
 } areas SEC(".maps");
 
+/* Not 0 while `areas` lacks entries: it had no room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(u32));
+} incomplete SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, ROUTES);

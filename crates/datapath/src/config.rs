@@ -178,6 +178,11 @@ pub enum StartError {
     /// A gateway's prefix is longer than its address.
     #[error("the UE pool {gateway}/{prefix} has a prefix longer than its address")]
     Pool { gateway: IpAddr, prefix: u8 },
+    /// More data networks than the user plane distinguishes.
+    #[error(
+        "there are {tenants} data networks and pools in none of them; a UPF can keep {most} apart: use several UPFs"
+    )]
+    Tenants { tenants: usize, most: usize },
     /// More UEs than blocks of ports.
     #[error("the UE pool {gateway}/{prefix} has more addresses than there are blocks of ports ({blocks})")]
     PortBlocks { gateway: IpAddr, prefix: u8, blocks: u32 },

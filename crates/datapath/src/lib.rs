@@ -14,7 +14,7 @@ mod system;
 mod ue_tun;
 mod xdp;
 
-pub use boundary::{Boundary, Permit, Tenant};
+pub use boundary::{Boundary, Host, Permit, Tenant};
 pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;

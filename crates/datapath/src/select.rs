@@ -1,5 +1,6 @@
 //! Selects the packet path of a configuration.
 
+use crate::boundary::Host;
 use crate::config::{DatapathConfig, PathChoice, StartError};
 use crate::portable::PortableDatapath;
 use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
@@ -85,6 +86,14 @@ impl UserPlane {
         match self {
             Self::Portable(portable) => portable.set_controllers(controllers),
             Self::Xdp(xdp) => xdp.set_controllers(controllers),
+        }
+    }
+
+    /// This host's current addresses; another `Arc` after each change.
+    pub fn host(&self) -> Arc<Host> {
+        match self {
+            Self::Portable(portable) => portable.host(),
+            Self::Xdp(xdp) => xdp.host(),
         }
     }
 

@@ -269,18 +269,19 @@ fn the_kernel_lets_no_packet_with_another_destination_through_either() {
     }
 }
 
+/// A gNB chooses the address of its tunnels: were all of it closed, it could close any host to UEs.
 #[test]
-fn a_gnb_behind_a_router_is_closed_while_it_has_tunnels() {
+fn a_gnb_behind_a_router_is_closed_to_gtpu_only() {
     for (kind, nat) in kinds() {
         let Some(mut lab) = closed_lab(kind, DatapathConfig { nat, ..config(&[]) }) else { return };
-        let radio = Ipv4Addr::new(203, 0, 113, 5);
-        let server = lab.server.run(move || {
+        let radio = Ipv4Addr::new(10, 99, 0, 5);
+        let [gtpu, other] = lab.server.run(move || {
             run(&format!("ip addr add {radio}/32 dev eth0"));
-            UdpSocket::bind((radio, GTPU_PORT)).unwrap()
+            [GTPU_PORT, 7000].map(|port| UdpSocket::bind((radio, port)).unwrap())
         });
-        server.set_read_timeout(Some(PATIENCE)).unwrap();
+        [&gtpu, &other].iter().for_each(|socket| socket.set_read_timeout(Some(PATIENCE)).unwrap());
         lab.uplink(TEID, &udp(UE, radio, GTPU_PORT, b"no radio yet"));
-        assert_eq!(receive(&server), b"no radio yet");
+        assert_eq!(receive(&gtpu), b"no radio yet");
         let mut second = session_of(2, Ipv4Addr::new(10, 46, 0, 2), TEID + 1, GNB_TEID + 1);
         second.fars[1].action = Action::Forward(Destination::Tunnel(tunnel_to(radio, 9)));
         lab.install(second);
@@ -288,6 +289,21 @@ fn a_gnb_behind_a_router_is_closed_while_it_has_tunnels() {
         std::thread::sleep(Duration::from_millis(150));
         lab.uplink(TEID, &udp(UE, radio, GTPU_PORT, b"forged"));
         lab.wait_dropped(DropReason::ClosedDestination, 1);
+        lab.uplink(TEID, &udp(UE, radio, 7000, b"hello"));
+        assert_eq!(receive(&other), b"hello");
+        if kind != Kind::Portable {
+            continue;
+        }
+        // The packet filter finds a destination that a rule of the host has changed.
+        run("nft add table ip others");
+        run("nft add chain ip others prerouting { type nat hook prerouting priority -100 ; }");
+        run(&format!("nft add rule ip others prerouting ip daddr 192.0.2.1 dnat to {radio}"));
+        let redirected = Ipv4Addr::new(192, 0, 2, 1);
+        lab.uplink(TEID, &udp(UE, redirected, GTPU_PORT, b"forged"));
+        lab.uplink(TEID, &udp(UE, redirected, 7000, b"hello"));
+        assert_eq!(receive(&other), b"hello");
+        gtpu.set_nonblocking(true).unwrap();
+        assert!(gtpu.recv(&mut [0; 100]).is_err());
     }
 }
 
@@ -421,6 +437,21 @@ fn uplink_is_accepted_before_the_gnbs_tunnel_is_known() {
         let (stranger, server) = (stranger(&lab), lab.data_network(7000));
         stranger.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, b"early")), (UPF, GTPU_PORT)).unwrap();
         assert_eq!(receive(&server), b"early");
+    }
+}
+
+#[test]
+fn with_configured_radios_early_uplink_of_others_is_dropped() {
+    let boundary = Boundary { radios: vec![range("172.16.0.2/32")], ..Boundary::default() };
+    for mut lab in labs_with(DatapathConfig { boundary, workers: 2, ..DatapathConfig::default() }) {
+        let mut idle = idle();
+        idle.fars[1].action = Action::Buffer { notify: false, packets: None };
+        lab.install(idle);
+        let (stranger, server) = (stranger(&lab), lab.data_network(7000));
+        stranger.send_to(&gpdu(TEID, &udp(UE, SERVER, 7000, b"early")), (UPF, GTPU_PORT)).unwrap();
+        lab.wait_dropped(DropReason::UnknownPeer, 1);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"of the radio"));
+        assert_eq!(receive(&server), b"of the radio");
     }
 }
 

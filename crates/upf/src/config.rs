@@ -7,7 +7,7 @@ use pith_pfcp::ie::{NodeId, NtpSeconds};
 
 use crate::contract::{AddressRange, Rates};
 use crate::predefined::PredefinedRules;
-use crate::reach::PermittedSmf;
+use crate::reach::{HostAddresses, PermittedSmf};
 
 /// Settings of a UPF-C.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ pub struct Config {
     pub ue_pools: Vec<AddressRange>,
     /// Addresses of the UPF in addition to those of N3 and N4: its gateways in the pools.
     pub own_addresses: Vec<IpAddr>,
+    /// The host's addresses in addition to those, as far as known.
+    pub host: HostAddresses,
     /// Names of N6 networks, as contained in Network Instances.
     pub networks: Vec<String>,
     /// Rules that SMFs may activate by name.
@@ -90,6 +92,7 @@ impl Config {
             radios: Vec::new(),
             ue_pools: Vec::new(),
             own_addresses: Vec::new(),
+            host: HostAddresses::default(),
             networks: Vec::new(),
             predefined: PredefinedRules::default(),
             guaranteed: None,

@@ -24,5 +24,5 @@ pub use config::{Config, GtpuAddress};
 pub use inspect::{SessionView, TeidOwner};
 pub use port::{Effect, Input, Notice, Severity};
 pub use predefined::{PredefinedAction, PredefinedRule, PredefinedRules};
-pub use reach::PermittedSmf;
+pub use reach::{HostAddresses, PermittedSmf};
 pub use upf::Upf;

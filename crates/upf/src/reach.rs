@@ -31,6 +31,15 @@ impl PermittedSmf {
     }
 }
 
+/// Addresses of the UPF's host, which change while it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct HostAddresses {
+    /// Networks and addresses that the host delivers to itself.
+    pub local: Vec<AddressRange>,
+    /// Broadcast addresses of its networks.
+    pub broadcast: Vec<IpAddr>,
+}
+
 impl Config {
     /// Whether requests from this address are accepted.
     pub(crate) fn permits(&self, peer: SocketAddr) -> bool {
@@ -43,17 +52,22 @@ impl Config {
     }
 
     /// Whether a GTP-U tunnel may have this peer. Loopback is permitted only if the UPF's own N3 is on
-    /// loopback.
+    /// loopback, and another address of the host only then, or if the operator lists it in `radios`.
     pub(crate) fn may_send_to(&self, peer: IpAddr) -> bool {
         let local = match peer {
             IpAddr::V4(_) => self.n3.v4.map(IpAddr::from),
             IpAddr::V6(_) => self.n3.v6.map(IpAddr::from),
         };
-        local.is_some_and(|local| local.is_loopback() || !peer.is_loopback())
+        let is_on_loopback = local.is_some_and(|local| local.is_loopback());
+        let is_listed = self.radios.iter().any(|network| network.contains(peer));
+        local.is_some()
+            && (is_on_loopback || !peer.is_loopback())
+            && (is_on_loopback || is_listed || !self.host.local.iter().any(|own| own.contains(peer)))
+            && !self.host.broadcast.contains(&peer)
             && is_host(peer)
             && !is_without_scope(peer)
             && !self.is_own(peer)
-            && (self.radios.is_empty() || self.radios.iter().any(|network| network.contains(peer)))
+            && (is_listed || self.radios.is_empty())
             && !self.ue_pools.iter().any(|pool| pool.contains(peer))
     }
 
@@ -178,6 +192,16 @@ mod tests {
         named.radios = vec![v4([10, 0, 3, 0], 24)];
         assert!(named.may_send_to([10, 0, 3, 99].into()));
         assert!(!named.may_send_to([8, 8, 8, 8].into()), "'radios' does not contain it");
+        let mut on_host = config([10, 0, 3, 1]);
+        on_host.host = HostAddresses {
+            local: vec![v4([10, 0, 3, 255], 32), v4([192, 0, 2, 1], 32)],
+            broadcast: vec![[10, 0, 3, 255].into()],
+        };
+        assert!(!on_host.may_send_to([10, 0, 3, 255].into()), "a broadcast address of N3's network");
+        assert!(!on_host.may_send_to([192, 0, 2, 1].into()), "another address of the host");
+        on_host.radios = vec![v4([10, 0, 3, 0], 24), v4([192, 0, 2, 1], 32)];
+        assert!(on_host.may_send_to([192, 0, 2, 1].into()), "a gNB on the same host, by name");
+        assert!(!on_host.may_send_to([10, 0, 3, 255].into()));
         let local = config([127, 0, 0, 7]);
         assert!(local.may_send_to([127, 0, 0, 1].into()), "all is on one machine");
         assert!(!local.may_send_to([127, 0, 0, 7].into()));

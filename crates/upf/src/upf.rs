@@ -14,6 +14,7 @@ use crate::contract::{Datapath, Event, Rates, SessionId};
 use crate::load::Load;
 use crate::port::{Context, Effect, Input, Notice};
 use crate::random::Random;
+use crate::reach::HostAddresses;
 use crate::rejection::Rejection;
 use crate::session::{Session, SessionTable};
 use crate::transaction::{Expired, Outstanding, Requests, Responses};
@@ -62,6 +63,11 @@ impl Upf {
             unknown_peers: UnknownPeers::default(),
             config,
         }
+    }
+
+    /// Replaces the host's addresses, to which no tunnel may lead.
+    pub fn set_host(&mut self, host: HostAddresses) {
+        self.config.host = host;
     }
 
     /// Handles an input at `now`, which counts from [`Config::started`] and never decreases.

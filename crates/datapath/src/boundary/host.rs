@@ -20,6 +20,7 @@ const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 /// The routing table of locally delivered addresses.
 const TABLE_LOCAL: u8 = 255;
+const RTN_BROADCAST: u8 = 3;
 /// Lengths of struct nlmsghdr, struct ifaddrmsg, struct rtmsg.
 const HEADER_LEN: usize = 16;
 const IFADDRMSG_LEN: usize = 8;
@@ -31,6 +32,7 @@ const SHORTEST_V4: u8 = 8;
 const SHORTEST_V6: u8 = 16;
 const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 
+/// Addresses of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Host {
     /// Addresses of interfaces, each with its network's prefix length.
@@ -38,9 +40,12 @@ pub struct Host {
     /// Locally delivered addresses, including broadcast and anycast addresses and networks of the local
     /// routing table.
     pub local: Vec<AddressRange>,
+    /// Broadcast addresses of interfaces' networks.
+    pub broadcast: Vec<IpAddr>,
 }
 
 impl Host {
+    /// Reads this host's addresses by netlink.
     pub fn read() -> io::Result<Self> {
         let mut host = Self::default();
         for family in FAMILIES {
@@ -54,8 +59,9 @@ impl Host {
             let mut request = vec![0; RTMSG_LEN];
             (request[0], request[4]) = (family, TABLE_LOCAL);
             ask(RTM_GETROUTE, &request, |kind, body| {
-                if kind == RTM_NEWROUTE {
-                    host.local.extend(local_route(body));
+                if let Some((range, kind)) = local_route(body).filter(|_| kind == RTM_NEWROUTE) {
+                    host.local.push(range);
+                    host.broadcast.extend((kind == RTN_BROADCAST).then_some(range.address));
                 }
             })?;
         }
@@ -108,14 +114,14 @@ fn interface_address(body: &[u8]) -> Option<AddressRange> {
     Some(AddressRange { address, prefix: *head.get(1)? })
 }
 
-/// Reads struct rtmsg and attributes.
-fn local_route(body: &[u8]) -> Option<AddressRange> {
+/// Reads struct rtmsg and attributes: a network and its type of route.
+fn local_route(body: &[u8]) -> Option<(AddressRange, u8)> {
     let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
     if head.get(4) != Some(&TABLE_LOCAL) {
         return None;
     }
     let (_, address) = attributes(rest).find(|(kind, _)| *kind == RTA_DST)?;
-    Some(AddressRange { address: ip_address(address)?, prefix: *head.get(1)? })
+    Some((AddressRange { address: ip_address(address)?, prefix: *head.get(1)? }, *head.get(7)?))
 }
 
 fn ip_address(octets: &[u8]) -> Option<IpAddr> {
@@ -153,6 +159,8 @@ mod tests {
             has("192.0.2.1", 32) && has("192.0.2.255", 32) && has("127.0.0.0", 8) && has("2001:db8::1", 128)
         );
         assert!(has("198.51.100.0", 24), "{host:?}");
+        let is_broadcast = |text: &str| host.broadcast.contains(&text.parse().unwrap());
+        assert!(is_broadcast("192.0.2.255") && !is_broadcast("192.0.2.1"), "{host:?}");
         let own = "192.0.2.1".parse().unwrap();
         let networks: Vec<_> = host.networks_of(own).collect();
         assert_eq!(networks, [AddressRange { address: "192.0.2.0".parse().unwrap(), prefix: 24 }, only(own)]);

@@ -54,12 +54,14 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    host: Host,
+    host: Arc<Host>,
     peers: Peers,
     /// Hosts that control this UPF.
     controllers: Vec<IpAddr>,
-    /// Peers that no other entry closes.
+    /// Peers in no other area.
     apart: Vec<IpAddr>,
+    /// Whether the operator was advised to name their networks.
+    is_advised: bool,
     /// Time of the last compilation.
     compiled: Option<Instant>,
     /// Peers have changed since then.
@@ -80,7 +82,7 @@ impl Keeper {
         // Subscribe before reading the addresses, so that no change in between is missed.
         let changes =
             NetlinkSocket::subscribe(ADDRESSES).map_err(failed("following this host's addresses"))?;
-        let host = Host::read().map_err(failed("reading this host's addresses"))?;
+        let host = Arc::new(Host::read().map_err(failed("reading this host's addresses"))?);
         let (boundary, pools) = (config.whole_boundary(), config.pools.clone());
         let reach = Arc::new(Reach::compile(&boundary, &pools, &host, (&[], &[])));
         let state = State {
@@ -88,6 +90,7 @@ impl Keeper {
             peers: Peers::default(),
             controllers: Vec::new(),
             apart: Vec::new(),
+            is_advised: false,
             compiled: None,
             is_stale: false,
             reach,
@@ -130,6 +133,11 @@ impl Keeper {
         program.set_areas(&state.reach);
         state.peers.all().for_each(|peer| program.set_peer(peer, true));
         state.program = Some(program);
+    }
+
+    /// This host's current addresses.
+    pub fn host(&self) -> Arc<Host> {
+        Arc::clone(&self.shared.state().host)
     }
 
     /// The current closed destinations.
@@ -204,8 +212,8 @@ impl Shared {
 
     fn take_over(&self, host: Host) {
         let mut state = self.state();
-        if state.host != host {
-            state.host = host;
+        if *state.host != host {
+            state.host = Arc::new(host);
             self.compile(&mut state);
         }
     }
@@ -217,7 +225,7 @@ impl Shared {
                 inbox.post(Message::Peer { address, known });
             }
         }
-        let is_apart = |peer: &IpAddr| !matches!(state.reach.area(*peer), Area::Closed | Area::PublicPeer);
+        let is_apart = |peer: &IpAddr| state.reach.area(*peer) == Area::Open;
         let changes = change.known.iter().any(is_apart)
             || change.forgotten.iter().any(|peer| state.apart.contains(peer));
         if changes && state.compiled.is_some_and(|compiled| compiled.elapsed() < BETWEEN) {
@@ -237,7 +245,15 @@ impl Shared {
             Reach::compile(&self.boundary, &self.pools, &state.host, (&state.controllers, peers))
         };
         let without = compile(&[]);
-        state.apart = state.peers.all().filter(|peer| without.area(*peer) != Area::Closed).collect();
+        // An address in a tenant's pool is a UE's; for other tenants it is closed.
+        state.apart = state.peers.all().filter(|peer| without.area(*peer) == Area::Open).collect();
+        if let Some(peer) = state.apart.first().filter(|_| !state.is_advised) {
+            tracing::info!(
+                %peer,
+                "user plane: UEs reach this gNB or UPF except by GTP-U: to close its network to them, add it to 'upf.radios'"
+            );
+            state.is_advised = true;
+        }
         (state.compiled, state.is_stale) = (Some(Instant::now()), false);
         let with = || compile(&state.apart);
         state.reach = Arc::new(if state.apart.is_empty() { without } else { with() });

@@ -20,7 +20,7 @@ mod reach;
 pub use host::Host;
 pub use keeper::{Keeper, Mirror};
 pub use permit::Permit;
-pub use reach::{Area, Reach};
+pub use reach::{Area, MAX_TENANTS, Reach};
 
 use crate::config::{DatapathConfig, UePool};
 use crate::sys::interface_addresses;
@@ -54,7 +54,7 @@ pub struct Tenant {
 
 impl Boundary {
     /// The tenants, plus one for each pool that is in none.
-    fn tenants_with(&self, pools: &[UePool]) -> Vec<Tenant> {
+    pub fn tenants_with(&self, pools: &[UePool]) -> Vec<Tenant> {
         let mut tenants = self.tenants.clone();
         for pool in pools.iter().map(UePool::network) {
             let is_known = tenants.iter().any(|tenant| tenant.pools.contains(&pool));

@@ -28,8 +28,8 @@ const CLOSED_V6: [(Ipv6Addr, u8); 4] = [
 /// The well-known prefix of IPv4/IPv6 translators (RFC 6052 2.1).
 const NAT64: Ipv6Addr = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0);
 const NAT64_BITS: u8 = 96;
-/// Maximum number of tenants that the BPF program can distinguish.
-const MAX_TENANTS: usize = 250;
+/// Maximum number of tenants: the BPF program has eight bits for one, and other values of them.
+pub const MAX_TENANTS: usize = 250;
 const ICMP: u8 = 1;
 /// Next header of an IPv6 fragment (RFC 8200 4.5).
 const FRAGMENT_HEADER: u8 = 44;
@@ -50,8 +50,8 @@ pub enum Area {
     Closed,
     /// To the UEs of that tenant.
     Tenant(u8),
-    /// To a tunnel peer with a public address: UEs reach it, except by GTP-U.
-    PublicPeer,
+    /// To a tunnel peer outside of all configured networks: UEs reach it, except by GTP-U.
+    TunnelPeer,
 }
 
 /// The areas and the permits.
@@ -95,12 +95,13 @@ impl Reach {
             .chain(boundary.own.iter().flat_map(|own| host.networks_of(*own)))
             .chain(host.local.iter().copied())
             .chain(hosts.iter().copied().map(only))
-            .chain(peers.iter().copied().filter(|peer| !is_public(*peer)).map(only))
             .map(|range| range.network());
-        // A gNB names its own address. If public ones were closed, a hostile gNB could close any host of the Internet. Who
-        // can reach a public address without the UPF needs no UE for it, but GTP-U would come from the UPF's address.
-        let public = peers.iter().copied().filter(|peer| is_public(*peer)).map(only);
-        entries.extend(public.map(|peer| (peer, Area::PublicPeer)));
+        // A gNB names its own address. If all of it were closed, a hostile gNB could close any host to UEs. Only GTP-U needs
+        // the UPF's help: with NAT it would come from the UPF's address, which gNBs believe.
+        for peer in peers.iter().copied().map(only) {
+            entries.push((peer, Area::TunnelPeer));
+            entries.extend(by_translator(peer).map(|peer| (peer, Area::TunnelPeer)));
+        }
         for range in closed {
             entries.push((range, Area::Closed));
             entries.extend(by_translator(range).map(|range| (range, Area::Closed)));
@@ -147,7 +148,7 @@ impl Reach {
         let is_of = |address: IpAddr, tenant| self.tenant_at(address) == Some(tenant);
         match area {
             Area::Open => true,
-            Area::Closed | Area::PublicPeer => false,
+            Area::Closed | Area::TunnelPeer => false,
             Area::Tenant(tenant) => {
                 ue.v4.is_some_and(|v4| is_of(v4.into(), tenant))
                     || ue.v6.is_some_and(|v6| is_of(v6.into(), tenant))
@@ -161,7 +162,7 @@ impl Reach {
         let Some(tenant) = self.tenant(ue) else { return false };
         let permits = self.permits.get(usize::from(tenant)).map_or(&[][..], Vec::as_slice);
         permits.iter().any(|permit| permit.takes(flow))
-            || (self.area(flow.destination) == Area::PublicPeer && is_not_gtpu(flow, packet))
+            || (self.area(flow.destination) == Area::TunnelPeer && is_not_gtpu(flow, packet))
             || (self.gateways.contains(&(flow.destination, tenant)) && is_echo(flow, packet))
     }
 
@@ -189,6 +190,17 @@ impl Reach {
         let reversed = flow.reversed();
         permits.is_some_and(|permits| permits.iter().any(|permit| permit.takes(&reversed)))
             || is_error(flow, packet)
+    }
+
+    /// Whether GTP-U is accepted from configured networks only.
+    pub fn has_radios(&self) -> bool {
+        !self.radios.is_empty()
+    }
+
+    /// Tunnel peers outside of all configured networks, with their addresses by translators.
+    pub fn tunnel_peers(&self) -> impl Iterator<Item = IpAddr> {
+        let peers = self.entries.iter().filter(|(_, area)| *area == Area::TunnelPeer);
+        peers.map(|(range, _)| range.address)
     }
 
     /// Whether GTP-U of an address is accepted without a tunnel.
@@ -224,17 +236,6 @@ impl Reach {
         let of_v6 = |bits: u128| IpAddr::from(Ipv6Addr::from_bits(bits));
         let v4 = v4.into_iter().map(|(first, last)| (of_v4(first), of_v4(last)));
         v4.chain(v6.into_iter().map(|(first, last)| (of_v6(first), of_v6(last)))).collect()
-    }
-}
-
-/// Whether hosts outside of private networks can have this address (RFC 1918, RFC 6598, RFC 4193, RFC 5737, RFC 3849).
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            let is_shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64;
-            !(v4.is_private() || is_shared || v4.is_documentation())
-        }
-        IpAddr::V6(v6) => !(v6.is_unique_local() || v6.segments()[0] == 0x2001 && v6.segments()[1] == 0xdb8),
     }
 }
 
@@ -396,7 +397,7 @@ mod tests {
         let interfaces = vec![range("10.210.0.1/24"), range("10.211.0.1/24"), range("2001:db8:46::1/64")];
         let local =
             ["10.210.0.1/32", "10.211.0.1/32", "10.211.0.255/32", "2001:db8:46::1/128", "10.45.0.1/32"];
-        Host { interfaces, local: local.map(range).to_vec() }
+        Host { interfaces, local: local.map(range).to_vec(), broadcast: Vec::new() }
     }
 
     fn pool(gateway: &str, prefix: u8) -> UePool {
@@ -414,27 +415,29 @@ mod tests {
             }],
         };
         let pools = [pool("10.45.0.1", 16), pool("10.46.0.1", 16)];
-        let public = ["9.9.9.9".parse().unwrap(), "203.0.113.8".parse().unwrap()];
-        Reach::compile(&boundary, &pools, &host(), (&["203.0.113.9".parse().unwrap()], &public))
+        let peers = ["9.9.9.9".parse().unwrap(), "172.16.7.8".parse().unwrap()];
+        Reach::compile(&boundary, &pools, &host(), (&["203.0.113.9".parse().unwrap()], &peers))
     }
 
     #[test]
-    fn a_public_address_that_a_gnb_names_is_closed_to_gtpu_only() {
+    fn an_address_that_a_gnb_names_is_closed_to_gtpu_only() {
         let reach = reach();
-        assert_eq!(reach.area("203.0.113.8".parse().unwrap()), Area::Closed, "of no public network");
         let ue = UeAddress::v4("10.45.0.2".parse().unwrap());
-        let flow = Flow { destination: "9.9.9.9".parse().unwrap(), ..Flow::of(&udp_v4(b"x")).unwrap() };
-        assert!(!reach.is_open_to(ue, reach.area(flow.destination)), "packets are looked at one by one");
-        let to = |port| Flow { ports: Some((2152, port)), ..flow };
-        let packet = udp_v4(b"x");
-        assert!(reach.is_permitted(ue, &to(53), &packet));
-        assert!(!reach.is_permitted(ue, &to(2152), &packet));
-        assert!(!reach.is_permitted(ue, &Flow { ports: None, ..flow }, &packet));
-        let mut fragment = packet.clone();
-        fragment[6] |= 0x20;
-        assert!(!reach.is_permitted(ue, &to(53), &fragment));
-        assert!(reach.is_permitted(ue, &Flow { protocol: 6, ..to(443) }, &packet));
-        assert!(!reach.closed_spans().iter().any(|(first, _)| *first == flow.destination));
+        for peer in ["9.9.9.9", "172.16.7.8", "64:ff9b::9.9.9.9"] {
+            let flow = Flow { destination: peer.parse().unwrap(), ..Flow::of(&udp_v4(b"x")).unwrap() };
+            assert_eq!(reach.area(flow.destination), Area::TunnelPeer);
+            assert!(!reach.is_open_to(ue, Area::TunnelPeer), "packets are looked at one by one");
+            let to = |port| Flow { ports: Some((2152, port)), ..flow };
+            let packet = udp_v4(b"x");
+            assert!(reach.is_permitted(ue, &to(53), &packet));
+            assert!(!reach.is_permitted(ue, &to(2152), &packet));
+            assert!(!reach.is_permitted(ue, &Flow { ports: None, ..flow }, &packet));
+            let mut fragment = packet.clone();
+            fragment[6] |= 0x20;
+            assert!(!reach.is_permitted(ue, &to(53), &fragment));
+            assert!(reach.is_permitted(ue, &Flow { protocol: 6, ..to(443) }, &packet));
+            assert!(!reach.closed_spans().iter().any(|(first, _)| *first == flow.destination));
+        }
     }
 
     #[test]

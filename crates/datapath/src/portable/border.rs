@@ -74,6 +74,11 @@ impl Border {
         is_peer
     }
 
+    /// Whether GTP-U is accepted from configured networks only.
+    pub fn has_radios(&self) -> bool {
+        self.reach.has_radios()
+    }
+
     /// Whether a host that is no peer, and sends G-PDUs for another's tunnel, is to be reported.
     pub fn is_new_unknown_peer(&mut self, now: Now, source: IpAddr) -> bool {
         let (since, named) = &mut self.unknown_peers;
@@ -138,7 +143,7 @@ impl Border {
                 by_kernel || tables.by_ue(flow.source).is_none_or(|other| !other.ue.contains(flow.source))
             }
             // UEs reach such a host, so its answers pass.
-            Area::PublicPeer => true,
+            Area::TunnelPeer => true,
             Area::Tenant(_) if reach.is_here(flow.source) => by_kernel,
             area if reach.is_open_to(ue, area) => true,
             Area::Tenant(_) => return reach.is_answer(ue, flow, packet),

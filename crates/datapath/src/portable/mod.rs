@@ -21,7 +21,7 @@ mod tables;
 mod uplink;
 mod worker;
 
-use crate::boundary::{Keeper, Mirror, Reach};
+use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
@@ -189,6 +189,11 @@ impl PortableDatapath {
     /// Sets the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
         self.keeper.set_controllers(controllers);
+    }
+
+    /// This host's current addresses.
+    pub fn host(&self) -> Arc<Host> {
+        self.keeper.host()
     }
 
     fn post(&self, message: impl Fn() -> Message) -> Vec<u64> {
@@ -376,6 +381,10 @@ fn check(config: &DatapathConfig) -> Result<(), StartError> {
             return Err(StartError::Pool { gateway: pool.gateway, prefix: pool.prefix });
         }
     }
+    let tenants = config.boundary.tenants_with(&config.pools).len();
+    if tenants > MAX_TENANTS {
+        return Err(StartError::Tenants { tenants, most: MAX_TENANTS });
+    }
     for policy in &config.policies {
         let UePool { gateway, prefix } = policy.pool;
         if let Some(blocks) = policy.port_blocks.as_ref().filter(|blocks| !blocks.is_enough_for(policy.pool))
@@ -398,4 +407,22 @@ fn bind_all(addresses: &[IpAddr]) -> Result<Vec<GtpuSocket>, StartError> {
         socket.map_err(|error| StartError::bind(*address, error))
     };
     addresses.iter().take(MAX_ADDRESSES).map(bind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_tenants_than_can_be_kept_apart_are_refused() {
+        let pool = |number: usize| UePool { gateway: IpAddr::from([10, number as u8, 0, 1]), prefix: 16 };
+        let of = |pools: usize| DatapathConfig {
+            n3_addresses: vec![IpAddr::from([127, 0, 0, 1])],
+            pools: (0..pools).map(pool).collect(),
+            ..DatapathConfig::default()
+        };
+        let error = check(&of(MAX_TENANTS + 1)).unwrap_err().to_string();
+        assert!(error.contains("251 data networks") && error.contains("keep 250 apart"), "{error}");
+        assert!(!matches!(check(&of(MAX_TENANTS)), Err(StartError::Tenants { .. })));
+    }
 }

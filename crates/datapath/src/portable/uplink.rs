@@ -94,10 +94,13 @@ impl Path {
             return signaller.refuse_teid(self, teid, (peer, socket, is_peer));
         };
         // Uplink may begin before the SMF provides the gNB's tunnel (TS 23.502 4.3.2.2.1, steps 15 and 16a): until then
-        // the peer is unknown and any source is accepted.
-        if let Some(tunnel_peer) = rules.downlink_peer.filter(|_| !is_peer) {
-            if self.border.is_new_unknown_peer(self.now, peer.ip()) {
-                self.shared.events.push(Event::UnknownPeer { source: peer.ip(), peer: tunnel_peer });
+        // the peer is unknown, and any source is accepted that the configuration permits.
+        if !is_peer && (rules.downlink_peer.is_some() || self.border.has_radios()) {
+            let tunnel_peer =
+                rules.downlink_peer.filter(|_| self.border.is_new_unknown_peer(self.now, peer.ip()));
+            let event = tunnel_peer.map(|peer_of| Event::UnknownPeer { source: peer.ip(), peer: peer_of });
+            if let Some(event) = event {
+                self.shared.events.push(event);
             }
             return self.drop(DropReason::UnknownPeer, 1);
         }

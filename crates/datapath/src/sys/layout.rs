@@ -155,7 +155,8 @@ pub struct Session {
     pub block: u32,
     /// The group of its further flows.
     pub flows: u32,
-    /// IPv4 address of the downlink tunnel's peer, in wire order; [`NO_INDEX`]: IPv6 peer; 0: no tunnel yet.
+    /// IPv4 address of the downlink tunnel's peer, in wire order; [`NO_INDEX`]: IPv6 peer, or no
+    /// tunnel yet and GTP-U from configured networks only; 0: no tunnel yet.
     pub peer: u32,
     pub rules: [Rule; SESSION_RULES],
 }

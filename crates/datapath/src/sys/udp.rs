@@ -73,10 +73,12 @@ impl GtpuSocket {
         set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, &timeout)?;
         // Without it (before Linux 5.0) datagrams are received one by one.
         let _ = option(libc::SOL_UDP, libc::UDP_GRO, 1);
+        // A tunnel packet above the interface's MTU is fragmented by IP instead of dropped. The path MTU counts for nothing: by
+        // a forged ICMP error anyone could lower it to 552 octets for all packets to a gNB.
         if address.is_ipv4() {
-            // A tunnel packet above the path MTU is fragmented by IP instead of dropped.
-            option(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)?;
+            option(libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT)?;
         } else {
+            option(libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT)?;
             option(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
         }
         let name = SocketAddress::from(address);
@@ -331,6 +333,58 @@ mod tests {
         assert_eq!(received[0].segment, 100);
         assert_eq!(arena[received[0].range.clone()][..250], train[..250]);
         assert_eq!(received[0].peer, from.socket.local_addr().unwrap());
+    }
+
+    /// An ICMP error 'fragmentation needed' for a datagram from `source` to `peer` on the GTP-U port (RFC 1191 4).
+    fn fragmentation_needed(source: Ipv4Addr, peer: Ipv4Addr, mtu: u16) -> Vec<u8> {
+        let port = 2152u16.to_be_bytes();
+        let ip = [
+            &[0x45, 0, 5, 120, 0, 1, 0x40, 0, 64, 17, 0, 0][..],
+            &source.octets(),
+            &peer.octets(),
+            &port,
+            &port,
+            &[5, 100, 0, 0],
+        ];
+        let mut message = [&[3, 4, 0, 0, 0, 0][..], &mtu.to_be_bytes(), &ip.concat()].concat();
+        let sum: u32 = message.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        message[2..4].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+        message
+    }
+
+    #[test]
+    fn a_forged_icmp_error_changes_no_path_mtu() {
+        if !crate::sys::enter_namespace() {
+            return;
+        }
+        let ip = |command: &str| {
+            let output = std::process::Command::new("ip").args(command.split(' ')).output().unwrap();
+            assert!(output.status.success(), "{command}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        for command in [
+            "link set lo up",
+            "link add n3 type veth peer name radio",
+            "addr add 192.0.2.1/24 dev n3",
+            "link set n3 up",
+            "link set radio up",
+        ] {
+            ip(command);
+        }
+        let (own, peer) = (Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2));
+        let gtpu = GtpuSocket::bind((own, 2152).into()).unwrap();
+        // SAFETY: takes no pointers; the descriptor it answers is new and owned here alone.
+        let raw = unsafe {
+            OwnedFd::from_raw_fd(
+                check(libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)).unwrap(),
+            )
+        };
+        let error = fragmentation_needed(own, peer, 552);
+        UdpSocket::from(raw).send_to(&error, (own, 0)).unwrap();
+        let route = ip("route get 192.0.2.2");
+        assert!(route.contains("dev n3") && !route.contains("mtu"), "{route}");
+        drop(gtpu);
     }
 
     #[test]

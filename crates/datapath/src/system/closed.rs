@@ -11,7 +11,8 @@
 //!
 //! ```text
 //!   input    from TUN: permits, echo to the gateway, else drop
-//!   forward  from TUN: permits, interfaces of N3; destinations in a block of `near` ─▶ look: closed, other tenants
+//!   forward  from TUN: permits, interfaces of N3; destinations in a block of `near` ─▶ look: closed, GTP-U to tunnel
+//!            peers, other tenants
 //! ```
 //!
 //! Most packets of UEs are for distant networks. A set of intervals costs each of them some 190 ns (Linux 6.18 searches it by
@@ -20,6 +21,7 @@
 use super::nft::{Table, run, table_name, words};
 use super::policy::Net;
 use crate::boundary::{Area, Permit, Reach};
+use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::AddressRange;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -97,10 +99,13 @@ impl Family {
         let blocks = self.blocks(reach);
         let is_near = blocks.as_ref().map_or(String::new(), |_| self.is_near());
         format!(
-            "{closed}{near}\tchain closed_look {{\n\t\t{word} daddr @{name} drop\n{tenants}\t}}\n\
+            "{closed}{near}{peers}\tchain closed_look {{\n\t\t{word} daddr @{name} drop\n\
+             \t\tudp dport {GTPU_PORT} {word} daddr @{gtpu} drop\n{tenants}\t}}\n\
              {input}{echoes}\t\tdrop\n\t}}\n{forward}{interfaces}\t\t{is_near}jump closed_look\n\t}}\n",
             closed = self.set(reach),
             near = self.near(blocks.as_deref().unwrap_or_default()),
+            peers = self.peers(reach),
+            gtpu = self.peers_name(),
             input = begin("input"),
             forward = begin("forward"),
             word = self.word(),
@@ -114,6 +119,8 @@ impl Family {
     fn blocks(self, reach: &Reach) -> Option<Vec<u16>> {
         let closed = reach.closed_spans().into_iter().filter(|(first, _)| Self::of(*first) == self);
         let closed = closed.map(|(first, last)| block(first)..=block(last));
+        let peers = reach.tunnel_peers().filter(|peer| Self::of(*peer) == self);
+        let closed = closed.chain(peers.map(|peer| block(peer)..=block(peer)));
         let tenants = reach.entries().iter().filter(|(_, area)| matches!(area, Area::Tenant(_)));
         let tenants = tenants.filter(|(range, _)| Self::of(range.address) == self).map(|(range, _)| {
             let (first, rest) = (block(range.address), u16::MAX.checked_shr(range.prefix.into()));
@@ -139,6 +146,20 @@ impl Family {
         format!("\tset {name} {{\n\t\ttypeof {word} length\n{elements}\t}}\n")
     }
 
+    /// Tunnel peers that are closed to GTP-U only.
+    fn peers(self, reach: &Reach) -> String {
+        let mut peers: Vec<_> = reach.tunnel_peers().filter(|peer| Self::of(*peer) == self).collect();
+        peers.sort();
+        let peers = peers.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
+        let elements = if peers.is_empty() { peers } else { format!("\t\telements = {{ {peers} }}\n") };
+        let kind = if self == Self::V4 { "ipv4_addr" } else { "ipv6_addr" };
+        format!("\tset {} {{\n\t\ttype {kind}\n{elements}\t}}\n", self.peers_name())
+    }
+
+    fn peers_name(self) -> &'static str {
+        if self == Self::V4 { "peers4" } else { "peers6" }
+    }
+
     /// The first 16 bits of the destination address, in the bitmap.
     fn is_near(self) -> String {
         let at = if self == Self::V4 { 128 } else { 192 };
@@ -152,7 +173,8 @@ impl Family {
     /// Commands that empty the sets and chains, so that a table can be added again with its new content.
     fn flush(self, table: &str, body: &str) -> String {
         let word = self.word();
-        let sets = [self.name(), self.near_name()].map(|name| format!("flush set {word} {table} {name}\n"));
+        let sets = [self.name(), self.near_name(), self.peers_name()];
+        let sets = sets.map(|name| format!("flush set {word} {table} {name}\n"));
         let chains = CHAINS.into_iter().filter(|name| body.contains(&format!("chain {name} ")));
         sets.into_iter().chain(chains.map(|name| format!("flush chain {word} {table} {name}\n"))).collect()
     }
@@ -241,7 +263,7 @@ impl Family {
             .filter(|(range, _)| Self::of(range.address) == self)
             .filter_map(|(range, area)| match area {
                 Area::Tenant(tenant) => Some((*range, *tenant)),
-                Area::Open | Area::Closed | Area::PublicPeer => None,
+                Area::Open | Area::Closed | Area::TunnelPeer => None,
             })
             .collect();
         pools.sort_by_key(|(range, tenant)| (*tenant, range.address));
@@ -318,7 +340,8 @@ mod tests {
             tenants,
             ..Boundary::default()
         };
-        Reach::compile(&boundary, &pools, &Host::default(), (&[IpAddr::from([203, 0, 113, 9])], &[]))
+        let hosts = (&[IpAddr::from([203, 0, 113, 9])][..], &[IpAddr::from([9, 9, 9, 9])][..]);
+        Reach::compile(&boundary, &pools, &Host::default(), hosts)
     }
 
     #[test]
@@ -335,7 +358,10 @@ mod tests {
             "ip6 daddr @closed6 drop",
             "ip daddr @closed4 drop",
             "set near4 {\n\t\ttypeof ip length\n\t\telements = { 0, 1, 2, ",
-            ", 255, 2605, 2606, 32512, ",
+            ", 255, 2313, 2605, 2606, 32512, ",
+            "set peers4 {\n\t\ttype ipv4_addr\n\t\telements = { 9.9.9.9 }\n",
+            "ip daddr @closed4 drop\n\t\tudp dport 2152 ip daddr @peers4 drop\n",
+            "ip6 daddr @peers6 drop",
             ", 32767, 43518, 49152, 51968, 65535 }\n",
             "ip6 length\n\t\telements = { 0, 100, 65152, ",
             "ip saddr 10.46.0.0/16 ip daddr { 10.45.0.0/16 } drop",

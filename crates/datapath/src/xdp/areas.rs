@@ -17,6 +17,9 @@ pub struct Areas {
     known: HashMap<AddressRange, u32>,
     wanted: HashMap<AddressRange, u32>,
     peers: HashSet<IpAddr>,
+    /// The program's switch for a table that lacks entries.
+    switch: MapHandle,
+    is_complete: bool,
 }
 
 impl Areas {
@@ -27,6 +30,8 @@ impl Areas {
             known: HashMap::new(),
             wanted: HashMap::new(),
             peers: HashSet::new(),
+            switch: program.table("incomplete")?,
+            is_complete: true,
         })
     }
 
@@ -37,16 +42,17 @@ impl Areas {
         if is_peer { Some(AREA_PEER | wanted.unwrap_or_else(|| self.around(range.address))) } else { wanted }
     }
 
-    /// The area of the longest network that contains a peer; `AREA_CLOSED` if there is none.
+    /// The area of the longest network that contains a peer. If there is none, user space decides.
     fn around(&self, peer: IpAddr) -> u32 {
         let around = self.wanted.iter().filter(|(range, _)| range.contains(peer));
-        around.max_by_key(|(range, _)| range.prefix).map_or(AREA_CLOSED, |(_, area)| *area)
+        around.max_by_key(|(range, _)| range.prefix).map_or(AREA_CLOSED_MAY, |(_, area)| *area)
     }
 
-    fn put(&mut self, range: AddressRange) {
+    /// Writes the entry for a network; `false`: the kernel refused it.
+    fn put(&mut self, range: AddressRange) -> bool {
         let value = self.value(range);
         if value == self.known.get(&range).copied() {
-            return;
+            return true;
         }
         let changed = match value {
             Some(value) => self.table.update(&key(range), &value.to_ne_bytes(), MapFlags::ANY),
@@ -56,8 +62,31 @@ impl Areas {
             (Ok(()), Some(value)) => drop(self.known.insert(range, value)),
             (Ok(()), None) => drop(self.known.remove(&range)),
             (Err(error), _) => {
-                tracing::error!(?range, %error, "the XDP program's closed destinations could not be updated");
+                tracing::debug!(?range, %error, "the XDP program's table of closed destinations refuses an entry");
+                return false;
             }
+        }
+        true
+    }
+
+    /// Sets whether the table holds all entries. Without all, the program leaves each destination and source that is not
+    /// closed to user space, which has them all.
+    fn set_complete(&mut self, complete: bool) {
+        if complete == self.is_complete {
+            return;
+        }
+        let value = u32::from(!complete).to_ne_bytes();
+        if let Err(error) = self.switch.update(&0u32.to_ne_bytes(), &value, MapFlags::ANY) {
+            return tracing::error!(%error, "the XDP program's switch for incomplete closed destinations could not be set");
+        }
+        self.is_complete = complete;
+        if complete {
+            tracing::info!("the XDP program's closed destinations are complete again");
+        } else {
+            tracing::error!(
+                "the XDP program's table of closed destinations has no room: packets from and to N6 take the portable path; \
+                 'upf.radios' with the networks of gNBs needs fewer entries than one for each gNB"
+            );
         }
     }
 }
@@ -67,11 +96,16 @@ impl Mirror for Areas {
         self.wanted = areas(reach);
         // New entries first, so that no closed address is open in between.
         let peers = self.peers.iter().copied().map(only);
-        let new: Vec<_> = self.wanted.keys().copied().chain(peers).collect();
-        new.into_iter().for_each(|range| self.put(range));
-        let old: Vec<_> =
-            self.known.keys().filter(|range| !self.wanted.contains_key(range)).copied().collect();
-        old.into_iter().for_each(|range| self.put(range));
+        let mut refused: Vec<_> = self.wanted.keys().copied().chain(peers).collect();
+        refused.retain(|range| !self.put(*range));
+        if !refused.is_empty() {
+            self.set_complete(false);
+        }
+        let mut old: Vec<_> = self.known.keys().copied().collect();
+        old.retain(|range| !self.wanted.contains_key(range) && !self.put(*range));
+        // Old entries may have made room.
+        refused.retain(|range| !self.put(*range));
+        self.set_complete(refused.is_empty() && old.is_empty());
     }
 
     fn set_peer(&mut self, peer: IpAddr, known: bool) {
@@ -80,7 +114,9 @@ impl Mirror for Areas {
         } else {
             self.peers.remove(&peer);
         }
-        self.put(only(peer));
+        if !self.put(only(peer)) {
+            self.set_complete(false);
+        }
     }
 }
 
@@ -99,7 +135,7 @@ fn areas(reach: &Reach) -> HashMap<AddressRange, u32> {
             Area::Closed if is_permitted(range) => AREA_CLOSED_MAY,
             Area::Closed => AREA_CLOSED,
             // User space distinguishes GTP-U from other packets.
-            Area::PublicPeer => AREA_CLOSED_MAY,
+            Area::TunnelPeer => AREA_CLOSED_MAY,
             Area::Tenant(tenant) => AREA_TENANT + u32::from(*tenant),
         };
         let here = if reach.is_here(range.address) { AREA_HERE } else { 0 };

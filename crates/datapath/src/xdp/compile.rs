@@ -2,6 +2,7 @@
 //! space; if it cannot even select the rule, the whole session is.
 
 use super::lookup::Key;
+use crate::config::DatapathConfig;
 use crate::rules::{Rule, Rules};
 use crate::sys::layout::{self, Address, Match, Matches, NO_INDEX, NO_RULE, SESSION_MATCHES, SESSION_RULES};
 use pith_upf::contract::{Action, AddressRange, Destination, Direction, SdfFilter, Source, Tunnel};
@@ -21,22 +22,30 @@ pub struct Compiled {
     pub user_space: bool,
 }
 
-/// The address families of N3, over which packets may be sent into tunnels.
+/// This UPF's side of N3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Families {
+pub struct N3Side {
+    /// Whether packets may be sent into tunnels over IPv4.
     pub v4: bool,
+    /// The same over IPv6.
     pub v6: bool,
+    /// Whether GTP-U is accepted from configured networks only.
+    pub has_radios: bool,
 }
 
-impl Families {
-    pub fn of(addresses: &[IpAddr]) -> Self {
-        Self { v4: addresses.iter().any(IpAddr::is_ipv4), v6: addresses.iter().any(IpAddr::is_ipv6) }
+impl N3Side {
+    pub fn of(config: &DatapathConfig) -> Self {
+        Self {
+            v4: config.n3_addresses.iter().any(IpAddr::is_ipv4),
+            v6: config.n3_addresses.iter().any(IpAddr::is_ipv6),
+            has_radios: !config.boundary.radios.is_empty(),
+        }
     }
 }
 
 /// Compiles the rules of a session; `tenant` is its UE's tenant.
-pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compiled {
-    let mut session = bare(rules);
+pub fn compile(rules: &Rules, n3: N3Side, tenant: Option<u8>) -> Compiled {
+    let mut session = bare(rules, n3);
     session.tenant = tenant.map_or(0, |tenant| tenant + 1);
     let keys = keys(rules, &session);
     let Some(matches) = matches(rules) else {
@@ -47,7 +56,7 @@ pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compile
     session.match_count = matches.len() as u8;
     let mut user_space = false;
     for (rule, index) in rules.iter().zip(rule_indices(rules)) {
-        let compiled = compile_rule(rule, families);
+        let compiled = compile_rule(rule, n3);
         user_space |= compiled.is_to_user();
         if let Some(slot) = session.rules.get_mut(usize::from(index)) {
             *slot = compiled;
@@ -60,7 +69,7 @@ pub fn compile(rules: &Rules, families: Families, tenant: Option<u8>) -> Compile
 }
 
 /// A session without rules, whose packets all go to user space.
-fn bare(rules: &Rules) -> layout::Session {
+fn bare(rules: &Rules, n3: N3Side) -> layout::Session {
     let v4 = rules.ue.v4.map(|v4| u32::from_ne_bytes(v4.octets()));
     let v6 =
         rules.ue.v6.and_then(|prefix| prefix.octets().first_chunk().map(|half| u64::from_ne_bytes(*half)));
@@ -74,6 +83,8 @@ fn bare(rules: &Rules) -> layout::Session {
         flags: v4.map_or(0, |_| layout::UE_V4) | v6.map_or(0, |_| layout::UE_V6) | framed,
         block: block.map_or(NO_INDEX, |block| block.index()),
         peer: match rules.downlink_peer {
+            // The program looks the source up, as it is no tunnel's IPv4 address.
+            None if n3.has_radios => NO_INDEX,
             None => 0,
             Some(IpAddr::V4(peer)) => u32::from_ne_bytes(peer.octets()),
             Some(IpAddr::V6(_)) => NO_INDEX,
@@ -206,7 +217,7 @@ pub fn address(of: IpAddr) -> Address {
     }
 }
 
-fn compile_rule(rule: &Rule, families: Families) -> layout::Rule {
+fn compile_rule(rule: &Rule, n3: N3Side) -> layout::Rule {
     let mut compiled = layout::Rule { qfis: rule.qfis, ..layout::Rule::default() };
     if rule.open {
         compiled.flags |= layout::RULE_OPEN;
@@ -226,9 +237,7 @@ fn compile_rule(rule: &Rule, families: Families) -> layout::Rule {
         (None, _) => layout::Action::NoFar,
         (Some(Action::Drop), _) => layout::Action::Drop,
         (Some(Action::Forward(Destination::Network)), Direction::Uplink) => layout::Action::Forward,
-        (Some(Action::Forward(Destination::Tunnel(tunnel))), _) => {
-            into_tunnel(&mut compiled, &tunnel, families)
-        }
+        (Some(Action::Forward(Destination::Tunnel(tunnel))), _) => into_tunnel(&mut compiled, &tunnel, n3),
         _ => layout::Action::ToUser,
     };
     let known = set_meters(&mut compiled, rule) && set_urrs(&mut compiled, rule);
@@ -239,10 +248,10 @@ fn compile_rule(rule: &Rule, families: Families) -> layout::Rule {
     compiled
 }
 
-fn into_tunnel(compiled: &mut layout::Rule, tunnel: &Tunnel, families: Families) -> layout::Action {
+fn into_tunnel(compiled: &mut layout::Rule, tunnel: &Tunnel, n3: N3Side) -> layout::Action {
     match tunnel.peer {
-        IpAddr::V4(peer) if families.v4 => compiled.peer[0] = u32::from_ne_bytes(peer.octets()),
-        IpAddr::V6(peer) if families.v6 => {
+        IpAddr::V4(peer) if n3.v4 => compiled.peer[0] = u32::from_ne_bytes(peer.octets()),
+        IpAddr::V6(peer) if n3.v6 => {
             compiled.flags |= layout::RULE_PEER_V6;
             let words = peer.octets();
             let words = words.as_chunks::<4>().0;

@@ -27,7 +27,7 @@ mod tables;
 mod tests;
 mod xsk_sockets;
 
-use crate::boundary::Reach;
+use crate::boundary::{Host, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now, Pools};
@@ -35,7 +35,7 @@ use crate::sys::layout::Action;
 use crate::sys::{Gathered, Hook, Timer};
 use areas::Areas;
 use attach::Attached;
-use compile::{Families, compile};
+use compile::{N3Side, compile};
 use events::Events;
 use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
@@ -141,7 +141,7 @@ pub struct XdpDatapath {
     /// Sessions that are in user space until they can return, and since when.
     waiting: HashMap<SessionId, Now>,
     tables: Tables,
-    families: Families,
+    n3: N3Side,
     /// Pools whose packets must pass the kernel: their sessions are not in the program's tables.
     by_kernel: Vec<UePool>,
     /// Determines the tenant of each session.
@@ -198,7 +198,7 @@ impl XdpDatapath {
             tables,
             by_kernel: config.pools_by_kernel().collect(),
             reach: portable.reach(),
-            families: Families::of(&config.n3_addresses),
+            n3: N3Side::of(config),
             ready,
             timer,
             events,
@@ -235,6 +235,11 @@ impl XdpDatapath {
         self.portable.refuse_unknown(true);
     }
 
+    /// This host's current addresses.
+    pub fn host(&self) -> Arc<Host> {
+        self.portable.host()
+    }
+
     /// Sets the hosts that control this UPF; they are closed to UEs.
     pub fn set_controllers(&self, controllers: Vec<IpAddr>) {
         self.portable.set_controllers(controllers);
@@ -259,7 +264,7 @@ impl XdpDatapath {
             || before.as_ref().is_some_and(|before| before.user_space)
             || rules.state.is_waiting()
             || rules.state.is_traced();
-        let compiled = compile(&rules, self.families, self.reach.tenant(rules.ue));
+        let compiled = compile(&rules, self.n3, self.reach.tenant(rules.ue));
         let action = if waits { Action::ToUser } else { Action::Forward };
         let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
         self.mirrored.insert(id, mirrored);

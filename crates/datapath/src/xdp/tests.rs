@@ -6,7 +6,7 @@
 mod random;
 
 use super::areas::Areas;
-use super::compile::{Families, compile};
+use super::compile::{N3Side, compile};
 use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
 use crate::boundary::{Boundary, Host, Mirror, Reach, Tenant};
@@ -14,6 +14,7 @@ use crate::config::DatapathConfig;
 use crate::rules::{Clock, Sessions};
 use crate::sys::layout::{Action as State, Link};
 use crate::sys::{enter_namespace, interface_index};
+use libbpf_rs::{MapCore, MapFlags};
 use pith_upf::contract::*;
 use pith_upf::qos::Enforcement;
 use random::Random;
@@ -32,7 +33,7 @@ const UE_PREFIX: [u8; 8] = [0x20, 1, 0xd, 0xb8, 0, 45, 0, 2];
 const TEID: u32 = 0x100;
 const NEIGHBOUR: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const FAMILIES: Families = Families { v4: true, v6: true };
+const N3: N3Side = N3Side { v4: true, v6: true, has_radios: false };
 const TO_US: [u8; 12] = [2, 0, 0, 0, 0, 1, 9, 9, 9, 9, 9, 9];
 /// The VLAN of an interface without gNBs.
 const NO_RADIOS: u16 = 200;
@@ -42,21 +43,25 @@ const UPF_PEER_V6: &str = "fd00::2";
 
 /// Closed: N3's network, a network of the core, another with a permit in it, gNBs, another tenant's pool.
 fn reach() -> Reach {
+    Reach::compile(&boundary(), &[], &Host::default(), (&[], &[]))
+}
+
+fn boundary() -> Boundary {
     let range = |text: &str| crate::system::parse_network(text).unwrap();
     let permits = vec!["198.18.7.0/24 udp port 53".parse().unwrap()];
     let own = Tenant { pools: vec![range("10.45.0.0/16"), range("2001:db8:2d::/48")], permits };
     let other = Tenant { pools: vec![range("10.46.0.0/16")], permits: vec![] };
-    let boundary = Boundary {
+    Boundary {
         core: ["172.16.0.0/24", "198.18.0.0/15", "2001:db8:99::/48"].map(range).to_vec(),
         radios: vec![range("198.51.100.0/24")],
         tenants: vec![own, other],
         ..Boundary::default()
-    };
-    Reach::compile(&boundary, &[], &Host::default(), (&[], &[]))
+    }
 }
 
 struct Lab {
     program: Program,
+    areas: Areas,
     tables: Tables,
     sessions: Sessions,
 }
@@ -115,7 +120,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
     [UPF_PEER, UPF_PEER_V6].iter().for_each(|peer| areas.set_peer(peer.parse().unwrap(), true));
     let tables = Tables::of(&program, sizes).unwrap();
     let sessions = Sessions::new(program.pools().unwrap(), config.enforcement);
-    let mut lab = Lab { program, tables, sessions };
+    let mut lab = Lab { program, areas, tables, sessions };
     lab.install(session);
     Some(lab)
 }
@@ -123,7 +128,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
 impl Lab {
     fn install(&mut self, session: &Session) {
         let rules = self.sessions.install(session).rules;
-        let published = self.tables.publish(compile(&rules, FAMILIES, Some(0)), rules, State::Forward, None);
+        let published = self.tables.publish(compile(&rules, N3, Some(0)), rules, State::Forward, None);
         // Its slots stay allocated until the lab ends.
         std::mem::forget(published.expect("room for a session"));
     }
@@ -567,6 +572,33 @@ fn closed_destinations_are_dropped_by_name_and_not_counted_as_usage() {
     assert_eq!(lab.run(&to([192, 0, 2, 1], 17)).0, REDIRECT);
 }
 
+/// A full table must not open what it has no room for.
+#[test]
+fn user_space_decides_while_the_table_of_closed_destinations_is_full() {
+    let Some(mut lab) = lab(&session()) else { return };
+    route_everywhere();
+    let table = lab.program.table("areas").unwrap();
+    // struct area_key: addresses of 100.64.0.0/10.
+    let key = |number: u32| {
+        let address = (0x6440_0000 + number).to_be_bytes();
+        [&64u32.to_ne_bytes()[..], &4u32.to_ne_bytes(), &address, &[0; 12]].concat()
+    };
+    let is_put = |number: &u32| table.update(&key(*number), &[0; 4], MapFlags::ANY).is_ok();
+    let filled = (0..).take_while(is_put).count() as u32;
+    let to = |destination| tunnelled(&gpdu(TEID, &ipv4(UE, destination, 64, 17, &udp(5000, 53, b"x"))));
+    let closed: [[u8; 4]; 2] = [[192, 0, 2, 1], [192, 0, 2, 2]];
+    let more = closed.map(std::net::IpAddr::from);
+    let reach = Reach::compile(&boundary(), &[], &Host::default(), (&more, &[]));
+    lab.areas.set_areas(&reach);
+    lab.passes("closed, and not in the table", &to(closed[0]));
+    lab.passes("open, but the table is not complete", &to([192, 0, 2, 3]));
+    lab.drops(&to([198, 18, 0, 1]), DropReason::ClosedDestination);
+    (0..filled).for_each(|number| table.delete(&key(number)).unwrap());
+    lab.areas.set_areas(&reach);
+    lab.drops(&to(closed[1]), DropReason::ClosedDestination);
+    assert_eq!(lab.run(&to([192, 0, 2, 4])).0, REDIRECT);
+}
+
 #[test]
 fn a_closed_gate_takes_precedence_over_a_closed_destination() {
     let mut closed = session();
@@ -675,7 +707,7 @@ fn sessions_with_colliding_keys_are_found() {
     other.pdrs[0].source = Source::Tunnel { teid: Teid(TEID + 0x4000), direction: Direction::Uplink };
     let rules = lab.sessions.install(&other).rules;
     let publish = |lab: &mut Lab, before| {
-        let compiled = compile(&rules, FAMILIES, Some(0));
+        let compiled = compile(&rules, N3, Some(0));
         lab.tables.publish(compiled, std::sync::Arc::clone(&rules), State::Forward, before).unwrap()
     };
     let first = publish(&mut lab, None);

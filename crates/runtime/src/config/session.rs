@@ -191,9 +191,9 @@ section! {
         /// GTP-U address (UDP port 2152), to which gNBs send.
         n3: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 7),
         /// Networks of gNBs and other UPFs, such as [10.210.0.0/16]. GTP-U is accepted from them, tunnels
-        /// lead only into them, and UEs cannot reach them. If empty, a tunnel may lead to any host, and the
+        /// lead only into them, and UEs cannot reach them. If empty, a tunnel may lead to any other host, the
         /// UPF accepts GTP-U from the tunnel peer of each session, and from any gNB while a session's tunnel
-        /// peer is unknown.
+        /// peer is unknown, and UEs reach gNBs outside of the core's networks, except by GTP-U.
         radios: Vec<IpNet> = Vec::new(),
         /// Further networks of the core that UEs must not reach through routers.
         core_networks: Vec<IpNet> = Vec::new(),
