@@ -17,9 +17,9 @@ use crate::gate::Gate;
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pith_datapath::{DatapathConfig, StartError, UserPlane};
+use pith_datapath::{DatapathConfig, Host, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
-use pith_upf::{Effect, Input, Severity, Upf};
+use pith_upf::{Effect, HostAddresses, Input, Severity, Upf};
 use serde_json::Value;
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -111,6 +111,7 @@ impl UpfThread {
             warnings: Warnings::default(),
             notes: Warnings::default(),
             smfs: Vec::new(),
+            host: None,
         };
         let thread = thread::Builder::new().name("upf".into()).spawn(move || {
             if gate.wait() {
@@ -149,6 +150,8 @@ struct Driver {
     notes: Warnings,
     /// Addresses of SMFs with an association.
     smfs: Vec<IpAddr>,
+    /// The host's addresses that UPF-C knows.
+    host: Option<Arc<Host>>,
 }
 
 impl Driver {
@@ -157,6 +160,7 @@ impl Driver {
         let mut events: Vec<Event> = Vec::new();
         let mut busy = Busy::begin(self.now(), thread_cpu_time());
         while !closing.load(Ordering::SeqCst) {
+            self.follow_host();
             if self.read(&mut datagram) {
                 busy.note_empty_queue(self.now());
             }
@@ -179,6 +183,16 @@ impl Driver {
         // Messages that SMFs sent before the end are still handled, such as a release of the association.
         self.read(&mut datagram);
         self.handle(Input::Shutdown { graceful: GRACE });
+    }
+
+    /// Notifies UPF-C of the host's addresses, to which no tunnel may lead.
+    fn follow_host(&mut self) {
+        let host = self.datapath.host();
+        if self.host.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &host)) {
+            let Host { local, broadcast, .. } = &*host;
+            self.upf.set_host(HostAddresses { local: local.clone(), broadcast: broadcast.clone() });
+            self.host = Some(host);
+        }
     }
 
     /// Closes the SMFs' addresses to UEs.
