@@ -1,5 +1,6 @@
 //! Test support for every NF: a bench that passes inputs to an NF and collects its effects.
 
+use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, PendingReply,
     StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
@@ -59,7 +60,8 @@ pub(crate) struct Bench<N> {
 }
 
 impl<N: NetworkFunction> Bench<N> {
-    pub fn new(nf: N) -> Self {
+    pub fn new(mut nf: N) -> Self {
+        nf.reload_contexts();
         Self { nf, now: Instant::default(), timers: BTreeMap::new(), caller: CALLER }
     }
 
@@ -168,5 +170,41 @@ impl Seen {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// The octets of a file of documents.
+pub(crate) fn from_hex(hex: &str) -> Vec<u8> {
+    let digits: Vec<_> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
+    digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+}
+
+/// Prints a document for `tests/golden`.
+pub(crate) fn print_document(name: &str, octets: &[u8]) {
+    let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    println!("GOLDEN {name} {hex}");
+}
+
+/// Documents of earlier versions are read, and damaged ones refused; without any panic.
+pub(crate) fn check_documents(
+    golden: &[(&str, &str)],
+    repack: impl Fn(&[u8]) -> Result<Document, UnpackError>,
+) {
+    for (name, hex) in golden {
+        let whole = from_hex(hex);
+        let again = repack(&whole).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(again.octets(), whole, "{name}");
+        for at in 0..whole.len() {
+            assert!(repack(&whole[..at]).is_err(), "{name}: {at} octets");
+            let mut damaged = whole.clone();
+            for bit in 0..8 {
+                damaged[at] ^= 1 << bit;
+                // Either it is refused, or it is another document, which stays what it is.
+                if let Ok(other) = repack(&damaged) {
+                    assert_eq!(repack(other.octets()).as_ref(), Ok(&other), "{name}: octet {at}");
+                }
+                damaged[at] ^= 1 << bit;
+            }
+        }
     }
 }

@@ -179,7 +179,10 @@ impl ShardFactory<'_> {
         let agent = Agent::new(
             self.agent_config(hosted.iter().map(registered).collect(), References::new(&mut dice.fork())),
         );
-        ShardHost { shard: Shard::new(functions, agent, Level::Warn), views }
+        let mut shard = Shard::new(functions, agent, Level::Warn);
+        // Every context passes through its document after each step: what a document forgets, the world does without.
+        shard.reload_contexts();
+        ShardHost { shard, views }
     }
 
     /// A core has one NRF: that of the first shard.

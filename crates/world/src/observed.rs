@@ -82,6 +82,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).inspect(what, list);
     }
 
+    fn reload_contexts(&mut self) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).reload_contexts();
+    }
+
     fn replies_owed(&self) -> Option<usize> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).replies_owed()
     }

@@ -34,8 +34,7 @@ pub fn open(folder: &Path) -> io::Result<()> {
 fn mount_on(point: &Path) -> io::Result<()> {
     let place = point.display();
     if std::fs::read_dir(point)?.next().is_some() {
-        let advice =
-            "is not a BPF file system and is not empty: configure an empty directory, or one below /sys/fs/bpf";
+        let advice = "is not a BPF file system and is not empty: configure an empty directory, or one below /sys/fs/bpf";
         return Err(io::Error::other(format!("{place} {advice}")));
     }
     mount_bpf_fs(SOURCE, point).map_err(|error| {

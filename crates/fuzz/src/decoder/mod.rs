@@ -1,5 +1,6 @@
 //! Decoders: no panic, limited cost, and a decoded value is the same after encoding and decoding it again.
 
+pub mod document;
 mod document_log;
 mod identity;
 mod json;
@@ -80,6 +81,11 @@ pub const TARGETS: &[Target] = &[
         "identity",
         "identities and text values: the same after formatting and parsing again",
         identity::text,
+    ),
+    Target::codec(
+        "document",
+        "stored contexts of AMF, SMF, AUSF and PCF: refused, or the same again",
+        document::unpack,
     ),
     Target::text("config", "the configuration: accepted, or refused with reason and line", operator::config),
     Target::text(

@@ -43,8 +43,9 @@ pub struct Stage<N> {
 }
 
 impl<N: NetworkFunction> Stage<N> {
-    /// The NF, with a database.
-    pub fn new(nf: N, database: Database) -> Self {
+    /// The NF, with a database. Its contexts pass through their documents after each step.
+    pub fn new(mut nf: N, database: Database) -> Self {
+        nf.reload_contexts();
         Self {
             nf,
             now: Instant::from_micros(0),

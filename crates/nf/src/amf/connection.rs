@@ -29,7 +29,7 @@ pub(crate) struct NgConnection {
     /// Downlink PDUs queued until the gNB has a UE context.
     pub queued: Vec<Vec<u8>>,
     /// Its entry in the list of connections that gNBs are to release.
-    releasing: Option<EntryId>,
+    pub(super) releasing: Option<EntryId>,
 }
 
 /// Whether a gNB has a UE context with security.

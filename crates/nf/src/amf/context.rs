@@ -10,6 +10,7 @@ use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
     Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
     Timer,
@@ -17,7 +18,7 @@ use crate::kit::{
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
-use pith_sbi::common::SupiOrSuci;
+use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, FiveGGuti, Pei, Supi, Tai};
 use std::collections::BTreeMap;
@@ -71,9 +72,9 @@ pub(crate) struct UeContext {
     /// The 5GMM procedure in progress; one at a time.
     pub procedure: Procedure,
     /// Start of the current registration.
-    pub since: Instant,
+    pub since: DateTime,
     /// When the UE was last authenticated because of its NAS COUNTs.
-    pub reauthenticated: Option<Instant>,
+    pub reauthenticated: Option<DateTime>,
     /// The AMF that has received the context, if the UE has not returned since.
     pub transferred_to: Option<Owner>,
     /// The security context is deleted when the registration ends.
@@ -84,8 +85,10 @@ pub(crate) struct UeContext {
     pub sdm_call: Option<CallId>,
     /// The pending Nudm_SDM_Get for changed subscription data.
     pub refresh_call: Option<CallId>,
-    timers: Vec<Timer>,
-    calls: u32,
+    /// Its running timers, with their deadlines.
+    pub(super) timers: Vec<(Timer, DateTime)>,
+    /// Number of the last call.
+    pub(super) calls: u32,
 }
 
 /// Registration management state (TS 23.501 5.3.2.2).
@@ -110,6 +113,19 @@ pub(crate) struct AmPolicy {
 /// Identifies one SBI call of a UE: the step of its [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallId(pub u32);
+
+pack_enum!(RmState { 0 => Deregistered, 1 => Registered });
+pack_struct!(AmPolicy { uri, rfsp, ue_ambr });
+
+impl Pack for CallId {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        self.0.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        u32::unpack(reader).map(Self)
+    }
+}
 
 /// gNBs that are connected, in a fixed order, so that a replay pages them in the order of the recorded run.
 pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
@@ -181,7 +197,7 @@ pub(crate) enum DeferredAction {
 
 impl UeContext {
     /// A new context without an identity.
-    pub fn new(key: Key, now: Instant) -> Self {
+    pub fn new(key: Key, since: DateTime) -> Self {
         Self {
             key,
             supi: None,
@@ -206,7 +222,7 @@ impl UeContext {
             sessions: Vec::new(),
             undelivered: Vec::new(),
             procedure: Procedure::Idle,
-            since: now,
+            since,
             reauthenticated: None,
             transferred_to: None,
             discards_security: false,
@@ -249,8 +265,10 @@ impl UeContext {
 
     /// Starts or restarts a timer.
     pub fn start(&mut self, env: &mut Env<'_>, timer: Timer, after: Duration) {
-        if !self.timers.contains(&timer) {
-            self.timers.push(timer);
+        let deadline = env.config.identity.date_time(env.now + after);
+        match self.timers.iter_mut().find(|(running, _)| *running == timer) {
+            Some((_, until)) => *until = deadline,
+            None => self.timers.push((timer, deadline)),
         }
         env.out.start(self.key.to_u64(), timer, after);
     }
@@ -264,7 +282,7 @@ impl UeContext {
 
     /// Stops all timers.
     pub fn stop_all(&mut self, env: &mut Env<'_>) {
-        for timer in self.timers.drain(..) {
+        for (timer, _) in self.timers.drain(..) {
             env.out.stop(self.key.to_u64(), timer);
         }
     }
@@ -272,12 +290,12 @@ impl UeContext {
     /// Removes an expired timer; `true` if it was running.
     pub fn take_expired(&mut self, timer: Timer) -> bool {
         let running = self.timers.len();
-        self.timers.retain(|other| *other != timer);
+        self.timers.retain(|(other, _)| *other != timer);
         self.timers.len() < running
     }
 
-    /// The running timers.
-    pub fn timers(&self) -> &[Timer] {
+    /// The running timers, with their deadlines.
+    pub fn timers(&self) -> &[(Timer, DateTime)] {
         &self.timers
     }
 

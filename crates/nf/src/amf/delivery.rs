@@ -6,6 +6,7 @@ use super::context::{Env, UeContext};
 use super::procedure::nas_transport::session_downlink;
 use super::session::UserPlane;
 use super::{n1, n2};
+use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, Timer};
 use bytes::Bytes;
 use pith_nas::GmmMessage;
@@ -74,6 +75,10 @@ pub(crate) struct Undelivered {
     /// the message in it.
     pub on_failure: Option<(Uri, Uri)>,
 }
+
+pack_struct!(SmfMessage { id, n1, n2 });
+pack_struct!(Undelivered { message, on_failure });
+pack_enum!(Transfer { 0 => SetupRequest, 1 => ReleaseCommand, 2 => ModifyRequest, 3 => Unsupported });
 
 impl SmfMessage {
     /// A message about a session; `None` if it has no content.

@@ -18,6 +18,7 @@ mod connection;
 mod consumer;
 mod context;
 mod delivery;
+mod document;
 mod error;
 mod inspect;
 mod n1;
@@ -64,6 +65,8 @@ pub struct Amf {
     shared: Shared,
     /// Connections of lost gNBs, still to be closed.
     lost: VecDeque<Key>,
+    /// Contexts pass through their documents after each step.
+    reloads: bool,
 }
 
 impl Amf {
@@ -80,7 +83,7 @@ impl Amf {
             config,
         };
         let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
-        Self { ues: Ues::new(most), shared, lost: VecDeque::new() }
+        Self { ues: Ues::new(most), shared, lost: VecDeque::new(), reloads: false }
     }
 
     /// Runs a step that needs no UE context.
@@ -104,6 +107,8 @@ impl Amf {
         if ue.is_over() {
             forget(ue, &mut env);
             self.ues.remove(key);
+        } else if self.reloads {
+            self.reload(key);
         }
         self.settle(now, out);
     }
@@ -202,6 +207,10 @@ impl NetworkFunction for Amf {
 
     fn replies_owed(&self) -> Option<usize> {
         Some(0)
+    }
+
+    fn reload_contexts(&mut self) {
+        self.reloads = true;
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

@@ -3,6 +3,7 @@
 
 use super::context::{Env, UeContext};
 use super::n1;
+use crate::kit::document::pack_struct;
 use crate::kit::{Duration, Timer};
 use pith_nas::GmmMessage;
 
@@ -12,6 +13,8 @@ pub(crate) struct Retransmission {
     timer: Timer,
     resent: u8,
 }
+
+pack_struct!(Retransmission { plain, timer, resent });
 
 /// The result of a timer's expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! 5G NAS security contexts (TS 33.501 6.4, 6.7): keys and selected algorithms.
 
 use super::config::AmfConfig;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer};
 use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KGnb};
 use pith_nas::ie::UeSecurityCapability;
@@ -42,6 +43,29 @@ impl SecurityContext {
     /// 33.501 6.8.1.1, A.9).
     pub fn k_gnb(&self, uplink: NasCount) -> KGnb {
         kdf::k_gnb(&self.k_amf, uplink.value(), kdf::AccessType::ThreeGpp)
+    }
+}
+
+/// The NAS keys are derived again from K_AMF.
+impl Pack for SecurityContext {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { ng_ksi, k_amf, capability, nas, unconfirmed } = self;
+        ng_ksi.pack(writer);
+        k_amf.pack(writer);
+        capability.pack(writer);
+        nas.algorithms().pack(writer);
+        nas.next_to_send().pack(writer);
+        nas.last_received().pack(writer);
+        unconfirmed.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (ng_ksi, k_amf, capability, algorithms) = Pack::unpack(reader)?;
+        let mut context = Self::new(ng_ksi, k_amf, capability, algorithms);
+        let (next_to_send, last_received) = Pack::unpack(reader)?;
+        context.nas.resume(next_to_send, last_received);
+        context.unconfirmed = Pack::unpack(reader)?;
+        Ok(context)
     }
 }
 

@@ -4,6 +4,7 @@
 use super::context::CallId;
 use super::delivery::SmfMessage;
 use crate::kit::Owner;
+use crate::kit::document::{pack_enum, pack_struct};
 use bytes::Bytes;
 use pith_sbi::Uri;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
@@ -63,6 +64,29 @@ pub(crate) enum SessionCall {
     /// Report the gNB's answer, or the loss of the user plane; retransmitted if the SMF does not answer.
     Report(Box<SmContextUpdateData>),
 }
+
+pack_struct!(PduSession {
+    id,
+    snssai,
+    dnn,
+    number,
+    sm_context,
+    smf,
+    user_plane,
+    last_call,
+    unheard,
+    calls,
+    held,
+    held_setup,
+});
+pack_enum!(UserPlane {
+    0 => Deactivated,
+    1 => Activating,
+    2 => Activated,
+    3 => Releasing,
+    4 => Replacing,
+});
+pack_enum!(SessionCall { 0 => Create(message), 1 => Forward(message), 2 => Report(body) });
 
 impl PduSession {
     /// A session that the UE requests, before the request to the SMF.

@@ -1,6 +1,7 @@
 //! Which slices a UE may use here (TS 23.501 5.15.5.2.1).
 
 use super::subscription::Subscription;
+use crate::kit::document::pack_struct;
 use pith_nas::ie::{Nssai, RejectedNssai, SnssaiRejection};
 use pith_types::Snssai;
 
@@ -12,6 +13,8 @@ pub(crate) struct Slices {
     /// Requested slices that the UE may not use, with the cause.
     pub rejected: Vec<(Snssai, SnssaiRejection)>,
 }
+
+pack_struct!(Slices { allowed, rejected });
 
 /// The AMF's own result of slice selection.
 #[derive(Debug, Clone, PartialEq, Eq)]

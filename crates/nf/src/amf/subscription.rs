@@ -1,5 +1,6 @@
 //! The subscription data that the AMF keeps for a UE (TS 29.503 6.1.6.2.4, 6.1.6.2.8).
 
+use crate::kit::document::pack_struct;
 use pith_sbi::nudm_sdm::{
     AccessAndMobilitySubscriptionData, SmfSelectionSubscriptionData, SubscriptionDataSets,
 };
@@ -30,6 +31,9 @@ pub(crate) struct SubscribedDnn {
     /// The default if the UE requests no DNN.
     pub default: bool,
 }
+
+pack_struct!(Subscription { ue_ambr, default_slices, slices, rfsp, gpsi, dnns });
+pack_struct!(SubscribedDnn { snssai, dnn, default });
 
 impl Subscription {
     /// Reads both data sets; `None` if the mandatory one is missing.

@@ -27,6 +27,7 @@
 //! ```
 
 mod config;
+mod document;
 mod eap;
 mod procedure;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use crate::kit::{
     Tag, Target, Timer, TimerKey,
 };
 pub use config::AusfConfig;
+use pith_sbi::common::DateTime;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
 use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
 use procedure::eap_aka_prime::{
@@ -105,18 +107,28 @@ impl Authentication {
     }
 }
 
+/// An authentication's context.
+#[derive(Default)]
+struct Entry {
+    state: Authentication,
+    /// When the UE's response is overdue, while [`Timer::Expiry`] runs.
+    deadline: Option<DateTime>,
+}
+
 /// The AUSF of a shard.
 pub struct Ausf {
     identity: Identity,
     config: AusfConfig,
     /// Ids of authentications in URIs.
     references: References,
-    authentications: Arena<Authentication>,
+    authentications: Arena<Entry>,
     /// Authentications that wait for a UE's response, oldest first. Keys of ended ones remain until
     /// [`Self::end_excess`] removes them.
     challenged: VecDeque<Key>,
     /// Number of the AMF's requests that wait for the UDM.
     replies_owed: usize,
+    /// Contexts pass through their documents after each step.
+    reloads: bool,
 }
 
 impl Ausf {
@@ -129,6 +141,7 @@ impl Ausf {
             authentications: Arena::new(MAX_AUTHENTICATIONS),
             challenged: VecDeque::new(),
             replies_owed: 0,
+            reloads: false,
         }
     }
 
@@ -156,13 +169,14 @@ impl Ausf {
 
     /// Requests a vector from the UDM.
     fn begin(&mut self, authentication: Authentication, call: Request, out: &mut Outbox) {
-        match self.authentications.insert(authentication) {
+        match self.authentications.insert(Entry { state: authentication, deadline: None }) {
             Ok(key) => {
                 self.replies_owed += 1;
+                self.changed(key);
                 out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call);
             }
             Err(full) => {
-                if let Some(pending) = full.into_reply() {
+                if let Some(pending) = full.state.into_reply() {
                     pending.refuse(Problem::congestion(1), out);
                 }
             }
@@ -170,13 +184,13 @@ impl Ausf {
     }
 
     /// Handles the UDM's reply: the first vector, or another one after a resynchronisation.
-    fn reply(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+    fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         match self.take(key, |state| !state.awaits_ue()) {
             Authentication::AwaitingVector(state, pending) => {
                 self.replies_owed -= 1;
                 match state.reply(reply) {
-                    Ok(first) => self.challenge(key, pending, first, out),
+                    Ok(first) => self.challenge((now, key), pending, first, out),
                     Err(problem) => self.fail(key, pending, *problem, out),
                 }
             }
@@ -185,7 +199,11 @@ impl Ausf {
                 match state.reply(reply) {
                     Ok(next) => {
                         pending.answer(next.session(&self.identity, &self.references.of_key(key)), out);
-                        self.store_and_start_timer(key, Authentication::AwaitingEapResponse(next), out);
+                        self.store_and_start_timer(
+                            (now, key),
+                            Authentication::AwaitingEapResponse(next),
+                            out,
+                        );
                     }
                     Err(problem) => self.fail(key, pending, *problem, out),
                 }
@@ -205,7 +223,13 @@ impl Ausf {
     }
 
     /// Sends the first challenge to the AMF (TS 33.501 6.1.3.2.0 steps 3 to 5, 6.1.3.1 step 3).
-    fn challenge(&mut self, key: Key, pending: PendingReply, first: FirstChallenge, out: &mut Outbox) {
+    fn challenge(
+        &mut self,
+        (now, key): (Instant, Key),
+        pending: PendingReply,
+        first: FirstChallenge,
+        out: &mut Outbox,
+    ) {
         let (identity, id) = (&self.identity, self.references.of_key(key));
         let (response, next) = match first {
             FirstChallenge::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
@@ -213,7 +237,7 @@ impl Ausf {
                 (next.context(identity, &id), Authentication::AwaitingEapResponse(next))
             }
         };
-        self.store_and_start_timer(key, next, out);
+        self.store_and_start_timer((now, key), next, out);
         self.challenged.push_back(key);
         self.end_excess(out);
         pending.answer(response, out);
@@ -226,7 +250,7 @@ impl Ausf {
         }
         let authentications = &self.authentications;
         // An authentication that waits for the UDM is not ended: the AMF's request is still unanswered.
-        self.challenged.retain(|key| authentications.get(*key).is_some_and(Authentication::awaits_ue));
+        self.challenged.retain(|key| authentications.get(*key).is_some_and(|entry| entry.state.awaits_ue()));
         if self.challenged.len() + EXCESS_BATCH > MAX_CHALLENGED {
             for key in self.challenged.drain(..EXCESS_BATCH).collect::<Vec<_>>() {
                 self.end(key, out);
@@ -273,10 +297,10 @@ impl Ausf {
             }
             _ => return pending.refuse(Problem::context_not_found(), out),
         };
-        self.eap_step(key, pending, step, out);
+        self.eap_step((now, key), pending, step, out);
     }
 
-    fn eap_step(&mut self, key: Key, pending: PendingReply, step: Step, out: &mut Outbox) {
+    fn eap_step(&mut self, (now, key): (Instant, Key), pending: PendingReply, step: Step, out: &mut Outbox) {
         match step {
             Step::Success(response, event) | Step::Failure(response, event) => {
                 self.end(key, out);
@@ -284,17 +308,19 @@ impl Ausf {
                 out.call(IGNORE_REPLY, Target::any(), event);
             }
             Step::Notified(response, next) => {
-                self.store_and_start_timer(key, Authentication::AwaitingNotificationResponse(next), out);
+                let next = Authentication::AwaitingNotificationResponse(next);
+                self.store_and_start_timer((now, key), next, out);
                 pending.answer(response, out);
             }
             Step::Resynchronise(call, next) => {
                 out.stop(key.to_u64(), Timer::Expiry);
-                self.store(key, Authentication::AwaitingResyncVector(next, pending));
+                self.store(key, Authentication::AwaitingResyncVector(next, pending), None);
                 self.replies_owed += 1;
                 out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into());
             }
             Step::Refused(problem, state) => {
-                self.store(key, Authentication::AwaitingEapResponse(state));
+                let deadline = self.authentications.get(key).and_then(|entry| entry.deadline);
+                self.store(key, Authentication::AwaitingEapResponse(state), deadline);
                 pending.refuse(*problem, out);
             }
         }
@@ -322,20 +348,28 @@ impl Ausf {
     /// Takes the state of an authentication if it is of the given kind. The caller stores the next
     /// state or calls [`Self::end`].
     fn take(&mut self, key: Key, expected: fn(&Authentication) -> bool) -> Authentication {
-        let state = self.authentications.get_mut(key).filter(|state| expected(state));
-        state.map(std::mem::take).unwrap_or_default()
+        let entry = self.authentications.get_mut(key).filter(|entry| expected(&entry.state));
+        entry.map(|entry| std::mem::take(&mut entry.state)).unwrap_or_default()
     }
 
     /// Stores the next state, which waits for the UDM or is unchanged.
-    fn store(&mut self, key: Key, next: Authentication) {
-        if let Some(state) = self.authentications.get_mut(key) {
-            *state = next;
+    fn store(&mut self, key: Key, state: Authentication, deadline: Option<DateTime>) {
+        if let Some(entry) = self.authentications.get_mut(key) {
+            *entry = Entry { state, deadline };
+        }
+        self.changed(key);
+    }
+
+    /// A context has changed: in simulations it passes through its document.
+    fn changed(&mut self, key: Key) {
+        if self.reloads {
+            self.reload(key);
         }
     }
 
     /// Stores the next state, which waits for the UE's response, and starts its timer.
-    fn store_and_start_timer(&mut self, key: Key, next: Authentication, out: &mut Outbox) {
-        self.store(key, next);
+    fn store_and_start_timer(&mut self, (now, key): (Instant, Key), next: Authentication, out: &mut Outbox) {
+        self.store(key, next, Some(self.identity.date_time(now + CHALLENGE_LIFETIME)));
         out.start(key.to_u64(), Timer::Expiry, CHALLENGE_LIFETIME);
     }
 
@@ -346,7 +380,7 @@ impl Ausf {
 
     fn end(&mut self, key: Key, out: &mut Outbox) {
         out.stop(key.to_u64(), Timer::Expiry);
-        if let Some(pending) = self.authentications.remove(key).and_then(Authentication::into_reply) {
+        if let Some(pending) = self.authentications.remove(key).and_then(|entry| entry.state.into_reply()) {
             self.replies_owed -= 1;
             pending.refuse(Problem::congestion(1), out);
         }
@@ -354,7 +388,7 @@ impl Ausf {
 
     fn timer(&mut self, key: TimerKey) {
         let owner = Key::from_u64(key.owner);
-        let awaits_ue = self.authentications.get(owner).is_some_and(Authentication::awaits_ue);
+        let awaits_ue = self.authentications.get(owner).is_some_and(|entry| entry.state.awaits_ue());
         if key.timer == Timer::Expiry && awaits_ue {
             self.authentications.remove(owner);
         }
@@ -371,7 +405,7 @@ impl NetworkFunction for Ausf {
         match input {
             Input::Request { reply, request } => self.request(now, reply, request, out),
             Input::Reply { tag, .. } if tag == IGNORE_REPLY => {}
-            Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
+            Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::Timer(key) => self.timer(key),
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } => {}
         }
@@ -379,5 +413,9 @@ impl NetworkFunction for Ausf {
 
     fn replies_owed(&self) -> Option<usize> {
         Some(self.replies_owed)
+    }
+
+    fn reload_contexts(&mut self) {
+        self.reloads = true;
     }
 }

@@ -176,6 +176,13 @@ impl Shard {
         self.agent.is_registered()
     }
 
+    /// For simulations: contexts pass through their documents after each step.
+    pub fn reload_contexts(&mut self) {
+        for (_, function) in &mut self.functions {
+            function.reload_contexts();
+        }
+    }
+
     /// Handles one input: runs it and the calls that it causes through the NFs of the shard until
     /// none is left, and returns the effects for the shell.
     pub fn handle(&mut self, now: Instant, input: ShardInput, out: &mut Vec<ShardEffect>) {

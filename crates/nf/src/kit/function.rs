@@ -27,6 +27,10 @@ pub trait NetworkFunction: Send {
     fn replies_owed(&self) -> Option<usize> {
         None
     }
+
+    /// For simulations: from now on each context that a step changes is replaced by what its document yields
+    /// ([`super::document`]); a context that is not the same afterwards panics.
+    fn reload_contexts(&mut self) {}
 }
 
 /// Gives an NF an input. In debug builds it checks that no answer is lost: each request that the NF received is

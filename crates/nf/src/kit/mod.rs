@@ -13,6 +13,7 @@
 
 mod arena;
 mod capacity;
+pub mod document;
 mod event;
 mod function;
 mod input;

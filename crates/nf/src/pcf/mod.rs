@@ -9,6 +9,7 @@
 //! QoS, the access policy the subscribed UE-AMBR and RFSP.
 
 mod access;
+mod document;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -50,12 +51,20 @@ pub struct Pcf {
     associations: Arena<Association>,
     /// Associations whose creation is not answered yet.
     creating: usize,
+    /// Contexts pass through their documents after each step.
+    reloads: bool,
 }
 
 impl Pcf {
     /// A PCF with that API root.
     pub fn new(root: Arc<ApiRoot>, mut rng: Rng) -> Self {
-        Self { root, references: References::new(&mut rng), associations: Arena::new(LIMIT), creating: 0 }
+        Self {
+            root,
+            references: References::new(&mut rng),
+            associations: Arena::new(LIMIT),
+            creating: 0,
+            reloads: false,
+        }
     }
 
     /// Number of associations.
@@ -108,6 +117,7 @@ impl Pcf {
         match self.associations.insert(Association { context, owner, creating: Some(reply) }) {
             Ok(key) => {
                 self.creating += 1;
+                self.changed(key);
                 out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
             }
             Err(Association { creating, .. }) => {
@@ -125,6 +135,7 @@ impl Pcf {
         let Some(association) = self.associations.get_mut(key) else { return };
         let Some(creating) = association.creating.take() else { return };
         self.creating -= 1;
+        self.changed(key);
         let refused = reply.err().filter(|problem| problem.details.cause == Some(Cause::UserNotFound));
         if refused.is_some() {
             self.associations.remove(key);
@@ -132,6 +143,13 @@ impl Pcf {
         }
         let created = self.created(key).ok_or_else(not_found);
         creating.complete(created, out);
+    }
+
+    /// A context has changed: in simulations it passes through its document.
+    fn changed(&mut self, key: Key) {
+        if self.reloads {
+            self.reload(key);
+        }
     }
 
     fn created(&self, key: Key) -> Option<Response> {
@@ -200,5 +218,9 @@ impl NetworkFunction for Pcf {
     }
     fn replies_owed(&self) -> Option<usize> {
         Some(self.creating)
+    }
+
+    fn reload_contexts(&mut self) {
+        self.reloads = true;
     }
 }

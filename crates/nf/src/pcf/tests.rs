@@ -167,3 +167,35 @@ fn the_id_of_an_association_cannot_be_guessed() {
         assert_eq!(seen.cause(), Some(&Cause::PolicyAssociationNotFound), "{guess}");
     }
 }
+
+const GOLDEN: &[(&str, &str)] = &[
+    ("pcf-access-1", include_str!("../../tests/golden/pcf-access-1.hex")),
+    ("pcf-session-1", include_str!("../../tests/golden/pcf-session-1.hex")),
+];
+
+/// The document of the association that was asked for.
+fn document(ask: fn(&mut Bench<Pcf>) -> Seen) -> Vec<u8> {
+    let mut bench = bench();
+    let asked = ask(&mut bench);
+    created(&mut bench, &asked);
+    bench.nf.documents()[0].octets().to_vec()
+}
+
+#[test]
+fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
+    crate::testing::check_documents(GOLDEN, Pcf::repack);
+}
+
+#[test]
+#[ignore = "prints documents for tests/golden"]
+fn print_documents() {
+    crate::testing::print_document("pcf-access-1", &document(ask_access));
+    crate::testing::print_document("pcf-session-1", &document(ask_session));
+}
+
+#[test]
+fn both_associations_of_a_ue_take_less_than_a_kilobyte() {
+    let octets = document(ask_access).len() + document(ask_session).len();
+    println!("PCF, both associations: {octets} octets");
+    assert!(octets < 1024, "{octets} octets");
+}

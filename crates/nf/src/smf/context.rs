@@ -1,8 +1,11 @@
 //! The SM context of one PDU session (TS 29.502 5.2.1).
 //!
-//! A context is plain data. Three identifiers in it are valid in this process only; to store a context, they must be replaced:
+//! A context is plain data. Three identifiers in it are valid in this process only; a document ([`document`]) replaces them:
 //! [`SmContext::key`], which owns the timers and calls; the [`UpfHandle`] of a PFCP association in [`UpfSession`] and in
 //! the plans of [`super::selection`]; the caller in a [`PendingReply`].
+
+use crate::kit::document::{Json, Pack, Reader, UnpackError, Writer, pack_struct};
+pub(super) mod document;
 
 use super::config::Network;
 use super::env::Env;
@@ -201,6 +204,37 @@ impl Qos {
 /// Identifies a call, or a request to a UPF, of a session: the step in its [`Tag`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallId(pub u32);
+
+pack_struct!(Pending { updates, release, lost_tunnel, qos, downlink_data });
+pack_struct!(UserPlane { anchor, front, gnb, gnb_uplink });
+pack_struct!(AmfLink { instance, status_uri, root, owner });
+pack_struct!(UpfSession { upf, seid, tunnel });
+pack_struct!(FrontUpf { session, n9, is_needed, is_ending, destinations });
+pack_struct!(Qos { ambr, five_qi, arp_priority });
+
+impl Pack for CallId {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        self.0.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        u32::unpack(reader).map(Self)
+    }
+}
+
+/// The access of a session that is being established, as JSON: its parts are SBI data types.
+impl Pack for Access {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { kind, rat_type, serving_network, location, time_zone, pei, gpsi, guami } = self;
+        Json::pack(&(kind, rat_type, serving_network, location, time_zone, pei, gpsi, guami), writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (kind, rat_type, serving_network, location, time_zone, pei, gpsi, guami) =
+            Json::unpack(reader, "access")?;
+        Ok(Self { kind, rat_type, serving_network, location, time_zone, pei, gpsi, guami })
+    }
+}
 
 impl SmContext {
     /// A new session, of which only the request is known.

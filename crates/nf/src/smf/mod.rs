@@ -76,6 +76,8 @@ pub struct Smf {
     replies_owed: usize,
     /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
+    /// Sessions pass through their documents after each step.
+    reloads: bool,
 }
 
 impl Smf {
@@ -84,7 +86,14 @@ impl Smf {
         let references = References::new(&mut rng);
         let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
         let shared = Shared { identity, config, references, index: Index::default(), pools, upfs };
-        Self { sessions: table::sessions(), shared, rng, replies_owed: 0, lost: VecDeque::new() }
+        Self {
+            sessions: table::sessions(),
+            shared,
+            rng,
+            replies_owed: 0,
+            lost: VecDeque::new(),
+            reloads: false,
+        }
     }
 
     /// Runs a step on a session, if the session still exists, and removes the context if the session is over. Every change
@@ -102,6 +111,8 @@ impl Smf {
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
         if session.state().is_over() {
             self.sessions.remove(key);
+        } else if self.reloads {
+            self.reload(key);
         }
     }
 
@@ -265,5 +276,9 @@ impl NetworkFunction for Smf {
 
     fn replies_owed(&self) -> Option<usize> {
         Some(self.replies_owed)
+    }
+
+    fn reload_contexts(&mut self) {
+        self.reloads = true;
     }
 }

@@ -8,6 +8,7 @@
 
 use super::config::{Breakout, Network, SmfConfig, UpfService};
 use super::context::SmContext;
+use crate::kit::document::{Names, pack_struct};
 use crate::kit::{UpfHandle, UpfInfo};
 use pith_types::{Dnn, Snssai, Tac};
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ pub(super) struct FrontPlan {
     /// Destinations of local breakout; empty for an intermediate UPF.
     pub destinations: Vec<Network>,
 }
+
+pack_struct!(Path { anchor, front });
+pack_struct!(FrontPlan { upf, is_needed, destinations });
 
 /// An associated UPF.
 #[derive(Debug)]
@@ -77,6 +81,16 @@ pub(super) struct Upfs {
     services: Vec<UpfService>,
     breakouts: Vec<Breakout>,
     known: BTreeMap<UpfHandle, Upf>,
+}
+
+impl Names for Upfs {
+    fn upf_name(&self, upf: UpfHandle) -> Option<&str> {
+        self.known.get(&upf).map(|upf| upf.info.name.as_str())
+    }
+
+    fn upf(&self, name: &str) -> Option<UpfHandle> {
+        self.known.iter().find(|(_, upf)| upf.info.name == name).map(|(handle, _)| *handle)
+    }
 }
 
 impl Upfs {

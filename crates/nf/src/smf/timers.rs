@@ -1,6 +1,7 @@
 //! The timers of a session, with their deadlines by the wall clock.
 
 use crate::kit::Timer;
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum};
 use pith_sbi::common::DateTime;
 
 /// A timer of a session. [`super::procedure::on_timer`] shows which state handles which timer.
@@ -40,6 +41,22 @@ impl From<SessionTimer> for Timer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Timers([Option<DateTime>; SessionTimer::ALL.len()]);
 
+pack_enum!(SessionTimer { 0 => Guard, 1 => T3591, 2 => T3592, 3 => PathGrace });
+
+impl Pack for Timers {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        self.running().collect::<Vec<_>>().pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let mut timers = Self::default();
+        for (timer, deadline) in Vec::unpack(reader)? {
+            timers.start(timer, deadline);
+        }
+        Ok(timers)
+    }
+}
+
 impl Timers {
     /// Records that the timer runs until `deadline`.
     pub(super) fn start(&mut self, timer: SessionTimer, deadline: DateTime) {
@@ -52,7 +69,6 @@ impl Timers {
     }
 
     /// The running timers and their deadlines.
-    #[cfg(test)]
     pub(super) fn running(&self) -> impl Iterator<Item = (SessionTimer, DateTime)> {
         SessionTimer::ALL.into_iter().zip(self.0).filter_map(|(timer, deadline)| Some((timer, deadline?)))
     }

@@ -20,6 +20,7 @@ use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, ue_context_release};
 use crate::amf::retained::KnownUe;
 use crate::amf::{Amf, n2};
+use crate::kit::document::pack_struct;
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_nas::ie::MobileIdentity;
 use pith_nas::{GmmMessage, Kind};
@@ -34,6 +35,8 @@ pub(crate) struct Initial {
     /// The NAS message as received, for another AMF that can verify it.
     pub nas_pdu: Vec<u8>,
 }
+
+pack_struct!(Initial { wants_context, nas_pdu });
 
 /// The UE context that an initial message belongs to.
 enum Owner {
@@ -83,7 +86,8 @@ impl Amf {
 
     /// Creates a context for an unauthenticated UE.
     fn half_open(&mut self, now: Instant, from: N2Origin, nas_octets: usize) -> Option<Key> {
-        let key = self.ues.insert_with(|key| Box::new(UeContext::new(key, now)))?;
+        let since = self.shared.config.identity.date_time(now);
+        let key = self.ues.insert_with(|key| Box::new(UeContext::new(key, since)))?;
         // The message is kept decoded, with a copy of what is encoded inside.
         let octets = HALF_OPEN_CONTEXT + 2 * nas_octets;
         let place = self.shared.half_open.insert(from.gnb, key, octets);
@@ -96,10 +100,11 @@ impl Amf {
     /// Creates a context for a deregistered UE from its retained data.
     fn restore(&mut self, now: Instant, known: KnownUe) -> Option<Key> {
         let KnownUe { supi, pei, guti, security } = known;
+        let since = self.shared.config.identity.date_time(now);
         let index = &mut self.shared.index;
         let after = &mut self.shared.after;
         self.ues.insert_with(|key| {
-            let mut ue = Box::new(UeContext::new(key, now));
+            let mut ue = Box::new(UeContext::new(key, since));
             index.claim_tmsi(guti.tmsi, key);
             if let Some(old) = index.claim_supi(&supi, key) {
                 after.push(DeferredAction::Supersede { new: key, old });

@@ -12,6 +12,7 @@ use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::session::UserPlane;
 use crate::kit::Nf;
+use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::GmmCause;
 use pith_nas::ie::PduSessionSet;
 use pith_ngap::SetupItem;
@@ -24,6 +25,8 @@ pub(crate) enum Purpose {
     Registration(Box<Attempt>),
     ServiceRequest(service_request::Request),
 }
+
+pack_enum!(Purpose { 0 => Registration(attempt), 1 => ServiceRequest(request) });
 
 /// UpdateSMContext requests to activate user planes are pending.
 #[derive(Debug)]
@@ -41,6 +44,9 @@ pub(crate) struct Activated {
     /// Sessions that have no user plane, and why.
     pub errors: Vec<(u8, GmmCause)>,
 }
+
+pack_struct!(AwaitingSessionActivation { purpose, calls, activated });
+pack_struct!(Activated { sessions, errors });
 
 impl Activated {
     /// The sessions that could not be activated (PDU session reactivation result,

@@ -20,6 +20,7 @@ use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1;
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::ABBA;
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf, Timer};
 use bytes::Bytes;
 use pith_crypto::kdf;
@@ -77,6 +78,11 @@ struct Challenge {
     /// URI of the authentication context at the AUSF.
     context: Uri,
 }
+
+pack_struct!(AwaitingAuthenticationVector { attempt, identity, resynchronised, ng_ksi, call });
+pack_struct!(AwaitingAuthenticationResponse { attempt, identity, resynchronised, challenge, request });
+pack_struct!(AwaitingAuthenticationConfirmation { attempt, ng_ksi, is_plausible, call });
+pack_struct!(Challenge { ng_ksi, rand, hxres_star, context });
 
 /// Requests a challenge from the AUSF (TS 29.509 5.2.2.2.2).
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, identity: SupiOrSuci) -> Step {

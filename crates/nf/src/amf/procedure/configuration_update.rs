@@ -9,6 +9,7 @@ use super::{Procedure, Step, registration};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::n1;
 use crate::amf::retransmission::{Expiry, Retransmission};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_nas::gmm::ConfigurationUpdateCommand;
 use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName};
@@ -18,6 +19,8 @@ use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName};
 pub(crate) struct AwaitingConfigurationUpdateComplete {
     command: Retransmission,
 }
+
+pack_struct!(AwaitingConfigurationUpdateComplete { command });
 
 /// Sends the UE the network name, if one is configured.
 pub(crate) fn send_network_name(ue: &mut UeContext, env: &mut Env<'_>) {

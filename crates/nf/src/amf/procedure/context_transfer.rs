@@ -16,6 +16,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
 use crate::amf::session::PduSession;
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf};
 use pith_crypto::keys::KAmf;
 use pith_nas::NasCount;
@@ -43,6 +44,9 @@ pub(crate) struct OldAmf {
     /// The UE's sessions. They stay with the old AMF until the UE is authenticated here.
     sessions: Vec<PduSession>,
 }
+
+pack_struct!(AwaitingUeContextTransfer { attempt, old_amf, call });
+pack_struct!(OldAmf { api_root, guti, sessions });
 
 /// Requests the context from the peer that owns the 5G-GUTI's block; without such a peer, requests
 /// the UE's identity.

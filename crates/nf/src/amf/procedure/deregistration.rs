@@ -16,6 +16,7 @@ use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{consumer, n2, procedure};
+use crate::kit::document::pack_struct;
 use crate::kit::{Deregister, Level, Timer};
 use pith_nas::gmm::{
     DeregistrationAcceptUeOriginating, DeregistrationRequestUeOriginating, DeregistrationRequestUeTerminated,
@@ -29,6 +30,8 @@ use pith_ngap::{Cause, CauseNas};
 pub(crate) struct AwaitingDeregistrationAccept {
     request: Retransmission,
 }
+
+pack_struct!(AwaitingDeregistrationAccept { request });
 
 /// Why the network ends a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::ABBA;
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf, Timer};
 use bytes::Bytes;
 use pith_crypto::kdf;
@@ -52,6 +53,10 @@ struct Session {
     /// URI of the authentication context at the AUSF.
     context: Uri,
 }
+
+pack_struct!(AwaitingEapResponse { session, packet, request });
+pack_struct!(AwaitingEapSession { session, call });
+pack_struct!(Session { attempt, ng_ksi, context });
 
 /// Sends the UE the AUSF's first EAP-Request (TS 24.501 5.4.1.2.4.2).
 pub(super) fn begin(

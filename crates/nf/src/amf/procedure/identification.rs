@@ -12,6 +12,7 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::kit::Timer;
+use crate::kit::document::pack_struct;
 use pith_nas::gmm::{IdentityRequest, IdentityResponse};
 use pith_nas::ie::{IdentityType, MobileIdentity};
 
@@ -21,6 +22,8 @@ pub(crate) struct AwaitingIdentityResponse {
     attempt: Attempt,
     request: Retransmission,
 }
+
+pack_struct!(AwaitingIdentityResponse { attempt, request });
 
 /// Requests the UE's SUCI (TS 24.501 5.4.3.2).
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt) -> Step {

@@ -26,6 +26,7 @@ use super::context::{CallId, Env, UeContext};
 use super::error::RegistrationError;
 use super::n1::{NasOutcome, Silence};
 use super::security::SecurityContext;
+use crate::kit::document::pack_enum;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_sbi::Reply;
@@ -71,6 +72,28 @@ pub(crate) enum Procedure {
     /// De-registration by the network.
     AwaitingDeregistrationAccept(deregistration::AwaitingDeregistrationAccept),
 }
+
+// In the order in which they were added: a number is never given to another state.
+pack_enum!(Procedure {
+    0 => Idle,
+    1 => AwaitingUeContextTransfer(state),
+    2 => AwaitingIdentityResponse(state),
+    3 => AwaitingAuthenticationVector(state),
+    4 => AwaitingAuthenticationResponse(state),
+    5 => AwaitingAuthenticationConfirmation(state),
+    6 => AwaitingEapResponse(state),
+    7 => AwaitingEapSession(state),
+    8 => AwaitingSecurityModeComplete(state),
+    9 => AwaitingUecmRegistration(state),
+    10 => AwaitingSubscriptionData(state),
+    11 => AwaitingSliceSelection(state),
+    12 => AwaitingPolicyAssociation(state),
+    13 => AwaitingSessionActivation(state),
+    14 => AwaitingRegistrationComplete(state),
+    15 => AwaitingConfigurationUpdateComplete(state),
+    16 => AwaitingPagingResponse(state),
+    17 => AwaitingDeregistrationAccept(state),
+});
 
 /// The result of a procedure's step.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use super::{Procedure, Step};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{delivery, n2};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 
 /// The UE is being paged.
@@ -16,6 +17,8 @@ use crate::kit::{Level, Timer};
 pub(crate) struct AwaitingPagingResponse {
     tries: Retransmission,
 }
+
+pack_struct!(AwaitingPagingResponse { tries });
 
 /// Pages the UE, unless paging is in progress.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {

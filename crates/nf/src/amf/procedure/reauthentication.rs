@@ -19,6 +19,7 @@ use crate::amf::{n2, procedure};
 use crate::kit::{Duration, Event, Level};
 use pith_nas::ie::MobileIdentity;
 use pith_ngap::{Cause, CauseNas};
+use pith_sbi::common::DateTime;
 
 /// Time from an attempt to the next one, if the home network or the UE refuses without ending the registration.
 const RETRY: Duration = Duration::from_secs(60);
@@ -33,12 +34,15 @@ pub(crate) fn begin_if_due(ue: &mut UeContext, env: &mut Env<'_>) {
     if security.nas.is_exhausted() {
         return end(ue, env);
     }
-    let was_recent = ue.reauthenticated.is_some_and(|at| env.now - at < RETRY);
+    let now = env.config.identity.date_time(env.now);
+    let is_recent =
+        |at: DateTime| u128::try_from(now.unix_ms() - at.unix_ms()).is_ok_and(|ms| ms < RETRY.as_millis());
+    let was_recent = ue.reauthenticated.is_some_and(is_recent);
     if was_recent || ue.transferred_to.is_some() || !matches!(ue.procedure, Procedure::Idle) {
         return;
     }
     let (Some(supi), Some(guti)) = (ue.supi.clone(), ue.guti) else { return };
-    ue.reauthenticated = Some(env.now);
+    ue.reauthenticated = Some(now);
     let attempt = Attempt::reauthentication(security.ng_ksi, MobileIdentity::FiveGGuti(guti));
     let step = authentication::begin(ue, env, attempt, supi.into());
     procedure::settle(ue, env, Ok(step));

@@ -16,6 +16,7 @@ use crate::amf::error::RegistrationError;
 use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::{ABBA, SecurityContext, choose_algorithms};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_crypto::keys::KAmf;
 use pith_nas::gmm::{RegistrationRequest, SecurityModeCommand, SecurityModeComplete, SecurityModeReject};
@@ -35,6 +36,8 @@ pub(crate) struct AwaitingSecurityModeComplete {
     pub context: SecurityContext,
     command: Retransmission,
 }
+
+pack_struct!(AwaitingSecurityModeComplete { attempt, supi, context, command });
 
 /// Selects algorithms and sends SECURITY MODE COMMAND. After EAP-AKA' it includes EAP-Success and
 /// ABBA (TS 24.501 5.4.2.2).

@@ -13,6 +13,7 @@ use crate::amf::error::ServiceRequestError;
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::{delivery, n2, procedure};
 use crate::kit::Level;
+use crate::kit::document::pack_struct;
 use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
 use pith_nas::ie::{MobileIdentity, ReactivationErrors, ServiceType};
 use pith_nas::{GmmMessage, NasCount};
@@ -24,6 +25,8 @@ pub(crate) struct Request {
     has_uplink_data: bool,
     is_paging_response: bool,
 }
+
+pack_struct!(Request { has_uplink_data, is_paging_response });
 
 /// Handles a SERVICE REQUEST; `verified` is its COUNT if it passed the integrity check.
 pub(crate) fn begin(

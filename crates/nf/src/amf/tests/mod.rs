@@ -4,6 +4,7 @@ mod authentication;
 mod callbacks;
 mod context_transfer;
 mod deregistration;
+mod document;
 mod eap_authentication;
 mod half_open;
 mod identification;

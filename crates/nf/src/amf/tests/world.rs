@@ -82,8 +82,10 @@ impl World {
     }
 
     pub fn with(config: AmfConfig) -> Self {
+        let mut amf = Amf::new(config, Rng::from_number(1));
+        amf.reload_contexts();
         let mut world = Self {
-            amf: Amf::new(config, Rng::from_number(1)),
+            amf,
             now: Instant::from_micros(0),
             out: Outbox::new(crate::kit::Level::Debug),
             ladder: Vec::new(),

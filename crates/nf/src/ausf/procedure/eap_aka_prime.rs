@@ -16,6 +16,7 @@
 
 use super::super::eap::{self, EapError, Response as EapResponse};
 use super::{Subject, location, no_vector, vector};
+use crate::kit::document::pack_struct;
 use crate::kit::{Identity, Instant};
 use pith_crypto::algorithm::Res;
 use pith_crypto::eap_aka_prime::{self, Keys};
@@ -54,6 +55,10 @@ pub(in crate::ausf) struct AwaitingNotificationResponse {
     subject: Subject,
     identifier: u8,
 }
+
+pack_struct!(AwaitingEapResponse { subject, request, identifier, rand, xres, k_aut, k_seaf, resynchronised });
+pack_struct!(AwaitingResyncVector { subject, identifier });
+pack_struct!(AwaitingNotificationResponse { subject, identifier });
 
 /// The result of a UE's response.
 pub(in crate::ausf) enum Step {

@@ -8,6 +8,7 @@
 //! ```
 
 use super::{Subject, location};
+use crate::kit::document::pack_struct;
 use crate::kit::{Identity, Instant};
 use pith_crypto::kdf;
 use pith_crypto::keys::{KAusf, KSeaf, Rand, ResStar};
@@ -26,6 +27,8 @@ pub(in crate::ausf) struct Challenged {
     xres_star: ResStar,
     k_seaf: KSeaf,
 }
+
+pack_struct!(Challenged { subject, challenge, xres_star, k_seaf });
 
 impl Challenged {
     /// HXRES* and K_SEAF of the home network's vector.

@@ -4,6 +4,7 @@ pub(super) mod eap_aka_prime;
 pub(super) mod five_g_aka;
 pub(super) mod vector;
 
+use crate::kit::document::pack_struct;
 use crate::kit::{Identity, Instant};
 use pith_sbi::common::AuthType;
 use pith_sbi::nudm_ueau::{AuthEvent, ConfirmAuth};
@@ -17,6 +18,8 @@ pub(super) struct Subject {
     pub supi: Supi,
     pub serving_network_name: Arc<str>,
 }
+
+pack_struct!(Subject { supi, serving_network_name });
 
 impl Subject {
     /// The event that reports the result to the UDM (TS 29.503 5.4.2.3).

@@ -10,6 +10,7 @@ use super::eap_aka_prime::{self, AwaitingEapResponse};
 use super::five_g_aka::Challenged;
 use super::{Subject, no_vector};
 use crate::kit::Identity;
+use crate::kit::document::pack_struct;
 use pith_sbi::nausf_ueauthentication::{AuthenticationInfo, ResynchronizationInfo};
 use pith_sbi::nudm_ueau::{
     AuthenticationInfoRequest, AuthenticationInfoResult, AuthenticationVector, GenerateAuthData,
@@ -22,6 +23,8 @@ use std::sync::Arc;
 pub(in crate::ausf) struct AwaitingVector {
     serving_network_name: Arc<str>,
 }
+
+pack_struct!(AwaitingVector { serving_network_name });
 
 /// The state after the first vector: a challenge of the method that the UDM chose.
 pub(in crate::ausf) enum FirstChallenge {

@@ -57,7 +57,7 @@ fn synchronization_failure(identifier: u8) -> Vec<u8> {
 
 /// Runs an authentication up to the challenge; returns the id of the context and the identifier of
 /// the request.
-fn challenged(bench: &mut Bench<Ausf>) -> (String, u8) {
+pub(super) fn challenged(bench: &mut Bench<Ausf>) -> (String, u8) {
     let asked = authenticate(bench, SERVING_NETWORK);
     let seen = bench.reply(asked.call().0, vector(1));
     let Response::UeAuthenticationCtxCreated(created) = seen.answer() else { panic!("{seen:?}") };

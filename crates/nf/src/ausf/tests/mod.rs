@@ -1,5 +1,6 @@
 //! 5G-AKA as the AMF sees it; the test generates the UDM's vector.
 
+mod document;
 mod eap_aka_prime;
 
 use super::*;

@@ -21,6 +21,7 @@
 use super::establishment::accepted;
 use super::path::{self, Towards};
 use super::{Established, State};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::config::Network;
 use crate::smf::context::{CallId, FrontUpf, SmContext, UpfSession, UserPlane};
@@ -43,6 +44,8 @@ pub(in crate::smf) struct AwaitingClassifier {
     /// The request.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingClassifier { user_plane, plan, call });
 
 /// An operator inserts a classifier (TS 23.502 4.3.5.4). The command returns at once; `pith session list` shows the result.
 pub(in crate::smf) fn insert(

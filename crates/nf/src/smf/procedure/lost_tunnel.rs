@@ -9,6 +9,7 @@
 //! ```
 
 use super::{Established, State, release, upf_failure};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
@@ -38,6 +39,9 @@ pub(in crate::smf) struct AwaitingResourceRelease {
     /// The transfer.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingBuffering { user_plane, call });
+pack_struct!(AwaitingResourceRelease { user_plane, call });
 
 /// Handles a UPF's report of an Error Indication for these tunnels (step 3). The UPF reports it only once, so a session that
 /// is changing stores the tunnel until it is established again.

@@ -13,6 +13,7 @@
 
 use super::establishment::authorise;
 use super::{Established, State, release};
+use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
 use crate::smf::env::Env;
@@ -56,6 +57,10 @@ pub(in crate::smf) struct AwaitingModificationComplete {
     /// Number of retransmissions of the command so far.
     retransmissions: u8,
 }
+
+pack_struct!(AwaitingRates { user_plane, sent_to, call });
+pack_enum!(RatesSentTo { 0 => Anchor, 1 => Front });
+pack_struct!(AwaitingModificationComplete { retransmissions });
 
 /// The PCF has changed its decision (TS 29.512 4.2.3.2). The answer reports the rules that the SMF does not enforce: as a
 /// partial success, or as an error if the decision has no other rules.

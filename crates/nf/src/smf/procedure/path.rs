@@ -3,6 +3,7 @@
 
 use super::branching::drain_front;
 use super::{Established, State, release};
+use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
@@ -72,6 +73,10 @@ pub(in crate::smf) struct AwaitingDownlinkSwitch {
     /// The request.
     pub call: CallId,
 }
+
+pack_enum!(Towards { 0 => Classifier, 1 => Anchor });
+pack_struct!(AwaitingUplinkSwitch { user_plane, towards, call });
+pack_struct!(AwaitingDownlinkSwitch { user_plane, towards, call });
 
 /// While the UE is connected: starts the removal of a classifier that is to be removed, and corrects the uplink endpoint of
 /// a gNB that may use another one than that in force.

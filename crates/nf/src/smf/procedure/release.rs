@@ -10,6 +10,7 @@
 //! ```
 
 use super::{Established, State};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
@@ -42,6 +43,9 @@ pub(in crate::smf) struct Abandoned {
     /// The request.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingReleaseComplete { pti, cause, retransmissions });
+pack_struct!(Abandoned { upf, call });
 
 /// The UE requests the release of its session (TS 24.501 6.4.3.3).
 pub(in crate::smf) fn on_release_request(

@@ -11,6 +11,7 @@ use super::path::{AwaitingDownlinkSwitch, AwaitingUplinkSwitch};
 use super::release::{Abandoned, AwaitingReleaseComplete, Held};
 use super::user_plane::AwaitingN4Modification;
 use crate::kit::UpfHandle;
+use crate::kit::document::{pack_enum, pack_struct};
 use crate::smf::context::{CallId, UserPlane};
 
 /// The state of a session: what it waits for.
@@ -58,6 +59,28 @@ pub(in crate::smf) enum State {
 pub(in crate::smf) struct Established {
     pub user_plane: UserPlane,
 }
+
+// A number is never given to another state.
+pack_enum!(State {
+    0 => Over,
+    1 => AwaitingSubscriptionData(state),
+    2 => AwaitingPolicyDecision(state),
+    3 => AwaitingN4Establishment(state),
+    4 => AwaitingFrontEstablishment(state),
+    5 => AwaitingN9Modification(state),
+    6 => AwaitingResourceSetup(state),
+    7 => Established(state),
+    8 => AwaitingN4Modification(state),
+    9 => AwaitingRates(state),
+    10 => AwaitingClassifier(state),
+    11 => AwaitingDownlinkSwitch(state),
+    12 => AwaitingUplinkSwitch(state),
+    13 => AwaitingBuffering(state),
+    14 => AwaitingResourceRelease(state),
+    15 => AwaitingReleaseComplete(state),
+    16 => Abandoned(state),
+});
+pack_struct!(Established { user_plane });
 
 impl From<Established> for State {
     fn from(established: Established) -> Self {

@@ -10,6 +10,7 @@
 //! ```
 
 use super::{Established, State, branching, release};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
@@ -32,6 +33,8 @@ pub(in crate::smf) struct AwaitingN4Modification {
     /// The request.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingN4Modification { user_plane, reply, call });
 
 impl Established {
     /// Answers with the N2 information that the gNB needs to set the user plane up (TS 23.502 4.2.3.2 step 11).

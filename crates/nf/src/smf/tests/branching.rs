@@ -29,7 +29,7 @@ fn established() -> World {
 }
 
 /// A session with a classifier.
-fn branched() -> World {
+pub(super) fn branched() -> World {
     let mut world = established();
     assert_eq!(world.branch("edge"), None);
     world.gnb_modifies(true);

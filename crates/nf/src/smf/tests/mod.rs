@@ -1,6 +1,7 @@
 //! Tests of the SMF through its interface: inputs in, the ladder out.
 
 mod branching;
+mod document;
 mod establishment;
 mod owner;
 mod policy;

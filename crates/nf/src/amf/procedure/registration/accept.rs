@@ -8,6 +8,7 @@ use crate::amf::procedure::activation::Activated;
 use crate::amf::procedure::{Procedure, Step, configuration_update};
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{delivery, n1, n2};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationAccept;
@@ -23,6 +24,8 @@ pub(crate) struct AwaitingRegistrationComplete {
     accept: Retransmission,
     kind: RegistrationKind,
 }
+
+pack_struct!(AwaitingRegistrationComplete { accept, kind });
 
 /// Sends REGISTRATION ACCEPT; the UE is registered from now on. If it includes a new 5G-GUTI, the
 /// UE must confirm; else the registration is complete.

@@ -8,6 +8,7 @@ use crate::amf::error::RegistrationError;
 use crate::amf::procedure::{Procedure, RegistrationStep, Step};
 use crate::amf::slices::{self, Decision, Slices};
 use crate::amf::subscription::Subscription;
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf};
 use pith_nas::ie::SnssaiRejection;
 use pith_sbi::common::AccessType;
@@ -42,6 +43,11 @@ pub(crate) struct AwaitingPolicyAssociation {
     pub(super) attempt: Attempt,
     pub call: CallId,
 }
+
+pack_struct!(AwaitingUecmRegistration { attempt, call });
+pack_struct!(AwaitingSubscriptionData { attempt, call });
+pack_struct!(AwaitingSliceSelection { attempt, call });
+pack_struct!(AwaitingPolicyAssociation { attempt, call });
 
 /// Nudm_UECM_Registration (step 14a); the UDM notifies the AMF that was registered before.
 pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {

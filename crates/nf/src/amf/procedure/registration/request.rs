@@ -8,6 +8,7 @@ use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
 };
 use crate::amf::security::{choose_algorithms, is_acceptable};
+use crate::kit::document::pack_struct;
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
 use pith_nas::{GmmMessage, NasCount};
@@ -28,6 +29,15 @@ pub(crate) struct Attempt {
     /// The AMF that transferred the context. It is notified whether the context was used.
     pub transferred_from: Option<context_transfer::OldAmf>,
 }
+
+pack_struct!(Attempt {
+    request,
+    is_verified,
+    has_been_asked,
+    ng_ksi_was_in_use,
+    transferred_from,
+    is_reauthentication,
+});
 
 impl Attempt {
     /// The authentication of a registered UE, whose identity is known. The request has no content of the UE's, and is never
@@ -91,7 +101,7 @@ pub(crate) fn begin(
         other => ue.procedure = other,
     }
     procedure::abort(ue, env);
-    ue.since = env.now;
+    ue.since = env.config.identity.date_time(env.now);
     if let (Some(_), MobileIdentity::FiveGGuti(guti)) = (verified, &request.mobile_identity) {
         accept::confirm_guti_in_use(ue, env, guti.tmsi);
     }

@@ -4,6 +4,7 @@
 
 use super::front::AwaitingFrontEstablishment;
 use super::{Attempt, AwaitingResourceSetup, UeRequest, fail, policy, too_slow};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Effect, N4Error, Outbox, UpfHandle};
 use crate::smf::config::Network;
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
@@ -31,6 +32,8 @@ pub(in crate::smf) struct AwaitingN4Establishment {
     /// The request.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingN4Establishment { attempt, upf, front, call });
 
 impl AwaitingN4Establishment {
     /// Sends the request to the UPFs that were planned before the PCF's decision, or to others if those are no longer

@@ -13,6 +13,7 @@
 
 use super::anchor::accepted;
 use super::{Attempt, AwaitingResourceSetup, UeRequest, fail, too_slow};
+use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::context::{CallId, FrontUpf, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
@@ -46,6 +47,9 @@ pub(in crate::smf) struct AwaitingN9Modification {
     /// The request.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingFrontEstablishment { attempt, user_plane, plan, call });
+pack_struct!(AwaitingN9Modification { request, user_plane, call });
 
 impl AwaitingFrontEstablishment {
     /// Sends the request to the front UPF (step 10a).

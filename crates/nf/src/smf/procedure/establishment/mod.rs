@@ -25,6 +25,7 @@ mod subscription;
 
 use super::State;
 use super::release::{self, Held};
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_struct};
 use crate::kit::{Level, UpfHandle};
 use crate::smf::consumer;
 use crate::smf::context::SmContext;
@@ -61,6 +62,22 @@ pub(in crate::smf) struct Attempt {
     request: UeRequest,
     /// UPFs that refused the session.
     tried: Vec<UpfHandle>,
+}
+
+pack_struct!(UeRequest { pti, asks });
+pack_struct!(Asks { dns, mtu, ipv4v6 });
+
+/// A UPF that was tried and has no association any more need not be avoided.
+impl Pack for Attempt {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { request, tried } = self;
+        request.pack(writer);
+        writer.upfs(tried);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        Ok(Self { request: Pack::unpack(reader)?, tried: reader.upfs()? })
+    }
 }
 
 /// Ends an establishment after the AMF was answered: the SMF sends the reject for the UE in an N1N2MessageTransfer (TS 24.501

@@ -3,6 +3,7 @@
 
 use super::{AwaitingN4Establishment, UeRequest, fail, too_slow};
 use crate::kit::UpfHandle;
+use crate::kit::document::pack_struct;
 use crate::smf::config::Network;
 use crate::smf::consumer;
 use crate::smf::context::{Access, CallId, Qos, SmContext};
@@ -23,6 +24,8 @@ pub(in crate::smf) struct AwaitingPolicyDecision {
     /// The call.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingPolicyDecision { request, planned, call });
 
 impl AwaitingPolicyDecision {
     /// Selects UPFs and an address, and requests the policy association (steps 7b, 8). If no UPF or address is available, the

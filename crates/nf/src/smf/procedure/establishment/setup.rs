@@ -2,6 +2,7 @@
 
 use super::UeRequest;
 use crate::kit::Level;
+use crate::kit::document::pack_struct;
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::procedure::State;
@@ -18,6 +19,8 @@ pub(in crate::smf) struct AwaitingResourceSetup {
     /// The transfer.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingResourceSetup { user_plane, call });
 
 impl AwaitingResourceSetup {
     /// Namf_Communication_N1N2MessageTransfer with Accept and N2 SM information (step 11).

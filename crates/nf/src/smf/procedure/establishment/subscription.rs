@@ -4,6 +4,7 @@
 use super::request::{self, Refused};
 use super::{AwaitingPolicyDecision, UeRequest};
 use crate::kit::PendingReply;
+use crate::kit::document::pack_struct;
 use crate::smf::consumer;
 use crate::smf::context::{Access, CallId, Qos, SmContext};
 use crate::smf::env::Env;
@@ -27,6 +28,8 @@ pub(in crate::smf) struct AwaitingSubscriptionData {
     /// The call.
     pub call: CallId,
 }
+
+pack_struct!(AwaitingSubscriptionData { request, access, reply, call });
 
 impl AwaitingSubscriptionData {
     /// Requests the subscription data from the UDM (step 4).

@@ -1,0 +1,294 @@
+//! The document of a UE's context.
+//!
+//! ```text
+//!  identity      SUPI, claimed identity, PEI, 5G-GUTIs
+//!  security      K_AMF, algorithms, COUNTs, capability
+//!  registration  area, location, subscription, slices, policy, subscriptions at UDM and PCF
+//!  sessions      SM contexts, pending requests to SMFs
+//!  procedure     the state of the 5GMM procedure
+//!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
+//!  undelivered   N1 and N2 messages for a UE in CM-IDLE
+//!  timers        running timers with their deadlines; number of the last call
+//! ```
+//!
+//! Not in it: the key in the table, the entries of the lists of unauthenticated UEs and of connections that are being released. The
+//! loader of a document adds them again. A connection to a gNB whose association has ended is left out: the UE is CM-IDLE.
+
+use super::connection::{NgConnection, RanContext};
+use super::context::{Gnbs, UeContext};
+use crate::kit::document::{
+    Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
+};
+use crate::kit::{GnbHandle, Key, Nf};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+
+const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
+const SECURITY: Section = Section { id: 2, name: "security", version: 1 };
+const REGISTRATION: Section = Section { id: 3, name: "registration", version: 1 };
+const SESSIONS: Section = Section { id: 4, name: "sessions", version: 1 };
+const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 1 };
+const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
+const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
+const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
+
+/// All sections, in their order in a document.
+pub(super) const SECTIONS: &[Section] =
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS];
+
+impl Names for Gnbs {
+    fn gnb_name(&self, gnb: GnbHandle) -> Option<&str> {
+        self.get(&gnb).map(|info| info.global_id.as_str())
+    }
+
+    fn gnb(&self, name: &str) -> Option<GnbHandle> {
+        self.iter().find(|(_, info)| info.global_id == name).map(|(gnb, _)| *gnb)
+    }
+}
+
+pack_enum!(RanContext { 0 => Absent, 1 => Requested, 2 => Established, 3 => Releasing });
+
+/// An NG connection as it is in a document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct StoredConnection {
+    pub id: AmfUeNgapId,
+    pub ran_id: RanUeNgapId,
+    /// Global RAN Node ID.
+    pub gnb: std::sync::Arc<str>,
+    pub stream: u16,
+    pub context: RanContext,
+    pub queued: Vec<Vec<u8>>,
+}
+
+pack_struct!(StoredConnection { id, ran_id, gnb, stream, context, queued });
+
+/// A context that was unpacked, without the entries that it needs in the tables.
+pub(super) struct Unpacked {
+    pub ue: UeContext,
+    pub connection: Option<StoredConnection>,
+}
+
+/// Packs a context with its connection.
+pub(super) fn pack(
+    ue: &UeContext,
+    connection: Option<&NgConnection>,
+    names: &dyn Names,
+) -> Result<Document, PackError> {
+    pack_sections(ue, connection, names, SECTIONS)
+}
+
+/// Packs some sections of a context. The connection is left out if there is none.
+pub(super) fn pack_sections(
+    ue: &UeContext,
+    connection: Option<&NgConnection>,
+    names: &dyn Names,
+    sections: &[Section],
+) -> Result<Document, PackError> {
+    let mut writer = Writer::new(Nf::Amf, names);
+    for section in sections {
+        if *section != CONNECTION {
+            writer.section(section, |writer| write(ue, section, writer));
+        } else if let Some((connection, gnb)) = connection.and_then(|it| Some((it, names.gnb_name(it.gnb)?)))
+        {
+            writer.section(section, |writer| write_connection(connection, gnb, writer));
+        }
+    }
+    writer.finish()
+}
+
+/// Writes a section's body: each field belongs to one section.
+fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
+    let UeContext {
+        key: _,
+        supi,
+        claimed,
+        pei,
+        guti,
+        old_guti,
+        rm,
+        security,
+        capability,
+        k_gnb_count,
+        connection: _,
+        initial,
+        location,
+        registration_area,
+        radio_capability,
+        subscription,
+        sdm_subscription,
+        registered_in_udm,
+        slices,
+        policy,
+        sessions,
+        undelivered,
+        procedure,
+        since,
+        reauthenticated,
+        transferred_to,
+        discards_security,
+        half_open: _,
+        sdm_call,
+        refresh_call,
+        timers,
+        calls,
+    } = ue;
+    match *section {
+        IDENTITY => {
+            supi.pack(writer);
+            claimed.pack(writer);
+            pei.pack(writer);
+            guti.pack(writer);
+            old_guti.pack(writer);
+        }
+        SECURITY => {
+            security.pack(writer);
+            capability.pack(writer);
+            k_gnb_count.pack(writer);
+            discards_security.pack(writer);
+            reauthenticated.pack(writer);
+        }
+        REGISTRATION => {
+            rm.pack(writer);
+            since.pack(writer);
+            initial.pack(writer);
+            location.pack(writer);
+            registration_area.pack(writer);
+            radio_capability.pack(writer);
+            subscription.pack(writer);
+            sdm_subscription.pack(writer);
+            registered_in_udm.pack(writer);
+            slices.pack(writer);
+            policy.pack(writer);
+            transferred_to.pack(writer);
+        }
+        SESSIONS => sessions.pack(writer),
+        PROCEDURE => procedure.pack(writer),
+        UNDELIVERED => undelivered.pack(writer),
+        _ => {
+            timers.pack(writer);
+            calls.pack(writer);
+            sdm_call.pack(writer);
+            refresh_call.pack(writer);
+        }
+    }
+}
+
+fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
+    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, releasing: _ } = connection;
+    id.pack(writer);
+    ran_id.pack(writer);
+    writer.counted(gnb.as_bytes());
+    stream.pack(writer);
+    context.pack(writer);
+    queued.pack(writer);
+}
+
+/// Unpacks a context.
+pub(super) fn unpack(octets: &[u8], key: Key, names: &dyn Names) -> Result<Unpacked, UnpackError> {
+    let sections = Sections::of(octets, Nf::Amf, SECTIONS, names)?;
+    let mut ue = UeContext::new(key, pith_sbi::common::DateTime::from_unix_ms(0));
+    sections.read(&IDENTITY, |_, reader| read(&mut ue, &IDENTITY, reader))?;
+    sections.read(&SECURITY, |_, reader| read(&mut ue, &SECURITY, reader))?;
+    sections.read(&REGISTRATION, |_, reader| read(&mut ue, &REGISTRATION, reader))?;
+    sections.read(&SESSIONS, |_, reader| read(&mut ue, &SESSIONS, reader))?;
+    sections.read(&PROCEDURE, |_, reader| read(&mut ue, &PROCEDURE, reader))?;
+    sections.read(&UNDELIVERED, |_, reader| read(&mut ue, &UNDELIVERED, reader))?;
+    sections.read(&TIMERS, |_, reader| read(&mut ue, &TIMERS, reader))?;
+    let connection = if sections.has(&CONNECTION) { Some(sections.unpack(&CONNECTION)?) } else { None };
+    Ok(Unpacked { ue, connection })
+}
+
+/// Reads a section's body, the mirror image of [`write`].
+fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Result<(), UnpackError> {
+    match *section {
+        IDENTITY => {
+            ue.supi = Pack::unpack(reader)?;
+            ue.claimed = Pack::unpack(reader)?;
+            ue.pei = Pack::unpack(reader)?;
+            ue.guti = Pack::unpack(reader)?;
+            ue.old_guti = Pack::unpack(reader)?;
+        }
+        SECURITY => {
+            ue.security = Pack::unpack(reader)?;
+            ue.capability = Pack::unpack(reader)?;
+            ue.k_gnb_count = Pack::unpack(reader)?;
+            ue.discards_security = Pack::unpack(reader)?;
+            ue.reauthenticated = Pack::unpack(reader)?;
+        }
+        REGISTRATION => {
+            ue.rm = Pack::unpack(reader)?;
+            ue.since = Pack::unpack(reader)?;
+            ue.initial = Pack::unpack(reader)?;
+            ue.location = Pack::unpack(reader)?;
+            ue.registration_area = Pack::unpack(reader)?;
+            ue.radio_capability = Pack::unpack(reader)?;
+            ue.subscription = Pack::unpack(reader)?;
+            ue.sdm_subscription = Pack::unpack(reader)?;
+            ue.registered_in_udm = Pack::unpack(reader)?;
+            ue.slices = Pack::unpack(reader)?;
+            ue.policy = Pack::unpack(reader)?;
+            ue.transferred_to = Pack::unpack(reader)?;
+        }
+        SESSIONS => ue.sessions = Pack::unpack(reader)?,
+        PROCEDURE => ue.procedure = Pack::unpack(reader)?,
+        UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
+        _ => {
+            ue.timers = Pack::unpack(reader)?;
+            ue.calls = Pack::unpack(reader)?;
+            ue.sdm_call = Pack::unpack(reader)?;
+            ue.refresh_call = Pack::unpack(reader)?;
+        }
+    }
+    Ok(())
+}
+
+impl super::Amf {
+    /// Replaces a UE's context by what its document yields, and panics if a document made of that differs: for simulations.
+    pub(super) fn reload(&mut self, key: Key) {
+        let Some(ue) = self.ues.get_mut(key) else { return };
+        let gnbs = &self.shared.gnbs;
+        let connection = ue.connection.and_then(|key| self.shared.connections.get_mut(key));
+        let document = pack(ue, connection.as_deref(), gnbs).expect("an AMF's context can be packed");
+        let unpacked = unpack(document.octets(), key, gnbs);
+        let Unpacked { ue: mut loaded, connection: stored } = match unpacked {
+            Ok(unpacked) => unpacked,
+            Err(error) => panic!("{} in {}: {error}", ue.name(), ue.procedure.name()),
+        };
+        (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
+        if let (Some(connection), Some(stored)) = (connection, stored) {
+            let StoredConnection { id, ran_id, gnb, stream, context, queued } = stored;
+            assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());
+            (connection.id, connection.ran_id, connection.stream) = (id, ran_id, stream);
+            (connection.context, connection.queued) = (context, queued);
+        }
+        **ue = loaded;
+        let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+        let again = pack(ue, connection, gnbs);
+        assert!(again.as_ref() == Ok(&document), "the context of {} changes in its document", ue.name());
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl super::Amf {
+    /// The documents of all contexts.
+    pub fn documents(&self) -> Vec<Document> {
+        let connection = |ue: &UeContext| ue.connection.and_then(|key| self.shared.connections.get(key));
+        let packed = self.ues.iter().map(|(_, ue)| pack(ue, connection(ue), &self.shared.gnbs));
+        packed.map(|document| document.expect("an AMF's context can be packed")).collect()
+    }
+
+    /// Unpacks a document.
+    pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
+        unpack(octets, Key::from_u64(0), names).map(drop)
+    }
+
+    /// Unpacks a document, and packs it again.
+    pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
+        let Unpacked { ue, connection } = unpack(octets, Key::from_u64(0), names)?;
+        let connection = connection.and_then(|it| {
+            let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
+            let gnb = names.gnb(&gnb)?;
+            Some(NgConnection { id, ran_id, gnb, stream, ue: None, context, queued, releasing: None })
+        });
+        Ok(pack(&ue, connection.as_ref(), names).expect("an AMF's context can be packed"))
+    }
+}

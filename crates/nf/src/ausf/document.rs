@@ -1,0 +1,68 @@
+//! The document of an authentication: its state, and the deadline of the UE's response.
+//!
+//! Stored are the states that wait for the UE. [`Authentication::AwaitingVector`] and [`Authentication::AwaitingResyncVector`] wait for
+//! the UDM and owe the AMF an answer: if the process ends, the AMF's request begins again.
+
+use super::{Authentication, Entry};
+use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
+use crate::kit::{Key, Nf};
+
+const AUTHENTICATION: Section = Section { id: 1, name: "authentication", version: 1 };
+
+/// All sections.
+pub(super) const SECTIONS: &[Section] = &[AUTHENTICATION];
+
+// A number is never given to another state.
+pack_enum!(Authentication {
+    0 => Ended,
+    1 => AwaitingVector(state, reply),
+    2 => Challenged(state),
+    3 => AwaitingEapResponse(state),
+    4 => AwaitingResyncVector(state, reply),
+    5 => AwaitingNotificationResponse(state),
+});
+
+/// Packs an authentication.
+pub(super) fn pack(entry: &Entry) -> Result<Document, PackError> {
+    let Entry { state, deadline } = entry;
+    let mut writer = Writer::new(Nf::Ausf, &());
+    writer.section(&AUTHENTICATION, |writer| {
+        state.pack(writer);
+        deadline.pack(writer);
+    });
+    writer.finish()
+}
+
+/// Unpacks an authentication.
+pub(super) fn unpack(octets: &[u8]) -> Result<Entry, UnpackError> {
+    let (state, deadline) = Sections::of(octets, Nf::Ausf, SECTIONS, &())?.unpack(&AUTHENTICATION)?;
+    Ok(Entry { state, deadline })
+}
+
+impl super::Ausf {
+    /// Replaces an authentication by what its document yields, and panics if a document made of that differs: for simulations.
+    pub(super) fn reload(&mut self, key: Key) {
+        let Some(entry) = self.authentications.get_mut(key) else { return };
+        let document = pack(entry).expect("an authentication can be packed");
+        *entry = unpack(document.octets()).unwrap_or_else(|error| panic!("an authentication: {error}"));
+        assert!(pack(entry).as_ref() == Ok(&document), "an authentication changes in its document");
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl super::Ausf {
+    /// The documents of all authentications.
+    pub fn documents(&self) -> Vec<Document> {
+        self.authentications.iter().filter_map(|(_, entry)| pack(entry).ok()).collect()
+    }
+
+    /// Unpacks a document.
+    pub fn check_document(octets: &[u8]) -> Result<(), UnpackError> {
+        unpack(octets).map(drop)
+    }
+
+    /// Unpacks a document, and packs it again.
+    pub fn repack(octets: &[u8]) -> Result<Document, UnpackError> {
+        Ok(pack(&unpack(octets)?).expect("an authentication can be packed"))
+    }
+}

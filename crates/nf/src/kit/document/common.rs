@@ -1,0 +1,114 @@
+//! [`Pack`] for the types of [`crate::kit`].
+
+use super::pack::text;
+use super::{Pack, PackError, Reader, UnpackError, Writer, pack_enum, pack_struct};
+use crate::kit::{Caller, Client, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
+
+/// The name of the UPF. A session is at its UPFs: it cannot be loaded before they have associations.
+impl Pack for UpfHandle {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        match writer.names().upf_name(*self) {
+            Some(name) => writer.counted(name.as_bytes()),
+            None => writer.fail(PackError::UpfIsGone),
+        }
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let name = text(reader)?;
+        reader.names().upf(name).ok_or_else(|| UnpackError::UpfIsMissing(name.chars().take(64).collect()))
+    }
+}
+
+impl Writer<'_> {
+    /// Adds the names of those UPFs that have one.
+    pub(crate) fn upfs(&mut self, upfs: &[UpfHandle]) {
+        let names = self.names();
+        let known: Vec<_> = upfs.iter().filter_map(|upf| names.upf_name(*upf)).collect();
+        self.number(known.len() as u64);
+        for name in known {
+            self.counted(name.as_bytes());
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// Those UPFs of a list of names that have an association.
+    pub(crate) fn upfs(&mut self) -> Result<Vec<UpfHandle>, UnpackError> {
+        let mut upfs = Vec::new();
+        for _ in 0..self.count()? {
+            let name = text(self)?;
+            upfs.extend(self.names().upf(name));
+        }
+        Ok(upfs)
+    }
+}
+
+impl Pack for PendingReply {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        match self.caller() {
+            Caller::Local { nf, tag } => (0_u8, nf, tag).pack(writer),
+            Caller::Shard { shard, nf, tag } => (1_u8, shard, nf, tag).pack(writer),
+            Caller::Remote { exchange, client } => (2_u8, exchange, client).pack(writer),
+        }
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let caller = match reader.octet()? {
+            0 => Caller::Local { nf: Nf::unpack(reader)?, tag: Tag::unpack(reader)? },
+            1 => Caller::Shard {
+                shard: u16::unpack(reader)?,
+                nf: Nf::unpack(reader)?,
+                tag: Tag::unpack(reader)?,
+            },
+            2 => Caller::Remote { exchange: u64::unpack(reader)?, client: Option::unpack(reader)? },
+            _ => return Err(reader.malformed("caller")),
+        };
+        Ok(Self::owed_to(caller))
+    }
+}
+
+pack_struct!(Tag { owner, step });
+pack_struct!(Client { instance, process, is_named });
+pack_enum!(Owner { 0 => Process, 1 => SameUser, 2 => Client(client) });
+pack_enum!(Nf {
+    1 => Amf,
+    2 => Smf,
+    3 => Ausf,
+    4 => Udm,
+    5 => Udr,
+    6 => Pcf,
+    7 => Nrf,
+    8 => Nssf,
+    9 => Agent,
+});
+
+pack_enum!(Timer {
+    1 => T3513,
+    2 => T3522,
+    3 => T3550,
+    4 => T3555,
+    5 => T3560,
+    6 => T3565,
+    7 => T3570,
+    8 => T3590,
+    9 => T3591,
+    10 => T3592,
+    11 => MobileReachable,
+    12 => ImplicitDeregistration,
+    13 => LostConnections,
+    14 => LostSessions,
+    15 => NgapGuard,
+    16 => SbiGuard,
+    17 => SbiRetransmission,
+    18 => NrfHeartBeat,
+    19 => NrfSweep,
+    20 => DiscoveryValidity,
+    21 => PathGrace,
+    22 => PfcpT1,
+    23 => PfcpHeartbeat,
+    24 => PfcpOverload,
+    25 => PfcpGracefulRelease,
+    26 => PfcpUnknownPeers,
+    27 => PfcpAssociationRetry,
+    28 => Expiry,
+});

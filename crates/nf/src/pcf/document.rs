@@ -1,0 +1,60 @@
+//! The document of a policy association: its context and its owner.
+//!
+//! An association that is being created waits for the UDR and owes an answer: if the process ends, the creation begins again.
+
+use super::{Association, Context};
+use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
+use crate::kit::{Key, Nf};
+
+const ASSOCIATION: Section = Section { id: 1, name: "association", version: 1 };
+
+/// All sections.
+pub(super) const SECTIONS: &[Section] = &[ASSOCIATION];
+
+pack_enum!(Context { 0 => Access(context), 1 => Session(context) });
+
+/// Packs an association.
+pub(super) fn pack(association: &Association) -> Result<Document, PackError> {
+    let Association { context, owner, creating } = association;
+    let mut writer = Writer::new(Nf::Pcf, &());
+    writer.section(&ASSOCIATION, |writer| {
+        context.pack(writer);
+        owner.pack(writer);
+        creating.pack(writer);
+    });
+    writer.finish()
+}
+
+/// Unpacks an association.
+pub(super) fn unpack(octets: &[u8]) -> Result<Association, UnpackError> {
+    let (context, owner, creating) = Sections::of(octets, Nf::Pcf, SECTIONS, &())?.unpack(&ASSOCIATION)?;
+    Ok(Association { context, owner, creating })
+}
+
+impl super::Pcf {
+    /// Replaces an association by what its document yields, and panics if a document made of that differs: for simulations.
+    pub(super) fn reload(&mut self, key: Key) {
+        let Some(association) = self.associations.get_mut(key) else { return };
+        let document = pack(association).expect("an association can be packed");
+        *association = unpack(document.octets()).unwrap_or_else(|error| panic!("an association: {error}"));
+        assert!(pack(association).as_ref() == Ok(&document), "an association changes in its document");
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl super::Pcf {
+    /// The documents of all associations.
+    pub fn documents(&self) -> Vec<Document> {
+        self.associations.iter().filter_map(|(_, association)| pack(association).ok()).collect()
+    }
+
+    /// Unpacks a document.
+    pub fn check_document(octets: &[u8]) -> Result<(), UnpackError> {
+        unpack(octets).map(drop)
+    }
+
+    /// Unpacks a document, and packs it again.
+    pub fn repack(octets: &[u8]) -> Result<Document, UnpackError> {
+        Ok(pack(&unpack(octets)?).expect("an association can be packed"))
+    }
+}

@@ -1,0 +1,301 @@
+//! The document of a session.
+//!
+//! ```text
+//!  identity   SUPI, PDU session id, DNN, slice, AMF, SEID, address
+//!  policy     authorised QoS, policy association, registration in the UDM
+//!  procedure  the state with the user plane, a modification, a UPF that is being removed
+//!  pending    what arrived while the session could not act on it
+//!  timers     running timers with their deadlines; number of the last call
+//! ```
+//!
+//! Not in it: the key in the table. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
+
+use super::{AmfLink, Pending, Qos, SmContext};
+use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
+use crate::kit::{Key, Nf};
+
+const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
+const POLICY: Section = Section { id: 2, name: "policy", version: 1 };
+const PROCEDURE: Section = Section { id: 3, name: "procedure", version: 1 };
+const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
+const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
+
+/// All sections, in their order in a document.
+pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, TIMERS];
+
+/// Packs some sections of a session.
+pub(in crate::smf) fn pack(
+    session: &SmContext,
+    upfs: &dyn Names,
+    sections: &[Section],
+) -> Result<Document, PackError> {
+    let mut writer = Writer::new(Nf::Smf, upfs);
+    for section in sections {
+        writer.section(section, |writer| write(session, section, writer));
+    }
+    writer.finish()
+}
+
+/// Writes a section's body: each field belongs to one section.
+fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
+    let SmContext {
+        key: _,
+        supi,
+        pdu_session_id,
+        dnn,
+        snssai,
+        tac,
+        amf,
+        seid,
+        address,
+        qos,
+        policy,
+        is_registered,
+        modification,
+        draining,
+        pending,
+        timers,
+        state,
+        calls,
+    } = session;
+    match *section {
+        IDENTITY => {
+            supi.pack(writer);
+            pdu_session_id.pack(writer);
+            dnn.pack(writer);
+            snssai.pack(writer);
+            tac.pack(writer);
+            amf.pack(writer);
+            seid.pack(writer);
+            address.pack(writer);
+        }
+        POLICY => {
+            qos.pack(writer);
+            policy.pack(writer);
+            is_registered.pack(writer);
+        }
+        PROCEDURE => {
+            state.pack(writer);
+            modification.pack(writer);
+            draining.pack(writer);
+        }
+        PENDING => pending.pack(writer),
+        _ => {
+            timers.pack(writer);
+            calls.pack(writer);
+        }
+    }
+}
+
+/// Unpacks a session.
+pub(in crate::smf) fn unpack(octets: &[u8], key: Key, upfs: &dyn Names) -> Result<SmContext, UnpackError> {
+    let sections = Sections::of(octets, Nf::Smf, SECTIONS, upfs)?;
+    let (session, address) = sections.read(&IDENTITY, |_, reader| {
+        let (supi, pdu_session_id, dnn, snssai, tac) = Pack::unpack(reader)?;
+        let amf = AmfLink::unpack(reader)?;
+        let (seid, address) = Pack::unpack(reader)?;
+        Ok((SmContext::new((key, seid), (supi, pdu_session_id), (dnn, snssai), tac, amf), address))
+    })?;
+    let (qos, policy, is_registered) = sections.unpack::<(Qos, _, _)>(&POLICY)?;
+    let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
+    let pending = sections.unpack::<Pending>(&PENDING)?;
+    let (timers, calls) = sections.unpack(&TIMERS)?;
+    Ok(SmContext {
+        address,
+        qos,
+        policy,
+        is_registered,
+        modification,
+        draining,
+        pending,
+        timers,
+        state,
+        calls,
+        ..session
+    })
+}
+
+impl crate::smf::Smf {
+    /// Replaces a session by what its document yields, and panics if a document made of that differs: for simulations.
+    pub(in crate::smf) fn reload(&mut self, key: Key) {
+        let Some(session) = self.sessions.get_mut(key) else { return };
+        let upfs = &self.shared.upfs;
+        let document = match pack(session, upfs, SECTIONS) {
+            Ok(document) => document,
+            // The session is about to end, or it waits for another NF and will choose another UPF then.
+            Err(PackError::UpfIsGone) => return,
+            Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
+        };
+        match unpack(document.octets(), key, upfs) {
+            Ok(loaded) => *session = loaded,
+            Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
+        }
+        let again = pack(session, upfs, SECTIONS);
+        assert!(
+            again.as_ref() == Ok(&document),
+            "a session of {} changes in its document",
+            session.supi.masked()
+        );
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl crate::smf::Smf {
+    /// The documents of all sessions.
+    pub fn documents(&self) -> Vec<Document> {
+        let packed = self.sessions.iter().map(|(_, session)| pack(session, &self.shared.upfs, SECTIONS));
+        packed.filter_map(Result::ok).collect()
+    }
+
+    /// Unpacks a document.
+    pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
+        unpack(octets, Key::from_u64(0), names).map(drop)
+    }
+
+    /// Unpacks a document, and packs it again.
+    pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
+        let session = unpack(octets, Key::from_u64(0), names)?;
+        Ok(pack(&session, names, SECTIONS).expect("its UPFs are known"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Sessions with random content.
+
+    use super::super::{FrontUpf, UpfSession, UserPlane};
+    use super::*;
+    use crate::kit::document::Names;
+    use crate::kit::{Caller, Nf, Owner, PendingReply, Tag, UpfHandle};
+    use crate::smf::procedure::State;
+    use crate::smf::timers::SessionTimer;
+    use pith_nas::GsmCause;
+    use pith_ngap::transfer::Tunnel;
+    use pith_sbi::common::{DateTime, NfInstanceId};
+    use pith_sbi::nsmf_pdusession::SmContextUpdateData;
+    use pith_types::{Ambr, BitRate, Seid, Snssai, Tac, Teid};
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+    use std::net::IpAddr;
+    use std::sync::Arc;
+
+    /// UPFs `upf-0` to `upf-3`.
+    struct Upfs([String; 4]);
+
+    impl Names for Upfs {
+        fn upf_name(&self, upf: UpfHandle) -> Option<&str> {
+            self.0.get(upf.0 as usize).map(String::as_str)
+        }
+
+        fn upf(&self, name: &str) -> Option<UpfHandle> {
+            self.0.iter().position(|known| known == name).map(|at| UpfHandle(at as u64))
+        }
+    }
+
+    fn tunnel() -> impl Strategy<Value = Tunnel> {
+        (any::<IpAddr>(), any::<u32>()).prop_map(|(address, teid)| Tunnel { address, teid: Teid(teid) })
+    }
+
+    fn at_upf() -> impl Strategy<Value = UpfSession> {
+        (0_u64..4, any::<u64>(), tunnel()).prop_map(|(upf, seid, tunnel)| UpfSession {
+            upf: UpfHandle(upf),
+            seid: Seid(seid),
+            tunnel,
+        })
+    }
+
+    fn front() -> impl Strategy<Value = FrontUpf> {
+        let networks = vec((any::<std::net::Ipv4Addr>(), 1_u8..=32), 0..4);
+        (at_upf(), tunnel(), any::<bool>(), any::<bool>(), networks).prop_map(
+            |(session, n9, is_needed, is_ending, destinations)| FrontUpf {
+                session,
+                n9,
+                is_needed,
+                is_ending,
+                destinations,
+            },
+        )
+    }
+
+    fn state() -> impl Strategy<Value = State> {
+        let user_plane = (at_upf(), option::of(front()), option::of(tunnel()), option::of(tunnel()));
+        prop_oneof![
+            Just(()).prop_map(|()| State::Over),
+            user_plane.prop_map(|(anchor, front, gnb, gnb_uplink)| {
+                State::established(UserPlane { anchor, front, gnb, gnb_uplink })
+            }),
+        ]
+    }
+
+    fn update() -> impl Strategy<Value = (PendingReply, SmContextUpdateData)> {
+        (any::<(u64, u32, u16)>(), any::<bool>(), option::of(vec(any::<u8>(), 0..200))).prop_map(
+            |((owner, step, shard), is_local, n2)| {
+                let tag = Tag { owner, step };
+                let local = Caller::Local { nf: Nf::Amf, tag };
+                let caller = if is_local { local } else { Caller::Shard { shard, nf: Nf::Amf, tag } };
+                let mut body = SmContextUpdateData::default();
+                body.n2_sm_info = n2.map(Into::into);
+                (PendingReply::owed_to(caller), body)
+            },
+        )
+    }
+
+    prop_compose! {
+        fn session()(
+            imsi in "[0-9]{5,15}",
+            numbers in (1_u8..16, any::<u8>(), any::<Option<[u8; 3]>>(), any::<Option<u32>>(), any::<u64>()),
+            address in any::<Option<std::net::Ipv4Addr>>(),
+            rates in any::<(u64, u64)>(),
+            state in state(),
+            draining in option::of(at_upf()),
+            updates in vec(update(), 0..3),
+            pending in (any::<Option<u8>>(), option::of(tunnel()), any::<bool>()),
+            timers in vec((0_usize..4, any::<i64>()), 0..4),
+            calls in any::<u32>(),
+        ) -> SmContext {
+            let (id, sst, sd, tac, seid) = numbers;
+            let status_uri = "http://127.0.0.1:7000/namf-callback/v1/sm-status/1.0".parse::<pith_sbi::Uri>().unwrap();
+            let amf = AmfLink {
+                instance: NfInstanceId(u128::from(seid)),
+                root: Arc::clone(&status_uri.root),
+                status_uri,
+                owner: Owner::Process,
+            };
+            let key = (Key::from_u64(9), Seid(seid));
+            let (supi, dnn) = (format!("imsi-{imsi}").parse().unwrap(), "internet".parse().unwrap());
+            let mut session = SmContext::new(key, (supi, id), (dnn, Snssai { sst, sd }), tac.map(Tac::new), amf);
+            let (uplink, downlink) = (BitRate(rates.0), BitRate(rates.1));
+            session.qos = Qos { ambr: Ambr { uplink, downlink }, five_qi: id, arp_priority: sst };
+            (session.address, session.state, session.draining) = (address, state, draining);
+            let (release, lost_tunnel, downlink_data) = pending;
+            session.pending = Pending {
+                updates,
+                release: release.map(GsmCause::from_code),
+                lost_tunnel,
+                qos: Some(session.qos.clone()),
+                downlink_data,
+            };
+            for (timer, at) in timers {
+                session.timers.start(SessionTimer::ALL[timer], DateTime::from_unix_ms(at));
+            }
+            session.calls = calls;
+            session
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sessions_are_the_same_after_packing_and_unpacking(session in session()) {
+            let upfs = Upfs(std::array::from_fn(|number| format!("upf-{number}")));
+            let document = pack(&session, &upfs, SECTIONS).unwrap();
+            let unpacked = unpack(document.octets(), session.key, &upfs).unwrap();
+            let again = pack(&unpacked, &upfs, SECTIONS).unwrap();
+            prop_assert_eq!(again.octets(), document.octets());
+            prop_assert_eq!(format!("{session:?}"), format!("{unpacked:?}"));
+            let gone = Upfs(Default::default());
+            let waits_for_upf = matches!(unpack(document.octets(), session.key, &gone), Err(UnpackError::UpfIsMissing(_)));
+            prop_assert_eq!(waits_for_upf, session.n4_sessions() > 0);
+        }
+    }
+}

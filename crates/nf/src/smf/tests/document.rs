@@ -1,0 +1,44 @@
+//! Documents of sessions. Every other test of the SMF runs through them, too: the bench reloads each session after each step.
+
+use super::super::Smf;
+use super::world::*;
+use crate::testing::{check_documents, print_document};
+
+const GOLDEN: &[(&str, &str)] = &[
+    ("smf-established-1", include_str!("../../../tests/golden/smf-established-1.hex")),
+    ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
+];
+
+fn only(world: &World) -> Vec<u8> {
+    let [document] = &world.bench.nf.documents()[..] else { panic!("not one session") };
+    document.octets().to_vec()
+}
+
+#[test]
+fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
+    let world = super::branching::branched();
+    check_documents(GOLDEN, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
+}
+
+#[test]
+#[ignore = "prints documents for tests/golden"]
+fn print_documents() {
+    print_document("smf-established-1", &only(&World::established()));
+    print_document("smf-branching-1", &only(&super::branching::branched()));
+}
+
+#[test]
+fn an_established_session_takes_less_than_half_a_kilobyte() {
+    let octets = only(&World::established());
+    println!("SMF, established: {} octets", octets.len());
+    assert!(octets.len() < 512, "{} octets", octets.len());
+}
+
+#[test]
+fn a_session_waits_for_the_association_of_its_upf() {
+    use crate::kit::document::UnpackError;
+    let octets = only(&World::established());
+    let other = World::with(config(), &[]);
+    let missing = UnpackError::UpfIsMissing("upf".into());
+    assert_eq!(Smf::repack(&octets, &other.bench.nf.shared.upfs).err(), Some(missing));
+}
