@@ -1,6 +1,6 @@
 //! The document of a policy association: its context and its owner.
 //!
-//! An association that is being created waits for the UDR and owes an answer: if the process ends, the creation begins again.
+//! An association that is being created waits for the UDR, and its caller for an answer: if the process ends, the creation begins again.
 
 use super::{Association, Context};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};

@@ -10,7 +10,7 @@
 //!   by name. A body has no field names: a changed field is a new version of its section.
 //! - **Names.** Handles of this process ([`GnbHandle`], [`UpfHandle`]) are written as the names of what they stand for, through
 //!   [`Names`]. Times are wall-clock times. The key of an [`Arena`](super::Arena) is not in the document: the loader assigns one.
-//! - **Answers that are owed** are written with their caller. A caller on the other side of HTTP/2 is a number of this process's
+//! - **Pending answers** are written with their caller. A caller on the other side of HTTP/2 is a number of this process's
 //!   exchange: it has a meaning in this process only. States with such an answer wait for another NF, and are not stored.
 //! - **Keys** are in the document in cleartext: the store encrypts it. [`Document`] is overwritten when dropped and has no content in
 //!   `Debug`.

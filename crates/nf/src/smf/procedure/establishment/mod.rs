@@ -67,7 +67,7 @@ pub(in crate::smf) struct Attempt {
 pack_struct!(UeRequest { pti, asks });
 pack_struct!(Asks { dns, mtu, ipv4v6 });
 
-/// A UPF that was tried and has no association any more need not be avoided.
+/// A UPF that was tried and no longer has an association need not be avoided.
 impl Pack for Attempt {
     fn pack(&self, writer: &mut Writer<'_>) {
         let Self { request, tried } = self;
