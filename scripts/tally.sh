@@ -23,7 +23,7 @@ step() { # name, command...
   printf '== %s: %s s\n' "$name" "$((SECONDS - begin))"
 }
 
-# Runs cargo test, and counts each test.
+# Runs cargo test, and counts each test. Examples, which clippy checks, are not built, and there are no tests in doc comments.
 tests() { # name, option of cargo test...
   local name=$1 begin=$SECONDS log rust ok bad ignored reported; shift
   printf '\n== %s\n' "$name"

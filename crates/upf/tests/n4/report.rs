@@ -1,15 +1,13 @@
 //! Session reports: downlink data, error indications, usage by every trigger, inactivity.
 
-mod support;
-
 use std::net::IpAddr;
 
+use crate::support::*;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, Header, Message};
 use pith_upf::contract::{self, Event, SessionId, Teid, VolumeLimits};
-use support::*;
 
 fn answer(world: &mut World, header: &Header, response: SessionReportResponse) {
     let octets = encode(1, header.sequence, response);

@@ -1,17 +1,15 @@
 //! Which peers are served on N4, for which Node IDs, and the limits of each (TS 33.513 4.2.2; TS 29.244
 //! 6.2.6, 8.2.1).
 
-mod support;
-
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use crate::support::*;
 use pith_pfcp::Message;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_upf::contract::{Event, PdrId, SessionId};
 use pith_upf::{Notice, PermittedSmf};
-use support::*;
 
 const STRANGER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 66, 6, 6)), 8805);
 

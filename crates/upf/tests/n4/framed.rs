@@ -1,14 +1,12 @@
 //! Framed routes are passed to the datapath; invalid ones are rejected.
 
-mod support;
-
+use crate::support::*;
 use pith_pfcp::IeType;
 use pith_pfcp::Message;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_upf::contract::AddressRange;
-use support::*;
 
 fn routes(world: &World, seid: u64) -> Vec<String> {
     let shown = |range: &AddressRange| format!("{}/{}", range.address, range.prefix);

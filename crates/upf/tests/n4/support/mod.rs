@@ -1,5 +1,4 @@
 //! A simulated SMF, a recording datapath, and the UPF-C between them: tests as dialogues.
-#![allow(dead_code)]
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

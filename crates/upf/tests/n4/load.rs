@@ -1,13 +1,11 @@
 //! Load reports to SMFs that support them (TS 29.244 6.2.3, 6.2.4).
 
-mod support;
-
+use crate::support::*;
 use pith_pfcp::Message;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_upf::Input;
 use pith_upf::contract::Rates;
-use support::*;
 
 /// A UPF with room for ten sessions, and an SMF with these features.
 fn world(features: CpFunctionFeatures) -> World {

@@ -1,15 +1,13 @@
 //! Associations, heartbeats, duplicates, retransmissions and hostile datagrams.
 
-mod support;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::support::*;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::{IeType, Message, MessageType};
 use pith_upf::{Input, Notice};
-use support::*;
 
 #[test]
 fn an_association_response_contains_node_id_and_features() {

@@ -1,14 +1,12 @@
 //! Guaranteed bit rates: a rate that cannot be guaranteed is rejected, without any change.
 
-mod support;
-
+use crate::support::*;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, IeType, Message};
 use pith_upf::contract::Rates;
 use std::net::Ipv4Addr;
-use support::*;
 
 /// A UPF that may guarantee 10 Mbit/s in each direction.
 fn world() -> World {

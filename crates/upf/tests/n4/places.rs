@@ -1,17 +1,15 @@
 //! Addresses and interfaces that a UPF does not serve: rules that contain them are rejected, never applied
 //! otherwise (TS 29.244 5.2.1A, 5.2.3, 7.6, 8.2.1).
 
-mod support;
-
 use std::net::{IpAddr, Ipv4Addr};
 
+use crate::support::*;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{IeType, Message};
 use pith_upf::GtpuAddress;
 use pith_upf::contract::{Action, AddressRange, Destination};
-use support::*;
 
 fn answer(world: &mut World, request: SessionEstablishmentRequest) -> SessionEstablishmentResponse {
     let Message::SessionEstablishmentResponse(response) = world.ask(0, request).message else { panic!() };

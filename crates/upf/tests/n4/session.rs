@@ -1,14 +1,12 @@
 //! Sessions as dialogues: the SMF's requests, the datapath's calls, the responses.
 
-mod support;
-
+use crate::support::*;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{Change, IeType, Message};
 use pith_upf::Notice;
 use pith_upf::contract::{self, Action, Destination, Direction, Rates, Source, Teid, Tunnel};
-use support::*;
 
 #[test]
 fn an_establishment_becomes_rules_of_the_datapath() {

@@ -1,14 +1,12 @@
 //! Predefined rules that an SMF activates by name (TS 29.244 5.19).
 
-mod support;
-
+use crate::support::*;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::*;
 use pith_pfcp::rules::*;
 use pith_pfcp::{IeType, Message};
 use pith_upf::contract::{self, Action, Rates};
 use pith_upf::{PredefinedAction, PredefinedRule, PredefinedRules};
-use support::*;
 
 const SLOW: Rates = Rates { uplink: 1_000_000, downlink: 2_000_000 };
 

@@ -1,0 +1,12 @@
+//! UPF-C by its PFCP messages and its datapath's calls. One test binary, since each links the whole crate.
+
+mod admission;
+mod association;
+mod framed;
+mod load;
+mod places;
+mod predefined;
+mod report;
+mod session;
+mod support;
+mod trust;
