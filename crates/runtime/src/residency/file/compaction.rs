@@ -186,6 +186,7 @@ impl<'a> Compaction<'a> {
             Item::Record { header, .. } if header.kind == RecordKind::Fence => {
                 self.keep_fence(header, segment.id, offset)
             }
+            Item::Record { header, .. } if header.kind == RecordKind::Stop => self.keep_stop(header),
             Item::Record { header: Header { kind, key, .. }, .. } | Item::Damaged { kind, key, .. }
                 if kind.is_of_document() =>
             {
@@ -237,9 +238,16 @@ impl<'a> Compaction<'a> {
             Some(block) => is_needed_fence(&block, header.owner, segment, offset),
             None => false,
         };
-        if !is_needed {
-            return Ok(());
-        }
+        if is_needed { self.copy_record(header) } else { Ok(()) }
+    }
+
+    /// The record of the last stop is needed while there are segments of earlier boots.
+    fn keep_stop(&mut self, header: &Header) -> Result<(), EngineError> {
+        if header.sequence == self.shared.stopped { self.copy_record(header) } else { Ok(()) }
+    }
+
+    /// Copies a record that is not of a document.
+    fn copy_record(&mut self, header: &Header) -> Result<(), EngineError> {
         self.state.copies.push(Copied { base: Base::Missing, damage: None });
         self.output()?.push(Header { remaining: 0, ..*header }, &[])
     }
@@ -266,7 +274,7 @@ impl<'a> Compaction<'a> {
         self.shared.compaction_octets.fetch_add(written, Relaxed);
         for ((header, at), copied) in output.written.iter().zip(copies.iter()) {
             let Some(mut block) = self.shared.block(header.key.block) else { continue };
-            if header.kind == RecordKind::Fence {
+            if !header.kind.is_of_document() {
                 block.add(header, *at);
                 continue;
             }
@@ -333,6 +341,13 @@ fn read_items(segment: &Segment) -> Result<Vec<Item>, EngineError> {
     let mut items = Vec::new();
     scan(&octets, |item| items.push(item));
     Ok(items)
+}
+
+#[cfg(test)]
+pub(super) fn compact_one(shared: &Shared, segment: &Arc<Segment>) {
+    let mut compaction = Compaction::begin(shared);
+    compaction.compact(segment).unwrap();
+    compaction.release_output();
 }
 
 /// Compacts each segment that is not open, whatever its dead octets.

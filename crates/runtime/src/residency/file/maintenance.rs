@@ -217,28 +217,28 @@ impl Maintenance {
         }
     }
 
-    /// Flushes everything and leaves a record of that: the next start need not suspect a power failure.
+    /// Flushes all segments and writes the record of the stop, so that the next start does not suspect a power failure.
+    /// Deletes the empty segments of this process.
     fn close_all(&self) {
-        let mut open = std::mem::take(&mut *locked(&self.shared.rolled));
-        for writer in &*locked(&self.shared.writers) {
-            open.push(locked(&writer.active).clone());
-            open.extend(locked(&writer.spare).take());
-        }
-        let all: Vec<Arc<Segment>> = self.shared.segments().values().cloned().collect();
+        let shared = &self.shared;
+        let all: Vec<Arc<Segment>> = shared.segments().values().cloned().collect();
         let mut unflushed = all.iter().filter(|segment| !segment.is_flushed.load(Acquire));
         let flushed = unflushed.try_for_each(|segment| segment.flush());
-        // Empty segments are deleted, unless there is no other one for the record.
-        open.sort_by_key(|segment| is_empty(segment));
-        let mut open = open.iter();
-        let result = match (flushed, open.next()) {
-            (Ok(()), Some(first)) => write_stop(&self.shared, first),
-            (Ok(()), None) => Ok(()),
-            (Err(error), _) => Err(failed("flush", &self.shared.directory, error)),
+        // Not those in `rolled`: the flushing thread removes segments from that list.
+        let mut own: Vec<_> = all.iter().filter(|segment| segment.id >= shared.first_segment).collect();
+        own.sort_by_key(|segment| (is_empty(segment), segment.id));
+        let mut own = own.into_iter();
+        let result = match (flushed, own.next()) {
+            (Ok(()), Some(first)) => write_stop(shared, first),
+            (Ok(()), None) if all.is_empty() => Ok(()),
+            // No engine was made: the flushed writes are those of former processes.
+            (Ok(()), None) => shared.make_segment().and_then(|segment| write_stop(shared, &segment)),
+            (Err(error), _) => Err(failed("flush", &shared.directory, error)),
         };
         if let Err(error) = result {
             tracing::warn!(%error, "cannot flush the document log");
         }
-        open.filter(|segment| is_empty(segment)).for_each(|segment| self.shared.delete_segment(segment));
+        own.filter(|segment| is_empty(segment)).for_each(|segment| shared.delete_segment(segment));
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) enum RecordKind {
     Tombstone = 3,
     /// The least version of the owner map for a block; kind and number of its key have no meaning.
     Fence = 4,
-    /// All records up to this number are on the disk: the process stopped, and was not killed. The segment's last record.
+    /// All records up to this number are on the disk: the process stopped, and was not killed.
     Stop = 5,
 }
 

@@ -29,6 +29,10 @@ pub(super) struct Shared {
     blocks: Vec<Mutex<Block>>,
     segments: RwLock<Segments>,
     next_segment: AtomicU32,
+    /// Segments from this id on were made by this process.
+    pub first_segment: u32,
+    /// Number of the last write that a stopped process flushed, as found at the start.
+    pub stopped: u64,
     /// Number of the last write.
     pub sequence: AtomicU64,
     /// Octets at which a segment is full.
@@ -65,6 +69,8 @@ impl Shared {
             blocks: recovered.blocks.into_iter().map(Mutex::new).collect(),
             segments: RwLock::new(recovered.segments),
             next_segment: AtomicU32::new(recovered.next_segment),
+            first_segment: recovered.next_segment,
+            stopped: recovered.stopped,
             sequence: AtomicU64::new(recovered.next_sequence - 1),
             full: AtomicU64::new(SMALLEST_SEGMENT),
             writers: Mutex::default(),
