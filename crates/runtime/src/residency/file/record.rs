@@ -23,6 +23,8 @@ pub(super) const TRAILER: usize = 24;
 pub(super) const OVERHEAD: usize = HEADER + TAG + TRAILER;
 /// Version of the format. A reader refuses later ones.
 pub(super) const FORMAT: u16 = 1;
+/// Largest number of a write: the numbers after it do not overflow. A file with a larger one was not written by Pith.
+const LARGEST_SEQUENCE: u64 = u64::MAX / 2;
 
 const SEGMENT_MAGIC: &[u8; 8] = b"PITHLOG\n";
 const RECORD_MAGIC: &[u8; 4] = b"PdR\x01";
@@ -137,7 +139,8 @@ impl Header {
             number: u32::from_le_bytes(reader.take()?),
             body_crc: u32::from_le_bytes(reader.take()?),
         };
-        let is_valid = (TAG..=MAX_DOCUMENT + TAG).contains(&(header.length as usize));
+        let is_valid = (TAG..=MAX_DOCUMENT + TAG).contains(&(header.length as usize))
+            && header.sequence <= LARGEST_SEQUENCE;
         is_valid.then_some(header)
     }
 
@@ -177,7 +180,8 @@ impl Trailer {
         let number = u32::from_le_bytes(reader.take()?);
         let length = u32::from_le_bytes(reader.take()?);
         let key = DocumentKey::new(DocumentKind::from_code(of)?, block, number)?;
-        Some(Self { sequence, kind: RecordKind::from_code(kind)?, key, length })
+        let kind = RecordKind::from_code(kind)?;
+        (sequence <= LARGEST_SEQUENCE).then_some(Self { sequence, kind, key, length })
     }
 }
 

@@ -306,6 +306,22 @@ fn a_stop_is_remembered_when_compaction_deletes_the_segment_of_its_record() {
 }
 
 #[test]
+fn a_number_that_no_write_can_have_is_damage() {
+    let (directory, documents) = crashed_log();
+    let path = segment_of(&directory);
+    let mut octets = fs::read(&path).unwrap();
+    let header = record::Header::decode(&octets[SEGMENT_HEADER..]).unwrap();
+    let last = record::Header { sequence: u64::MAX, ..header };
+    let end = SEGMENT_HEADER + last.total();
+    octets[SEGMENT_HEADER..SEGMENT_HEADER + HEADER].copy_from_slice(&last.encode());
+    octets[end - record::TRAILER..end].copy_from_slice(&last.trailer());
+    fs::write(&path, octets).unwrap();
+    let store = file_store(directory.path());
+    assert_eq!((store.recovery().documents, store.recovery().lost.len()), (documents.len() as u64 - 1, 1));
+    store.engine(0).unwrap().append(&whole(1, key(1, 0), 1, b"x")).unwrap();
+}
+
+#[test]
 fn with_sync_a_power_failure_makes_nothing_stale_and_writers_are_notified() {
     let directory = Directory::new();
     let (sender, receiver) = mpsc::channel();
