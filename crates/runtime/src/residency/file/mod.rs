@@ -80,8 +80,7 @@ pub struct FileStore {
     shared: Arc<Shared>,
     recovery: Recovery,
     threads: Threads,
-    // Released last.
-    _lock: File,
+    lock: File,
 }
 
 /// The log cannot be opened.
@@ -135,7 +134,7 @@ impl FileStore {
         let recovery = recovered.report.clone();
         let shared = Arc::new(Shared::new(settings, recovered, boot));
         let threads = Threads::start(&shared)?;
-        Ok(Self { shared, recovery, threads, _lock: lock })
+        Ok(Self { shared, recovery, threads, lock })
     }
 
     /// What opening found. The caller logs it.
@@ -162,6 +161,8 @@ impl FileStore {
 impl Drop for FileStore {
     fn drop(&mut self) {
         self.threads.stop();
+        // Not by closing the file: a child process has a copy of it between fork and exec, which would hold the lock.
+        let _ = self.lock.unlock();
     }
 }
 

@@ -322,6 +322,17 @@ fn a_number_that_no_write_can_have_is_damage() {
 }
 
 #[test]
+fn a_stopped_log_is_free_while_a_child_process_has_a_copy_of_its_lock() {
+    let directory = Directory::new();
+    let store = file_store(directory.path());
+    // As between fork and exec.
+    let copy = store.lock.try_clone().unwrap();
+    drop(store);
+    file_store(directory.path());
+    drop(copy);
+}
+
+#[test]
 fn with_sync_a_power_failure_makes_nothing_stale_and_writers_are_notified() {
     let directory = Directory::new();
     let (sender, receiver) = mpsc::channel();
