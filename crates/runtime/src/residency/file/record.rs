@@ -1,13 +1,13 @@
-//! The form of the log: segment header, records, and the scan that finds what is complete in a file.
+//! The format of the log: segment header, records, and the scan of a file for complete batches.
 //!
 //! ```text
 //!  segment   header 128 | record*
 //!  record    header 64 | sealed sections | tag 16 | trailer 24
 //! ```
 //!
-//! Header, trailer and body have a CRC32C each, and the trailer repeats the key: damage of a record is attributed to
-//! its document, even if the record's header is lost. A process appends only to segments that it made, so a tail that
-//! was cut off by the end of the process is never followed by other records.
+//! Header, trailer and body have a CRC32C each, and the trailer repeats the key, so that a damaged record is attributed to its
+//! document even if its header is lost. A process appends only to segments that it made, so no records follow a tail that was cut
+//! off by the end of the process.
 
 use super::super::seal::{SALT, TAG};
 use super::super::{DocumentKey, DocumentKind, Head, MAX_DOCUMENT, OwnerVersion, Revision, UnixMillis};
@@ -84,7 +84,7 @@ impl Header {
         HEADER + self.length as usize + TRAILER
     }
 
-    /// What the document has besides sections.
+    /// The fields of the document besides its sections.
     pub fn head(&self) -> Head {
         Head { key: self.key, revision: self.revision, layout: self.layout, deadline: self.deadline }
     }
@@ -111,7 +111,7 @@ impl Header {
         to
     }
 
-    /// What sealing authenticates: the header without the CRCs.
+    /// The octets that sealing authenticates: the header without the CRCs.
     pub fn associated(encoded: &[u8; HEADER]) -> &[u8] {
         encoded.get(..HEADER - 8).unwrap_or_default()
     }
@@ -158,7 +158,7 @@ impl Header {
     }
 }
 
-/// What a trailer says of its record.
+/// The fields of a record that its trailer repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Trailer {
     sequence: u64,
@@ -262,11 +262,11 @@ pub(super) enum Item {
     Record { offset: u64, header: Header },
     /// A damaged record of a known document.
     Damaged { offset: u64, total: u64, key: DocumentKey, kind: RecordKind, sequence: u64 },
-    /// Octets that are no record, and do not tell which documents they had.
+    /// Octets that are no record, and from which the documents cannot be determined.
     Lost { offset: u64, total: u64 },
 }
 
-/// What a scan found besides items.
+/// The result of a scan besides items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Scanned {
     /// End of the last complete batch.
@@ -293,7 +293,7 @@ pub(super) fn scan(octets: &[u8], mut visit: impl FnMut(Item)) -> Scanned {
         }
     }
     if is_after_loss && end < octets.len() {
-        // Not cut: lost octets at the end of a file could pass for a torn batch at the next scan, and hide damage.
+        // Not cut off: the next scan would take lost octets at the end of the file for a torn batch, and hide the damage.
         visit(Item::Lost { offset: end as u64, total: (octets.len() - end) as u64 });
         end = octets.len();
     }
@@ -323,8 +323,8 @@ fn item(rest: &[u8], at: usize) -> Option<(Item, usize, bool)> {
     Some((item, header.total(), header.remaining == 0))
 }
 
-/// The damage at the start of `rest`, which has no valid header: up to the next record, or to the end. The trailer in
-/// front of that place names the document if it is the trailer of a record that starts here.
+/// The damage at the start of `rest`, which has no valid header; it extends to the next record, or to the end. If it ends with the
+/// trailer of a record that starts here, that trailer names the document.
 fn damage(rest: &[u8], at: usize) -> (Item, usize) {
     let length = next_record(rest).unwrap_or(rest.len());
     let offset = at as u64;
@@ -437,8 +437,8 @@ impl SegmentItem {
     }
 }
 
-/// Corrects magic numbers, checksums and trailers along the lengths that a segment has: what a fuzzer changed in fields is
-/// then not refused for its checksum.
+/// Corrects magic numbers, checksums and trailers of a segment's records, which are found by their lengths: then the fields that a
+/// fuzzer changed are not refused for a wrong checksum.
 pub fn with_checksums(octets: &[u8]) -> Vec<u8> {
     let mut octets = octets.to_vec();
     let mut at = SEGMENT_HEADER;

@@ -21,15 +21,15 @@ pub struct Recovery {
     pub documents: u64,
     /// Octets of the log.
     pub octets: u64,
-    /// Octets of unfinished writes that were cut. Nothing was sent because of them.
+    /// Octets of unfinished writes, which were cut off. No message was sent because of them.
     pub torn: u64,
     /// Documents that are unknown because a record is damaged.
     pub damaged: Vec<DocumentError>,
-    /// Damage whose documents cannot be determined, as text.
+    /// Descriptions of damage whose documents cannot be determined.
     pub lost: Vec<String>,
-    /// Files in the directory that are not of a log.
+    /// Files in the directory that are not part of a log.
     pub foreign: Vec<PathBuf>,
-    /// Later writes may be lost: documents that were not written since are stale.
+    /// Writes may be lost: documents that were not written since are stale.
     pub is_stale: bool,
 }
 
@@ -156,7 +156,7 @@ fn files(directory: &Path) -> Result<BTreeMap<u32, PathBuf>, OpenError> {
     Ok(files)
 }
 
-/// Reads a segment. `None`: it has no records.
+/// Reads a segment; `None` if it has no records.
 fn load(
     id: u32,
     path: PathBuf,
@@ -248,11 +248,12 @@ fn index(loaded: &[Loaded]) -> Vec<Block> {
     blocks
 }
 
-/// The number below which a document's last write may not be its last one.
+/// The number of a write below which the last known write of a document may not be its last one, because later ones are lost. It is
+/// the highest of:
 ///
-/// - Octets are lost, and it is unknown of which documents: all writes up to the end of that run.
-/// - The kernel restarted after a run that neither flushed its writes nor stopped: all writes up to the end of that run.
-/// - What an earlier process found.
+/// - the end of each run with lost octets, whose documents are unknown;
+/// - the end of each run that neither flushed its writes nor stopped before the kernel restarted;
+/// - the number that an earlier process determined.
 fn stale_below(loaded: &[Loaded], boot: [u8; 16], next_sequence: u64, stopped: u64) -> u64 {
     let end_of_run = |start: u64| {
         let later = loaded.iter().map(Loaded::run_start).filter(|other| *other > start);
@@ -276,7 +277,7 @@ fn sequence_of(item: &Item) -> u64 {
     }
 }
 
-/// The fences that only a fence record holds need that record; used by compaction.
+/// Whether compaction must keep a fence record: it is the newest one of the block.
 pub(super) fn is_needed_fence(block: &Block, owner: OwnerVersion, segment: u32, offset: u32) -> bool {
     block
         .fence_record
