@@ -179,21 +179,58 @@ pub(crate) fn from_hex(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// Prints a document for `tests/golden`.
-pub(crate) fn print_document(name: &str, octets: &[u8]) {
-    let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-    println!("GOLDEN {name} {hex}");
+/// The text of a file of documents.
+fn to_hex(octets: &[u8]) -> String {
+    let line = |octets: &[u8]| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>() + "\n";
+    octets.chunks(60).map(line).collect()
 }
 
-/// Documents of earlier versions are read, and damaged ones refused; without any panic.
+/// Ids and versions of the sections of a document.
+fn versions(document: &[u8]) -> Vec<[u8; 2]> {
+    let (mut rest, mut found) = (&document[4..], Vec::new());
+    while let [id, version, a, b, c, d, body @ ..] = rest {
+        found.push([*id, *version]);
+        rest = &body[u32::from_be_bytes([*a, *b, *c, *d]) as usize..];
+    }
+    found
+}
+
+/// Checks that the newest file of a context has the sections that this program writes. With `PITH_GOLDEN=<directory>`, writes the
+/// missing file instead.
+fn check_newest(golden: &[(&str, &str)], context: &str, document: &[u8]) {
+    let number = |name: &str| name.strip_prefix(context)?.strip_prefix('-')?.parse::<u32>().ok();
+    let newest = golden.iter().filter_map(|(name, hex)| Some((number(name)?, from_hex(hex)))).max();
+    if newest.as_ref().is_some_and(|(_, known)| versions(known) == versions(document)) {
+        return;
+    }
+    let Some(directory) = std::env::var_os("PITH_GOLDEN") else {
+        panic!("no file has the sections of {context} as this program writes them: {NEW_FILES}");
+    };
+    let name = format!("{context}-{}.hex", newest.map_or(1, |(newest, _)| newest + 1));
+    std::fs::write(std::path::Path::new(&directory).join(name), to_hex(document)).unwrap();
+}
+
+const NEW_FILES: &str = "add files with 'PITH_GOLDEN=tests/golden cargo test -p pith-nf documents_of_earlier_versions', and to GOLDEN \
+     (tests/golden/README.md); the version of a section changes with its form";
+
+/// Documents of earlier versions are read, and damaged ones refused; without any panic. `written` are contexts and the documents
+/// that this program writes of them.
 pub(crate) fn check_documents(
     golden: &[(&str, &str)],
+    written: &[(&str, Vec<u8>)],
     repack: impl Fn(&[u8]) -> Result<Document, UnpackError>,
 ) {
+    for (context, document) in written {
+        check_newest(golden, context, document);
+    }
     for (name, hex) in golden {
         let whole = from_hex(hex);
-        let again = repack(&whole).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(again.octets(), whole, "{name}");
+        let again = repack(&whole).unwrap_or_else(|error| panic!("{name}: {error}; {NEW_FILES}"));
+        if versions(&whole) == versions(again.octets()) {
+            assert_eq!(again.octets(), whole, "{name} changes when it is written again: {NEW_FILES}");
+        } else {
+            assert_eq!(repack(again.octets()).as_ref(), Ok(&again), "{name}");
+        }
         for at in 0..whole.len() {
             assert!(repack(&whole[..at]).is_err(), "{name}: {at} octets");
             let mut damaged = whole.clone();

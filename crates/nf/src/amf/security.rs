@@ -46,6 +46,11 @@ impl SecurityContext {
     }
 }
 
+/// The key set identifier after another one. That of a document may be any octet.
+pub(crate) const fn ng_ksi_after(ng_ksi: u8) -> u8 {
+    ng_ksi.wrapping_add(1) % 7
+}
+
 /// The NAS keys are derived again from K_AMF.
 impl Pack for SecurityContext {
     fn pack(&self, writer: &mut Writer<'_>) {

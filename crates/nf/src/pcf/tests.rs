@@ -183,14 +183,8 @@ fn document(ask: fn(&mut Bench<Pcf>) -> Seen) -> Vec<u8> {
 
 #[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
-    crate::testing::check_documents(GOLDEN, Pcf::repack);
-}
-
-#[test]
-#[ignore = "prints documents for tests/golden"]
-fn print_documents() {
-    crate::testing::print_document("pcf-access-1", &document(ask_access));
-    crate::testing::print_document("pcf-session-1", &document(ask_session));
+    let written = [("pcf-access", document(ask_access)), ("pcf-session", document(ask_session))];
+    crate::testing::check_documents(GOLDEN, &written, Pcf::repack);
 }
 
 #[test]

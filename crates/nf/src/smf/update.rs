@@ -306,7 +306,34 @@ pub(super) fn answer_update(reply: PendingReply, data: SmContextUpdatedData, out
     reply.answer(Response::SmContextUpdated(Box::new(data)), out);
 }
 
+/// The end of the wait for a gNB's answer.
+pub(super) enum GnbAnswer {
+    /// The gNB answered.
+    N2(N2SmInfoType),
+    /// The user plane is deactivated: the gNB no longer serves the UE, and will not answer.
+    Deactivated,
+}
+
+/// Handles an update while the gNB's answer is awaited. Acknowledges one of these answers, and queues any other update. `None`:
+/// the answer is still awaited.
+pub(super) fn await_gnb(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    data: SmContextUpdateData,
+    answers: &[N2SmInfoType],
+) -> Option<GnbAnswer> {
+    if let Some(answer) = data.n2_sm_info_type.clone().filter(|kind| answers.contains(kind)) {
+        acknowledge(reply, env.out);
+        return Some(GnbAnswer::N2(answer));
+    }
+    let is_deactivation =
+        data.n2_sm_info_type.is_none() && data.up_cnx_state == Some(UpCnxState::Deactivated);
+    session.queue_update(env, reply, data);
+    is_deactivation.then_some(GnbAnswer::Deactivated)
+}
+
 /// Answers with 204 (no content).
-pub(super) fn acknowledge(reply: PendingReply, out: &mut Outbox) {
+fn acknowledge(reply: PendingReply, out: &mut Outbox) {
     reply.answer(Response::NoContent, out);
 }

@@ -8,10 +8,10 @@ use super::{DocumentKey, OwnerVersion, Revision, UnixMillis};
 use std::ops::Range;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Most octets of the sections of a document or an update. A registered UE with a session has 2 kB; 15 sessions and held
-/// N1 and N2 messages of 64 kB each fit.
+/// Most octets of the sections of a document or an update. A registered UE with a session has 2 kB; 15 sessions with queued N1 and
+/// N2 messages of 64 kB each fit.
 pub const MAX_DOCUMENT: usize = 2 << 20;
-/// Most changes of a batch: a record counts the ones that follow in 16 bits.
+/// Most changes of a batch: a record contains the number of following changes in 16 bits.
 pub const MAX_BATCH: usize = 4096;
 
 /// Id of a section within a document. The NF defines its meaning.
@@ -33,7 +33,7 @@ pub enum Change {
     Delete,
 }
 
-/// Changes of one shard and turn, which an engine writes with one request. Keep it and call `reset`, to allocate once.
+/// Changes of one shard and turn, which an engine writes with one request. `reset` empties it for reuse without a new allocation.
 pub struct Batch {
     owner: OwnerVersion,
     entries: Vec<Entry>,
@@ -53,7 +53,7 @@ pub(super) struct Entry {
     range: Range<usize>,
 }
 
-/// What a change says of its document besides the sections.
+/// The fields of a document besides its sections.
 #[derive(Debug, Clone, Copy)]
 pub struct Head {
     /// The document's key.
@@ -94,7 +94,7 @@ impl Batch {
         self.begin(Head { key, revision, layout: 0, deadline: None }, Change::Delete);
     }
 
-    /// The last change is made only if the engine has this revision of its document (compare and set).
+    /// Makes the last change conditional: on this revision of the document in the engine (compare and set).
     pub fn expect(&mut self, revision: Revision) {
         if let Some(entry) = self.entries.last_mut() {
             entry.expected = Some(revision);

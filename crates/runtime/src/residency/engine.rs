@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Only the owner of a block writes its documents. `fence` makes it known; afterwards a former owner's writes are
 /// refused. Reads are not fenced: a new owner fences first, then reads.
 pub trait Engine: Send {
-    /// Writes a batch with one request. All of its changes, or none, are there after a crash. (Redis: each change for
-    /// itself.) Refuses the whole batch if a block has a later owner; skips changes that conflict.
+    /// Writes a batch with one request. After a crash, either all of its changes are present or none. (Redis: this holds for each
+    /// change alone.) Refuses the whole batch if a block has a later owner; skips changes that conflict.
     fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError>;
 
     /// Reads a document.
@@ -43,16 +43,15 @@ pub trait Engine: Send {
     /// The version of the owner map below which writes to the block are refused.
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError>;
 
-    /// What this engine wrote up to this sequence number survives what the engine promises (`sync`). Without `sync` all
-    /// that `append` returned.
+    /// The last write that is as durable as `sync` promises. Without `sync` that is the last write of `append`.
     fn durable(&self) -> Sequence;
 
-    /// Whether calls wait for a network: then they belong on a thread of their own, not on the shard's.
+    /// Whether calls wait for a network. Such an engine needs a thread of its own: the shard's thread must not block.
     fn waits_for_network(&self) -> bool {
         false
     }
 
-    /// What this engine did since it was made.
+    /// Counters since the engine was created.
     fn statistics(&self) -> Statistics;
 }
 
@@ -65,8 +64,8 @@ pub struct Sequence(pub u64);
 pub struct Appended {
     /// The last write's number: it is durable as soon as `Engine::durable` reaches it.
     pub sequence: Sequence,
-    /// Indices of changes that were not made: the document has another revision than expected, or is absent or damaged
-    /// and cannot be updated by sections. Read it again, or replace it.
+    /// Indices of changes that were not made: the document's revision is not the expected one, or an update found no document or a
+    /// damaged one. Read the document again, or replace it.
     pub conflicts: Vec<usize>,
 }
 

@@ -4,9 +4,9 @@
 //!  key file ── HMAC-SHA256("pith documents 1") ──> secret ── HMAC-SHA256(salt) ──> key of one log segment or writer
 //! ```
 //!
-//! A segment's key is used for one file only, by the process that made it (the salt is random), and each record has
-//! the next number as its nonce, also after a failed write. So no nonce is used twice under a key, whatever a restart,
-//! a cut tail or a compaction does; random nonces would be exhausted after 2^32 records (NIST SP 800-38D 8.3).
+//! A segment's key is used for one file only, by the process that made it (the salt is random). The nonces of its records are
+//! consecutive numbers; a failed write uses its numbers up, too. So no nonce is used twice under a key, neither after a restart nor
+//! after a cut tail or a compaction. Random nonces would be exhausted after 2^32 records (NIST SP 800-38D 8.3).
 
 use crate::store::{SealError, read_key_file};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};

@@ -19,7 +19,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1;
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::security::ABBA;
+use crate::amf::security::{ABBA, ng_ksi_after};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf, Timer};
 use bytes::Bytes;
@@ -203,7 +203,7 @@ impl AwaitingAuthenticationResponse {
     /// Case e: a new challenge with another key set identifier.
     fn with_another_ng_ksi(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
         let attempt = Attempt { ng_ksi_was_in_use: true, ..self.attempt };
-        let ng_ksi = (self.challenge.ng_ksi + 1) % 7;
+        let ng_ksi = ng_ksi_after(self.challenge.ng_ksi);
         ask(ue, env, attempt, self.identity, ng_ksi, None)
     }
 

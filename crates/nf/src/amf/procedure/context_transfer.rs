@@ -139,7 +139,9 @@ fn received(context: &namf::UeContext) -> Option<Received> {
     let uplink = NasCount::new(mm.nas_uplink_count?)?;
     let downlink = NasCount::new(mm.nas_downlink_count?)?;
     let k_amf = KAmf::new(seaf.key_amf.octets()?);
-    let mut security = SecurityContext::new(seaf.ng_ksi.ksi, k_amf, capability, algorithms);
+    // 7 means that there is no key (TS 24.501 9.11.3.32), and larger ones do not exist.
+    let ng_ksi = Some(seaf.ng_ksi.ksi).filter(|ksi| *ksi < 7)?;
+    let mut security = SecurityContext::new(ng_ksi, k_amf, capability, algorithms);
     security.nas.resume(downlink.plus(1), Some(uplink));
     security.unconfirmed = RESERVED_NAS_COUNTS;
     Some(Received { security, uplink })

@@ -17,7 +17,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::{AuthenticationFault, RegistrationError};
 use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::security::ABBA;
+use crate::amf::security::{ABBA, ng_ksi_after};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf, Timer};
 use bytes::Bytes;
@@ -120,7 +120,7 @@ impl AwaitingEapResponse {
             return authentication::failed(ue, env, attempt, None, fault);
         }
         let attempt = Attempt { ng_ksi_was_in_use: true, ..attempt };
-        Session { attempt, ng_ksi: (ng_ksi + 1) % 7, context }.request(ue, env, self.packet)
+        Session { attempt, ng_ksi: ng_ksi_after(ng_ksi), context }.request(ue, env, self.packet)
     }
 
     /// T3560 expired: retransmits the EAP-Request; on the fifth expiry the registration is aborted

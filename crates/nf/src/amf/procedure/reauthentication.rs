@@ -35,8 +35,9 @@ pub(crate) fn begin_if_due(ue: &mut UeContext, env: &mut Env<'_>) {
         return end(ue, env);
     }
     let now = env.config.identity.date_time(env.now);
-    let is_recent =
-        |at: DateTime| u128::try_from(now.unix_ms() - at.unix_ms()).is_ok_and(|ms| ms < RETRY.as_millis());
+    let is_recent = |at: DateTime| {
+        u128::try_from(now.unix_ms().saturating_sub(at.unix_ms())).is_ok_and(|ms| ms < RETRY.as_millis())
+    };
     let was_recent = ue.reauthenticated.is_some_and(is_recent);
     if was_recent || ue.transferred_to.is_some() || !matches!(ue.procedure, Procedure::Idle) {
         return;

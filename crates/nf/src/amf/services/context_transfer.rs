@@ -97,12 +97,13 @@ fn with_security(
     let not_found = || Box::new(Problem::context_not_found());
     let security = ue.security.as_mut().ok_or_else(not_found)?;
     check(security, request)?;
-    if security.unconfirmed + RESERVED_NAS_COUNTS > MAX_UNCONFIRMED_NAS_COUNTS {
+    let unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
+    if unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
         return Err(not_found());
     }
     let (seaf_data, mut mm) = security_data(security).ok_or_else(not_found)?;
     security.nas.skip_to_send(RESERVED_NAS_COUNTS);
-    security.unconfirmed += RESERVED_NAS_COUNTS;
+    security.unconfirmed = unconfirmed;
     mm.allowed_nssai = ue.slices.allowed.clone();
     let mut context = without_security(ue);
     context.seaf_data = Some(seaf_data);

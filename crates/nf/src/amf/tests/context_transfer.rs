@@ -10,7 +10,7 @@ use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Operation, Scheme};
-use pith_sbi::{Cause, Reply, Response};
+use pith_sbi::{Cause, Reply, Request, Response};
 use pith_types::ShardId;
 use std::sync::Arc;
 
@@ -160,6 +160,23 @@ fn a_shard_without_the_context_answers_not_found() {
     carry(&mut new, &mut forgetful, Operation::UeContextTransfer);
     phone.security = None;
     assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
+}
+
+#[test]
+fn a_transferred_key_with_an_invalid_ng_ksi_is_not_used() {
+    for ksi in [7, 255] {
+        let (mut old, mut new, mut phone) = shards();
+        comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+        let is_transfer = |request: &Request| request.operation() == Operation::UeContextTransfer;
+        let at = new.calls.iter().position(|(_, _, request)| is_transfer(request)).unwrap();
+        let (tag, _, request) = new.calls.remove(at);
+        let mut reply = old.request(request);
+        let Ok(Response::UeContextTransferred(transferred)) = &mut reply else { panic!("{reply:?}") };
+        transferred.ue_context.seaf_data.as_mut().unwrap().ng_ksi.ksi = ksi;
+        new.reply(tag, reply);
+        phone.security = None;
+        assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)), "ngKSI {ksi}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::world::{NgapIe, Phone, World, supi, transfer};
 use crate::amf::Amf;
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{Input, N2Input};
-use crate::testing::{check_documents, print_document};
+use crate::testing::check_documents;
 use pith_nas::ie::RegistrationKind;
 
 const GOLDEN: &[(&str, &str)] = &[
@@ -54,15 +54,12 @@ fn only(world: &World) -> Vec<u8> {
 #[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
     let (world, _) = registered();
-    check_documents(GOLDEN, |octets| repack(&world, octets));
-}
-
-#[test]
-#[ignore = "prints documents for tests/golden"]
-fn print_documents() {
-    print_document("amf-registered-1", &only(&registered().0));
-    print_document("amf-paging-1", &only(&paged()));
-    print_document("amf-security-mode-1", &only(&in_security_mode()));
+    let written = [
+        ("amf-registered", only(&world)),
+        ("amf-paging", only(&paged())),
+        ("amf-security-mode", only(&in_security_mode())),
+    ];
+    check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }
 
 #[test]

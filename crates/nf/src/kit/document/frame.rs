@@ -349,7 +349,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// That many octets.
+    /// The next `count` octets.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], UnpackError> {
         match self.rest.split_at_checked(count) {
             Some((octets, rest)) => {

@@ -14,13 +14,13 @@ use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
-use crate::smf::update::acknowledge;
+use crate::smf::update::await_gnb;
 use crate::smf::{consumer, n2, n4};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_sbi::Reply;
 use pith_sbi::namf_communication::NgapIeType;
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
 
 /// The SMF has requested the UPF to buffer the tunnel's downlink packets.
 #[derive(Debug)]
@@ -97,10 +97,13 @@ impl AwaitingBuffering {
     ) -> State {
         let Self { user_plane, .. } = self;
         if let Err(why) = n4::modified(result) {
-            session.log(env, Level::Warn, || {
-                format!("the UPF did not accept the rule to buffer, the session ends: {why}")
-            });
-            return release::end_and_notify_amf(user_plane.into(), session, env);
+            return release::end_refused(
+                user_plane,
+                session,
+                env,
+                "the UPF did not accept the rule to buffer",
+                why,
+            );
         }
         let command = n2::release_lost_resources();
         let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResRelCmd, command);
@@ -126,19 +129,10 @@ impl AwaitingResourceRelease {
         reply: PendingReply,
         data: SmContextUpdateData,
     ) -> State {
-        match (&data.n2_sm_info_type, &data.up_cnx_state) {
-            (Some(N2SmInfoType::PduResRelRsp | N2SmInfoType::PduResNtyRel), _) => {
-                acknowledge(reply, env.out);
-                self.released(session, env)
-            }
-            (None, Some(UpCnxState::Deactivated)) => {
-                session.queue_update(env, reply, data);
-                self.released(session, env)
-            }
-            _ => {
-                session.queue_update(env, reply, data);
-                State::AwaitingResourceRelease(self)
-            }
+        let answers = [N2SmInfoType::PduResRelRsp, N2SmInfoType::PduResNtyRel];
+        match await_gnb(session, env, reply, data, &answers) {
+            Some(_) => self.released(session, env),
+            None => State::AwaitingResourceRelease(self),
         }
     }
 

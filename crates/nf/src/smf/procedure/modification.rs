@@ -163,10 +163,13 @@ impl AwaitingRates {
     ) -> State {
         let Self { user_plane, sent_to, .. } = self;
         if let Err(why) = n4::modified(result) {
-            session.log(env, Level::Warn, || {
-                format!("the UPF did not accept the PCF's rates, the session ends: {why}")
-            });
-            return release::end_and_notify_amf(user_plane.into(), session, env);
+            return release::end_refused(
+                user_plane,
+                session,
+                env,
+                "the UPF did not accept the PCF's rates",
+                why,
+            );
         }
         if let (RatesSentTo::Anchor, Some(front)) = (sent_to, &user_plane.front) {
             let (upf, seid) = (front.session.upf, front.session.seid);

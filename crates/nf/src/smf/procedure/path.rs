@@ -9,12 +9,12 @@ use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
-use crate::smf::update::acknowledge;
+use crate::smf::update::{GnbAnswer, await_gnb};
 use crate::smf::{consumer, n2, n4};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
 use pith_sbi::{Cause, Problem, Reply};
 use std::fmt;
 
@@ -166,23 +166,13 @@ impl AwaitingUplinkSwitch {
         reply: PendingReply,
         data: SmContextUpdateData,
     ) -> State {
-        match (&data.n2_sm_info_type, &data.up_cnx_state) {
-            (Some(N2SmInfoType::PduResModRsp), _) => {
-                acknowledge(reply, env.out);
-                self.uplink_switched(session, env)
-            }
-            (Some(N2SmInfoType::PduResModFail), _) => {
-                acknowledge(reply, env.out);
+        let answers = [N2SmInfoType::PduResModRsp, N2SmInfoType::PduResModFail];
+        match await_gnb(session, env, reply, data, &answers) {
+            Some(GnbAnswer::N2(N2SmInfoType::PduResModFail)) => {
                 self.uplink_not_switched(session, env, SwitchFailure::Gnb)
             }
-            (None, Some(UpCnxState::Deactivated)) => {
-                session.queue_update(env, reply, data);
-                self.uplink_switched(session, env)
-            }
-            _ => {
-                session.queue_update(env, reply, data);
-                State::AwaitingUplinkSwitch(self)
-            }
+            Some(_) => self.uplink_switched(session, env),
+            None => State::AwaitingUplinkSwitch(self),
         }
     }
 
@@ -245,10 +235,13 @@ impl AwaitingDownlinkSwitch {
     ) -> State {
         let Self { mut user_plane, towards, .. } = self;
         if let Err(why) = n4::modified(result) {
-            session.log(env, Level::Warn, || {
-                format!("the anchor did not accept new rules, the session ends: {why}")
-            });
-            return release::end_and_notify_amf(user_plane.into(), session, env);
+            return release::end_refused(
+                user_plane,
+                session,
+                env,
+                "the anchor did not accept new rules",
+                why,
+            );
         }
         match (towards, user_plane.gnb) {
             // The classifier was lost meanwhile.

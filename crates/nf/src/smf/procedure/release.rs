@@ -184,6 +184,18 @@ impl Held {
     }
 }
 
+/// Ends a session that cannot continue without a change that the UPF did not accept.
+pub(in crate::smf) fn end_refused(
+    user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    refused: &str,
+    why: impl std::fmt::Display,
+) -> State {
+    session.log(env, Level::Warn, || format!("{refused}, the session ends: {why}"));
+    end_and_notify_amf(user_plane.into(), session, env)
+}
+
 /// Ends a session whose SM context the AMF still has, and notifies the AMF (TS 23.502 4.3.2.2.1 step 18; TS 29.502 5.2.2.5).
 pub(in crate::smf) fn end_and_notify_amf(held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {
     consumer::notify_released(session, env);

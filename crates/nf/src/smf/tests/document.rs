@@ -2,7 +2,7 @@
 
 use super::super::Smf;
 use super::world::*;
-use crate::testing::{check_documents, print_document};
+use crate::testing::check_documents;
 
 const GOLDEN: &[(&str, &str)] = &[
     ("smf-established-1", include_str!("../../../tests/golden/smf-established-1.hex")),
@@ -17,14 +17,8 @@ fn only(world: &World) -> Vec<u8> {
 #[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
     let world = super::branching::branched();
-    check_documents(GOLDEN, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
-}
-
-#[test]
-#[ignore = "prints documents for tests/golden"]
-fn print_documents() {
-    print_document("smf-established-1", &only(&World::established()));
-    print_document("smf-branching-1", &only(&super::branching::branched()));
+    let written = [("smf-established", only(&World::established())), ("smf-branching", only(&world))];
+    check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Compaction: keeps the log within `MAX_RATIO` of its live documents.
 //!
-//! A segment with the largest part of dead octets is read, and what the index needs of it is written again: a document
-//! with updates as one record, a damaged one as a tombstone (its damage was reported), a tombstone while older records
-//! of its document exist. Copies keep the sequence number of the newest record in them, so that recovery takes the
-//! same state from original and copy. What replaces its records is on the disk before the segment is deleted.
+//! Compaction reads the segment with the largest part of dead octets and copies the records that the index needs: a document with
+//! its updates as one record, a damaged document as a tombstone (its damage was reported), a tombstone while older records of its
+//! document exist. A copy has the sequence number of the newest record in it, so that recovery takes the same state from original and
+//! copy. The segment is deleted when the copies are on the disk.
 
 use super::super::{DocumentError, DocumentKey, EngineError, OwnerVersion, Revision};
 use super::SMALLEST_SEGMENT;
@@ -19,25 +19,26 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-/// Octets of the log for each octet of live documents, in percent, at which compaction begins. With the documents of
-/// one segment that it writes again, the log stays below 200.
+/// Size of the log, in percent of its live documents, at which compaction begins. Together with the copies of one segment, the log
+/// stays below 200 percent.
 const MAX_RATIO: u64 = 170;
-/// Dead octets of a segment, of 1000, below which it is not compacted: the dead octets are in open segments.
+/// Dead octets of a segment, in thousandths, below which it is not compacted. If no closed segment has more, the dead octets are in
+/// open segments.
 const LEAST_DEAD: u64 = 150;
-/// Octets that a log may have whatever is live: active segments are not compacted.
+/// Size that a log may have without any live documents: active segments are not compacted.
 const FREE: u64 = 4 * SMALLEST_SEGMENT;
 /// Octets of copies that are written with one system call.
 const CHUNK: usize = 256 << 10;
 /// Pause after a failure (no room).
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A compaction that runs. Only one does.
+/// A running compaction; there is at most one.
 pub(super) struct Compaction<'a> {
     shared: &'a Shared,
     state: MutexGuard<'a, CompactionState>,
 }
 
-/// What remains between compactions.
+/// The state that one compaction leaves to the next.
 #[derive(Default)]
 pub(super) struct CompactionState {
     output: Option<Output>,
@@ -84,7 +85,7 @@ impl<'a> Compaction<'a> {
         self.shared.is_stopping.load(Acquire)
     }
 
-    /// Has the segment of the copies closed.
+    /// Closes the segment of the copies.
     fn release_output(&mut self) {
         if let Some(output) = self.state.output.take() {
             locked(&self.shared.rolled).push(output.segment);
@@ -94,7 +95,7 @@ impl<'a> Compaction<'a> {
 
     fn turn(&mut self) -> Result<(), EngineError> {
         self.merge_updated()?;
-        // Several passes, as what one pass releases may make tombstones unnecessary.
+        // Several passes: tombstones may become unnecessary when a pass deletes the records that they hide.
         while let Some(segment) = self.candidate() {
             if self.is_stopping() {
                 return Ok(());
@@ -105,7 +106,7 @@ impl<'a> Compaction<'a> {
         Ok(())
     }
 
-    /// Forgets copies that were not written, or are not in the index: they are dead records.
+    /// Discards copies that were not written. Copies that were written but are not in the index are dead records.
     fn abandon(&mut self) {
         self.state.copies.clear();
         self.state.pending.clear();
@@ -167,7 +168,7 @@ impl<'a> Compaction<'a> {
         Ok(())
     }
 
-    /// Flushes what replaces the records of a segment before the segment is deleted: copies, and writes of shards.
+    /// Flushes copies and writes of shards, which replace the records of a segment, before the segment is deleted.
     fn flush(&self) -> Result<(), EngineError> {
         let full = self.closed();
         let all: Vec<Arc<Segment>> = self.shared.segments().values().cloned().collect();
@@ -186,6 +187,7 @@ impl<'a> Compaction<'a> {
             Item::Record { header, .. } if header.kind == RecordKind::Fence => {
                 self.keep_fence(header, segment.id, offset)
             }
+            Item::Record { header, .. } if header.kind == RecordKind::Stop => self.keep_stop(header),
             Item::Record { header: Header { kind, key, .. }, .. } | Item::Damaged { kind, key, .. }
                 if kind.is_of_document() =>
             {
@@ -237,9 +239,16 @@ impl<'a> Compaction<'a> {
             Some(block) => is_needed_fence(&block, header.owner, segment, offset),
             None => false,
         };
-        if !is_needed {
-            return Ok(());
-        }
+        if is_needed { self.copy_record(header) } else { Ok(()) }
+    }
+
+    /// The record of the last stop is needed while there are segments of earlier boots.
+    fn keep_stop(&mut self, header: &Header) -> Result<(), EngineError> {
+        if header.sequence == self.shared.stopped { self.copy_record(header) } else { Ok(()) }
+    }
+
+    /// Copies a record that is not of a document.
+    fn copy_record(&mut self, header: &Header) -> Result<(), EngineError> {
         self.state.copies.push(Copied { base: Base::Missing, damage: None });
         self.output()?.push(Header { remaining: 0, ..*header }, &[])
     }
@@ -258,7 +267,7 @@ impl<'a> Compaction<'a> {
         self.state.output.as_mut().ok_or(EngineError::Seal)
     }
 
-    /// Writes the copies if they have that many octets, and enters them into the index.
+    /// If the pending copies have more than `octets` octets, writes them and enters them into the index.
     fn write_if(&mut self, octets: usize) -> Result<(), EngineError> {
         let CompactionState { output, copies, pending } = &mut *self.state;
         let Some(output) = output.as_mut().filter(|output| output.pending() > octets) else { return Ok(()) };
@@ -266,7 +275,7 @@ impl<'a> Compaction<'a> {
         self.shared.compaction_octets.fetch_add(written, Relaxed);
         for ((header, at), copied) in output.written.iter().zip(copies.iter()) {
             let Some(mut block) = self.shared.block(header.key.block) else { continue };
-            if header.kind == RecordKind::Fence {
+            if !header.kind.is_of_document() {
                 block.add(header, *at);
                 continue;
             }
@@ -286,7 +295,7 @@ impl<'a> Compaction<'a> {
         Ok(())
     }
 
-    /// Takes the records of a segment out of the counts.
+    /// Subtracts the records of a segment from the counts of their documents.
     fn forget(&self, items: &[Item]) {
         for item in items {
             let (Item::Record { header: Header { kind, key, .. }, .. } | Item::Damaged { kind, key, .. }) =
@@ -301,8 +310,8 @@ impl<'a> Compaction<'a> {
             let block: &mut Block = &mut block;
             let Some(entry) = block.documents.get_mut(&(key.kind, key.number)) else { continue };
             self.shared.with_live(entry, |entry| entry.records = entry.records.saturating_sub(1));
-            // The entry of a deleted document stays while any of its records does: the count must be right when the
-            // document is written and deleted again.
+            // The entry of a deleted document stays as long as there are records of it: if the document is written and deleted
+            // again, the count must include them.
             if entry.records == 0 {
                 block.documents.remove(&(key.kind, key.number));
             }
@@ -333,6 +342,13 @@ fn read_items(segment: &Segment) -> Result<Vec<Item>, EngineError> {
     let mut items = Vec::new();
     scan(&octets, |item| items.push(item));
     Ok(items)
+}
+
+#[cfg(test)]
+pub(super) fn compact_one(shared: &Shared, segment: &Arc<Segment>) {
+    let mut compaction = Compaction::begin(shared);
+    compaction.compact(segment).unwrap();
+    compaction.release_output();
 }
 
 /// Compacts each segment that is not open, whatever its dead octets.

@@ -17,15 +17,15 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-/// Updates after which the compaction thread merges them into the whole document: more make reading slower and the log
-/// longer, fewer write more.
+/// Updates of a document after which the compaction thread merges them into a whole document. With more of them, reads take longer
+/// and the log is larger; with fewer, more octets are written.
 const MERGE_UPDATES: usize = 8;
-/// Octets after which the kernel begins to write them to the disk on request, so that it never has so many dirty pages that it
-/// stops a writing thread.
+/// Octets after which the flushing thread asks the kernel to start writing them to the disk. Otherwise dirty pages accumulate, until
+/// the kernel blocks threads that write.
 const WRITEBACK: u64 = 4 << 20;
 
-/// Nonces of a segment's records; the others are for the record of a stop. A segment has fewer records, but nonces of failed writes
-/// are not used again.
+/// Nonces of a segment's records; higher ones are for the record of a stop. A segment has fewer records than this, but a nonce of a
+/// failed write is not used again.
 const NUMBERS: u32 = 1 << 31;
 
 /// The engine of one shard.
@@ -33,7 +33,7 @@ pub struct FileEngine {
     shared: Arc<Shared>,
     writer: Arc<Writer>,
     output: Output,
-    /// Octets since the flushing thread was last asked to act.
+    /// Octets written since the flushing thread was last woken.
     unwritten: u64,
     statistics: Statistics,
 }
@@ -42,7 +42,7 @@ pub struct FileEngine {
 pub(super) struct Output {
     pub segment: Arc<Segment>,
     pub offset: u64,
-    /// The next nonce; never used again, also not after a failed write.
+    /// The next nonce. No nonce is used twice, not even after a failed write.
     number: u32,
     /// The batch in wire form.
     buffer: Vec<u8>,
@@ -56,7 +56,7 @@ impl Output {
         Self { segment, offset, number: 0, buffer: Vec::new(), written: Vec::new() }
     }
 
-    /// The last record of a segment: its nonce is above those of the others, and new for each attempt.
+    /// For the record of a stop: its nonce is above those of the other records, and new for each attempt.
     pub fn last(segment: Arc<Segment>) -> Self {
         let number = NUMBERS + segment.attempts.fetch_add(1, Relaxed);
         Self { number, ..Self::new(segment) }
@@ -181,11 +181,11 @@ impl FileEngine {
             let spare = locked(&self.writer.spare).take();
             if let Some(spare) = spare {
                 let full = self.output.roll(Arc::clone(&spare));
-                // In this order: the flushing thread looks for writes in `active`, then in `rolled`.
+                // In this order: the flushing thread reads `active` first, then `rolled`, and must find each write in one of them.
                 locked(&self.shared.rolled).push(full);
                 *locked(&self.writer.active) = spare;
             }
-            // It makes a new spare; without one, this segment grows for now.
+            // The flushing thread makes the next spare segment. Without a spare, this segment grows beyond its limit.
             self.shared.sync_bell.ring();
         }
         let most = count(batch.octets() + batch.len() * super::record::OVERHEAD);

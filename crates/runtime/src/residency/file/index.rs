@@ -23,7 +23,7 @@ pub(super) struct Part {
 /// The record that determines a document, before updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {
-    /// None was seen.
+    /// The index has no such record.
     Missing,
     Whole(Part),
     Deleted(Part),
@@ -50,9 +50,9 @@ pub(super) struct Entry {
     pub updates: Vec<Part>,
     pub revision: Revision,
     pub deadline: Option<UnixMillis>,
-    /// The newest damaged record, if nothing later replaced the document.
+    /// The newest damaged record, unless a later record replaced the document.
     pub damage: Option<Part>,
-    /// Records of the document in all segments, dead ones too. A tombstone is needed while there are others.
+    /// Number of the document's records in all segments, dead ones included. A tombstone is needed while there are other records.
     pub records: u32,
 }
 
@@ -74,7 +74,7 @@ impl Default for Entry {
 pub(super) enum State {
     Absent,
     Present,
-    /// A record that is needed is damaged.
+    /// A needed record is damaged.
     Damaged(Location),
 }
 
@@ -90,7 +90,7 @@ impl Entry {
         }
         match (self.base, self.updates.first()) {
             (Base::Whole(_), _) => State::Present,
-            // Updates are written only to a present document: its base is lost.
+            // Updates are written only to a present document, so its base is lost.
             (Base::Missing | Base::Deleted(_), Some(update)) => State::Damaged(update.at),
             (Base::Missing | Base::Deleted(_), None) => State::Absent,
         }
@@ -155,7 +155,7 @@ impl Entry {
 pub(super) struct Block {
     pub documents: HashMap<(DocumentKind, u32), Entry>,
     pub fence: OwnerVersion,
-    /// The fence's newest record, if it was set without a write.
+    /// The newest record that only sets the fence; `None` if the fence is known only from records of documents.
     pub fence_record: Option<(OwnerVersion, Location)>,
 }
 
@@ -194,7 +194,7 @@ pub(super) fn location_of(segment: u32, item: &Item) -> Location {
 }
 
 impl Entry {
-    /// The record that counts as live: compaction keeps its octets, and merges updates into them.
+    /// The record whose octets count as live: compaction copies it, and merges updates into the copy.
     pub fn live(&self) -> Option<Part> {
         match self.base {
             Base::Whole(part) => Some(part),

@@ -1,4 +1,4 @@
-//! The threads of a log: what may block is done here, not on the threads of shards.
+//! The threads of a log: they make the system calls that may block, so that the threads of shards do not.
 
 use super::super::{DocumentKey, DocumentKind, EngineError, OwnerVersion, Revision, Sequence};
 use super::compaction;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// Time after which something that failed (no room) is attempted again.
+/// Time after which a failed operation (no room) is attempted again.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// Wakes a thread. Ringing twice before it wakes is ringing once.
+/// Wakes a thread. Several rings before the thread runs wake it once.
 #[derive(Default)]
 pub(super) struct Bell {
     is_rung: AtomicBool,
@@ -35,7 +35,7 @@ impl Bell {
         }
     }
 
-    /// Waits for a ring, at most that time if given.
+    /// Waits for a ring, and no longer than `most`, if there is such a limit.
     pub fn wait(&self, most: Option<Duration>) {
         let mut guard = locked(&self.lock);
         while !self.is_rung.swap(false, AcqRel) {
@@ -61,7 +61,7 @@ pub(super) struct Writer {
     pub active: Mutex<Arc<Segment>>,
     /// The next one.
     pub spare: Mutex<Option<Arc<Segment>>>,
-    /// A flush failed: nothing that was written since the one before it is known to be on the disk.
+    /// A flush failed: it is not known whether writes after the last successful flush are on the disk.
     pub is_broken: AtomicBool,
 }
 
@@ -154,7 +154,7 @@ impl Maintenance {
         if appended <= writer.flushed.load(Relaxed) || writer.is_broken.load(Relaxed) {
             return;
         }
-        // In this order: a full segment is in `rolled` before its successor is in `active`.
+        // In this order: a writer adds a full segment to `rolled` before its successor becomes `active`.
         let active = locked(&writer.active).clone();
         let rolled = locked(&self.shared.rolled).clone();
         let result = rolled.iter().chain([&active]).try_for_each(|segment| segment.flush());
@@ -170,13 +170,13 @@ impl Maintenance {
         }
     }
 
-    /// Flushes full segments, or has the kernel begin to.
+    /// Flushes full segments, or asks the kernel to start writing them to the disk.
     fn finish_rolled(&self) {
         let rolled = locked(&self.shared.rolled).clone();
         for segment in &rolled {
             match self.shared.sync {
                 Sync::None => start_writeback(segment),
-                // `flush` did so, and reported an error; this is for segments that compaction wrote.
+                // For segments of compaction: those of writers were flushed by `flush`, which reports errors.
                 Sync::Batch => segment.is_flushed.store(segment.flush().is_ok(), Release),
             }
         }
@@ -194,7 +194,7 @@ impl Maintenance {
             if self.shared.sync == Sync::None {
                 return Ok(segment);
             }
-            // The file itself must survive a power failure.
+            // The directory entry must survive a power failure, too.
             let directory = &self.shared.directory;
             let flushed = segment.flush().and_then(|()| File::open(directory)?.sync_all());
             match flushed {
@@ -217,28 +217,28 @@ impl Maintenance {
         }
     }
 
-    /// Flushes everything and leaves a record of that: the next start need not suspect a power failure.
+    /// Flushes all segments and writes the record of the stop, so that the next start does not suspect a power failure.
+    /// Deletes the empty segments of this process.
     fn close_all(&self) {
-        let mut open = std::mem::take(&mut *locked(&self.shared.rolled));
-        for writer in &*locked(&self.shared.writers) {
-            open.push(locked(&writer.active).clone());
-            open.extend(locked(&writer.spare).take());
-        }
-        let all: Vec<Arc<Segment>> = self.shared.segments().values().cloned().collect();
+        let shared = &self.shared;
+        let all: Vec<Arc<Segment>> = shared.segments().values().cloned().collect();
         let mut unflushed = all.iter().filter(|segment| !segment.is_flushed.load(Acquire));
         let flushed = unflushed.try_for_each(|segment| segment.flush());
-        // Empty segments are deleted, unless there is no other one for the record.
-        open.sort_by_key(|segment| is_empty(segment));
-        let mut open = open.iter();
-        let result = match (flushed, open.next()) {
-            (Ok(()), Some(first)) => write_stop(&self.shared, first),
-            (Ok(()), None) => Ok(()),
-            (Err(error), _) => Err(failed("flush", &self.shared.directory, error)),
+        // Not those in `rolled`: the flushing thread removes segments from that list.
+        let mut own: Vec<_> = all.iter().filter(|segment| segment.id >= shared.first_segment).collect();
+        own.sort_by_key(|segment| (is_empty(segment), segment.id));
+        let mut own = own.into_iter();
+        let result = match (flushed, own.next()) {
+            (Ok(()), Some(first)) => write_stop(shared, first),
+            (Ok(()), None) if all.is_empty() => Ok(()),
+            // No engine was made: the flushed writes are those of former processes.
+            (Ok(()), None) => shared.make_segment().and_then(|segment| write_stop(shared, &segment)),
+            (Err(error), _) => Err(failed("flush", &shared.directory, error)),
         };
         if let Err(error) = result {
             tracing::warn!(%error, "cannot flush the document log");
         }
-        open.filter(|segment| is_empty(segment)).for_each(|segment| self.shared.delete_segment(segment));
+        own.filter(|segment| is_empty(segment)).for_each(|segment| shared.delete_segment(segment));
     }
 }
 

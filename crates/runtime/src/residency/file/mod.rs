@@ -6,11 +6,11 @@
 //!                 │                                  ├─> compaction ──┴─> 00000009.log
 //!                 └──── index (a lock for each block of ids)
 //!  pith-log-sync      makes segments in advance, flushes
-//!  pith-log-compact   merges updates, rewrites what is needed of segments, deletes them
+//!  pith-log-compact   merges updates, copies the needed records of segments, deletes the segments
 //! ```
 //!
-//! - A batch is one `pwrite` of the shard's thread into the shard's segment. What it wrote is in the page cache and
-//!   survives the end of the process at any instruction; with `Sync::Batch` it is durable when `Engine::durable` says so.
+//! - A batch is one `pwrite` of the shard's thread into the shard's segment. Then the batch is in the page cache, and survives the end of
+//!   the process at any instruction; with `Sync::Batch` it also survives a power failure once `Engine::durable` reaches it.
 //! - Any shard reads any document: a block of ids passes from shard to shard without copying.
 //! - Files are read at start only, into an index; segments of former processes are never appended to.
 //! - The log has at most `MAX_RATIO` times the octets of the live documents, plus `SMALLEST_SEGMENT` for each shard and
@@ -44,22 +44,22 @@ use std::sync::Arc;
 const SMALLEST_SEGMENT: u64 = 1 << 20;
 /// Most octets of a full segment: compaction reads a segment into memory.
 const FULL_SEGMENT: u64 = 64 << 20;
-/// Octets at which a segment takes no further batches, if no new one can be made. Offsets have 32 bits.
+/// Size at which a segment accepts no further batch, if no new segment can be made. Offsets have 32 bits.
 const LARGEST_SEGMENT: u64 = 1 << 30;
 
 /// When writes are flushed to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sync {
-    /// When the kernel does so: writes survive the end of the process. A power failure may lose the last ones (some 30 s),
-    /// which the next start detects by the kernel's boot id.
+    /// When the kernel chooses to: writes survive the end of the process. A power failure may lose those of the last 30 s or so, which
+    /// the next start detects by the kernel's boot id.
     #[default]
     None,
-    /// After each batch, several together, on a thread of its own. The caller sends when `Engine::durable` reaches the
-    /// batch.
+    /// After each batch, by a thread of its own, which flushes several batches together. The caller sends a batch's messages when
+    /// `Engine::durable` reaches the batch.
     Batch,
 }
 
-/// Called on the flushing thread after `Engine::durable` of a writer rose: writer, and what is durable. Must not block.
+/// Called on the flushing thread when `Engine::durable` of a writer has increased, with the writer and the new value. Must not block.
 pub type OnDurable = Box<dyn Fn(u16, Sequence) + Send + std::marker::Sync>;
 
 /// Settings of the store.
@@ -80,8 +80,7 @@ pub struct FileStore {
     shared: Arc<Shared>,
     recovery: Recovery,
     threads: Threads,
-    // Released last.
-    _lock: File,
+    lock: File,
 }
 
 /// The log cannot be opened.
@@ -135,10 +134,10 @@ impl FileStore {
         let recovery = recovered.report.clone();
         let shared = Arc::new(Shared::new(settings, recovered, boot));
         let threads = Threads::start(&shared)?;
-        Ok(Self { shared, recovery, threads, _lock: lock })
+        Ok(Self { shared, recovery, threads, lock })
     }
 
-    /// What opening found. The caller logs it.
+    /// The result of recovery, for the caller to log.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
@@ -162,6 +161,8 @@ impl FileStore {
 impl Drop for FileStore {
     fn drop(&mut self) {
         self.threads.stop();
+        // Not by closing the file: a child process has a copy of it between fork and exec, which would hold the lock.
+        let _ = self.lock.unlock();
     }
 }
 

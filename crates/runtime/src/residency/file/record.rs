@@ -1,13 +1,13 @@
-//! The form of the log: segment header, records, and the scan that finds what is complete in a file.
+//! The format of the log: segment header, records, and the scan of a file for complete batches.
 //!
 //! ```text
 //!  segment   header 128 | record*
 //!  record    header 64 | sealed sections | tag 16 | trailer 24
 //! ```
 //!
-//! Header, trailer and body have a CRC32C each, and the trailer repeats the key: damage of a record is attributed to
-//! its document, even if the record's header is lost. A process appends only to segments that it made, so a tail that
-//! was cut off by the end of the process is never followed by other records.
+//! Header, trailer and body have a CRC32C each, and the trailer repeats the key, so that a damaged record is attributed to its
+//! document even if its header is lost. A process appends only to segments that it made, so no records follow a tail that was cut
+//! off by the end of the process.
 
 use super::super::seal::{SALT, TAG};
 use super::super::{DocumentKey, DocumentKind, Head, MAX_DOCUMENT, OwnerVersion, Revision, UnixMillis};
@@ -23,6 +23,8 @@ pub(super) const TRAILER: usize = 24;
 pub(super) const OVERHEAD: usize = HEADER + TAG + TRAILER;
 /// Version of the format. A reader refuses later ones.
 pub(super) const FORMAT: u16 = 1;
+/// Largest number of a write: the numbers after it do not overflow. A file with a larger one was not written by Pith.
+const LARGEST_SEQUENCE: u64 = u64::MAX / 2;
 
 const SEGMENT_MAGIC: &[u8; 8] = b"PITHLOG\n";
 const RECORD_MAGIC: &[u8; 4] = b"PdR\x01";
@@ -39,7 +41,7 @@ pub(super) enum RecordKind {
     Tombstone = 3,
     /// The least version of the owner map for a block; kind and number of its key have no meaning.
     Fence = 4,
-    /// All records up to this number are on the disk: the process stopped, and was not killed. The segment's last record.
+    /// All records up to this number are on the disk: the process stopped, and was not killed.
     Stop = 5,
 }
 
@@ -82,7 +84,7 @@ impl Header {
         HEADER + self.length as usize + TRAILER
     }
 
-    /// What the document has besides sections.
+    /// The fields of the document besides its sections.
     pub fn head(&self) -> Head {
         Head { key: self.key, revision: self.revision, layout: self.layout, deadline: self.deadline }
     }
@@ -109,7 +111,7 @@ impl Header {
         to
     }
 
-    /// What sealing authenticates: the header without the CRCs.
+    /// The octets that sealing authenticates: the header without the CRCs.
     pub fn associated(encoded: &[u8; HEADER]) -> &[u8] {
         encoded.get(..HEADER - 8).unwrap_or_default()
     }
@@ -137,7 +139,8 @@ impl Header {
             number: u32::from_le_bytes(reader.take()?),
             body_crc: u32::from_le_bytes(reader.take()?),
         };
-        let is_valid = (TAG..=MAX_DOCUMENT + TAG).contains(&(header.length as usize));
+        let is_valid = (TAG..=MAX_DOCUMENT + TAG).contains(&(header.length as usize))
+            && header.sequence <= LARGEST_SEQUENCE;
         is_valid.then_some(header)
     }
 
@@ -155,7 +158,7 @@ impl Header {
     }
 }
 
-/// What a trailer says of its record.
+/// The fields of a record that its trailer repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Trailer {
     sequence: u64,
@@ -177,7 +180,8 @@ impl Trailer {
         let number = u32::from_le_bytes(reader.take()?);
         let length = u32::from_le_bytes(reader.take()?);
         let key = DocumentKey::new(DocumentKind::from_code(of)?, block, number)?;
-        Some(Self { sequence, kind: RecordKind::from_code(kind)?, key, length })
+        let kind = RecordKind::from_code(kind)?;
+        (sequence <= LARGEST_SEQUENCE).then_some(Self { sequence, kind, key, length })
     }
 }
 
@@ -258,11 +262,11 @@ pub(super) enum Item {
     Record { offset: u64, header: Header },
     /// A damaged record of a known document.
     Damaged { offset: u64, total: u64, key: DocumentKey, kind: RecordKind, sequence: u64 },
-    /// Octets that are no record, and do not tell which documents they had.
+    /// Octets that are no record, and from which the documents cannot be determined.
     Lost { offset: u64, total: u64 },
 }
 
-/// What a scan found besides items.
+/// The result of a scan besides items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Scanned {
     /// End of the last complete batch.
@@ -289,7 +293,7 @@ pub(super) fn scan(octets: &[u8], mut visit: impl FnMut(Item)) -> Scanned {
         }
     }
     if is_after_loss && end < octets.len() {
-        // Not cut: lost octets at the end of a file could pass for a torn batch at the next scan, and hide damage.
+        // Not cut off: the next scan would take lost octets at the end of the file for a torn batch, and hide the damage.
         visit(Item::Lost { offset: end as u64, total: (octets.len() - end) as u64 });
         end = octets.len();
     }
@@ -319,8 +323,8 @@ fn item(rest: &[u8], at: usize) -> Option<(Item, usize, bool)> {
     Some((item, header.total(), header.remaining == 0))
 }
 
-/// The damage at the start of `rest`, which has no valid header: up to the next record, or to the end. The trailer in
-/// front of that place names the document if it is the trailer of a record that starts here.
+/// The damage at the start of `rest`, which has no valid header; it extends to the next record, or to the end. If it ends with the
+/// trailer of a record that starts here, that trailer names the document.
 fn damage(rest: &[u8], at: usize) -> (Item, usize) {
     let length = next_record(rest).unwrap_or(rest.len());
     let offset = at as u64;
@@ -433,8 +437,8 @@ impl SegmentItem {
     }
 }
 
-/// Corrects magic numbers, checksums and trailers along the lengths that a segment has: what a fuzzer changed in fields is
-/// then not refused for its checksum.
+/// Corrects magic numbers, checksums and trailers of a segment's records, which are found by their lengths: then the fields that a
+/// fuzzer changed are not refused for a wrong checksum.
 pub fn with_checksums(octets: &[u8]) -> Vec<u8> {
     let mut octets = octets.to_vec();
     let mut at = SEGMENT_HEADER;

@@ -21,15 +21,15 @@ pub struct Recovery {
     pub documents: u64,
     /// Octets of the log.
     pub octets: u64,
-    /// Octets of unfinished writes that were cut. Nothing was sent because of them.
+    /// Octets of unfinished writes, which were cut off. No message was sent because of them.
     pub torn: u64,
     /// Documents that are unknown because a record is damaged.
     pub damaged: Vec<DocumentError>,
-    /// Damage whose documents cannot be determined, as text.
+    /// Descriptions of damage whose documents cannot be determined.
     pub lost: Vec<String>,
-    /// Files in the directory that are not of a log.
+    /// Files in the directory that are not part of a log.
     pub foreign: Vec<PathBuf>,
-    /// Later writes may be lost: documents that were not written since are stale.
+    /// Writes may be lost: documents that were not written since are stale.
     pub is_stale: bool,
 }
 
@@ -40,6 +40,8 @@ pub(super) struct Recovered {
     pub next_segment: u32,
     pub next_sequence: u64,
     pub stale_below: u64,
+    /// Number of the last write that a stopped process flushed.
+    pub stopped: u64,
     pub report: Recovery,
 }
 
@@ -61,10 +63,11 @@ impl Loaded {
 
     /// The number up to which a stopped process had flushed all records.
     fn stopped(&self) -> Option<u64> {
-        match self.items.last()? {
+        let stops = self.items.iter().filter_map(|item| match item {
             Item::Record { header, .. } if header.kind == RecordKind::Stop => Some(header.sequence),
             _ => None,
-        }
+        });
+        stops.max()
     }
 
     fn has_lost_octets(&self) -> bool {
@@ -85,12 +88,14 @@ pub(super) fn recover(
         next_segment = next_segment.max(id.saturating_add(1));
         loaded.extend(load(id, path, secret, &mut report)?);
     }
-    remove_old_marks(&mut loaded)?;
+    remove_old_stops(&mut loaded)?;
     let next_sequence = 1 + loaded.iter().map(Loaded::last_sequence).max().unwrap_or(0);
-    let stale_below = stale_below(&loaded, boot, next_sequence);
+    let stopped = loaded.iter().filter_map(Loaded::stopped).max().unwrap_or(0);
+    let stale_below = stale_below(&loaded, boot, next_sequence, stopped);
     let blocks = index(&loaded);
     let segments = loaded.into_iter().map(|loaded| (loaded.segment.id, Arc::new(loaded.segment))).collect();
-    let mut recovered = Recovered { blocks, segments, next_segment, next_sequence, stale_below, report };
+    let mut recovered =
+        Recovered { blocks, segments, next_segment, next_sequence, stale_below, stopped, report };
     recovered.finish();
     Ok(recovered)
 }
@@ -124,12 +129,15 @@ impl Recovered {
     }
 }
 
-/// Of the segments that contain nothing but the mark of a stop, only the last one has a meaning.
-fn remove_old_marks(loaded: &mut Vec<Loaded>) -> Result<(), OpenError> {
-    let is_mark = |loaded: &Loaded| loaded.items.len() == 1 && loaded.stopped().is_some();
-    let last = loaded.iter().filter(|loaded| is_mark(loaded)).map(|loaded| loaded.segment.id).max();
-    for mark in loaded.extract_if(.., |loaded| is_mark(loaded) && Some(loaded.segment.id) != last) {
-        let path = mark.segment.path;
+/// Deletes segments that contain only the record of a stop, except the one of the last stop.
+fn remove_old_stops(loaded: &mut Vec<Loaded>) -> Result<(), OpenError> {
+    let only_stop = |loaded: &Loaded| {
+        let sequence = loaded.stopped().filter(|_| loaded.items.len() == 1)?;
+        Some((sequence, loaded.segment.id))
+    };
+    let last = loaded.iter().filter_map(only_stop).max();
+    for old in loaded.extract_if(.., |loaded| only_stop(loaded).is_some_and(|stop| Some(stop) != last)) {
+        let path = old.segment.path;
         std::fs::remove_file(&path).map_err(|source| OpenError::Io { path, source })?;
     }
     Ok(())
@@ -148,7 +156,7 @@ fn files(directory: &Path) -> Result<BTreeMap<u32, PathBuf>, OpenError> {
     Ok(files)
 }
 
-/// Reads a segment. `None`: it has no records.
+/// Reads a segment; `None` if it has no records.
 fn load(
     id: u32,
     path: PathBuf,
@@ -240,20 +248,20 @@ fn index(loaded: &[Loaded]) -> Vec<Block> {
     blocks
 }
 
-/// The number below which a document's last write may not be its last one.
+/// The number of a write below which the last known write of a document may not be its last one, because later ones are lost. It is
+/// the highest of:
 ///
-/// - Octets are lost, and it is unknown of which documents: all writes up to the end of that run.
-/// - The kernel restarted after a run that neither flushed its writes nor stopped: all writes up to the end of that run.
-/// - What an earlier process found.
-fn stale_below(loaded: &[Loaded], boot: [u8; 16], next_sequence: u64) -> u64 {
-    let flushed = loaded.iter().filter_map(Loaded::stopped).max().unwrap_or(0);
+/// - the end of each run with lost octets, whose documents are unknown;
+/// - the end of each run that neither flushed its writes nor stopped before the kernel restarted;
+/// - the number that an earlier process determined.
+fn stale_below(loaded: &[Loaded], boot: [u8; 16], next_sequence: u64, stopped: u64) -> u64 {
     let end_of_run = |start: u64| {
         let later = loaded.iter().map(Loaded::run_start).filter(|other| *other > start);
         later.min().unwrap_or(next_sequence)
     };
     let is_unsure = |loaded: &&Loaded| {
         let is_power_failure = loaded.header.is_some_and(|header| header.boot != boot && !header.is_synced)
-            && loaded.last_sequence() > flushed;
+            && loaded.last_sequence() > stopped;
         is_power_failure || loaded.has_lost_octets()
     };
     let found = loaded.iter().filter(is_unsure).map(|loaded| end_of_run(loaded.run_start()));
@@ -269,7 +277,7 @@ fn sequence_of(item: &Item) -> u64 {
     }
 }
 
-/// The fences that only a fence record holds need that record; used by compaction.
+/// Whether compaction must keep a fence record: it is the newest one of the block.
 pub(super) fn is_needed_fence(block: &Block, owner: OwnerVersion, segment: u32, offset: u32) -> bool {
     block
         .fence_record

@@ -17,7 +17,7 @@ pub(super) struct Segment {
     pub file: File,
     /// Octets of the file.
     pub length: AtomicU64,
-    /// Octets of records that are the newest whole document, or a needed tombstone. The others are released by compaction.
+    /// Octets of records that are a newest whole document or a needed tombstone. Compaction releases all other octets.
     pub live: AtomicU64,
     /// Whether all of its records are on the disk.
     pub is_flushed: AtomicBool,

@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 
 pub(super) type Segments = HashMap<u32, Arc<Segment>>;
 
-/// Locks are taken in this order: `compaction`, blocks (ascending), segments; or one of the others alone.
+/// Lock order: `compaction`, blocks (ascending), `segments`. No other lock is held together with another one.
 pub(super) struct Shared {
     pub directory: PathBuf,
     pub secret: DocumentSecret,
@@ -29,6 +29,10 @@ pub(super) struct Shared {
     blocks: Vec<Mutex<Block>>,
     segments: RwLock<Segments>,
     next_segment: AtomicU32,
+    /// Segments from this id on were made by this process.
+    pub first_segment: u32,
+    /// Number of the last write that a stopped process flushed, as found at the start.
+    pub stopped: u64,
     /// Number of the last write.
     pub sequence: AtomicU64,
     /// Octets at which a segment is full.
@@ -65,6 +69,8 @@ impl Shared {
             blocks: recovered.blocks.into_iter().map(Mutex::new).collect(),
             segments: RwLock::new(recovered.segments),
             next_segment: AtomicU32::new(recovered.next_segment),
+            first_segment: recovered.next_segment,
+            stopped: recovered.stopped,
             sequence: AtomicU64::new(recovered.next_sequence - 1),
             full: AtomicU64::new(SMALLEST_SEGMENT),
             writers: Mutex::default(),
@@ -123,12 +129,12 @@ impl Shared {
 
     /// Adapts the size of segments to that of the log: compaction works on whole segments.
     pub fn adapt_full(&self, live: u64) {
-        // All open segments together have an eighth of the live octets.
+        // The open segments together contain at most an eighth of the live octets.
         let writers = locked(&self.writers).len().max(1) as u64;
         self.full.store((live / 8 / writers).clamp(SMALLEST_SEGMENT, FULL_SEGMENT), Relaxed);
     }
 
-    /// What has to be read of a document. The files stay readable after the block's lock is released.
+    /// The records that must be read of a document. Their files remain readable after the block's lock is released.
     pub fn plan(&self, key: DocumentKey, entry: &Entry) -> Option<ReadPlan> {
         let segments = self.segments();
         let file = |at: &Location| Some((Arc::clone(segments.get(&at.segment)?), *at));
@@ -148,7 +154,7 @@ impl Shared {
         }
     }
 
-    /// Changes an entry's record counts of live octets after `change`.
+    /// Applies `change` to an entry, and updates the segments' counts of live octets.
     pub fn with_live<R>(&self, entry: &mut Entry, change: impl FnOnce(&mut Entry) -> R) -> R {
         let before = entry.live();
         let result = change(entry);
@@ -197,7 +203,7 @@ impl ReadPlan {
         let merged = merge(opened.iter().map(|sections| sections.as_slice()));
         match newest {
             Some(header) => Ok((header, merged)),
-            // The index of a present document has its base.
+            // Not possible: the index of a present document has its base.
             None => Err(DocumentError::Damaged { key, path: PathBuf::new(), offset: 0 }),
         }
     }
@@ -236,7 +242,7 @@ fn read_record(
     Ok((header, body))
 }
 
-/// A lock whose content is consistent after every statement, so that a panic of another thread does not matter.
+/// Locks a mutex. Its content is consistent after every statement, so a panic of another thread does no harm.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -245,6 +245,91 @@ fn after_a_power_failure_documents_are_stale_until_they_are_written() {
         drop(engine);
         drop(store);
     }
+    // The process was stopped before the machine: nothing new is stale.
+    let store = boot(3, Sync::None);
+    let mut engine = store.engine(0).unwrap();
+    assert!(is_stale(&mut engine, 1) && !is_stale(&mut engine, 2));
+}
+
+/// A log of boot 2: a process was killed after it wrote a document, and `stop` ends the next one.
+fn stopped_log(stop: impl FnOnce(FileStore)) -> Directory {
+    let directory = Directory::new();
+    let settings = || file_settings(directory.path(), Sync::None);
+    let store = FileStore::open_on_boot(settings(), [2; 16]).unwrap();
+    let mut engine = store.engine(0).unwrap();
+    engine.append(&whole(1, key(0, 1), 1, b"x")).unwrap();
+    crash(store, vec![engine]);
+    stop(FileStore::open_on_boot(settings(), [2; 16]).unwrap());
+    directory
+}
+
+fn is_stale_on_boot_3(directory: &Directory) -> bool {
+    let store = FileStore::open_on_boot(file_settings(directory.path(), Sync::None), [3; 16]).unwrap();
+    store.engine(0).unwrap().read(key(0, 1)).unwrap().unwrap().is_stale
+}
+
+#[test]
+fn a_stop_is_recorded_when_the_segments_of_dropped_engines_were_already_handled() {
+    let directory = stopped_log(|store| {
+        drop(store.engine(0).unwrap());
+        wait_until(|| locked(&store.shared.rolled).is_empty());
+    });
+    assert!(!is_stale_on_boot_3(&directory));
+}
+
+#[test]
+fn a_stop_is_recorded_without_an_engine() {
+    assert!(!is_stale_on_boot_3(&stopped_log(drop)));
+    // Killed: the next boot must suspect a power failure.
+    assert!(is_stale_on_boot_3(&stopped_log(|store| crash(store, Vec::new()))));
+}
+
+#[test]
+fn a_stop_is_remembered_when_compaction_deletes_the_segment_of_its_record() {
+    let directory = stopped_log(|store| drop(store.engine(0).unwrap()));
+    let settings = file_settings(directory.path(), Sync::None);
+    let store = FileStore::open_on_boot(settings, [3; 16]).unwrap();
+    let is_of_stop = |segment: &std::sync::Arc<segment::Segment>| {
+        let octets = fs::read(&segment.path).unwrap();
+        let mut found = false;
+        record::scan(&octets, |item| {
+            found |= matches!(item, record::Item::Record { header, .. } if header.kind == record::RecordKind::Stop);
+        });
+        found
+    };
+    let stops: Vec<_> = store.shared.segments().values().filter(|one| is_of_stop(one)).cloned().collect();
+    let [stop] = &stops[..] else { panic!("one segment has the record of the stop") };
+    compaction::compact_one(&store.shared, stop);
+    assert!(!stop.path.exists());
+    crash(store, Vec::new());
+    assert!(!is_stale_on_boot_3(&directory));
+}
+
+#[test]
+fn a_number_that_no_write_can_have_is_damage() {
+    let (directory, documents) = crashed_log();
+    let path = segment_of(&directory);
+    let mut octets = fs::read(&path).unwrap();
+    let header = record::Header::decode(&octets[SEGMENT_HEADER..]).unwrap();
+    let last = record::Header { sequence: u64::MAX, ..header };
+    let end = SEGMENT_HEADER + last.total();
+    octets[SEGMENT_HEADER..SEGMENT_HEADER + HEADER].copy_from_slice(&last.encode());
+    octets[end - record::TRAILER..end].copy_from_slice(&last.trailer());
+    fs::write(&path, octets).unwrap();
+    let store = file_store(directory.path());
+    assert_eq!((store.recovery().documents, store.recovery().lost.len()), (documents.len() as u64 - 1, 1));
+    store.engine(0).unwrap().append(&whole(1, key(1, 0), 1, b"x")).unwrap();
+}
+
+#[test]
+fn a_stopped_log_is_free_while_a_child_process_has_a_copy_of_its_lock() {
+    let directory = Directory::new();
+    let store = file_store(directory.path());
+    // As between fork and exec.
+    let copy = store.lock.try_clone().unwrap();
+    drop(store);
+    file_store(directory.path());
+    drop(copy);
 }
 
 #[test]

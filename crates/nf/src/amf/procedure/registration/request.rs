@@ -7,7 +7,7 @@ use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
 };
-use crate::amf::security::{choose_algorithms, is_acceptable};
+use crate::amf::security::{choose_algorithms, is_acceptable, ng_ksi_after};
 use crate::kit::document::pack_struct;
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
@@ -70,7 +70,7 @@ impl Attempt {
             (None, NgKsi::Native(ng_ksi)) => ng_ksi,
             (None, _) => 6,
         };
-        (in_use + 1) % 7
+        ng_ksi_after(in_use)
     }
 }
 
