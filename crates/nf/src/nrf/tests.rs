@@ -700,6 +700,13 @@ fn an_nf_in_cleartext_gets_the_cleartext_addresses_of_services() {
         roots(request.unwrap().body.nf_profile.as_ref().unwrap())
     };
     assert_eq!((notified("/ausf"), notified("/amf")), (plain.clone(), secure.clone()));
+    let ausf = profile(Nf::Ausf, &testing::identity(), &ProfileConfig::default());
+    let body = NfProfile { nf_instance_id: instance(50), ..ausf };
+    request_from(&mut bench, remote(50, false), RegisterNfInstance { nf_instance_id: instance(50), body });
+    let get = GetNfInstance { nf_instance_id: identity.instance_id, requester_features: None };
+    let seen = request_from(&mut bench, remote(50, false), get);
+    let Response::NfProfile(read) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(roots(read), plain, "the AUSF reads the profile");
     let mut discovered = |requester| {
         let seen = bench.request(SearchNfInstances::new(NfType::Udm, requester));
         let Response::SearchResult(result) = seen.answer() else { panic!("{seen:?}") };
