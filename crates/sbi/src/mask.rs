@@ -10,7 +10,9 @@ pub fn masked(text: &str) -> String {
     let mut rest = text;
     while let Some((start, kind)) = next_identity(rest) {
         let (before, identity) = rest.split_at(start);
-        let end = identity.find(['/', '?', '&', '"', '%']).unwrap_or(identity.len());
+        // An identity that is masked already stays as it is.
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '*' | '…');
+        let end = identity.find(|c| !is_part(c)).unwrap_or(identity.len());
         let (identity, after) = identity.split_at(end);
         shown.push_str(before);
         match kind {
@@ -49,6 +51,15 @@ mod tests {
         let hidden = "/nudm-sdm/v2/imsi-99970********01/x/imei-35349********19?a=imsi-";
         assert_eq!(masked(text), hidden);
         assert_eq!(masked("/suci-0-999-70-0-0-0-0000000001/x"), "/suci-0-999-70-0-0-0-…/x");
+        assert_eq!(masked("imsi-999700000000001 is unknown"), "imsi-99970********01 is unknown");
+        assert_eq!(masked(hidden), hidden);
+        assert_eq!(masked("/suci-0-999-70-0-0-0-…/x"), "/suci-0-999-70-0-0-0-…/x");
         assert_eq!(masked("/nf-instances/17/suci-"), "/nf-instances/17/suci--…");
+    }
+
+    #[test]
+    fn a_problem_in_the_log_names_no_subscriber() {
+        let problem = crate::Problem::of_status(404).detail("no imsi-999700000000001");
+        assert_eq!(problem.to_string(), "404: no imsi-99970********01");
     }
 }

@@ -385,6 +385,7 @@ impl Problem {
     }
 }
 
+/// For the log. Peers also put subscribers' identities into the detail: these are masked.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.status)?;
@@ -392,7 +393,7 @@ impl fmt::Display for Problem {
             write!(f, " {cause}")?;
         }
         if let Some(detail) = &self.details.detail {
-            write!(f, ": {detail}")?;
+            write!(f, ": {}", crate::masked(detail))?;
         }
         let wrong = self.details.invalid_params.iter();
         for InvalidParam { param, reason } in wrong {

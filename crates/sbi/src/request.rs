@@ -90,7 +90,7 @@ requests! {
     }
     nudr_dr {
         QueryAuthSubsData, ModifyAuthenticationSubscription, CreateAuthenticationStatus,
-        QueryAuthenticationStatus, DeleteAuthenticationStatus, QueryAmData, QuerySmfSelectData,
+        QueryAuthenticationStatus, DeleteAuthenticationStatus, QueryProvisionedData, QueryAmData, QuerySmfSelectData,
         QuerySmData, CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp,
         QuerySmfRegList, CreateOrUpdateSmfRegistration, DeleteSmfRegistration,
         QuerySmfRegistration, CreateSdmSubscriptions, QuerySdmSubscriptions,
@@ -212,6 +212,7 @@ impl Request {
             Self::CreateAuthenticationStatus(r) => &r.ue_id,
             Self::QueryAuthenticationStatus(r) => &r.ue_id,
             Self::DeleteAuthenticationStatus(r) => &r.ue_id,
+            Self::QueryProvisionedData(r) => &r.ue_id,
             Self::QueryAmData(r) => &r.ue_id,
             Self::QuerySmfSelectData(r) => &r.ue_id,
             Self::QuerySmData(r) => &r.ue_id,

@@ -268,6 +268,7 @@ impl ShardFactory<'_> {
                     heart_beat: Duration::from_secs(60),
                     validity: Duration::from_secs(120),
                     plmns: vec![plmn()],
+                    cleartext: Vec::new(),
                 };
                 let nrf = Nrf::new(own, config);
                 let issuer = TokenIssuer {

@@ -10,6 +10,7 @@ use pith_crypto::jws::sha256;
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{NfInstanceId, NfType, Problem, Request, Uri};
+use std::fmt;
 
 /// The identity of a connection's client. All requests of the connection are attributed to it; without it, all are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,17 @@ pub enum Proof {
     Address,
     /// A process of the user that runs this one, on this machine (`sbi.security: none`).
     SameUser,
+}
+
+/// Its NF types and addresses, for the log.
+impl fmt::Display for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.proof == Proof::SameUser {
+            return f.write_str("a process of the same user");
+        }
+        let types: Vec<_> = self.nf_types.iter().map(NfType::as_str).collect();
+        write!(f, "{} ({})", types.join(", "), self.hosts.join(", "))
+    }
 }
 
 impl ClientIdentity {
@@ -101,16 +113,16 @@ impl ClientIdentity {
             Request::CreateSubscription(request) => require(
                 request.body.req_nf_instance_id.is_none_or(|id| self.may_name(&id))
                     && request.body.req_nf_type.as_ref().is_none_or(|nf_type| self.is(nf_type)),
-                "the client's certificate names another NF than the subscriber",
+                "the client's certificate (or 'sbi.external') names another NF than the subscriber",
             ),
             Request::SearchNfInstances(query) => require(
                 self.is(&query.requester_nf_type)
                     && query.requester_nf_instance_id.is_none_or(|id| self.may_name(&id)),
-                "the client's certificate names another NF than the requester",
+                "the client's certificate (or 'sbi.external') names another NF than the requester",
             ),
             _ => require(
                 named_consumer(request).is_none_or(|id| self.may_name(&id)),
-                "the client's certificate names another NF instance than the request",
+                "the client's certificate (or 'sbi.external') names another NF instance than the request",
             ),
         }
     }
@@ -155,7 +167,10 @@ impl ClientIdentity {
     }
 
     fn owns_profile(&self, id: &NfInstanceId) -> Result<(), Box<Problem>> {
-        require(self.may_name(id), "the client's certificate names another NF instance than the profile")
+        require(
+            self.may_name(id),
+            "the client's certificate (or 'sbi.external') names another NF instance than the profile",
+        )
     }
 
     /// Whether the client may use this instance id as its own.

@@ -508,6 +508,18 @@ fn a_call_for_which_the_nrf_gives_no_token_fails() {
     assert!(matches!(answer(&failed), Some(Err(_))), "{failed:?}");
 }
 
+/// Not every NRF can read the scopes; without tokens it does not get them.
+#[test]
+fn a_profile_has_scopes_only_if_tokens_are_used() {
+    let scopes = |oauth2| {
+        let config = ProfileConfig { oauth2, ..ProfileConfig::default() };
+        let profile = profile(Nf::Udr, &testing::identity(), &config);
+        profile.services().map(|service| service.allowed_operations_per_nf_type.len()).sum::<usize>()
+    };
+    assert!(scopes(true) > 0);
+    assert_eq!(scopes(false), 0);
+}
+
 #[test]
 fn an_nrf_in_cleartext_gets_each_service_at_both_addresses() {
     let config = ProfileConfig { plain: Some("10.0.0.7:80".parse().unwrap()), ..ProfileConfig::default() };

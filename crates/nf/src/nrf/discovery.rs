@@ -4,7 +4,7 @@ use super::Nrf;
 use super::authorization::{Claimed, Requester};
 use crate::kit::Caller;
 use pith_sbi::nnrf_nfdiscovery::{SearchNfInstances, SearchResult};
-use pith_sbi::nnrf_nfmanagement::{NfProfile, NfStatus, SupiRange, TacRange, TaiRange};
+use pith_sbi::nnrf_nfmanagement::{NfProfile, NfService, NfStatus, SupiRange, TacRange, TaiRange, UriScheme};
 use pith_sbi::{NfType, Problem, Reply, Response, ServiceName};
 use pith_types::{Dnn, Snssai, Tai};
 
@@ -28,7 +28,10 @@ impl Nrf {
         let limit = query.limit.map_or(usize::MAX, |limit| limit as usize);
         let mut serving = profiles.filter(|profile| serves(profile, query)).peekable();
         let exist = serving.peek().is_some();
-        let shown = |profile: &NfProfile| allowed_part(profile, query, &requester);
+        let scheme = self.config.scheme_of(&query.requester_nf_type);
+        let shown = |profile: &NfProfile| {
+            allowed_part(profile, query, &requester).map(|part| with_scheme(part, &scheme))
+        };
         let found: Vec<_> = serving.filter_map(shown).take(limit).collect();
         if exist && found.is_empty() && limit > 0 {
             let problem = Problem::of_status(403).detail("none of the matching NFs allows the requester");
@@ -59,6 +62,18 @@ fn allowed_part(
     part.nf_services.retain(|service| requester.may_use(profile, service));
     part.nf_service_list.retain(|_, service| requester.may_use(profile, service));
     Some(part.for_discovery())
+}
+
+/// The profile for an NF that uses this scheme. An NF may offer a service in cleartext, too: a consumer without TLS gets only
+/// that address of the service, and any other consumer does not get it. Not every consumer compares schemes.
+pub(super) fn with_scheme(mut profile: NfProfile, scheme: &UriScheme) -> NfProfile {
+    let offered: Vec<_> = profile.services().filter(|service| service.scheme == *scheme).collect();
+    let offered: Vec<_> = offered.into_iter().map(|service| service.service_name.clone()).collect();
+    let is_usable =
+        |service: &NfService| service.scheme == *scheme || !offered.contains(&service.service_name);
+    profile.nf_services.retain(is_usable);
+    profile.nf_service_list.retain(|_, service| is_usable(service));
+    profile
 }
 
 /// Whether an instance matches the query (TS 29.510 6.2.3.2.3.1).

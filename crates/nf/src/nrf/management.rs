@@ -1,5 +1,6 @@
 //! Nnrf_NFManagement: registration, heart-beat, deregistration (TS 29.510 5.2.2.2 to 5.2.2.4).
 
+use super::discovery::with_scheme;
 use super::{Instance, Nrf};
 use crate::kit::{Caller, Instant, Level, Outbox, Owner};
 use pith_sbi::common::{Link, LinksValue, PatchItem, PatchOperation};
@@ -109,9 +110,20 @@ impl Nrf {
         Ok(Response::NoContent)
     }
 
-    pub(super) fn profile(&self, id: &NfInstanceId) -> Reply {
+    /// The profile of an instance (TS 29.510 5.2.2.9). A registered client gets the addresses that NFs of its type can use,
+    /// as in discovery.
+    pub(super) fn profile(&self, id: &NfInstanceId, from: Caller) -> Reply {
         let instance = self.instances.get(id).ok_or_else(not_found)?;
-        Ok(Response::NfProfile(Box::new(instance.profile.clone())))
+        let owner = Owner::of(from);
+        let client = self.instances.values().find(|known| known.owner == owner);
+        let profile = instance.profile.clone();
+        let profile = match (owner, client) {
+            (Owner::Client(_), Some(client)) if instance.owner != owner => {
+                with_scheme(profile, &self.config.scheme_of(&client.profile.nf_type))
+            }
+            _ => profile,
+        };
+        Ok(Response::NfProfile(Box::new(profile)))
     }
 
     /// The instances of a type (TS 29.510 5.2.2.8).

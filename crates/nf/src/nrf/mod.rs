@@ -99,7 +99,7 @@ impl Nrf {
             Request::RegisterNfInstance(request) => self.register(now, *request, from, out),
             Request::UpdateNfInstance(request) => self.update(now, &request, from, out),
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, from, out),
-            Request::GetNfInstance(request) => self.profile(&request.nf_instance_id),
+            Request::GetNfInstance(request) => self.profile(&request.nf_instance_id, from),
             Request::GetNfInstances(request) => Ok(self.list(&request)),
             Request::CreateSubscription(request) => self.subscribe(now, request.body, Owner::of(from)),
             Request::UpdateSubscription(request) => self.renew(now, &request, from),

@@ -1,6 +1,7 @@
 //! Subscriptions to changes of NF instances (TS 29.510 5.2.2.5 to 5.2.2.7).
 
 use super::Nrf;
+use super::discovery::with_scheme;
 use crate::kit::{Caller, Duration, Instant, Level, Outbox, Owner, Tag, Target};
 use pith_sbi::common::DateTime;
 use pith_sbi::nnrf_nfmanagement::{
@@ -163,8 +164,14 @@ impl Nrf {
     fn send_next(&mut self, id: u64, out: &mut Outbox) {
         let Some(subscription) = self.subscriptions.get_mut(&id) else { return };
         while let Some((instance, event)) = subscription.pending.pop_first() {
+            let nf_type = subscription.data.req_nf_type.as_ref();
+            let scheme = nf_type.map(|nf_type| self.config.scheme_of(nf_type));
             let known = self.instances.get(&instance).map(|known| known.profile.clone().for_discovery());
             let profile = known.filter(|_| event != NotificationEventType::NfDeregistered);
+            let profile = profile.map(|profile| match scheme {
+                Some(scheme) => with_scheme(profile, &scheme),
+                None => profile,
+            });
             if profile.is_none() && event != NotificationEventType::NfDeregistered {
                 continue;
             }

@@ -26,6 +26,7 @@ fn register(bench: &mut Bench<Nrf>, nf: Nf, number: u128) -> Seen {
     let config = ProfileConfig {
         slices: vec![slice],
         data_networks: vec![(slice, "internet".parse().unwrap())],
+        oauth2: true,
         ..ProfileConfig::default()
     };
     let body = profile(nf, &identity, &config);
@@ -667,4 +668,49 @@ fn subscriptions_are_their_owners_and_have_a_share() {
     }
     assert_eq!(subscribe(&mut bench, foreign).problem().status, 503);
     subscribe(&mut bench, other).answer();
+}
+
+/// A service at an https and an http address: each requester gets the one that it can use, in discovery and in
+/// notifications.
+#[test]
+fn an_nf_in_cleartext_gets_the_cleartext_addresses_of_services() {
+    let config = NrfConfig { cleartext: vec![NfType::Ausf], ..NrfConfig::default() };
+    let mut bench = Bench::new(Nrf::new(root("nrf"), config));
+    for (nf_type, path) in [(NfType::Ausf, "/ausf"), (NfType::Amf, "/amf")] {
+        let mut body = SubscriptionData::new(Uri::new(&root("consumer"), path));
+        body.req_nf_type = Some(nf_type);
+        bench.request(CreateSubscription { body }).answer();
+    }
+    let api_root = pith_sbi::ApiRoot::new(pith_sbi::Scheme::Https, "10.0.0.7:7777");
+    let config = ProfileConfig { plain: "10.0.0.7:80".parse().ok(), ..ProfileConfig::default() };
+    let identity = crate::kit::Identity { api_root: Arc::new(api_root), ..testing::identity() };
+    let body = profile(Nf::Udm, &identity, &config);
+    let seen = bench.request(RegisterNfInstance { nf_instance_id: identity.instance_id, body });
+    let roots = |profile: &NfProfile| {
+        let mut roots: Vec<_> = profile.services().map(|s| s.api_root().unwrap().to_string()).collect();
+        roots.dedup();
+        roots
+    };
+    let (secure, plain) = (vec!["https://10.0.0.7:7777".to_owned()], vec!["http://10.0.0.7:80".to_owned()]);
+    let notified = |path: &str| {
+        let request = seen.calls().into_iter().find_map(|(_, _, request)| match request {
+            Request::NfStatusNotify(notify) if notify.uri.to_string().ends_with(path) => Some(notify),
+            _ => None,
+        });
+        roots(request.unwrap().body.nf_profile.as_ref().unwrap())
+    };
+    assert_eq!((notified("/ausf"), notified("/amf")), (plain.clone(), secure.clone()));
+    let ausf = profile(Nf::Ausf, &testing::identity(), &ProfileConfig::default());
+    let body = NfProfile { nf_instance_id: instance(50), ..ausf };
+    request_from(&mut bench, remote(50, false), RegisterNfInstance { nf_instance_id: instance(50), body });
+    let get = GetNfInstance { nf_instance_id: identity.instance_id, requester_features: None };
+    let seen = request_from(&mut bench, remote(50, false), get);
+    let Response::NfProfile(read) = seen.answer() else { panic!("{seen:?}") };
+    assert_eq!(roots(read), plain, "the AUSF reads the profile");
+    let mut discovered = |requester| {
+        let seen = bench.request(SearchNfInstances::new(NfType::Udm, requester));
+        let Response::SearchResult(result) = seen.answer() else { panic!("{seen:?}") };
+        roots(&result.nf_instances[0])
+    };
+    assert_eq!((discovered(NfType::Ausf), discovered(NfType::Amf)), (plain, secure));
 }

@@ -6,14 +6,16 @@ use pith_sbi::common::{
     SubscribedDefaultQos,
 };
 use pith_sbi::nudm_sdm::{
-    AccessAndMobilitySubscriptionData, DnnConfiguration, DnnInfo, Nssai, PduSessionTypes,
+    AccessAndMobilitySubscriptionData, DataSetName, DnnConfiguration, DnnInfo, Nssai, PduSessionTypes,
     SessionManagementSubscriptionData, SmSubsData, SmfSelectionSubscriptionData, SnssaiInfo, SscModes,
+    SubscriptionDataSets,
 };
 use pith_sbi::nudr_dr::{
-    AmPolicyData, AuthenticationSubscription, QuerySmData, SequenceNumber, SmPolicyData, SmPolicyDnnData,
-    SmPolicySnssaiData, SqnScheme,
+    AmPolicyData, AuthenticationSubscription, QueryProvisionedData, SequenceNumber, SmPolicyData,
+    SmPolicyDnnData, SmPolicySnssaiData, SqnScheme,
 };
 use pith_sbi::{Hex, Problem, Reply, Request, Response, SecretText};
+use pith_types::{Dnn, Snssai};
 use std::sync::Arc;
 
 /// The requested resource.
@@ -22,9 +24,14 @@ pub(super) fn view(subscriber: &Subscriber, request: &Request) -> Reply {
         Request::QueryAuthSubsData(_) => {
             Response::AuthenticationSubscription(Box::new(authentication_subscription(subscriber)))
         }
+        Request::QueryProvisionedData(query) => {
+            Response::SubscriptionDataSets(Box::new(data_sets(subscriber, query)))
+        }
         Request::QueryAmData(_) => Response::AmData(Box::new(am_data(subscriber))),
         Request::QuerySmfSelectData(_) => Response::SmfSelData(Box::new(smf_selection(subscriber))),
-        Request::QuerySmData(query) => Response::SmData(Box::new(sm_data(subscriber, query)?)),
+        Request::QuerySmData(query) => {
+            Response::SmData(Box::new(sm_data(subscriber, query.single_nssai, query.dnn.as_ref())?))
+        }
         Request::ReadAccessAndMobilityPolicyData(_) => Response::AmPolicyData(Box::<AmPolicyData>::default()),
         Request::ReadSessionManagementPolicyData(_) => {
             Response::SmPolicyData(Box::new(sm_policy_data(subscriber)))
@@ -60,6 +67,17 @@ fn authentication_subscription(subscriber: &Subscriber) -> AuthenticationSubscri
 
 fn hex<const N: usize>(key: &Secret<N>) -> SecretText {
     SecretText::from(Hex(key.0).to_string())
+}
+
+/// `provisioned-data`: the requested data sets that the UDR has. Others are absent, as data sets without data are.
+fn data_sets(subscriber: &Subscriber, query: &QueryProvisionedData) -> SubscriptionDataSets {
+    let wanted = |name| query.dataset_names.as_ref().is_none_or(|names| names.contains(&name));
+    SubscriptionDataSets {
+        am_data: wanted(DataSetName::Am).then(|| am_data(subscriber)),
+        smf_sel_data: wanted(DataSetName::SmfSel).then(|| smf_selection(subscriber)),
+        sm_data: wanted(DataSetName::Sm).then(|| sm_data(subscriber, None, None).ok()).flatten(),
+        ..Default::default()
+    }
 }
 
 /// `am-data` (TS 29.505 5.2.3; TS 29.503 6.1.6.2.4).
@@ -100,15 +118,18 @@ fn snssai_key(slice: &SubscribedSlice) -> Arc<str> {
 }
 
 /// `sm-data` of the requested slice and data network (TS 29.505 5.2.5; TS 29.503 6.1.6.2.8).
-fn sm_data(subscriber: &Subscriber, query: &QuerySmData) -> Result<SmSubsData, Problem> {
-    let slices =
-        subscriber.slices.iter().filter(|slice| query.single_nssai.is_none_or(|asked| asked == slice.snssai));
-    let data: Vec<_> = slices.filter_map(|slice| slice_data(slice, query)).collect();
+fn sm_data(
+    subscriber: &Subscriber,
+    wanted: Option<Snssai>,
+    dnn: Option<&Dnn>,
+) -> Result<SmSubsData, Problem> {
+    let slices = subscriber.slices.iter().filter(|slice| wanted.is_none_or(|wanted| wanted == slice.snssai));
+    let data: Vec<_> = slices.filter_map(|slice| slice_data(slice, dnn)).collect();
     if data.is_empty() { Err(Problem::data_not_found()) } else { Ok(SmSubsData::Individual(data)) }
 }
 
-fn slice_data(slice: &SubscribedSlice, query: &QuerySmData) -> Option<SessionManagementSubscriptionData> {
-    let dnns = slice.dnns.iter().filter(|dnn| query.dnn.as_ref().is_none_or(|asked| *asked == dnn.dnn));
+fn slice_data(slice: &SubscribedSlice, wanted: Option<&Dnn>) -> Option<SessionManagementSubscriptionData> {
+    let dnns = slice.dnns.iter().filter(|dnn| wanted.is_none_or(|wanted| *wanted == dnn.dnn));
     let mut data = SessionManagementSubscriptionData::new(slice.snssai);
     data.dnn_configurations = dnns.map(|dnn| (dnn.dnn.as_str().into(), configuration(dnn))).collect();
     (!data.dnn_configurations.is_empty()).then_some(data)

@@ -22,6 +22,7 @@ const LONGEST_DOCUMENT: usize = 16_384;
 pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>> {
     Ok(match request {
         Request::QueryAuthSubsData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
+        Request::QueryProvisionedData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
         Request::QueryAmData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
         Request::QuerySmfSelectData(r) => StoreRequest::Subscriber(r.ue_id.clone()),
         Request::QuerySmData(r) => StoreRequest::Subscriber(r.ue_id.clone()),

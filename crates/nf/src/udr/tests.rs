@@ -4,13 +4,14 @@ use super::*;
 use crate::kit::Subscriber;
 use crate::testing::{Bench, Seen, ambr, instance, plmn, root, supi};
 use pith_sbi::common::{AuthType, DateTime, PatchItem, RatType, ServingPlmnId};
+use pith_sbi::nudm_sdm::DataSetName;
 use pith_sbi::nudm_ueau::AuthEvent;
 use pith_sbi::nudm_uecm::{Amf3GppAccessRegistration, SmfRegistration};
 use pith_sbi::nudr_dr::{
     CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
     DeleteSmfRegistration, ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, QueryAmData,
-    QueryAmfContextThreeGpp, QueryAuthSubsData, QuerySmData, QuerySmfRegList, QuerySmfSelectData,
-    ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
+    QueryAmfContextThreeGpp, QueryAuthSubsData, QueryProvisionedData, QuerySmData, QuerySmfRegList,
+    QuerySmfSelectData, ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
 };
 use pith_sbi::{Cause, Hex, Response, Uri};
 use pith_types::{Guami, Snssai};
@@ -69,6 +70,19 @@ fn access_and_mobility_data_holds_ambr_and_slices() {
     let Response::AmData(data) = response else { panic!("{response:?}") };
     assert_eq!(data.subscribed_ue_ambr, Some(ambr(1000)));
     assert_eq!(data.nssai.unwrap().default_single_nssais, [Snssai::of_sst(1)]);
+}
+
+#[test]
+fn several_data_sets_come_in_one_answer() {
+    let query = |dataset_names| {
+        let response =
+            view(QueryProvisionedData { ue_id: supi(), serving_plmn_id: serving(), dataset_names });
+        let Response::SubscriptionDataSets(sets) = response else { panic!("{response:?}") };
+        (sets.am_data.is_some(), sets.smf_sel_data.is_some(), sets.sm_data.is_some())
+    };
+    assert_eq!(query(Some(vec![DataSetName::Am, DataSetName::Trace])), (true, false, false));
+    assert_eq!(query(Some(vec![DataSetName::SmfSel, DataSetName::Sm])), (false, true, true));
+    assert_eq!(query(None), (true, true, true));
 }
 
 #[test]

@@ -43,14 +43,16 @@ section! {
         /// security: mtls; tls (only the server has a certificate); none (cleartext).
         /// oauth2: off if the NF does not support access tokens. ca: the CA of its certificate, if not
         /// Pith's.
-        /// callers: addresses from which the NF calls, if not that of the URL. A plain
+        /// callers: addresses from which the NF calls, if not that of the URL (on loopback 127.0.0.1, unless it binds
+        /// another). A plain
         /// 'https://10.0.0.9:8000' means mtls.
         /// Requests from there, or with a certificate of 'ca', are those of this NF: they may do what an NF of its
         /// type may, and nothing else. Access tokens are given to NFs with a certificate only.
         #[serde(deserialize_with = "externals")]
         external: BTreeMap<HostedNf, ExternalNf> = BTreeMap::new(),
         /// Cleartext address of this process for NFs of other vendors with 'security: none'; none by
-        /// default. All other callers are refused there. Such NFs get it in callbacks, such an NRF in profiles.
+        /// default. All other callers are refused there. Such NFs get it in callbacks and from Pith's NRF, such an NRF
+        /// in profiles. Each process of 'pith nf' needs one that such an NF calls.
         plain_listen: Option<SocketAddr> = None,
         /// Time after which an unanswered request fails with 504.
         request_timeout: Period = Period::seconds(5),
@@ -59,7 +61,7 @@ section! {
         /// Largest body accepted, in octets; larger ones get 413.
         max_body: u32 = 1 << 20,
         /// auto: services require access tokens of the NRF (OAuth2, TS 33.501 13.4.1) if NFs are separate
-        /// processes ('pith nf'). on: 'pith up' requires them too. off: no service requires them.
+        /// processes ('pith nf'), unless the NRF is external with 'oauth2: off'. on: 'pith up' requires them too. off: no service requires them.
         oauth2: OAuth2 = OAuth2::Auto,
         /// Key file of another vendor's NRF that signs access tokens: a JWK Set, or a public key in PEM.
         /// Not needed for Pith's NRF.

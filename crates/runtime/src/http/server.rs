@@ -57,8 +57,7 @@ const UNKNOWN_PEER_IDLE: Duration = Duration::from_secs(60);
 const NOT_NAMED: &str = "cleartext is only for NFs in 'sbi.external' with 'security: none'; list the addresses from which such an NF calls in its 'callers'";
 
 /// Why another user's process is refused.
-const NOT_OF_USER: &str =
-    "with 'sbi.security: none' only processes of the user that runs this one are served";
+const NOT_OF_USER: &str = "with 'sbi.security: none' only processes of the user that runs this one are served, and NFs in 'sbi.external' with 'security: none' from the addresses in their 'callers'";
 
 /// Handles requests.
 pub trait Handler: 'static {

@@ -26,14 +26,12 @@ pub(super) struct Tokens {
 
 impl Tokens {
     pub(super) fn open(config: &Config, hosting: &Hosting) -> Result<Self, StartError> {
-        let on = match config.sbi.oauth2 {
-            OAuth2::Auto => hosting.several_processes,
-            OAuth2::On => true,
-            OAuth2::Off => false,
-        };
+        let on = are_used(config, hosting.several_processes);
         if hosting.several_processes && !on {
+            let setting =
+                if config.sbi.oauth2 == OAuth2::Off { "sbi.oauth2" } else { "sbi.external.nrf.oauth2" };
             tracing::warn!(
-                "sbi.oauth2 is off: services of this process accept requests without access tokens"
+                "{setting} is off: services of this process accept requests without access tokens"
             );
         }
         let external = &config.sbi.external;
@@ -107,6 +105,16 @@ impl Tokens {
     }
 }
 
+/// Whether services require access tokens. An NRF that issues none ends 'auto'.
+fn are_used(config: &Config, several_processes: bool) -> bool {
+    let nrf = config.sbi.external.get(&HostedNf::Nrf);
+    match config.sbi.oauth2 {
+        OAuth2::Auto => several_processes && nrf.is_none_or(|nrf| nrf.oauth2 == Switch::On),
+        OAuth2::On => true,
+        OAuth2::Off => false,
+    }
+}
+
 /// The keys of another vendor's NRF.
 fn read(file: &Path, algorithm: TokenAlgorithm) -> Result<KeySet, StartError> {
     let wrong = |error: &dyn std::fmt::Display| format!("'sbi.nrf_keys' {}: {error}", file.display());
@@ -122,4 +130,23 @@ fn read(file: &Path, algorithm: TokenAlgorithm) -> Result<KeySet, StartError> {
         KeySet::from_pem(algorithm, &text)
     };
     Ok(keys.map_err(|error| wrong(&error))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_nrf_without_access_tokens_ends_auto() {
+        let used = |oauth2: &str, nrf: &str| {
+            let text = format!("sbi: {{oauth2: {oauth2}, external: {{{nrf}}}}}");
+            are_used(&Config::parse(&text, "test").unwrap(), true)
+        };
+        let (with, without) =
+            ("nrf: {url: 'https://10.0.0.9:80'}", "nrf: {url: 'https://10.0.0.9:80', oauth2: off}");
+        assert!(used("auto", "") && used("auto", with));
+        assert!(!used("auto", without), "its tokens can neither be requested nor required");
+        assert!(used("on", without));
+        assert!(!used("off", with));
+    }
 }

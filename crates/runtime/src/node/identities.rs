@@ -180,14 +180,32 @@ pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
         guamis: guamis(config),
         tais: tais(config),
         oauth2,
-        plain: plain_for_nrf(config),
+        plain: plain_address(config),
     }
 }
 
-/// The cleartext address of this process in the profiles that it registers with a cleartext NRF: consumers that use this
-/// NRF have no TLS either.
-fn plain_for_nrf(config: &Config) -> Option<SocketAddr> {
+/// The cleartext address of this process in its profiles. Pith's NRF gives it to NFs in cleartext only; NFs that use a
+/// cleartext NRF have no TLS either. Another NRF would give it to NFs that may not use it.
+fn plain_address(config: &Config) -> Option<SocketAddr> {
     let is_plain = |nrf: &ExternalNf| nrf.security() == ExternalSecurity::None;
-    let nrf = config.sbi.external.get(&HostedNf::Nrf).filter(|nrf| is_plain(nrf));
-    config.sbi.plain_listen.filter(|_| nrf.is_some() && config.sbi.security == SbiSecurity::Mtls)
+    let is_given_to_plain = config.sbi.external.get(&HostedNf::Nrf).is_none_or(is_plain);
+    config.sbi.plain_listen.filter(|_| is_given_to_plain && config.sbi.security == SbiSecurity::Mtls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cleartext_address_is_in_profiles_if_only_nfs_in_cleartext_get_it() {
+        let address = |sbi: &str| {
+            let ausf = "ausf: {url: 'http://10.0.0.9:80', security: none}";
+            let text = format!("sbi: {{plain_listen: '10.0.0.1:80', external: {{{ausf}, {sbi}}}}}");
+            plain_address(&Config::parse(&text, "test").unwrap())
+        };
+        let listen = "10.0.0.1:80".parse().ok();
+        assert_eq!(address(""), listen, "Pith's NRF");
+        assert_eq!(address("nrf: {url: 'http://10.0.0.8:80', security: none}"), listen);
+        assert_eq!(address("nrf: 'https://10.0.0.8:80'"), None, "this NRF would give it to any NF");
+    }
 }

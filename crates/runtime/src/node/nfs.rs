@@ -3,7 +3,7 @@
 use super::access::Tokens;
 use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
-use crate::config::{Binding, Ciphering, Config, Integrity};
+use crate::config::{Binding, Ciphering, Config, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nf::amf::{Amf, AmfConfig, Peer, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
@@ -15,6 +15,7 @@ use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
+use pith_sbi::ApiRoot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub(super) fn maker(
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
         udm: udm_config(config, identity(Nf::Udm))?,
         nssf: nssf_config(config, identities),
-        nrf: NrfConfig { plmns: config.network.plmns.clone(), ..NrfConfig::default() },
+        nrf: nrf_config(config),
         tokens: access.issuer(identities),
         identity: Box::new(identity),
         verbosity: if config.log.level.contains("debug") { Level::Debug } else { Level::Info },
@@ -88,6 +89,9 @@ impl Blueprint {
             Nf::Pcf => Box::new(Pcf::new(root, rng.fork())),
             Nf::Nrf | Nf::Agent => {
                 let wall = WallClock::of_epoch(identity.epoch_unix_ms);
+                // URIs of the NRF have the apiRoot that other vendors' NFs are configured with: a request without a shard is for
+                // the one NRF, and not every NF understands the prefix of a shard in a URI.
+                let root = Arc::new(ApiRoot::clone(&root).with_prefix(""));
                 let nrf = Nrf::new(root, self.nrf.clone()).with_wall_clock(wall);
                 Box::new(match &self.tokens {
                     Some(tokens) => nrf.with_tokens(tokens.clone()),
@@ -236,6 +240,13 @@ fn udm_config(config: &Config, identity: pith_nf::kit::Identity) -> Result<UdmCo
     let home_network_keys =
         keys.into_iter().map(|(id, key)| HomeNetworkKey { id, key: Arc::new(key) }).collect();
     Ok(UdmConfig { identity, plmn, home_network_keys })
+}
+
+fn nrf_config(config: &Config) -> NrfConfig {
+    let external = config.sbi.external.iter();
+    let in_cleartext = external.filter(|(_, external)| external.security() == ExternalSecurity::None);
+    let cleartext = in_cleartext.filter_map(|(nf, _)| nf_of(*nf).nf_type()).collect();
+    NrfConfig { plmns: config.network.plmns.clone(), cleartext, ..NrfConfig::default() }
 }
 
 fn nssf_config(config: &Config, identities: &Identities) -> NssfConfig {

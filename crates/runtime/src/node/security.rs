@@ -7,7 +7,7 @@ use crate::pki::{Directory, Member, Source, certificates};
 use pith_nf::kit::Nf;
 use pith_sbi::{NfInstanceId, Scheme};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 
 /// The SBI security of a process.
 pub(super) struct Security {
@@ -50,14 +50,10 @@ impl Security {
 
 /// The NFs of other vendors. Each weakened security is logged.
 fn external_peers(config: &Config) -> Result<Vec<ExternalPeer>, StartError> {
-    config.sbi.external.iter().map(|(nf, external)| one(*nf, external, config.sbi.plain_listen)).collect()
+    config.sbi.external.iter().map(|(nf, external)| one(*nf, external, config)).collect()
 }
 
-fn one(
-    nf: HostedNf,
-    external: &ExternalNf,
-    plain_listen: Option<SocketAddr>,
-) -> Result<ExternalPeer, StartError> {
+fn one(nf: HostedNf, external: &ExternalNf, config: &Config) -> Result<ExternalPeer, StartError> {
     let security = match external.security() {
         ExternalSecurity::Mtls => http::Security::Mutual,
         ExternalSecurity::Tls => http::Security::Server,
@@ -73,7 +69,8 @@ fn one(
         ),
         http::Security::None => {
             tracing::warn!("sbi.external.{nf} ({url}): cleartext, which can be read and changed in transit");
-            if plain_listen.is_none() {
+            // With 'sbi.security: none' the NF calls the address of the process itself.
+            if config.sbi.security == SbiSecurity::Mtls && config.sbi.plain_listen.is_none() {
                 tracing::warn!(
                     "sbi.external.{nf} ({url}) cannot call this process, not even for notifications: set 'sbi.plain_listen'"
                 );

@@ -15,6 +15,7 @@
 
 mod access;
 mod convert;
+mod log_rate;
 mod plain;
 mod record;
 mod server;

@@ -1,12 +1,14 @@
 //! The SBI server: passes peers' requests to shards and returns the responses.
 
 use super::access::{Access, Caller, KEYS_PATH};
+use super::log_rate::LogRate;
 use super::plain::PlainUris;
 use super::{Exchange, Recorder, Shards, convert};
 use crate::http::{Exchanges, Handler};
 use bytes::Bytes;
+use hyper::Method;
 use hyper::header::AUTHORIZATION;
-use pith_nf::fabric::guard::ClientIdentity;
+use pith_nf::fabric::guard::{ClientIdentity, Proof};
 use pith_nf::kit::Nf;
 use pith_sbi::{ApiRoot, Cause, HttpRequest, Problem, Reply, Request, Scheme};
 use pith_types::Supi;
@@ -29,6 +31,8 @@ pub(super) struct SbiHandler<S> {
     pub plain: Option<Rc<PlainUris>>,
     /// The shard for the next request without a subscriber.
     pub turn: Cell<u16>,
+    /// Refused requests in the log.
+    pub refusals: Rc<LogRate>,
 }
 
 impl<S: Shards> Handler for SbiHandler<S> {
@@ -39,9 +43,13 @@ impl<S: Shards> Handler for SbiHandler<S> {
             return hyper::Response::new(keys.into());
         }
         let identity = request.extensions().get::<Arc<ClientIdentity>>().cloned();
-        let caller = match self.access.authenticate(rest, request.headers(), identity).await {
+        let method = request.method().clone();
+        let caller = match self.access.authenticate(rest, request.headers(), identity.clone()).await {
             Ok(caller) => caller,
-            Err(problem) => return convert::to_response(problem.to_http(None)),
+            Err(problem) => {
+                self.log_refusal(&method, rest, identity.as_deref(), &problem);
+                return convert::to_response(problem.to_http(None));
+            }
         };
         // No later code needs the token, and it must not be recorded.
         request.headers_mut().remove(AUTHORIZATION);
@@ -52,7 +60,10 @@ impl<S: Shards> Handler for SbiHandler<S> {
         let record = self.recorder.as_ref().map(|_| http.clone());
         let answer = match self.admit_request(prefix, &http, &caller) {
             Ok(request) => self.exchange(shard, request, &caller).await,
-            Err(problem) => problem.to_http(None),
+            Err(problem) => {
+                self.log_refusal(&method, rest, identity.as_deref(), &problem);
+                problem.to_http(None)
+            }
         };
         if let (Some(recorder), Some(record)) = (&self.recorder, record) {
             recorder.write(&record, &answer);
@@ -72,6 +83,13 @@ impl<S: Shards> SbiHandler<S> {
         let request = self.read(prefix, http)?;
         self.access.authorize(caller, &request)?;
         Ok(request)
+    }
+
+    /// Logs why a request is refused: not every client logs the reason that the response contains.
+    fn log_refusal(&self, method: &Method, path: &str, identity: Option<&ClientIdentity>, problem: &Problem) {
+        if self.refusals.should_log() {
+            tracing::warn!("{}", refusal(method, path, identity, problem));
+        }
     }
 
     fn read(&self, prefix: &str, http: &HttpRequest) -> pith_sbi::Result<Request> {
@@ -123,6 +141,18 @@ impl<S: Shards> SbiHandler<S> {
     }
 }
 
+/// The log line of a refused request. A foreign NF that is known by its address cannot get an access token.
+fn refusal(method: &Method, path: &str, identity: Option<&ClientIdentity>, problem: &Problem) -> String {
+    let client = identity.map_or_else(|| "an unknown client".to_owned(), ClientIdentity::to_string);
+    let needs_token = problem.status == 401 && identity.is_some_and(|known| known.proof == Proof::Address);
+    let advice = if needs_token {
+        "; if the NF supports no access tokens, write 'oauth2: off' in its 'sbi.external'"
+    } else {
+        ""
+    };
+    format!("refused {method} {} of {client}: {problem}{advice}", pith_sbi::masked(path))
+}
+
 /// The NF that handles a request. Notifications of the NRF about NF instances are for the agents of shards.
 fn target(request: &Request) -> Option<Nf> {
     match request {
@@ -134,4 +164,31 @@ fn target(request: &Request) -> Option<Nf> {
 /// The digits of a SUPI as a number, so that consecutive SUPIs are spread over the shards.
 fn number(supi: &Supi) -> u64 {
     supi.imsi().bytes().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pith_sbi::NfType;
+
+    #[test]
+    fn a_refusal_names_the_client_the_reason_and_the_setting() {
+        let mut ausf = ClientIdentity {
+            proof: Proof::Address,
+            instances: Vec::new(),
+            nf_types: vec![NfType::Ausf],
+            hosts: vec!["10.0.0.9".into()],
+        };
+        let line = |client: Option<&ClientIdentity>, status| {
+            let problem = Problem::of_status(status).detail("why");
+            refusal(&Method::GET, "/nudr-dr/v2/subscription-data/imsi-999700000000001/x", client, &problem)
+        };
+        let refused = "refused GET /nudr-dr/v2/subscription-data/imsi-99970********01/x of";
+        let advice = "if the NF supports no access tokens, write 'oauth2: off' in its 'sbi.external'";
+        assert_eq!(line(Some(&ausf), 403), format!("{refused} AUSF (10.0.0.9): 403: why"));
+        assert_eq!(line(Some(&ausf), 401), format!("{refused} AUSF (10.0.0.9): 401: why; {advice}"));
+        ausf.proof = Proof::Certificate;
+        assert_eq!(line(Some(&ausf), 401), format!("{refused} AUSF (10.0.0.9): 401: why"));
+        assert_eq!(line(None, 403), format!("{refused} an unknown client: 403: why"));
+    }
 }

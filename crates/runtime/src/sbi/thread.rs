@@ -1,6 +1,7 @@
 //! The HTTP thread: runs servers and client, executes commands of other threads, and ends when drained.
 
 use super::access::{Access, AccessSettings};
+use super::log_rate::LogRate;
 use super::plain::PlainUris;
 use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
@@ -28,7 +29,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -232,7 +233,8 @@ struct HttpThreadState<S> {
     servers: JoinSet<()>,
     calls: JoinSet<()>,
     drain_time: Duration,
-    failures: Rc<Failures>,
+    failures: Rc<LogRate>,
+    refusals: Rc<LogRate>,
     /// Files of Unix sockets, removed at the thread's end.
     sockets: Vec<PathBuf>,
 }
@@ -261,7 +263,8 @@ impl<S: Shards> HttpThreadState<S> {
             servers: JoinSet::new(),
             calls: JoinSet::new(),
             drain_time: sbi.limits.time * 2,
-            failures: Rc::default(),
+            failures: Rc::new(LogRate::new("calls failed")),
+            refusals: Rc::new(LogRate::new("requests were refused")),
             sockets: Vec::new(),
             shards,
         };
@@ -299,6 +302,7 @@ impl<S: Shards> HttpThreadState<S> {
             access: self.access.clone(),
             plain: self.plain.clone().filter(|_| matches!(transport, Transport::PlainForExternal(_))),
             turn: Cell::new(0),
+            refusals: self.refusals.clone(),
         };
         let server = Server { handler, protocol: Protocol::Http2, limits, known };
         let drain = self.drain.subscribe();
@@ -412,41 +416,13 @@ fn plain_uris(secure: &[TcpListener], plain: Option<&TcpListener>) -> io::Result
     Ok(Some(Rc::new(PlainUris::new(secure.local_addr()?, plain.local_addr()?))))
 }
 
-/// Failed calls logged per second at most: an unreachable peer causes thousands.
-const FAILURES_TOLD: u32 = 10;
-
-/// Counts failed calls.
-#[derive(Default)]
-struct Failures {
-    second: Cell<Option<Instant>>,
-    /// Failures within the current second.
-    count: Cell<u32>,
-}
-
-impl Failures {
-    /// Counts a failure; returns whether to log it.
-    fn should_log(&self) -> bool {
-        let now = Instant::now();
-        if self.second.get().is_none_or(|began| now - began >= Duration::from_secs(1)) {
-            let untold = self.count.get().saturating_sub(FAILURES_TOLD);
-            if untold > 0 {
-                tracing::warn!("{untold} further calls failed");
-            }
-            self.second.set(Some(now));
-            self.count.set(0);
-        }
-        self.count.set(self.count.get() + 1);
-        self.count.get() <= FAILURES_TOLD
-    }
-}
-
 /// Calls a peer. Failures of the peer or the connection are logged with all details, as the calling NF gets
 /// only a cause.
 async fn call(
     client: &Client,
     expected: Expected,
     caller: Nf,
-    failures: &Failures,
+    failures: &LogRate,
     root: &Arc<ApiRoot>,
     operation: Operation,
     request: hyper::Request<Bytes>,

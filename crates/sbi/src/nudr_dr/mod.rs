@@ -9,9 +9,9 @@ pub use operations::{
     CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
     CreateSdmSubscriptions, DeleteAuthenticationStatus, DeleteSmfRegistration, ModifyAmfContextThreeGpp,
     ModifyAuthenticationSubscription, QueryAmData, QueryAmfContextThreeGpp, QueryAuthSubsData,
-    QueryAuthenticationStatus, QuerySdmSubscriptions, QuerySmData, QuerySmfRegList, QuerySmfRegistration,
-    QuerySmfSelectData, ReadAccessAndMobilityPolicyData, ReadSessionManagementPolicyData,
-    RemoveSdmSubscriptions, UpdateSdmSubscriptions,
+    QueryAuthenticationStatus, QueryProvisionedData, QuerySdmSubscriptions, QuerySmData, QuerySmfRegList,
+    QuerySmfRegistration, QuerySmfSelectData, ReadAccessAndMobilityPolicyData,
+    ReadSessionManagementPolicyData, RemoveSdmSubscriptions, UpdateSdmSubscriptions,
 };
 pub use policy_data::{AmPolicyData, SmPolicyData, SmPolicyDnnData, SmPolicySnssaiData};
 pub use subscription_data::{AuthenticationSubscription, SequenceNumber, Sign, SqnScheme};

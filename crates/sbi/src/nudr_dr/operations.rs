@@ -3,7 +3,7 @@
 use super::{AmPolicyData, AuthenticationSubscription, SmPolicyData};
 use crate::common::{PatchItem, PatchResult, ServingPlmnId};
 use crate::http::json_bodies;
-use crate::nudm_sdm::SdmSubscription;
+use crate::nudm_sdm::{DataSetName, SdmSubscription};
 use crate::nudm_ueau::AuthEvent;
 use crate::nudm_uecm::{Amf3GppAccessRegistration, SmfRegistration};
 use crate::operation::operations;
@@ -48,6 +48,13 @@ operations! {
     Delete ["subscription-data", ue_id, "authentication-data", "authentication-status"]
     { ue_id: Supi }
     => [NoContent];
+
+    /// Reads several data sets of the provisioned data; without names, all.
+    QueryProvisionedData "Nudr_DM_Query" "QueryProvisionedData"
+    Get ["subscription-data", ue_id, serving_plmn_id, "provisioned-data"]
+    { ue_id: Supi, serving_plmn_id: ServingPlmnId }
+    query { dataset_names: Vec<DataSetName> = "dataset-names" }
+    => [SubscriptionDataSets];
 
     /// Reads access and mobility subscription data.
     QueryAmData "Nudr_DM_Query" "QueryAmData"

@@ -21,6 +21,7 @@ impl Operation {
             CreateAuthenticationStatus
             | QueryAuthenticationStatus
             | DeleteAuthenticationStatus
+            | QueryProvisionedData
             | QueryAmData
             | QuerySmfSelectData
             | QuerySmData

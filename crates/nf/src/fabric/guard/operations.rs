@@ -65,6 +65,7 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::CreateAuthenticationStatus
         | O::QueryAuthenticationStatus
         | O::DeleteAuthenticationStatus
+        | O::QueryProvisionedData
         | O::QueryAmData
         | O::QuerySmfSelectData
         | O::QuerySmData

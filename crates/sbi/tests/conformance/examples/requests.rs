@@ -40,7 +40,7 @@ pub fn request(operation: Operation) -> Request {
         | Op::SdmChangeNotification => nudm_sdm(operation),
         Op::QueryAuthSubsData | Op::ModifyAuthenticationSubscription
         | Op::CreateAuthenticationStatus | Op::QueryAuthenticationStatus
-        | Op::DeleteAuthenticationStatus | Op::QueryAmData | Op::QuerySmfSelectData
+        | Op::DeleteAuthenticationStatus | Op::QueryProvisionedData | Op::QueryAmData | Op::QuerySmfSelectData
         | Op::QuerySmData | Op::ReadAccessAndMobilityPolicyData
         | Op::ReadSessionManagementPolicyData => nudr_subscription(operation),
         Op::CreateAmfContextThreeGpp | Op::ModifyAmfContextThreeGpp | Op::QueryAmfContextThreeGpp
@@ -194,6 +194,12 @@ fn nudr_subscription(operation: Operation) -> Request {
         }
         Operation::QueryAuthenticationStatus => udr::QueryAuthenticationStatus { ue_id }.into(),
         Operation::DeleteAuthenticationStatus => udr::DeleteAuthenticationStatus { ue_id }.into(),
+        Operation::QueryProvisionedData => udr::QueryProvisionedData {
+            ue_id,
+            serving_plmn_id,
+            dataset_names: Some(vec![sdm::DataSetName::Am, sdm::DataSetName::SmfSel]),
+        }
+        .into(),
         Operation::QueryAmData => udr::QueryAmData { ue_id, serving_plmn_id }.into(),
         Operation::QuerySmfSelectData => udr::QuerySmfSelectData { ue_id, serving_plmn_id }.into(),
         Operation::QuerySmData => udr::QuerySmData {
