@@ -11,7 +11,7 @@ use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
 use pith_nf::gateway::n2::N2Config;
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, References};
+use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
@@ -21,7 +21,7 @@ use pith_nf::udr::Udr;
 use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
-use pith_types::{Ambr, AmfId, BitRate, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
+use pith_types::{Ambr, AmfId, BitRate, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac, Tai};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -113,6 +113,14 @@ pub(crate) fn instance_id(process: usize, incarnation: u32, shard: usize, nf: Nf
     NfInstanceId::from_random(u128::from(incarnation) << 64 | u128::from(number))
 }
 
+/// The owner map of each process: it is the only instance of its NFs.
+pub(crate) fn owners(shards: usize) -> Arc<OwnerMap> {
+    Arc::new(OwnerMap::of_instance(InstanceId(0), shards as u8))
+}
+
+/// The key of references, the same for all incarnations of a process.
+const REFERENCE_KEY: ReferenceKey = ReferenceKey::new([0x1d; 32]);
+
 /// The key with which the NRF signs access tokens.
 pub(crate) fn token_key() -> SigningKey {
     SigningKey::from_number(&[7; 32]).expect("a number of P-256")
@@ -177,7 +185,7 @@ impl ShardFactory<'_> {
             profile: profile(*nf, &self.identity(*nf), &profiles(self.plan.oauth2)),
         };
         let agent = Agent::new(
-            self.agent_config(hosted.iter().map(registered).collect(), References::new(&mut dice.fork())),
+            self.agent_config(hosted.iter().map(registered).collect(), References::new(&REFERENCE_KEY)),
         );
         let mut shard = Shard::new(functions, agent, Level::Warn);
         // Every context passes through its document after each step: what a document forgets, the world does without.
@@ -197,8 +205,9 @@ impl ShardFactory<'_> {
             instance_id: instance_id(self.process, self.incarnation, self.shard, nf),
             api_root: root(self.process, self.shard),
             plmn: plmn(),
-            instance: InstanceId(0),
-            shard: ShardId(self.shard as u8),
+            owner: BlockOwner { instance: InstanceId(0), shard: ShardId(self.shard as u8) },
+            owners: owners(self.plan.shards),
+            reference_key: REFERENCE_KEY,
             epoch_unix_ms: EPOCH as i64 * 1000,
         }
     }
@@ -243,7 +252,7 @@ impl ShardFactory<'_> {
                 observed
             }
             Nf::Pcf => {
-                let (observed, window) = self.watch(nf, Pcf::new(own, dice.fork()));
+                let (observed, window) = self.watch(nf, Pcf::new(&identity, dice.fork()));
                 views.pcf = Some(window);
                 observed
             }
@@ -303,7 +312,6 @@ impl ShardFactory<'_> {
         let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };
         SmfConfig {
             data_networks: vec![internet],
-            shards: self.plan.shards as u8,
             t3591: Duration::from_secs(16),
             t3592: Duration::from_secs(16),
             retransmissions: 4,
@@ -341,6 +349,7 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
         plmns: vec![(plmn(), slices())],
         tais: vec![tai()],
         instance: InstanceId(0),
+        owners: owners(shards),
         shards: shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
@@ -356,6 +365,8 @@ pub(crate) fn n4_config(process: usize, plan: &Plan, recovery_time_stamp: u64) -
         t1: Duration::from_secs(3),
         n1_transmissions: 3,
         heartbeat: Duration::from_secs(20),
+        instance: InstanceId(0),
+        owners: owners(plan.shards),
         shards: plan.shards as u8,
     }
 }

@@ -5,7 +5,7 @@ use super::retained::Retention;
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
-use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, ShardId, Snssai, Tai};
+use pith_types::{BlockOwner, FiveGTmsi, Guami, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -47,10 +47,8 @@ pub struct AmfConfig {
 /// Another shard or instance of the same AMF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Instance part of its identifier block.
-    pub instance: InstanceId,
-    /// Shard part of its identifier block.
-    pub shard: ShardId,
+    /// Its instance and shard in the owner map.
+    pub owner: BlockOwner,
     /// API root of its services.
     pub api_root: Arc<ApiRoot>,
 }
@@ -154,12 +152,12 @@ impl AmfConfig {
         served.map_or(&[], |served| &served.slices)
     }
 
-    /// API root of the peer whose block contains the 5G-TMSI; `None` for this shard's own block and
-    /// for unknown blocks.
+    /// API root of the peer that owns the block of the 5G-TMSI; `None` for this shard's own blocks and
+    /// for an owner that is no peer.
     pub(super) fn peer_of(&self, tmsi: FiveGTmsi) -> Option<&Arc<ApiRoot>> {
-        let owns = |peer: &&Peer| (peer.instance, peer.shard) == (tmsi.instance(), tmsi.shard());
-        let own = (self.identity.instance, self.identity.shard) == (tmsi.instance(), tmsi.shard());
-        self.peers.iter().find(owns).filter(|_| !own).map(|peer| &peer.api_root)
+        let owner = self.identity.owners.owner(tmsi.block());
+        let peer = self.peers.iter().find(|peer| peer.owner == owner);
+        peer.filter(|_| owner != self.identity.owner).map(|peer| &peer.api_root)
     }
 
     /// Checks the configuration. The error is a sentence that says what to change.
@@ -201,5 +199,5 @@ pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_gnb: 8
 /// Contexts beyond `max_ues`, used to reject UEs with a back-off time.
 pub(super) const REJECTABLE_UES: u32 = 1024;
 
-/// Connections that an AMF-UE-NGAP-ID can index; six further bits hold the generation.
+/// Maximum number of connections and of UE contexts in a shard.
 pub(super) const MAX_UES: u32 = 1 << 18;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kit::{
-    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, References, Rng, StoreRequest,
+    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, ReferenceKey, References, Rng, StoreRequest,
     StoreResponse, Tag, Timer, TimerKey,
 };
 use crate::nrf::{Nrf, NrfConfig};
@@ -76,7 +76,7 @@ impl Rig {
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),
             protected: BTreeSet::new(),
-            references: References::new(&mut Rng::from_number(1)),
+            references: References::new(&ReferenceKey::new([1; 32])),
         };
         change(&mut config);
         let functions = hosted.iter().map(|nf| (*nf, function(*nf))).collect();
@@ -295,7 +295,7 @@ fn a_notification_of_the_nrf_invalidates_a_result() {
     };
     let guessed = notify("/nudm-callback/v1/nf-status/UDR").unwrap_err();
     assert_eq!(guessed.status, 404, "nobody was given that URI");
-    let reference = References::new(&mut Rng::from_number(1)).of_name("UDR");
+    let reference = References::new(&ReferenceKey::new([1; 32])).of_name("UDR");
     let told = notify(&format!("/nudm-callback/v1/nf-status/{reference}"));
     assert_eq!(told, Ok(Response::NoContent));
     assert!(search(&rig.ask()).is_some());

@@ -1,9 +1,9 @@
 //! How an NF addresses other NFs: targets of calls, and callers.
 
-use super::{Client, Instant, WallClock};
+use super::{Client, Instant, ReferenceKey, WallClock};
 use pith_sbi::common::DateTime;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
-use pith_types::{Dnn, InstanceId, Plmn, ShardId, Snssai};
+use pith_types::{BlockId, BlockOwner, Dnn, OwnerMap, Plmn, Snssai};
 use std::fmt;
 use std::sync::Arc;
 
@@ -150,15 +150,22 @@ pub struct Identity {
     pub api_root: Arc<ApiRoot>,
     /// The network that it belongs to.
     pub plmn: Plmn,
-    /// Instance part of its identifier block.
-    pub instance: InstanceId,
-    /// Shard part of its identifier block.
-    pub shard: ShardId,
+    /// Instance and shard as the owner map has them.
+    pub owner: BlockOwner,
+    /// The owner of each block of ids.
+    pub owners: Arc<OwnerMap>,
+    /// The key of the references in its URIs.
+    pub reference_key: ReferenceKey,
     /// The wall clock at the start of [`Instant`], milliseconds since 1970.
     pub epoch_unix_ms: i64,
 }
 
 impl Identity {
+    /// The blocks of ids that this shard owns.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        self.owners.blocks_of(self.owner)
+    }
+
     /// The wall clock at that instant.
     pub fn date_time(&self, now: Instant) -> DateTime {
         WallClock::of_epoch(self.epoch_unix_ms).date_time(now)

@@ -8,9 +8,9 @@ use pith_nf::amf::Peer;
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Nf, Rng};
+use pith_nf::kit::{Identity, Nf, ReferenceKey, Rng};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
-use pith_types::{AmfId, Guami, InstanceId, Plmn, ShardId, Tai};
+use pith_types::{AmfId, BlockOwner, Guami, InstanceId, OwnerMap, Plmn, ShardId, Tai};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,8 +26,15 @@ pub(super) struct Identities {
     instances: BTreeMap<(usize, Nf), NfInstanceId>,
     /// The PLMN in the NFs' requests: the first of the configuration.
     plmn: Plmn,
+    /// The owner of each block of ids.
+    owners: Arc<OwnerMap>,
+    /// The key of the references in URIs.
+    reference_key: ReferenceKey,
     clock: Clock,
 }
+
+/// This process: the only instance of its NFs.
+const OWN_INSTANCE: InstanceId = InstanceId(0);
 
 impl Identities {
     /// Uses the NF instance IDs of the process's certificate files, and random ones otherwise.
@@ -38,6 +45,7 @@ impl Identities {
         clock: Clock,
         rng: &mut Rng,
         security: &Security,
+        reference_key: ReferenceKey,
     ) -> Self {
         let own_address = sbi_address(config, hosting);
         let root = |address: SocketAddr, shard: usize| {
@@ -57,7 +65,8 @@ impl Identities {
         let plmn = config.network.plmns.first().copied().unwrap_or_else(default_plmn);
         let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
         let nrf = external.map_or_else(|| root(nrf_address, 0), Arc::new);
-        Self { roots, nrf, instances, plmn, clock }
+        let owners = Arc::new(OwnerMap::of_instance(OWN_INSTANCE, shards as u8));
+        Self { roots, nrf, instances, plmn, owners, reference_key, clock }
     }
 
     /// NF type and NF instance ID of each NF instance of the process.
@@ -73,8 +82,9 @@ impl Identities {
             instance_id: self.instances.get(&(index, nf)).copied().unwrap_or(NfInstanceId(0)),
             api_root: self.roots.get(index).cloned().unwrap_or_else(nrf_root),
             plmn: self.plmn,
-            instance: InstanceId(0),
-            shard: ShardId(shard as u8),
+            owner: owner(shard),
+            owners: Arc::clone(&self.owners),
+            reference_key: self.reference_key.clone(),
             epoch_unix_ms: self.clock.epoch_unix_ms(),
         }
     }
@@ -83,8 +93,7 @@ impl Identities {
     /// context from that shard.
     pub(super) fn amf_peers(&self) -> Vec<Peer> {
         let peer = |(shard, root): (usize, &Arc<ApiRoot>)| Peer {
-            instance: InstanceId(0),
-            shard: ShardId(shard as u8),
+            owner: owner(shard as u16),
             api_root: Arc::clone(root),
         };
         self.roots.iter().enumerate().map(peer).collect()
@@ -97,7 +106,8 @@ impl Identities {
             relative_capacity: u8::MAX,
             plmns: config.network.plmns.iter().map(|plmn| (*plmn, config.network.slices.clone())).collect(),
             tais: tais(config),
-            instance: InstanceId(0),
+            instance: OWN_INSTANCE,
+            owners: Arc::clone(&self.owners),
             shards: self.roots.len() as u8,
             permitted_gnbs: config.amf.n2.gnbs.iter().map(permitted).collect(),
             associations_per_address: config.amf.n2.associations_per_address as usize,
@@ -113,9 +123,16 @@ impl Identities {
             t1: config.n4.t1.0,
             n1_transmissions: config.n4.n1.into(),
             heartbeat: config.n4.heartbeat.0,
+            instance: OWN_INSTANCE,
+            owners: Arc::clone(&self.owners),
             shards: self.roots.len() as u8,
         }
     }
+}
+
+/// A shard of this process in the owner map.
+const fn owner(shard: u16) -> BlockOwner {
+    BlockOwner { instance: OWN_INSTANCE, shard: ShardId(shard as u8) }
 }
 
 /// A gNB of the configuration that may connect.

@@ -53,7 +53,7 @@ pub(super) fn maker(
     let fallback = identities.identity(Nf::Nrf, shard);
     let identity = move |nf: Nf| by_nf.get(&nf).cloned().unwrap_or_else(|| fallback.clone());
     let blueprint = Blueprint {
-        agent: agent_config(config, identities, access, shard, &hosted, References::new(&mut rng)),
+        agent: agent_config(config, identities, access, shard, &hosted),
         amf: amf_config(config, identity(Nf::Amf), identities.amf_peers()),
         smf: smf_config(config),
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
@@ -85,7 +85,7 @@ impl Blueprint {
             Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone(), rng.fork())),
             Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
             Nf::Udr => Box::new(Udr::new(root)),
-            Nf::Pcf => Box::new(Pcf::new(root, rng.fork())),
+            Nf::Pcf => Box::new(Pcf::new(&identity, rng.fork())),
             Nf::Nrf | Nf::Agent => {
                 let wall = WallClock::of_epoch(identity.epoch_unix_ms);
                 let nrf = Nrf::new(root, self.nrf.clone()).with_wall_clock(wall);
@@ -105,7 +105,6 @@ fn agent_config(
     access: &Tokens,
     shard: u16,
     hosted: &[Nf],
-    references: References,
 ) -> AgentConfig {
     let profiles = profile_config(config, access.are_asked_for());
     let hosted = hosted.iter().map(|nf| {
@@ -128,7 +127,7 @@ fn agent_config(
         fixed: fixed.collect(),
         forced_http: Nf::ALL.into_iter().filter(|nf| forced(nf)).collect::<BTreeSet<_>>(),
         protected: access.protected(config),
-        references,
+        references: References::new(&identities.identity(Nf::Agent, shard).reference_key),
     }
 }
 
@@ -200,7 +199,6 @@ fn smf_config(config: &Config) -> SmfConfig {
         data_networks: data_networks.collect(),
         upfs: config.smf.upfs.iter().map(upf_service).collect(),
         breakouts: breakouts.collect(),
-        shards: config.shards() as u8,
         t3591: config.smf.timers.t3591.0,
         t3592: config.smf.timers.t3592.0,
         retransmissions: 4,

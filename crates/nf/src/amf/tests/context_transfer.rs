@@ -27,11 +27,10 @@ fn shards() -> (World, World, Phone) {
 fn second() -> AmfConfig {
     let first = config();
     let mut second = config();
-    second.identity.shard = ShardId(3);
+    second.identity.owner.shard = ShardId(3);
     second.identity.api_root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix("/s3"));
     second.peers = vec![Peer {
-        instance: first.identity.instance,
-        shard: first.identity.shard,
+        owner: first.identity.owner,
         api_root: first.identity.api_root,
     }];
     second
@@ -73,7 +72,8 @@ pcf  <- CreateAmPolicyAssociation
 gnb1 <- InitialContextSetupRequest"
     );
     phone.accepted(&mut new);
-    assert_eq!(phone.guti.unwrap().tmsi.shard(), ShardId(3));
+    let owner = config().identity.owners.owner(phone.guti.unwrap().tmsi.block());
+    assert_eq!(owner.shard, ShardId(3));
     phone.send(&mut new, RegistrationComplete::new());
     assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
     let ladder = old.take_ladder();
