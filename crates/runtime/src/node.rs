@@ -128,8 +128,12 @@ impl Node {
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
-        let process_shards =
-            ProcessShards { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
+        let process_shards = ProcessShards {
+            shards: shards.clone(),
+            owners: identities.owners(),
+            edge: edge_handle.clone(),
+            nfs: hosting.nfs.clone(),
+        };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
         let access = access::Tokens::open(config, hosting)?;

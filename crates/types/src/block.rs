@@ -109,7 +109,9 @@ impl FromStr for ContextId {
         let is_hex = |octet: u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
         let value = Some(text).filter(|text| (9..=11).contains(&text.len()) && text.bytes().all(is_hex));
         let id = value.and_then(|text| u64::from_str_radix(text, 16).ok()).and_then(Self::from_u64);
-        id.ok_or_else(|| ParseError::new(text, "a context id of 9 to 11 hexadecimal digits, such as 1f00000001"))
+        id.ok_or_else(|| {
+            ParseError::new(text, "a context id of 9 to 11 hexadecimal digits, such as 1f00000001")
+        })
     }
 }
 
@@ -244,16 +246,16 @@ mod tests {
 
     #[test]
     fn a_context_id_has_one_text() {
-        for (block, number, text) in [
-            (0, 1, "000000001"),
-            (0x1f, 1, "1f00000001"),
-            (0x3ff, 0xffff_ffff, "3ffffffffff"),
-        ] {
+        for (block, number, text) in
+            [(0, 1, "000000001"), (0x1f, 1, "1f00000001"), (0x3ff, 0xffff_ffff, "3ffffffffff")]
+        {
             let id = ContextId { block: BlockId::new(block).unwrap(), number };
             assert_eq!(id.to_string(), text);
             assert_eq!(text.parse(), Ok(id));
         }
-        for text in ["", "1", "00000001", "40000000000", "1F00000001", "+1f00000001", "1f0000000g", "0001f00000001"] {
+        for text in
+            ["", "1", "00000001", "40000000000", "1F00000001", "+1f00000001", "1f0000000g", "0001f00000001"]
+        {
             assert!(text.parse::<ContextId>().is_err(), "{text}");
         }
     }

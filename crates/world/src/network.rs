@@ -21,7 +21,9 @@ use pith_nf::udr::Udr;
 use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
-use pith_types::{Ambr, AmfId, BitRate, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac, Tai};
+use pith_types::{
+    Ambr, AmfId, BitRate, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac, Tai,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -101,15 +103,14 @@ fn private_keys() -> Vec<HomeNetworkKey> {
     HOME_NETWORK_KEYS.iter().map(key).collect()
 }
 
-/// API root of a shard of a process.
-pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
-    let authority = format!("10.0.0.{}:80", process + 1);
-    Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
+/// API root of a process.
+pub(crate) fn root(process: usize) -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, &format!("10.0.0.{}:80", process + 1)))
 }
 
 /// The id of an NF instance in that incarnation of its process.
-pub(crate) fn instance_id(process: usize, incarnation: u32, shard: usize, nf: Nf) -> NfInstanceId {
-    let number = [process as u64, shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
+pub(crate) fn instance_id(process: usize, incarnation: u32, nf: Nf) -> NfInstanceId {
+    let number = [process as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
     NfInstanceId::from_random(u128::from(incarnation) << 64 | u128::from(number))
 }
 
@@ -202,8 +203,8 @@ impl ShardFactory<'_> {
     /// An NF instance ID is valid for one incarnation of the process.
     fn identity(&self, nf: Nf) -> Identity {
         Identity {
-            instance_id: instance_id(self.process, self.incarnation, self.shard, nf),
-            api_root: root(self.process, self.shard),
+            instance_id: instance_id(self.process, self.incarnation, nf),
+            api_root: root(self.process),
             plmn: plmn(),
             owner: BlockOwner { instance: InstanceId(0), shard: ShardId(self.shard as u8) },
             owners: owners(self.plan.shards),
@@ -214,16 +215,18 @@ impl ShardFactory<'_> {
 
     fn nrf(&self) -> Arc<ApiRoot> {
         let process = self.plan.processes.iter().position(|nfs| nfs.contains(&Nf::Nrf)).unwrap_or(0);
-        root(process, 0)
+        root(process)
     }
 
     fn agent_config(&self, hosted: Vec<Hosted>, references: References) -> AgentConfig {
-        let others = (0..self.plan.shards).filter(|shard| *shard != self.shard);
+        let Identity { api_root, owner, owners, .. } = self.identity(Nf::Agent);
         AgentConfig {
             shard: self.shard as u16,
-            own_root: root(self.process, self.shard),
+            shards: self.plan.shards as u16,
+            owner,
+            owners,
+            own_root: api_root,
             hosted,
-            neighbours: others.map(|shard| (root(self.process, shard), shard as u16)).collect(),
             nrf: self.nrf(),
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),

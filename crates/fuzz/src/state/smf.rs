@@ -6,7 +6,9 @@ use super::stage::Stage;
 use crate::corpus::{Seed, read};
 use crate::mutate::Mutator;
 use crate::target::{CheckFailed, Shape, ensure};
-use pith_nf::kit::{Duration, Identity, N4Error, N4Input, N4Transaction, Nf, ReferenceKey, Rng, UpfHandle, UpfInfo};
+use pith_nf::kit::{
+    Duration, Identity, N4Error, N4Input, N4Transaction, Nf, ReferenceKey, Rng, UpfHandle, UpfInfo,
+};
 use pith_nf::smf::{DataNetwork, Smf, SmfAudit, SmfConfig};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, FSeid, FTeid, NodeId, PdrId};

@@ -5,7 +5,7 @@ use super::retained::Retention;
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
-use pith_types::{BlockOwner, FiveGTmsi, Guami, Plmn, Snssai, Tai};
+use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -17,8 +17,8 @@ pub struct AmfConfig {
     pub name: String,
     /// GUAMI of the 5G-GUTIs that this AMF allocates.
     pub guami: Guami,
-    /// Other shards and instances that allocate 5G-GUTIs of the same GUAMI, each from its own
-    /// block. This AMF requests UE contexts from them when one of their UEs registers here.
+    /// Other instances that allocate 5G-GUTIs of the same GUAMI, each from its own blocks. This AMF requests UE contexts
+    /// from them, as from its own other shards, when one of their UEs registers here.
     pub peers: Vec<Peer>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
@@ -44,11 +44,11 @@ pub struct AmfConfig {
     pub retention: Retention,
 }
 
-/// Another shard or instance of the same AMF.
+/// Another instance of the same AMF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its instance and shard in the owner map.
-    pub owner: BlockOwner,
+    /// The instance in the owner map.
+    pub instance: InstanceId,
     /// API root of its services.
     pub api_root: Arc<ApiRoot>,
 }
@@ -152,12 +152,14 @@ impl AmfConfig {
         served.map_or(&[], |served| &served.slices)
     }
 
-    /// API root of the peer that owns the block of the 5G-TMSI; `None` for this shard's own blocks and
-    /// for an owner that is no peer.
+    /// API root of the owner of the 5G-TMSI's block: a peer, or another shard of this process, which has this process's
+    /// root. `None` for this shard's own blocks and for an owner that is no peer.
     pub(super) fn peer_of(&self, tmsi: FiveGTmsi) -> Option<&Arc<ApiRoot>> {
-        let owner = self.identity.owners.owner(tmsi.block());
-        let peer = self.peers.iter().find(|peer| peer.owner == owner);
-        peer.filter(|_| owner != self.identity.owner).map(|peer| &peer.api_root)
+        let (own, owner) = (self.identity.owner, self.identity.owners.owner(tmsi.block()));
+        if owner.instance == own.instance {
+            return (owner != own).then_some(&self.identity.api_root);
+        }
+        self.peers.iter().find(|peer| peer.instance == owner.instance).map(|peer| &peer.api_root)
     }
 
     /// Checks the configuration. The error is a sentence that says what to change.

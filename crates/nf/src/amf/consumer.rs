@@ -138,8 +138,7 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option
 pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback =
-        sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
+    let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
     let resource = |data: &str| ResourceUri::from(format!("/nudm-sdm/v2/{supi}/{data}").as_str());
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
@@ -181,8 +180,7 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback =
-        npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
+    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);

@@ -12,8 +12,8 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    ContextIds, Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
-    Timer,
+    ContextIds, Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng,
+    Tag, Target, Timer,
 };
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;

@@ -47,14 +47,14 @@ pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
 use crate::kit::{
-    ContextIds, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer,
-    TimerKey,
+    ContextIds, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng,
+    Tag, Timer, TimerKey,
 };
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
-use pith_sbi::Reply;
+use pith_sbi::{Reply, Request};
 use retained::KnownUe;
 use std::collections::VecDeque;
 use table::{Index, Ues};
@@ -210,6 +210,16 @@ impl NetworkFunction for Amf {
 
     fn replies_owed(&self) -> Option<usize> {
         Some(0)
+    }
+
+    fn has_context(&self, request: &Request) -> bool {
+        let id = match request {
+            Request::N1N2MessageTransfer(request) => &request.ue_context_id,
+            Request::UeContextTransfer(request) => &request.ue_context_id,
+            Request::RegistrationStatusUpdate(request) => &request.ue_context_id,
+            _ => return true,
+        };
+        self.find_context(id).is_some()
     }
 
     fn reload_contexts(&mut self) {

@@ -45,7 +45,8 @@ impl super::Ausf {
     pub(super) fn reload(&mut self, key: Key) {
         let Some(entry) = self.authentications.get_mut(key) else { return };
         let document = pack(entry).expect("an authentication can be packed");
-        *entry = unpack(document.octets(), entry.id).unwrap_or_else(|error| panic!("an authentication: {error}"));
+        *entry =
+            unpack(document.octets(), entry.id).unwrap_or_else(|error| panic!("an authentication: {error}"));
         assert!(pack(entry).as_ref() == Ok(&document), "an authentication changes in its document");
     }
 }

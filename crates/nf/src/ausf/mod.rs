@@ -34,18 +34,18 @@ mod procedure;
 mod tests;
 
 use crate::kit::{
-    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, References, Rng,
-    Tag, Target, Timer, TimerKey,
+    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, PendingReply,
+    References, Rng, Tag, Target, Timer, TimerKey,
 };
 pub use config::AusfConfig;
 use pith_sbi::common::DateTime;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
 use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
+use pith_types::ContextId;
 use procedure::eap_aka_prime::{
     AwaitingEapResponse, AwaitingNotificationResponse, AwaitingResyncVector, Step,
 };
 use procedure::five_g_aka::Challenged;
-use pith_types::ContextId;
 use procedure::vector::{AwaitingVector, FirstChallenge};
 use std::collections::VecDeque;
 

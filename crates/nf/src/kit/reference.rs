@@ -90,7 +90,11 @@ mod tests {
         for guess in [name, &next, &short, &signed, "", ".", "1f00000002.0000000000000000"] {
             assert_eq!(references.id(guess), None, "{guess}");
         }
-        assert_eq!(References::new(&ReferenceKey::new([2; 32])).id(&reference), None, "of another installation");
+        assert_eq!(
+            References::new(&ReferenceKey::new([2; 32])).id(&reference),
+            None,
+            "of another installation"
+        );
         let restarted = References::new(&ReferenceKey::new([1; 32]));
         assert_eq!(restarted.id(&reference), Some(id), "the same after a restart");
     }

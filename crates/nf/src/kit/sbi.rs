@@ -2,7 +2,7 @@
 
 use super::{Client, Instant, ReferenceKey, WallClock};
 use pith_sbi::common::DateTime;
-use pith_sbi::{ApiRoot, NfInstanceId, NfType};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Uri};
 use pith_types::{BlockId, BlockOwner, Dnn, OwnerMap, Plmn, Snssai};
 use std::fmt;
 use std::sync::Arc;
@@ -100,6 +100,8 @@ pub enum Target {
     Service(Selection),
     /// A known instance: one that answered before, or the one in a resource URI.
     Root(Arc<ApiRoot>),
+    /// The instance that gave out this URI. If that is this process: the shard that has the context which the URI names.
+    Context(Uri),
     /// The NF instance of that id, found through the NRF.
     Instance(NfInstanceId),
 }
@@ -141,12 +143,12 @@ pub enum Caller {
     },
 }
 
-/// Identity of an NF instance: what it registers, and the root of the URIs that it creates.
+/// Identity of an NF instance, and of one of its shards: what it registers, and the root of the URIs that it creates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// `nfInstanceId`, a UUID.
     pub instance_id: NfInstanceId,
-    /// API root of its services; the path prefix identifies the shard.
+    /// API root of its services, the same for all shards of the process.
     pub api_root: Arc<ApiRoot>,
     /// The network that it belongs to.
     pub plmn: Plmn,

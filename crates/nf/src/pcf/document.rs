@@ -37,7 +37,8 @@ impl super::Pcf {
     pub(super) fn reload(&mut self, key: Key) {
         let Some(association) = self.associations.get_mut(key) else { return };
         let document = pack(association).expect("an association can be packed");
-        *association = unpack(document.octets(), association.id).unwrap_or_else(|error| panic!("an association: {error}"));
+        *association = unpack(document.octets(), association.id)
+            .unwrap_or_else(|error| panic!("an association: {error}"));
         assert!(pack(association).as_ref() == Ok(&document), "an association changes in its document");
     }
 }

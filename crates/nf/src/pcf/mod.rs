@@ -15,8 +15,8 @@ mod session;
 mod tests;
 
 use crate::kit::{
-    Arena, Caller, ContextIds, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply, References, Rng, Tag,
-    Target,
+    Arena, Caller, ContextIds, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply,
+    References, Rng, Tag, Target,
 };
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;

@@ -42,8 +42,8 @@ mod timers;
 mod update;
 
 use crate::kit::{
-    ContextIds, Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction, NetworkFunction, Order,
-    Outbox, Page, References, Rng, Tag, Timer, TimerKey, UpfHandle,
+    ContextIds, Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction,
+    NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer, TimerKey, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};

@@ -154,7 +154,8 @@ mod tests {
     fn blocks_that_are_not_adjacent_have_separate_ranges() {
         let blocks: Vec<_> = [1, 3].into_iter().filter_map(BlockId::new).collect();
         let mut pool = Pool::new(("10.45.0.0".parse().unwrap(), 20), 2, &blocks);
-        let addresses: Vec<_> = std::iter::from_fn(|| pool.allocate()).map(|address| address.octets()[3]).collect();
+        let addresses: Vec<_> =
+            std::iter::from_fn(|| pool.allocate()).map(|address| address.octets()[3]).collect();
         assert_eq!(addresses, [5, 6, 7, 8, 13, 14, 15, 16]);
     }
 

@@ -8,7 +8,7 @@ use pith_nf::amf::testing::{NgapIe, World, config, establishment, identity, subs
 use pith_nf::amf::{AmfConfig, NetworkNames, Peer};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification};
 use pith_sbi::{ApiRoot, NfType, Operation, Response, Scheme};
-use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, Guami, ShardId};
+use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, Guami, InstanceId, ShardId};
 use std::sync::Arc;
 
 /// A path; it subtracts the performed steps.
@@ -33,8 +33,8 @@ pub const STATE_PATHS: [StatePath; 13] = [
 
 /// An AMF with a peer, and optionally a network name.
 pub fn configuration(tells_its_name: bool) -> AmfConfig {
-    let root = ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix("/s3");
-    let peer = Peer { owner: BlockOwner { shard: ShardId(3), ..identity().owner }, api_root: Arc::new(root) };
+    let root = ApiRoot::new(Scheme::Http, "127.0.0.2:7000");
+    let peer = Peer { instance: InstanceId(2), api_root: Arc::new(root) };
     let name = NetworkNames { full: "Pith".into(), short: "P".into() };
     AmfConfig { peers: vec![peer], network_name: tells_its_name.then_some(name), ..config() }
 }

@@ -41,7 +41,7 @@ impl Amf {
     }
 
     /// Finds the UE context that a resource path identifies by SUPI, or by a 5G-GUTI of this AMF.
-    fn find_context(&self, id: &UeContextId) -> Option<Key> {
+    pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
             UeContextId::FiveGGuti(guti) if guti.guami == self.shared.config.guami => {

@@ -23,7 +23,9 @@ use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
     peek,
 };
-use pith_types::{AmfUeNgapId, BlockId, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{
+    AmfUeNgapId, BlockId, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai,
+};
 use ran_ids::{ConnectionShard, RanIds};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

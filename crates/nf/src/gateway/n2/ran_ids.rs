@@ -66,8 +66,7 @@ impl RanIds {
 
     /// The gNB has released the connection with these ids. A later connection with the same RAN-UE-NGAP-ID remains.
     pub fn release(&mut self, id: RanUeNgapId, (amf, shard): (AmfUeNgapId, ShardId)) {
-        let is_that =
-            |entry: &Entry| entry.shard == shard && entry.amf.is_none_or(|known| known == amf);
+        let is_that = |entry: &Entry| entry.shard == shard && entry.amf.is_none_or(|known| known == amf);
         if self.entries.get(&id).is_some_and(is_that) {
             self.entries.remove(&id);
             self.forget_overflow();

@@ -398,11 +398,7 @@ fn an_unknown_id_gets_an_error_indication() {
 #[test]
 fn a_new_ue_is_routed_by_its_s_tmsi_or_to_the_least_loaded_shard() {
     let mut gateway = set_up();
-    let of = |amf_set, shard| FiveGSTmsi {
-        amf_set,
-        amf_pointer: 0,
-        tmsi: FiveGTmsi::new(block(shard), 1),
-    };
+    let of = |amf_set, shard| FiveGSTmsi { amf_set, amf_pointer: 0, tmsi: FiveGTmsi::new(block(shard), 1) };
     let mut ran = 0;
     let mut comes = |gateway: &mut N2Gateway, s_tmsi| {
         ran += 1;
