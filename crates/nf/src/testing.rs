@@ -3,10 +3,10 @@
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, PendingReply,
-    StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
+    ReferenceKey, StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
-use pith_types::{Ambr, BitRate, InstanceId, Plmn, ShardId, Supi};
+use pith_types::{Ambr, BitRate, BlockId, BlockOwner, InstanceId, OwnerMap, Plmn, ShardId, Supi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,14 +40,34 @@ pub(crate) fn ambr(mbps: u64) -> Ambr {
 }
 
 pub(crate) fn identity() -> Identity {
+    identity_of_shard(0, 1)
+}
+
+/// The identity of one of several shards of a process.
+pub(crate) fn identity_of_shard(shard: u8, shards: u8) -> Identity {
+    let instance_of_set = InstanceId(1);
     Identity {
         instance_id: instance(7),
         api_root: root("nf"),
         plmn: plmn(),
-        instance: InstanceId(1),
-        shard: ShardId(0),
+        owner: BlockOwner { instance: instance_of_set, shard: ShardId(shard) },
+        owners: Arc::new(OwnerMap::of_instance(instance_of_set, shards)),
+        reference_key: ReferenceKey::new([7; 32]),
         epoch_unix_ms: 0,
     }
+}
+
+/// An owner map in which each shard of instance 0 has one block, and instance 1 has the others.
+pub(crate) fn sparse_owners(shards: u8) -> Arc<OwnerMap> {
+    Arc::new(OwnerMap::new(1, |block| match u8::try_from(block.number()) {
+        Ok(shard) if shard < shards => BlockOwner { instance: InstanceId(0), shard: ShardId(shard) },
+        _ => BlockOwner { instance: InstanceId(1), shard: ShardId(0) },
+    }))
+}
+
+/// The block of a shard in that map.
+pub(crate) fn block(shard: u8) -> BlockId {
+    BlockId::new(shard.into()).unwrap()
 }
 
 /// An NF, the time, and its running timers.

@@ -318,7 +318,7 @@ pub enum PkiCommand {
     /// Issue a certificate for a process, possibly on another host.
     #[command(after_help = "\
 Examples:
-  pith pki issue amf --address 10.0.0.5:7777 --shards 4 --out amf-files
+  pith pki issue amf --address 10.0.0.5:7777 --out amf-files
       then copy amf-files to that host, and add the files to its configuration:
       sbi: {tls: {ca: ca.crt, certificate: amf-10.0.0.5-7777.pem, key: amf-10.0.0.5-7777.pem}}
 ")]
@@ -332,10 +332,6 @@ Examples:
         /// A further DNS name of the process.
         #[arg(long = "name", value_name = "NAME")]
         names: Vec<String>,
-        /// Shards ('workers') of the process: each NF has an instance in each shard. Default: those of this
-        /// host.
-        #[arg(long, value_parser = clap::value_parser!(u8).range(1..=64))]
-        shards: Option<u8>,
         /// Directory for copies of the certificate with its key and of the CA's certificate.
         #[arg(long, value_name = "DIRECTORY")]
         out: Option<PathBuf>,

@@ -28,9 +28,8 @@ pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
             let verb = if is_new { "created" } else { "found" };
             println!("{verb} '{name}' in {}", path.display());
         }
-        PkiCommand::Issue { nfs, address, names, shards, out } => {
-            let shards = shards.map_or_else(|| config.shards(), usize::from);
-            let mut member = member(&config, nfs, *address, shards)?;
+        PkiCommand::Issue { nfs, address, names, out } => {
+            let mut member = member(&config, nfs, *address)?;
             member.names.extend(names.iter().cloned());
             let certificate = directory.issue(&member, false)?;
             print(cli, &[Issued { role: member.role.clone(), certificate }]);
@@ -55,7 +54,7 @@ pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-fn member(config: &Config, names: &[String], address: Option<SocketAddr>, shards: usize) -> Result<Member> {
+fn member(config: &Config, names: &[String], address: Option<SocketAddr>) -> Result<Member> {
     let mut nfs = Vec::new();
     for name in names {
         match Nf::of_name(name) {
@@ -66,7 +65,7 @@ fn member(config: &Config, names: &[String], address: Option<SocketAddr>, shards
     }
     let first = HostedNf::ALL.into_iter().find(|hosted| nfs.first() == Some(&nf_of(*hosted)));
     let usual = first.map_or(config.sbi.listen(), |nf| config.sbi.address(nf));
-    Ok(Member::new(&nfs, shards, address.unwrap_or(usual)))
+    Ok(Member::new(&nfs, address.unwrap_or(usual)))
 }
 
 /// Copies the files that a process on another host needs.

@@ -15,6 +15,7 @@ mod access;
 mod identities;
 mod nfs;
 mod outside;
+mod reference_key;
 mod security;
 mod user_plane;
 
@@ -113,7 +114,8 @@ impl Node {
         let mut rng = Rng::from_seed(seed()?);
         let count = config.shards();
         let security = Security::open(config, hosting)?;
-        let identities = Identities::new(config, hosting, count, clock, &mut rng, &security);
+        let reference_key = reference_key::open(config, &mut rng)?;
+        let identities = Identities::new(config, hosting, count, clock, &mut rng, &security, reference_key);
         let readiness = Readiness::new(clock, count);
         let queues = (0..count).map(|number| shard_queue(number as u16, config.task_buffer as usize));
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
@@ -126,8 +128,12 @@ impl Node {
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
-        let process_shards =
-            ProcessShards { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
+        let process_shards = ProcessShards {
+            shards: shards.clone(),
+            owners: identities.owners(),
+            edge: edge_handle.clone(),
+            nfs: hosting.nfs.clone(),
+        };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
         let access = access::Tokens::open(config, hosting)?;

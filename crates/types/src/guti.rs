@@ -60,8 +60,7 @@ pub struct Guami {
 
 /// 5G Temporary Mobile Subscription Identifier: unique within one AMF.
 ///
-/// Its high bits contain the block, and thereby the instance and shard that own the UE (see
-/// [`crate::block`]).
+/// Its high bits contain the block (see [`crate::block`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FiveGTmsi(pub u32);
 

@@ -7,14 +7,16 @@ pub mod bitrate;
 pub mod block;
 pub mod five_qi;
 pub mod guti;
+pub mod owner_map;
 pub mod plmn;
 pub mod slice;
 pub mod subscriber;
 pub mod tai;
 
 pub use bitrate::{Ambr, BitRate};
-pub use block::{AmfUeNgapId, InstanceId, RanUeNgapId, Seid, ShardId, Teid};
+pub use block::{AmfUeNgapId, BlockId, ContextId, InstanceId, RanUeNgapId, Seid, ShardId, Teid};
 pub use guti::{AmfId, FiveGGuti, FiveGSTmsi, FiveGTmsi, Guami};
+pub use owner_map::{BlockOwner, OwnerMap};
 pub use plmn::Plmn;
 pub use slice::{Dnn, Snssai};
 pub use subscriber::{Pei, SchemeOutput, Suci, Supi};

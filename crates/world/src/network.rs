@@ -11,7 +11,7 @@ use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
 use pith_nf::gateway::n2::N2Config;
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, References};
+use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
@@ -21,7 +21,9 @@ use pith_nf::udr::Udr;
 use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
-use pith_types::{Ambr, AmfId, BitRate, Dnn, Guami, InstanceId, Plmn, ShardId, Snssai, Tac, Tai};
+use pith_types::{
+    Ambr, AmfId, BitRate, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac, Tai,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -101,17 +103,24 @@ fn private_keys() -> Vec<HomeNetworkKey> {
     HOME_NETWORK_KEYS.iter().map(key).collect()
 }
 
-/// API root of a shard of a process.
-pub(crate) fn root(process: usize, shard: usize) -> Arc<ApiRoot> {
-    let authority = format!("10.0.0.{}:80", process + 1);
-    Arc::new(ApiRoot::new(Scheme::Http, &authority).with_prefix(&format!("/s{shard}")))
+/// API root of a process.
+pub(crate) fn root(process: usize) -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, &format!("10.0.0.{}:80", process + 1)))
 }
 
 /// The id of an NF instance in that incarnation of its process.
-pub(crate) fn instance_id(process: usize, incarnation: u32, shard: usize, nf: Nf) -> NfInstanceId {
-    let number = [process as u64, shard as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
+pub(crate) fn instance_id(process: usize, incarnation: u32, nf: Nf) -> NfInstanceId {
+    let number = [process as u64, nf as u64].into_iter().fold(1, |n, part| n << 8 | part);
     NfInstanceId::from_random(u128::from(incarnation) << 64 | u128::from(number))
 }
+
+/// The owner map of each process: it is the only instance of its NFs.
+pub(crate) fn owners(shards: usize) -> Arc<OwnerMap> {
+    Arc::new(OwnerMap::of_instance(InstanceId(0), shards as u8))
+}
+
+/// The key of references, the same for all incarnations of a process.
+const REFERENCE_KEY: ReferenceKey = ReferenceKey::new([0x1d; 32]);
 
 /// The key with which the NRF signs access tokens.
 pub(crate) fn token_key() -> SigningKey {
@@ -177,7 +186,7 @@ impl ShardFactory<'_> {
             profile: profile(*nf, &self.identity(*nf), &profiles(self.plan.oauth2)),
         };
         let agent = Agent::new(
-            self.agent_config(hosted.iter().map(registered).collect(), References::new(&mut dice.fork())),
+            self.agent_config(hosted.iter().map(registered).collect(), References::new(&REFERENCE_KEY)),
         );
         let mut shard = Shard::new(functions, agent, Level::Warn);
         // Every context passes through its document after each step: what a document forgets, the world does without.
@@ -194,27 +203,30 @@ impl ShardFactory<'_> {
     /// An NF instance ID is valid for one incarnation of the process.
     fn identity(&self, nf: Nf) -> Identity {
         Identity {
-            instance_id: instance_id(self.process, self.incarnation, self.shard, nf),
-            api_root: root(self.process, self.shard),
+            instance_id: instance_id(self.process, self.incarnation, nf),
+            api_root: root(self.process),
             plmn: plmn(),
-            instance: InstanceId(0),
-            shard: ShardId(self.shard as u8),
+            owner: BlockOwner { instance: InstanceId(0), shard: ShardId(self.shard as u8) },
+            owners: owners(self.plan.shards),
+            reference_key: REFERENCE_KEY,
             epoch_unix_ms: EPOCH as i64 * 1000,
         }
     }
 
     fn nrf(&self) -> Arc<ApiRoot> {
         let process = self.plan.processes.iter().position(|nfs| nfs.contains(&Nf::Nrf)).unwrap_or(0);
-        root(process, 0)
+        root(process)
     }
 
     fn agent_config(&self, hosted: Vec<Hosted>, references: References) -> AgentConfig {
-        let others = (0..self.plan.shards).filter(|shard| *shard != self.shard);
+        let Identity { api_root, owner, owners, .. } = self.identity(Nf::Agent);
         AgentConfig {
             shard: self.shard as u16,
-            own_root: root(self.process, self.shard),
+            shards: self.plan.shards as u16,
+            owner,
+            owners,
+            own_root: api_root,
             hosted,
-            neighbours: others.map(|shard| (root(self.process, shard), shard as u16)).collect(),
             nrf: self.nrf(),
             fixed: BTreeMap::new(),
             forced_http: BTreeSet::new(),
@@ -243,7 +255,7 @@ impl ShardFactory<'_> {
                 observed
             }
             Nf::Pcf => {
-                let (observed, window) = self.watch(nf, Pcf::new(own, dice.fork()));
+                let (observed, window) = self.watch(nf, Pcf::new(&identity, dice.fork()));
                 views.pcf = Some(window);
                 observed
             }
@@ -304,7 +316,6 @@ impl ShardFactory<'_> {
         let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };
         SmfConfig {
             data_networks: vec![internet],
-            shards: self.plan.shards as u8,
             t3591: Duration::from_secs(16),
             t3592: Duration::from_secs(16),
             retransmissions: 4,
@@ -342,6 +353,7 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
         plmns: vec![(plmn(), slices())],
         tais: vec![tai()],
         instance: InstanceId(0),
+        owners: owners(shards),
         shards: shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
@@ -357,6 +369,8 @@ pub(crate) fn n4_config(process: usize, plan: &Plan, recovery_time_stamp: u64) -
         t1: Duration::from_secs(3),
         n1_transmissions: 3,
         heartbeat: Duration::from_secs(20),
+        instance: InstanceId(0),
+        owners: owners(plan.shards),
         shards: plan.shards as u8,
     }
 }

@@ -67,7 +67,7 @@ pub fn attack(args: &Args, seed: u64, pace: &mut Pace) -> Result<Value> {
 async fn send(args: &Args, seed: u64, pace: &mut Pace) -> Result<Value> {
     let (ca, certificate) = (args.ca.clone(), args.certificate.clone());
     let files = TlsFiles { ca, key: certificate.clone(), certificate };
-    let source = Source::Files(files, Member::new(&[Nf::Nssf], 1, args.target));
+    let source = Source::Files(files, Member::new(&[Nf::Nssf], args.target));
     let tls = Tls::open(source, Vec::new())?;
     let instance =
         *tls.certificate().identity.instances.first().context("the certificate names no instance")?;

@@ -7,14 +7,14 @@ use crate::corpus::Seed;
 use crate::target::{CheckFailed, ensure};
 use pith_crypto::suci::{HomeNetworkPrivateKey, Profile};
 use pith_nf::ausf::{Ausf, AusfConfig};
-use pith_nf::kit::{Identity, Nf, Rng, Subscriber};
+use pith_nf::kit::{Identity, Nf, ReferenceKey, Rng, Subscriber};
 use pith_nf::nrf::{Nrf, NrfConfig};
 use pith_nf::nssf::{Nssf, NssfConfig};
 use pith_nf::pcf::Pcf;
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use pith_sbi::NfInstanceId;
-use pith_types::{InstanceId, Plmn, ShardId, Snssai};
+use pith_types::{BlockOwner, InstanceId, OwnerMap, Plmn, ShardId, Snssai};
 use pith_world::Database;
 use std::sync::{Arc, LazyLock};
 
@@ -27,8 +27,9 @@ fn identity() -> Identity {
         instance_id: NfInstanceId::from_random(7),
         api_root: root(),
         plmn: plmn(),
-        instance: InstanceId(1),
-        shard: ShardId(0),
+        owner: BlockOwner { instance: InstanceId(1), shard: ShardId(0) },
+        owners: Arc::new(OwnerMap::of_instance(InstanceId(1), 1)),
+        reference_key: ReferenceKey::new([7; 32]),
         epoch_unix_ms: 1_800_000_000_000,
     }
 }
@@ -91,7 +92,7 @@ pub fn udr(input: &[u8]) -> Result<(), CheckFailed> {
 
 /// Policy associations.
 pub fn pcf(input: &[u8]) -> Result<(), CheckFailed> {
-    let mut stage = Stage::new(Pcf::new(root(), Rng::from_number(1)), Database::default());
+    let mut stage = Stage::new(Pcf::new(&identity(), Rng::from_number(1)), Database::default());
     stage.play(&OF_PCF.0, &mut Choices::new(input))?;
     stage.expire_timers()
 }

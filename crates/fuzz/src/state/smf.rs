@@ -6,7 +6,9 @@ use super::stage::Stage;
 use crate::corpus::{Seed, read};
 use crate::mutate::Mutator;
 use crate::target::{CheckFailed, Shape, ensure};
-use pith_nf::kit::{Duration, Identity, N4Error, N4Input, N4Transaction, Nf, Rng, UpfHandle, UpfInfo};
+use pith_nf::kit::{
+    Duration, Identity, N4Error, N4Input, N4Transaction, Nf, ReferenceKey, Rng, UpfHandle, UpfInfo,
+};
 use pith_nf::smf::{DataNetwork, Smf, SmfAudit, SmfConfig};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, FSeid, FTeid, NodeId, PdrId};
@@ -20,7 +22,7 @@ use pith_sbi::nsmf_pdusession::{
     SmContextUpdateData, UpCnxState, UpdateSmContext,
 };
 use pith_sbi::{NfInstanceId, Request, Uri};
-use pith_types::{Ambr, BitRate, InstanceId, Plmn, Seid, ShardId, Snssai};
+use pith_types::{Ambr, BitRate, BlockOwner, InstanceId, OwnerMap, Plmn, Seid, ShardId, Snssai};
 use pith_world::Database;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, LazyLock};
@@ -41,8 +43,9 @@ fn smf() -> Smf {
         instance_id: NfInstanceId::from_random(7),
         api_root: root(),
         plmn,
-        instance: InstanceId(1),
-        shard: ShardId(0),
+        owner: BlockOwner { instance: InstanceId(1), shard: ShardId(0) },
+        owners: Arc::new(OwnerMap::of_instance(InstanceId(1), 1)),
+        reference_key: ReferenceKey::new([7; 32]),
         epoch_unix_ms: 0,
     };
     let internet = DataNetwork {
@@ -56,7 +59,6 @@ fn smf() -> Smf {
     };
     let config = SmfConfig {
         data_networks: vec![internet],
-        shards: 1,
         t3591: Duration::from_secs(16),
         t3592: Duration::from_secs(16),
         retransmissions: 4,

@@ -5,7 +5,7 @@ use super::retained::Retention;
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
-use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, ShardId, Snssai, Tai};
+use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -17,8 +17,8 @@ pub struct AmfConfig {
     pub name: String,
     /// GUAMI of the 5G-GUTIs that this AMF allocates.
     pub guami: Guami,
-    /// Other shards and instances that allocate 5G-GUTIs of the same GUAMI, each from its own
-    /// block. This AMF requests UE contexts from them when one of their UEs registers here.
+    /// Other instances that allocate 5G-GUTIs of the same GUAMI, each from its own blocks. This AMF requests UE contexts
+    /// from them, as from its own other shards, when one of their UEs registers here.
     pub peers: Vec<Peer>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
@@ -44,13 +44,11 @@ pub struct AmfConfig {
     pub retention: Retention,
 }
 
-/// Another shard or instance of the same AMF.
+/// Another instance of the same AMF.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Instance part of its identifier block.
+    /// The instance in the owner map.
     pub instance: InstanceId,
-    /// Shard part of its identifier block.
-    pub shard: ShardId,
     /// API root of its services.
     pub api_root: Arc<ApiRoot>,
 }
@@ -154,12 +152,14 @@ impl AmfConfig {
         served.map_or(&[], |served| &served.slices)
     }
 
-    /// API root of the peer whose block contains the 5G-TMSI; `None` for this shard's own block and
-    /// for unknown blocks.
+    /// API root of the owner of the 5G-TMSI's block: a peer, or another shard of this process, which has this process's
+    /// root. `None` for this shard's own blocks and for an owner that is no peer.
     pub(super) fn peer_of(&self, tmsi: FiveGTmsi) -> Option<&Arc<ApiRoot>> {
-        let owns = |peer: &&Peer| (peer.instance, peer.shard) == (tmsi.instance(), tmsi.shard());
-        let own = (self.identity.instance, self.identity.shard) == (tmsi.instance(), tmsi.shard());
-        self.peers.iter().find(owns).filter(|_| !own).map(|peer| &peer.api_root)
+        let (own, owner) = (self.identity.owner, self.identity.owners.owner(tmsi.block()));
+        if owner.instance == own.instance {
+            return (owner != own).then_some(&self.identity.api_root);
+        }
+        self.peers.iter().find(|peer| peer.instance == owner.instance).map(|peer| &peer.api_root)
     }
 
     /// Checks the configuration. The error is a sentence that says what to change.
@@ -201,5 +201,5 @@ pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_gnb: 8
 /// Contexts beyond `max_ues`, used to reject UEs with a back-off time.
 pub(super) const REJECTABLE_UES: u32 = 1024;
 
-/// Connections that an AMF-UE-NGAP-ID can index; six further bits hold the generation.
+/// Maximum number of connections and of UE contexts in a shard.
 pub(super) const MAX_UES: u32 = 1 << 18;

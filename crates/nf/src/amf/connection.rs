@@ -6,13 +6,9 @@
 
 use super::config::{MAX_UES, RELEASING};
 use super::pending_table::{EntryId, PendingTable};
-use crate::kit::{Arena, GnbHandle, Identity, Key, shrink};
-use pith_types::{AmfUeNgapId, RanUeNgapId};
+use crate::kit::{Arena, GnbHandle, Key, shrink};
+use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
 use std::collections::HashMap;
-
-/// Bits of an AMF-UE-NGAP-ID's own part that index the table; the six bits above them are the generation.
-const INDEX_BITS: u32 = MAX_UES.trailing_zeros();
-const GENERATION_MASK: u32 = 0x3f;
 
 /// One UE-associated logical NG-connection.
 #[derive(Debug)]
@@ -49,26 +45,41 @@ pub(crate) enum RanContext {
 #[derive(Debug)]
 pub(crate) struct Connections {
     table: Arena<NgConnection>,
+    by_id: HashMap<AmfUeNgapId, Key>,
     by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
     releasing: PendingTable,
-    identity: Identity,
+    /// The owner's part of the last AMF-UE-NGAP-ID.
+    last: u32,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            table: Arena::new(MAX_UES),
+            by_id: HashMap::new(),
+            by_ran: HashMap::new(),
+            releasing: PendingTable::new(RELEASING),
+            last: 0,
+        }
+    }
 }
 
 impl Connections {
-    pub fn new(identity: Identity) -> Self {
-        Self {
-            table: Arena::new(MAX_UES - 1),
-            by_ran: HashMap::new(),
-            releasing: PendingTable::new(RELEASING),
-            identity,
-        }
+    /// Whether another connection can be opened.
+    pub fn has_room(&self) -> bool {
+        self.table.len() < MAX_UES as usize
     }
 
-    /// Opens a connection for an INITIAL UE MESSAGE; `None` if no id is free.
-    pub fn open(&mut self, gnb: GnbHandle, stream: u16, ran_id: RanUeNgapId) -> Option<Key> {
-        let (instance, shard) = (self.identity.instance, self.identity.shard);
-        let key = self.table.insert_with(|key| NgConnection {
-            id: AmfUeNgapId::new(instance, shard, own_part(key)),
+    /// Opens a connection for an INITIAL UE MESSAGE, with an id of that block; `None` if there are too many connections.
+    pub fn open(
+        &mut self,
+        block: BlockId,
+        (gnb, stream): (GnbHandle, u16),
+        ran_id: RanUeNgapId,
+    ) -> Option<Key> {
+        let id = self.next_id(block);
+        let key = self.table.insert_with(|_| NgConnection {
+            id,
             ran_id,
             gnb,
             stream,
@@ -77,15 +88,26 @@ impl Connections {
             queued: Vec::new(),
             releasing: None,
         })?;
+        self.by_id.insert(id, key);
         self.by_ran.insert((gnb, ran_id), key);
         Some(key)
     }
 
+    /// An unused id. The owner's part counts up, so that an id is used again as late as possible. It is never 0: UERANSIM
+    /// reads id 0 as absent and omits the IE.
+    fn next_id(&mut self, block: BlockId) -> AmfUeNgapId {
+        loop {
+            self.last = self.last % AmfUeNgapId::MAX_OWN + 1;
+            let id = AmfUeNgapId::new(block, self.last);
+            if !self.by_id.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
     /// The connection with that AMF-UE-NGAP-ID.
     pub fn find(&self, id: AmfUeNgapId) -> Option<Key> {
-        let index = (id.ue() & (MAX_UES - 1)).checked_sub(1)?;
-        let key = self.table.find(index, id.ue() >> INDEX_BITS, GENERATION_MASK)?;
-        self.get(key).filter(|connection| connection.id == id).map(|_| key)
+        self.by_id.get(&id).copied()
     }
 
     /// The connection with that RAN-UE-NGAP-ID at a gNB.
@@ -104,6 +126,8 @@ impl Connections {
     /// Removes a connection and frees its ids.
     pub fn close(&mut self, key: Key) -> Option<NgConnection> {
         let connection = self.table.remove(key)?;
+        self.by_id.remove(&connection.id);
+        shrink(&mut self.by_id);
         let ran = (connection.gnb, connection.ran_id);
         if self.by_ran.get(&ran) == Some(&key) {
             self.by_ran.remove(&ran);
@@ -141,30 +165,40 @@ impl Connections {
     }
 }
 
-/// The 24 bits of an AMF-UE-NGAP-ID that belong to this shard. They are never 0: UERANSIM reads id
-/// 0 as absent and omits the IE.
-fn own_part(key: Key) -> u32 {
-    (key.generation() & GENERATION_MASK) << INDEX_BITS | (key.index() + 1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::world::identity;
     use super::*;
 
     #[test]
     fn the_id_of_a_closed_connection_is_not_found_after_its_index_is_reused() {
-        let mut connections = Connections::new(identity());
+        let mut connections = Connections::default();
         let mut ids = std::collections::HashSet::new();
+        let block = BlockId::new(5).unwrap();
         for ran in 0..1000 {
-            let key = connections.open(GnbHandle(1), 0, RanUeNgapId(ran)).unwrap();
+            let key = connections.open(block, (GnbHandle(1), 0), RanUeNgapId(ran)).unwrap();
             let id = connections.get(key).unwrap().id;
             assert!(ids.insert(id), "{id:?} was given twice");
-            assert_ne!(id.ue(), 0, "UERANSIM leaves out an id that is 0");
+            assert_eq!(id.block(), block);
+            assert_ne!(id.own(), 0, "UERANSIM leaves out an id that is 0");
             assert_eq!(connections.find(id), Some(key));
             connections.close(key);
             assert_eq!(connections.find(id), None);
             assert_eq!(connections.find_by_ran(GnbHandle(1), RanUeNgapId(ran)), None);
         }
+        assert!(connections.by_id.is_empty() && connections.by_ran.is_empty());
+    }
+
+    #[test]
+    fn the_counter_wraps_around_and_skips_ids_in_use() {
+        let mut connections = Connections::default();
+        let block = BlockId::new(5).unwrap();
+        let mut open = |last: Option<u32>, ran| {
+            connections.last = last.unwrap_or(connections.last);
+            let key = connections.open(block, (GnbHandle(1), 0), RanUeNgapId(ran)).unwrap();
+            connections.get(key).unwrap().id.own()
+        };
+        assert_eq!(open(None, 1), 1);
+        assert_eq!(open(Some(AmfUeNgapId::MAX_OWN - 1), 2), AmfUeNgapId::MAX_OWN);
+        assert_eq!(open(None, 3), 2, "0 is no id, and 1 is in use");
     }
 }

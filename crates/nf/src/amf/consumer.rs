@@ -5,7 +5,7 @@ use super::context::{CallId, Env, UeContext};
 use super::n2;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
-use crate::kit::{Key, Selection, Target};
+use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::{
@@ -20,7 +20,7 @@ use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{FiveGGuti, Snssai, Supi};
+use pith_types::{ContextId, FiveGGuti, Snssai, Supi};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.
@@ -35,17 +35,16 @@ fn location(ue: &UeContext) -> Option<UserLocation> {
     Some(UserLocation { nr_location: Some(NrLocation::new(seen.tai, cell)) })
 }
 
-/// The name that the callback reference of a session carries: the UE's key, and the number of the session among
+/// The name that the callback reference of a session carries: the id of the UE's context, and the number of the session among
 /// those with the same PDU session identity.
-pub(crate) fn session_name(ue: Key, id: u8, number: CallId) -> String {
-    format!("{:x}-{id}-{}", ue.to_u64(), number.0)
+pub(crate) fn session_name(ue: ContextId, id: u8, number: CallId) -> String {
+    format!("{ue}-{id}-{}", number.0)
 }
 
 /// UE, PDU session identity and number in such a name.
-pub(crate) fn of_session_name(name: &str) -> Option<(Key, u8, u32)> {
+pub(crate) fn of_session_name(name: &str) -> Option<(ContextId, u8, u32)> {
     let mut parts = name.splitn(3, '-');
-    let key = u64::from_str_radix(parts.next()?, 16).ok()?;
-    Some((Key::from_u64(key), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// Deletes the resource that a reply created if no procedure waits for the reply.
@@ -112,7 +111,7 @@ pub(crate) fn register_in_udm(
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
     let callback =
-        uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_key(ue.key));
+        uecm::DeregistrationNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
     let mut body = uecm::Amf3GppAccessRegistration::new(
         env.config.identity.instance_id,
         callback,
@@ -139,8 +138,7 @@ pub(crate) fn subscription_data(ue: &mut UeContext, env: &mut Env<'_>) -> Option
 pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback =
-        sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &env.references.of_key(ue.key));
+    let callback = sdm::SdmChangeNotification::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
     let resource = |data: &str| ResourceUri::from(format!("/nudm-sdm/v2/{supi}/{data}").as_str());
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
@@ -182,8 +180,7 @@ pub(crate) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, requested: &[
 pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<CallId> {
     let supi = ue.supi.clone()?;
     let root = &env.config.identity.api_root;
-    let callback =
-        npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_key(ue.key));
+    let callback = npcf::AmPolicyUpdateNotify::callback_uri(root, &NfType::Amf, &env.references.of_id(ue.id));
     let mut body = npcf::PolicyAssociationRequest::new(callback, supi, SupportedFeatures::default());
     body.access_type = Some(AccessType::ThreeGppAccess);
     body.rat_type = Some(RatType::Nr);
@@ -247,7 +244,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, 
 /// the session.
 fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
     let number = ue.next_number();
-    let reference = env.references.of_name(&session_name(ue.key, id, number));
+    let reference = env.references.of_name(&session_name(ue.id, id, number));
     if let Some(session) = ue.session_mut(id) {
         session.number = number;
     }

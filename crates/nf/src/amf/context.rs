@@ -12,21 +12,23 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
-    Timer,
+    ContextIds, Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng,
+    Tag, Target, Timer,
 };
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
 use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
-use pith_types::{Ambr, FiveGGuti, Pei, Supi, Tai};
+use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Supi, Tai};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(crate) struct UeContext {
     /// Its key in the table; also the owner of its timers and calls.
     pub key: Key,
+    /// Its name in references. Its 5G-TMSIs and AMF-UE-NGAP-IDs are of the same block.
+    pub id: ContextId,
     /// SUPI; known once the UE is authenticated or recognised by its 5G-GUTI.
     pub supi: Option<Supi>,
     /// The identity that the UE sent when it was last authenticated. Shown to the operator while
@@ -135,6 +137,8 @@ pub(crate) struct Shared {
     pub config: AmfConfig,
     pub gnbs: Gnbs,
     pub connections: Connections,
+    /// Contexts by the ids in references.
+    pub ids: ContextIds,
     /// Indexes from UE identities to contexts.
     pub index: Index,
     pub rng: Rng,
@@ -152,6 +156,8 @@ pub(crate) struct Env<'a> {
     pub config: &'a AmfConfig,
     pub gnbs: &'a Gnbs,
     pub connections: &'a mut Connections,
+    /// Contexts by the ids in references.
+    pub ids: &'a mut ContextIds,
     /// Indexes from UE identities to contexts.
     pub index: &'a mut Index,
     pub rng: &'a mut Rng,
@@ -175,6 +181,7 @@ impl Shared {
             config: &self.config,
             gnbs: &self.gnbs,
             connections: &mut self.connections,
+            ids: &mut self.ids,
             index: &mut self.index,
             rng: &mut self.rng,
             references: &self.references,
@@ -197,9 +204,10 @@ pub(crate) enum DeferredAction {
 
 impl UeContext {
     /// A new context without an identity.
-    pub fn new(key: Key, since: DateTime) -> Self {
+    pub fn new((key, id): (Key, ContextId), since: DateTime) -> Self {
         Self {
             key,
+            id,
             supi: None,
             claimed: None,
             pei: None,

@@ -11,7 +11,7 @@
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
-//! Not in it: the key in the table, the entries of the lists of unauthenticated UEs and of connections that are being released. The
+//! Not in it: the key in the table, the id, which is the document's key, the entries of the lists of unauthenticated UEs and of connections that are being released. The
 //! loader of a document adds them again. A connection to a gNB whose association has ended is left out: the UE is CM-IDLE.
 
 use super::connection::{NgConnection, RanContext};
@@ -20,7 +20,7 @@ use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
 use crate::kit::{GnbHandle, Key, Nf};
-use pith_types::{AmfUeNgapId, RanUeNgapId};
+use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
 const SECURITY: Section = Section { id: 2, name: "security", version: 1 };
@@ -99,6 +99,7 @@ pub(super) fn pack_sections(
 fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
     let UeContext {
         key: _,
+        id: _,
         supi,
         claimed,
         pei,
@@ -182,10 +183,14 @@ fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_
     queued.pack(writer);
 }
 
-/// Unpacks a context.
-pub(super) fn unpack(octets: &[u8], key: Key, names: &dyn Names) -> Result<Unpacked, UnpackError> {
+/// Unpacks a context; `named` is its key in the table, and its id, which is the key of the document.
+pub(super) fn unpack(
+    octets: &[u8],
+    named: (Key, ContextId),
+    names: &dyn Names,
+) -> Result<Unpacked, UnpackError> {
     let sections = Sections::of(octets, Nf::Amf, SECTIONS, names)?;
-    let mut ue = UeContext::new(key, pith_sbi::common::DateTime::from_unix_ms(0));
+    let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
     sections.read(&IDENTITY, |_, reader| read(&mut ue, &IDENTITY, reader))?;
     sections.read(&SECURITY, |_, reader| read(&mut ue, &SECURITY, reader))?;
     sections.read(&REGISTRATION, |_, reader| read(&mut ue, &REGISTRATION, reader))?;
@@ -248,7 +253,7 @@ impl super::Amf {
         let gnbs = &self.shared.gnbs;
         let connection = ue.connection.and_then(|key| self.shared.connections.get_mut(key));
         let document = pack(ue, connection.as_deref(), gnbs).expect("an AMF's context can be packed");
-        let unpacked = unpack(document.octets(), key, gnbs);
+        let unpacked = unpack(document.octets(), (key, ue.id), gnbs);
         let Unpacked { ue: mut loaded, connection: stored } = match unpacked {
             Ok(unpacked) => unpacked,
             Err(error) => panic!("{} in {}: {error}", ue.name(), ue.procedure.name()),
@@ -267,6 +272,10 @@ impl super::Amf {
     }
 }
 
+/// Names of a context that is in no table.
+#[cfg(any(test, feature = "testing"))]
+const UNNAMED: (Key, ContextId) = (Key::from_u64(0), ContextId::from_u64(0).expect("of block 0"));
+
 #[cfg(any(test, feature = "testing"))]
 impl super::Amf {
     /// The documents of all contexts.
@@ -278,12 +287,12 @@ impl super::Amf {
 
     /// Unpacks a document.
     pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
-        unpack(octets, Key::from_u64(0), names).map(drop)
+        unpack(octets, UNNAMED, names).map(drop)
     }
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
-        let Unpacked { ue, connection } = unpack(octets, Key::from_u64(0), names)?;
+        let Unpacked { ue, connection } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
             let gnb = names.gnb(&gnb)?;

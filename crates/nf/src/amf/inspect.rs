@@ -27,7 +27,7 @@ pub struct Audit {
     pub supis: usize,
     /// 5G-TMSIs in the index.
     pub tmsis: usize,
-    /// Index entries without a context: always 0.
+    /// Index entries and context ids without a context: always 0.
     pub dangling: usize,
     /// PDU sessions.
     pub sessions: usize,
@@ -66,7 +66,8 @@ impl Amf {
                 .count(),
             supis,
             tmsis,
-            dangling: self.shared.index.keys().filter(|key| self.ues.get(*key).is_none()).count(),
+            dangling: self.shared.index.keys().filter(|key| self.ues.get(*key).is_none()).count()
+                + self.shared.ids.len().abs_diff(self.ues.len()),
             sessions: sum(|ue| ue.sessions.len()),
             session_calls: sum(|ue| ue.sessions.iter().map(|session| session.calls.len()).sum()),
             timers: sum(|ue| ue.timers().len()),
@@ -114,13 +115,15 @@ impl Amf {
 impl Amf {
     /// The callback reference of a registered subscriber.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
-        self.shared.references.of_key(self.shared.index.find_supi(supi).expect("registered"))
+        let key = self.shared.index.find_supi(supi).expect("registered");
+        self.shared.references.of_id(self.ues.get(key).expect("registered").id)
     }
 
     /// The callback reference of one of the subscriber's sessions.
     pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
         let key = self.shared.index.find_supi(supi).expect("registered");
-        let session = self.ues.get(key).and_then(|ue| ue.session(id)).expect("established");
-        self.shared.references.of_name(&super::consumer::session_name(key, id, session.number))
+        let ue = self.ues.get(key).expect("registered");
+        let session = ue.session(id).expect("established");
+        self.shared.references.of_name(&super::consumer::session_name(ue.id, id, session.number))
     }
 }

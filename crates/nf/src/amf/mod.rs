@@ -47,14 +47,14 @@ pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
 use crate::kit::{
-    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer,
-    TimerKey,
+    ContextIds, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng,
+    Tag, Timer, TimerKey,
 };
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
-use pith_sbi::Reply;
+use pith_sbi::{Reply, Request};
 use retained::KnownUe;
 use std::collections::VecDeque;
 use table::{Index, Ues};
@@ -74,9 +74,10 @@ impl Amf {
     pub fn new(config: AmfConfig, mut rng: Rng) -> Self {
         let shared = Shared {
             gnbs: Gnbs::new(),
-            connections: Connections::new(config.identity.clone()),
+            connections: Connections::default(),
+            ids: ContextIds::new(&config.identity, rng.fork()),
             index: Index::default(),
-            references: References::new(&mut rng),
+            references: References::new(&config.identity.reference_key),
             rng,
             half_open: PendingTable::new(config::HALF_OPEN),
             after: Vec::new(),
@@ -106,6 +107,7 @@ impl Amf {
         procedure::reauthentication::begin_if_due(ue, &mut env);
         if ue.is_over() {
             forget(ue, &mut env);
+            env.ids.free(ue.id);
             self.ues.remove(key);
         } else if self.reloads {
             self.reload(key);
@@ -125,6 +127,7 @@ impl Amf {
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
         let Some(mut old) = self.ues.remove(old) else { return };
+        self.shared.ids.free(old.id);
         old.discards_security = true;
         self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
         self.with_env(now, out, |env| forget(&mut old, env));
@@ -207,6 +210,16 @@ impl NetworkFunction for Amf {
 
     fn replies_owed(&self) -> Option<usize> {
         Some(0)
+    }
+
+    fn has_context(&self, request: &Request) -> bool {
+        let id = match request {
+            Request::N1N2MessageTransfer(request) => &request.ue_context_id,
+            Request::UeContextTransfer(request) => &request.ue_context_id,
+            Request::RegistrationStatusUpdate(request) => &request.ue_context_id,
+            _ => return true,
+        };
+        self.find_context(id).is_some()
     }
 
     fn reload_contexts(&mut self) {

@@ -1,13 +1,15 @@
 //! All UE contexts of a shard, and the indexes to find them.
 
+use super::config::{MAX_UES, REJECTABLE_UES};
 use super::context::UeContext;
 use super::retained::Retained;
-use crate::kit::{Arena, Identity, Key, Rng, shrink};
-use pith_types::{FiveGTmsi, Supi};
+use crate::kit::{Arena, Key, Rng, shrink};
+use pith_types::{BlockId, FiveGTmsi, Supi};
 use std::collections::HashMap;
 
-/// Low bits of a 5G-TMSI, which this shard allocates.
-const TMSI_OWN_BITS: u32 = 0x3f_ffff;
+/// 5G-TMSIs of a block: less than half of them are in use, so that a random one is unused in one or two attempts, and cannot
+/// be guessed. A UE has two 5G-TMSIs at most.
+const _: () = assert!(2 * (MAX_UES as u64 + REJECTABLE_UES as u64) <= 1 << (FiveGTmsi::OWN_BITS - 1));
 
 /// UE contexts by key.
 pub(crate) type Ues = Arena<Box<UeContext>>;
@@ -38,12 +40,11 @@ impl Index {
         self.by_supi.insert(supi.clone(), key).filter(|old| *old != key)
     }
 
-    /// Allocates an unused 5G-TMSI of this shard's block. It is random, so that it can't be linked
+    /// Allocates an unused 5G-TMSI of that block. Its low bits are random, so that it can't be linked
     /// to the UE's other 5G-TMSIs (TS 33.501 6.12.3).
-    pub fn allocate_tmsi(&mut self, identity: &Identity, key: Key, rng: &mut Rng) -> FiveGTmsi {
+    pub fn allocate_tmsi(&mut self, block: BlockId, key: Key, rng: &mut Rng) -> FiveGTmsi {
         loop {
-            let own = rng.next_u32() & TMSI_OWN_BITS;
-            let tmsi = FiveGTmsi::new(identity.instance, identity.shard, own);
+            let tmsi = FiveGTmsi::new(block, rng.next_u32());
             if self.retained.has(tmsi) {
                 continue;
             }

@@ -6,6 +6,7 @@
 use super::{Authentication, Entry};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
 use crate::kit::{Key, Nf};
+use pith_types::ContextId;
 
 const AUTHENTICATION: Section = Section { id: 1, name: "authentication", version: 1 };
 
@@ -24,7 +25,7 @@ pack_enum!(Authentication {
 
 /// Packs an authentication.
 pub(super) fn pack(entry: &Entry) -> Result<Document, PackError> {
-    let Entry { state, deadline } = entry;
+    let Entry { id: _, state, deadline } = entry;
     let mut writer = Writer::new(Nf::Ausf, &());
     writer.section(&AUTHENTICATION, |writer| {
         state.pack(writer);
@@ -33,10 +34,10 @@ pub(super) fn pack(entry: &Entry) -> Result<Document, PackError> {
     writer.finish()
 }
 
-/// Unpacks an authentication.
-pub(super) fn unpack(octets: &[u8]) -> Result<Entry, UnpackError> {
+/// Unpacks an authentication; its id is that of the document.
+pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Entry, UnpackError> {
     let (state, deadline) = Sections::of(octets, Nf::Ausf, SECTIONS, &())?.unpack(&AUTHENTICATION)?;
-    Ok(Entry { state, deadline })
+    Ok(Entry { id, state, deadline })
 }
 
 impl super::Ausf {
@@ -44,10 +45,15 @@ impl super::Ausf {
     pub(super) fn reload(&mut self, key: Key) {
         let Some(entry) = self.authentications.get_mut(key) else { return };
         let document = pack(entry).expect("an authentication can be packed");
-        *entry = unpack(document.octets()).unwrap_or_else(|error| panic!("an authentication: {error}"));
+        *entry =
+            unpack(document.octets(), entry.id).unwrap_or_else(|error| panic!("an authentication: {error}"));
         assert!(pack(entry).as_ref() == Ok(&document), "an authentication changes in its document");
     }
 }
+
+/// The id of an authentication that is in no table.
+#[cfg(any(test, feature = "testing"))]
+const UNNAMED: ContextId = ContextId::from_u64(0).expect("of block 0");
 
 #[cfg(any(test, feature = "testing"))]
 impl super::Ausf {
@@ -58,11 +64,11 @@ impl super::Ausf {
 
     /// Unpacks a document.
     pub fn check_document(octets: &[u8]) -> Result<(), UnpackError> {
-        unpack(octets).map(drop)
+        unpack(octets, UNNAMED).map(drop)
     }
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8]) -> Result<Document, UnpackError> {
-        Ok(pack(&unpack(octets)?).expect("an authentication can be packed"))
+        Ok(pack(&unpack(octets, UNNAMED)?).expect("an authentication can be packed"))
     }
 }

@@ -34,13 +34,14 @@ mod procedure;
 mod tests;
 
 use crate::kit::{
-    Arena, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, References, Rng,
-    Tag, Target, Timer, TimerKey,
+    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, PendingReply,
+    References, Rng, Tag, Target, Timer, TimerKey,
 };
 pub use config::AusfConfig;
 use pith_sbi::common::DateTime;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
 use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
+use pith_types::ContextId;
 use procedure::eap_aka_prime::{
     AwaitingEapResponse, AwaitingNotificationResponse, AwaitingResyncVector, Step,
 };
@@ -108,8 +109,9 @@ impl Authentication {
 }
 
 /// An authentication's context.
-#[derive(Default)]
 struct Entry {
+    /// Its name in references.
+    id: ContextId,
     state: Authentication,
     /// When the UE's response is overdue, while [`Timer::Expiry`] runs.
     deadline: Option<DateTime>,
@@ -121,6 +123,7 @@ pub struct Ausf {
     config: AusfConfig,
     /// Ids of authentications in URIs.
     references: References,
+    ids: ContextIds,
     authentications: Arena<Entry>,
     /// Authentications that wait for a UE's response, oldest first. Keys of ended ones remain until
     /// [`Self::end_excess`] removes them.
@@ -133,11 +136,12 @@ pub struct Ausf {
 
 impl Ausf {
     /// Creates an AUSF without authentications.
-    pub fn new(identity: Identity, config: AusfConfig, mut rng: Rng) -> Self {
+    pub fn new(identity: Identity, config: AusfConfig, rng: Rng) -> Self {
         Self {
+            references: References::new(&identity.reference_key),
+            ids: ContextIds::new(&identity, rng),
             identity,
             config,
-            references: References::new(&mut rng),
             authentications: Arena::new(MAX_AUTHENTICATIONS),
             challenged: VecDeque::new(),
             replies_owed: 0,
@@ -169,18 +173,16 @@ impl Ausf {
 
     /// Requests a vector from the UDM.
     fn begin(&mut self, authentication: Authentication, call: Request, out: &mut Outbox) {
-        match self.authentications.insert(Entry { state: authentication, deadline: None }) {
-            Ok(key) => {
-                self.replies_owed += 1;
-                self.changed(key);
-                out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call);
+        let Some((key, place)) = self.authentications.vacant() else {
+            if let Some(pending) = authentication.into_reply() {
+                pending.refuse(Problem::congestion(1), out);
             }
-            Err(full) => {
-                if let Some(pending) = full.state.into_reply() {
-                    pending.refuse(Problem::congestion(1), out);
-                }
-            }
-        }
+            return;
+        };
+        *place = Some(Entry { id: self.ids.allocate(key), state: authentication, deadline: None });
+        self.replies_owed += 1;
+        self.changed(key);
+        out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call);
     }
 
     /// Handles the UDM's reply: the first vector, or another one after a resynchronisation.
@@ -198,7 +200,7 @@ impl Ausf {
                 self.replies_owed -= 1;
                 match state.reply(reply) {
                     Ok(next) => {
-                        pending.answer(next.session(&self.identity, &self.references.of_key(key)), out);
+                        pending.answer(next.session(&self.identity, &self.reference(key)), out);
                         self.store_and_start_timer(
                             (now, key),
                             Authentication::AwaitingEapResponse(next),
@@ -218,7 +220,7 @@ impl Ausf {
 
     /// Ends an authentication because the UDM returned an error, and forwards its ProblemDetails.
     fn fail(&mut self, key: Key, pending: PendingReply, problem: Problem, out: &mut Outbox) {
-        self.authentications.remove(key);
+        self.remove(key);
         pending.refuse(problem, out);
     }
 
@@ -230,7 +232,7 @@ impl Ausf {
         first: FirstChallenge,
         out: &mut Outbox,
     ) {
-        let (identity, id) = (&self.identity, self.references.of_key(key));
+        let (identity, id) = (&self.identity, self.reference(key));
         let (response, next) = match first {
             FirstChallenge::FiveGAka(next) => (next.context(identity, &id), Authentication::Challenged(next)),
             FirstChallenge::EapAkaPrime(next) => {
@@ -355,7 +357,7 @@ impl Ausf {
     /// Stores the next state, which waits for the UDM or is unchanged.
     fn store(&mut self, key: Key, state: Authentication, deadline: Option<DateTime>) {
         if let Some(entry) = self.authentications.get_mut(key) {
-            *entry = Entry { state, deadline };
+            (entry.state, entry.deadline) = (state, deadline);
         }
         self.changed(key);
     }
@@ -375,12 +377,25 @@ impl Ausf {
 
     /// The authentication of an id; one that does not exist for an id that was not given out.
     fn key_of(&self, id: &str) -> Key {
-        self.references.key(id).unwrap_or(Key::from_u64(u64::MAX))
+        let id = self.references.id(id);
+        id.and_then(|id| self.ids.find(id)).unwrap_or(Key::from_u64(u64::MAX))
+    }
+
+    /// The reference of an authentication.
+    fn reference(&self, key: Key) -> String {
+        let id = self.authentications.get(key).map(|entry| entry.id);
+        id.map(|id| self.references.of_id(id)).unwrap_or_default()
+    }
+
+    fn remove(&mut self, key: Key) -> Option<Entry> {
+        let entry = self.authentications.remove(key)?;
+        self.ids.free(entry.id);
+        Some(entry)
     }
 
     fn end(&mut self, key: Key, out: &mut Outbox) {
         out.stop(key.to_u64(), Timer::Expiry);
-        if let Some(pending) = self.authentications.remove(key).and_then(|entry| entry.state.into_reply()) {
+        if let Some(pending) = self.remove(key).and_then(|entry| entry.state.into_reply()) {
             self.replies_owed -= 1;
             pending.refuse(Problem::congestion(1), out);
         }
@@ -390,7 +405,7 @@ impl Ausf {
         let owner = Key::from_u64(key.owner);
         let awaits_ue = self.authentications.get(owner).is_some_and(|entry| entry.state.awaits_ue());
         if key.timer == Timer::Expiry && awaits_ue {
-            self.authentications.remove(owner);
+            self.remove(owner);
         }
     }
 

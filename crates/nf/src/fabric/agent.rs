@@ -2,19 +2,23 @@
 //! sections 7 and 8).
 //!
 //! A call is for a service or for a known instance. A service is discovered through the NRF; the
-//! result is used as long as the NRF permits. Of the discovered instances, one on the same shard is
-//! preferred to one of the same process, and that to any other; among equals the least loaded is
-//! chosen. The apiRoot of the instance determines the binding.
+//! result is used as long as the NRF permits. Of the discovered instances, one of the same process is
+//! preferred to any other; among equals the least loaded is chosen. The apiRoot of the instance
+//! determines the binding. All shards of a process have the same apiRoot: a request for a context is
+//! routed to the shard that owns the context's block, any other stays on the caller's shard.
 
 use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Query};
+use super::owner::shard_of;
 use super::registration::Registrations;
 use super::watch::Watches;
 use crate::kit::{
     Input, Instant, Level, NetworkFunction, Nf, Outbox, References, Tag, Target, Timer, WallClock,
+    block_in_reference,
 };
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
+use pith_types::{BlockOwner, ContextId, OwnerMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -23,12 +27,16 @@ use std::sync::Arc;
 pub struct AgentConfig {
     /// The shard's number in its process.
     pub shard: u16,
-    /// API root of the shard's services.
+    /// Number of shards of the process.
+    pub shards: u16,
+    /// The instance and shard in the owner map.
+    pub owner: BlockOwner,
+    /// The owner of each block of ids.
+    pub owners: Arc<OwnerMap>,
+    /// API root of the services of the process.
     pub own_root: Arc<ApiRoot>,
-    /// NFs of the shard, with the profiles that they register.
+    /// NFs of the process, with their profiles. The agent of the first shard registers them.
     pub hosted: Vec<Hosted>,
-    /// Other shards of the process.
-    pub neighbours: Vec<(Arc<ApiRoot>, u16)>,
     /// The NRF.
     pub nrf: Arc<ApiRoot>,
     /// NFs at configured addresses, for example another vendor's: not discovered.
@@ -41,7 +49,7 @@ pub struct AgentConfig {
     pub references: References,
 }
 
-/// An NF of the shard.
+/// An NF of the process.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct Hosted {
@@ -99,6 +107,8 @@ pub struct Agent {
     ready: Vec<Call>,
     /// Calls whose discovery has found no instance.
     failed: Vec<Call>,
+    /// The NRF has lost its state, and the other shards do not know yet.
+    nrf_restarted: bool,
 }
 
 /// Purposes of the agent's own calls: the kind is in the tag's step, the rest in its owner.
@@ -115,7 +125,8 @@ pub(super) mod step {
 impl Agent {
     /// An agent whose wall clock starts in 1970.
     pub fn new(config: AgentConfig) -> Self {
-        let registrations = Registrations::new(config.hosted.clone(), Arc::clone(&config.nrf));
+        let registered = if config.shard == 0 { config.hosted.clone() } else { Vec::new() };
+        let registrations = Registrations::new(registered, Arc::clone(&config.nrf));
         let watches = Watches::new(Arc::clone(&config.nrf), WallClock::default());
         let consumers = config.hosted.iter().map(|hosted| (hosted.nf, hosted.profile.nf_instance_id));
         let tokens = AccessTokens::new(config.protected.clone(), consumers.collect());
@@ -129,6 +140,7 @@ impl Agent {
             watches,
             ready: Vec::new(),
             failed: Vec::new(),
+            nrf_restarted: false,
         }
     }
 
@@ -138,7 +150,7 @@ impl Agent {
         self
     }
 
-    /// Whether all NFs of the shard are registered.
+    /// Whether all NFs that this agent registers are registered.
     pub fn is_registered(&self) -> bool {
         self.registrations.are_all_done()
     }
@@ -158,6 +170,21 @@ impl Agent {
 
     pub(super) const fn shard(&self) -> u16 {
         self.config.shard
+    }
+
+    /// The shard after this one in the ring of the process's shards.
+    pub(super) fn next_shard(&self) -> u16 {
+        (self.config.shard + 1) % self.config.shards.max(1)
+    }
+
+    /// Number of shards of the process.
+    pub(super) const fn shards(&self) -> u16 {
+        self.config.shards
+    }
+
+    /// Whether the NRF has lost its state since the last query.
+    pub(super) fn take_nrf_restart(&mut self) -> bool {
+        std::mem::take(&mut self.nrf_restarted)
     }
 
     /// Whether a discovery or an access token request has ended since its calls were last taken.
@@ -219,44 +246,50 @@ impl Agent {
     /// The route of a call.
     pub(super) fn route(&mut self, now: Instant, call: &Call) -> Result<Route, Problem> {
         let nf = call.target_nf();
-        if let Target::Root(root) = &call.target {
-            return self.route_to(root, nf);
+        match &call.target {
+            Target::Root(root) => return Ok(self.route_to(root, nf, call)),
+            Target::Context(uri) => return Ok(self.route_to(&uri.root, nf, call)),
+            Target::Service(_) | Target::Instance(_) => {}
         }
         if let Some(root) = nf.and_then(|nf| self.config.fixed.get(&nf)) {
-            return self.route_to(&Arc::clone(root), nf);
+            return Ok(self.route_to(root, nf, call));
         }
         let question = Query::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
         match self.choose(now, &question) {
-            Some(root) => self.route_to(&root, nf),
+            Some(root) => Ok(self.route_to(&root, nf, call)),
             None => Ok(Route::Discover(question)),
         }
     }
 
     /// The route to an apiRoot.
-    fn route_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>) -> Result<Route, Problem> {
+    fn route_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
         let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
-        let Some(nf) = nf.filter(|_| !forced) else { return Ok(Route::Http(Arc::clone(root))) };
-        if **root == *self.config.own_root {
-            return Ok(Route::Local(nf));
-        }
-        let neighbour = self.config.neighbours.iter().find(|(other, _)| other == root);
-        Ok(neighbour.map_or_else(|| Route::Http(Arc::clone(root)), |(_, shard)| Route::Shard(*shard, nf)))
+        let here = nf.filter(|_| !forced && **root == *self.config.own_root);
+        let Some(nf) = here else { return Route::Http(Arc::clone(root)) };
+        let shard = self.shard_for(nf, call);
+        if shard == self.config.shard { Route::Local(nf) } else { Route::Shard(shard, nf) }
     }
 
-    /// The best known instance for a query: the nearest one, of equally near ones the least loaded.
-    fn choose(&mut self, now: Instant, question: &Query) -> Option<Arc<ApiRoot>> {
-        let config = &self.config;
-        let distance = |root: &ApiRoot| {
-            let neighbour = || config.neighbours.iter().any(|(other, _)| **other == *root);
-            if *root == *config.own_root {
-                0
-            } else if neighbour() {
-                1
-            } else {
-                2
+    /// The shard of this process for a call: the owner of the context that the request names, or that the caller names;
+    /// else this shard. A core has one NRF, on the first shard.
+    fn shard_for(&self, nf: Nf, call: &Call) -> u16 {
+        if nf == Nf::Nrf {
+            return 0;
+        }
+        let (owners, instance) = (&self.config.owners, self.config.owner.instance);
+        let named = || match &call.target {
+            Target::Context(uri) => {
+                owners.shard_of(instance, block_in_reference(uri.id())?).map(|shard| shard.0.into())
             }
+            _ => None,
         };
-        self.cache.choose(now, question, distance)
+        shard_of(owners, instance, &call.request).or_else(named).unwrap_or(self.config.shard)
+    }
+
+    /// The best known instance for a query: this process if it serves it, else the least loaded one.
+    fn choose(&mut self, now: Instant, question: &Query) -> Option<Arc<ApiRoot>> {
+        let own = &self.config.own_root;
+        self.cache.choose(now, question, |root| u8::from(*root != **own))
     }
 
     /// The NF instance that the NRF returned for the NF that a request is for, at that apiRoot: the server's
@@ -290,14 +323,15 @@ impl Agent {
             step::TOKEN => self.token_answered(now, tag.owner, reply, out),
             _ => {
                 if self.registrations.reply(tag, reply, out) {
-                    self.nrf_restarted(now, out);
+                    self.nrf_restarted = true;
+                    self.renew_watches(now, out);
                 }
             }
         }
     }
 
-    /// The NRF no longer knows this shard, and therefore none of its subscriptions.
-    fn nrf_restarted(&mut self, now: Instant, out: &mut Outbox) {
+    /// The NRF no longer knows this process, and therefore none of its subscriptions.
+    pub(super) fn renew_watches(&mut self, now: Instant, out: &mut Outbox) {
         for nf_type in self.watches.forget() {
             self.watch(now, &nf_type, out);
         }
@@ -323,7 +357,7 @@ impl Agent {
     /// Subscribes to changes at the NRF, so that a stale result is not used for long (TS 29.510 5.2.2.5).
     fn watch(&mut self, now: Instant, nf_type: &NfType, out: &mut Outbox) {
         let requester = self.requester();
-        let reference = self.config.references.of_name(nf_type.as_str());
+        let reference = self.config.references.of_name(&self.watch_name(nf_type));
         let uri = Uri::callback(&self.config.own_root, &requester, "nf-status", &reference);
         let data = || {
             let mut data = SubscriptionData::new(uri);
@@ -332,6 +366,13 @@ impl Agent {
             data
         };
         self.watches.keep(now, nf_type, data, out);
+    }
+
+    /// The name of a subscription: it begins with an id of a block of this shard, so that notifications arrive here.
+    fn watch_name(&self, nf_type: &NfType) -> String {
+        let block = self.config.owners.blocks_of(self.config.owner).next();
+        let id = block.map(|block| ContextId { block, number: 0 });
+        format!("{}-{}", id.map(|id| id.to_string()).unwrap_or_default(), nf_type.as_str())
     }
 
     fn request(&mut self, request: Request) -> Reply {

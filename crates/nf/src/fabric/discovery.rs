@@ -32,7 +32,7 @@ impl Query {
         let (selection, instance) = match &call.target {
             Target::Service(selection) => (selection.clone(), None),
             Target::Instance(instance) => (Selection::default(), Some(*instance)),
-            Target::Root(_) => return None,
+            Target::Root(_) | Target::Context(_) => return None,
         };
         let service = call.request.service();
         Some(Self {
@@ -99,7 +99,7 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The nearest instance; among equals the one with the best priority, then the least loaded and
+    /// An instance of this process, if there is one; among equals the one with the best priority, then the least loaded and
     /// least used.
     pub(super) fn choose(
         &mut self,

@@ -1,13 +1,14 @@
 //! The fabric: the NFs of one shard, and the routing of SBI calls.
 //!
 //! [`Shard`] completes SBI calls that stay on the shard before it returns, so that a procedure
-//! crosses all NFs of a process without a queue between threads. [`Agent`] registers the NFs with
-//! the NRF, discovers others, and determines the route of each call.
+//! crosses all NFs of a process without a queue between threads. [`Agent`] registers the NFs of
+//! the process with the NRF, discovers others, and determines the route of each call.
 
 mod access_token;
 mod agent;
 mod discovery;
 pub mod guard;
+mod owner;
 mod profile;
 mod registration;
 mod retransmission;
@@ -19,6 +20,7 @@ mod watch;
 
 pub use access_token::Bearer;
 pub use agent::{Agent, AgentConfig, Hosted};
+pub use owner::shard_of;
 pub use profile::{ProfileConfig, profile};
 pub use shard::{Shard, ShardEffect, ShardInput};
 pub use timers::Timers;

@@ -1,4 +1,4 @@
-//! One shard: an instance of every NF that the process hosts, on one thread, without locks.
+//! One shard: its part of every NF that the process hosts, on one thread, without locks.
 //!
 //! ```text
 //!   ShardInput ──> queue ──> NF.handle ──> Outbox ──┬─> queue        calls and answers on this shard
@@ -31,6 +31,16 @@ pub enum ShardInput {
     N4(Box<N4Input>),
     /// A request from another shard or from an HTTP/2 client.
     Request { from: Caller, nf: Nf, request: Request },
+    /// A request for a context that earlier shards of this process do not have.
+    Forwarded {
+        from: Caller,
+        nf: Nf,
+        request: Request,
+        /// Number of shards that do not have the context.
+        asked: u16,
+    },
+    /// The NRF has lost its state, as another shard has found out.
+    NrfRestarted,
     /// The reply to a call that left the shard.
     Reply {
         nf: Nf,
@@ -110,6 +120,18 @@ pub enum ShardEffect {
         from: Caller,
         request: Request,
     },
+    /// Pass a request for a context that this shard does not have to another shard as [`ShardInput::Forwarded`].
+    Forward {
+        shard: u16,
+        nf: Nf,
+        /// The caller, for the answer.
+        from: Caller,
+        request: Request,
+        /// As in [`ShardInput::Forwarded`].
+        asked: u16,
+    },
+    /// The NRF has lost its state: all other shards get a [`ShardInput::NrfRestarted`].
+    NrfRestarted,
     /// Answer a request that came from outside the shard.
     Answer {
         to: Caller,
@@ -130,7 +152,7 @@ pub enum ShardEffect {
     },
     /// An event for logs and metrics.
     Event { nf: Nf, event: Event },
-    /// All NFs of the shard are registered with the NRF; sent once.
+    /// All NFs that the shard registers are registered with the NRF; sent once.
     Ready,
     /// The answer to an operator's request.
     Inspected {
@@ -151,7 +173,8 @@ pub struct Shard {
     functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
     agent: Agent,
     retransmissions: Retransmissions,
-    queue: VecDeque<(Nf, Input)>,
+    /// NF, input, and for a request the number of shards that do not have its context.
+    queue: VecDeque<(Nf, Input, u16)>,
     outbox: Outbox,
     effects: Vec<Effect>,
     told_ready: bool,
@@ -192,33 +215,41 @@ impl Shard {
             ShardInput::ConnectionLost { authority } => {
                 self.agent.connection_lost(&authority, &mut self.outbox);
             }
-            ShardInput::N2(input) => self.queue.push_back((Nf::Amf, Input::N2(input))),
-            ShardInput::N4(input) => self.queue.push_back((Nf::Smf, Input::N4(input))),
+            ShardInput::N2(input) => self.push(Nf::Amf, Input::N2(input)),
+            ShardInput::N4(input) => self.push(Nf::Smf, Input::N4(input)),
             ShardInput::Request { from, nf, request } => {
-                self.queue.push_back((nf, Input::Request { reply: PendingReply::owed_to(from), request }))
+                self.push(nf, Input::Request { reply: PendingReply::owed_to(from), request });
             }
+            ShardInput::Forwarded { from, nf, request, asked } => {
+                let input = Input::Request { reply: PendingReply::owed_to(from), request };
+                self.queue.push_back((nf, input, asked));
+            }
+            ShardInput::NrfRestarted => self.agent.renew_watches(now, &mut self.outbox),
             ShardInput::Reply { nf, tag, from, reply } => self.replied(nf, tag, from, reply, out),
             ShardInput::TokenRefused { nf, tag, root, request, bearer } => {
                 let call = Outgoing { nf, tag, root, request: *request, renewed: true };
                 self.agent.token_refused(&call, &bearer);
                 self.send_http(now, call, out);
             }
-            ShardInput::Stored { nf, tag, result } => {
-                self.queue.push_back((nf, Input::Stored { tag, result }))
-            }
+            ShardInput::Stored { nf, tag, result } => self.push(nf, Input::Stored { tag, result }),
             ShardInput::Timer { key, .. } if key.timer == Timer::SbiRetransmission => {
                 if let Some((nf, tag, root, request)) = self.retransmissions.due_call(key) {
                     self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
                 }
             }
-            ShardInput::Timer { nf, key } => self.queue.push_back((nf, Input::Timer(key))),
+            ShardInput::Timer { nf, key } => self.push(nf, Input::Timer(key)),
             ShardInput::Inspect { exchange, what, page } => out.push(self.inspect(exchange, what, &page)),
             ShardInput::Operate { exchange, what } => self.operate(now, exchange, &what, out),
         }
         self.route(now, Nf::Agent, out);
-        while let Some((nf, input)) = self.queue.pop_front() {
-            self.deliver(now, nf, input);
-            self.route(now, nf, out);
+        while let Some((nf, input, asked)) = self.queue.pop_front() {
+            if let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) {
+                self.deliver(now, nf, input);
+                self.route(now, nf, out);
+            }
+        }
+        if self.agent.take_nrf_restart() {
+            out.push(ShardEffect::NrfRestarted);
         }
         // Frees the memory that a burst needed.
         self.queue.shrink_to(KEPT);
@@ -247,6 +278,36 @@ impl Shard {
             self.route(now, nf, out);
         }
         out.push(ShardEffect::Inspected { exchange, list, next: None });
+    }
+
+    fn push(&mut self, nf: Nf, input: Input) {
+        self.queue.push_back((nf, input, 0));
+    }
+
+    /// A request may name a context by its SUPI, which says nothing about the shard that has it. It is passed from shard to
+    /// shard until one has the context; the last one answers that there is none. Returns any other input.
+    fn forward_if_elsewhere(
+        &self,
+        nf: Nf,
+        input: Input,
+        asked: u16,
+        out: &mut Vec<ShardEffect>,
+    ) -> Option<Input> {
+        let Input::Request { reply, request } = input else { return Some(input) };
+        let lacks_context = |(hosted, function): &(Nf, Box<dyn NetworkFunction>)| {
+            *hosted == nf && !function.has_context(&request)
+        };
+        let asked = asked + 1;
+        if asked >= self.agent.shards() || !self.functions.iter().any(lacks_context) {
+            return Some(Input::Request { reply, request });
+        }
+        let from = match reply.caller() {
+            Caller::Local { nf, tag } => Caller::Shard { shard: self.agent.shard(), nf, tag },
+            other => other,
+        };
+        let shard = self.agent.next_shard();
+        out.push(ShardEffect::Forward { shard, nf, from, request, asked });
+        None
     }
 
     fn deliver(&mut self, now: Instant, nf: Nf, input: Input) {
@@ -314,7 +375,7 @@ impl Shard {
         match self.agent.route(now, &call) {
             Ok(Route::Local(target)) => {
                 let reply = PendingReply::owed_to(Caller::Local { nf: call.nf, tag: call.tag });
-                self.queue.push_back((target, Input::Request { reply, request: call.request }));
+                self.push(target, Input::Request { reply, request: call.request });
             }
             Ok(Route::Shard(shard, target)) => {
                 let from = Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag };
@@ -356,7 +417,7 @@ impl Shard {
         out: &mut Vec<ShardEffect>,
     ) {
         match self.retransmissions.reply(tag, reply) {
-            ReplyAction::Deliver(tag, reply) => self.queue.push_back((nf, Input::Reply { tag, from, reply })),
+            ReplyAction::Deliver(tag, reply) => self.push(nf, Input::Reply { tag, from, reply }),
             ReplyAction::RetryAfter(key, after) => {
                 out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after })
             }
@@ -366,15 +427,13 @@ impl Shard {
     /// Answers a call that can't be routed.
     fn fail(&mut self, call: &Call, problem: Problem) {
         let input = Input::Reply { tag: call.tag, from: None, reply: Err(Box::new(problem)) };
-        self.queue.push_back((call.nf, input));
+        self.push(call.nf, input);
     }
 
     fn answer(&mut self, to: Caller, reply: Result<Response, Box<Problem>>, out: &mut Vec<ShardEffect>) {
         let from = self.agent.own_root();
         match to {
-            Caller::Local { nf, tag } => {
-                self.queue.push_back((nf, Input::Reply { tag, from: Some(from), reply }))
-            }
+            Caller::Local { nf, tag } => self.push(nf, Input::Reply { tag, from: Some(from), reply }),
             to => out.push(ShardEffect::Answer { to, from, reply }),
         }
     }

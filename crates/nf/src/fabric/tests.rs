@@ -1,10 +1,12 @@
 //! Routing of SBI calls: registration, discovery, bindings. The tests act as the NRF, except for
 //! the last ones.
 
+mod owner;
+
 use super::*;
 use crate::kit::{
-    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, References, Rng, StoreRequest,
-    StoreResponse, Tag, Timer, TimerKey,
+    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, ReferenceKey, References, Rng,
+    StoreRequest, StoreResponse, Tag, Timer, TimerKey,
 };
 use crate::nrf::{Nrf, NrfConfig};
 use crate::testing::{self, CALLER, instance, plmn, supi};
@@ -19,15 +21,13 @@ use pith_sbi::nnrf_nfmanagement::{
 use pith_sbi::nudm_uecm::GetThreeGppRegistration;
 use pith_sbi::nudr_dr::QueryAmData;
 use pith_sbi::{ApiRoot, Cause, Created, Operation, Problem, Reply, Request, Response, Scheme, Uri};
+use pith_types::{BlockOwner, InstanceId, ShardId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-const OWN: &str = "/s0";
-const NEIGHBOUR: &str = "/s1";
-
-/// A shard of this process.
-fn shard_root(prefix: &str) -> Arc<ApiRoot> {
-    Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix(prefix))
+/// This process.
+fn own_root() -> Arc<ApiRoot> {
+    Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000"))
 }
 
 fn far() -> Arc<ApiRoot> {
@@ -46,12 +46,33 @@ fn profile_at(nf: Nf, number: u128, api_root: Arc<ApiRoot>) -> NfProfile {
 fn function(nf: Nf) -> Box<dyn NetworkFunction> {
     let identity = testing::identity();
     match nf {
-        Nf::Nrf => Box::new(Nrf::new(shard_root(OWN), NrfConfig::default())),
-        Nf::Udr => Box::new(Udr::new(shard_root(OWN))),
+        Nf::Nrf => Box::new(Nrf::new(own_root(), NrfConfig::default())),
+        Nf::Udr => Box::new(Udr::new(own_root())),
         _ => {
             let config = UdmConfig { identity, plmn: plmn(), home_network_keys: vec![] };
             Box::new(Udm::new(config, Rng::from_number(1)))
         }
+    }
+}
+
+fn owner_of(shard: u8) -> BlockOwner {
+    BlockOwner { instance: InstanceId(0), shard: ShardId(shard) }
+}
+
+/// The configuration of the first of two shards.
+fn rig_config() -> AgentConfig {
+    AgentConfig {
+        shard: 0,
+        shards: 2,
+        owner: owner_of(0),
+        owners: testing::sparse_owners(2),
+        own_root: own_root(),
+        hosted: Vec::new(),
+        nrf: nrf_root(),
+        fixed: BTreeMap::new(),
+        forced_http: BTreeSet::new(),
+        protected: BTreeSet::new(),
+        references: References::new(&ReferenceKey::new([1; 32])),
     }
 }
 
@@ -63,21 +84,9 @@ struct Rig {
 
 impl Rig {
     fn new(hosted: &[Nf], change: impl FnOnce(&mut AgentConfig)) -> Self {
-        let registered = hosted
-            .iter()
-            .zip(1..)
-            .map(|(nf, n)| Hosted { nf: *nf, profile: profile_at(*nf, n, shard_root(OWN)) });
-        let mut config = AgentConfig {
-            shard: 0,
-            own_root: shard_root(OWN),
-            hosted: registered.collect(),
-            neighbours: vec![(shard_root(NEIGHBOUR), 1)],
-            nrf: nrf_root(),
-            fixed: BTreeMap::new(),
-            forced_http: BTreeSet::new(),
-            protected: BTreeSet::new(),
-            references: References::new(&mut Rng::from_number(1)),
-        };
+        let registered =
+            hosted.iter().zip(1..).map(|(nf, n)| Hosted { nf: *nf, profile: profile_at(*nf, n, own_root()) });
+        let mut config = AgentConfig { hosted: registered.collect(), ..rig_config() };
         change(&mut config);
         let functions = hosted.iter().map(|nf| (*nf, function(*nf))).collect();
         Self { shard: Shard::new(functions, Agent::new(config), Level::Error), now: Instant::default() }
@@ -159,7 +168,7 @@ fn is_ready(effects: &[ShardEffect]) -> bool {
 }
 
 fn registered(heart_beat_s: u32) -> Reply {
-    let mut body = profile_at(Nf::Udm, 1, shard_root(OWN));
+    let mut body = profile_at(Nf::Udm, 1, own_root());
     body.heart_beat_timer = Some(heart_beat_s);
     let location = Uri::new(&nrf_root(), "/nnrf-nfm/v1/nf-instances/1");
     Ok(Response::NfProfileCreated(Box::new(Created { location, body })))
@@ -289,13 +298,13 @@ fn a_notification_of_the_nrf_invalidates_a_result() {
     let at = Uri::new(&nrf_root(), "/nnrf-nfm/v1/nf-instances/10");
     let body = NotificationData::new(NotificationEventType::NfDeregistered, at);
     let mut notify = |path: &str| {
-        let request = NfStatusNotify { uri: Uri::new(&shard_root(OWN), path), body: body.clone() }.into();
+        let request = NfStatusNotify { uri: Uri::new(&own_root(), path), body: body.clone() }.into();
         let told = rig.handle(ShardInput::Request { from: CALLER, nf: Nf::Agent, request });
         answer(&told).expect("an answer").clone()
     };
     let guessed = notify("/nudm-callback/v1/nf-status/UDR").unwrap_err();
     assert_eq!(guessed.status, 404, "nobody was given that URI");
-    let reference = References::new(&mut Rng::from_number(1)).of_name("UDR");
+    let reference = References::new(&ReferenceKey::new([1; 32])).of_name("000000000-UDR");
     let told = notify(&format!("/nudm-callback/v1/nf-status/{reference}"));
     assert_eq!(told, Ok(Response::NoContent));
     assert!(search(&rig.ask()).is_some());
@@ -308,7 +317,7 @@ fn call_of(effects: &[ShardEffect], wanted: Operation) -> Option<Tag> {
 
 /// The NRF's reply to the agent's subscription. `end_s`: its validity, in seconds after the start.
 fn subscribed(end_s: i64) -> Reply {
-    let callback = Uri::new(&shard_root(OWN), "/nudm-callback/v1/nf-status/UDR");
+    let callback = Uri::new(&own_root(), "/nudm-callback/v1/nf-status/UDR");
     let mut body = SubscriptionData::new(callback);
     body.subscription_id = Some("7".into());
     body.validity_time = Some(DateTime::from_unix_ms(end_s * 1000));
@@ -364,20 +373,33 @@ fn without_an_instance_a_call_fails_and_the_next_queries_again() {
 }
 
 #[test]
-fn the_own_shard_is_preferred_to_a_neighbour_and_that_to_http() {
+fn the_own_process_is_preferred_and_the_request_stays_on_the_shard() {
     let mut rig = Rig::new(&[Nf::Udm, Nf::Udr], |_| {});
-    let effects = rig.ask_and_find(&[far(), shard_root(NEIGHBOUR), shard_root(OWN)], 60);
+    let effects = rig.ask_and_find(&[far(), own_root()], 60);
     assert!(effects.iter().any(|effect| matches!(effect, ShardEffect::Store { nf: Nf::Udr, .. })));
-    let mut rig = Rig::new(&[Nf::Udm], |_| {});
-    let effects = rig.ask_and_find(&[far(), shard_root(NEIGHBOUR)], 60);
-    let to_neighbour = |effect: &ShardEffect| match effect {
-        ShardEffect::ShardCall { shard: 1, nf: Nf::Udr, from, .. } => {
-            matches!(from, Caller::Shard { shard: 0, nf: Nf::Udm, .. })
-        }
-        _ => false,
-    };
-    assert!(effects.iter().any(to_neighbour), "{effects:?}");
     assert!(udr_calls(&effects).is_empty());
+}
+
+#[test]
+fn one_shard_registers_the_nfs_of_the_process() {
+    let mut second = Rig::new(&[Nf::Udm], |config| config.shard = 1);
+    let started = second.handle(ShardInput::Start);
+    assert!(http(&started).is_empty() && is_ready(&started), "{started:?}");
+}
+
+#[test]
+fn all_shards_renew_their_subscriptions_when_the_nrf_has_restarted() {
+    let mut first = registered_udm();
+    let beat = first.heart_beat_timer();
+    let effects = first.reply(Nf::Agent, http(&beat)[0].0, Err(Problem::of_status(404).into()));
+    assert!(effects.iter().any(|effect| matches!(effect, ShardEffect::NrfRestarted)), "{effects:?}");
+    let mut second = Rig::new(&[Nf::Udm], |config| config.shard = 1);
+    let effects = second.ask_and_find(&[far()], 60);
+    let tag = call_of(&effects, Operation::CreateSubscription).expect("a subscription");
+    second.reply(Nf::Agent, tag, subscribed(600));
+    let effects = second.handle(ShardInput::NrfRestarted);
+    assert!(call_of(&effects, Operation::CreateSubscription).is_some());
+    assert!(!effects.iter().any(|effect| matches!(effect, ShardEffect::NrfRestarted)), "they know");
 }
 
 #[test]
@@ -410,8 +432,8 @@ fn http_can_be_forced_even_within_a_shard() {
     let mut rig = Rig::new(&[Nf::Udm, Nf::Udr], |config| {
         config.forced_http.insert(Nf::Udr);
     });
-    let effects = rig.ask_and_find(&[shard_root(OWN)], 60);
-    assert_eq!(udr_calls(&effects), [&*shard_root(OWN)]);
+    let effects = rig.ask_and_find(&[own_root()], 60);
+    assert_eq!(udr_calls(&effects), [&*own_root()]);
 }
 
 #[test]
@@ -424,7 +446,7 @@ fn a_request_for_an_nf_that_is_not_hosted_is_refused() {
 
 #[test]
 fn a_call_crosses_the_nfs_of_a_shard_without_leaving_it() {
-    let mut rig = Rig::new(&[Nf::Nrf, Nf::Udr, Nf::Udm], |config| config.nrf = shard_root(OWN));
+    let mut rig = Rig::new(&[Nf::Nrf, Nf::Udr, Nf::Udm], |config| config.nrf = own_root());
     let started = rig.handle(ShardInput::Start);
     assert!(is_ready(&started), "the NRF of the shard answers at once");
     let effects = rig.ask();
@@ -523,9 +545,9 @@ fn a_profile_has_scopes_only_if_tokens_are_used() {
 #[test]
 fn an_nrf_in_cleartext_gets_each_service_at_both_addresses() {
     let config = ProfileConfig { plain: Some("10.0.0.7:80".parse().unwrap()), ..ProfileConfig::default() };
-    let api_root = Arc::new(ApiRoot::new(Scheme::Https, "10.0.0.7:7777").with_prefix("/s0"));
+    let api_root = Arc::new(ApiRoot::new(Scheme::Https, "10.0.0.7:7777").with_prefix("/a"));
     let profile = profile(Nf::Amf, &Identity { api_root, ..testing::identity() }, &config);
     let services = profile.services();
     let roots: Vec<_> = services.filter_map(|service| Some(service.api_root()?.to_string())).collect();
-    assert_eq!(roots, ["https://10.0.0.7:7777/s0", "http://10.0.0.7:80/s0"]);
+    assert_eq!(roots, ["https://10.0.0.7:7777/a", "http://10.0.0.7:80/a"]);
 }

@@ -78,7 +78,8 @@ impl<T> Arena<T> {
         }
     }
 
-    fn vacant(&mut self) -> Option<(Key, &mut Option<T>)> {
+    /// A key, and the vacant entry at it, which the caller must fill; `None` if the table is full.
+    pub(crate) fn vacant(&mut self) -> Option<(Key, &mut Option<T>)> {
         if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
             self.free.push_front(self.slots.len() as u32);
             self.slots.push(Slot { generation: self.first_generation, value: None });

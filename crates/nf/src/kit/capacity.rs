@@ -1,7 +1,7 @@
 //! Frees the memory of tables that a flood has enlarged.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 /// Entries for which a table always keeps capacity.
 pub(super) const SPARE: usize = 1024;
@@ -13,7 +13,7 @@ pub(crate) const fn is_oversized(capacity: usize, len: usize) -> bool {
 }
 
 /// Shrinks a table that is less than a quarter full.
-pub(crate) fn shrink<K: Eq + Hash, V>(table: &mut HashMap<K, V>) {
+pub(crate) fn shrink<K: Eq + Hash, V, S: BuildHasher>(table: &mut HashMap<K, V, S>) {
     if is_oversized(table.capacity(), table.len()) {
         table.shrink_to(2 * table.len());
     }

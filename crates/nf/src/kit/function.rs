@@ -1,6 +1,7 @@
 //! The interface between an NF and its shard.
 
 use super::{Input, Instant, Outbox};
+use pith_sbi::Request;
 use pith_types::Supi;
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -26,6 +27,12 @@ pub trait NetworkFunction: Send {
     /// Number of requests that the NF has received and not answered yet; `None` if it does not count them.
     fn replies_owed(&self) -> Option<usize> {
         None
+    }
+
+    /// Whether the NF has the context that a request concerns, as far as the request names one that another shard of the
+    /// process may have instead.
+    fn has_context(&self, _request: &Request) -> bool {
+        true
     }
 
     /// For simulations: from now on each context that a step changes is replaced by what its document yields

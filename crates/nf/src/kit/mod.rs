@@ -13,6 +13,7 @@
 
 mod arena;
 mod capacity;
+mod context_id;
 pub mod document;
 mod event;
 mod function;
@@ -32,6 +33,7 @@ mod timer;
 
 pub use arena::{Arena, Key};
 pub(crate) use capacity::{is_oversized, shrink};
+pub use context_id::ContextIds;
 pub use event::{Event, Level};
 pub use function::{Deregister, Inspect, NetworkFunction, Order, Page, deliver};
 pub use input::Input;
@@ -39,7 +41,7 @@ pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
 pub use outbox::{Effect, Outbox};
 pub use owner::{Client, Owner, check_instance};
-pub use reference::References;
+pub use reference::{ReferenceKey, References, block_in_reference, context_in_reference};
 pub use reply::PendingReply;
 pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};

@@ -13,7 +13,7 @@ pub struct Client {
     /// instance in the certificate.
     pub instance: NfInstanceId,
     /// The first NF instance in its certificate; it identifies the process. A process has one certificate, which names the
-    /// instances of all its shards, and a UE may move from one shard to another.
+    /// instances of all its NFs.
     pub process: NfInstanceId,
     /// Whether the certificate names the instance. If not, the client is a foreign NF that proves only its NF type, and the
     /// two ids are derived from that.

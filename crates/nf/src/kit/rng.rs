@@ -2,9 +2,16 @@
 
 use rand_chacha::ChaCha20Rng;
 use rand_core::{RngCore, SeedableRng};
+use std::fmt;
 
 /// A cryptographic generator (ChaCha20): RAND of authentication vectors, temporary identities.
 pub struct Rng(ChaCha20Rng);
+
+impl fmt::Debug for Rng {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rng(..)")
+    }
+}
 
 impl Rng {
     /// A generator from 32 octets of entropy.

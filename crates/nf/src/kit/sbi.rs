@@ -1,9 +1,9 @@
 //! How an NF addresses other NFs: targets of calls, and callers.
 
-use super::{Client, Instant, WallClock};
+use super::{Client, Instant, ReferenceKey, WallClock};
 use pith_sbi::common::DateTime;
-use pith_sbi::{ApiRoot, NfInstanceId, NfType};
-use pith_types::{Dnn, InstanceId, Plmn, ShardId, Snssai};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Uri};
+use pith_types::{BlockId, BlockOwner, Dnn, OwnerMap, Plmn, Snssai};
 use std::fmt;
 use std::sync::Arc;
 
@@ -100,6 +100,8 @@ pub enum Target {
     Service(Selection),
     /// A known instance: one that answered before, or the one in a resource URI.
     Root(Arc<ApiRoot>),
+    /// The instance that gave out this URI. If that is this process: the shard that has the context which the URI names.
+    Context(Uri),
     /// The NF instance of that id, found through the NRF.
     Instance(NfInstanceId),
 }
@@ -141,24 +143,31 @@ pub enum Caller {
     },
 }
 
-/// Identity of an NF instance: what it registers, and the root of the URIs that it creates.
+/// Identity of an NF instance, and of one of its shards: what it registers, and the root of the URIs that it creates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
     /// `nfInstanceId`, a UUID.
     pub instance_id: NfInstanceId,
-    /// API root of its services; the path prefix identifies the shard.
+    /// API root of its services, the same for all shards of the process.
     pub api_root: Arc<ApiRoot>,
     /// The network that it belongs to.
     pub plmn: Plmn,
-    /// Instance part of its identifier block.
-    pub instance: InstanceId,
-    /// Shard part of its identifier block.
-    pub shard: ShardId,
+    /// Instance and shard as the owner map has them.
+    pub owner: BlockOwner,
+    /// The owner of each block of ids.
+    pub owners: Arc<OwnerMap>,
+    /// The key of the references in its URIs.
+    pub reference_key: ReferenceKey,
     /// The wall clock at the start of [`Instant`], milliseconds since 1970.
     pub epoch_unix_ms: i64,
 }
 
 impl Identity {
+    /// The blocks of ids that this shard owns.
+    pub fn blocks(&self) -> impl Iterator<Item = BlockId> {
+        self.owners.blocks_of(self.owner)
+    }
+
     /// The wall clock at that instant.
     pub fn date_time(&self, now: Instant) -> DateTime {
         WallClock::of_epoch(self.epoch_unix_ms).date_time(now)

@@ -5,6 +5,7 @@
 use super::{Association, Context};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
 use crate::kit::{Key, Nf};
+use pith_types::ContextId;
 
 const ASSOCIATION: Section = Section { id: 1, name: "association", version: 1 };
 
@@ -15,7 +16,7 @@ pack_enum!(Context { 0 => Access(context), 1 => Session(context) });
 
 /// Packs an association.
 pub(super) fn pack(association: &Association) -> Result<Document, PackError> {
-    let Association { context, owner, creating } = association;
+    let Association { id: _, context, owner, creating } = association;
     let mut writer = Writer::new(Nf::Pcf, &());
     writer.section(&ASSOCIATION, |writer| {
         context.pack(writer);
@@ -25,10 +26,10 @@ pub(super) fn pack(association: &Association) -> Result<Document, PackError> {
     writer.finish()
 }
 
-/// Unpacks an association.
-pub(super) fn unpack(octets: &[u8]) -> Result<Association, UnpackError> {
+/// Unpacks an association; its id is that of the document.
+pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Association, UnpackError> {
     let (context, owner, creating) = Sections::of(octets, Nf::Pcf, SECTIONS, &())?.unpack(&ASSOCIATION)?;
-    Ok(Association { context, owner, creating })
+    Ok(Association { id, context, owner, creating })
 }
 
 impl super::Pcf {
@@ -36,10 +37,15 @@ impl super::Pcf {
     pub(super) fn reload(&mut self, key: Key) {
         let Some(association) = self.associations.get_mut(key) else { return };
         let document = pack(association).expect("an association can be packed");
-        *association = unpack(document.octets()).unwrap_or_else(|error| panic!("an association: {error}"));
+        *association = unpack(document.octets(), association.id)
+            .unwrap_or_else(|error| panic!("an association: {error}"));
         assert!(pack(association).as_ref() == Ok(&document), "an association changes in its document");
     }
 }
+
+/// The id of an association that is in no table.
+#[cfg(any(test, feature = "testing"))]
+const UNNAMED: ContextId = ContextId::from_u64(0).expect("of block 0");
 
 #[cfg(any(test, feature = "testing"))]
 impl super::Pcf {
@@ -50,11 +56,11 @@ impl super::Pcf {
 
     /// Unpacks a document.
     pub fn check_document(octets: &[u8]) -> Result<(), UnpackError> {
-        unpack(octets).map(drop)
+        unpack(octets, UNNAMED).map(drop)
     }
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8]) -> Result<Document, UnpackError> {
-        Ok(pack(&unpack(octets)?).expect("an association can be packed"))
+        Ok(pack(&unpack(octets, UNNAMED)?).expect("an association can be packed"))
     }
 }

@@ -15,13 +15,14 @@ mod session;
 mod tests;
 
 use crate::kit::{
-    Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply, References, Rng, Tag,
-    Target,
+    Arena, Caller, ContextIds, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply,
+    References, Rng, Tag, Target,
 };
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
+use pith_types::ContextId;
 use std::sync::Arc;
 
 /// Maximum number of associations of both kinds.
@@ -37,6 +38,8 @@ enum Context {
 /// One policy association.
 #[derive(Debug)]
 struct Association {
+    /// Its name in references.
+    id: ContextId,
     context: Context,
     owner: Owner,
     /// The answer to its creation, until the policy data have arrived.
@@ -48,6 +51,7 @@ struct Association {
 pub struct Pcf {
     root: Arc<ApiRoot>,
     references: References,
+    ids: ContextIds,
     associations: Arena<Association>,
     /// Associations whose creation is not answered yet.
     creating: usize,
@@ -56,11 +60,12 @@ pub struct Pcf {
 }
 
 impl Pcf {
-    /// A PCF with that API root.
-    pub fn new(root: Arc<ApiRoot>, mut rng: Rng) -> Self {
+    /// A PCF without associations.
+    pub fn new(identity: &Identity, rng: Rng) -> Self {
         Self {
-            root,
-            references: References::new(&mut rng),
+            root: Arc::clone(&identity.api_root),
+            references: References::new(&identity.reference_key),
+            ids: ContextIds::new(identity, rng),
             associations: Arena::new(LIMIT),
             creating: 0,
             reloads: false,
@@ -114,18 +119,13 @@ impl Pcf {
 
     fn create(&mut self, reply: PendingReply, context: Context, query: Request, out: &mut Outbox) {
         let owner = Owner::of(reply.caller());
-        match self.associations.insert(Association { context, owner, creating: Some(reply) }) {
-            Ok(key) => {
-                self.creating += 1;
-                self.changed(key);
-                out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
-            }
-            Err(Association { creating, .. }) => {
-                if let Some(reply) = creating {
-                    reply.refuse(Problem::congestion(1), out);
-                }
-            }
-        }
+        let Some((key, place)) = self.associations.vacant() else {
+            return reply.refuse(Problem::congestion(1), out);
+        };
+        *place = Some(Association { id: self.ids.allocate(key), context, owner, creating: Some(reply) });
+        self.creating += 1;
+        self.changed(key);
+        out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
     }
 
     /// The UDR's reply: the association is created even without policy data; only an unknown subscriber
@@ -138,7 +138,7 @@ impl Pcf {
         self.changed(key);
         let refused = reply.err().filter(|problem| problem.details.cause == Some(Cause::UserNotFound));
         if refused.is_some() {
-            self.associations.remove(key);
+            self.delete(key);
             return creating.refuse(Problem::new(Cause::UserUnknown), out);
         }
         let created = self.created(key).ok_or_else(not_found);
@@ -166,7 +166,9 @@ impl Pcf {
     }
 
     fn delete(&mut self, key: Key) -> Response {
-        self.associations.remove(key);
+        if let Some(association) = self.associations.remove(key) {
+            self.ids.free(association.id);
+        }
         Response::NoContent
     }
 
@@ -187,7 +189,8 @@ impl Pcf {
     /// The association of that id, if it is the caller's. An AMF to which the UE moves makes one of its own: the former AMF
     /// deletes the other, or the PCF keeps it until then.
     fn find(&self, id: &str, from: Caller) -> Result<(Key, &Context), Box<Problem>> {
-        let key = self.references.key(id).ok_or_else(not_found)?;
+        let id = self.references.id(id).ok_or_else(not_found)?;
+        let key = self.ids.find(id).ok_or_else(not_found)?;
         // Until its creation is answered, no NF knows the association's id.
         let association = self.associations.get(key).filter(|association| association.creating.is_none());
         let association = association.ok_or_else(not_found)?;
@@ -195,12 +198,18 @@ impl Pcf {
         Ok((key, &association.context))
     }
 
+    /// The reference of an association.
+    fn reference(&self, key: Key) -> String {
+        let id = self.associations.get(key).map(|association| association.id);
+        id.map(|id| self.references.of_id(id)).unwrap_or_default()
+    }
+
     fn access_uri(&self, key: Key) -> Uri {
-        Uri::new(&self.root, &format!("/npcf-am-policy-control/v1/policies/{}", self.references.of_key(key)))
+        Uri::new(&self.root, &format!("/npcf-am-policy-control/v1/policies/{}", self.reference(key)))
     }
 
     fn session_uri(&self, key: Key) -> Uri {
-        Uri::new(&self.root, &format!("/npcf-smpolicycontrol/v1/sm-policies/{}", self.references.of_key(key)))
+        Uri::new(&self.root, &format!("/npcf-smpolicycontrol/v1/sm-policies/{}", self.reference(key)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Policy associations of both kinds, from creation to deletion.
 
 use super::*;
-use crate::testing::{Bench, Seen, ambr, client, root, supi};
+use crate::testing::{self, Bench, Seen, ambr, client, root, supi};
 use pith_sbi::Operation;
 use pith_sbi::common::{PduSessionType, SupportedFeatures};
 use pith_sbi::npcf_ampolicycontrol::{
@@ -15,7 +15,7 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_types::Snssai;
 
 fn bench() -> Bench<Pcf> {
-    Bench::new(Pcf::new(root("pcf"), Rng::from_number(1)))
+    Bench::new(Pcf::new(&testing::identity(), Rng::from_number(1)))
 }
 
 fn ask_access(bench: &mut Bench<Pcf>) -> Seen {
@@ -57,7 +57,7 @@ fn an_access_policy_contains_the_subscribed_values() {
     let seen = bench.reply(asked.call().0, policy_data());
     let Response::PolicyAssociationCreated(created) = seen.answer() else { panic!("{seen:?}") };
     assert_eq!((created.body.ue_ambr, created.body.rfsp), (Some(ambr(100)), Some(7)));
-    assert_eq!(created.location.root, root("pcf"));
+    assert_eq!(created.location.root, root("nf"));
 }
 
 #[test]

@@ -82,8 +82,6 @@ pub struct SmfConfig {
     /// Local breakouts at establishment. A session gets the first one of its data network whose UPF is available and serves
     /// the UE's tracking area and slice.
     pub breakouts: Vec<Breakout>,
-    /// Number of shards among which the address pools are divided.
-    pub shards: u8,
     /// Time until an unanswered PDU SESSION MODIFICATION COMMAND is retransmitted (TS 24.501 table 10.3.2).
     pub t3591: Duration,
     /// Time until an unanswered PDU SESSION RELEASE COMMAND is retransmitted (TS 24.501 table 10.3.2).

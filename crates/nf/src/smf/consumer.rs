@@ -168,13 +168,18 @@ pub(super) fn with_failure_notification(
     request
 }
 
+/// The AMF that has the UE's context: its status URI names that context if it is an AMF of this process.
+fn amf_of(session: &SmContext) -> Target {
+    Target::Context(session.amf.status_uri.clone())
+}
+
 /// Calls the session's AMF; the answer has the returned id.
 pub(super) fn call_amf(session: &mut SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) -> CallId {
-    let target = Target::Root(session.amf.root.clone());
+    let target = amf_of(session);
     session.call(env, target, request)
 }
 
 /// Calls the session's AMF; the answer is ignored.
 pub(super) fn notify_amf(session: &SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
-    env.notify_nf(Target::Root(session.amf.root.clone()), request);
+    env.notify_nf(amf_of(session), request);
 }

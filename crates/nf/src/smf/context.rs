@@ -19,7 +19,7 @@ use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Cause, Problem, Request, Uri};
-use pith_types::{Ambr, BitRate, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
+use pith_types::{Ambr, BitRate, ContextId, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -34,6 +34,8 @@ const MAX_PENDING_UPDATES: usize = 8;
 pub(super) struct SmContext {
     /// Its key in the table; timers and calls carry it as their owner.
     pub key: Key,
+    /// Its name in references and in its SEID.
+    pub id: ContextId,
     /// The subscriber.
     pub supi: Supi,
     /// PDU session identity, 1 to 15.
@@ -239,7 +241,7 @@ impl Pack for Access {
 impl SmContext {
     /// A new session, of which only the request is known.
     pub(super) fn new(
-        (key, seid): (Key, Seid),
+        (key, id, seid): (Key, ContextId, Seid),
         (supi, pdu_session_id): (Supi, u8),
         (dnn, snssai): (Dnn, Snssai),
         tac: Option<Tac>,
@@ -247,6 +249,7 @@ impl SmContext {
     ) -> Self {
         Self {
             key,
+            id,
             supi,
             pdu_session_id,
             dnn,
@@ -362,4 +365,4 @@ impl SmContext {
 }
 
 /// This bit distinguishes the SMF's SEID for a session's front UPF from the SEID for its anchor. All other bits are equal.
-pub(super) const FRONT_SEID: u64 = 1 << 31;
+pub(super) const FRONT_SEID: u64 = 1 << 53;

@@ -6,7 +6,7 @@ use super::n4;
 use super::pool::Pools;
 use super::selection::Upfs;
 use super::table::Index;
-use crate::kit::{Identity, Instant, N4Effect, Outbox, References, Tag, Target, UpfHandle};
+use crate::kit::{ContextIds, Identity, Instant, N4Effect, Outbox, References, Tag, Target, UpfHandle};
 use pith_pfcp::Message;
 use pith_sbi::Request;
 use pith_types::Seid;
@@ -20,6 +20,8 @@ pub(super) struct Shared {
     pub config: SmfConfig,
     /// References of SM contexts, in resource and callback URIs.
     pub references: References,
+    /// Sessions by the ids in references.
+    pub ids: ContextIds,
     pub index: Index,
     pub pools: Pools,
     pub upfs: Upfs,
@@ -71,7 +73,7 @@ impl Env<'_> {
 
     /// The reference of a session in URIs.
     pub(super) fn reference(&self, session: &SmContext) -> String {
-        self.references.of_key(session.key)
+        self.references.of_id(session.id)
     }
 
     /// The configuration of a session's data network.

@@ -42,8 +42,8 @@ mod timers;
 mod update;
 
 use crate::kit::{
-    Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction, NetworkFunction, Order,
-    Outbox, Page, References, Rng, Tag, Timer, TimerKey, UpfHandle,
+    ContextIds, Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction,
+    NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer, TimerKey, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -83,9 +83,10 @@ pub struct Smf {
 impl Smf {
     /// An SMF without sessions.
     pub fn new(identity: Identity, config: SmfConfig, mut rng: Rng) -> Self {
-        let references = References::new(&mut rng);
-        let (pools, upfs) = (Pools::new(&config, identity.shard.0), Upfs::new(&config));
-        let shared = Shared { identity, config, references, index: Index::default(), pools, upfs };
+        let references = References::new(&identity.reference_key);
+        let ids = ContextIds::new(&identity, rng.fork());
+        let (pools, upfs) = (Pools::new(&config, &identity), Upfs::new(&config));
+        let shared = Shared { identity, config, references, ids, index: Index::default(), pools, upfs };
         Self {
             sessions: table::sessions(),
             shared,
@@ -110,6 +111,7 @@ impl Smf {
         session.step(&mut self.shared.env(now, out), step);
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
         if session.state().is_over() {
+            self.shared.ids.free(session.id);
             self.sessions.remove(key);
         } else if self.reloads {
             self.reload(key);
@@ -150,7 +152,7 @@ impl Smf {
         message: &Message,
         out: &mut Outbox,
     ) {
-        match table::find_seid(&self.sessions, seid) {
+        match table::find_seid(&self.shared.ids, &self.sessions, seid) {
             Some(key) => self.with_session(now, key, out, |state, session, env| {
                 session_report::on_report(state, session, env, (transaction, seid), message)
             }),

@@ -65,9 +65,10 @@ impl Smf {
         }
     }
 
-    /// The session that a reference identifies. References of an earlier run of the process are unknown.
+    /// The session that a reference identifies.
     fn find(&self, reference: &str) -> Result<Key, Box<Problem>> {
-        let key = self.shared.references.key(reference);
+        let id = self.shared.references.id(reference);
+        let key = id.and_then(|id| self.shared.ids.find(id));
         let is_alive = |key: &Key| self.sessions.get(*key).is_some_and(|session| session.state().is_alive());
         key.filter(is_alive).ok_or_else(|| Box::new(Problem::context_not_found()))
     }

@@ -1,18 +1,16 @@
 //! All SM contexts of a shard. A session is found by its reference, by its SEID, or by SUPI and PDU session identity.
 
 use super::context::{FRONT_SEID, SmContext};
-use crate::kit::{Arena, Identity, Key, Rng};
-use pith_types::{Seid, Supi};
+use crate::kit::{Arena, ContextIds, Key, Rng};
+use pith_types::{ContextId, Seid, Supi};
 use std::collections::HashMap;
 
 /// Maximum number of sessions of a shard.
 const LIMIT: u32 = 1 << 20;
 
-/// In the part of a SEID that identifies the session: the bits of its index in the table.
-const SEID_INDEX: u64 = LIMIT as u64 - 1;
-
-/// The other bits, except [`FRONT_SEID`], are random, so that a SEID cannot be guessed (TS 33.515 4.2.2.1.2).
-const SEID_RANDOM: u64 = 0xffff_ffff_ffff & !SEID_INDEX & !FRONT_SEID;
+/// A SEID contains the id of its session: the block, and in the low bits the number. The bits between them, except
+/// [`FRONT_SEID`], are random as the number is, so that a SEID cannot be guessed (TS 33.515 4.2.2.1.2).
+const SEID_RANDOM: u64 = (FRONT_SEID - 1) & !(u32::MAX as u64);
 
 /// SM contexts by key.
 pub(super) type Sessions = Arena<SmContext>;
@@ -51,21 +49,21 @@ impl Index {
     }
 }
 
-/// A new SEID for the session with this key.
-pub(super) fn allocate_seid(identity: &Identity, rng: &mut Rng, key: Key) -> Seid {
+/// A new SEID for the session with this id.
+pub(super) fn allocate_seid(rng: &mut Rng, id: ContextId) -> Seid {
     let random = loop {
-        // With index 0 and random bits 0 the SEID would be 0, which means that there is no session.
+        // In block 0, with number 0 and random bits 0, the SEID would be 0, which means that there is no session.
         match rng.next_u64() & SEID_RANDOM {
             0 => {}
             random => break random,
         }
     };
-    Seid::new(identity.instance, identity.shard, random | u64::from(key.index()))
+    Seid::new(id.block, random | u64::from(id.number))
 }
 
-/// The session with this SEID, at the anchor or at the front UPF. The SEID contains the index in the table.
-pub(super) fn find_seid(sessions: &Sessions, seid: Seid) -> Option<Key> {
+/// The session with this SEID, at the anchor or at the front UPF.
+pub(super) fn find_seid(ids: &ContextIds, sessions: &Sessions, seid: Seid) -> Option<Key> {
     let seid = Seid(seid.0 & !FRONT_SEID);
-    let key = sessions.find((seid.session() & SEID_INDEX) as u32, 0, 0)?;
+    let key = ids.find(ContextId { block: seid.block(), number: seid.own() as u32 })?;
     sessions.get(key).filter(|session| session.seid == seid).map(|_| key)
 }

@@ -3,6 +3,7 @@
 mod sequence_number;
 
 use super::*;
+use crate::kit::{Caller, Nf, ReferenceKey, References};
 use crate::testing::{self, Bench, Seen, instance, plmn, root, supi};
 use pith_crypto::Algorithm;
 use pith_crypto::aka;
@@ -23,7 +24,7 @@ use pith_sbi::nudm_uecm::{
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
 use pith_sbi::{Cause, Created, Hex, Operation, Response, SecretText, Uri};
-use pith_types::{Guami, Snssai, Supi};
+use pith_types::{ContextId, Guami, Snssai, Supi};
 use std::sync::Arc;
 
 const K: [u8; 16] = [0x46; 16];
@@ -236,6 +237,73 @@ fn an_amf_that_registers_again_or_has_purged_the_ue_is_not_notified() {
     let mut purged = registration(1);
     purged.purge_flag = Some(true);
     assert!(register(2, Some(purged)).operations().is_empty());
+}
+
+/// A reference to a UE context of a shard of the AMF.
+fn reference(shard: u8) -> String {
+    let id = ContextId { block: testing::block(shard), number: 7 };
+    References::new(&ReferenceKey::new([1; 32])).of_id(id)
+}
+
+/// The registration of AMF 1 for a UE context of that shard.
+fn registration_of_shard(shard: u8) -> Amf3GppAccessRegistration {
+    let path = format!("/namf-callback/v1/dereg-notify/{}", reference(shard));
+    Amf3GppAccessRegistration { dereg_callback_uri: Uri::new(&root("nf"), &path), ..registration(1) }
+}
+
+#[test]
+fn the_former_shard_of_the_same_amf_is_notified_and_its_subscription_ends() {
+    let register = |new: u8, old: u8| {
+        let mut bench = bench();
+        let asked = bench.request(ThreeGppRegistration { ue_id: supi(), body: registration_of_shard(new) });
+        let held = Response::Amf3GppAccessRegistration(Box::new(registration_of_shard(old)));
+        let create = bench.reply(asked.call().0, Ok(held));
+        bench.reply(create.call().0, Ok(Response::NoContent))
+    };
+    assert!(register(0, 0).operations().is_empty(), "the same UE context registers again");
+    let moved = register(1, 0);
+    let [
+        (_, _, Request::DeregistrationNotification(notification)),
+        (_, _, Request::RemoveSdmSubscriptions(end)),
+    ] = moved.calls()[..]
+    else {
+        panic!("{moved:?}")
+    };
+    assert_eq!(notification.uri.id(), reference(0));
+    let mut ids = [0, 1].map(|shard| implicit_subscription_of(&reference(shard)));
+    assert_eq!(end.subs_id, ids[0]);
+    ids.sort();
+    assert_ne!(ids[0], ids[1], "the subscription of the new shard stays");
+}
+
+/// The id of the implicit subscription of AMF 1 with that callback reference.
+fn implicit_subscription_of(reference: &str) -> String {
+    let mut bench = bench();
+    let callback = Uri::new(&root("nf"), &format!("/namf-callback/v1/sdm-change/{reference}"));
+    let mut body = SdmSubscription::new(instance(1), callback, vec!["am-data".into()]);
+    body.implicit_unsubscribe = Some(true);
+    let seen = bench.request(SdmSubscribe { ue_id: supi(), body });
+    let (_, Request::CreateSdmSubscriptions(create)) = seen.call() else { panic!("{seen:?}") };
+    let id = create.body.subscription_id.as_deref().unwrap().to_owned();
+    bench.caller = testing::client(2);
+    let end = SdmUnsubscribe { ue_id: supi(), subscription_id: id.clone() };
+    assert_eq!(bench.request(end).problem().status, 403, "it is that of AMF 1");
+    id
+}
+
+#[test]
+fn the_former_shard_of_the_same_amf_can_not_purge_the_ue() {
+    let mut bench = bench();
+    let mut purge = |shard| {
+        bench.caller = Caller::Shard { shard, nf: Nf::Amf, tag: Tag { owner: 1, step: 1 } };
+        let mut body = Amf3GppAccessRegistrationModification::new(guami("020040"));
+        body.purge_flag = Some(true);
+        let asked = bench.request(UpdateThreeGppRegistration { ue_id: supi(), body });
+        let held = Response::Amf3GppAccessRegistration(Box::new(registration_of_shard(0)));
+        bench.reply(asked.call().0, Ok(held))
+    };
+    assert_eq!(purge(1).problem().status, 403, "shard 0 has registered meanwhile");
+    assert_eq!(purge(0).operations(), [Operation::ModifyAmfContextThreeGpp]);
 }
 
 /// An AMF of that identity purges the UE, which is registered at AMF 1.

@@ -6,7 +6,7 @@ use crate::sctp::SctpError;
 use crate::shard::shard_queue;
 use crate::work_queue::UnstartedQueue;
 use pith_nf::gateway::n2::N2Config;
-use pith_types::{Guami, InstanceId, Plmn, Snssai};
+use pith_types::{BlockOwner, Guami, InstanceId, OwnerMap, Plmn, Snssai};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -178,9 +178,19 @@ fn gateway() -> N2Gateway {
         plmns: vec![(plmn, vec![Snssai::of_sst(1)])],
         tais: Vec::new(),
         instance: InstanceId(5),
+        owners: owners().into(),
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+    })
+}
+
+/// One block for each of the two shards; the others are another instance's.
+fn owners() -> OwnerMap {
+    OwnerMap::new(1, |block| match block.number() {
+        512 => BlockOwner { instance: InstanceId(5), shard: ShardId(0) },
+        513 => BlockOwner { instance: InstanceId(5), shard: ShardId(1) },
+        _ => BlockOwner::default(),
     })
 }
 
@@ -272,8 +282,10 @@ fn accepting_a_message_restarts_the_stall_timer() {
 
 /// An UPLINK NAS TRANSPORT for a UE of a shard, with this RAN-UE-NGAP-ID.
 fn uplink(shard: u8, ran: u32) -> String {
+    let owner = BlockOwner { instance: InstanceId(5), shard: ShardId(shard) };
+    let block = owners().blocks_of(owner).next().unwrap();
     let message = pith_ngap::UplinkNasTransport {
-        amf_ue_ngap_id: pith_types::AmfUeNgapId::new(InstanceId(5), ShardId(shard), 1),
+        amf_ue_ngap_id: pith_types::AmfUeNgapId::new(block, 1),
         ran_ue_ngap_id: pith_types::RanUeNgapId(ran),
         nas_pdu: vec![0; 100],
         location: None,

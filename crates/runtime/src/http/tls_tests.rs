@@ -62,7 +62,7 @@ impl Network {
     }
 
     fn member(&self, nf: Nf) -> Member {
-        Member::new(&[nf], 2, SocketAddr::from(([127, 0, 0, 1], 7777)))
+        Member::new(&[nf], SocketAddr::from(([127, 0, 0, 1], 7777)))
     }
 
     fn source(&self, nf: Nf) -> Source {
@@ -133,7 +133,7 @@ fn both_sides_authenticate() {
         let network = Network::new("mutual");
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
         let client = network.client(Nf::Amf);
-        let udm = network.directory.assigned(&network.member(Nf::Udm)).unwrap()[&(1, Nf::Udm)];
+        let udm = network.directory.assigned(&network.member(Nf::Udm)).unwrap()[&Nf::Udm];
         let expected = |id, nf_type: NfType| Expected { instance: Some(id), nf_type: Some(nf_type) };
         client.call_nf(get("https", server.address), expected(udm, NfType::Udm)).await.unwrap();
         let identity = server.asked.borrow()[0].clone().unwrap();
@@ -223,7 +223,7 @@ fn a_client_refuses_other_cas_other_addresses_and_cleartext() {
         let error = client.call(get("https", foreign.address)).await.unwrap_err().to_string();
         assert!(error.contains("the peer's certificate was issued by another CA"), "{error}");
 
-        let elsewhere = Member::new(&[Nf::Udm], 1, SocketAddr::from(([127, 0, 0, 2], 7777)));
+        let elsewhere = Member::new(&[Nf::Udm], SocketAddr::from(([127, 0, 0, 2], 7777)));
         let tls = Tls::open(Source::Directory(network.directory.clone(), elsewhere), Vec::new()).unwrap();
         let server = serve(Transport::Tls(Rc::new(tls))).await;
         let error = client.call(get("https", server.address)).await.unwrap_err().to_string();
@@ -342,7 +342,7 @@ fn foreign_nfs_get_only_the_configured_security() {
 fn a_certificate_without_nf_types_is_that_of_a_configured_nf_or_of_nobody() {
     run(async {
         let network = Network::new("typeless");
-        let nameless = Member::new(&[], 1, SocketAddr::from(([127, 0, 0, 1], 7778)));
+        let nameless = Member::new(&[], SocketAddr::from(([127, 0, 0, 1], 7778)));
         let source = Source::Directory(network.directory.clone(), nameless);
         let client = Client::with_tls(LIMITS, Rc::new(Tls::open(source, Vec::new()).unwrap()));
         let server = serve(Transport::Tls(network.tls(Nf::Udm))).await;
@@ -398,7 +398,7 @@ fn the_ca_that_verified_a_certificate_decides_what_its_holder_may_be() {
         let of_own = who(network.source(Nf::Smf).load().unwrap()).await.unwrap();
         assert_eq!(of_own.nf_types, [NfType::Smf]);
         let of_other = who(other.source(Nf::Udm).load().unwrap()).await.unwrap();
-        assert_eq!((of_other.nf_types, of_other.instances.len()), (vec![NfType::Udm], 2));
+        assert_eq!((of_other.nf_types, of_other.instances.len()), (vec![NfType::Udm], 1));
         let why = who(other.source(Nf::Amf).load().unwrap()).await.unwrap_err();
         assert!(why.contains("names no NF type for which"), "{why}");
 

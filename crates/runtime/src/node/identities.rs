@@ -4,30 +4,37 @@ use super::security::Security;
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
 use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity};
-use pith_nf::amf::Peer;
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Nf, Rng};
+use pith_nf::kit::{Identity, Nf, ReferenceKey, Rng};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
-use pith_types::{AmfId, Guami, InstanceId, Plmn, ShardId, Tai};
+use pith_types::{AmfId, BlockOwner, Guami, InstanceId, OwnerMap, Plmn, ShardId, Tai};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// The identities of a process. Each NF of each shard is one NF instance with its own NF instance ID; the NFs of a shard
-/// share an apiRoot.
+/// The identities of a process. Each NF is one NF instance, whatever the number of shards; the NFs share an apiRoot.
 pub(super) struct Identities {
-    /// apiRoot of each shard.
-    pub(super) roots: Vec<Arc<ApiRoot>>,
+    /// apiRoot of the process.
+    pub(super) root: Arc<ApiRoot>,
+    /// Number of shards.
+    shards: usize,
     /// apiRoot of the NRF.
     pub(super) nrf: Arc<ApiRoot>,
-    /// NF instance IDs by shard and NF.
-    instances: BTreeMap<(usize, Nf), NfInstanceId>,
+    /// NF instance IDs.
+    instances: BTreeMap<Nf, NfInstanceId>,
     /// The PLMN in the NFs' requests: the first of the configuration.
     plmn: Plmn,
+    /// The owner of each block of ids.
+    owners: Arc<OwnerMap>,
+    /// The key of the references in URIs.
+    reference_key: ReferenceKey,
     clock: Clock,
 }
+
+/// This process: the only instance of its NFs.
+const OWN_INSTANCE: InstanceId = InstanceId(0);
 
 impl Identities {
     /// Uses the NF instance IDs of the process's certificate files, and random ones otherwise.
@@ -38,56 +45,47 @@ impl Identities {
         clock: Clock,
         rng: &mut Rng,
         security: &Security,
+        reference_key: ReferenceKey,
     ) -> Self {
         let own_address = sbi_address(config, hosting);
-        let root = |address: SocketAddr, shard: usize| {
-            let root = ApiRoot::new(security.scheme(), &address.to_string());
-            Arc::new(root.with_prefix(&format!("/s{shard}")))
-        };
-        let roots: Vec<_> = (0..shards).map(|shard| root(own_address, shard)).collect();
+        let root = |address: SocketAddr| Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         let nrf_address =
             if hosting.several_processes { config.sbi.address(HostedNf::Nrf) } else { own_address };
-        let keys = (0..shards).flat_map(|shard| hosting.nfs.iter().map(move |nf| (shard, *nf)));
         let mut random = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
-        let mut id = |key| {
-            let stored = security.instances.get(&key).copied();
-            (key, stored.unwrap_or_else(|| NfInstanceId::from_random(random())))
+        let mut id = |nf: &Nf| {
+            let stored = security.instances.get(nf).copied();
+            (*nf, stored.unwrap_or_else(|| NfInstanceId::from_random(random())))
         };
-        let instances = keys.map(&mut id).collect();
+        let instances = hosting.nfs.iter().map(&mut id).collect();
         let plmn = config.network.plmns.first().copied().unwrap_or_else(default_plmn);
         let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
-        let nrf = external.map_or_else(|| root(nrf_address, 0), Arc::new);
-        Self { roots, nrf, instances, plmn, clock }
+        let nrf = external.map_or_else(|| root(nrf_address), Arc::new);
+        let owners = Arc::new(OwnerMap::of_instance(OWN_INSTANCE, shards as u8));
+        let root = root(own_address);
+        Self { root, shards, nrf, instances, plmn, owners, reference_key, clock }
     }
 
     /// NF type and NF instance ID of each NF instance of the process.
     pub(super) fn of_types(&self) -> impl Iterator<Item = (NfType, NfInstanceId)> {
-        self.instances.iter().filter_map(|((_, nf), id)| Some((nf.nf_type()?, *id)))
+        self.instances.iter().filter_map(|(nf, id)| Some((nf.nf_type()?, *id)))
     }
 
     /// The identity of an NF on a shard.
     pub(super) fn identity(&self, nf: Nf, shard: u16) -> Identity {
-        let index = usize::from(shard);
-        let nrf_root = || Arc::clone(&self.nrf);
         Identity {
-            instance_id: self.instances.get(&(index, nf)).copied().unwrap_or(NfInstanceId(0)),
-            api_root: self.roots.get(index).cloned().unwrap_or_else(nrf_root),
+            instance_id: self.instances.get(&nf).copied().unwrap_or(NfInstanceId(0)),
+            api_root: Arc::clone(&self.root),
             plmn: self.plmn,
-            instance: InstanceId(0),
-            shard: ShardId(shard as u8),
+            owner: owner(shard),
+            owners: Arc::clone(&self.owners),
+            reference_key: self.reference_key.clone(),
             epoch_unix_ms: self.clock.epoch_unix_ms(),
         }
     }
 
-    /// The shards of the AMF. A 5G-GUTI names the shard that allocated it; another shard that receives it requests the UE
-    /// context from that shard.
-    pub(super) fn amf_peers(&self) -> Vec<Peer> {
-        let peer = |(shard, root): (usize, &Arc<ApiRoot>)| Peer {
-            instance: InstanceId(0),
-            shard: ShardId(shard as u8),
-            api_root: Arc::clone(root),
-        };
-        self.roots.iter().enumerate().map(peer).collect()
+    /// The owner of each block of ids, and the instance of this process.
+    pub(super) fn owners(&self) -> (Arc<OwnerMap>, InstanceId) {
+        (Arc::clone(&self.owners), OWN_INSTANCE)
     }
 
     pub(super) fn n2_config(&self, config: &Config) -> N2Config {
@@ -97,8 +95,9 @@ impl Identities {
             relative_capacity: u8::MAX,
             plmns: config.network.plmns.iter().map(|plmn| (*plmn, config.network.slices.clone())).collect(),
             tais: tais(config),
-            instance: InstanceId(0),
-            shards: self.roots.len() as u8,
+            instance: OWN_INSTANCE,
+            owners: Arc::clone(&self.owners),
+            shards: self.shards as u8,
             permitted_gnbs: config.amf.n2.gnbs.iter().map(permitted).collect(),
             associations_per_address: config.amf.n2.associations_per_address as usize,
         }
@@ -113,9 +112,16 @@ impl Identities {
             t1: config.n4.t1.0,
             n1_transmissions: config.n4.n1.into(),
             heartbeat: config.n4.heartbeat.0,
-            shards: self.roots.len() as u8,
+            instance: OWN_INSTANCE,
+            owners: Arc::clone(&self.owners),
+            shards: self.shards as u8,
         }
     }
+}
+
+/// A shard of this process in the owner map.
+const fn owner(shard: u16) -> BlockOwner {
+    BlockOwner { instance: OWN_INSTANCE, shard: ShardId(shard as u8) }
 }
 
 /// A gNB of the configuration that may connect.

@@ -5,7 +5,7 @@ use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Binding, Ciphering, Config, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, Peer, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
@@ -47,15 +47,15 @@ pub(super) fn maker(
     shard: u16,
     mut rng: Rng,
 ) -> Result<impl FnMut() -> Shard + Send + 'static, StartError> {
-    // A core has one NRF, in the first shard.
+    // A core has one NRF, on the first shard.
     let is_here = |nf: &Nf| *nf != Nf::Nrf || shard == 0;
     let hosted: Vec<Nf> = hosting.nfs.iter().copied().filter(is_here).collect();
     let by_nf: BTreeMap<Nf, _> = Nf::ALL.into_iter().map(|nf| (nf, identities.identity(nf, shard))).collect();
     let fallback = identities.identity(Nf::Nrf, shard);
     let identity = move |nf: Nf| by_nf.get(&nf).cloned().unwrap_or_else(|| fallback.clone());
     let blueprint = Blueprint {
-        agent: agent_config(config, identities, access, shard, &hosted, References::new(&mut rng)),
-        amf: amf_config(config, identity(Nf::Amf), identities.amf_peers()),
+        agent: agent_config(config, hosting, identities, access, shard),
+        amf: amf_config(config, identity(Nf::Amf)),
         smf: smf_config(config),
         ausf: AusfConfig { serving_networks: config.network.plmns.clone() },
         udm: udm_config(config, identity(Nf::Udm))?,
@@ -86,7 +86,7 @@ impl Blueprint {
             Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone(), rng.fork())),
             Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
             Nf::Udr => Box::new(Udr::new(root)),
-            Nf::Pcf => Box::new(Pcf::new(root, rng.fork())),
+            Nf::Pcf => Box::new(Pcf::new(&identity, rng.fork())),
             Nf::Nrf | Nf::Agent => {
                 let wall = WallClock::of_epoch(identity.epoch_unix_ms);
                 // URIs of the NRF have the apiRoot that other vendors' NFs are configured with: a request without a shard is for
@@ -105,38 +105,39 @@ impl Blueprint {
 
 fn agent_config(
     config: &Config,
+    hosting: &Hosting,
     identities: &Identities,
     access: &Tokens,
     shard: u16,
-    hosted: &[Nf],
-    references: References,
 ) -> AgentConfig {
     let profiles = profile_config(config, access.are_asked_for());
-    let hosted = hosted.iter().map(|nf| {
+    let hosted = hosting.nfs.iter().map(|nf| {
         let profile = profile(*nf, &identities.identity(*nf, shard), &profiles);
         Hosted { nf: *nf, profile }
     });
-    let others = identities.roots.iter().enumerate().filter(|(at, _)| *at != usize::from(shard));
     let external = config.sbi.external.iter();
     let fixed = external.filter_map(|(nf, root)| Some((nf_of(*nf), Arc::new(root.root()?))));
     let forced = |nf: &Nf| {
         let own = config.sbi.bindings.iter().find(|(hosted, _)| nf_of(**hosted) == *nf);
         *own.map_or(&config.sbi.binding, |(_, binding)| binding) == Binding::Http2
     };
+    let own = identities.identity(Nf::Agent, shard);
     AgentConfig {
         shard,
-        own_root: identities.identity(Nf::Nrf, shard).api_root,
+        shards: config.shards() as u16,
+        owner: own.owner,
+        owners: own.owners,
+        own_root: own.api_root,
         hosted: hosted.collect(),
-        neighbours: others.map(|(at, root)| (Arc::clone(root), at as u16)).collect(),
         nrf: Arc::clone(&identities.nrf),
         fixed: fixed.collect(),
         forced_http: Nf::ALL.into_iter().filter(|nf| forced(nf)).collect::<BTreeSet<_>>(),
         protected: access.protected(config),
-        references,
+        references: References::new(&own.reference_key),
     }
 }
 
-fn amf_config(config: &Config, identity: pith_nf::kit::Identity, peers: Vec<Peer>) -> AmfConfig {
+fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     let guami = guamis(config).first().copied().unwrap_or(pith_types::Guami {
         plmn_id: identity.plmn,
         amf_id: pith_types::AmfId { region: 0, set: 0, pointer: 0 },
@@ -144,7 +145,6 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity, peers: Vec<Peer
     let slices = config.network.slices.clone();
     let mut amf = AmfConfig::new(identity, guami, slices.clone(), tais(config));
     amf.name = config.amf.name.clone();
-    amf.peers = peers;
     let plmns = config.network.plmns.iter();
     amf.plmns = plmns.map(|plmn| ServedPlmn { plmn: *plmn, slices: slices.clone() }).collect();
     amf.integrity = config.amf.security.integrity.iter().map(integrity).collect();
@@ -204,7 +204,6 @@ fn smf_config(config: &Config) -> SmfConfig {
         data_networks: data_networks.collect(),
         upfs: config.smf.upfs.iter().map(upf_service).collect(),
         breakouts: breakouts.collect(),
-        shards: config.shards() as u8,
         t3591: config.smf.timers.t3591.0,
         t3592: config.smf.timers.t3592.0,
         retransmissions: 4,

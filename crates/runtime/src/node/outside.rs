@@ -7,10 +7,10 @@ use crate::sbi::{Exchange, HttpHandle, Shards};
 use crate::shard::{Outside, ShardQueue};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
-use pith_nf::fabric::{Bearer, ShardEffect, ShardInput};
+use pith_nf::fabric::{Bearer, ShardEffect, ShardInput, shard_of};
 use pith_nf::kit::{Caller, Inspect, Nf, Order, Page, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
-use pith_types::ShardId;
+use pith_types::{InstanceId, OwnerMap, ShardId};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -144,6 +144,13 @@ impl Outside for ProcessOutside {
             ShardEffect::ShardCall { shard, nf, from, request } => {
                 self.to_shard(shard, ShardInput::Request { from, nf, request });
             }
+            ShardEffect::Forward { shard, nf, from, request, asked } => {
+                self.to_shard(shard, ShardInput::Forwarded { from, nf, request, asked });
+            }
+            ShardEffect::NrfRestarted => {
+                let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
+                others.for_each(|shard| self.to_shard(shard, ShardInput::NrfRestarted));
+            }
             ShardEffect::Answer { to, from, reply } => self.answer(to, from, reply),
             ShardEffect::Store { nf, tag, request } => {
                 if let Some(store) = &self.store {
@@ -174,6 +181,8 @@ impl Outside for ProcessOutside {
 /// The shards of the process as the HTTP thread uses them.
 pub(super) struct ProcessShards {
     pub(super) shards: Vec<ShardQueue>,
+    /// The owner of each block of ids, and the instance of this process.
+    pub(super) owners: (Arc<OwnerMap>, InstanceId),
     pub(super) edge: Option<EdgeHandle>,
     pub(super) nfs: Vec<Nf>,
 }
@@ -234,6 +243,11 @@ impl ProcessShards {
 impl Shards for ProcessShards {
     fn count(&self) -> u16 {
         self.shards.len() as u16
+    }
+
+    fn owner(&self, request: &Request) -> Option<u16> {
+        let (owners, instance) = &self.owners;
+        shard_of(owners, *instance, request)
     }
 
     fn is_full(&self, shard: u16) -> bool {

@@ -16,7 +16,7 @@ pub(super) struct Security {
     /// NFs of other vendors.
     pub(super) external_peers: Vec<ExternalPeer>,
     /// The stored NF instance ids, which the certificate names.
-    pub(super) instances: BTreeMap<(usize, Nf), NfInstanceId>,
+    pub(super) instances: BTreeMap<Nf, NfInstanceId>,
 }
 
 impl Security {
@@ -33,7 +33,7 @@ impl Security {
             );
             return Ok(Self { tls: None, external_peers, instances: BTreeMap::new() });
         }
-        let member = Member::new(&hosting.nfs, config.shards(), sbi_address(config, hosting));
+        let member = Member::new(&hosting.nfs, sbi_address(config, hosting));
         let source = match &config.sbi.tls {
             Some(files) => Source::Files(files.clone(), member),
             None => Source::Directory(Directory::open(&config.pki_directory())?, member),

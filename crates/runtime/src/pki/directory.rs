@@ -25,13 +25,11 @@ pub struct Member {
     pub role: String,
     /// Its NFs.
     pub nfs: Vec<Nf>,
-    /// Number of shards; each has an instance of each NF.
-    pub shards: usize,
     /// DNS names and addresses of its server.
     pub names: Vec<String>,
 }
 
-/// NF instance ids by NF, one for each shard.
+/// NF instance ids by NF. The first is used; files of earlier versions have one for each shard.
 pub type Instances = BTreeMap<String, Vec<NfInstanceId>>;
 
 /// A certificate in the directory.
@@ -49,7 +47,7 @@ pub struct Directory(PathBuf);
 
 impl Member {
     /// A process with these NFs at this address.
-    pub fn new(nfs: &[Nf], shards: usize, address: SocketAddr) -> Self {
+    pub fn new(nfs: &[Nf], address: SocketAddr) -> Self {
         let all = nfs.len() == Nf::ALL.len();
         let name =
             if all { "core".into() } else { nfs.iter().map(Nf::to_string).collect::<Vec<_>>().join("-") };
@@ -57,7 +55,6 @@ impl Member {
         Self {
             role: format!("{name}-{host}-{}", address.port()),
             nfs: nfs.to_vec(),
-            shards,
             names: vec![address.ip().to_string()],
         }
     }
@@ -67,19 +64,16 @@ impl Member {
         self.nfs.iter().filter_map(|nf| nf.nf_type()).collect()
     }
 
-    /// Assigns a certificate's ids to NFs and shards in order.
-    pub fn assign(&self, ids: &[NfInstanceId]) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
-        let needed = self.nfs.len() * self.shards;
+    /// Assigns a certificate's ids to NFs in order.
+    pub fn assign(&self, ids: &[NfInstanceId]) -> Result<BTreeMap<Nf, NfInstanceId>, PkiError> {
+        let needed = self.nfs.len();
         if ids.len() < needed {
             return Err(PkiError(format!(
-                "the certificate names {} NF instances (urn:uuid:… in subjectAltName, TS 33.310 6.1.3c), but this process has {needed} ({} NFs in {} shards): issue a certificate with {needed} ids, or set 'workers: 1'",
+                "the certificate names {} NF instances (urn:uuid:… in subjectAltName, TS 33.310 6.1.3c), but this process has {needed}: issue a certificate with {needed} ids",
                 ids.len(),
-                self.nfs.len(),
-                self.shards,
             )));
         }
-        let keys = self.nfs.iter().flat_map(|nf| (0..self.shards).map(move |shard| (shard, *nf)));
-        Ok(keys.zip(ids.iter().copied()).collect())
+        Ok(self.nfs.iter().copied().zip(ids.iter().copied()).collect())
     }
 }
 
@@ -173,13 +167,13 @@ impl Directory {
         })
     }
 
-    /// The ids of a process by NF and shard.
-    pub fn assigned(&self, member: &Member) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
+    /// The ids of a process by NF.
+    pub fn assigned(&self, member: &Member) -> Result<BTreeMap<Nf, NfInstanceId>, PkiError> {
         let _lock = self.lock()?;
         member.assign(&self.instances(member)?)
     }
 
-    /// The ids of a process, ordered by NF and shard. Missing ids are generated and stored.
+    /// The ids of a process, ordered by NF. Missing ids are generated and stored.
     fn instances(&self, member: &Member) -> Result<Vec<NfInstanceId>, PkiError> {
         let path = self.file(&format!("{}.json", member.role));
         let mut known = match fs::read(&path) {
@@ -190,7 +184,7 @@ impl Directory {
         let before = known.clone();
         for nf in &member.nfs {
             let ids = known.entry(nf.to_string()).or_default();
-            while ids.len() < member.shards {
+            if ids.is_empty() {
                 ids.push(random_id()?);
             }
         }
@@ -198,7 +192,7 @@ impl Directory {
             let text = serde_json::to_string_pretty(&known).map_err(of_file(&path))?;
             self.write(&path, PRIVATE, &(text + "\n"))?;
         }
-        let ids = |nf: &Nf| known.get(&nf.to_string()).into_iter().flatten().take(member.shards).copied();
+        let ids = |nf: &Nf| known.get(&nf.to_string()).and_then(|ids| ids.first().copied());
         Ok(member.nfs.iter().flat_map(ids).collect())
     }
 

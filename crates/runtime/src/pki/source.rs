@@ -68,7 +68,7 @@ impl Source {
     }
 
     /// The NF instance ids of the process.
-    pub fn instances(&self) -> Result<BTreeMap<(usize, Nf), NfInstanceId>, PkiError> {
+    pub fn instances(&self) -> Result<BTreeMap<Nf, NfInstanceId>, PkiError> {
         match self {
             Self::Directory(directory, member) => directory.assigned(member),
             Self::Files(files, member) => {

@@ -25,8 +25,8 @@ impl Drop for Scratch {
     }
 }
 
-fn member(nf: Nf, shards: usize) -> Member {
-    Member::new(&[nf], shards, "127.0.0.5:7777".parse().unwrap())
+fn member(nf: Nf) -> Member {
+    Member::new(&[nf], "127.0.0.5:7777".parse().unwrap())
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn processes_that_start_in_parallel_share_one_ca() {
     let path = scratch.0.join("a/pki");
     let start = |nf| {
         let path = path.clone();
-        std::thread::spawn(move || Directory::open(&path).unwrap().issue(&member(nf, 2), false).unwrap())
+        std::thread::spawn(move || Directory::open(&path).unwrap().issue(&member(nf), false).unwrap())
     };
     let started: Vec<_> =
         [Nf::Nrf, Nf::Udr, Nf::Udm, Nf::Ausf, Nf::Pcf, Nf::Nssf, Nf::Smf, Nf::Amf].map(start).into();
@@ -51,14 +51,14 @@ fn processes_that_start_in_parallel_share_one_ca() {
 fn a_certificate_names_instances_types_and_addresses_and_renewal_keeps_them() {
     let scratch = Scratch::new("ids");
     let directory = Directory::open(&scratch.0).unwrap();
-    let member = Member::new(&[Nf::Udm, Nf::Ausf], 2, "[::1]:7777".parse().unwrap());
+    let member = Member::new(&[Nf::Udm, Nf::Ausf], "[::1]:7777".parse().unwrap());
     let first = directory.issue(&member, false).unwrap();
     assert_eq!(first.identity.nf_types, [NfType::Udm, NfType::Ausf]);
-    assert_eq!(first.identity.instances.len(), 4);
+    assert_eq!(first.identity.instances.len(), 2);
     assert_eq!(first.names, ["::1"]);
     let assigned = directory.assigned(&member).unwrap();
-    assert_eq!(assigned[&(1, Nf::Udm)], first.identity.instances[1]);
-    assert_eq!(assigned[&(0, Nf::Ausf)], first.identity.instances[2]);
+    assert_eq!(assigned[&Nf::Udm], first.identity.instances[0]);
+    assert_eq!(assigned[&Nf::Ausf], first.identity.instances[1]);
     assert_eq!(directory.issue(&member, false).unwrap(), first, "a valid certificate is kept");
 
     let renewed = directory.issue(&member, true).unwrap();
@@ -67,17 +67,17 @@ fn a_certificate_names_instances_types_and_addresses_and_renewal_keeps_them() {
     let again = directory.renew(&directory.list().unwrap()[0]).unwrap();
     assert_eq!((again.identity, again.names), (first.identity, first.names));
 
-    let wider = Member { shards: 3, ..member.clone() };
+    let wider = Member { nfs: vec![Nf::Pcf, Nf::Udm, Nf::Ausf], ..member.clone() };
     let more = directory.issue(&wider, false).unwrap();
-    assert_eq!(more.identity.instances.len(), 6);
-    assert_eq!(directory.assigned(&wider).unwrap()[&(1, Nf::Udm)], assigned[&(1, Nf::Udm)]);
+    assert_eq!(more.identity.instances.len(), 3);
+    assert_eq!(directory.assigned(&wider).unwrap()[&Nf::Udm], assigned[&Nf::Udm]);
 }
 
 #[test]
 fn a_certificate_in_the_last_third_of_its_validity_is_renewed() {
     let scratch = Scratch::new("due");
     let directory = Directory::open(&scratch.0).unwrap();
-    let member = member(Nf::Amf, 1);
+    let member = member(Nf::Amf);
     // Validity of 400 s, of which 100 s are left: from 300 s ago to 100 s from now.
     let old = directory.issue_for(&member, false, Duration::from_secs(100)).unwrap();
     let source = Source::Directory(directory.clone(), member.clone());
@@ -90,14 +90,14 @@ fn a_certificate_in_the_last_third_of_its_validity_is_renewed() {
 fn exposed_keys_are_refused_and_a_missing_ca_key_is_reported() {
     let scratch = Scratch::new("keys");
     let directory = Directory::open(&scratch.0).unwrap();
-    let source = Source::Directory(directory.clone(), member(Nf::Amf, 1));
+    let source = Source::Directory(directory.clone(), member(Nf::Amf));
     source.load().unwrap();
     let key = directory.file("ca.key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o640)).unwrap();
     assert!(source.load().unwrap_err().0.contains("chmod 600"));
     fs::remove_file(&key).unwrap();
     source.load().expect("an issued certificate can be used");
-    let error = directory.issue(&member(Nf::Smf, 1), false).unwrap_err();
+    let error = directory.issue(&member(Nf::Smf), false).unwrap_err();
     assert!(error.0.contains("'pith pki issue'"), "{error}");
 }
 
@@ -105,14 +105,16 @@ fn exposed_keys_are_refused_and_a_missing_ca_key_is_reported() {
 fn a_certificate_of_files_must_name_all_instances() {
     let scratch = Scratch::new("files");
     let directory = Directory::open(&scratch.0).unwrap();
-    let issued = member(Nf::Amf, 2);
+    let issued = member(Nf::Amf);
     directory.issue(&issued, false).unwrap();
     let both = directory.role_file(&issued.role);
     let files = crate::config::TlsFiles { ca: directory.ca_file(), certificate: both.clone(), key: both };
     let ids = Source::Files(files.clone(), issued.clone()).instances().unwrap();
     assert_eq!(ids, directory.assigned(&issued).unwrap());
-    let error = Source::Files(files, member(Nf::Amf, 4)).instances().unwrap_err();
-    assert!(error.0.contains("names 2 NF instances") && error.0.contains("'workers: 1'"), "{error}");
+    let wider = Member { nfs: vec![Nf::Amf, Nf::Smf], ..issued };
+    let error = wider.assign(&ids.into_values().collect::<Vec<_>>()).unwrap_err();
+    assert!(error.0.contains("names 1 NF instances") && error.0.contains("with 2 ids"), "{error}");
+    assert!(Source::Files(files, wider).instances().is_err());
 }
 
 /// Cross-check with OpenSSL, if installed.
@@ -120,7 +122,7 @@ fn a_certificate_of_files_must_name_all_instances() {
 fn openssl_verifies_what_the_ca_issues() {
     let scratch = Scratch::new("openssl");
     let directory = Directory::open(&scratch.0).unwrap();
-    let member = member(Nf::Amf, 1);
+    let member = member(Nf::Amf);
     let certificate = directory.issue(&member, false).unwrap();
     let openssl = |purpose: &str| {
         let mut command = std::process::Command::new("openssl");

@@ -93,40 +93,9 @@ fn read_headers(map: &HeaderMap) -> (Headers, Option<String>) {
     (headers, content_type)
 }
 
-/// The shard in a path, its prefix, and the path after it.
-pub(super) fn split_shard(path: &str) -> (Option<u16>, &str, &str) {
-    let named = || {
-        let digits = path.strip_prefix("/s")?;
-        let end = digits.find('/')?;
-        let shard =
-            digits[..end].parse().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit()))?;
-        Some((shard, path.split_at(end + 2)))
-    };
-    match named() {
-        Some((shard, (prefix, rest))) => (Some(shard), prefix, rest),
-        None => (None, "", path),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_may_name_a_shard() {
-        for (path, split) in [
-            ("/s3/namf-comm/v1/x", (Some(3), "/s3", "/namf-comm/v1/x")),
-            ("/s63/a", (Some(63), "/s63", "/a")),
-            ("/namf-comm/v1/x", (None, "", "/namf-comm/v1/x")),
-            ("/s3", (None, "", "/s3")),
-            ("/s/a", (None, "", "/s/a")),
-            ("/s+3/a", (None, "", "/s+3/a")),
-            ("/s99999/a", (None, "", "/s99999/a")),
-            ("", (None, "", "")),
-        ] {
-            assert_eq!(split_shard(path), split, "{path}");
-        }
-    }
 
     #[test]
     fn invalid_header_values_are_omitted() {

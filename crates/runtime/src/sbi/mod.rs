@@ -9,8 +9,8 @@
 //!                      <── HttpHandle::inspected ──┘
 //! ```
 //!
-//! The path of a request for shard 3 begins with `/s3`: NFs include this prefix in the apiRoot that they
-//! publish. Requests without it are distributed: those for a subscriber always to the same shard, others in
+//! A request for a context (the resource or the callback in its URI) goes to the shard that owns the block in the
+//! context's reference. Other requests are distributed: those for a subscriber always to the same shard, others in
 //! rotation.
 
 mod access;
@@ -45,6 +45,9 @@ pub struct Exchange {
 pub trait Shards: Send + 'static {
     /// Number of shards, at least one.
     fn count(&self) -> u16;
+
+    /// The shard that has the context which a request names, if it names one.
+    fn owner(&self, request: &Request) -> Option<u16>;
 
     /// Whether the shard's queue is full, so that requests must be refused.
     fn is_full(&self, shard: u16) -> bool;

@@ -38,30 +38,29 @@ pub(super) struct SbiHandler<S> {
 impl<S: Shards> Handler for SbiHandler<S> {
     async fn handle(&self, mut request: hyper::Request<Bytes>) -> hyper::Response<Bytes> {
         let path = request.uri().path().to_owned();
-        let (shard, prefix, rest) = convert::split_shard(&path);
-        if let (KEYS_PATH, Some(keys)) = (rest, self.access.published()) {
+        if let (KEYS_PATH, Some(keys)) = (path.as_str(), self.access.published()) {
             return hyper::Response::new(keys.into());
         }
         let identity = request.extensions().get::<Arc<ClientIdentity>>().cloned();
         let method = request.method().clone();
-        let caller = match self.access.authenticate(rest, request.headers(), identity.clone()).await {
+        let caller = match self.access.authenticate(&path, request.headers(), identity.clone()).await {
             Ok(caller) => caller,
             Err(problem) => {
-                self.log_refusal(&method, rest, identity.as_deref(), &problem);
+                self.log_refusal(&method, &path, identity.as_deref(), &problem);
                 return convert::to_response(problem.to_http(None));
             }
         };
         // No later code needs the token, and it must not be recorded.
         request.headers_mut().remove(AUTHORIZATION);
-        let http = match convert::from_request(rest, request) {
+        let http = match convert::from_request(&path, request) {
             Ok(http) => http,
             Err(problem) => return convert::to_response(problem.to_http(None)),
         };
         let record = self.recorder.as_ref().map(|_| http.clone());
-        let answer = match self.admit_request(prefix, &http, &caller) {
-            Ok(request) => self.exchange(shard, request, &caller).await,
+        let answer = match self.admit_request(&http, &caller) {
+            Ok(request) => self.exchange(request, &caller).await,
             Err(problem) => {
-                self.log_refusal(&method, rest, identity.as_deref(), &problem);
+                self.log_refusal(&method, &path, identity.as_deref(), &problem);
                 problem.to_http(None)
             }
         };
@@ -79,8 +78,8 @@ impl<S: Shards> Handler for SbiHandler<S> {
 }
 
 impl<S: Shards> SbiHandler<S> {
-    fn admit_request(&self, prefix: &str, http: &HttpRequest, caller: &Caller) -> pith_sbi::Result<Request> {
-        let request = self.read(prefix, http)?;
+    fn admit_request(&self, http: &HttpRequest, caller: &Caller) -> pith_sbi::Result<Request> {
+        let request = self.read(http)?;
         self.access.authorize(caller, &request)?;
         Ok(request)
     }
@@ -92,36 +91,25 @@ impl<S: Shards> SbiHandler<S> {
         }
     }
 
-    fn read(&self, prefix: &str, http: &HttpRequest) -> pith_sbi::Result<Request> {
-        let root = ApiRoot { scheme: self.scheme, authority: self.authority.clone(), prefix: prefix.into() };
+    fn read(&self, http: &HttpRequest) -> pith_sbi::Result<Request> {
+        let root = ApiRoot::new(self.scheme, &self.authority);
         Request::from_http(&Arc::new(root), http)
     }
 
-    async fn exchange(
-        &self,
-        shard: Option<u16>,
-        request: Request,
-        caller: &Caller,
-    ) -> pith_sbi::HttpResponse {
+    async fn exchange(&self, request: Request, caller: &Caller) -> pith_sbi::HttpResponse {
         let operation = request.operation();
-        match self.call_shard(shard, request, caller).await {
+        match self.call_shard(request, caller).await {
             Ok(response) => response.to_http(),
             Err(problem) => problem.to_http(Some(operation)),
         }
     }
 
     /// Has a shard answer a request.
-    async fn call_shard(&self, shard: Option<u16>, request: Request, caller: &Caller) -> Reply {
+    async fn call_shard(&self, request: Request, caller: &Caller) -> Reply {
         let nf = target(&request).ok_or(Cause::InvalidApi)?;
-        let shard = match shard {
-            Some(shard) if shard < self.shards.count() => shard,
-            Some(_) => {
-                return Err(Problem::context_not_found().detail("there is no such shard").into());
-            }
-            // A core has one NRF, in the first shard.
-            None if nf == Nf::Nrf => 0,
-            None => self.any_shard(&request),
-        };
+        // A core has one NRF, on the first shard.
+        let owner = if nf == Nf::Nrf { Some(0) } else { self.shards.owner(&request) };
+        let shard = owner.unwrap_or_else(|| self.any_shard(&request));
         if self.shards.is_full(shard) {
             return Err(Problem::congestion(1).into());
         }

@@ -13,6 +13,7 @@ use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
 use pith_sbi::nudm_ueau::DeleteAuth;
 use pith_sbi::token::{AccessTokenClaims, Producer};
 use pith_sbi::{Cause, ChallengeError, NfInstanceId, NfType, Problem, ProblemMore, Response, Scheme};
+use pith_types::{BlockOwner, ContextId, InstanceId, OwnerMap, ShardId};
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
@@ -44,6 +45,10 @@ impl Shards for Played {
         2
     }
 
+    fn owner(&self, request: &Request) -> Option<u16> {
+        pith_nf::fabric::shard_of(&owners(), InstanceId(0), request)
+    }
+
     fn is_full(&self, shard: u16) -> bool {
         shard == 1
     }
@@ -54,9 +59,9 @@ impl Shards for Played {
         match &request {
             Request::DeleteAmPolicyAssociation(delete) => {
                 assert_eq!(nf, Nf::Pcf);
-                match delete.pol_asso_id.as_str() {
-                    "slow" => {}
-                    "none" => http.answer(exchange, Err(Box::new(Problem::context_not_found()))),
+                match delete.pol_asso_id.split(['-', '.']).nth(1) {
+                    Some("slow") => {}
+                    Some("none") => http.answer(exchange, Err(Box::new(Problem::context_not_found()))),
                     _ => http.answer(exchange, Ok(Response::NoContent)),
                 }
             }
@@ -144,8 +149,8 @@ impl Process {
         Self { http, thread: Some(thread), sbi, api: api_address, replies, requests }
     }
 
-    fn root(&self, prefix: &str) -> Arc<ApiRoot> {
-        Arc::new(ApiRoot::new(Scheme::Http, &self.sbi.to_string()).with_prefix(prefix))
+    fn root(&self) -> Arc<ApiRoot> {
+        Arc::new(ApiRoot::new(Scheme::Http, &self.sbi.to_string()))
     }
 
     fn call(&self, step: u32, root: &Arc<ApiRoot>, request: impl Into<Request>) {
@@ -179,14 +184,28 @@ impl Drop for Process {
     }
 }
 
-fn delete(id: &str) -> DeleteAmPolicyAssociation {
-    DeleteAmPolicyAssociation { pol_asso_id: id.into() }
+/// The owner map of the two shards.
+fn owners() -> OwnerMap {
+    OwnerMap::of_instance(InstanceId(0), 2)
+}
+
+/// The deletion of an association of the first shard.
+fn delete(name: &str) -> DeleteAmPolicyAssociation {
+    delete_at(0, name)
+}
+
+/// The deletion of an association of a shard.
+fn delete_at(shard: u8, name: &str) -> DeleteAmPolicyAssociation {
+    let owner = BlockOwner { instance: InstanceId(0), shard: ShardId(shard) };
+    let block = owners().blocks_of(owner).next().unwrap();
+    let id = ContextId { block, number: 1 };
+    DeleteAmPolicyAssociation { pol_asso_id: format!("{id}-{name}.0000000000000000") }
 }
 
 #[test]
 fn a_call_over_http_2_returns_its_response_to_the_caller() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
-    let root = pcf.root("/s0");
+    let root = pcf.root();
     amf.call(1, &root, delete("a b/c"));
     let (token, from, reply) = amf.replies.recv_timeout(Duration::from_secs(5)).unwrap();
     assert_eq!((token.tag, from, reply), (Tag { owner: 7, step: 1 }, Some(root), Ok(Response::NoContent)));
@@ -196,24 +215,23 @@ fn a_call_over_http_2_returns_its_response_to_the_caller() {
 #[test]
 fn problems_keep_their_causes_over_http_2() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
-    amf.call(1, &pcf.root("/s0"), delete("none"));
+    amf.call(1, &pcf.root(), delete("none"));
     assert!(amf.problem().is(&Cause::ContextNotFound));
-    amf.call(2, &pcf.root("/s9"), delete("a"));
-    assert!(amf.problem().is(&Cause::ContextNotFound), "no such shard");
-    amf.call(3, &pcf.root("/s1"), delete("a"));
-    assert!(amf.problem().is(&Cause::NfCongestion), "a full shard");
-    amf.call(4, &pcf.root("/strange"), delete("a"));
-    assert_eq!(amf.problem().status, 400);
+    amf.call(2, &pcf.root(), delete_at(1, "a"));
+    assert!(amf.problem().is(&Cause::NfCongestion), "the association is on a full shard");
+    let strange = ApiRoot::clone(&pcf.root()).with_prefix("/s0");
+    amf.call(3, &Arc::new(strange), delete("a"));
+    assert_eq!(amf.problem().status, 400, "a process has one apiRoot, without a prefix");
 }
 
 #[test]
 fn an_unanswered_request_fails_with_504() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
     let begun = Instant::now();
-    amf.call(1, &pcf.root("/s0"), delete("slow"));
+    amf.call(1, &pcf.root(), delete("slow"));
     assert_eq!(amf.problem().status, 504);
     assert!(begun.elapsed() < Duration::from_secs(2));
-    amf.call(2, &pcf.root("/s0"), delete("quick"));
+    amf.call(2, &pcf.root(), delete("quick"));
     assert_eq!(amf.reply(), (2, Ok(Response::NoContent)), "other requests are not delayed");
 }
 
@@ -221,7 +239,7 @@ fn an_unanswered_request_fails_with_504() {
 fn more_open_exchanges_than_allowed_are_refused() {
     let (amf, pcf) = (Process::start(None), Process::start(None));
     for step in 0..=8 {
-        amf.call(step, &pcf.root("/s0"), delete("slow"));
+        amf.call(step, &pcf.root(), delete("slow"));
     }
     assert!(amf.problem().is(&Cause::NfCongestion));
 }
@@ -229,7 +247,7 @@ fn more_open_exchanges_than_allowed_are_refused() {
 #[test]
 fn a_missing_peer_and_one_that_requires_tls_are_not_reachable() {
     let amf = Process::start(None);
-    let gone = Process::start(None).root("/s0");
+    let gone = Process::start(None).root();
     amf.call(1, &gone, delete("a"));
     assert!(amf.problem().is(&Cause::TargetNfNotReachable));
     amf.call(2, &Arc::new(ApiRoot::new(Scheme::Https, "127.0.0.1:1")), delete("a"));
@@ -246,12 +264,12 @@ fn requests_for_a_subscriber_use_the_same_shard() {
             "timeStamp": "2026-01-01T00:00:00Z", "authType": "5G_AKA", "servingNetworkName": "5G:mnc070.mcc999.3gppnetwork.org",
         }));
         let request = DeleteAuth { supi, auth_event_id: "1".into(), body: body.unwrap() };
-        ausf.call(1, &udm.root(""), request);
+        ausf.call(1, &udm.root(), request);
         assert_eq!(udm.requests.recv_timeout(Duration::from_secs(5)).unwrap().0, 0);
     }
     ausf.call(
         2,
-        &udm.root(""),
+        &udm.root(),
         GetNfInstance {
             nf_instance_id: "b0b5c1c5-7ba2-4d2a-8e3b-3a5f6a7c8d9e".parse().unwrap(),
             requester_features: None,
@@ -263,9 +281,9 @@ fn requests_for_a_subscriber_use_the_same_shard() {
 #[test]
 fn notifications_of_the_nrf_reach_the_agent() {
     let (nrf, amf) = (Process::start(None), Process::start(None));
-    let uri = NfStatusNotify::callback_uri(&amf.root("/s0"), &NfType::Amf, "SMF");
+    let uri = NfStatusNotify::callback_uri(&amf.root(), &NfType::Amf, "000000000-SMF.0000000000000000");
     let body = NotificationData::new(NotificationEventType::NfDeregistered, uri.clone());
-    nrf.call(1, &amf.root("/s0"), NfStatusNotify { uri, body });
+    nrf.call(1, &amf.root(), NfStatusNotify { uri, body });
     assert_eq!(nrf.reply(), (1, Ok(Response::NoContent)));
 }
 
@@ -305,14 +323,14 @@ impl Guarded {
 
     /// Asserts that the request is accepted.
     fn admits(&self, token: &str) {
-        self.amf.call_with(token, &self.pcf.root("/s0"), delete("a"));
+        self.amf.call_with(token, &self.pcf.root(), delete("a"));
         assert_eq!(self.amf.reply().1, Ok(Response::NoContent));
         assert!(self.pcf.requests.recv_timeout(Duration::from_secs(5)).is_ok());
     }
 
     /// Asserts that the request is refused with this status and challenge before it reaches a shard.
     fn refuses(&self, token: &str, status: u16, error: ChallengeError) {
-        self.amf.call_with(token, &self.pcf.root("/s0"), delete("a"));
+        self.amf.call_with(token, &self.pcf.root(), delete("a"));
         let problem = self.amf.problem();
         assert_eq!(problem.status, status, "{problem}");
         let Some(ProblemMore::Challenge(challenge)) = &problem.more else { panic!("{problem:?}") };
@@ -353,7 +371,7 @@ fn tc_authorization_token_verification_failure_one_plmn() {
     let of_other_service = guarded.token(|claims| claims.scope = "npcf-smpolicycontrol".into());
     guarded.refuses(&of_other_service, 403, ChallengeError::InsufficientScope);
     // Without a token there is no error code (RFC 6750 3.1).
-    guarded.amf.call(1, &guarded.pcf.root("/s0"), delete("a"));
+    guarded.amf.call(1, &guarded.pcf.root(), delete("a"));
     let problem = guarded.amf.problem();
     let Some(ProblemMore::Challenge(challenge)) = &problem.more else { panic!("{problem:?}") };
     assert_eq!((problem.status, &challenge.error), (401, &None));
@@ -373,7 +391,7 @@ fn tc_authorization_token_verification_failure_diff_plmn() {
 #[test]
 fn draining_completes_open_requests_before_the_thread_ends() {
     let (amf, mut pcf) = (Process::start(None), Process::start(None));
-    amf.call(1, &pcf.root("/s0"), delete("slow"));
+    amf.call(1, &pcf.root(), delete("slow"));
     pcf.requests.recv_timeout(Duration::from_secs(5)).unwrap();
     pcf.http.drain();
     pcf.http.answer(1, Ok(Response::NoContent));
@@ -387,13 +405,14 @@ fn exchanges_are_recorded_as_json_lines() {
     let _ = std::fs::remove_dir_all(&directory);
     {
         let (amf, pcf) = (Process::start(None), Process::start(Some(Recorder::new(&directory).unwrap())));
-        amf.call(1, &pcf.root("/s0"), delete("none"));
+        amf.call(1, &pcf.root(), delete("none"));
         let _ = amf.reply();
     }
     let file = std::fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(file).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines[0]["path"], "/npcf-am-policy-control/v1/policies/none");
+    let path = format!("/npcf-am-policy-control/v1/policies/{}", delete("none").pol_asso_id);
+    assert_eq!(lines[0]["path"], path);
     assert_eq!((&lines[1]["direction"], &lines[1]["status"]), (&"response".into(), &404.into()));
     assert!(lines[1].to_string().contains("CONTEXT_NOT_FOUND"));
     std::fs::remove_dir_all(directory).unwrap();

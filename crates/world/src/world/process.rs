@@ -107,6 +107,15 @@ impl World {
             ShardEffect::ShardCall { shard, nf, from, request } => {
                 self.send_to_shard(process, usize::from(shard), ShardInput::Request { from, nf, request });
             }
+            ShardEffect::Forward { shard, nf, from, request, asked } => {
+                let input = ShardInput::Forwarded { from, nf, request, asked };
+                self.send_to_shard(process, usize::from(shard), input);
+            }
+            ShardEffect::NrfRestarted => {
+                for other in (0..self.plan.shards).filter(|other| *other != shard) {
+                    self.send_to_shard(process, other, ShardInput::NrfRestarted);
+                }
+            }
             ShardEffect::Answer { to, from, reply } => self.answer(process, to, from, reply),
             ShardEffect::StartTimer { nf, key, after } => {
                 self.start_timer(TimerId::Nf { process, shard, nf, key }, after);

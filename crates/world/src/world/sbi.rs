@@ -3,11 +3,12 @@
 
 use super::{SimEvent, World};
 use crate::journal::CallerId;
-use crate::network::root;
+use crate::network::{owners, root};
 use crate::observed::actor;
-use pith_nf::fabric::{Bearer, ShardInput};
+use pith_nf::fabric::{Bearer, ShardInput, shard_of};
 use pith_nf::kit::{Caller, Nf, Tag};
 use pith_sbi::{ApiRoot, Problem, Reply, Request};
+use pith_types::InstanceId;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,10 +43,11 @@ impl World {
         request: Request,
         bearer: Option<Bearer>,
     ) {
-        let target =
-            target_nf(&request).and_then(|nf| self.find(to).map(|(process, shard)| (process, shard, nf)));
         self.numbered += 1;
         let number = self.numbered;
+        let process = (0..self.processes.len()).find(|process| root(*process) == *to);
+        let target = target_nf(&request).zip(process);
+        let target = target.map(|(nf, process)| (process, self.shard_for(nf, &request, number), nf));
         let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_running()) else {
             return self.unreachable(number, caller, tag);
         };
@@ -94,11 +96,12 @@ impl World {
         self.at(Duration::from_millis(1), SimEvent::SbiReply { exchange: number, reply: Box::new(reply) });
     }
 
-    fn find(&self, to: &ApiRoot) -> Option<(usize, usize)> {
-        let shards = self.plan.shards;
-        let all =
-            (0..self.processes.len()).flat_map(|process| (0..shards).map(move |shard| (process, shard)));
-        all.into_iter().find(|(process, shard)| *root(*process, *shard) == *to)
+    /// The shard of the server's process to which the server passes the request: the owner of the context that the request
+    /// names, else any.
+    fn shard_for(&self, nf: Nf, request: &Request, number: u64) -> usize {
+        let any = || number as usize % self.plan.shards;
+        let owner = || shard_of(&owners(self.plan.shards), InstanceId(0), request).map(usize::from);
+        if nf == Nf::Nrf { 0 } else { owner().unwrap_or_else(any) }
     }
 
     /// The request has arrived at the server.
@@ -111,7 +114,7 @@ impl World {
             (exchange.caller, exchange.caller_incarnation, exchange.bearer.clone());
         if self.processes[process].is_running_as(incarnation) {
             if let Err(refusal) = self.admit(process, &request, bearer.as_ref()) {
-                return self.http_answer(number, root(process, shard), Err(refusal.problem().into()));
+                return self.http_answer(number, root(process), Err(refusal.problem().into()));
             }
             let client = self.client(caller, caller_incarnation);
             let from = Caller::Remote { exchange: number, client };

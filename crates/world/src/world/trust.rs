@@ -37,7 +37,7 @@ impl World {
     fn producer(&self, process: usize) -> Producer {
         let instances = self.plan.processes[process].iter().filter_map(|nf| {
             let incarnation = self.processes[process].incarnation;
-            Some((nf.nf_type()?, instance_id(process, incarnation, 0, *nf)))
+            Some((nf.nf_type()?, instance_id(process, incarnation, *nf)))
         });
         Producer {
             instances: instances.collect(),
@@ -48,11 +48,11 @@ impl World {
     }
 
     /// The identity that the sender proves by certificate and token.
-    pub(super) fn client(&self, (process, shard, nf): CallerId, incarnation: u32) -> Option<Client> {
+    pub(super) fn client(&self, (process, _, nf): CallerId, incarnation: u32) -> Option<Client> {
         let first = self.plan.processes[process].first().copied().unwrap_or(Nf::Nrf);
         let proven = Client {
-            instance: instance_id(process, incarnation, shard, nf),
-            process: instance_id(process, incarnation, 0, first),
+            instance: instance_id(process, incarnation, nf),
+            process: instance_id(process, incarnation, first),
             is_named: true,
         };
         self.plan.oauth2.then_some(proven)

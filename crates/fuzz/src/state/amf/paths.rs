@@ -8,7 +8,7 @@ use pith_nf::amf::testing::{NgapIe, World, config, establishment, identity, subs
 use pith_nf::amf::{AmfConfig, NetworkNames, Peer};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification};
 use pith_sbi::{ApiRoot, NfType, Operation, Response, Scheme};
-use pith_types::{FiveGGuti, FiveGTmsi, Guami, InstanceId, ShardId};
+use pith_types::{BlockOwner, FiveGGuti, FiveGTmsi, Guami, InstanceId, ShardId};
 use std::sync::Arc;
 
 /// A path; it subtracts the performed steps.
@@ -33,8 +33,8 @@ pub const STATE_PATHS: [StatePath; 13] = [
 
 /// An AMF with a peer, and optionally a network name.
 pub fn configuration(tells_its_name: bool) -> AmfConfig {
-    let root = ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix("/s3");
-    let peer = Peer { instance: identity().instance, shard: ShardId(3), api_root: Arc::new(root) };
+    let root = ApiRoot::new(Scheme::Http, "127.0.0.2:7000");
+    let peer = Peer { instance: InstanceId(2), api_root: Arc::new(root) };
     let name = NetworkNames { full: "Pith".into(), short: "P".into() };
     AmfConfig { peers: vec![peer], network_name: tells_its_name.then_some(name), ..config() }
 }
@@ -137,9 +137,11 @@ fn renamed(world: &mut World, rogue: &mut HostilePhone, steps: &mut usize) {
 }
 
 fn guti(shard: u8) -> FiveGGuti {
+    let owner = BlockOwner { shard: ShardId(shard), ..identity().owner };
+    let block = identity().owners.blocks_of(owner).next().expect("each of the four shards has blocks");
     let guami =
         Guami { plmn_id: tai().plmn_id, amf_id: "020040".parse().expect("a constant that is an AMF ID") };
-    FiveGGuti { guami, tmsi: FiveGTmsi::new(InstanceId(1), ShardId(shard), 0x123) }
+    FiveGGuti { guami, tmsi: FiveGTmsi::new(block, 0x123) }
 }
 
 /// An unknown 5G-GUTI.

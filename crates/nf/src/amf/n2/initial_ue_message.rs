@@ -12,7 +12,7 @@
 //! A message changes a UE's context only if it passes the integrity check of its security context:
 //! a forged 5G-GUTI changes nothing (TS 24.501 4.4.4.3).
 
-use super::{N2Origin, close, error_indication, release_connection};
+use super::{N2Origin, error_indication, release_connection};
 use crate::amf::config::HALF_OPEN_CONTEXT;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{DeferredAction, Env, UeContext};
@@ -58,11 +58,10 @@ impl Amf {
         out: &mut Outbox,
     ) {
         self.drop_stale(now, from, message.ran_ue_ngap_id, out);
-        let Some(connection) = self.shared.connections.open(from.gnb, from.stream, message.ran_ue_ngap_id)
-        else {
-            out.log(Level::Error, || "no AMF-UE-NGAP-ID is free".into());
+        if !self.shared.connections.has_room() {
+            out.log(Level::Error, || "the limit of NG connections is reached".into());
             return overloaded(from, &message, out);
-        };
+        }
         let (key, uplink) = match self.owner(now, &message) {
             Owner::Known(key, uplink) => (Some(key), uplink),
             Owner::Former(known, uplink) => (self.restore(now, *known), uplink),
@@ -70,11 +69,12 @@ impl Amf {
         };
         let Some(key) = key else {
             out.log(Level::Error, || "the limit of UE contexts is reached".into());
-            self.with_env(now, out, |env| close(env, connection));
             return overloaded(from, &message, out);
         };
         self.with_ue(now, key, out, |ue, env| {
-            attach(ue, env, connection, &message);
+            let address = (from.gnb, from.stream);
+            let connection = env.connections.open(ue.id.block, address, message.ran_ue_ngap_id);
+            attach(ue, env, connection.expect("there is room for one"), &message);
             ue.initial =
                 Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
             begin(ue, env, uplink);
@@ -87,7 +87,8 @@ impl Amf {
     /// Creates a context for an unauthenticated UE.
     fn half_open(&mut self, now: Instant, from: N2Origin, nas_octets: usize) -> Option<Key> {
         let since = self.shared.config.identity.date_time(now);
-        let key = self.ues.insert_with(|key| Box::new(UeContext::new(key, since)))?;
+        let ids = &mut self.shared.ids;
+        let key = self.ues.insert_with(|key| Box::new(UeContext::new((key, ids.allocate(key)), since)))?;
         // The message is kept decoded, with a copy of what is encoded inside.
         let octets = HALF_OPEN_CONTEXT + 2 * nas_octets;
         let place = self.shared.half_open.insert(from.gnb, key, octets);
@@ -101,10 +102,10 @@ impl Amf {
     fn restore(&mut self, now: Instant, known: KnownUe) -> Option<Key> {
         let KnownUe { supi, pei, guti, security } = known;
         let since = self.shared.config.identity.date_time(now);
-        let index = &mut self.shared.index;
+        let (ids, index) = (&mut self.shared.ids, &mut self.shared.index);
         let after = &mut self.shared.after;
         self.ues.insert_with(|key| {
-            let mut ue = Box::new(UeContext::new(key, since));
+            let mut ue = Box::new(UeContext::new((key, ids.allocate(key)), since));
             index.claim_tmsi(guti.tmsi, key);
             if let Some(old) = index.claim_supi(&supi, key) {
                 after.push(DeferredAction::Supersede { new: key, old });

@@ -42,7 +42,7 @@ impl Amf {
         out: &mut Outbox,
     ) -> Reply {
         let name = self.shared.references.name(notification.uri.id()).and_then(consumer::of_session_name);
-        let name = name.filter(|(key, ..)| self.ues.get(*key).is_some());
+        let name = name.and_then(|(ue, id, number)| Some((self.shared.ids.find(ue)?, id, number)));
         let (key, id, number) = name.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let ended = |session: &PduSession| session.id == id && session.number.0 == number;
         if notification.body.status_info.resource_status == ResourceStatus::Released {

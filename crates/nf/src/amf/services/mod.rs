@@ -41,7 +41,7 @@ impl Amf {
     }
 
     /// Finds the UE context that a resource path identifies by SUPI, or by a 5G-GUTI of this AMF.
-    fn find_context(&self, id: &UeContextId) -> Option<Key> {
+    pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
             UeContextId::FiveGGuti(guti) if guti.guami == self.shared.config.guami => {
@@ -53,7 +53,7 @@ impl Amf {
 
     /// Finds the UE context to which a callback URI's reference belongs.
     fn find_by_callback_reference(&self, reference: &str) -> Result<Key, Box<Problem>> {
-        let key = self.shared.references.key(reference).filter(|key| self.ues.get(*key).is_some());
+        let key = self.shared.references.id(reference).and_then(|id| self.shared.ids.find(id));
         key.ok_or_else(|| Problem::context_not_found().into())
     }
 }

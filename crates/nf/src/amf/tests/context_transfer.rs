@@ -1,20 +1,20 @@
 //! UE context transfer between two shards (TS 23.502 4.2.2.2.2 steps 4, 5, 10).
 
 use super::world::{Phone, World, config};
-use crate::amf::{AmfConfig, Peer};
+use crate::amf::AmfConfig;
 use crate::kit::Timer;
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_sbi::Operation;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
-use pith_sbi::{ApiRoot, Operation, Scheme};
 use pith_sbi::{Cause, Reply, Request, Response};
-use pith_types::ShardId;
+use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
 use std::sync::Arc;
 
-/// Two shards of one AMF, configured as peers; the UE is registered at the first, with a session.
+/// Two shards of one AMF; the UE is registered at the first, with a session.
 fn shards() -> (World, World, Phone) {
     let (mut old, mut phone) = (World::new(), Phone::default());
     phone.register(&mut old);
@@ -25,15 +25,8 @@ fn shards() -> (World, World, Phone) {
 }
 
 fn second() -> AmfConfig {
-    let first = config();
     let mut second = config();
-    second.identity.shard = ShardId(3);
-    second.identity.api_root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000").with_prefix("/s3"));
-    second.peers = vec![Peer {
-        instance: first.identity.instance,
-        shard: first.identity.shard,
-        api_root: first.identity.api_root,
-    }];
+    second.identity.owner.shard = ShardId(3);
     second
 }
 
@@ -73,7 +66,8 @@ pcf  <- CreateAmPolicyAssociation
 gnb1 <- InitialContextSetupRequest"
     );
     phone.accepted(&mut new);
-    assert_eq!(phone.guti.unwrap().tmsi.shard(), ShardId(3));
+    let owner = config().identity.owners.owner(phone.guti.unwrap().tmsi.block());
+    assert_eq!(owner.shard, ShardId(3));
     phone.send(&mut new, RegistrationComplete::new());
     assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
     let ladder = old.take_ladder();
@@ -180,10 +174,13 @@ fn a_transferred_key_with_an_invalid_ng_ksi_is_not_used() {
 }
 
 #[test]
-fn an_unassigned_block_leads_to_identification() {
+fn a_block_of_an_unknown_instance_leads_to_identification() {
     let (_, _, mut phone) = shards();
     let mut alone = second();
-    alone.peers.clear();
+    let own = alone.identity.owner;
+    let other = BlockOwner { instance: InstanceId(9), ..own };
+    let owners = OwnerMap::new(2, |block| if block.number() < 1023 { other } else { own });
+    alone.identity.owners = Arc::new(owners);
     let mut alone = World::with(alone);
     comes(&mut alone, &mut phone, RegistrationKind::MobilityUpdating);
     phone.security = None;

@@ -133,7 +133,6 @@ mod random {
     use super::super::super::document::{pack, unpack};
     use super::super::super::security::SecurityContext;
     use super::super::super::session::{PduSession, SessionCall, UserPlane};
-    use super::super::world::identity;
     use crate::kit::{GnbHandle, Key, Timer};
     use bytes::Bytes;
     use pith_crypto::keys::KAmf;
@@ -144,7 +143,7 @@ mod random {
     use pith_sbi::Uri;
     use pith_sbi::common::DateTime;
     use pith_sbi::nsmf_pdusession::SmContextUpdateData;
-    use pith_types::{Dnn, FiveGGuti, FiveGTmsi, Guami, RanUeNgapId, Snssai, Tac, Tai};
+    use pith_types::{ContextId, Dnn, FiveGGuti, FiveGTmsi, Guami, RanUeNgapId, Snssai, Tac, Tai};
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
@@ -244,7 +243,7 @@ mod random {
             rest in (any::<bool>(), any::<bool>(), any::<u32>(), any::<i64>(), option::of(octets(500))),
         ) -> Random {
             let (registered, discards, calls, since, radio) = rest;
-            let mut ue = UeContext::new(Key::from_u64(7), DateTime::from_unix_ms(since));
+            let mut ue = UeContext::new((Key::from_u64(7), ContextId::from_u64(7).unwrap()), DateTime::from_unix_ms(since));
             ue.supi = imsi.map(|imsi| format!("imsi-{imsi}").parse().unwrap());
             (ue.guti, ue.old_guti) = gutis;
             ue.security = security;
@@ -286,11 +285,11 @@ mod random {
             let ue = random.0;
             let world = super::World::new();
             let gnbs = &world.amf.shared.gnbs;
-            let mut connections = Connections::new(identity());
-            let key = connections.open(GnbHandle(1), 3, RanUeNgapId(ran)).unwrap();
+            let mut connections = Connections::default();
+            let key = connections.open(ue.id.block, (GnbHandle(1), 3), RanUeNgapId(ran)).unwrap();
             let connection = connections.get(key);
             let document = pack(&ue, connection, gnbs).unwrap();
-            let unpacked = unpack(document.octets(), ue.key, gnbs).unwrap();
+            let unpacked = unpack(document.octets(), (ue.key, ue.id), gnbs).unwrap();
             prop_assert_eq!(unpacked.connection.as_ref().map(|it| (it.ran_id, it.stream)), Some((RanUeNgapId(ran), 3)));
             let again = pack(&unpacked.ue, connection, gnbs).unwrap();
             prop_assert_eq!(again.octets(), document.octets());

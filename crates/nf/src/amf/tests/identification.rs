@@ -9,7 +9,7 @@ use pith_types::{FiveGGuti, FiveGTmsi, Guami};
 
 /// A UE with an unknown 5G-GUTI that received IDENTITY REQUEST.
 fn asked() -> (World, Phone) {
-    let tmsi = FiveGTmsi::new(config().identity.instance, config().identity.shard, 7);
+    let tmsi = FiveGTmsi::new(config().identity.blocks().next().unwrap(), 7);
     let guti = FiveGGuti { guami: config().guami, tmsi };
     asked_with(guti)
 }

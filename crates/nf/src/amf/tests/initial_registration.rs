@@ -1,6 +1,6 @@
 //! Initial registration with a SUCI, and a PDU session (TS 23.502 4.2.2.2.2, 4.3.2.2.1).
 
-use super::world::{Phone, World};
+use super::world::{Phone, World, identity};
 
 #[test]
 fn a_suci_registers_step_by_step() {
@@ -24,6 +24,9 @@ gnb1 <- InitialContextSetupRequest
 gnb1 -> InitialContextSetupResponse
 gnb1 -> UplinkNasTransport"
     );
+    let (tmsi, connection) = (phone.guti.unwrap().tmsi, phone.amf_id.unwrap());
+    assert_eq!(tmsi.block(), connection.block(), "all ids of a UE are of one block");
+    assert_eq!(identity().owners.owner(tmsi.block()), identity().owner, "which the shard owns");
     let audit = world.amf.audit();
     assert_eq!((audit.registered, audit.connected, audit.in_procedure, audit.timers), (1, 1, 0, 0));
 }

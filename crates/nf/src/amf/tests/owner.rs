@@ -1,6 +1,7 @@
 //! Whose requests about a UE are taken, and which callbacks are (TS 33.501 13.1).
 
 use super::world::*;
+use crate::kit::NetworkFunction;
 use crate::testing::client;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
@@ -47,6 +48,27 @@ fn the_amf_that_got_a_context_says_what_became_of_it() {
     assert_eq!(world.amf.audit().contexts, 1);
     world.caller = client(1);
     report(&mut world).unwrap();
+}
+
+/// Another shard may have the context that a request names by its SUPI.
+#[test]
+fn a_shard_knows_which_ue_contexts_it_has() {
+    let (world, phone) = registered();
+    let has = |id: UeContextId| {
+        let body = namf::N1N2MessageTransferReqData::default();
+        world.amf.has_context(&namf::N1N2MessageTransfer { ue_context_id: id.clone(), body }.into())
+            && world.amf.has_context(&registration_status(id).into())
+    };
+    assert!(has(supi().into()) && has(UeContextId::FiveGGuti(phone.guti.unwrap())));
+    assert!(!has(UeContextId::Supi("imsi-999700000000099".parse().unwrap())));
+    let uri = SdmChangeNotification::callback_uri(&identity().api_root, &NfType::Amf, "1");
+    let other = SdmChangeNotification { uri, body: ModificationNotification::new(vec![]) };
+    assert!(world.amf.has_context(&other.into()), "the AMF answers all others");
+}
+
+fn registration_status(ue_context_id: UeContextId) -> namf::RegistrationStatusUpdate {
+    let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
+    namf::RegistrationStatusUpdate { ue_context_id, body }
 }
 
 /// Notifications at the URIs of references that the AMF did not give out.

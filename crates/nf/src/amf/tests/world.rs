@@ -4,7 +4,7 @@
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
-    NetworkFunction, Nf, Order, Outbox, PendingReply, Rng, Tag, Target, Timer, TimerKey,
+    NetworkFunction, Nf, Order, Outbox, PendingReply, ReferenceKey, Rng, Tag, Target, Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};
@@ -33,8 +33,9 @@ pub fn identity() -> Identity {
     Identity {
         instance_id: NfInstanceId::from_random(7),
         api_root: Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:7000")),
-        instance: InstanceId(1),
-        shard: ShardId(2),
+        owner: BlockOwner { instance: InstanceId(1), shard: ShardId(2) },
+        owners: Arc::new(OwnerMap::of_instance(InstanceId(1), 4)),
+        reference_key: ReferenceKey::new([7; 32]),
         plmn: tai().plmn_id,
         epoch_unix_ms: 0,
     }

@@ -114,7 +114,7 @@ fn an_unknown_context_is_refused() {
 fn a_response_before_the_vector_is_refused() {
     let mut bench = bench();
     let asked = authenticate(&mut bench, SERVING_NETWORK);
-    let id = bench.nf.references.of_key(Key::from_u64(asked.call().0.owner));
+    let id = bench.nf.reference(Key::from_u64(asked.call().0.owner));
     assert_eq!(confirm(&mut bench, &id, Some(XRES_STAR)).problem().status, 404);
     assert_eq!(bench.nf.pending(), 1);
 }

@@ -7,7 +7,7 @@ use pith_ngap::{
     NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
-use pith_types::{Plmn, Snssai, Tai};
+use pith_types::{AmfUeNgapId, Plmn, ShardId, Snssai, Tai};
 use std::fmt;
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl N2Gateway {
         self.send_to_all_shards(|| N2Input::Reset { gnb, ues: None });
     }
 
-    /// Each connection is routed to the shard in its AMF-UE-NGAP-ID. A connection with only the
+    /// Each connection is routed to the owner of its AMF-UE-NGAP-ID's block. A connection with only the
     /// gNB's id may be on any shard.
     fn reset_part(&mut self, gnb: GnbHandle, connections: &[NgConnection]) {
         if let Some(association) = self.associations.get_mut(&gnb) {
@@ -149,12 +149,13 @@ impl N2Gateway {
         }
         for shard in 0..self.config.shards {
             let mine = |connection: &&NgConnection| {
-                connection.amf_ue_ngap_id.is_none_or(|id| self.owns(id) && id.shard().0 == shard)
+                let of = |id: AmfUeNgapId| self.shard_of(id.block()) == Some(ShardId(shard));
+                connection.amf_ue_ngap_id.is_none_or(of)
             };
             let ues: Vec<ResetUe> = connections.iter().filter(mine).map(reset_ue).collect();
             if !ues.is_empty() {
                 let input = N2Input::Reset { gnb, ues: Some(ues) };
-                self.out.push(N2GatewayEffect::ToShard { shard: pith_types::ShardId(shard), input });
+                self.out.push(N2GatewayEffect::ToShard { shard: ShardId(shard), input });
             }
         }
     }

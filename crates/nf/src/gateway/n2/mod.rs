@@ -4,7 +4,7 @@
 //! ```text
 //!  SCTP ──> Message ──> peek ─┬─ no UE id ──────────> interface management, answered here
 //!                             ├─ INITIAL UE MESSAGE ─> owner of its 5G-GUTI or 5G-S-TMSI, else least loaded
-//!                             ├─ AMF-UE-NGAP-ID ─────> shard in the id
+//!                             ├─ AMF-UE-NGAP-ID ─────> owner of its block
 //!                             └─ RAN-UE-NGAP-ID only ─> shard of its connection (ERROR INDICATION)
 //! ```
 
@@ -23,7 +23,9 @@ use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, Class, EncodeError, ErrorIndication, Message, NgapError, Peek,
     peek,
 };
-use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, InstanceId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{
+    AmfUeNgapId, BlockId, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai,
+};
 use ran_ids::{ConnectionShard, RanIds};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -63,8 +65,10 @@ pub struct N2Config {
     pub plmns: Vec<(Plmn, Vec<Snssai>)>,
     /// Tracking areas; if empty, all of the networks.
     pub tais: Vec<Tai>,
-    /// Instance part of this process's identifier block.
+    /// The instance of this process.
     pub instance: InstanceId,
+    /// The owner of each block of ids.
+    pub owners: Arc<OwnerMap>,
     /// Number of shards.
     pub shards: u8,
     /// gNBs that may connect; if empty, any.
@@ -217,18 +221,19 @@ impl N2Gateway {
         }
     }
 
-    /// A message with an AMF-UE-NGAP-ID is routed to the shard in the id.
+    /// A message with an AMF-UE-NGAP-ID is routed to the shard that owns the id's block.
     fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek<'_>, pdu: &Bytes) {
-        match peeked.amf_ue_ngap_id {
-            Some(id) if self.owns(id) => {
-                self.note_ids(gnb, peeked, id);
-                self.hand_to_shard(id.shard(), gnb, stream, pdu.clone());
+        let owner = peeked.amf_ue_ngap_id.and_then(|id| Some((id, self.shard_of(id.block())?)));
+        match (owner, peeked.amf_ue_ngap_id) {
+            (Some((id, shard)), _) => {
+                self.note_ids(gnb, peeked, (id, shard));
+                self.hand_to_shard(shard, gnb, stream, pdu.clone());
             }
-            Some(id) if peeked.procedure_code != procedure::ERROR_INDICATION => {
+            (None, Some(id)) if peeked.procedure_code != procedure::ERROR_INDICATION => {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
                 self.error_indication(gnb, Some(id), peeked.ran_ue_ngap_id, cause);
             }
-            None if peeked.procedure_code == procedure::ERROR_INDICATION => {
+            (None, None) if peeked.procedure_code == procedure::ERROR_INDICATION => {
                 self.error_indication_by_ran_id(gnb, stream, peeked.ran_ue_ngap_id, pdu);
             }
             _ => self.without_ue(gnb, pdu),
@@ -267,15 +272,15 @@ impl N2Gateway {
     }
 
     /// Notes the ids of a connection; after UE CONTEXT RELEASE COMPLETE the RAN-UE-NGAP-ID is free.
-    fn note_ids(&mut self, gnb: GnbHandle, peeked: &Peek<'_>, amf_id: AmfUeNgapId) {
+    fn note_ids(&mut self, gnb: GnbHandle, peeked: &Peek<'_>, (amf_id, shard): (AmfUeNgapId, ShardId)) {
         let (Some(ran_id), Some(association)) = (peeked.ran_ue_ngap_id, self.associations.get_mut(&gnb))
         else {
             return;
         };
         if (peeked.procedure_code, peeked.class) == (procedure::UE_CONTEXT_RELEASE, Class::Successful) {
-            association.ran_ids.release(ran_id, amf_id);
+            association.ran_ids.release(ran_id, (amf_id, shard));
         } else {
-            association.ran_ids.note_amf_id(ran_id, amf_id);
+            association.ran_ids.note_amf_id(ran_id, (amf_id, shard));
         }
     }
 
@@ -310,8 +315,8 @@ impl N2Gateway {
     /// The owner of the block of the UE's temporary identity, else the least loaded shard (design
     /// section 8).
     fn shard_of_new(&mut self, peeked: &Peek<'_>) -> ShardId {
-        let known = self.temporary_identity(peeked).map(|s_tmsi| s_tmsi.tmsi.shard());
-        if let Some(shard) = known.filter(|shard| usize::from(shard.0) < self.begun.len()) {
+        let known = self.temporary_identity(peeked);
+        if let Some(shard) = known.and_then(|s_tmsi| self.shard_of(s_tmsi.tmsi.block())) {
             return shard;
         }
         let load = |shard: &usize| {
@@ -340,11 +345,13 @@ impl N2Gateway {
     fn gave(&self, s_tmsi: &FiveGSTmsi) -> bool {
         let amf =
             |guami: &Guami| guami.amf_id.set == s_tmsi.amf_set && guami.amf_id.pointer == s_tmsi.amf_pointer;
-        self.config.guamis.iter().any(amf) && s_tmsi.tmsi.instance() == self.config.instance
+        self.config.guamis.iter().any(amf)
     }
 
-    fn owns(&self, id: AmfUeNgapId) -> bool {
-        id.instance() == self.config.instance && id.shard().0 < self.config.shards
+    /// The shard of this process that has the block.
+    fn shard_of(&self, block: BlockId) -> Option<ShardId> {
+        let shard = self.config.owners.shard_of(self.config.instance, block)?;
+        (shard.0 < self.config.shards).then_some(shard)
     }
 
     fn down(&mut self, gnb: GnbHandle) {

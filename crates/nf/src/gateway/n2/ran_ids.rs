@@ -56,18 +56,17 @@ impl RanIds {
     }
 
     /// An uplink message shows both ids of a connection.
-    pub fn note_amf_id(&mut self, id: RanUeNgapId, amf: AmfUeNgapId) {
+    pub fn note_amf_id(&mut self, id: RanUeNgapId, (amf, shard): (AmfUeNgapId, ShardId)) {
         if let Some(entry) = self.entries.get_mut(&id)
-            && entry.shard == amf.shard()
+            && entry.shard == shard
         {
             entry.amf = Some(amf);
         }
     }
 
     /// The gNB has released the connection with these ids. A later connection with the same RAN-UE-NGAP-ID remains.
-    pub fn release(&mut self, id: RanUeNgapId, amf: AmfUeNgapId) {
-        let is_that =
-            |entry: &Entry| entry.shard == amf.shard() && entry.amf.is_none_or(|known| known == amf);
+    pub fn release(&mut self, id: RanUeNgapId, (amf, shard): (AmfUeNgapId, ShardId)) {
+        let is_that = |entry: &Entry| entry.shard == shard && entry.amf.is_none_or(|known| known == amf);
         if self.entries.get(&id).is_some_and(is_that) {
             self.entries.remove(&id);
             self.forget_overflow();
@@ -109,7 +108,7 @@ impl RanIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pith_types::InstanceId;
+    use pith_types::BlockId;
 
     #[test]
     fn ids_beyond_the_bound_can_be_on_any_shard() {
@@ -153,13 +152,15 @@ mod tests {
             ids.note_amf_id(RanUeNgapId(id), amf(1, 100 + id));
         }
         let by_ran = ResetUe { amf: None, ran: Some(RanUeNgapId(1)) };
-        let by_amf = ResetUe { amf: Some(amf(1, 102)), ran: None };
-        let by_both = ResetUe { amf: Some(amf(1, 103)), ran: Some(RanUeNgapId(3)) };
+        let by_amf = ResetUe { amf: Some(amf(1, 102).0), ran: None };
+        let by_both = ResetUe { amf: Some(amf(1, 103).0), ran: Some(RanUeNgapId(3)) };
         ids.reset(&[by_ran, by_amf, by_both]);
         assert_eq!((ids.len(), ids.find(RanUeNgapId(4))), (1, ConnectionShard::Shard(ShardId(1))));
     }
 
-    fn amf(shard: u8, ue: u32) -> AmfUeNgapId {
-        AmfUeNgapId::new(InstanceId(0), ShardId(shard), ue)
+    /// An id with its shard.
+    fn amf(shard: u8, connection: u32) -> (AmfUeNgapId, ShardId) {
+        let block = BlockId::new(u16::from(shard)).expect("below 1024");
+        (AmfUeNgapId::new(block, connection), ShardId(shard))
     }
 }

@@ -1,6 +1,7 @@
 //! NG Setup and its failures, routing of UE-associated messages, reset, malformed messages.
 
 use super::*;
+use crate::testing::{block, sparse_owners};
 use pith_ngap::{
     CauseMisc, CauseNas, GlobalRanNodeId, NgReset, NgSetupRequest, ResetScope, SupportedTa,
     UplinkNasTransport, UserLocation,
@@ -23,6 +24,7 @@ fn gateway() -> N2Gateway {
         plmns: vec![(plmn(), vec![slice])],
         tais: vec![tai],
         instance: InstanceId(0),
+        owners: sparse_owners(2),
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
@@ -204,7 +206,7 @@ fn a_gnb_id_in_use_is_refused_from_another_address() {
     assert!(text.contains("from 10.0.0.66:38412 refused"), "{text}");
     assert!(text.contains("in use by gnb-1 at 10.0.0.2:38412"), "{text}");
     assert_eq!(gateway.gnbs().map(|(gnb, _)| gnb).collect::<Vec<_>>(), [GNB]);
-    let id = AmfUeNgapId::new(InstanceId(0), ShardId(0), 5).value();
+    let id = AmfUeNgapId::new(block(0), 5).value();
     assert_eq!(shards_of(&receive(&mut gateway, uplink(id))), [0], "its UEs are still served");
 
     gateway.handle(N2GatewayInput::Down { gnb: GNB });
@@ -378,15 +380,14 @@ fn only_ng_setup_is_accepted_before_ng_setup() {
 fn a_message_of_a_known_ue_is_routed_by_its_id() {
     let mut gateway = set_up();
     for shard in [0, 1] {
-        let id = AmfUeNgapId::new(InstanceId(0), ShardId(shard), 5).value();
+        let id = AmfUeNgapId::new(block(shard), 5).value();
         assert_eq!(shards_of(&receive(&mut gateway, uplink(id))), [shard]);
     }
 }
 
 #[test]
 fn an_unknown_id_gets_an_error_indication() {
-    for id in [AmfUeNgapId::new(InstanceId(0), ShardId(2), 5), AmfUeNgapId::new(InstanceId(1), ShardId(0), 5)]
-    {
+    for id in [AmfUeNgapId::new(block(2), 5), AmfUeNgapId::new(block(255), 5)] {
         let effects = receive(&mut set_up(), uplink(id.value()));
         let Message::ErrorIndication(indication) = answer(&effects) else { panic!() };
         assert_eq!(indication.amf_ue_ngap_id, Some(id));
@@ -397,11 +398,7 @@ fn an_unknown_id_gets_an_error_indication() {
 #[test]
 fn a_new_ue_is_routed_by_its_s_tmsi_or_to_the_least_loaded_shard() {
     let mut gateway = set_up();
-    let of = |amf_set, shard| FiveGSTmsi {
-        amf_set,
-        amf_pointer: 0,
-        tmsi: FiveGTmsi::new(InstanceId(0), ShardId(shard), 1),
-    };
+    let of = |amf_set, shard| FiveGSTmsi { amf_set, amf_pointer: 0, tmsi: FiveGTmsi::new(block(shard), 1) };
     let mut ran = 0;
     let mut comes = |gateway: &mut N2Gateway, s_tmsi| {
         ran += 1;
@@ -449,7 +446,7 @@ fn a_gnb_that_repeats_ng_setup_gets_no_work_done_for_each() {
 
 #[test]
 fn a_partial_reset_reaches_the_owners_and_is_acknowledged() {
-    let id = AmfUeNgapId::new(InstanceId(0), ShardId(1), 5);
+    let id = AmfUeNgapId::new(block(1), 5);
     let connection = pith_ngap::NgConnection { amf_ue_ngap_id: Some(id), ran_ue_ngap_id: None };
     let reset =
         NgReset { cause: Cause::Nas(CauseNas::unspecified), scope: ResetScope::Part(vec![connection]) };
@@ -524,7 +521,7 @@ fn initial_messages(tmsi: FiveGTmsi) -> [Vec<u8>; 3] {
 #[test]
 fn an_initial_ue_message_without_5g_s_tmsi_is_routed_by_its_nas_identity() {
     for shard in [0, 1] {
-        for nas in initial_messages(FiveGTmsi::new(InstanceId(0), ShardId(shard), 5)) {
+        for nas in initial_messages(FiveGTmsi::new(block(shard), 5)) {
             let mut gateway = set_up();
             gateway.set_loads(if shard == 0 { [1000, 0] } else { [0, 1000] });
             assert_eq!(shards_of(&receive(&mut gateway, initial_with(1, nas, None))), [shard]);
@@ -556,7 +553,7 @@ fn a_released_ran_ue_ngap_id_is_free() {
     gateway.set_loads([0, 1000]);
     receive(&mut gateway, initial(None));
     let complete = pith_ngap::UeContextReleaseComplete {
-        amf_ue_ngap_id: AmfUeNgapId::new(InstanceId(0), ShardId(0), 1),
+        amf_ue_ngap_id: AmfUeNgapId::new(block(0), 1),
         ran_ue_ngap_id: RanUeNgapId(1),
         location: None,
         sessions: None,

@@ -22,7 +22,7 @@ use pith_pfcp::message::{
     VersionNotSupportedResponse,
 };
 use pith_pfcp::{DecodeError, Header, Message};
-use pith_types::{Seid, ShardId};
+use pith_types::{InstanceId, OwnerMap, Seid, ShardId};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transaction::{Arrival, Purpose, Transactions};
@@ -45,6 +45,10 @@ pub struct N4Config {
     pub n1_transmissions: u32,
     /// Interval of heartbeats, and of attempts to associate.
     pub heartbeat: Duration,
+    /// The instance of this process.
+    pub instance: InstanceId,
+    /// The owner of each block of ids.
+    pub owners: Arc<OwnerMap>,
     /// Number of shards.
     pub shards: u8,
 }
@@ -251,8 +255,8 @@ impl N4Gateway {
     }
 
     fn is_full(&self, header: &Header) -> bool {
-        let shard = header.seid.map(|seid| usize::from(Seid(seid).shard().0));
-        shard.and_then(|shard| self.full.get(shard).copied()).unwrap_or(false)
+        let shard = header.seid.and_then(|seid| self.shard_of(Seid(seid)));
+        shard.and_then(|shard| self.full.get(usize::from(shard.0)).copied()).unwrap_or(false)
     }
 
     /// Requests of UPFs (TS 29.244 7.4.2.1, 7.4.4, 7.4.5, 7.5.8).
@@ -281,11 +285,17 @@ impl N4Gateway {
         }
     }
 
-    /// Routes the report to the shard in the SEID, which answers.
+    /// The shard of this process that has the session.
+    fn shard_of(&self, seid: Seid) -> Option<ShardId> {
+        let shard = self.config.owners.shard_of(self.config.instance, seid.block())?;
+        (seid.0 != 0 && shard.0 < self.config.shards).then_some(shard)
+    }
+
+    /// Routes the report to the shard that owns the SEID's block; that answers.
     fn session_report(&mut self, from: SocketAddr, header: &Header, message: Message) {
         let seid = Seid(header.seid.unwrap_or(0));
         let handle = self.peer_at(from).and_then(|peer| self.handle_of(peer));
-        let Some(upf) = handle.filter(|_| seid.0 != 0 && seid.shard().0 < self.config.shards) else {
+        let Some((upf, shard)) = handle.zip(self.shard_of(seid)) else {
             // TS 29.244 8.2.1: cause 72 without an association, else 65.
             let cause = match handle {
                 Some(_) => Cause::SessionContextNotFound,
@@ -296,7 +306,7 @@ impl N4Gateway {
         };
         let transaction = N4Transaction { upf, from, sequence: header.sequence };
         let input = N4Input::Request { transaction, seid, message };
-        self.out.push(N4GatewayEffect::ToShard { shard: seid.shard(), input });
+        self.out.push(N4GatewayEffect::ToShard { shard, input });
     }
 
     /// A message that can't be decoded is answered if its header permits (TS 29.244 7.6.2 to 7.6.5).

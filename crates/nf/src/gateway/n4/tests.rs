@@ -3,6 +3,7 @@
 use super::transaction::WINDOW;
 use super::*;
 use crate::kit::Tag;
+use crate::testing::{block, sparse_owners};
 use pith_pfcp::ie::{
     ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FTeid, FarId, Metric, PdrId, Precedence,
     ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface, UpFunctionFeatures,
@@ -29,6 +30,8 @@ fn gateway() -> N4Gateway {
         t1: Duration::from_secs(1),
         n1_transmissions: 3,
         heartbeat: Duration::from_secs(10),
+        instance: InstanceId(0),
+        owners: sparse_owners(2),
         shards: 2,
     })
 }
@@ -317,7 +320,7 @@ fn a_upf_that_loses_ftup_is_released() {
 #[test]
 fn a_report_is_routed_once_by_its_seid_and_its_answer_is_stored() {
     let (mut gateway, upf) = associated();
-    let seid = Seid::new(InstanceId(0), ShardId(1), 3);
+    let seid = Seid::new(block(1), 3);
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
     let seen = handle(&mut gateway, datagram(&report, seid.0, 500));
     let [(1, N4Input::Request { transaction, .. })] = seen.told.as_slice() else { panic!("{seen:?}") };
@@ -335,7 +338,7 @@ fn a_report_is_routed_once_by_its_seid_and_its_answer_is_stored() {
 #[test]
 fn a_report_for_an_overloaded_shard_is_dropped_and_its_retransmission_accepted() {
     let (mut gateway, _) = associated();
-    let seid = Seid::new(InstanceId(0), ShardId(1), 5);
+    let seid = Seid::new(block(1), 5);
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
     gateway.set_full([false, true]);
     assert!(handle(&mut gateway, datagram(&report, seid.0, 500)).told.is_empty());
@@ -355,7 +358,7 @@ fn a_response_reaches_an_overloaded_shard() {
 #[test]
 fn a_report_is_answered_to_its_source_address() {
     let (mut gateway, _) = associated();
-    let seid = Seid::new(InstanceId(0), ShardId(1), 3);
+    let seid = Seid::new(block(1), 3);
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
     let mut octets = Vec::new();
     report.encode(seid.0, 502, &mut octets).unwrap();
@@ -372,7 +375,7 @@ fn a_report_is_answered_to_its_source_address() {
 fn a_report_for_an_unknown_session_is_refused() {
     let (mut gateway, _) = associated();
     let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
-    let seid = Seid::new(InstanceId(0), ShardId(9), 3);
+    let seid = Seid::new(block(9), 3);
     let seen = handle(&mut gateway, datagram(&report, seid.0, 501));
     let (_, Message::SessionReportResponse(response)) = &seen.sent[0] else { panic!() };
     assert_eq!(response.cause, Cause::SessionContextNotFound);

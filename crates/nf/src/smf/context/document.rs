@@ -8,11 +8,12 @@
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
-//! Not in it: the key in the table. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
+//! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
 use super::{AmfLink, Pending, Qos, SmContext};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Key, Nf};
+use pith_types::ContextId;
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
 const POLICY: Section = Section { id: 2, name: "policy", version: 1 };
@@ -40,6 +41,7 @@ pub(in crate::smf) fn pack(
 fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
     let SmContext {
         key: _,
+        id: _,
         supi,
         pdu_session_id,
         dnn,
@@ -87,14 +89,18 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
     }
 }
 
-/// Unpacks a session.
-pub(in crate::smf) fn unpack(octets: &[u8], key: Key, upfs: &dyn Names) -> Result<SmContext, UnpackError> {
+/// Unpacks a session; `key` is its key in the table, `id` that of the document.
+pub(in crate::smf) fn unpack(
+    octets: &[u8],
+    (key, id): (Key, ContextId),
+    upfs: &dyn Names,
+) -> Result<SmContext, UnpackError> {
     let sections = Sections::of(octets, Nf::Smf, SECTIONS, upfs)?;
     let (session, address) = sections.read(&IDENTITY, |_, reader| {
         let (supi, pdu_session_id, dnn, snssai, tac) = Pack::unpack(reader)?;
         let amf = AmfLink::unpack(reader)?;
         let (seid, address) = Pack::unpack(reader)?;
-        Ok((SmContext::new((key, seid), (supi, pdu_session_id), (dnn, snssai), tac, amf), address))
+        Ok((SmContext::new((key, id, seid), (supi, pdu_session_id), (dnn, snssai), tac, amf), address))
     })?;
     let (qos, policy, is_registered) = sections.unpack::<(Qos, _, _)>(&POLICY)?;
     let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
@@ -126,7 +132,7 @@ impl crate::smf::Smf {
             Err(PackError::UpfIsGone) => return,
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         };
-        match unpack(document.octets(), key, upfs) {
+        match unpack(document.octets(), (key, session.id), upfs) {
             Ok(loaded) => *session = loaded,
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         }
@@ -139,6 +145,10 @@ impl crate::smf::Smf {
     }
 }
 
+/// Names of a session that is in no table.
+#[cfg(any(test, feature = "testing"))]
+const UNNAMED: (Key, ContextId) = (Key::from_u64(0), ContextId::from_u64(0).expect("of block 0"));
+
 #[cfg(any(test, feature = "testing"))]
 impl crate::smf::Smf {
     /// The documents of all sessions.
@@ -149,12 +159,12 @@ impl crate::smf::Smf {
 
     /// Unpacks a document.
     pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
-        unpack(octets, Key::from_u64(0), names).map(drop)
+        unpack(octets, UNNAMED, names).map(drop)
     }
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
-        let session = unpack(octets, Key::from_u64(0), names)?;
+        let session = unpack(octets, UNNAMED, names)?;
         Ok(pack(&session, names, SECTIONS).expect("its UPFs are known"))
     }
 }
@@ -262,7 +272,7 @@ mod tests {
                 status_uri,
                 owner: Owner::Process,
             };
-            let key = (Key::from_u64(9), Seid(seid));
+            let key = (Key::from_u64(9), ContextId::from_u64(9).unwrap(), Seid(seid));
             let (supi, dnn) = (format!("imsi-{imsi}").parse().unwrap(), "internet".parse().unwrap());
             let mut session = SmContext::new(key, (supi, id), (dnn, Snssai { sst, sd }), tac.map(Tac::new), amf);
             let (uplink, downlink) = (BitRate(rates.0), BitRate(rates.1));
@@ -289,12 +299,12 @@ mod tests {
         fn sessions_are_the_same_after_packing_and_unpacking(session in session()) {
             let upfs = Upfs(std::array::from_fn(|number| format!("upf-{number}")));
             let document = pack(&session, &upfs, SECTIONS).unwrap();
-            let unpacked = unpack(document.octets(), session.key, &upfs).unwrap();
+            let unpacked = unpack(document.octets(), (session.key, session.id), &upfs).unwrap();
             let again = pack(&unpacked, &upfs, SECTIONS).unwrap();
             prop_assert_eq!(again.octets(), document.octets());
             prop_assert_eq!(format!("{session:?}"), format!("{unpacked:?}"));
             let gone = Upfs(Default::default());
-            let waits_for_upf = matches!(unpack(document.octets(), session.key, &gone), Err(UnpackError::UpfIsMissing(_)));
+            let waits_for_upf = matches!(unpack(document.octets(), (session.key, session.id), &gone), Err(UnpackError::UpfIsMissing(_)));
             prop_assert_eq!(waits_for_upf, session.n4_sessions() > 0);
         }
     }

@@ -55,7 +55,7 @@ fn world_in(state: &str) -> World {
     }
     let session = world.bench.nf.sessions.iter().next().unwrap().1;
     assert_eq!(session.state().name(), state);
-    world.reference = world.bench.nf.shared.references.of_key(session.key);
+    world.reference = world.bench.nf.shared.references.of_id(session.id);
     world
 }
 

@@ -45,7 +45,6 @@ pub(super) fn config() -> SmfConfig {
             mtu: 1400,
             ambr: ambr(50),
         }],
-        shards: 1,
         t3591: Duration::from_secs(16),
         t3592: Duration::from_secs(16),
         retransmissions: 4,

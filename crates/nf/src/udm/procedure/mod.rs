@@ -58,7 +58,7 @@ impl Transaction {
             Self::AwaitingSequenceNumberUpdate(state) => state.reply(reply),
             Self::AwaitingAmfRegistration(state) => state.reply(reply),
             Self::AwaitingAmfRegistrationUpdate(state) => state.reply(config, reply),
-            Self::AwaitingRegistrationToModify(state) => state.reply(reply),
+            Self::AwaitingRegistrationToModify(state) => state.reply(config, reply),
             Self::Relay(state) => state.reply(config, reply),
             Self::Ended => Step::refuse(Problem::system_failure("an answer after the end")),
         }

@@ -12,7 +12,7 @@
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
-use crate::kit::{Caller, check_instance};
+use crate::kit::{Caller, Identity, check_instance, context_in_reference};
 use pith_sbi::common::{AccessType, PatchItem};
 use pith_sbi::nudm_uecm::{
     Amf3GppAccessRegistration, DeregistrationData, DeregistrationNotification, DeregistrationReason,
@@ -82,16 +82,15 @@ impl AwaitingAmfRegistrationUpdate {
     /// The end of the old AMF's implicit subscription to the UE's data (TS 29.503 5.2.2.3.2 `implicitUnsubscribe`): an AMF
     /// that was restarted with another instance id does not end it itself.
     fn unsubscription_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
-        let is_other = old.amf_instance_id != self.request.body.amf_instance_id;
-        let subs_id = super::relay::implicit_subscription(&old.amf_instance_id);
-        (is_other && old.purge_flag != Some(true))
+        let subs_id = super::relay::implicit_subscription(&old.amf_instance_id, &old.dereg_callback_uri);
+        (is_other_context(old, &self.request.body) && old.purge_flag != Some(true))
             .then(|| RemoveSdmSubscriptions { ue_id: self.request.ue_id.clone(), subs_id }.into())
     }
 
     /// The notification to the old AMF, if it still has the UE (step 14d).
     fn deregistration_of(&self, old: &Amf3GppAccessRegistration) -> Option<Request> {
         let new = &self.request.body;
-        if old.purge_flag == Some(true) || old.amf_instance_id == new.amf_instance_id {
+        if old.purge_flag == Some(true) || !is_other_context(old, new) {
             return None;
         }
         let reason = match new.initial_registration_ind {
@@ -104,6 +103,18 @@ impl AwaitingAmfRegistrationUpdate {
     }
 }
 
+/// Whether the former registration is that of another UE context: of another AMF, or of the same AMF. Two shards of an AMF
+/// are one instance; the callback URIs of both registrations name their contexts. Callback URIs of other vendors' AMFs mean
+/// nothing here.
+fn is_other_context(old: &Amf3GppAccessRegistration, new: &Amf3GppAccessRegistration) -> bool {
+    if old.amf_instance_id != new.amf_instance_id {
+        return true;
+    }
+    let context =
+        |registration: &Amf3GppAccessRegistration| context_in_reference(registration.dereg_callback_uri.id());
+    context(old).zip(context(new)).is_some_and(|(old, new)| old != new)
+}
+
 /// An AMF changes its own registration, or marks it as purged (TS 29.503 5.3.2.4, 5.3.2.6).
 pub(super) fn begin_update(request: UpdateThreeGppRegistration, from: Caller) -> Step {
     let query = QueryAmfContextThreeGpp { ue_id: request.ue_id.clone() };
@@ -113,13 +124,37 @@ pub(super) fn begin_update(request: UpdateThreeGppRegistration, from: Caller) ->
     )
 }
 
+/// Refuses a shard of this process that no longer serves the UE: another shard has registered meanwhile, and the purge of the
+/// former one must not end that registration.
+fn check_shard(
+    identity: &Identity,
+    registration: &Amf3GppAccessRegistration,
+    from: Caller,
+) -> Result<(), Box<Problem>> {
+    let shard = match from {
+        Caller::Local { .. } => identity.owner.shard.0.into(),
+        Caller::Shard { shard, .. } => shard,
+        Caller::Remote { .. } => return Ok(()),
+    };
+    let callback = &registration.dereg_callback_uri;
+    let context = context_in_reference(callback.id()).filter(|_| callback.root == identity.api_root);
+    let registered = context.map(|context| identity.owners.owner(context.block));
+    if registered.is_some_and(|owner| u16::from(owner.shard.0) != shard) {
+        let text = "another shard of the AMF has registered for the UE";
+        return Err(Box::new(Problem::of_status(403).detail(text)));
+    }
+    Ok(())
+}
+
 impl AwaitingRegistrationToModify {
-    pub(super) fn reply(self, reply: Reply) -> Step {
+    pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
         match reply {
             Ok(Response::Amf3GppAccessRegistration(old)) if old.guami == self.request.body.guami => {
-                match check_instance(old.amf_instance_id, self.from) {
+                let is_own = check_instance(old.amf_instance_id, self.from)
+                    .and_then(|()| check_shard(&config.identity, &old, self.from));
+                match is_own {
                     Ok(()) => self.modify(),
-                    Err(problem) => Step::refuse(problem),
+                    Err(problem) => Step::refuse(*problem),
                 }
             }
             Ok(_) => Step::refuse(Problem::new(Cause::InvalidGuami)),

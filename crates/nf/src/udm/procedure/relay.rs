@@ -3,7 +3,7 @@
 
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
-use crate::kit::{Caller, Instant, check_instance};
+use crate::kit::{Caller, Instant, check_instance, context_in_reference};
 use pith_sbi::common::{PlmnIdNid, ServingPlmnId};
 use pith_sbi::nudm_sdm::{
     DataSetName, GetDataSets, PduSession, SdmSubscription, SubscriptionDataSets, UeContextInSmfData,
@@ -118,7 +118,7 @@ fn selection(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
 /// replaces it, and it ends with the NF's registration.
 fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
     let id = match body.implicit_unsubscribe {
-        Some(true) => implicit_subscription(&body.nf_instance_id),
+        Some(true) => implicit_subscription(&body.nf_instance_id, &body.callback_reference),
         _ => format!("{:x}-{}", now.as_micros(), body.nf_instance_id),
     };
     body.subscription_id = Some(id.into());
@@ -126,9 +126,13 @@ fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
     Step::Call(CreateSdmSubscriptions { ue_id: supi, body }.into(), Transaction::Relay(relay))
 }
 
-/// The id of an NF's implicit subscription.
-pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId) -> String {
-    format!("implicit-{nf_instance_id}")
+/// The id of an NF's implicit subscription. If the NF's callback URI names a UE context, so does the id: two shards of an AMF
+/// are one NF instance, and the one that no longer serves the UE must not end the subscription of the other.
+pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId, callback: &Uri) -> String {
+    match context_in_reference(callback.id()) {
+        Some(context) => format!("implicit{context}-{nf_instance_id}"),
+        None => format!("implicit-{nf_instance_id}"),
+    }
 }
 
 /// The NF in the id of a subscription; one that an earlier version stored names none.

@@ -59,14 +59,14 @@ impl Smf {
             });
         }
         let Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access } = accepted;
-        let (identity, rng) = (&self.shared.identity, &mut self.rng);
+        let (ids, rng) = (&mut self.shared.ids, &mut self.rng);
         let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
         let owner = Owner::of(reply.caller());
         let amf = AmfLink { instance, root: status_uri.root.clone(), status_uri, owner };
         let named = (supi.clone(), pdu_session_id);
         let key = self.sessions.insert_with(|key| {
-            let seid = table::allocate_seid(identity, rng, key);
-            SmContext::new((key, seid), named, (dnn, snssai), tac, amf)
+            let id = ids.allocate(key);
+            SmContext::new((key, id, table::allocate_seid(rng, id)), named, (dnn, snssai), tac, amf)
         });
         let Some(key) = key else {
             let error = EstablishmentError::Resources;

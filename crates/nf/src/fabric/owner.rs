@@ -1,0 +1,106 @@
+//! The shard of this process that a request is for.
+//!
+//! ```text
+//!  context in the URI (resource, callback, 5G-GUTI)  -> owner of its block
+//!  SUPI, for an operation on the UE's context        -> any shard; the shards forward it until one has the context
+//!  otherwise                                         -> any shard
+//! ```
+
+use crate::kit::block_in_reference;
+use pith_sbi::Request;
+use pith_sbi::common::UeContextId;
+use pith_types::{BlockId, InstanceId, OwnerMap};
+
+/// The shard of the instance that has the context which the request names; `None` if the request names none, or one of
+/// another instance.
+pub fn shard_of(owners: &OwnerMap, instance: InstanceId, request: &Request) -> Option<u16> {
+    owners.shard_of(instance, block_of(request)?).map(|shard| shard.0.into())
+}
+
+/// The block of the context that a request names.
+fn block_of(request: &Request) -> Option<BlockId> {
+    if let Some(uri) = request.target_uri() {
+        return block_in_reference(uri.id());
+    }
+    match request {
+        Request::FiveGAkaConfirmation(r) => block_in_reference(&r.auth_ctx_id),
+        Request::EapAuthMethod(r) => block_in_reference(&r.auth_ctx_id),
+        Request::DeleteFiveGAkaAuthenticationResult(r) => block_in_reference(&r.auth_ctx_id),
+        Request::DeleteEapAuthenticationResult(r) => block_in_reference(&r.auth_ctx_id),
+        Request::UpdateSmContext(r) => block_in_reference(&r.sm_context_ref),
+        Request::ReleaseSmContext(r) => block_in_reference(&r.sm_context_ref),
+        Request::RetrieveSmContext(r) => block_in_reference(&r.sm_context_ref),
+        Request::N1N2MessageTransfer(r) => block_of_ue(&r.ue_context_id),
+        Request::UeContextTransfer(r) => block_of_ue(&r.ue_context_id),
+        Request::RegistrationStatusUpdate(r) => block_of_ue(&r.ue_context_id),
+        Request::ReadAmPolicyAssociation(r) => block_in_reference(&r.pol_asso_id),
+        Request::UpdateAmPolicyAssociation(r) => block_in_reference(&r.pol_asso_id),
+        Request::DeleteAmPolicyAssociation(r) => block_in_reference(&r.pol_asso_id),
+        Request::GetSmPolicy(r) => block_in_reference(&r.sm_policy_id),
+        Request::UpdateSmPolicy(r) => block_in_reference(&r.sm_policy_id),
+        Request::DeleteSmPolicy(r) => block_in_reference(&r.sm_policy_id),
+        _ => None,
+    }
+}
+
+const fn block_of_ue(id: &UeContextId) -> Option<BlockId> {
+    match id {
+        UeContextId::FiveGGuti(guti) => Some(guti.tmsi.block()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::{ReferenceKey, References};
+    use crate::testing::{block, plmn, root, sparse_owners, supi};
+    use pith_sbi::Uri;
+    use pith_sbi::common::AccessType;
+    use pith_sbi::namf_communication as namf;
+    use pith_sbi::npcf_ampolicycontrol::DeleteAmPolicyAssociation;
+    use pith_sbi::nsmf_pdusession::ReleaseSmContext;
+    use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
+    use pith_types::{ContextId, FiveGGuti, FiveGTmsi, Guami};
+
+    fn shard(request: impl Into<Request>) -> Option<u16> {
+        shard_of(&sparse_owners(3), InstanceId(0), &request.into())
+    }
+
+    fn reference(shard: u8) -> String {
+        References::new(&ReferenceKey::new([9; 32])).of_id(ContextId { block: block(shard), number: 77 })
+    }
+
+    #[test]
+    fn resources_and_callbacks_lead_to_the_owner_of_their_block() {
+        for owner in 0..3 {
+            let expected = Some(owner.into());
+            let sm_context_ref = reference(owner);
+            assert_eq!(shard(ReleaseSmContext { sm_context_ref, body: Default::default() }), expected);
+            assert_eq!(shard(DeleteAmPolicyAssociation { pol_asso_id: reference(owner) }), expected);
+            let body = DeregistrationData::new(DeregistrationReason::UeInitialRegistration);
+            let uri = Uri::new(&root("amf"), &format!("/namf-callback/v1/dereg-notify/{}", reference(owner)));
+            assert_eq!(shard(DeregistrationNotification { uri, body }), expected);
+        }
+    }
+
+    #[test]
+    fn a_ue_context_is_found_by_the_block_of_its_guti() {
+        let transfer = |ue_context_id| {
+            let reason = namf::TransferReason::InitReg;
+            let body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+            shard(namf::UeContextTransfer { ue_context_id, body })
+        };
+        let guami = Guami { plmn_id: plmn(), amf_id: "020040".parse().unwrap() };
+        let guti = FiveGGuti { guami, tmsi: FiveGTmsi::new(block(2), 7) };
+        assert_eq!(transfer(UeContextId::FiveGGuti(guti)), Some(2));
+        assert_eq!(transfer(supi().into()), None, "the shards are asked");
+    }
+
+    #[test]
+    fn ids_of_others_name_no_shard() {
+        for id in ["1", "none", &reference(200), "77.0"] {
+            assert_eq!(shard(DeleteAmPolicyAssociation { pol_asso_id: id.into() }), None, "{id}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The contexts of an NF by their external names.
+
+use super::{Identity, Key, Rng, shrink};
+use foldhash::fast::FixedState;
+use pith_types::{BlockId, ContextId};
+use std::collections::HashMap;
+
+/// Allocates [`ContextId`]s, and finds the context of each in the NF's table.
+///
+/// The number of an id is random: a reference to a context that a former run of the process had names no context of this
+/// run, and a SEID that is derived from it cannot be guessed. Ids come from all blocks of the shard in turn, so that these
+/// are equally full.
+#[derive(Debug)]
+pub struct ContextIds {
+    blocks: Vec<BlockId>,
+    next: usize,
+    /// The ids are random and of this shard, so a fast hash is safe.
+    keys: HashMap<ContextId, Key, FixedState>,
+    rng: Rng,
+}
+
+impl ContextIds {
+    /// No contexts, for the shard of that identity.
+    pub fn new(identity: &Identity, rng: Rng) -> Self {
+        Self { blocks: identity.blocks().collect(), next: 0, keys: HashMap::default(), rng }
+    }
+
+    /// Allocates an unused id for the context at `key`.
+    pub fn allocate(&mut self, key: Key) -> ContextId {
+        let block = self.next_block();
+        loop {
+            let id = ContextId { block, number: self.rng.next_u32() };
+            if self.claim(id, key) {
+                return id;
+            }
+        }
+    }
+
+    /// Assigns an id to the context at `key`: one that a document has. `false` if another context has it.
+    pub fn claim(&mut self, id: ContextId, key: Key) -> bool {
+        match self.keys.entry(id) {
+            std::collections::hash_map::Entry::Vacant(place) => {
+                place.insert(key);
+                true
+            }
+            std::collections::hash_map::Entry::Occupied(place) => *place.get() == key,
+        }
+    }
+
+    /// The context with that id.
+    pub fn find(&self, id: ContextId) -> Option<Key> {
+        self.keys.get(&id).copied()
+    }
+
+    /// Frees the id of a context that is over.
+    pub fn free(&mut self, id: ContextId) {
+        self.keys.remove(&id);
+        shrink(&mut self.keys);
+    }
+
+    /// Number of ids in use.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether no id is in use.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    fn next_block(&mut self) -> BlockId {
+        let block = self.blocks.get(self.next % self.blocks.len().max(1)).copied();
+        self.next = self.next.wrapping_add(1);
+        // A shard without blocks gets no new UEs; its contexts would have a block that another shard owns.
+        block.or(BlockId::new(0)).expect("0 is the number of a block")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use std::collections::BTreeMap;
+
+    fn ids(seed: u64) -> ContextIds {
+        ContextIds::new(&testing::identity_of_shard(1, 4), Rng::from_number(seed))
+    }
+
+    #[test]
+    fn ids_fill_the_blocks_of_the_shard_evenly() {
+        let mut ids = ids(1);
+        let mut of_block: BTreeMap<BlockId, u32> = BTreeMap::new();
+        for number in 0..1024 {
+            let id = ids.allocate(Key::from_u64(number));
+            assert_eq!(ids.find(id), Some(Key::from_u64(number)));
+            *of_block.entry(id.block).or_default() += 1;
+        }
+        let expected: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
+        assert!(of_block.keys().eq(&expected), "{of_block:?}");
+        assert!(of_block.values().all(|contexts| *contexts == 4), "{of_block:?}");
+    }
+
+    #[test]
+    fn an_id_of_a_former_run_names_no_context() {
+        let (mut former, mut now) = (ids(1), ids(2));
+        let old: Vec<_> = (0..1000).map(|number| former.allocate(Key::from_u64(number))).collect();
+        for number in 0..1000 {
+            now.allocate(Key::from_u64(number));
+        }
+        assert!(old.iter().all(|id| now.find(*id).is_none()));
+    }
+
+    #[test]
+    fn a_claimed_id_is_not_given_to_another_context() {
+        let mut ids = ids(1);
+        let (one, other) = (Key::from_u64(1), Key::from_u64(2));
+        let id = ids.allocate(one);
+        assert!(ids.claim(id, one) && !ids.claim(id, other));
+        assert_eq!(ids.find(id), Some(one));
+        ids.free(id);
+        assert!(ids.is_empty() && ids.claim(id, other));
+        assert_eq!((ids.find(id), ids.len()), (Some(other), 1));
+    }
+}
