@@ -2,7 +2,7 @@
 
 use crate::journal::{CallerId, SharedJournal};
 use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox};
-use pith_sbi::{Reply, Response};
+use pith_sbi::{Reply, Request, Response};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The world's access to an NF.
@@ -80,6 +80,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).inspect(what, list);
+    }
+
+    fn has_context(&self, request: &Request) -> bool {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).has_context(request)
     }
 
     fn reload_contexts(&mut self) {
