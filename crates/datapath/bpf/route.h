@@ -84,8 +84,10 @@ INLINE const struct route *route_to(struct xdp_md *ctx, struct address to, u32 v
 	struct route *route = slot(&routes, route_index(&to));
 	if (!route)
 		return 0;
-	if (route->until < now || route->to.high != to.high || route->to.low != to.low) {
+	u8 family = v6 ? 1 : 0;
+	if (route->until < now || route->to.high != to.high || route->to.low != to.low || route->v6 != family) {
 		route->to = to;
+		route->v6 = family;
 		find_route(ctx, route, v6);
 		route->until = now + ROUTE_LIFE;
 	}

@@ -230,7 +230,8 @@ struct route {
 	u16 vlan; /* wire; 0: untagged */
 	u16 ethernet[6]; /* to, from */
 	u8 area;         /* `enum area` of the destination */
-	u8 reserved[19];
+	u8 v6;           /* whether `to` is an IPv6 address: a.b.c.d and ::aabb:ccdd:0:0 have the same octets */
+	u8 reserved[18];
 };
 
 /* An outgoing interface. */

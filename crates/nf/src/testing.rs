@@ -2,8 +2,8 @@
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    self, Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, PendingReply,
-    ReferenceKey, StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
+    self, Caller, Client, Effect, Identity, Input, Instant, Issuer, Level, NetworkFunction, Outbox,
+    PendingReply, ReferenceKey, StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use pith_types::{Ambr, BitRate, BlockId, BlockOwner, InstanceId, OwnerMap, Plmn, ShardId, Supi};
@@ -16,7 +16,16 @@ pub(crate) const CALLER: Caller = Caller::Remote { exchange: 1, client: None };
 /// A caller with a certificate.
 pub(crate) fn client(number: u128) -> Caller {
     let instance = instance(number);
-    Caller::Remote { exchange: 1, client: Some(Client { instance, process: instance, is_named: true }) }
+    Caller::Remote {
+        exchange: 1,
+        client: Some(Client {
+            instance,
+            process: instance,
+            is_named: true,
+            is_proven: true,
+            issuer: Issuer::Own,
+        }),
+    }
 }
 
 pub(crate) fn plmn() -> Plmn {

@@ -352,8 +352,8 @@ pub enum SubscriberCommand {
     /// Add subscribers.
     #[command(after_help = "\
 Examples:
-  pith subscriber add imsi-001010000000001 --k 465B5CE8B199B49FAA5F0A2EE238A6BC \\
-                      --opc E8ED289DEBA952E4283B54E88E6183CA
+  pith subscriber add imsi-001010000000001 --k - --opc -
+      reads K and OPc from standard input, a line each
   pith subscriber add 001010000000001 --count 10000 --random-keys
       ten thousand with consecutive SUPIs and individual keys ('subscriber export' shows the keys)
   pith subscriber add 001010000000001 --random-keys --slice 1 --slice 2-000001 --dnn internet --dnn ims \\
@@ -421,15 +421,16 @@ pub struct AddArgs {
     /// Number of subscribers, with consecutive SUPIs.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub count: u64,
-    /// Permanent key K, 32 hexadecimal digits.
+    /// Permanent key K, 32 hexadecimal digits. With - it is read from standard input, so that it is neither in the list of
+    /// processes nor in the shell's history; K comes first, then OPc or OP, a line each.
     #[arg(long, value_name = "HEX", required_unless_present = "random_keys")]
-    pub k: Option<Key>,
-    /// OPc, 32 hexadecimal digits.
+    pub k: Option<KeyArg>,
+    /// OPc, 32 hexadecimal digits, or -.
     #[arg(long, value_name = "HEX", required_unless_present_any = ["random_keys", "op"])]
-    pub opc: Option<Key>,
-    /// OP, 32 hexadecimal digits, from which OPc is derived with K.
+    pub opc: Option<KeyArg>,
+    /// OP, 32 hexadecimal digits, or -, from which OPc is derived with K.
     #[arg(long, value_name = "HEX", conflicts_with = "opc")]
-    pub op: Option<Key>,
+    pub op: Option<KeyArg>,
     /// Generate a random K and OPc for each subscriber.
     #[arg(long, conflicts_with_all = ["k", "opc", "op"])]
     pub random_keys: bool,
@@ -494,6 +495,20 @@ impl FromStr for Key {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().map(Self)
+    }
+}
+
+/// A key, or `-` for a line of standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyArg {
+    Given(Key),
+    StandardInput,
+}
+
+impl FromStr for KeyArg {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "-" { Ok(Self::StandardInput) } else { text.parse().map(Self::Given) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pith subscriber`: adds, lists, shows, deletes, imports and exports subscribers by the operator API.
 
-use crate::args::{AddArgs, Cli, SubscriberCommand};
+use crate::args::{AddArgs, Cli, Key, KeyArg, SubscriberCommand};
 use crate::operator::ManagementClient;
 use crate::{config_file, import, table};
 use anyhow::{Context, Result, bail};
@@ -10,12 +10,15 @@ use pith_runtime::store::Added;
 use pith_types::{Ambr, Supi};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 /// Number of subscribers that an export requests at once.
 const PAGE: u32 = 5000;
+
+/// Octets of a line with a key at most.
+const MAX_LINE: u64 = 1024;
 
 /// Runs a `pith subscriber` command.
 pub fn run(command: &SubscriberCommand, cli: &Cli) -> Result<()> {
@@ -44,7 +47,7 @@ fn add(client: &ManagementClient, args: &AddArgs, cli: &Cli) -> Result<()> {
         with_random_keys(args)?
     } else {
         path.push_str(&format!("&count={}", args.count));
-        let (k, opc) = given_keys(args)?;
+        let (k, opc) = given_keys(args, &mut io::stdin().lock())?;
         vec![subscriber(args, args.supi.0.clone(), k, opc)]
     };
     warn_of_unknown_references(&subscribers, cli)?;
@@ -61,14 +64,28 @@ fn warn_of_unknown_references(subscribers: &[Subscriber], cli: &Cli) -> Result<(
 }
 
 /// K and OPc from the arguments; OPc is derived from OP if that is given.
-fn given_keys(args: &AddArgs) -> Result<([u8; 16], [u8; 16])> {
-    let k = args.k.as_ref().context("'--k' is missing")?.0.0;
+fn given_keys(args: &AddArgs, input: &mut impl BufRead) -> Result<([u8; 16], [u8; 16])> {
+    let k = key(args.k.as_ref().context("'--k' is missing")?, "K", input)?;
     let opc = match (&args.opc, &args.op) {
-        (Some(opc), _) => opc.0.0,
-        (None, Some(op)) => *milenage::opc_from_op(&k.into(), &op.0.0.into()).as_bytes(),
+        (Some(opc), _) => key(opc, "OPc", input)?,
+        (None, Some(op)) => *milenage::opc_from_op(&k.into(), &key(op, "OP", input)?.into()).as_bytes(),
         (None, None) => bail!("'--opc' or '--op' is missing"),
     };
     Ok((k, opc))
+}
+
+/// A key of the arguments, or of the next line of standard input. An error does not show the line.
+fn key(argument: &KeyArg, name: &str, input: &mut impl BufRead) -> Result<[u8; 16]> {
+    if let KeyArg::Given(key) = argument {
+        return Ok(key.0.0);
+    }
+    if io::stdin().is_terminal() {
+        eprintln!("{name}, 32 hexadecimal digits:");
+    }
+    let mut line = String::new();
+    input.by_ref().take(MAX_LINE).read_line(&mut line).context("cannot read standard input")?;
+    let key = line.trim().parse::<Key>();
+    Ok(key.ok().with_context(|| format!("standard input has no {name} of 32 hexadecimal digits"))?.0.0)
 }
 
 /// Consecutive subscribers, each with its own random K and OPc.
@@ -226,4 +243,25 @@ fn write_all(client: &ManagementClient, lines: bool, out: &mut impl Write) -> Re
     write!(out, "{}", if count == 0 && lines { "" } else { close })?;
     out.flush()?;
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[test]
+    fn keys_come_from_standard_input_in_their_order() {
+        let line = "pith subscriber add 999700000000001 --k - --opc -";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let crate::args::Command::Subscriber(SubscriberCommand::Add(args)) = &cli.command else { panic!() };
+        let (k, opc) = ("465B5CE8B199B49FAA5F0A2EE238A6BC", "E8ED289DEBA952E4283B54E88E6183CA");
+        let read = |text: &str| given_keys(args, &mut text.as_bytes());
+        let keys = read(&format!("{k}\n{opc}\n")).unwrap();
+        assert_eq!((keys.0[0], keys.1[0]), (0x46, 0xe8));
+        let error = read(&format!("{k}\n")).unwrap_err().to_string();
+        assert!(error.contains("OPc") && !error.contains("465B"), "{error}");
+        let error = read("465B5CE8B199B49FAA5F0A2EE238A6B\n").unwrap_err().to_string();
+        assert!(!error.contains("465B"), "{error}");
+    }
 }

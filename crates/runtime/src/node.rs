@@ -388,6 +388,11 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
         config.amf.n2.port,
         transport.description()
     );
+    if config.amf.n2.gnbs.is_empty() {
+        tracing::info!(
+            "N2: 'amf.n2.gnbs' is empty: any host may connect as a gNB, with any gNB ID that is not in use"
+        );
+    }
     Ok(N2Side { transport, gateway: N2Gateway::new(identities.n2_config(config)) })
 }
 

@@ -12,6 +12,8 @@ use crate::config::Config;
 pub struct Association {
     /// The address of the SMF's PFCP entity.
     pub address: SocketAddr,
+    /// The port from which the SMF set the association up.
+    pub port: u16,
     pub cp_features: CpFunctionFeatures,
     /// The Recovery Time Stamp of the entity at `address`, from its heartbeats; the one in the set-up is not
     /// used (TS 29.244 table 7.4.4.1-1, note).

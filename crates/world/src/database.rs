@@ -50,6 +50,11 @@ impl Database {
             }
             StoreRequest::Documents { supi, prefix } => StoreResponse::Documents(self.list(&supi, &prefix)),
             StoreRequest::PutDocument { supi, resource, body } => self.put_document(&supi, resource, body),
+            StoreRequest::ReplaceDocument { supi, resource, expected, body } => {
+                let known = self.documents.get_mut(&(supi.to_string(), resource));
+                let known = known.filter(|known| **known == expected);
+                done(known.map(|known| *known = body).is_some())
+            }
             StoreRequest::DeleteDocument { supi, resource } => {
                 done(self.documents.remove(&(supi.to_string(), resource)).is_some())
             }

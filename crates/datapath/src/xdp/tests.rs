@@ -411,6 +411,21 @@ fn ipv6_passes_inside_and_the_tunnel_may_be_ipv6() {
     assert_eq!((verdict, &frame[12..14], &frame[58..]), (REDIRECT, &[8, 0][..], &back[..]));
 }
 
+/// 172.17.0.2 and ::ac11:2:0:0 have the same octets in the program's cache of routes.
+#[test]
+fn a_cached_route_is_that_of_its_address_family() {
+    let Some(lab) = lab(&session()) else { return };
+    let ue = <[u8; 16]>::try_from([&UE_PREFIX[..], &[7; 8]].concat()).unwrap();
+    let v4 = tunnelled(&gpdu(TEID, &up(64)));
+    let mut destination = [0; 16];
+    destination[8..12].copy_from_slice(&[172, 17, 0, 2]);
+    assert_eq!(v4[v4.len() - up(64).len() + 16..][..4], destination[8..12], "the same destination");
+    assert_eq!(lab.run(&v4).0, REDIRECT);
+    let v6 = tunnelled(&gpdu(TEID, &ipv6(ue, destination, 17, &udp(1, 2, b"hello"))));
+    assert_ne!(lab.run(&v6).0, REDIRECT, "there is no such route");
+    assert_eq!(lab.run(&v4).0, REDIRECT);
+}
+
 /// The checksum of UDP over IPv6 (RFC 8200 8.1); 0 if it is correct.
 fn sum_v6(packet: &[u8]) -> u16 {
     let pseudo = [&packet[8..40], &[0, 0], &packet[4..6], &[0, 0, 0, 17], &packet[40..]].concat();

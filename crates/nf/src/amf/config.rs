@@ -184,11 +184,11 @@ impl AmfConfig {
 }
 
 /// Limits of unauthenticated UE contexts in a shard. During a flood of 15,000 registrations a
-/// second, a UE of the flooding gNB has half a second to authenticate; UEs of other gNBs have
-/// the time of T3560. The octet limit corresponds to the same number of contexts, each with a
-/// REGISTRATION REQUEST of 500 octets.
+/// second, a UE of the flooding host has half a second to authenticate; UEs of another host have
+/// the time of T3560 as long as that host has fewer octets here than the flooding one. The octet limit corresponds to
+/// the same number of contexts, each with a REGISTRATION REQUEST of 500 octets.
 pub(super) const HALF_OPEN: Bounds =
-    Bounds { entries: 16_384, entries_of_gnb: 8_192, octets: 48 * 1024 * 1024 };
+    Bounds { entries: 16_384, entries_of_host: 8_192, octets: 48 * 1024 * 1024 };
 
 /// Octets of an unauthenticated context without its messages: context, connection, procedure and
 /// table entries.
@@ -196,7 +196,7 @@ pub(super) const HALF_OPEN_CONTEXT: usize = 2_048;
 
 /// Limits of connections in a shard for which UE CONTEXT RELEASE COMMAND was sent and not answered.
 /// If a gNB does not answer, a connection stays until the NGAP guard timer expires.
-pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_gnb: 8_192, octets: usize::MAX };
+pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_host: 8_192, octets: usize::MAX };
 
 /// Contexts beyond `max_ues`, used to reject UEs with a back-off time.
 pub(super) const REJECTABLE_UES: u32 = 1024;

@@ -9,6 +9,7 @@ use super::pending_table::{EntryId, PendingTable};
 use crate::kit::{Arena, GnbHandle, Key, shrink};
 use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 /// One UE-associated logical NG-connection.
 #[derive(Debug)]
@@ -139,15 +140,14 @@ impl Connections {
         Some(connection)
     }
 
-    /// Marks a connection as being released by the gNB. If more releases are pending than the bound permits, returns the
+    /// Marks a connection as being released by the gNB, which is at that host. If more releases are pending than the bound permits, returns the
     /// oldest one, which the caller must treat as released.
-    pub fn start_release(&mut self, key: Key) -> Option<Key> {
+    pub fn start_release(&mut self, key: Key, host: IpAddr) -> Option<Key> {
         let connection = self.table.get_mut(key)?;
         connection.context = RanContext::Releasing;
         connection.queued.clear();
-        let gnb = connection.gnb;
-        connection.releasing = Some(self.releasing.insert(gnb, key, 1));
-        self.releasing.evict(gnb)
+        connection.releasing = Some(self.releasing.insert(host, key, 1));
+        self.releasing.evict(host)
     }
 
     /// The connections over one gNB.

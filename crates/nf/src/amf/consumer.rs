@@ -305,6 +305,9 @@ fn update_and_note(
     body: nsmf::SmContextUpdateData,
     purpose: SessionCall,
 ) {
+    if let (SessionCall::Report(_), Some(session)) = (&purpose, ue.session_mut(id)) {
+        session.make_room_for_report();
+    }
     match ue.session_mut(id) {
         Some(session) if session.sm_context.is_none() => session.held.push((body, purpose)),
         Some(_) => {

@@ -22,6 +22,7 @@ use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Supi, Tai};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 pub(crate) struct UeContext {
@@ -131,6 +132,13 @@ impl Pack for CallId {
 
 /// gNBs that are connected, in a fixed order, so that a replay pages them in the order of the recorded run.
 pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
+
+/// The host of a gNB. Connections of a gNB that is not connected are closed without an answer of the gNB, so the address
+/// of those does not matter.
+pub(crate) fn host_of(gnbs: &Gnbs, gnb: Option<GnbHandle>) -> IpAddr {
+    let info = gnb.and_then(|gnb| gnbs.get(&gnb));
+    info.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |info| info.host)
+}
 
 /// State that all UEs of a shard share.
 pub(crate) struct Shared {

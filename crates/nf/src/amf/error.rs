@@ -278,6 +278,9 @@ pub(crate) enum TransferError {
     /// The request has no content that can be sent.
     #[error("nothing to send")]
     Empty,
+    /// An N1 message of another class than session management, which this AMF does not forward.
+    #[error("only N1 messages of class SM are supported")]
+    OtherClass,
 }
 
 impl TransferError {
@@ -290,6 +293,7 @@ impl TransferError {
             Self::Idle => Problem::new(SbiCause::UeInCmIdleState),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),
+            Self::OtherClass => Problem::of_status(501).detail(self),
         }
     }
 }

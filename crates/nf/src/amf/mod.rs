@@ -54,7 +54,7 @@ use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
-use pith_sbi::{Reply, Request};
+use pith_sbi::{NfInstanceId, Reply, Request};
 use retained::KnownUe;
 use std::collections::VecDeque;
 use table::{Index, Ues};
@@ -141,6 +141,16 @@ impl Amf {
         self.with_ue(now, key, out, |ue, env| procedure::on_reply(ue, env, CallId(tag.step), reply));
     }
 
+    /// The SMF that receives a CreateSMContext request.
+    fn routed(&mut self, tag: Tag, instance: NfInstanceId) {
+        let Some(ue) = self.ues.get_mut(Key::from_u64(tag.owner)) else { return };
+        let call = CallId(tag.step);
+        let session = ue.sessions.iter_mut().find(|session| session.creates(call));
+        if let Some(session) = session {
+            session.smf.instance = Some(instance);
+        }
+    }
+
     fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
         let owner = Key::from_u64(key.owner);
         if key.timer == Timer::LostConnections {
@@ -203,6 +213,7 @@ impl NetworkFunction for Amf {
             Input::N2(N2Input::Reset { gnb, ues }) => self.reset(now, gnb, ues, out),
             Input::Request { reply, request } => self.serve(now, reply, request, out),
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
+            Input::Routed { tag, instance } => self.routed(tag, instance),
             Input::Timer(key) => self.timer(now, key, out),
             Input::N4(_) | Input::Stored { .. } => {}
         }

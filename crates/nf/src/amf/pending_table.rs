@@ -1,17 +1,19 @@
-//! Entries that wait for an answer of a UE or gNB, with limits in total and for each gNB. Beyond a
-//! total limit the oldest entry of the gNB with the most octets is removed; beyond a gNB's own
-//! limit, that gNB's oldest entry. So a flood from one gNB does not affect the UEs of other gNBs.
+//! Entries that wait for an answer of a UE or gNB, with limits in total and for each host of gNBs
+//! ([`GnbInfo::host`](crate::kit::GnbInfo)). Beyond a total limit the oldest entry of the host with the most octets is
+//! removed; beyond a host's own limit, that host's oldest entry. gNB IDs do not count: a host may claim any number of them.
+//! So a flood from one host affects UEs of other hosts only while their own host has more octets than the flooding one.
 
-use crate::kit::{GnbHandle, Key};
+use crate::kit::Key;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// Limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Entries of all gNBs.
+    /// Entries of all hosts.
     pub entries: usize,
-    /// Entries of one gNB.
-    pub entries_of_gnb: usize,
+    /// Entries of one host.
+    pub entries_of_host: usize,
     /// Octets of all entries.
     pub octets: usize,
 }
@@ -19,15 +21,15 @@ pub(crate) struct Bounds {
 /// Identifies an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryId {
-    gnb: GnbHandle,
+    host: IpAddr,
     number: u64,
 }
 
-/// Entries of each gNB, in order of arrival.
+/// Entries of each host, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct PendingTable {
     bounds: Bounds,
-    queues: BTreeMap<GnbHandle, Queue>,
+    queues: BTreeMap<IpAddr, Queue>,
     next: u64,
     entries: usize,
     octets: usize,
@@ -44,11 +46,11 @@ impl PendingTable {
         Self { bounds, queues: BTreeMap::new(), next: 0, entries: 0, octets: 0 }
     }
 
-    /// Adds an entry of a gNB.
-    pub fn insert(&mut self, gnb: GnbHandle, key: Key, octets: usize) -> EntryId {
-        let place = EntryId { gnb, number: self.next };
+    /// Adds an entry of a host.
+    pub fn insert(&mut self, host: IpAddr, key: Key, octets: usize) -> EntryId {
+        let place = EntryId { host, number: self.next };
         self.next += 1;
-        let queue = self.queues.entry(gnb).or_default();
+        let queue = self.queues.entry(host).or_default();
         queue.entries.insert(place.number, (key, octets));
         queue.octets += octets;
         self.entries += 1;
@@ -56,32 +58,41 @@ impl PendingTable {
         place
     }
 
+    /// Adds octets to an entry, if it is still there.
+    pub fn grow(&mut self, place: EntryId, octets: usize) {
+        let Some(queue) = self.queues.get_mut(&place.host) else { return };
+        let Some((_, counted)) = queue.entries.get_mut(&place.number) else { return };
+        *counted += octets;
+        queue.octets += octets;
+        self.octets += octets;
+    }
+
     /// Removes an entry, if it is still there.
     pub fn remove(&mut self, place: EntryId) -> Option<Key> {
-        let queue = self.queues.get_mut(&place.gnb)?;
+        let queue = self.queues.get_mut(&place.host)?;
         let (key, octets) = queue.entries.remove(&place.number)?;
         queue.octets -= octets;
         if queue.entries.is_empty() {
-            self.queues.remove(&place.gnb);
+            self.queues.remove(&place.host);
         }
         self.entries -= 1;
         self.octets -= octets;
         Some(key)
     }
 
-    /// Removes and returns the entry that must be evicted after a new one of that gNB; `None`
+    /// Removes and returns the entry that must be evicted after an entry of that host was added or has grown; `None`
     /// within the limits.
-    pub fn evict(&mut self, gnb: GnbHandle) -> Option<Key> {
-        let of_gnb = self.queues.get(&gnb).map_or(0, |queue| queue.entries.len());
-        let gnb = if self.entries > self.bounds.entries || self.octets > self.bounds.octets {
+    pub fn evict(&mut self, host: IpAddr) -> Option<Key> {
+        let of_host = self.queues.get(&host).map_or(0, |queue| queue.entries.len());
+        let host = if self.entries > self.bounds.entries || self.octets > self.bounds.octets {
             *self.queues.iter().max_by_key(|(_, queue)| (queue.octets, queue.entries.len()))?.0
-        } else if of_gnb > self.bounds.entries_of_gnb {
-            gnb
+        } else if of_host > self.bounds.entries_of_host {
+            host
         } else {
             return None;
         };
-        let number = *self.queues.get(&gnb)?.entries.first_key_value()?.0;
-        self.remove(EntryId { gnb, number })
+        let number = *self.queues.get(&host)?.entries.first_key_value()?.0;
+        self.remove(EntryId { host, number })
     }
 
     /// How many entries there are.
@@ -94,9 +105,10 @@ impl PendingTable {
 mod tests {
     use super::*;
     use crate::kit::Arena;
+    use std::net::Ipv4Addr;
 
-    const FLOODING: GnbHandle = GnbHandle(1);
-    const OTHER: GnbHandle = GnbHandle(2);
+    const FLOODING: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
     fn keys(count: u32) -> Vec<Key> {
         let mut arena = Arena::new(count);
@@ -104,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_entry_of_the_gnb_with_most_entries_is_evicted() {
+    fn the_oldest_entry_of_the_host_with_most_entries_is_evicted() {
         let keys = keys(10);
-        let mut waiting = PendingTable::new(Bounds { entries: 8, entries_of_gnb: 7, octets: 1000 });
+        let mut waiting = PendingTable::new(Bounds { entries: 8, entries_of_host: 7, octets: 1000 });
         waiting.insert(OTHER, keys[0], 1);
         for key in &keys[1..8] {
             waiting.insert(FLOODING, *key, 1);
@@ -122,7 +134,7 @@ mod tests {
     #[test]
     fn octets_are_limited_and_removed_entries_do_not_count() {
         let keys = keys(3);
-        let mut waiting = PendingTable::new(Bounds { entries: 8, entries_of_gnb: 8, octets: 1000 });
+        let mut waiting = PendingTable::new(Bounds { entries: 8, entries_of_host: 8, octets: 1000 });
         let small = waiting.insert(OTHER, keys[0], 10);
         waiting.insert(FLOODING, keys[1], 900);
         waiting.insert(FLOODING, keys[2], 900);

@@ -3,11 +3,11 @@
 
 use super::context::CallId;
 use super::delivery::SmfMessage;
-use crate::kit::Owner;
-use crate::kit::document::{pack_enum, pack_struct};
+use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
+use crate::kit::{Caller, Owner, may_be_instance};
 use bytes::Bytes;
-use pith_sbi::Uri;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
+use pith_sbi::{NfInstanceId, Uri};
 use pith_types::{Dnn, Snssai};
 
 /// One PDU session of a UE.
@@ -21,8 +21,7 @@ pub(crate) struct PduSession {
     pub number: CallId,
     /// Its SM context at the SMF; `None` until the SMF has created it.
     pub sm_context: Option<Uri>,
-    /// The SMF that sends messages of the session; `None` until its first one.
-    pub smf: Option<Owner>,
+    pub smf: SessionSmf,
     /// State of its N3 resources, as far as the AMF knows.
     pub user_plane: UserPlane,
     /// The last request that changed the SMF's state.
@@ -36,6 +35,35 @@ pub(crate) struct PduSession {
     pub held: Vec<(SmContextUpdateData, SessionCall)>,
     /// A setup request, deferred until the gNB has released the existing resources.
     pub held_setup: Option<SmfMessage>,
+}
+
+/// The SMF of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SessionSmf {
+    /// Its NF instance: to which the AMF sent CreateSMContext, or which another AMF transferred. `None` if the
+    /// configuration gives an address without an instance id.
+    pub instance: Option<NfInstanceId>,
+    /// The sender of the session's messages; `None` until the first one.
+    pub sender: Option<Owner>,
+}
+
+/// One octet, with a bit for each field: a document that was written before `instance` existed has the bit of `sender`.
+impl Pack for SessionSmf {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        (u8::from(self.sender.is_some()) | u8::from(self.instance.is_some()) << 1).pack(writer);
+        self.sender.iter().for_each(|sender| sender.pack(writer));
+        self.instance.iter().for_each(|instance| instance.pack(writer));
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let fields = match reader.octet()? {
+            fields @ 0..=3 => fields,
+            _ => return Err(reader.malformed("SMF")),
+        };
+        let sender = if fields & 1 != 0 { Some(Pack::unpack(reader)?) } else { None };
+        let instance = if fields & 2 != 0 { Some(Pack::unpack(reader)?) } else { None };
+        Ok(Self { instance, sender })
+    }
 }
 
 /// State of a session's user plane connection (TS 23.501 5.6.8).
@@ -88,6 +116,16 @@ pack_enum!(UserPlane {
 });
 pack_enum!(SessionCall { 0 => Create(message), 1 => Forward(message), 2 => Report(body) });
 
+impl SessionCall {
+    const fn is_report(&self) -> bool {
+        matches!(self, Self::Report(_))
+    }
+}
+
+/// Requests to the SMF that are not answered or not sent yet, beyond which a session takes no further message of the UE;
+/// with reports of the gNB twice as many. Each holds a message of up to 64 kB.
+const MAX_OPEN: usize = 8;
+
 impl PduSession {
     /// A session that the UE requests, before the request to the SMF.
     pub fn new(id: u8, snssai: Snssai, dnn: Dnn) -> Self {
@@ -98,7 +136,7 @@ impl PduSession {
             dnn,
             number,
             sm_context: None,
-            smf: None,
+            smf: SessionSmf::default(),
             user_plane: UserPlane::Deactivated,
             last_call: number,
             unheard: 0,
@@ -114,6 +152,51 @@ impl PduSession {
             SessionCall::Report(body) => body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp),
             _ => false,
         })
+    }
+
+    /// Whether messages of the session are accepted from that NF. The first one is compared with the instance of the SMF,
+    /// further ones with the sender of the first. A client that proves no instance id, such as a foreign SMF whose
+    /// certificate has none, is compared from its first message on only.
+    pub fn admits(&mut self, from: Caller) -> bool {
+        match self.smf.sender {
+            Some(owner) => owner.admits(from),
+            None if self.smf.instance.is_none_or(|instance| may_be_instance(instance, from)) => {
+                self.smf.sender = Some(Owner::of(from));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The instance of its SMF, if it is known, for another AMF.
+    pub fn known_smf(&self) -> Option<NfInstanceId> {
+        self.smf.instance.or(match self.smf.sender {
+            Some(Owner::Client(client)) if client.is_proven => Some(client.instance),
+            _ => None,
+        })
+    }
+
+    /// Whether that call is the one that creates the SM context.
+    pub fn creates(&self, call: CallId) -> bool {
+        self.calls.iter().any(|(id, purpose)| *id == call && matches!(purpose, SessionCall::Create(_)))
+    }
+
+    /// Whether no further message of the UE is accepted: the SMF has not answered [`MAX_OPEN`] requests.
+    pub fn is_busy(&self) -> bool {
+        self.calls.len() + self.held.len() >= MAX_OPEN
+    }
+
+    /// Makes room for a report. A later report supersedes an earlier one, so the oldest is dropped: its request has
+    /// been sent, and is not repeated, or is not sent at all.
+    pub fn make_room_for_report(&mut self) {
+        if self.calls.len() + self.held.len() < 2 * MAX_OPEN {
+            return;
+        }
+        if let Some(at) = self.held.iter().position(|(_, purpose)| purpose.is_report()) {
+            self.held.remove(at);
+        } else if let Some(at) = self.calls.iter().position(|(_, purpose)| purpose.is_report()) {
+            self.calls.remove(at);
+        }
     }
 
     /// Removes and returns a pending request of this session.

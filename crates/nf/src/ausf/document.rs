@@ -25,7 +25,7 @@ pack_enum!(Authentication {
 
 /// Packs an authentication.
 pub(super) fn pack(entry: &Entry) -> Result<Document, PackError> {
-    let Entry { id: _, state, deadline } = entry;
+    let Entry { id: _, state, deadline, owner: _ } = entry;
     let mut writer = Writer::new(Nf::Ausf, &());
     writer.section(&AUTHENTICATION, |writer| {
         state.pack(writer);
@@ -37,7 +37,7 @@ pub(super) fn pack(entry: &Entry) -> Result<Document, PackError> {
 /// Unpacks an authentication; its id is that of the document.
 pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Entry, UnpackError> {
     let (state, deadline) = Sections::of(octets, Nf::Ausf, SECTIONS, &())?.unpack(&AUTHENTICATION)?;
-    Ok(Entry { id, state, deadline })
+    Ok(Entry { id, state, deadline, owner: None })
 }
 
 impl super::Ausf {
@@ -45,8 +45,9 @@ impl super::Ausf {
     pub(super) fn reload(&mut self, key: Key) {
         let Some(entry) = self.authentications.get_mut(key) else { return };
         let document = pack(entry).expect("an authentication can be packed");
-        *entry =
+        let loaded =
             unpack(document.octets(), entry.id).unwrap_or_else(|error| panic!("an authentication: {error}"));
+        *entry = Entry { owner: entry.owner, ..loaded };
         assert!(pack(entry).as_ref() == Ok(&document), "an authentication changes in its document");
     }
 }

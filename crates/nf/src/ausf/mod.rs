@@ -34,7 +34,7 @@ mod procedure;
 mod tests;
 
 use crate::kit::{
-    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, PendingReply,
+    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply,
     References, Rng, Tag, Target, Timer, TimerKey,
 };
 pub use config::AusfConfig;
@@ -53,8 +53,8 @@ use std::collections::VecDeque;
 const MAX_AUTHENTICATIONS: u32 = 1 << 18;
 
 /// Maximum number of authentications that wait for a UE's response: twice the maximum number of unauthenticated
-/// registrations of the shard's AMF; 10 MB. Beyond it the oldest are ended, so that a flood of unfinished registrations
-/// does not cause the rejection of new ones.
+/// registrations of the shard's AMF; 10 MB. Beyond it the oldest of the process with most are ended, so that a flood of
+/// unfinished registrations neither causes the rejection of new ones nor ends those of other AMFs.
 const MAX_CHALLENGED: usize = 32_768;
 
 /// Number of authentications that are ended together when the limit is exceeded.
@@ -115,6 +115,8 @@ struct Entry {
     state: Authentication,
     /// When the UE's response is overdue, while [`Timer::Expiry`] runs.
     deadline: Option<DateTime>,
+    /// The AMF that requested it; not stored: `None` once the document was loaded.
+    owner: Option<Owner>,
 }
 
 /// The AUSF of a shard.
@@ -154,7 +156,8 @@ impl Ausf {
             Request::Authenticate(request) => {
                 match AwaitingVector::begin(&self.identity, &self.config, request.body) {
                     Ok((call, state)) => {
-                        self.begin(Authentication::AwaitingVector(state, pending), call.into(), out);
+                        let owner = Owner::of(pending.caller());
+                        self.begin(Authentication::AwaitingVector(state, pending), owner, call.into(), out);
                     }
                     Err(problem) => pending.refuse(*problem, out),
                 }
@@ -172,14 +175,19 @@ impl Ausf {
     }
 
     /// Requests a vector from the UDM.
-    fn begin(&mut self, authentication: Authentication, call: Request, out: &mut Outbox) {
+    fn begin(&mut self, authentication: Authentication, owner: Owner, call: Request, out: &mut Outbox) {
         let Some((key, place)) = self.authentications.vacant() else {
             if let Some(pending) = authentication.into_reply() {
                 pending.refuse(Problem::congestion(1), out);
             }
             return;
         };
-        *place = Some(Entry { id: self.ids.allocate(key), state: authentication, deadline: None });
+        *place = Some(Entry {
+            id: self.ids.allocate(key),
+            state: authentication,
+            deadline: None,
+            owner: Some(owner),
+        });
         self.replies_owed += 1;
         self.changed(key);
         out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call);
@@ -245,7 +253,7 @@ impl Ausf {
         pending.answer(response, out);
     }
 
-    /// Ends the oldest authentications if more than [`MAX_CHALLENGED`] wait for a UE.
+    /// Ends the oldest authentications of the process with most, if more than [`MAX_CHALLENGED`] wait for a UE.
     fn end_excess(&mut self, out: &mut Outbox) {
         if self.challenged.len() <= MAX_CHALLENGED {
             return;
@@ -254,11 +262,31 @@ impl Ausf {
         // An authentication that waits for the UDM is not ended: the AMF's request is still unanswered.
         self.challenged.retain(|key| authentications.get(*key).is_some_and(|entry| entry.state.awaits_ue()));
         if self.challenged.len() + EXCESS_BATCH > MAX_CHALLENGED {
-            for key in self.challenged.drain(..EXCESS_BATCH).collect::<Vec<_>>() {
+            for key in self.excess() {
                 self.end(key, out);
             }
+            let authentications = &self.authentications;
+            self.challenged.retain(|key| authentications.get(*key).is_some());
         }
         self.challenged.shrink_to(2 * self.challenged.len());
+    }
+
+    /// The oldest authentications of the process that has most waiting for a UE. There are few processes.
+    fn excess(&self) -> Vec<Key> {
+        let owner_of = |key: &Key| self.authentications.get(*key).and_then(|entry| entry.owner);
+        let is_same = |one: Option<Owner>, other: Option<Owner>| {
+            one == other || one.zip(other).is_some_and(|(one, other)| one.is_same_process(other))
+        };
+        let mut counts: Vec<(Option<Owner>, usize)> = Vec::new();
+        for owner in self.challenged.iter().map(owner_of) {
+            match counts.iter_mut().find(|(known, _)| is_same(*known, owner)) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((owner, 1)),
+            }
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count).and_then(|(owner, _)| owner);
+        let its = self.challenged.iter().filter(|key| is_same(owner_of(key), most));
+        its.take(EXCESS_BATCH).copied().collect()
     }
 
     /// Verifies RES*, answers the AMF, and reports the result to the UDM (TS 33.501 6.1.3.2.0 steps 10 to 12).
@@ -422,7 +450,7 @@ impl NetworkFunction for Ausf {
             Input::Reply { tag, .. } if tag == IGNORE_REPLY => {}
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::Timer(key) => self.timer(key),
-            Input::N2(_) | Input::N4(_) | Input::Stored { .. } => {}
+            Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } => {}
         }
     }
 

@@ -298,6 +298,18 @@ impl Agent {
         self.cache.instance_at(root, &request.target_nf()?)
     }
 
+    /// The NF instance at the end of a route, if it is known.
+    pub(super) fn instance_of(&self, route: &Route, call: &Call) -> Option<NfInstanceId> {
+        match route {
+            Route::Local(nf) | Route::Shard(_, nf) => {
+                let hosted = self.config.hosted.iter().find(|hosted| hosted.nf == *nf)?;
+                Some(hosted.profile.nf_instance_id)
+            }
+            Route::Http(root) => self.instance_at(root, &call.request),
+            Route::Discover(_) => None,
+        }
+    }
+
     /// Holds a call until its discovery is complete; returns the discovery request if none is pending.
     pub(super) fn discover(&mut self, question: Query, call: Call) -> Option<Call> {
         let requester = self.requester();
@@ -396,7 +408,7 @@ impl NetworkFunction for Agent {
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::Request { reply, request } => reply.complete(self.request(request), out),
             Input::Timer(key) if key.timer == Timer::NrfHeartBeat => self.registrations.timer(key.owner, out),
-            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+            Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }
     fn replies_owed(&self) -> Option<usize> {

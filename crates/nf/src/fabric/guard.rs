@@ -3,7 +3,7 @@
 
 mod operations;
 
-use crate::kit::Client;
+use crate::kit::{Client, Issuer};
 pub use operations::{Consumers, consumers};
 pub(super) use operations::{consumers_of_service, scopes};
 use pith_crypto::jws::sha256;
@@ -23,6 +23,8 @@ pub struct ClientIdentity {
     pub nf_types: Vec<NfType>,
     /// Addresses and DNS names at which its services may be.
     pub hosts: Vec<String>,
+    /// The issuer of its certificate.
+    pub issuer: Issuer,
 }
 
 /// How a client is known.
@@ -50,7 +52,13 @@ impl fmt::Display for ClientIdentity {
 impl ClientIdentity {
     /// A process of the same user, which may use all operations.
     pub const fn same_user() -> Self {
-        Self { proof: Proof::SameUser, instances: Vec::new(), nf_types: Vec::new(), hosts: Vec::new() }
+        Self {
+            proof: Proof::SameUser,
+            instances: Vec::new(),
+            nf_types: Vec::new(),
+            hosts: Vec::new(),
+            issuer: Issuer::Own,
+        }
     }
 
     /// This client, restricted to some of its NF types.
@@ -69,21 +77,18 @@ impl ClientIdentity {
             return None;
         }
         Some(match self.instances.first() {
-            Some(first) => Client { instance: subject.unwrap_or(*first), process: *first, is_named: true },
+            Some(first) => Client {
+                instance: subject.unwrap_or(*first),
+                process: *first,
+                is_named: true,
+                is_proven: subject.is_some() || self.instances.len() == 1,
+                issuer: self.issuer,
+            },
             None => {
-                let stand_in = self.stand_in();
-                Client { instance: stand_in, process: stand_in, is_named: false }
+                let id = NfInstanceId::from_random(hash_of(&self.nf_types));
+                Client { instance: id, process: id, is_named: false, is_proven: false, issuer: self.issuer }
             }
         })
-    }
-
-    /// The id of a client that can't prove an instance id: a hash of the NF types that it may have.
-    fn stand_in(&self) -> NfInstanceId {
-        let mut names: Vec<_> = self.nf_types.iter().map(NfType::as_str).collect();
-        names.sort_unstable();
-        let digest = sha256(format!("sbi.external {}", names.join(" ")).as_bytes());
-        let (half, _) = digest.split_at(16);
-        NfInstanceId::from_random(half.iter().fold(0, |id, octet| id << 8 | u128::from(*octet)))
     }
 
     /// Checks that the client may send the request: an NF acts only for itself (TS 33.501 13.1,
@@ -191,6 +196,21 @@ impl ClientIdentity {
     }
 }
 
+/// The CA that the configuration names for external NFs of these types.
+pub fn external_issuer(nf_types: &[NfType]) -> Issuer {
+    let [.., a, b, c, d, e, f, g, h] = hash_of(nf_types).to_be_bytes();
+    Issuer::External(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
+}
+
+/// A hash of NF types: it replaces the id of a client that can't prove one.
+fn hash_of(nf_types: &[NfType]) -> u128 {
+    let mut names: Vec<_> = nf_types.iter().map(NfType::as_str).collect();
+    names.sort_unstable();
+    let digest = sha256(format!("sbi.external {}", names.join(" ")).as_bytes());
+    let (half, _) = digest.split_at(16);
+    half.iter().fold(0, |id, octet| id << 8 | u128::from(*octet))
+}
+
 /// The NF instance that a request gives as the consumer.
 const fn named_consumer(request: &Request) -> Option<NfInstanceId> {
     match request {
@@ -218,6 +238,7 @@ const fn callback(request: &Request) -> Option<&Uri> {
         Request::N1N2MessageTransfer(request) => request.body.n1n2_failure_txf_notif_uri.as_ref(),
         Request::CreateSmPolicy(request) => Some(&request.body.notification_uri),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.notification_uri),
+        Request::UpdateAmPolicyAssociation(request) => request.body.notification_uri.as_ref(),
         _ => None,
     }
 }
@@ -240,6 +261,7 @@ mod tests {
         CreateSubscription, DeregisterNfInstance, IpEndPoint, NfService, NfServiceStatus, NfStatus,
         RegisterNfInstance, SubscriptionData, UriScheme,
     };
+    use pith_sbi::npcf_ampolicycontrol::UpdateAmPolicyAssociation;
     use pith_sbi::nudm_sdm::GetAmData;
     use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
     use pith_sbi::nudr_dr::QueryAuthSubsData;
@@ -253,6 +275,7 @@ mod tests {
             instances: vec![OWN],
             nf_types: nf_types.to_vec(),
             hosts: vec!["192.0.2.1".into(), "*.5gc.example".into()],
+            issuer: Issuer::Own,
         }
     }
 
@@ -284,6 +307,13 @@ mod tests {
             body.dereg_callback_uri = callback.map(|uri| uri.parse().unwrap());
             check(&[NfType::Smf], RegisterSmf { ue_id, pdu_session_id: 1, body })
         };
+        let change_policy = |uri: &str| {
+            let mut body = pith_sbi::npcf_ampolicycontrol::PolicyAssociationUpdateRequest::default();
+            body.notification_uri = Some(uri.parse().unwrap());
+            let pol_asso_id = "1".to_owned();
+            check(&[NfType::Amf], UpdateAmPolicyAssociation { pol_asso_id, body })
+        };
+        assert!(change_policy("https://192.0.2.1/x") && !change_policy("https://127.0.0.1/x"));
         assert!(register(None) && register(Some("https://192.0.2.1/x")));
         assert!(!register(Some("https://127.0.0.1/x")));
     }
@@ -335,6 +365,7 @@ mod tests {
             instances: Vec::new(),
             nf_types: vec![nf_type],
             hosts: vec!["192.0.2.9".into()],
+            issuer: Issuer::Address,
         }
     }
 

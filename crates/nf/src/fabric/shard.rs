@@ -194,6 +194,12 @@ impl Shard {
         }
     }
 
+    /// Adds an NF that is not registered.
+    #[cfg(test)]
+    pub(super) fn add_for_test(&mut self, nf: Nf, function: Box<dyn NetworkFunction>) {
+        self.functions.push((nf, function));
+    }
+
     /// Whether all its NFs are registered with the NRF.
     pub fn is_ready(&self) -> bool {
         self.agent.is_registered()
@@ -372,7 +378,14 @@ impl Shard {
 
     /// Routes a call; the agent holds it if discovery is needed first.
     fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
-        match self.agent.route(now, &call) {
+        let route = self.agent.route(now, &call);
+        // The AMF learns the SMF before the SMF can send anything.
+        if let (Request::PostSmContexts(_), Ok(route)) = (&call.request, &route)
+            && let Some(instance) = self.agent.instance_of(route, &call)
+        {
+            self.push(call.nf, Input::Routed { tag: call.tag, instance });
+        }
+        match route {
             Ok(Route::Local(target)) => {
                 let reply = PendingReply::owed_to(Caller::Local { nf: call.nf, tag: call.tag });
                 self.push(target, Input::Request { reply, request: call.request });

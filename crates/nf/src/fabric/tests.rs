@@ -5,19 +5,20 @@ mod owner;
 
 use super::*;
 use crate::kit::{
-    Caller, Duration, Identity, Instant, Level, NetworkFunction, Nf, ReferenceKey, References, Rng,
-    StoreRequest, StoreResponse, Tag, Timer, TimerKey,
+    Caller, Duration, Identity, Input, Instant, Level, NetworkFunction, Nf, Outbox, ReferenceKey, References,
+    Rng, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
 };
 use crate::nrf::{Nrf, NrfConfig};
 use crate::testing::{self, CALLER, instance, plmn, supi};
 use crate::udm::{Udm, UdmConfig};
 use crate::udr::Udr;
-use pith_sbi::common::{DateTime, ServingPlmnId};
+use pith_sbi::common::{DateTime, PlmnIdNid, ServingPlmnId};
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, AccessTokenRsp, refused};
 use pith_sbi::nnrf_nfdiscovery::SearchResult;
 use pith_sbi::nnrf_nfmanagement::{
     NfProfile, NfStatusNotify, NotificationData, NotificationEventType, SubscriptionData,
 };
+use pith_sbi::nsmf_pdusession::{PostSmContexts, SmContextCreateData};
 use pith_sbi::nudm_uecm::GetThreeGppRegistration;
 use pith_sbi::nudr_dr::QueryAmData;
 use pith_sbi::{ApiRoot, Cause, Created, Operation, Problem, Reply, Request, Response, Scheme, Uri};
@@ -140,6 +141,45 @@ fn http(effects: &[ShardEffect]) -> Vec<(Tag, &ApiRoot, Operation)> {
 
 fn search(effects: &[ShardEffect]) -> Option<(Tag, &ApiRoot, Operation)> {
     http(effects).into_iter().find(|(.., operation)| *operation == Operation::SearchNfInstances)
+}
+
+/// Requests an SM context when a timer expires, and logs the instance to which the request goes.
+struct Requesting;
+
+impl NetworkFunction for Requesting {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Timer(_) => {
+                let callback = Uri::new(&own_root(), "/namf-callback/v1/x");
+                let access = pith_sbi::common::AccessType::ThreeGppAccess;
+                let body = SmContextCreateData::new(instance(1), PlmnIdNid::from(plmn()), access, callback);
+                out.call(Tag { owner: 7, step: 3 }, Target::any(), PostSmContexts { body }.into());
+            }
+            Input::Routed { tag, instance } => {
+                out.log(Level::Error, || format!("{} {} {instance}", tag.owner, tag.step));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The AMF learns the SMF's instance when the request is sent, not from the first message that claims to be the SMF's.
+#[test]
+fn an_amf_is_informed_of_the_smf_to_which_its_request_goes() {
+    let mut rig = Rig::new(&[], |_| {});
+    rig.shard.add_for_test(Nf::Amf, Box::new(Requesting));
+    let key = TimerKey { owner: 0, timer: Timer::T3513 };
+    let asked = rig.handle(ShardInput::Timer { nf: Nf::Amf, key });
+    let (tag, ..) = search(&asked).expect("the NRF is asked");
+    let mut result = SearchResult::new(vec![profile_at(Nf::Smf, 10, far())]);
+    result.validity_period = Some(60);
+    let sent = rig.reply(Nf::Agent, tag, Ok(Response::SearchResult(Box::new(result))));
+    assert!(http(&sent).iter().any(|(.., operation)| *operation == Operation::PostSmContexts));
+    let logged = sent.iter().filter_map(|effect| match effect {
+        ShardEffect::Event { event, .. } => Some(event.text.clone()),
+        _ => None,
+    });
+    assert_eq!(logged.collect::<Vec<_>>(), [format!("7 3 {}", instance(10))]);
 }
 
 /// Destinations of calls to the UDR over HTTP/2.

@@ -1,7 +1,7 @@
 //! Inputs of an NF.
 
 use super::{N2Input, N4Input, PendingReply, StoreError, StoreResponse, Tag, TimerKey};
-use pith_sbi::{ApiRoot, Problem, Request, Response};
+use pith_sbi::{ApiRoot, NfInstanceId, Problem, Request, Response};
 use std::sync::Arc;
 
 /// One input of an NF.
@@ -22,6 +22,13 @@ pub enum Input {
         /// The instance that answered; further operations on the resource are sent to it.
         from: Option<Arc<ApiRoot>>,
         reply: Result<Response, Box<Problem>>,
+    },
+    /// The NF instance to which a CreateSMContext request of this NF is sent; AMF only. Comes before any reply, and before
+    /// any request that the SMF sends because of it. Missing if no instance is known at the configured address.
+    Routed {
+        /// As given with the call.
+        tag: Tag,
+        instance: NfInstanceId,
     },
     /// The result of a database request; UDR only.
     Stored {

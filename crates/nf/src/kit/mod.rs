@@ -40,7 +40,7 @@ pub use input::Input;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
 pub use outbox::{Effect, Outbox};
-pub use owner::{Client, Owner, check_instance};
+pub use owner::{Client, Issuer, Owner, check_instance, may_be_instance};
 pub use reference::{ReferenceKey, References, block_in_reference, context_in_reference};
 pub use reply::PendingReply;
 pub use rng::Rng;

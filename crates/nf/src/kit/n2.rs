@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, Snssai, Tai};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Identifies a gNB while its association exists; never reused.
@@ -21,6 +22,8 @@ pub struct GnbInfo {
     pub supported: Vec<(Tai, Vec<Snssai>)>,
     /// The peer's transport address, for display.
     pub peer: String,
+    /// The peer address by which the AMF divides its memory between hosts: an IPv4 address, or an IPv6 /64 network.
+    pub host: IpAddr,
 }
 
 /// A UE-associated logical connection in NG RESET (TS 38.413 9.2.6.11).

@@ -18,6 +18,24 @@ pub struct Client {
     /// Whether the certificate names the instance. If not, the client is a foreign NF that proves only its NF type, and the
     /// two ids are derived from that.
     pub is_named: bool,
+    /// Whether the request is that of this instance: its certificate names no other instance, or its access token names
+    /// this one. If not, the request may be of another instance of the same process.
+    pub is_proven: bool,
+    /// The CA that issued the certificate, or the kind of proof that replaces one. Instance ids are compared only between
+    /// clients of the same issuer: a foreign CA may write any id into a certificate.
+    pub issuer: Issuer,
+}
+
+/// The issuer of a client's certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Issuer {
+    /// The CA of this core (`sbi.pki`, `sbi.tls`).
+    Own,
+    /// A CA of external NFs (`sbi.external.<nf>.ca`), by a number that is derived from the NF types for which the
+    /// configuration names it, so that it outlives a renewal of the CA's certificate.
+    External(u64),
+    /// No certificate: the configuration expects the NF at the client's address.
+    Address,
 }
 
 /// The owner of a resource.
@@ -48,7 +66,8 @@ impl Owner {
         match (self, Self::of(caller)) {
             (_, Self::Process) | (Self::SameUser, Self::SameUser) => true,
             (Self::Client(owner), Self::Client(client)) => {
-                owner.process == client.process || owner.instance == client.instance
+                owner.issuer == client.issuer
+                    && (owner.process == client.process || owner.instance == client.instance)
             }
             _ => false,
         }
@@ -56,7 +75,10 @@ impl Owner {
 
     /// Whether both are the same process on the other side of HTTP/2.
     pub fn is_same_process(self, other: Self) -> bool {
-        matches!((self, other), (Self::Client(one), Self::Client(other)) if one.process == other.process)
+        matches!(
+            (self, other),
+            (Self::Client(one), Self::Client(other)) if one.process == other.process && one.issuer == other.issuer
+        )
     }
 
     /// Refuses a caller whose resource it is not.
@@ -81,6 +103,16 @@ pub fn check_instance(named: NfInstanceId, caller: Caller) -> Result<(), Box<Pro
     }
 }
 
+/// Whether a caller may be that NF instance; a client that proves no instance id may be any.
+pub fn may_be_instance(named: NfInstanceId, caller: Caller) -> bool {
+    match caller {
+        Caller::Remote { client: Some(client), .. } if client.is_named && client.is_proven => {
+            client.instance == named || client.process == named
+        }
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +124,8 @@ mod tests {
             instance: id(instance),
             process: id(process),
             is_named: true,
+            is_proven: true,
+            issuer: Issuer::Own,
         });
         Caller::Remote { exchange: 1, client }
     }

@@ -43,6 +43,16 @@ pub enum StoreRequest {
         /// JSON.
         body: String,
     },
+    /// Replace a document, if it is as expected. Otherwise nothing is written, and `created_or_found` is `false`.
+    ReplaceDocument {
+        supi: Supi,
+        /// Its path below the UE.
+        resource: String,
+        /// The expected document.
+        expected: String,
+        /// JSON.
+        body: String,
+    },
     /// Delete a document.
     DeleteDocument {
         supi: Supi,

@@ -76,6 +76,65 @@ impl Nrf {
     }
 }
 
+/// A client that reads profiles or receives them in notifications: each NF that it has registered is a requester.
+#[derive(Debug)]
+pub(super) enum Reader<'a> {
+    /// An NF of this process, or a process of the same user.
+    Trusted,
+    /// The NFs of another process, one of each type. One that has registered none reads profiles that are open to all.
+    Requesters(Vec<Requester<'a>>),
+}
+
+impl Nrf {
+    /// The client as reader of profiles.
+    pub(super) fn reader(&self, from: Caller) -> Reader<'_> {
+        let owner = Owner::of(from);
+        let Owner::Client(client) = owner else { return Reader::Trusted };
+        let mut requesters: Vec<Requester<'_>> = Vec::new();
+        for known in self.instances.values() {
+            let is_its = known.owner.is_same_process(owner)
+                || (known.profile.nf_instance_id == client.instance && known.check_owner(from).is_ok());
+            let nf_type = &known.profile.nf_type;
+            if is_its && requesters.iter().all(|requester| requester.nf_type != nf_type) {
+                let claimed = Claimed {
+                    instance: Some(known.profile.nf_instance_id),
+                    plmns: &[],
+                    slices: None,
+                    fqdn: known.profile.fqdn.as_deref(),
+                };
+                requesters.extend(self.requester(nf_type, claimed, from));
+            }
+        }
+        Reader::Requesters(requesters)
+    }
+}
+
+impl Reader<'_> {
+    /// Whether the client may have the profile: it allows one of the client's NFs, or is of the type of one.
+    pub fn may_read(&self, profile: &NfProfile) -> bool {
+        match self {
+            Self::Trusted => true,
+            Self::Requesters(requesters) => {
+                is_open(profile)
+                    || requesters.iter().any(|requester| {
+                        *requester.nf_type == profile.nf_type || requester.may_discover(profile)
+                    })
+            }
+        }
+    }
+}
+
+/// Whether some service of the profile, or a profile without services, is open to all.
+fn is_open(profile: &NfProfile) -> bool {
+    let nobody = Requester {
+        nf_type: &NfType::Other(Arc::default()),
+        plmns: Vec::new(),
+        slices: Vec::new(),
+        fqdn: None,
+    };
+    nobody.may_discover(profile)
+}
+
 /// The allowed requesters; an empty list allows all.
 struct Allowed<'a> {
     types: &'a [NfType],

@@ -12,6 +12,20 @@ use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Response, Uri};
 
 /// Maximum number of registered instances: 64 shards of each NF of a Pith core are 576.
 const INSTANCES_MAX: usize = 4096;
+/// Maximum number of instances of one process, of which its certificate names each.
+const SHARE_NAMED: usize = 1024;
+/// Maximum number of instances of foreign NFs whose certificates name none: they may invent ids.
+pub(super) const SHARE_UNNAMED: usize = 128;
+
+/// The instances that a client may register.
+fn share_of(owner: Owner) -> usize {
+    match owner {
+        Owner::Client(client) if client.is_named => SHARE_NAMED,
+        Owner::Client(_) => SHARE_UNNAMED,
+        Owner::Process | Owner::SameUser => INSTANCES_MAX,
+    }
+}
+
 /// Maximum octets of a profile as JSON; profiles of Pith have about 2,000.
 pub(super) const PROFILE_MAX: usize = 64 << 10;
 
@@ -40,11 +54,11 @@ impl Nrf {
         if let Some(known) = self.instances.get(&profile.nf_instance_id) {
             known.check_owner(from)?;
             // An instance does not become one of another type: that is another NF, which took the id.
-            if known.profile.nf_type != profile.nf_type {
+            if known.profile.nf_type != profile.nf_type && !known.is_displaced_by(from) {
                 return Err(Box::new(Problem::new(Cause::ModificationNotAllowed).detail("/nfType")));
             }
         }
-        self.check_room(&profile)?;
+        self.check_room(&profile, from)?;
         profile.heart_beat_timer =
             Some(u32::try_from(self.config.heart_beat.as_secs()).unwrap_or(u32::MAX).max(1));
         let id = profile.nf_instance_id;
@@ -65,9 +79,15 @@ impl Nrf {
         })
     }
 
-    /// Limits the memory that one peer can use with profiles.
-    fn check_room(&self, profile: &NfProfile) -> Result<(), Box<Problem>> {
-        if self.instances.len() >= INSTANCES_MAX && !self.instances.contains_key(&profile.nf_instance_id) {
+    /// Limits the memory that all peers, and each peer, can use with profiles.
+    fn check_room(&self, profile: &NfProfile, from: Caller) -> Result<(), Box<Problem>> {
+        let owner = Owner::of(from);
+        let is_its = |known: &&Instance| known.owner.is_same_process(owner);
+        let is_full = || {
+            self.instances.len() >= INSTANCES_MAX
+                || self.instances.values().filter(is_its).count() >= share_of(owner)
+        };
+        if !self.instances.contains_key(&profile.nf_instance_id) && is_full() {
             return Err(Box::new(Problem::new(Cause::InsufficientResources).detail("too many NF instances")));
         }
         let size = serde_json::to_vec(profile).map_err(Problem::system_failure)?.len();
@@ -90,7 +110,7 @@ impl Nrf {
         // Any update shows that the instance is alive, even if the change is refused.
         instance.last_heard = now;
         let patched = patched(&instance.profile, &request.body)?;
-        self.check_room(&patched)?;
+        self.check_room(&patched, from)?;
         let instance = self.instances.get_mut(&request.nf_instance_id).ok_or_else(not_found)?;
         let profile = patched;
         let awake = instance.profile.nf_status != profile.nf_status;
@@ -110,10 +130,13 @@ impl Nrf {
         Ok(Response::NoContent)
     }
 
-    /// The profile of an instance (TS 29.510 5.2.2.9). A registered client gets the addresses that NFs of its type can use,
-    /// as in discovery.
+    /// The profile of an instance (TS 29.510 5.2.2.9), if it allows the requester. A registered client gets the addresses that
+    /// NFs of its type can use, as in discovery.
     pub(super) fn profile(&self, id: &NfInstanceId, from: Caller) -> Reply {
         let instance = self.instances.get(id).ok_or_else(not_found)?;
+        if !self.reader(from).may_read(&instance.profile) {
+            return Err(Box::new(Problem::of_status(403).detail("the NF does not allow the requester")));
+        }
         let owner = Owner::of(from);
         let client = self.instances.values().find(|known| known.owner == owner);
         let profile = instance.profile.clone();
@@ -126,12 +149,16 @@ impl Nrf {
         Ok(Response::NfProfile(Box::new(profile)))
     }
 
-    /// The instances of a type (TS 29.510 5.2.2.8).
-    pub(super) fn list(&self, request: &GetNfInstances) -> Response {
+    /// The instances of a type (TS 29.510 5.2.2.8), of those that allow the requester.
+    pub(super) fn list(&self, request: &GetNfInstances, from: Caller) -> Response {
+        let reader = self.reader(from);
         let of_type =
             |profile: &NfProfile| request.nf_type.as_ref().is_none_or(|wanted| profile.nf_type == *wanted);
-        let found =
-            self.instances.values().map(|instance| &instance.profile).filter(|profile| of_type(profile));
+        let found = self
+            .instances
+            .values()
+            .map(|instance| &instance.profile)
+            .filter(|profile| of_type(profile) && reader.may_read(profile));
         let limit = request.limit.map_or(usize::MAX, |limit| limit as usize);
         let items =
             found.take(limit).map(|profile| Link { href: Some(self.instance_uri(&profile.nf_instance_id)) });

@@ -18,7 +18,8 @@ mod subscription;
 mod tests;
 
 use crate::kit::{
-    Caller, Client, Input, Inspect, Instant, NetworkFunction, Outbox, Owner, PendingReply, Timer, WallClock,
+    Caller, Client, Input, Inspect, Instant, Issuer, NetworkFunction, Outbox, Owner, PendingReply, Timer,
+    WallClock,
 };
 pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
@@ -40,9 +41,27 @@ struct Instance {
 
 impl Instance {
     /// Refuses a client that is not the NF of the profile: its certificate names the instance, which was checked with
-    /// the request, or it registered the profile.
+    /// the request, or it registered the profile. A certificate of a foreign CA counts only among the NFs of that CA: the
+    /// CA may write the id of any NF into it.
     fn check_owner(&self, from: Caller) -> Result<(), Box<Problem>> {
-        if is_named(from) { Ok(()) } else { self.owner.check(from) }
+        match from {
+            Caller::Remote { client: Some(client), .. } if client.is_named && self.trusts(client.issuer) => {
+                Ok(())
+            }
+            _ => self.owner.check(from),
+        }
+    }
+
+    /// Whether the client is an NF of this core with the id, which a foreign NF has registered before.
+    fn is_displaced_by(&self, from: Caller) -> bool {
+        let is_foreign = matches!(self.owner, Owner::Client(owner) if owner.issuer != Issuer::Own);
+        is_foreign
+            && is_named(from)
+            && matches!(Owner::of(from), Owner::Client(client) if client.issuer == Issuer::Own)
+    }
+
+    fn trusts(&self, issuer: Issuer) -> bool {
+        issuer == Issuer::Own || matches!(self.owner, Owner::Client(owner) if owner.issuer == issuer)
     }
 }
 
@@ -100,8 +119,8 @@ impl Nrf {
             Request::UpdateNfInstance(request) => self.update(now, &request, from, out),
             Request::DeregisterNfInstance(request) => self.deregister(&request.nf_instance_id, from, out),
             Request::GetNfInstance(request) => self.profile(&request.nf_instance_id, from),
-            Request::GetNfInstances(request) => Ok(self.list(&request)),
-            Request::CreateSubscription(request) => self.subscribe(now, request.body, Owner::of(from)),
+            Request::GetNfInstances(request) => Ok(self.list(&request, from)),
+            Request::CreateSubscription(request) => self.subscribe(now, request.body, from),
             Request::UpdateSubscription(request) => self.renew(now, &request, from),
             Request::RemoveSubscription(request) => self.unsubscribe(&request.subscription_id, from),
             Request::SearchNfInstances(request) => self.search(&request, from),
@@ -130,7 +149,7 @@ impl NetworkFunction for Nrf {
                 self.sweep_later(out);
             }
             Input::Reply { tag, reply, .. } => self.notified(tag, &reply, out),
-            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+            Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! Subscriptions to changes of NF instances (TS 29.510 5.2.2.5 to 5.2.2.7).
 
 use super::Nrf;
+use super::authorization::Claimed;
 use super::discovery::with_scheme;
 use crate::kit::{Caller, Duration, Instant, Level, Outbox, Owner, Tag, Target};
 use pith_sbi::common::DateTime;
@@ -38,6 +39,8 @@ pub(super) struct Subscription {
     data: SubscriptionData,
     /// The subscriber: only that NF may change the subscription (TS 33.501 13.4.1.1).
     owner: Owner,
+    /// The request's sender, whose NFs must be allowed by the profiles of which it is notified.
+    from: Caller,
     /// Failed notifications since the last successful one.
     failures: u8,
     /// Number of notifications sent: each has a number.
@@ -51,7 +54,8 @@ pub(super) struct Subscription {
 
 impl Nrf {
     /// Creates a subscription; the answer contains its end (TS 29.510 6.1.6.2.16 `validityTime`).
-    pub(super) fn subscribe(&mut self, now: Instant, mut data: SubscriptionData, owner: Owner) -> Reply {
+    pub(super) fn subscribe(&mut self, now: Instant, mut data: SubscriptionData, from: Caller) -> Reply {
+        let owner = Owner::of(from);
         let own = self.subscriptions.values().filter(|known| known.owner.is_same_process(owner)).count();
         if self.subscriptions.len() >= LIMIT || own >= SHARE {
             return Err(Box::new(Problem::congestion(VALIDITY.as_secs() as u32)));
@@ -65,6 +69,7 @@ impl Nrf {
             Subscription {
                 data: data.clone(),
                 owner,
+                from,
                 failures: 0,
                 sent: 0,
                 open: None,
@@ -132,11 +137,30 @@ impl Nrf {
 
     /// Notifies the subscribers whose conditions match this instance (TS 29.510 5.2.2.6).
     pub(super) fn notify(&mut self, event: &NotificationEventType, profile: &NfProfile, out: &mut Outbox) {
-        let id = profile.nf_instance_id;
-        for subscription in self.subscriptions.values_mut().filter(|known| known.covers(event, profile)) {
-            subscription.note(id, event);
+        let mut readers = ByProcess::default();
+        let covering = self.subscriptions.iter().filter(|(_, known)| known.covers(event, profile));
+        let permitted: Vec<_> = covering
+            .filter(|(_, known)| {
+                *readers.entry(known.owner, || self.reader(known.from).may_read(profile))
+                    || self.allows_subscriber(known, profile)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in permitted {
+            if let Some(subscription) = self.subscriptions.get_mut(&id) {
+                subscription.note(profile.nf_instance_id, event);
+            }
         }
         self.send_pending(out);
+    }
+
+    /// Whether the profile allows the NF type and instance that the subscriber gave and proved (TS 29.510 5.2.2.5.2).
+    fn allows_subscriber(&self, known: &Subscription, profile: &NfProfile) -> bool {
+        let Some(nf_type) = &known.data.req_nf_type else { return false };
+        let claimed =
+            Claimed { instance: known.data.req_nf_instance_id, plmns: &[], slices: None, fqdn: None };
+        let requester = self.requester(nf_type, claimed, known.from);
+        *nf_type == profile.nf_type || requester.is_some_and(|requester| requester.may_discover(profile))
     }
 
     /// Sends pending notifications: one at a time to a subscription, [`OPEN`] to a process.
@@ -147,14 +171,14 @@ impl Nrf {
         if waiting.is_empty() {
             return;
         }
-        let mut open = OpenByProcess::default();
-        self.subscriptions
-            .values()
-            .filter(|known| known.open.is_some())
-            .for_each(|known| open.add(known.owner));
+        let mut open = ByProcess::default();
+        for known in self.subscriptions.values().filter(|known| known.open.is_some()) {
+            *open.entry(known.owner, || 0_usize) += 1;
+        }
         for (id, owner) in waiting {
-            if owner == Owner::Process || open.of(owner) < OPEN {
-                open.add(owner);
+            let count = open.entry(owner, || 0);
+            if owner == Owner::Process || *count < OPEN {
+                *count += 1;
                 self.send_next(id, out);
             }
         }
@@ -188,21 +212,23 @@ impl Nrf {
     }
 }
 
-/// Open notifications of each process. There are few processes.
-#[derive(Default)]
-struct OpenByProcess(Vec<(Owner, usize)>);
+/// A value for each process. There are few processes.
+struct ByProcess<T>(Vec<(Owner, T)>);
 
-impl OpenByProcess {
-    fn add(&mut self, owner: Owner) {
-        match self.0.iter_mut().find(|(known, _)| *known == owner || known.is_same_process(owner)) {
-            Some((_, count)) => *count += 1,
-            None => self.0.push((owner, 1)),
-        }
+impl<T> Default for ByProcess<T> {
+    fn default() -> Self {
+        Self(Vec::new())
     }
+}
 
-    fn of(&self, owner: Owner) -> usize {
-        let is_its = |known: &&(Owner, usize)| known.0 == owner || known.0.is_same_process(owner);
-        self.0.iter().find(is_its).map_or(0, |(_, count)| *count)
+impl<T> ByProcess<T> {
+    fn entry(&mut self, owner: Owner, first: impl FnOnce() -> T) -> &mut T {
+        let is_its = |known: &(Owner, T)| known.0 == owner || known.0.is_same_process(owner);
+        let at = self.0.iter().position(is_its).unwrap_or_else(|| {
+            self.0.push((owner, first()));
+            self.0.len() - 1
+        });
+        &mut self.0[at].1
     }
 }
 

@@ -401,7 +401,8 @@ fn a_process_has_a_share_of_open_notifications() {
     let mut bench = bench();
     let (many, one) = (remote(50, false), remote(51, false));
     for from in [&[many; 40][..], &[one]].concat() {
-        let body = SubscriptionData::new(Uri::new(&root("amf"), "/namf-callback/v1/nf-status/smf"));
+        let mut body = SubscriptionData::new(Uri::new(&root("amf"), "/namf-callback/v1/nf-status/smf"));
+        body.req_nf_type = Some(NfType::Amf);
         request_from(&mut bench, from, CreateSubscription { body }).answer();
     }
     let seen = register(&mut bench, Nf::Smf, 1);
@@ -525,7 +526,16 @@ fn a_token_that_no_producer_allows_is_not_issued() {
 /// A client with a certificate that names its instance, or a foreign NF that proves its type only.
 fn remote(number: u128, is_named: bool) -> Caller {
     let id = instance(number);
-    Caller::Remote { exchange: 1, client: Some(crate::kit::Client { instance: id, process: id, is_named }) }
+    Caller::Remote {
+        exchange: 1,
+        client: Some(crate::kit::Client {
+            instance: id,
+            process: id,
+            is_named,
+            is_proven: is_named,
+            issuer: crate::kit::Issuer::Own,
+        }),
+    }
 }
 
 fn request_from(bench: &mut Bench<Nrf>, from: Caller, request: impl Into<Request>) -> Seen {
@@ -713,4 +723,96 @@ fn an_nf_in_cleartext_gets_the_cleartext_addresses_of_services() {
         roots(&result.nf_instances[0])
     };
     assert_eq!((discovered(NfType::Ausf), discovered(NfType::Amf)), (plain, secure));
+}
+
+/// A foreign NF without instance ids in its certificate may name any id.
+#[test]
+fn a_client_has_a_share_of_the_instances() {
+    use super::management::SHARE_UNNAMED;
+    let mut bench = bench();
+    let body = NfProfile::new(instance(1), NfType::Smf, pith_sbi::nnrf_nfmanagement::NfStatus::Registered);
+    let put = |number| RegisterNfInstance {
+        nf_instance_id: instance(number),
+        body: NfProfile { nf_instance_id: instance(number), ..body.clone() },
+    };
+    let foreign = remote(5000, false);
+    for number in 0..SHARE_UNNAMED as u128 {
+        request_from(&mut bench, foreign, put(number)).answer();
+    }
+    let refused = request_from(&mut bench, foreign, put(1000));
+    assert_eq!(refused.cause(), Some(&Cause::InsufficientResources));
+    request_from(&mut bench, foreign, put(0)).answer();
+    request_from(&mut bench, remote(5001, false), put(1000)).answer();
+    request_from(&mut bench, remote(1001, true), put(1001)).answer();
+}
+
+/// A foreign CA writes any id into a certificate: it is not the NF of this core with that id.
+#[test]
+fn a_certificate_of_another_ca_is_not_that_of_our_nf() {
+    let mut bench = bench();
+    let foreign = |number| match remote(number, true) {
+        Caller::Remote { exchange, client: Some(client) } => {
+            let client = Client { issuer: Issuer::External(7), ..client };
+            Caller::Remote { exchange, client: Some(client) }
+        }
+        other => other,
+    };
+    let put = |number| {
+        let mut body = profile(Nf::Smf, &testing::identity(), &ProfileConfig::default());
+        body.nf_instance_id = instance(number);
+        RegisterNfInstance { nf_instance_id: instance(number), body }
+    };
+    let remove = |number| DeregisterNfInstance { nf_instance_id: instance(number) };
+    request_from(&mut bench, remote(1, true), put(1)).answer();
+    assert_eq!(request_from(&mut bench, foreign(1), put(1)).problem().status, 403);
+    assert_eq!(request_from(&mut bench, foreign(1), remove(1)).problem().status, 403);
+    request_from(&mut bench, foreign(2), put(2)).answer();
+    request_from(&mut bench, foreign(2), put(2)).answer();
+    // An id of ours that the foreign NF took first is given back to our NF, of whatever type.
+    let mut amf = profile(Nf::Amf, &testing::identity(), &ProfileConfig::default());
+    amf.nf_instance_id = instance(2);
+    let own = RegisterNfInstance { nf_instance_id: instance(2), body: amf };
+    request_from(&mut bench, remote(2, true), own).answer();
+    assert_eq!(request_from(&mut bench, foreign(2), remove(2)).problem().status, 403);
+}
+
+/// `allowedNfTypes` and the like bind the readers of profiles, not discovery alone.
+#[test]
+fn profiles_and_notifications_are_for_those_that_the_nf_allows() {
+    let mut bench = bench();
+    let registers = |bench: &mut Bench<Nrf>, nf, number| {
+        let mut body = profile(nf, &testing::identity(), &ProfileConfig::default());
+        body.nf_instance_id = instance(number);
+        let request = RegisterNfInstance { nf_instance_id: instance(number), body };
+        request_from(bench, remote(number, true), request)
+    };
+    // A UDR allows UDM and PCF.
+    for (nf, number) in [(Nf::Udr, 1), (Nf::Udm, 2), (Nf::Amf, 3), (Nf::Udr, 4)] {
+        registers(&mut bench, nf, number).answer();
+    }
+    let get = || GetNfInstance { nf_instance_id: instance(1), requester_features: None };
+    let status = |seen: &Seen| seen.answers()[0].as_ref().map_or_else(|problem| problem.status, |_| 200);
+    let mut read = |number| status(&request_from(&mut bench, remote(number, true), get()));
+    assert_eq!((read(1), read(2), read(3), read(4), read(9)), (200, 200, 403, 200, 403));
+    let mut links = |number| {
+        let list = pith_sbi::nnrf_nfmanagement::GetNfInstances { nf_type: None, limit: None };
+        let seen = request_from(&mut bench, remote(number, true), list);
+        let Response::UriList(list) = seen.answer() else { panic!("{seen:?}") };
+        match list.links.get("item") {
+            Some(pith_sbi::common::LinksValue::Many(links)) => links.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((links(2), links(9)), (3, 0), "itself and the UDRs");
+    for number in [2, 3] {
+        let mut body = SubscriptionData::new(Uri::new(&root("amf"), &format!("/namf-callback/v1/{number}")));
+        body.subscr_cond = Some(SubscrCond::of_type(NfType::Udr));
+        request_from(&mut bench, remote(number, true), CreateSubscription { body }).answer();
+    }
+    let told = registers(&mut bench, Nf::Udr, 1);
+    let notified = told.calls().into_iter().map(|(.., request)| match request {
+        Request::NfStatusNotify(notify) => notify.uri.id().to_owned(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(notified.collect::<Vec<_>>(), ["2"]);
 }

@@ -222,7 +222,7 @@ impl NetworkFunction for Pcf {
         match input {
             Input::Request { reply, request } => self.request(reply, request, out),
             Input::Reply { tag, reply, .. } => self.policy_data(tag, reply, out),
-            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+            Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }
     fn replies_owed(&self) -> Option<usize> {

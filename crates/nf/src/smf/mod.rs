@@ -234,7 +234,7 @@ impl NetworkFunction for Smf {
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::N4(input) => self.n4(now, *input, out),
             Input::Timer(key) => self.timer(now, key, out),
-            Input::N2(_) | Input::Stored { .. } => {}
+            Input::N2(_) | Input::Routed { .. } | Input::Stored { .. } => {}
         }
     }
 

@@ -86,7 +86,7 @@ impl NetworkFunction for Udm {
         match input {
             Input::Request { reply, request } => self.begin(now, reply, request, out),
             Input::Reply { tag, reply, .. } => self.reply(tag, reply, out),
-            Input::N2(_) | Input::N4(_) | Input::Stored { .. } | Input::Timer(_) => {}
+            Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
     }
     fn replies_owed(&self) -> Option<usize> {

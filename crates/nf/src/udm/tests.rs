@@ -325,6 +325,22 @@ fn only_the_serving_amf_can_purge_the_ue() {
     assert_eq!(done.answer(), &Response::NoContent);
 }
 
+/// Another AMF may register between the check and the change: the UDR compares what was checked.
+#[test]
+fn a_purge_changes_only_the_registration_that_was_checked() {
+    let mut bench = bench();
+    let modify = purge(&mut bench, "020040");
+    let (_, Request::ModifyAmfContextThreeGpp(request)) = modify.call() else { panic!("{modify:?}") };
+    let patched = |held: &Amf3GppAccessRegistration| {
+        pith_sbi::patch::apply(held, &request.body).map(|patched| patched.purge_flag)
+    };
+    assert_eq!(patched(&registration(1)).unwrap(), Some(true));
+    assert!(patched(&registration(2)).is_err(), "another AMF");
+    let mut other_shard = registration(1);
+    other_shard.dereg_callback_uri = Uri::new(&root("amf"), "/namf-callback/v1/dereg-notify/other");
+    assert!(patched(&other_shard).is_err(), "another shard of the instance");
+}
+
 #[test]
 fn an_amf_changes_only_its_own_registration() {
     let mut bench = bench();
@@ -400,6 +416,18 @@ fn data_sets_are_returned_in_one_answer() {
     let done = bench.reply(second.call().0, Ok(Response::SmfSelData(Box::new(selection))));
     let Response::SubscriptionDataSets(sets) = done.answer() else { panic!("{done:?}") };
     assert!(sets.am_data.is_some() && sets.smf_sel_data.is_some() && sets.sm_data.is_none());
+}
+
+/// Each name of a request would cost a read of the database.
+#[test]
+fn a_data_set_is_read_once_however_often_it_is_named() {
+    let mut bench = bench();
+    let dataset_names = vec![DataSetName::Am; 5000];
+    let first = bench.request(GetDataSets { supi: supi(), dataset_names, plmn_id: None });
+    let am = AccessAndMobilitySubscriptionData::default();
+    let done = bench.reply(first.call().0, Ok(Response::AmData(Box::new(am))));
+    let Response::SubscriptionDataSets(sets) = done.answer() else { panic!("{done:?}") };
+    assert!(sets.am_data.is_some());
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl NetworkFunction for Udr {
         match input {
             Input::Request { reply, request } => self.begin(reply, request, out),
             Input::Stored { tag, result } => self.stored(tag, result, out),
-            Input::N2(_) | Input::N4(_) | Input::Reply { .. } | Input::Timer(_) => {}
+            Input::N2(_) | Input::N4(_) | Input::Reply { .. } | Input::Routed { .. } | Input::Timer(_) => {}
         }
     }
     fn replies_owed(&self) -> Option<usize> {

@@ -18,6 +18,10 @@ const SDM_SUBSCRIPTIONS: &str = "context-data/sdm-subscriptions/";
 /// Octets of a document as JSON. A registration of an AMF or SMF has one or two thousand.
 const LONGEST_DOCUMENT: usize = 16_384;
 
+/// Number of the database request with the last attempt to patch a document that other NFs change at the same time; each
+/// attempt has two.
+const LAST_ATTEMPT: u32 = 15;
+
 /// The first database request.
 pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>> {
     Ok(match request {
@@ -61,13 +65,18 @@ pub(super) fn first_step(request: &Request) -> Result<StoreRequest, Box<Problem>
 /// The next database request, or the answer, after the result of database request number `step`.
 pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, response: StoreResponse) -> Next {
     match (request, response) {
-        (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Document(Some(body))) if step == 0 => {
-            match documents::patch(&body, &r.body) {
-                Ok(body) => match put_text(&r.ue_id, AMF_3GPP_ACCESS.into(), body) {
-                    Ok(store) => Next::Store(store),
-                    Err(problem) => Next::Answer(Err(problem)),
-                },
-                Err(problem) => Next::Answer(Err(Box::new(problem))),
+        (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Document(Some(known))) => {
+            match documents::patch(&known, &r.body).map_err(Box::new).and_then(check_length) {
+                Ok(body) => Next::Store(replace(&r.ue_id, AMF_3GPP_ACCESS.into(), known, body)),
+                Err(problem) => Next::Answer(Err(problem)),
+            }
+        }
+        // Another NF has changed the document since it was read: the patch applies to what it wrote, or fails there.
+        (Request::ModifyAmfContextThreeGpp(r), StoreResponse::Done { created_or_found: false }) => {
+            if step < LAST_ATTEMPT {
+                Next::Store(get(&r.ue_id, AMF_3GPP_ACCESS))
+            } else {
+                Next::Answer(Err(Box::new(Problem::congestion(1))))
             }
         }
         // Not written: either the subscriber does not exist, or a test in the patch failed.
@@ -166,13 +175,22 @@ fn put(supi: &Supi, resource: String, body: &impl Serialize) -> Result<StoreRequ
     put_text(supi, resource, serde_json::to_string(body).map_err(Problem::system_failure)?)
 }
 
-/// A document that is too long is refused with 413 (RFC 9110 15.5.14).
 fn put_text(supi: &Supi, resource: String, body: String) -> Result<StoreRequest, Box<Problem>> {
+    let body = check_length(body)?;
+    Ok(StoreRequest::PutDocument { supi: supi.clone(), resource, body })
+}
+
+fn replace(supi: &Supi, resource: String, expected: String, body: String) -> StoreRequest {
+    StoreRequest::ReplaceDocument { supi: supi.clone(), resource, expected, body }
+}
+
+/// A document that is too long is refused with 413 (RFC 9110 15.5.14).
+fn check_length(body: String) -> Result<String, Box<Problem>> {
     if body.len() > LONGEST_DOCUMENT {
         let detail = format_args!("a document of {} octets; at most {LONGEST_DOCUMENT} are kept", body.len());
         return Err(Box::new(Problem::of_status(413).detail(detail)));
     }
-    Ok(StoreRequest::PutDocument { supi: supi.clone(), resource, body })
+    Ok(body)
 }
 
 /// TS 29.500 table 5.2.7.2-1.

@@ -231,11 +231,34 @@ fn a_document_is_patched_in_two_steps() {
     let read = bench.request(ModifyAmfContextThreeGpp { ue_id: supi(), body });
     let held = serde_json::to_string(&amf_registration()).unwrap();
     let write = bench.stored(read.store().0, Ok(StoreResponse::Document(Some(held))));
-    let (tag, StoreRequest::PutDocument { body, .. }) = write.store() else { panic!("{write:?}") };
+    let (tag, StoreRequest::ReplaceDocument { body, .. }) = write.store() else { panic!("{write:?}") };
     let kept: Amf3GppAccessRegistration = serde_json::from_str(body).unwrap();
     assert_eq!(kept.purge_flag, Some(true));
-    let done = bench.stored(tag, Ok(StoreResponse::Done { created_or_found: false }));
+    let done = bench.stored(tag, Ok(StoreResponse::Done { created_or_found: true }));
     assert_eq!(done.answer(), &Response::NoContent);
+}
+
+/// A patch does not overwrite what another NF wrote meanwhile: it is tried again on that.
+#[test]
+fn a_patch_of_a_document_that_has_changed_starts_again() {
+    let mut bench = bench();
+    let test = PatchItem {
+        value: Some(instance(1).to_string().into()),
+        ..PatchItem::new(pith_sbi::common::PatchOperation::Test, "/amfInstanceId")
+    };
+    let body = vec![test, PatchItem::add("/purgeFlag", true)];
+    let read = bench.request(ModifyAmfContextThreeGpp { ue_id: supi(), body });
+    let held = serde_json::to_string(&amf_registration()).unwrap();
+    let write = bench.stored(read.store().0, Ok(StoreResponse::Document(Some(held.clone()))));
+    let (tag, StoreRequest::ReplaceDocument { expected, .. }) = write.store() else { panic!("{write:?}") };
+    assert_eq!(*expected, held);
+    let again = bench.stored(tag, Ok(StoreResponse::Done { created_or_found: false }));
+    let (tag, StoreRequest::Document { .. }) = again.store() else { panic!("{again:?}") };
+    let other = Amf3GppAccessRegistration { amf_instance_id: instance(2), ..amf_registration() };
+    let other = serde_json::to_string(&other).unwrap();
+    let refused = bench.stored(tag, Ok(StoreResponse::Document(Some(other))));
+    assert_eq!(refused.problem().status, 403, "the registration is another AMF's now");
+    assert!(bench.nf.pending.is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The authenticated identity of a peer.
 
 use pith_nf::fabric::guard::{ClientIdentity, Proof};
+use pith_nf::kit::Issuer;
 use pith_sbi::{NfInstanceId, NfType};
 use rustls::pki_types::CertificateDer;
 use std::net::IpAddr;
@@ -131,5 +132,9 @@ pub(super) fn identity_of<'a>(
         hosts.extend(external.callers.iter().map(ToString::to_string));
     }
     let is_known = !nf_types.is_empty();
-    is_known.then_some(ClientIdentity { proof, instances: Vec::new(), nf_types, hosts })
+    let issuer = match proof {
+        Proof::Certificate | Proof::SameUser => Issuer::Own,
+        Proof::Address => Issuer::Address,
+    };
+    is_known.then_some(ClientIdentity { proof, instances: Vec::new(), nf_types, hosts, issuer })
 }

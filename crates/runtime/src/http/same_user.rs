@@ -1,7 +1,9 @@
 //! Whether the process at the other end of a TCP connection on this machine is of the user that runs this one.
 //!
 //! Without TLS nothing else is known of a client on loopback. Linux lists the sockets of the network namespace with
-//! their users in `/proc/net/tcp`; both ends of a connection within the machine are there.
+//! their users in `/proc/net/tcp`; both ends of a connection within the machine are there. The user is that of the process
+//! that made the socket, as long as a process has it: Linux lists a socket that was closed with user 0 (TIME-WAIT, FIN-WAIT),
+//! so only an established connection with an inode says anything of its user.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +23,10 @@ pub(super) fn is_same_user(stream: &TcpStream) -> bool {
     of_peer.is_some_and(|uid| uid == user || uid == 0)
 }
 
-/// The user of the socket with those addresses in a list of `/proc/net`.
+/// State ESTABLISHED in such a list.
+const ESTABLISHED: &str = "01";
+
+/// The user of the established connection with those addresses in a list of `/proc/net`, if a process has its socket.
 fn owner(list: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     let is_it = |text: &str, address: SocketAddr| {
         read(text).is_some_and(|(ip, port)| ip == address.ip().to_canonical() && port == address.port())
@@ -29,8 +34,12 @@ fn owner(list: &str, local: SocketAddr, remote: SocketAddr) -> Option<u32> {
     list.lines().skip(1).find_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let (own, other) = (fields.next()?, fields.next()?);
-        let uid = fields.nth(4)?;
-        (is_it(own, local) && is_it(other, remote)).then(|| uid.parse().ok())?
+        if !is_it(own, local) || !is_it(other, remote) || fields.next()? != ESTABLISHED {
+            return None;
+        }
+        // tx_queue:rx_queue, tr:tm->when and retrnsmt precede; timeout follows.
+        let (uid, inode) = (fields.nth(3)?, fields.nth(1)?);
+        uid.parse().ok().filter(|_| inode != "0")
     })
 }
 
@@ -63,6 +72,15 @@ mod tests {
         assert_eq!(owner(list, at("127.0.0.1:40960"), at("127.0.0.5:7777")), Some(1000));
         assert_eq!(owner(list, at("127.0.0.5:7777"), at("127.0.0.1:40960")), Some(0));
         assert_eq!(owner(list, at("127.0.0.1:40961"), at("127.0.0.5:7777")), None);
+        let closed = |state: &str, inode: &str| {
+            list.replace("00000000  1000        0 2 1", &format!("00000000     0        0 {inode} 1"))
+                .replace("0500007F:1E61 01", &format!("0500007F:1E61 {state}"))
+        };
+        let client = |list: &str| owner(list, at("127.0.0.1:40960"), at("127.0.0.5:7777"));
+        assert_eq!(client(&closed("01", "2")), Some(0), "root's own connection");
+        for (state, inode) in [("06", "0"), ("05", "0"), ("04", "2"), ("01", "0")] {
+            assert_eq!(client(&closed(state, inode)), None, "state {state}, inode {inode}");
+        }
         let v6 = read("00000000000000000000000001000000:0050").unwrap();
         assert_eq!(v6, ("::1".parse().unwrap(), 80));
         let mapped = read("0000000000000000FFFF00000100007F:0050").unwrap();

@@ -4,7 +4,8 @@ use super::handshake::HandshakeThread;
 use super::identity::{ExternalPeer, ExternalPeers, Security, ServerIdentity, identity_of};
 use crate::pki::{Certificate, Credentials, FileVersions, PkiError, Source};
 use hyper::Uri;
-use pith_nf::fabric::guard::{ClientIdentity, Proof};
+use pith_nf::fabric::guard::{ClientIdentity, Proof, external_issuer};
+use pith_nf::kit::Issuer;
 use pith_sbi::NfType;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
@@ -244,7 +245,9 @@ impl Tls {
                         "the peer's certificate was issued by another CA, but names NF instance {taken} of this process"
                     ));
                 }
-                identity_of(self.external.iter().filter(|f| types.contains(&f.nf_type)), Proof::Certificate)
+                let external = self.external.iter().filter(|f| types.contains(&f.nf_type));
+                identity_of(external, Proof::Certificate)
+                    .map(|identity| ClientIdentity { issuer: external_issuer(&types), ..identity })
             }
             None if named.nf_types.is_empty() => {
                 let callers = self.external.iter().filter(|f| {
@@ -257,6 +260,7 @@ impl Tls {
                 instances: Vec::new(),
                 nf_types: named.nf_types.clone(),
                 hosts: Vec::new(),
+                issuer: Issuer::Own,
             }),
         };
         let mut identity = external.ok_or(NO_TYPE)?;

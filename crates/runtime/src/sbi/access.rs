@@ -337,6 +337,7 @@ mod tests {
             instances: Vec::new(),
             nf_types: nf_types.to_vec(),
             hosts: Vec::new(),
+            issuer: pith_nf::kit::Issuer::Address,
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let access = access(exempt.to_vec());

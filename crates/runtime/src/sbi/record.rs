@@ -3,11 +3,12 @@
 //! Each process writes one file, with a line for each request and each response, in the format of
 //! `tests/openapi/README.md`. Records contain keys: for tests only.
 
+use crate::private_file;
 use pith_sbi::{HttpRequest, HttpResponse};
 use std::cell::RefCell;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Environment variable with the directory for records, if the configuration has none.
@@ -21,7 +22,7 @@ impl Recorder {
     pub fn new(directory: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("sbi-{}.jsonl", std::process::id()));
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let file = private_file::append(&path)?;
         Ok(Self(RefCell::new(BufWriter::new(file))))
     }
 

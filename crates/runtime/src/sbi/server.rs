@@ -163,6 +163,7 @@ mod tests {
     fn a_refusal_names_the_client_the_reason_and_the_setting() {
         let mut ausf = ClientIdentity {
             proof: Proof::Address,
+            issuer: pith_nf::kit::Issuer::Address,
             instances: Vec::new(),
             nf_types: vec![NfType::Ausf],
             hosts: vec!["10.0.0.9".into()],

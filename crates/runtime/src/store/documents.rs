@@ -21,6 +21,9 @@ impl Database {
                 StoreResponse::Documents(self.documents(supi, prefix)?)
             }
             StoreRequest::PutDocument { supi, resource, body } => self.put_document(supi, resource, body)?,
+            StoreRequest::ReplaceDocument { supi, resource, expected, body } => {
+                done(self.replace_document(supi, resource, (expected, body))?)
+            }
             StoreRequest::DeleteDocument { supi, resource } => done(self.delete_document(supi, resource)?),
         })
     }
@@ -64,6 +67,18 @@ impl Database {
         Ok(if known { StoreResponse::Full } else { StoreResponse::NoSubscriber })
     }
 
+    /// Replaces a document that is as expected; returns whether it was.
+    fn replace_document(
+        &mut self,
+        supi: &Supi,
+        resource: &str,
+        (expected, body): (&str, &str),
+    ) -> Result<bool, DatabaseError> {
+        let sql = "UPDATE document SET body = ?4 WHERE supi = ?1 AND resource = ?2 AND body = ?3";
+        let mut update = self.connection.prepare_cached(sql)?;
+        Ok(update.execute([supi.as_str(), resource, expected, body])? == 1)
+    }
+
     /// Deletes a document; returns whether it existed.
     fn delete_document(&mut self, supi: &Supi, resource: &str) -> Result<bool, DatabaseError> {
         let sql = "DELETE FROM document WHERE supi = ?1 AND resource = ?2";
@@ -89,6 +104,7 @@ pub(super) const fn reads(request: &StoreRequest) -> bool {
         StoreRequest::Subscriber(_) | StoreRequest::Document { .. } | StoreRequest::Documents { .. } => true,
         StoreRequest::PutSequenceNumber { .. }
         | StoreRequest::PutDocument { .. }
+        | StoreRequest::ReplaceDocument { .. }
         | StoreRequest::DeleteDocument { .. } => false,
     }
 }

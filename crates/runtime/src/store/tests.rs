@@ -368,3 +368,19 @@ fn a_replaced_subscriber_keeps_the_higher_sqn_while_k_is_the_same() {
     assert_eq!(sqn_after_replacement([1; 16], 0x2000), 0x2000);
     assert_eq!(sqn_after_replacement([3; 16], 0), 0);
 }
+
+/// The second of two that read the same document does not overwrite what the first has written.
+#[test]
+fn a_document_is_replaced_only_if_it_is_as_expected() {
+    let mut database = memory();
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+    let resource = || "context-data/amf-3gpp-access".to_owned();
+    let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "1".into() };
+    database.handle(&put).unwrap();
+    let mut replace = |expected: &str, body: &str| {
+        let (expected, body) = (expected.into(), body.into());
+        let request = StoreRequest::ReplaceDocument { supi: supi(1), resource: resource(), expected, body };
+        database.handle(&request).unwrap() == StoreResponse::Done { created_or_found: true }
+    };
+    assert!(replace("1", "2") && !replace("1", "3") && replace("2", "3"));
+}

@@ -40,6 +40,7 @@ impl Upf {
         }
         let association = Association {
             address: SocketAddr::new(peer.ip(), PFCP_PORT),
+            port: peer.port(),
             cp_features: request.cp_function_features.unwrap_or_default(),
             recovery: None,
             path: PathState::Up,

@@ -17,7 +17,9 @@ use crate::port::{Context, Notice};
 use crate::upf::{Purpose, Upf};
 
 impl Upf {
-    /// Answers a heartbeat. Unknown peers are handled in `unknown_peers` (TS 29.244 6.2.2.2).
+    /// Answers a heartbeat. Unknown peers are handled in `unknown_peers` (TS 29.244 6.2.2.2). Its Recovery Time Stamp counts
+    /// only from the PFCP port or the port of the association: a process without privileges at the SMF's address can send
+    /// from any other.
     pub(crate) fn heartbeat_request(
         &mut self,
         context: &mut Context<'_>,
@@ -25,7 +27,11 @@ impl Upf {
         header: &Header,
         request: &HeartbeatRequest,
     ) {
-        let nodes: Vec<_> = self.nodes_at(peer).cloned().collect();
+        let is_port = |node: &&NodeId| {
+            let association = self.associations.get(node);
+            association.is_some_and(|known| [known.address.port(), known.port].contains(&peer.port()))
+        };
+        let nodes: Vec<_> = self.nodes_at(peer).filter(is_port).cloned().collect();
         nodes.iter().for_each(|node| self.recovered_at(context, node, request.recovery_time_stamp));
         let response = HeartbeatResponse::new(self.config.recovery_time_stamp());
         context.send(peer, 0, header.sequence, &response.into());

@@ -5,7 +5,7 @@ use super::World;
 use crate::journal::CallerId;
 use crate::network::{instance_id, plmn, slices, token_key};
 use pith_nf::fabric::Bearer;
-use pith_nf::kit::{Client, Nf};
+use pith_nf::kit::{Client, Issuer, Nf};
 use pith_sbi::token::{KeySet, Producer, Refusal, Verifier, jwks};
 use pith_sbi::{NfType, Request};
 
@@ -54,6 +54,8 @@ impl World {
             instance: instance_id(process, incarnation, nf),
             process: instance_id(process, incarnation, first),
             is_named: true,
+            is_proven: true,
+            issuer: Issuer::Own,
         };
         self.plan.oauth2.then_some(proven)
     }

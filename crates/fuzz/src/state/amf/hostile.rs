@@ -258,6 +258,7 @@ impl HostilePhone {
             plmn: location().tai.plmn_id,
             supported: vec![(location().tai, vec![Snssai::of_sst(1)])],
             peer: String::new(),
+            host: std::net::Ipv4Addr::LOCALHOST.into(),
         };
         world.input(Input::N2(N2Input::GnbUp { gnb: self.phone.gnb, info: Arc::new(info) }));
     }

@@ -15,7 +15,7 @@
 use super::{N2Origin, error_indication, release_connection};
 use crate::amf::config::HALF_OPEN_CONTEXT;
 use crate::amf::connection::RanContext;
-use crate::amf::context::{DeferredAction, Env, UeContext};
+use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, ue_context_release};
 use crate::amf::retained::KnownUe;
@@ -89,9 +89,9 @@ impl Amf {
         let since = self.shared.config.identity.date_time(now);
         let ids = &mut self.shared.ids;
         let key = self.ues.insert_with(|key| Box::new(UeContext::new((key, ids.allocate(key)), since)))?;
-        // The message is kept decoded, with a copy of what is encoded inside.
-        let octets = HALF_OPEN_CONTEXT + 2 * nas_octets;
-        let place = self.shared.half_open.insert(from.gnb, key, octets);
+        let octets = HALF_OPEN_CONTEXT + octets_kept(nas_octets);
+        let host = host_of(&self.shared.gnbs, Some(from.gnb));
+        let place = self.shared.half_open.insert(host, key, octets);
         if let Some(ue) = self.ues.get_mut(key) {
             ue.half_open = Some(place);
         }
@@ -117,8 +117,9 @@ impl Amf {
     }
 
     /// Aborts registrations beyond the limits of unauthenticated UEs.
-    fn give_up_excess(&mut self, now: Instant, from: N2Origin, out: &mut Outbox) {
-        while let Some(key) = self.shared.half_open.evict(from.gnb) {
+    pub(super) fn give_up_excess(&mut self, now: Instant, from: N2Origin, out: &mut Outbox) {
+        let host = host_of(&self.shared.gnbs, Some(from.gnb));
+        while let Some(key) = self.shared.half_open.evict(host) {
             self.with_ue(now, key, out, |ue, env| {
                 ue.log_outcome(
                     env,
@@ -190,6 +191,12 @@ impl Amf {
         let own = self.shared.config.guami.amf_id;
         (s_tmsi.amf_set == own.set && s_tmsi.amf_pointer == own.pointer).then_some(s_tmsi.tmsi)
     }
+}
+
+/// Octets that a NAS message of an unauthenticated UE occupies at most: the message is kept decoded, with a copy of what is
+/// encoded inside.
+pub(super) const fn octets_kept(nas_octets: usize) -> usize {
+    2 * nas_octets
 }
 
 /// The limit of UE contexts is reached: answers the gNB.

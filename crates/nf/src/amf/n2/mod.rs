@@ -10,6 +10,7 @@ mod refusal;
 mod send;
 
 pub(crate) use initial_ue_message::Initial;
+use initial_ue_message::octets_kept;
 pub(crate) use send::{
     close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context, page,
     rekey, release, release_connection, release_resources, release_sessions,
@@ -24,7 +25,7 @@ use super::procedure::{context_setup, pdu_session_resources, ue_context_release}
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
     Cause, CauseProtocol, Class, ErrorIndication, HandoverNotify, Message, NgapError, Other,
-    PathSwitchRequest, UplinkNasTransport, UplinkRanStatusTransfer, peek,
+    PathSwitchRequest, UeRadioCapabilityInfoIndication, UplinkNasTransport, UplinkRanStatusTransfer, peek,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -133,6 +134,7 @@ impl Amf {
         }
         let Some(ue) = connection.and_then(|connection| connection.ue) else { return };
         self.with_ue(now, ue, out, |ue, env| to_ue(ue, env, from, message));
+        self.give_up_excess(now, from, out);
     }
 
     /// UE CONTEXT RELEASE COMPLETE: the ids are free again (TS 38.413 8.3.3.2).
@@ -250,9 +252,7 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::InitialContextSetupResponse(message) => context_setup::response(ue, env, message),
         Message::InitialContextSetupFailure(message) => context_setup::failure(ue, env, message),
         Message::UeContextReleaseRequest(message) => ue_context_release::request(ue, env, &message),
-        Message::UeRadioCapabilityInfoIndication(message) => {
-            ue.radio_capability = message.ue_radio_capability.map(Into::into);
-        }
+        Message::UeRadioCapabilityInfoIndication(message) => radio_capability(ue, env, message),
         Message::PduSessionResourceSetupResponse(message) => {
             pdu_session_resources::set_up(ue, env, message.setup, message.failed);
         }
@@ -283,8 +283,26 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
     }
 }
 
-/// UPLINK NAS TRANSPORT (TS 38.413 8.6.3).
+/// Octets of the UE radio capability that are kept for the next gNB. Without it, that gNB requests it from the UE.
+const MAX_RADIO_CAPABILITY: usize = 64 << 10;
+
+/// UE RADIO CAPABILITY INFO INDICATION (TS 38.413 8.14.1). A UE without security in this AMF has no capability to report:
+/// a gNB obtains it from the UE with AS security (TS 38.331 5.6.1.2). So an unauthenticated context costs no memory for it.
+fn radio_capability(ue: &mut UeContext, env: &mut Env<'_>, message: UeRadioCapabilityInfoIndication) {
+    let Some(capability) = message.ue_radio_capability else { return };
+    if ue.half_open.is_some() || ue.security.is_none() || capability.len() > MAX_RADIO_CAPABILITY {
+        let octets = capability.len();
+        return env.out.log(Level::Debug, || format!("{}: {octets} octets of capability ignored", ue.name()));
+    }
+    ue.radio_capability = Some(capability.into());
+}
+
+/// UPLINK NAS TRANSPORT (TS 38.413 8.6.3). All messages of an unauthenticated UE count in its octets: any of them may be
+/// kept, such as a longer REGISTRATION REQUEST than the first.
 fn uplink_nas_transport(ue: &mut UeContext, env: &mut Env<'_>, message: &UplinkNasTransport) -> NasOutcome {
+    if let Some(place) = ue.half_open {
+        env.half_open.grow(place, octets_kept(message.nas_pdu.len()));
+    }
     if message.location.is_some() {
         ue.location = message.location;
     }

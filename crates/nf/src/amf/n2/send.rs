@@ -2,7 +2,7 @@
 
 use super::N2Origin;
 use crate::amf::connection::{NgConnection, RanContext};
-use crate::amf::context::{DeferredAction, Env, UeContext};
+use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
@@ -244,7 +244,9 @@ pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
     }
     let ids = UeNgapIds::Pair(connection.id, connection.ran_id);
     send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
-    if let Some(excess) = env.connections.start_release(key) {
+    let gnb = env.connections.get(key).map(|connection| connection.gnb);
+    let host = host_of(env.gnbs, gnb);
+    if let Some(excess) = env.connections.start_release(key, host) {
         env.after.push(DeferredAction::Close(excess));
     }
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);

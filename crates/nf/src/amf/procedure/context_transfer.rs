@@ -150,5 +150,25 @@ fn received(context: &namf::UeContext) -> Option<Received> {
 fn session(context: namf::PduSessionContext) -> PduSession {
     let mut session = PduSession::new(context.pdu_session_id, context.s_nssai, context.dnn);
     session.sm_context = Some(context.sm_context_ref);
+    session.smf.instance = context.vsmf_id.or(context.hsmf_id);
     session
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{client, instance, root};
+
+    /// Sessions from another AMF do not start without an SMF.
+    #[test]
+    fn a_transferred_session_is_that_of_its_smf() {
+        let uri = pith_sbi::Uri::new(&root("smf"), "/nsmf-pdusession/v1/sm-contexts/1");
+        let (slice, dnn) = (pith_types::Snssai::of_sst(1), "internet".parse::<pith_types::Dnn>().unwrap());
+        let access = pith_sbi::common::AccessType::ThreeGppAccess;
+        let mut context = namf::PduSessionContext::new(5, uri, slice, dnn, access);
+        context.hsmf_id = Some(instance(1));
+        let mut session = session(context);
+        assert!(!session.admits(client(2)));
+        assert!(session.admits(client(1)) && !session.admits(client(2)));
+    }
 }

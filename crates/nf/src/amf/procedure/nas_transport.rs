@@ -70,6 +70,10 @@ fn session_message(
             establish(ue, env, routing, payload)
         }
         (Some(RequestType::InitialRequest), false) => establish(ue, env, routing, payload),
+        // The SMF does not answer: messages are returned rather than kept for it.
+        (_, true) if ue.session(routing.id).is_some_and(PduSession::is_busy) => {
+            Err(TransportError::NotForwarded)
+        }
         (_, true) => {
             consumer::forward(ue, env, routing.id, payload);
             Ok(())

@@ -141,7 +141,10 @@ fn sessions(ue: &UeContext) -> Vec<namf::PduSessionContext> {
     let session = |session: &crate::amf::session::PduSession| {
         let context = session.sm_context.clone()?;
         let (snssai, dnn) = (session.snssai, session.dnn.clone());
-        Some(namf::PduSessionContext::new(session.id, context, snssai, dnn, AccessType::ThreeGppAccess))
+        let access = AccessType::ThreeGppAccess;
+        let mut transferred = namf::PduSessionContext::new(session.id, context, snssai, dnn, access);
+        transferred.hsmf_id = session.known_smf();
+        Some(transferred)
     };
     ue.sessions.iter().filter_map(session).collect()
 }

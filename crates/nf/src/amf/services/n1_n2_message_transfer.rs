@@ -6,10 +6,10 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage, Transfer, Undelivered};
 use crate::amf::error::TransferError;
 use crate::amf::procedure::paging;
-use crate::kit::{Caller, Instant, Outbox, Owner};
+use crate::kit::{Caller, Instant, Outbox};
 use pith_sbi::namf_communication::{
-    N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
-    N2InfoContainer,
+    N1MessageClass, N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData,
+    N1N2MessageTransferRspData, N2InfoContainer,
 };
 use pith_sbi::{Created, Reply, Response, Uri};
 
@@ -47,11 +47,13 @@ fn transfer(
     }
     let skip_paging = body.skip_ind == Some(true);
     let on_failure = body.n1n2_failure_txf_notif_uri.clone();
+    // The UE would take any other content as a 5GSM message: only SMFs may send the class SM, which the guard checks.
+    if body.n1_message_container.as_ref().is_some_and(|n1| n1.n1_message_class != N1MessageClass::Sm) {
+        return Err(TransferError::OtherClass);
+    }
     let message = message(body).ok_or(TransferError::Empty)?;
     let session = ue.session_mut(message.id).ok_or(TransferError::NoSession)?;
-    // CreateSMContext is not answered with the SMF's instance id (TS 29.502 6.1.6.2.3): the first SMF that sends is taken to
-    // be the session's.
-    if !session.smf.get_or_insert(Owner::of(from)).admits(from) {
+    if !session.admits(from) {
         return Err(TransferError::OtherSmf);
     }
     if ue.is_reachable(env) {

@@ -1,15 +1,15 @@
 //! Whose requests about a UE are taken, and which callbacks are (TS 33.501 13.1).
 
 use super::world::*;
-use crate::kit::NetworkFunction;
-use crate::testing::client;
+use crate::kit::{Caller, Client, Input, NetworkFunction};
+use crate::testing::{client, instance};
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::{
     ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
 };
 use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
-use pith_sbi::{NfType, Reply};
+use pith_sbi::{Created, NfType, Operation, Reply, Request, Response, Uri};
 
 fn registered() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -29,6 +29,72 @@ fn messages_of_a_session_come_from_its_smf_only() {
     assert_eq!(refused.status, 403);
     world.caller = client(1);
     world.request(transfer(5, Some(b"modify"), None)).unwrap();
+}
+
+/// A session whose CreateSMContext went to an SMF instance, before that SMF has answered.
+fn requested(smf: u128) -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(5));
+    let tag = world.calls.iter().find(|(.., call)| matches!(call, Request::PostSmContexts(_))).unwrap().0;
+    world.input(Input::Routed { tag, instance: instance(smf) });
+    world.take_ladder();
+    (world, phone)
+}
+
+/// Not that of the first sender.
+#[test]
+fn a_session_is_that_of_the_smf_to_which_it_was_requested() {
+    let (mut world, _) = requested(1);
+    world.caller = client(2);
+    assert_eq!(world.request(transfer(5, Some(b"accept"), None)).unwrap_err().status, 403);
+    world.caller = client(1);
+    world.request(transfer(5, Some(b"accept"), None)).unwrap();
+    world.caller = client(2);
+    assert_eq!(world.request(transfer(5, Some(b"modify"), None)).unwrap_err().status, 403);
+}
+
+/// A foreign SMF without an instance id in its certificate, and an SMF of several without access token.
+#[test]
+fn an_smf_that_proves_no_instance_sends_for_its_session() {
+    for is_named in [false, true] {
+        let (mut world, _) = requested(1);
+        let Caller::Remote { client: Some(client), .. } = client(7) else { panic!() };
+        let unproven = Client { is_named, is_proven: false, ..client };
+        world.caller = Caller::Remote { exchange: 1, client: Some(unproven) };
+        world.request(transfer(5, Some(b"accept"), None)).unwrap();
+        world.caller = crate::testing::client(1);
+        assert_eq!(world.request(transfer(5, Some(b"modify"), None)).unwrap_err().status, 403);
+    }
+}
+
+#[test]
+fn n1_messages_of_other_classes_do_not_reach_the_ue_as_session_management() {
+    let (mut world, _) = requested(1);
+    let mut policy = transfer(5, Some(b"policy"), None);
+    let content = b"policy".to_vec();
+    policy.body.n1_message_container =
+        Some(namf::N1MessageContainer::new(namf::N1MessageClass::Updp, content));
+    world.downlinks.clear();
+    assert_eq!(world.request(policy).unwrap_err().status, 501);
+    assert!(world.downlinks.is_empty());
+    world.caller = client(1);
+    world.request(transfer(5, Some(b"accept"), None)).unwrap();
+}
+
+#[test]
+fn a_transferred_context_names_the_smf_of_each_session() {
+    let (mut world, _) = requested(1);
+    let location = Uri::new(&crate::testing::root("smf"), "/nsmf-pdusession/v1/sm-contexts/sm-5");
+    let created = Created { location, body: Default::default() };
+    world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
+    let reason = namf::TransferReason::MobiRegUeValidated;
+    let body = namf::UeContextTransferReqData::new(reason, AccessType::ThreeGppAccess);
+    let reply = world.request(namf::UeContextTransfer { ue_context_id: UeContextId::Supi(supi()), body });
+    let Ok(Response::UeContextTransferred(transferred)) = reply else { panic!("{reply:?}") };
+    let sessions = &transferred.ue_context.session_context_list;
+    assert_eq!(sessions.iter().map(|session| session.hsmf_id).collect::<Vec<_>>(), [Some(instance(1))]);
 }
 
 #[test]

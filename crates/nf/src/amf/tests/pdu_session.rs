@@ -327,3 +327,24 @@ fn a_gnb_that_does_not_release_loses_the_connection_and_the_session_is_set_up_af
     let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
     assert_eq!(setup.sessions.unwrap()[0].transfer, b"setup");
 }
+
+/// The SMF does not answer: the AMF keeps a few messages, and returns the others.
+#[test]
+fn messages_for_an_smf_that_does_not_answer_are_limited() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(5));
+    world.downlinks.clear();
+    for number in 0..20_u8 {
+        phone.send(&mut world, message(5, &vec![number; 60_000]));
+        if number < 7 {
+            assert!(world.downlinks.is_empty(), "message {number} is kept for the SMF");
+        } else {
+            let back = came_back(&mut world, &mut phone);
+            assert_eq!(back.cause, Some(GmmCause::PayloadWasNotForwarded));
+            assert_eq!((back.pdu_session_id, back.payload_container.len()), (Some(5), 60_000));
+        }
+    }
+    let octets: usize = world.amf.documents().iter().map(|document| document.octets().len()).sum();
+    assert!(octets < 2 * 8 * 61_000, "{octets}");
+}

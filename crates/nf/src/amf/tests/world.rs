@@ -101,16 +101,21 @@ impl World {
             found: supi(),
         };
         for gnb in [GNB, OTHER_GNB] {
-            let info = GnbInfo {
-                name: String::new(),
-                global_id: format!("999/70-gnb-{}", gnb.0),
-                plmn: tai().plmn_id,
-                supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
-                peer: String::new(),
-            };
-            world.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(info) }));
+            world.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(Self::gnb_info(gnb)) }));
         }
         world
+    }
+
+    /// A gNB on a host of its own.
+    pub fn gnb_info(gnb: GnbHandle) -> GnbInfo {
+        GnbInfo {
+            name: String::new(),
+            global_id: format!("999/70-gnb-{}", gnb.0),
+            plmn: tai().plmn_id,
+            supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
+            peer: String::new(),
+            host: std::net::Ipv4Addr::from(0xc000_0200 + gnb.0 as u32).into(),
+        }
     }
 
     /// Passes an input to the AMF, and answers its requests to other NFs.

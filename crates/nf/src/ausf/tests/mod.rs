@@ -185,3 +185,19 @@ fn unanswered_authentications_are_limited_and_the_newest_stay() {
     let youngest = challenge(&mut bench);
     assert!(confirmation(&confirm(&mut bench, &youngest, Some(XRES_STAR))).kseaf.is_some());
 }
+
+/// An AMF of another process that leaves authentications unfinished ends its own.
+#[test]
+fn a_flood_of_one_amf_does_not_end_the_authentications_of_another() {
+    let mut bench = bench();
+    bench.caller = testing::client(1);
+    let of_other = challenge(&mut bench);
+    bench.caller = testing::client(2);
+    let oldest = challenge(&mut bench);
+    for _ in 0..MAX_CHALLENGED {
+        challenge(&mut bench);
+    }
+    assert!(bench.nf.pending() <= MAX_CHALLENGED);
+    assert_eq!(confirm(&mut bench, &oldest, Some(XRES_STAR)).cause(), Some(&Cause::ContextNotFound));
+    assert!(confirmation(&confirm(&mut bench, &of_other, Some(XRES_STAR))).kseaf.is_some());
+}

@@ -1,6 +1,7 @@
 //! The consumers of each operation, by NF type (TS 23.502 5.2), and the scopes to which tokens are limited.
 
 use pith_sbi::namf_communication::N1MessageClass;
+use pith_sbi::nudm_sdm::DataSetName;
 use pith_sbi::{NfType, Operation, Request, ServiceName};
 
 /// The NFs that may request an operation.
@@ -29,8 +30,24 @@ pub fn consumers(request: &Request) -> Consumers {
                 consumers_of(Operation::N1N2MessageTransfer)
             }
         }
+        // Several data sets in one request are for whom each of them is.
+        Request::GetDataSets(request) => {
+            let names = &request.dataset_names;
+            let (amf, smf) = (names.iter().any(is_of_amf), names.contains(&DataSetName::Sm));
+            match (amf, smf) {
+                (true, true) => Consumers::Types(&[]),
+                (true, false) => Consumers::Types(&[NfType::Amf]),
+                (false, true) => Consumers::Types(&[NfType::Smf]),
+                (false, false) => consumers_of(Operation::GetDataSets),
+            }
+        }
         request => consumers_of(request.operation()),
     }
+}
+
+/// Whether the AMF alone reads a data set, as with the operation for that data set.
+const fn is_of_amf(name: &DataSetName) -> bool {
+    matches!(name, DataSetName::Am | DataSetName::SmfSel | DataSetName::UecSmf)
 }
 
 /// The NFs that may request an operation. Each operation has its line: a new one does not compile without.
@@ -54,7 +71,8 @@ const fn consumers_of(operation: Operation) -> Consumers {
         O::GetThreeGppRegistration | O::GetSmfRegistration | O::RetrieveSmfRegistration => {
             &[Smf, Smsf, Nef, Gmlc, Nssaaf, Nwdaf, Dccf]
         }
-        // TS 29.503 5.2.2.2: each NF reads the data that concern it.
+        // TS 29.503 5.2.2.2: the AMF reads access and mobility data, the SMF session management data. Names of data sets in
+        // GetDataSets are checked in `consumers`.
         O::GetNssai | O::GetAmData | O::GetSmfSelData | O::GetUeCtxInSmfData => &[Amf],
         O::GetSmData => &[Smf],
         O::GetDataSets => &[Amf, Smf],
@@ -200,6 +218,26 @@ mod tests {
         for operation in [Operation::GetThreeGppRegistration, Operation::RetrieveSmfRegistration] {
             assert!(!may(operation, NfType::Amf), "{operation:?}");
             assert!(may(operation, NfType::Smf) && may(operation, NfType::Dccf), "{operation:?}");
+        }
+    }
+
+    /// An SMF does not read access and mobility data by naming them in a request for several data sets, nor an AMF
+    /// session management data.
+    #[test]
+    fn data_sets_are_for_the_nfs_that_may_read_each_of_them() {
+        use DataSetName::{Am, Sm, SmfSel, SmsSub, UecSmf};
+        let (amf, smf) = (&[NfType::Amf][..], &[NfType::Smf][..]);
+        for (names, expected) in [
+            (vec![Am, SmfSel, UecSmf], amf),
+            (vec![Sm], smf),
+            (vec![SmsSub, Am], amf),
+            (vec![Am, Sm], &[]),
+            (vec![SmsSub], &[NfType::Amf, NfType::Smf]),
+        ] {
+            let supi = "imsi-999700000000001".parse().unwrap();
+            let request =
+                pith_sbi::nudm_sdm::GetDataSets { supi, dataset_names: names.clone(), plmn_id: None };
+            assert_eq!(consumers(&request.into()), Consumers::Types(expected), "{names:?}");
         }
     }
 

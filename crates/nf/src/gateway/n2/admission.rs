@@ -111,7 +111,7 @@ impl Allowance {
 
 /// The peers that share a limit: one IPv4 address, or one IPv6 /64 network, whose addresses one
 /// host can choose freely.
-fn share_of(address: IpAddr) -> IpAddr {
+pub(super) fn share_of(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => {

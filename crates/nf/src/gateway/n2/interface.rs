@@ -1,5 +1,6 @@
 //! NG Setup, RAN and AMF Configuration Update, NG Reset (TS 38.413 8.7.1 to 8.7.4).
 
+use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
 use pith_ngap::{
@@ -7,8 +8,10 @@ use pith_ngap::{
     NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
-use pith_types::{AmfUeNgapId, Plmn, ShardId, Snssai, Tai};
+use pith_types::{Plmn, ShardId, Snssai, Tai};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// Time To Wait in a refusal.
@@ -141,22 +144,25 @@ impl N2Gateway {
         self.send_to_all_shards(|| N2Input::Reset { gnb, ues: None });
     }
 
-    /// Each connection is routed to the owner of its AMF-UE-NGAP-ID's block. A connection with only the
-    /// gNB's id may be on any shard.
+    /// Each connection is routed to the owner of its AMF-UE-NGAP-ID's block, or to the shard at which the gateway recorded the
+    /// gNB's id: to each shard only its own connections.
     fn reset_part(&mut self, gnb: GnbHandle, connections: &[NgConnection]) {
+        let mut of_shards: BTreeMap<ShardId, Vec<ResetUe>> = BTreeMap::new();
+        for connection in connections {
+            let shards = match connection.amf_ue_ngap_id {
+                Some(id) => self.shard_of(id.block()).into_iter().collect(),
+                None => self.shards_that_may_have(gnb, connection.ran_ue_ngap_id),
+            };
+            for shard in shards {
+                of_shards.entry(shard).or_default().push(reset_ue(connection));
+            }
+        }
+        for (shard, ues) in of_shards {
+            let input = N2Input::Reset { gnb, ues: Some(ues) };
+            self.out.push(N2GatewayEffect::ToShard { shard, input });
+        }
         if let Some(association) = self.associations.get_mut(&gnb) {
             association.ran_ids.reset(&connections.iter().map(reset_ue).collect::<Vec<_>>());
-        }
-        for shard in 0..self.config.shards {
-            let mine = |connection: &&NgConnection| {
-                let of = |id: AmfUeNgapId| self.shard_of(id.block()) == Some(ShardId(shard));
-                connection.amf_ue_ngap_id.is_none_or(of)
-            };
-            let ues: Vec<ResetUe> = connections.iter().filter(mine).map(reset_ue).collect();
-            if !ues.is_empty() {
-                let input = N2Input::Reset { gnb, ues: Some(ues) };
-                self.out.push(N2GatewayEffect::ToShard { shard: ShardId(shard), input });
-            }
         }
     }
 
@@ -191,9 +197,11 @@ impl N2Gateway {
         plmn: Plmn,
         supported: Vec<(Tai, Vec<Snssai>)>,
     ) -> GnbInfo {
-        let peer = self.associations.get(&gnb).map(|association| association.peer.to_string());
+        let peer = self.associations.get(&gnb).map(|association| association.peer);
+        let host = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| share_of(peer.ip()));
         let name = if who.name.is_empty() { who.global_id.to_owned() } else { printable(who.name) };
-        GnbInfo { name, global_id: who.global_id.to_owned(), plmn, supported, peer: peer.unwrap_or_default() }
+        let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
+        GnbInfo { name, global_id: who.global_id.to_owned(), plmn, supported, peer, host }
     }
 
     /// The gNB has no UEs.

@@ -583,3 +583,45 @@ fn an_error_indication_with_the_ran_ue_ngap_id_alone_finds_its_shard() {
     assert_eq!(shards_of(&receive(&mut gateway, indication(1))), [1]);
     assert_eq!(shards_of(&receive(&mut gateway, indication(2))), [0_u8; 0]);
 }
+
+/// A gNB that names invented RAN-UE-NGAP-IDs in NG RESET makes no work for the shards.
+#[test]
+fn a_partial_reset_by_ran_ue_ngap_ids_reaches_the_shards_that_have_them() {
+    let mut gateway = set_up();
+    gateway.set_loads([1000, 0]);
+    receive(&mut gateway, initial(None));
+    let by_ran = |id| pith_ngap::NgConnection { amf_ue_ngap_id: None, ran_ue_ngap_id: Some(RanUeNgapId(id)) };
+    let mut reset = |ids: &[u32]| {
+        let scope = ResetScope::Part(ids.iter().copied().map(by_ran).collect());
+        let reset = NgReset { cause: Cause::Nas(CauseNas::unspecified), scope };
+        let effects = receive(&mut gateway, reset.encode().unwrap());
+        let ues = effects.iter().filter_map(|effect| match effect {
+            N2GatewayEffect::ToShard { shard, input: N2Input::Reset { ues, .. } } => {
+                Some((shard.0, ues.as_ref().map_or(0, Vec::len)))
+            }
+            _ => None,
+        });
+        ues.collect::<Vec<_>>()
+    };
+    assert_eq!(reset(&[1, 2, 3]), [(1, 1)], "only one of the ids has a connection");
+    assert_eq!(reset(&[1]), Vec::new(), "which has ended");
+}
+
+#[test]
+fn gnbs_in_one_ipv6_network_are_on_one_host() {
+    let mut gateway = gateway();
+    let hosts = ["192.0.2.1:9", "[2001:db8::1]:9", "[2001:db8::2:0:0:2]:9", "[2001:db8:0:1::1]:9"];
+    let mut seen = Vec::new();
+    for (peer, number) in hosts.into_iter().zip(10..) {
+        let gnb = GnbHandle(number);
+        up(&mut gateway, gnb, peer);
+        let effects = receive_from(&mut gateway, gnb, setup_request("999/70", 1, 1));
+        seen.extend(effects.iter().find_map(|effect| match effect {
+            N2GatewayEffect::ToShard { input: N2Input::GnbUp { info, .. }, .. } => Some(info.host),
+            _ => None,
+        }));
+        gateway.handle(N2GatewayInput::Down { gnb });
+    }
+    assert_eq!(seen.len(), 4);
+    assert!(seen[1] == seen[2] && seen[0] != seen[1] && seen[2] != seen[3], "{seen:?}");
+}

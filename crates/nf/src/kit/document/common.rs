@@ -2,7 +2,7 @@
 
 use super::pack::text;
 use super::{Pack, PackError, Reader, UnpackError, Writer, pack_enum, pack_struct};
-use crate::kit::{Caller, Client, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
+use crate::kit::{Caller, Client, Issuer, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
 
 /// The name of the UPF. A session is at its UPFs: it cannot be loaded before they have associations.
 impl Pack for UpfHandle {
@@ -67,8 +67,34 @@ impl Pack for PendingReply {
     }
 }
 
+/// A document that was written before a client had an issuer has 0 or 1 for `is_named`, and nothing after it.
+impl Pack for Client {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { instance, process, is_named, is_proven, issuer } = self;
+        instance.pack(writer);
+        process.pack(writer);
+        (u8::from(*is_named) | WITH_ISSUER).pack(writer);
+        is_proven.pack(writer);
+        issuer.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (instance, process) = (Pack::unpack(reader)?, Pack::unpack(reader)?);
+        let (octet, mut is_proven, mut issuer) = (reader.octet()?, false, Issuer::Own);
+        if octet & !1 == WITH_ISSUER {
+            (is_proven, issuer) = (Pack::unpack(reader)?, Pack::unpack(reader)?);
+        } else if octet > 1 {
+            return Err(reader.malformed("client"));
+        }
+        Ok(Self { instance, process, is_named: octet & 1 == 1, is_proven, issuer })
+    }
+}
+
+/// Set in the octet of `is_named` if `is_proven` and `issuer` follow.
+const WITH_ISSUER: u8 = 2;
+
 pack_struct!(Tag { owner, step });
-pack_struct!(Client { instance, process, is_named });
+pack_enum!(Issuer { 0 => Own, 1 => External(ca), 2 => Address });
 pack_enum!(Owner { 0 => Process, 1 => SameUser, 2 => Client(client) });
 pack_enum!(Nf {
     1 => Amf,

@@ -13,7 +13,7 @@
 use super::super::config::UdmConfig;
 use super::{Step, Transaction};
 use crate::kit::{Caller, Identity, check_instance, context_in_reference};
-use pith_sbi::common::{AccessType, PatchItem};
+use pith_sbi::common::{AccessType, PatchItem, PatchOperation};
 use pith_sbi::nudm_uecm::{
     Amf3GppAccessRegistration, DeregistrationData, DeregistrationNotification, DeregistrationReason,
     ThreeGppRegistration, UpdateThreeGppRegistration,
@@ -153,7 +153,7 @@ impl AwaitingRegistrationToModify {
                 let is_own = check_instance(old.amf_instance_id, self.from)
                     .and_then(|()| check_shard(&config.identity, &old, self.from));
                 match is_own {
-                    Ok(()) => self.modify(),
+                    Ok(()) => self.modify(&old),
                     Err(problem) => Step::refuse(*problem),
                 }
             }
@@ -162,12 +162,22 @@ impl AwaitingRegistrationToModify {
         }
     }
 
-    fn modify(self) -> Step {
+    /// Changes the registration that was checked: if another AMF has registered meanwhile, or another shard with the same
+    /// instance id, the tests in the patch fail and nothing is changed (RFC 6902 5).
+    fn modify(self, checked: &Amf3GppAccessRegistration) -> Step {
         let change = self.request.body;
+        let tests = [
+            test("/amfInstanceId", checked.amf_instance_id.to_string()),
+            test("/deregCallbackUri", checked.dereg_callback_uri.to_string()),
+        ];
         let purge = change.purge_flag.map(|purge| PatchItem::add("/purgeFlag", purge));
         let pei = change.pei.map(|pei| PatchItem::add("/pei", pei.to_string()));
-        let body: Vec<PatchItem> = purge.into_iter().chain(pei).collect();
+        let body: Vec<PatchItem> = tests.into_iter().chain(purge).chain(pei).collect();
         let modify = ModifyAmfContextThreeGpp { ue_id: self.request.ue_id, body };
         Step::Call(modify.into(), Transaction::Relay(super::relay::Relay::AsItIs))
     }
+}
+
+fn test(path: &str, value: String) -> PatchItem {
+    PatchItem { value: Some(value.into()), ..PatchItem::new(PatchOperation::Test, path) }
 }

@@ -154,8 +154,13 @@ fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
     Step::Call(delete.into(), Transaction::Relay(Relay::AsItIs))
 }
 
+/// The data sets that the UDM has, in the order in which they are read: each once, however often a request names it.
+const READABLE: [DataSetName; 4] =
+    [DataSetName::Am, DataSetName::SmfSel, DataSetName::UecSmf, DataSetName::Sm];
+
 fn data_sets(request: &GetDataSets, plmn: ServingPlmnId) -> Step {
-    let wanted: Vec<DataSetName> = request.dataset_names.iter().rev().cloned().collect();
+    let is_wanted = |name: &DataSetName| request.dataset_names.contains(name);
+    let wanted: Vec<DataSetName> = READABLE.into_iter().rev().filter(is_wanted).collect();
     let got = SubscriptionDataSets::default();
     Box::new(DataSets { supi: request.supi.clone(), plmn, wanted, got }).ask()
 }
