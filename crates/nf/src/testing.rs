@@ -2,8 +2,9 @@
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    self, Caller, Client, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox, PendingReply,
-    StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
+    self, Caller, Client, DocumentSink, Effect, Identity, Input, Instant, Level, NetworkFunction, Outbox,
+    PendingReply, References, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Target,
+    Timer, TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use pith_types::{Ambr, BitRate, InstanceId, Plmn, ShardId, Supi};
@@ -110,6 +111,44 @@ impl<N: NetworkFunction> Bench<N> {
         self.now = deadline;
         self.input(Input::Timer(key))
     }
+}
+
+/// A store of documents: the numbers of contexts, and their documents.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub documents: BTreeMap<u64, Vec<u8>>,
+    /// Documents written so far.
+    pub writes: usize,
+}
+
+impl DocumentSink for Stored {
+    fn write(&mut self, key: StoredKey, document: &Document) {
+        self.documents.insert(key.number, document.octets().to_vec());
+        self.writes += 1;
+    }
+
+    fn delete(&mut self, key: StoredKey) {
+        assert!(self.documents.remove(&key.number).is_some(), "{key:?} is deleted, but was not stored");
+    }
+}
+
+impl Stored {
+    /// Stores what changed.
+    pub fn store(&mut self, nf: &mut dyn NetworkFunction, scope: StoreScope) {
+        nf.store_contexts(scope, self);
+    }
+
+    /// Gives a new NF the stored contexts.
+    pub fn restore(&self, now: Instant, nf: &mut dyn NetworkFunction, is_stale: bool) {
+        for (number, document) in &self.documents {
+            nf.restore_context(now, *number, document, is_stale).unwrap();
+        }
+    }
+}
+
+/// How an NF stores contexts, in its first and later runs.
+pub(crate) fn tracking(run: u32, reserved_counts: u32) -> Tracking {
+    Tracking { references: References::of_secret(&[3; 32]), first_generation: 1000 * run, reserved_counts }
 }
 
 /// The effects of an NF, in their order.

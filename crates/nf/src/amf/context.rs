@@ -238,6 +238,11 @@ impl UeContext {
         self.rm == RmState::Registered
     }
 
+    /// Whether a request of the UE to another NF is pending: its transaction is not over.
+    pub fn is_in_transaction(&self) -> bool {
+        self.procedure.awaits_nf() || self.sessions.iter().any(|session| !session.calls.is_empty())
+    }
+
     /// Whether the context can be deleted: not registered, and no procedure in progress.
     pub fn is_over(&self) -> bool {
         !self.is_registered() && matches!(self.procedure, Procedure::Idle)

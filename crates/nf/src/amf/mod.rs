@@ -26,6 +26,7 @@ mod n2;
 mod pending_table;
 mod procedure;
 mod refusal;
+mod residency;
 mod retained;
 mod retransmission;
 mod security;
@@ -46,15 +47,17 @@ pub use inspect::Audit;
 pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer,
-    TimerKey,
+    DocumentSink, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References,
+    Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
 };
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::Reply;
+use residency::Restored;
 use retained::KnownUe;
 use std::collections::VecDeque;
 use table::{Index, Ues};
@@ -65,6 +68,10 @@ pub struct Amf {
     shared: Shared,
     /// Connections of lost gNBs, still to be closed.
     lost: VecDeque<Key>,
+    /// UEs that changed, for a store.
+    tracker: Tracker,
+    /// UEs of a former run, to be resumed.
+    restored: Restored,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -83,7 +90,14 @@ impl Amf {
             config,
         };
         let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
-        Self { ues: Ues::new(most), shared, lost: VecDeque::new(), reloads: false }
+        Self {
+            ues: Ues::new(most),
+            shared,
+            lost: VecDeque::new(),
+            tracker: Tracker::default(),
+            restored: Restored::default(),
+            reloads: false,
+        }
     }
 
     /// Runs a step that needs no UE context.
@@ -99,6 +113,19 @@ impl Amf {
         out: &mut Outbox,
         step: impl FnOnce(&mut UeContext, &mut Env<'_>),
     ) {
+        self.step(now, key, out, step);
+        self.note_change(key);
+        self.settle(now, out);
+    }
+
+    /// Runs a step that leaves a stored UE as its document says, or ends it.
+    fn step(
+        &mut self,
+        now: Instant,
+        key: Key,
+        out: &mut Outbox,
+        step: impl FnOnce(&mut UeContext, &mut Env<'_>),
+    ) {
         let ues = self.ues.len();
         let Some(ue) = self.ues.get_mut(key) else { return };
         let mut env = self.shared.env(now, ues, out);
@@ -107,10 +134,10 @@ impl Amf {
         if ue.is_over() {
             forget(ue, &mut env);
             self.ues.remove(key);
+            self.tracker.note_end(key);
         } else if self.reloads {
             self.reload(key);
         }
-        self.settle(now, out);
     }
 
     /// Performs the actions on other UEs' contexts that the last step deferred.
@@ -125,6 +152,7 @@ impl Amf {
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
         let Some(mut old) = self.ues.remove(old) else { return };
+        self.tracker.note_end(old.key);
         old.discards_security = true;
         self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
         self.with_env(now, out, |env| forget(&mut old, env));
@@ -142,6 +170,9 @@ impl Amf {
         let owner = Key::from_u64(key.owner);
         if key.timer == Timer::LostConnections {
             return self.lose_connections(now, out);
+        }
+        if key.timer == Timer::RestoredContexts {
+            return self.resume_batch(now, out);
         }
         if key.timer == Timer::NgapGuard {
             return self.ngap_guard(now, owner, out);
@@ -211,6 +242,33 @@ impl NetworkFunction for Amf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.shared.references = tracking.references.clone();
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.store_ues(scope, sink);
+    }
+
+    fn store_failed(&mut self, number: u64) {
+        self.tracker.note_failure(Key::from_u64(number));
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        number: u64,
+        document: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.restore_ue(Key::from_u64(number), document, is_stale)
+    }
+
+    fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_ues(now, out);
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

@@ -89,6 +89,37 @@ impl<T> Arena<T> {
         Some((key, &mut slot.value))
     }
 
+    /// Inserts the entry of a former process under its key. Gives it back if the place is taken or beyond the limit.
+    ///
+    /// The table is filled so at a start, before keys are assigned: keys of entries that the former process removed may be
+    /// assigned again, except in places that have an entry.
+    pub fn insert_at(&mut self, key: Key, value: T) -> Result<(), T> {
+        if key.index >= self.limit {
+            return Err(value);
+        }
+        while (self.slots.len() as u32) <= key.index {
+            self.free.push_back(self.slots.len() as u32);
+            self.slots.push(Slot { generation: self.first_generation, value: None });
+        }
+        let Some(slot) = self.slots.get_mut(key.index as usize).filter(|slot| slot.value.is_none()) else {
+            return Err(value);
+        };
+        *slot = Slot { generation: key.generation, value: Some(value) };
+        if let Some(at) = self.free.iter().rposition(|free| *free == key.index) {
+            self.free.remove(at);
+        }
+        Ok(())
+    }
+
+    /// The generation of places without an entry, for a table that was filled by [`Arena::insert_at`]: at least one that the
+    /// former process has not reached.
+    pub fn set_first_generation(&mut self, generation: u32) {
+        self.first_generation = self.first_generation.max(generation);
+        for slot in self.slots.iter_mut().filter(|slot| slot.value.is_none()) {
+            slot.generation = slot.generation.max(generation);
+        }
+    }
+
     /// The entry of that key.
     pub fn get(&self, key: Key) -> Option<&T> {
         self.slots.get(key.index as usize).filter(|slot| slot.generation == key.generation)?.value.as_ref()
@@ -242,6 +273,23 @@ mod tests {
         assert!(keys.iter().all(|key| arena.get(*key).is_none()));
         assert!(kept.iter().all(|key| arena.get(*key).is_some()));
         assert_eq!(arena.len(), 50_010);
+    }
+
+    #[test]
+    fn entries_of_a_former_process_keep_their_keys() {
+        let key = |index, generation| Key { index, generation };
+        let mut arena = Arena::new(8);
+        for (index, generation) in [(5, 3), (1, 9), (2, 0)] {
+            assert_eq!(arena.insert_at(key(index, generation), index), Ok(()));
+        }
+        assert_eq!((arena.insert_at(key(1, 2), 7), arena.insert_at(key(8, 0), 7)), (Err(7), Err(7)));
+        arena.set_first_generation(20);
+        assert_eq!((arena.get(key(1, 9)), arena.get(key(1, 8)), arena.len()), (Some(&1), None, 3));
+        let new: Vec<_> = std::iter::from_fn(|| arena.insert(0).ok()).collect();
+        assert_eq!(new.len(), 5);
+        assert!(new.iter().all(|key| key.generation == 20 && ![5, 1, 2].contains(&key.index)), "{new:?}");
+        arena.remove(key(5, 3));
+        assert_eq!(arena.insert(1), Ok(key(5, 4)));
     }
 
     #[test]

@@ -16,6 +16,11 @@ impl References {
         Self(NameMac::new(&rng.octets()))
     }
 
+    /// With a stored key: the references of each run are the same.
+    pub fn of_secret(key: &[u8; 32]) -> Self {
+        Self(NameMac::new(key))
+    }
+
     /// The reference of a name: the name and its MAC. The name has no '.'.
     pub fn of_name(&self, name: &str) -> String {
         format!("{name}.{:016x}", self.0.of(name))

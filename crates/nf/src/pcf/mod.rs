@@ -14,9 +14,10 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    Arena, Caller, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply, References, Rng, Tag,
-    Target,
+    Arena, Caller, DocumentSink, Input, Instant, Key, NetworkFunction, Nf, Outbox, Owner, PendingReply,
+    References, Rng, StoreScope, StoredKey, Tag, Target, Tracker, Tracking,
 };
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
@@ -51,6 +52,8 @@ pub struct Pcf {
     associations: Arena<Association>,
     /// Associations whose creation is not answered yet.
     creating: usize,
+    /// Associations that changed, for a store.
+    tracker: Tracker,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -63,6 +66,7 @@ impl Pcf {
             references: References::new(&mut rng),
             associations: Arena::new(LIMIT),
             creating: 0,
+            tracker: Tracker::default(),
             reloads: false,
         }
     }
@@ -145,8 +149,9 @@ impl Pcf {
         creating.complete(created, out);
     }
 
-    /// A context has changed: in simulations it passes through its document.
+    /// A context has changed. In simulations it passes through its document.
     fn changed(&mut self, key: Key) {
+        self.tracker.note_change(key);
         if self.reloads {
             self.reload(key);
         }
@@ -167,6 +172,7 @@ impl Pcf {
 
     fn delete(&mut self, key: Key) -> Response {
         self.associations.remove(key);
+        self.tracker.note_end(key);
         Response::NoContent
     }
 
@@ -222,5 +228,49 @@ impl NetworkFunction for Pcf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.references = tracking.references.clone();
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        for key in self.tracker.take(scope) {
+            let stored = StoredKey { nf: Nf::Pcf, number: key.to_u64() };
+            // An association that is not answered yet is created again by a new request.
+            let association = self.associations.get(key).filter(|association| association.creating.is_none());
+            match association.and_then(|association| document::pack(association).ok()) {
+                Some(document) => {
+                    sink.write(stored, &document);
+                    self.tracker.note_stored(key, 0);
+                }
+                None if self.tracker.note_deleted(key) => sink.delete(stored),
+                None => {}
+            }
+        }
+    }
+
+    fn store_failed(&mut self, number: u64) {
+        self.tracker.note_failure(Key::from_u64(number));
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        number: u64,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        let key = Key::from_u64(number);
+        let mut association = document::unpack(document)?;
+        association.creating = None;
+        self.tracker.note_stored(key, 0);
+        // A place that is taken, or beyond the table: only a document that was tampered with has it.
+        self.associations.insert_at(key, association).map_err(|_| UnpackError::NoDocument)
+    }
+
+    fn resume_contexts(&mut self, _now: Instant, _out: &mut Outbox) {
+        self.associations.set_first_generation(self.tracker.first_generation());
     }
 }

@@ -40,6 +40,17 @@ impl Pools {
         }
     }
 
+    /// Allocates the addresses of restored sessions; returns those that are in no pool, or belong to another shard.
+    pub(super) fn claim(&mut self, mut addresses: Vec<Ipv4Addr>) -> Vec<Ipv4Addr> {
+        // In order, so that a pool skips each address in between once.
+        addresses.sort_unstable();
+        addresses.retain(|address| {
+            let pool = self.0.iter_mut().find(|(network, _)| contains(*network, *address));
+            !pool.is_some_and(|(_, pool)| pool.claim(*address))
+        });
+        addresses
+    }
+
     /// Addresses in use.
     pub(super) fn in_use(&self) -> usize {
         self.0.iter().map(|(_, pool)| pool.in_use()).sum()
@@ -88,6 +99,19 @@ impl Pool {
         Some(address.into())
     }
 
+    /// Allocates this address, which must be higher than those allocated before; the addresses in between are free. `false` if
+    /// it is not in the block.
+    fn claim(&mut self, address: Ipv4Addr) -> bool {
+        let address = u32::from(address);
+        if address < self.next || address >= self.end {
+            return false;
+        }
+        self.released.extend(self.next..address);
+        self.next = address + 1;
+        self.in_use += 1;
+        true
+    }
+
     /// Releases an address.
     fn release(&mut self, address: Ipv4Addr) {
         self.in_use -= 1;
@@ -113,6 +137,23 @@ mod tests {
         let text = |list: Vec<Ipv4Addr>| list.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(text(all(0)), ["10.45.0.2", "10.45.0.3"]);
         assert_eq!(text(all(1)), ["10.45.0.4", "10.45.0.5"]);
+    }
+
+    #[test]
+    fn addresses_of_restored_sessions_are_not_allocated_again() {
+        let mut pool = Pools(vec![(
+            ("10.0.0.0".parse().unwrap(), 29),
+            Pool::new(("10.0.0.0".parse().unwrap(), 29), 2, 0, 1),
+        )]);
+        let address = |last: u8| Ipv4Addr::new(10, 0, 0, last);
+        let foreign = Ipv4Addr::new(10, 9, 0, 1);
+        assert_eq!(pool.claim(vec![address(5), foreign, address(3), address(1)]), [address(1), foreign]);
+        assert_eq!(pool.in_use(), 2);
+        let network = ("10.0.0.0".parse().unwrap(), 29);
+        let rest: Vec<_> = std::iter::from_fn(|| pool.allocate(network)).collect();
+        assert_eq!(rest, [address(6), address(2), address(4)]);
+        pool.release(address(5));
+        assert_eq!(pool.allocate(network), Some(address(5)));
     }
 
     #[test]
