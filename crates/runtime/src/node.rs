@@ -15,16 +15,18 @@ mod access;
 mod identities;
 mod nfs;
 mod outside;
+mod residency;
 mod security;
 mod user_plane;
 
-use crate::api::{Guard, Status, bind_socket};
+use crate::api::{ContextStatus, Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::gate::Gate;
 use crate::housekeeping::Housekeeping;
 use crate::http::Limits;
+use crate::residency::StoreHealth;
 use crate::sbi::{
     AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
     bind,
@@ -40,6 +42,7 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
+use residency::Contexts;
 use security::Security;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -95,6 +98,8 @@ pub struct Node {
     upf: Option<UpfThread>,
     http: (HttpHandle, HttpThread),
     store: Option<(StoreHandle<ShardToken>, StoreThread<ShardToken>)>,
+    /// Closed after the shards, which have its engines.
+    contexts: Option<Contexts>,
     _housekeeping: Housekeeping,
 }
 
@@ -113,10 +118,13 @@ impl Node {
         let mut rng = Rng::from_seed(seed()?);
         let count = config.shards();
         let security = Security::open(config, hosting)?;
-        let identities = Identities::new(config, hosting, count, clock, &mut rng, &security);
-        let readiness = Readiness::new(clock, count);
         let queues = (0..count).map(|number| shard_queue(number as u16, config.task_buffer as usize));
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
+        let mut contexts = Contexts::open(config, hosting, &shards, clock)?;
+        let mut fixed = contexts.as_ref().map(Contexts::instance_ids);
+        let ids = fixed.as_mut().unwrap_or(&mut rng);
+        let identities = Identities::new(config, hosting, count, clock, ids, &security);
+        let readiness = Readiness::new(clock, count);
 
         let (gate, opener) = Gate::closed();
         let upf =
@@ -129,7 +137,8 @@ impl Node {
         let process_shards =
             ProcessShards { shards: shards.clone(), edge: edge_handle.clone(), nfs: hosting.nfs.clone() };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
-        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
+        let health = contexts.as_ref().map(Contexts::health);
+        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health)?;
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
@@ -157,7 +166,8 @@ impl Node {
                 Arc::clone(&readiness),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
-            threads.push(shard::start(number, clock, unstarted, make, outside)?);
+            let store = contexts.as_mut().map(|contexts| contexts.of_shard(number, clock)).transpose()?;
+            threads.push(shard::start(number, clock, unstarted, make, outside, store)?);
         }
         let housekeeping = Housekeeping::start()?;
         give_up_privileges()?;
@@ -167,7 +177,17 @@ impl Node {
             shard.wake();
         }
         let queues = shards;
-        Ok(Self { readiness, shards: threads, queues, edge, upf, http, store, _housekeeping: housekeeping })
+        Ok(Self {
+            readiness,
+            shards: threads,
+            queues,
+            edge,
+            upf,
+            http,
+            store,
+            contexts,
+            _housekeeping: housekeeping,
+        })
     }
 
     /// Waits until all NFs are registered with the NRF. Returns the time since the start, or `None` after the
@@ -206,6 +226,8 @@ impl Node {
         self.http.0.drain();
         self.http.1.join();
         self.shards.into_iter().for_each(ShardThread::close);
+        drop(self.queues);
+        drop(self.contexts);
         if let Some((_, thread)) = self.store {
             thread.close();
         }
@@ -306,6 +328,7 @@ fn api_settings(
     readiness: &Arc<Readiness>,
     store: Option<StoreHandle<ShardToken>>,
     upf: Option<UpfHandle>,
+    contexts: Option<Arc<StoreHealth>>,
 ) -> Result<Option<ApiSettings>, StartError> {
     if hosting.nfs.is_empty() && upf.is_none() {
         return Ok(None);
@@ -318,6 +341,7 @@ fn api_settings(
     let own_upf = hosting.upf.then(|| "upf".to_owned());
     let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).chain(own_upf).collect();
     let shards = config.shards();
+    let residency = config.residency.to_string();
     let status = move || Status {
         state: readiness.state(),
         version: env!("CARGO_PKG_VERSION"),
@@ -325,6 +349,12 @@ fn api_settings(
         ready_after_ms: readiness.ready_after().and_then(|after| u64::try_from(after.as_millis()).ok()),
         nfs: nfs.clone(),
         shards,
+        contexts: contexts.as_ref().map(|health| ContextStatus {
+            residency: residency.clone(),
+            restored: health.restored(),
+            unreadable: health.unreadable(),
+            error: health.error(),
+        }),
     };
     Ok(Some(ApiSettings {
         listeners: api_listeners(config, hosting)?,

@@ -341,7 +341,7 @@ mod tests {
             ("amf: {timers: {t3512: 54}}", "such as 54min"),
             ("amf: {security: {integrity: [nia0]}}", "choose one of nia1, nia2, nia3"),
             ("smf: {data_networks: [{pool: 10.0.0.0/8}]}", "'name' is missing"),
-            ("residency: durable", "write soft"),
+            ("residency: shared", "write none, soft or durable"),
             ("workers: 1\nworkers: 2", "a second time"),
             ("network: [", ""),
             ("\tnetwork: 1", ""),

@@ -46,6 +46,12 @@ impl DocumentSecret {
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()), path: path.into() }
     }
 
+    /// A secret for another use, which is the same in each run.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        let derived = hmac::sign(&self.key, &[b"derived ", purpose.as_bytes()].concat());
+        derived.as_ref().try_into().unwrap_or_default()
+    }
+
     /// The id of the secret, which reveals nothing about it.
     pub(super) fn id(&self) -> [u8; 8] {
         let id = hmac::sign(&self.key, b"id");
