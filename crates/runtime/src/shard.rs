@@ -50,7 +50,7 @@ pub fn start(
     let mut shard = make();
     let contexts = contexts.map(|mut store| {
         store.restore(clock.now(), &mut shard);
-        HeldEffects { store, turn: Vec::new(), unwritten: VecDeque::new() }
+        HeldEffects::new(store)
     });
     let (timers, effects) = (Timers::default(), Vec::new());
     let driver = Driver { number, clock, shard, make, outside, timers, effects, contexts };
@@ -58,7 +58,7 @@ pub fn start(
 }
 
 /// The effects of a shard whose contexts are stored: they leave when the changes of their turn are written.
-struct HeldEffects {
+pub(crate) struct HeldEffects {
     store: ContextStore,
     /// Effects of the current turn.
     turn: Vec<ShardEffect>,
@@ -67,8 +67,22 @@ struct HeldEffects {
 }
 
 impl HeldEffects {
+    pub(crate) const fn new(store: ContextStore) -> Self {
+        Self { store, turn: Vec::new(), unwritten: VecDeque::new() }
+    }
+
+    /// The shard has handled an input.
+    pub(crate) const fn note_input(&mut self) {
+        self.store.note_input();
+    }
+
+    /// Holds an effect of this turn.
+    pub(crate) fn hold(&mut self, effect: ShardEffect) {
+        self.turn.push(effect);
+    }
+
     /// Stores the changes of the turn, and carries out what may leave.
-    fn end_turn(&mut self, now: Instant, shard: &mut Shard, outside: &mut impl Outside) {
+    pub(crate) fn end_turn(&mut self, now: Instant, shard: &mut Shard, outside: &mut impl Outside) {
         let written = self.store.end_turn(now, shard);
         if !self.turn.is_empty() {
             if self.unwritten.is_empty() && self.store.durable() >= written {
@@ -146,7 +160,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             return self.rebuild(now);
         }
         if let Some(contexts) = contexts {
-            contexts.store.note_input();
+            contexts.note_input();
         }
         self.carry_out(now);
     }
@@ -158,7 +172,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
                 ShardEffect::StartTimer { nf, key, after } => self.timers.start((nf, key), now + after),
                 ShardEffect::StopTimer { nf, key } => self.timers.stop((nf, key)),
                 other => match &mut self.contexts {
-                    Some(contexts) => contexts.turn.push(other),
+                    Some(contexts) => contexts.hold(other),
                     None => self.outside.carry_out(other),
                 },
             }

@@ -8,7 +8,7 @@
 //!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent. A restored UE starts at the
 //!   first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
 //!   (TS 24.501 4.4.3.1: the UE estimates a COUNT from its eight low bits); beyond the limit the UE is authenticated again.
-//! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start anew. A UE whose
+//! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE whose
 //!   document may be outdated has no security context, and is authenticated at its first message.
 
 use super::config::AmfConfig;

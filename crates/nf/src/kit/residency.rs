@@ -115,7 +115,7 @@ impl Tracker {
         self.stored.insert(key, counts_below);
     }
 
-    /// Records that a context has no document any more; returns whether it had one.
+    /// Records that a context no longer has a document; returns whether it had one.
     pub fn note_deleted(&mut self, key: Key) -> bool {
         self.stored.remove(&key).is_some()
     }

@@ -267,8 +267,8 @@ impl SmContext {
         }
     }
 
-    /// What a session of a former run keeps (see [`procedure::restoration`]): replies that were owed, calls and timers ended with
-    /// that run. `None`: there is no user plane to restore, and the session is to end.
+    /// What remains of a session of a former run (see [`procedure::restoration`]): pending replies, calls and timers ended with
+    /// that run. Returns whether it has a user plane to restore; if not, the session is to end.
     pub(super) fn recover(mut self) -> (Self, bool) {
         self.modification = None;
         self.draining = None;

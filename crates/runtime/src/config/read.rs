@@ -342,6 +342,8 @@ mod tests {
             ("amf: {security: {integrity: [nia0]}}", "choose one of nia1, nia2, nia3"),
             ("smf: {data_networks: [{pool: 10.0.0.0/8}]}", "'name' is missing"),
             ("residency: shared", "write none, soft or durable"),
+            ("residency: durable\nstore: {path: memory}", "set 'store.path' to a file"),
+            ("state: {sync: always}", "write none or batch"),
             ("workers: 1\nworkers: 2", "a second time"),
             ("network: [", ""),
             ("\tnetwork: 1", ""),

@@ -19,8 +19,9 @@ use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, References, StoreScope, 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The longest time until a change is written with `soft`.
-const SOFT_DELAY: Duration = Duration::from_millis(50);
+/// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
+/// context is written once.
+const SOFT_DELAY: Duration = Duration::from_millis(200);
 
 /// Downlink NAS COUNTs that a document reserves with `soft`: a UE gets fewer messages within [`SOFT_DELAY`], except in a
 /// registration.
@@ -365,3 +366,6 @@ impl DocumentSink for Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
