@@ -100,16 +100,7 @@ impl World {
             challenges: 0,
             found: supi(),
         };
-        for gnb in [GNB, OTHER_GNB] {
-            let info = GnbInfo {
-                name: String::new(),
-                global_id: format!("999/70-gnb-{}", gnb.0),
-                plmn: tai().plmn_id,
-                supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
-                peer: String::new(),
-            };
-            world.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(info) }));
-        }
+        world.connect_gnbs();
         world
     }
 
@@ -125,6 +116,29 @@ impl World {
         self.amf.operate(self.now, &what, &mut self.out, &mut list);
         self.settle();
         list
+    }
+
+    /// Another AMF takes the place of this one; the gNBs are not connected to it.
+    pub fn replace_amf(&mut self, amf: Amf) {
+        self.amf = amf;
+        (self.timers, self.calls) = Default::default();
+        self.downlinks.clear();
+        self.amf.resume_contexts(self.now, &mut self.out);
+        self.settle();
+    }
+
+    /// The gNBs connect.
+    pub fn connect_gnbs(&mut self) {
+        for gnb in [GNB, OTHER_GNB] {
+            let info = GnbInfo {
+                name: String::new(),
+                global_id: format!("999/70-gnb-{}", gnb.0),
+                plmn: tai().plmn_id,
+                supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
+                peer: String::new(),
+            };
+            self.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(info) }));
+        }
     }
 
     fn settle(&mut self) {
