@@ -2,11 +2,12 @@
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    self, Caller, Client, Effect, Identity, Input, Instant, Issuer, Level, NetworkFunction, Outbox,
-    PendingReply, ReferenceKey, StoreError, StoreRequest, StoreResponse, Tag, Target, Timer, TimerKey,
+    self, Caller, Client, DocumentSink, Effect, Identity, Input, Instant, Issuer, Level, NetworkFunction,
+    Outbox, PendingReply, ReferenceKey, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag,
+    Target, Timer, TimerKey,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
-use pith_types::{Ambr, BitRate, BlockId, BlockOwner, InstanceId, OwnerMap, Plmn, ShardId, Supi};
+use pith_types::{Ambr, BitRate, BlockId, BlockOwner, ContextId, InstanceId, OwnerMap, Plmn, ShardId, Supi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -138,6 +139,39 @@ impl<N: NetworkFunction> Bench<N> {
         self.timers.remove(&key);
         self.now = deadline;
         self.input(Input::Timer(key))
+    }
+}
+
+/// A store of documents by the ids of their contexts.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    pub documents: BTreeMap<ContextId, Vec<u8>>,
+    /// Documents written so far.
+    pub writes: usize,
+}
+
+impl DocumentSink for Stored {
+    fn write(&mut self, key: StoredKey, document: &Document) {
+        self.documents.insert(key.id, document.octets().to_vec());
+        self.writes += 1;
+    }
+
+    fn delete(&mut self, key: StoredKey) {
+        assert!(self.documents.remove(&key.id).is_some(), "{key:?} is deleted, but was not stored");
+    }
+}
+
+impl Stored {
+    /// Stores what changed.
+    pub fn store(&mut self, nf: &mut dyn NetworkFunction, scope: StoreScope) {
+        nf.store_contexts(scope, self);
+    }
+
+    /// Gives a new NF the stored contexts.
+    pub fn restore(&self, now: Instant, nf: &mut dyn NetworkFunction, is_stale: bool) {
+        for (id, document) in &self.documents {
+            nf.restore_context(now, *id, document, is_stale).unwrap();
+        }
     }
 }
 

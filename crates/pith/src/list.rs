@@ -122,6 +122,17 @@ pub fn status(cli: &Cli) -> Result<()> {
         number(&answer["uptimeS"]),
         number(&answer["readyAfterMs"])
     );
+    let contexts = &answer["contexts"];
+    if contexts.is_object() {
+        let (mode, restored) = (table::cell(&contexts["residency"]), number(&contexts["restored"]));
+        println!("{:<9} {mode}, {restored} restored", "contexts");
+        if contexts["unreadable"] != 0 {
+            println!("{:<9} {} could not be restored: see the log", "", number(&contexts["unreadable"]));
+        }
+        if let Some(error) = contexts["error"].as_str() {
+            println!("{:<9} not stored at present: {error}", "");
+        }
+    }
     Ok(())
 }
 

@@ -16,16 +16,18 @@ mod identities;
 mod nfs;
 mod outside;
 mod reference_key;
+mod residency;
 mod security;
 mod user_plane;
 
-use crate::api::{Guard, Status, bind_socket};
+use crate::api::{ContextStatus, Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::gate::Gate;
 use crate::housekeeping::Housekeeping;
 use crate::http::Limits;
+use crate::residency::StoreHealth;
 use crate::sbi::{
     AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
     bind,
@@ -41,6 +43,7 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
+use residency::Contexts;
 use security::Security;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -96,6 +99,8 @@ pub struct Node {
     upf: Option<UpfThread>,
     http: (HttpHandle, HttpThread),
     store: Option<(StoreHandle<ShardToken>, StoreThread<ShardToken>)>,
+    /// Closed after the shards, which have its engines.
+    contexts: Option<Contexts>,
     _housekeeping: Housekeeping,
 }
 
@@ -114,11 +119,12 @@ impl Node {
         let mut rng = Rng::from_seed(seed()?);
         let count = config.shards();
         let security = Security::open(config, hosting)?;
-        let reference_key = reference_key::open(config, &mut rng)?;
-        let identities = Identities::new(config, hosting, count, clock, &mut rng, &security, reference_key);
-        let readiness = Readiness::new(clock, count);
         let queues = (0..count).map(|number| shard_queue(number as u16, config.task_buffer as usize));
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
+        let mut contexts = Contexts::open(config, hosting, &shards, clock)?;
+        let reference_key = reference_key::open(config, &mut rng)?;
+        let identities = Identities::new(config, hosting, count, clock, &security, reference_key);
+        let readiness = Readiness::new(clock, count);
 
         let (gate, opener) = Gate::closed();
         let upf =
@@ -135,7 +141,8 @@ impl Node {
             nfs: hosting.nfs.clone(),
         };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
-        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle)?;
+        let health = contexts.as_ref().map(Contexts::health);
+        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health)?;
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
@@ -163,7 +170,10 @@ impl Node {
                 Arc::clone(&readiness),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
-            threads.push(shard::start(number, clock, unstarted, make, outside)?);
+            let of_shard =
+                |contexts: &mut Contexts| contexts.of_shard(number, identities.blocks(number), clock);
+            let store = contexts.as_mut().map(of_shard).transpose()?;
+            threads.push(shard::start(number, clock, unstarted, make, outside, store)?);
         }
         let housekeeping = Housekeeping::start()?;
         give_up_privileges()?;
@@ -173,7 +183,17 @@ impl Node {
             shard.wake();
         }
         let queues = shards;
-        Ok(Self { readiness, shards: threads, queues, edge, upf, http, store, _housekeeping: housekeeping })
+        Ok(Self {
+            readiness,
+            shards: threads,
+            queues,
+            edge,
+            upf,
+            http,
+            store,
+            contexts,
+            _housekeeping: housekeeping,
+        })
     }
 
     /// Waits until all NFs are registered with the NRF. Returns the time since the start, or `None` after the
@@ -212,6 +232,8 @@ impl Node {
         self.http.0.drain();
         self.http.1.join();
         self.shards.into_iter().for_each(ShardThread::close);
+        drop(self.queues);
+        drop(self.contexts);
         if let Some((_, thread)) = self.store {
             thread.close();
         }
@@ -312,6 +334,7 @@ fn api_settings(
     readiness: &Arc<Readiness>,
     store: Option<StoreHandle<ShardToken>>,
     upf: Option<UpfHandle>,
+    contexts: Option<Arc<StoreHealth>>,
 ) -> Result<Option<ApiSettings>, StartError> {
     if hosting.nfs.is_empty() && upf.is_none() {
         return Ok(None);
@@ -324,6 +347,7 @@ fn api_settings(
     let own_upf = hosting.upf.then(|| "upf".to_owned());
     let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).chain(own_upf).collect();
     let shards = config.shards();
+    let residency = config.residency.to_string();
     let status = move || Status {
         state: readiness.state(),
         version: env!("CARGO_PKG_VERSION"),
@@ -331,6 +355,12 @@ fn api_settings(
         ready_after_ms: readiness.ready_after().and_then(|after| u64::try_from(after.as_millis()).ok()),
         nfs: nfs.clone(),
         shards,
+        contexts: contexts.as_ref().map(|health| ContextStatus {
+            residency: residency.clone(),
+            restored: health.restored(),
+            unreadable: health.unreadable(),
+            error: health.error(),
+        }),
     };
     Ok(Some(ApiSettings {
         listeners: api_listeners(config, hosting)?,

@@ -46,6 +46,9 @@ pub trait Work<T>: Send {
     /// Ends a turn: handles timers that are due and sends the results. Returns the time until the next call
     /// is needed even if nothing is sent.
     fn end_turn(&mut self) -> Option<Duration>;
+
+    /// Called once after the last turn, when the queue is closed.
+    fn close(&mut self) {}
 }
 
 /// The sending end of a queue, for any thread.
@@ -232,7 +235,10 @@ impl<T> Shared<T> {
                 continue;
             }
             if self.is_closing.load(Ordering::SeqCst) {
-                return drop(self.worker().take());
+                if let Some(mut worker) = self.worker().take() {
+                    worker.work.close();
+                }
+                return;
             }
             match due {
                 Some(due) => thread::park_timeout(due.saturating_duration_since(Instant::now())),

@@ -82,6 +82,7 @@ impl Lab {
                 ready_after_ms: None,
                 nfs: vec!["upf".into()],
                 shards: 0,
+                contexts: None,
             }),
             config: Config::default(),
         }));

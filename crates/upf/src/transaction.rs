@@ -64,6 +64,12 @@ impl Responses {
         self.kept.insert(key, Response { request: fingerprint(request), octets: octets.into(), until });
     }
 
+    /// Forgets the responses to a peer that has restarted: its sequence numbers begin again, and a request may equal one of
+    /// before, such as the one that restores a session.
+    pub fn forget(&mut self, peer: SocketAddr) {
+        self.kept.retain(|(to, _), _| *to != peer);
+    }
+
     fn drop_expired(&mut self, peer: IpAddr, now: Duration) {
         let oldest = |responses: &Self| responses.by_age.get(&peer)?.front().copied();
         while oldest(self).is_some_and(|(until, _)| until <= now) {

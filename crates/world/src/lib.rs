@@ -9,6 +9,7 @@
 
 mod database;
 mod dice;
+mod documents;
 mod journal;
 mod network;
 mod observed;

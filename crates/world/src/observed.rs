@@ -1,8 +1,13 @@
 //! An observed NF: its SBI calls are recorded, and the world can inspect it.
 
 use crate::journal::{CallerId, SharedJournal};
-use pith_nf::kit::{Caller, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox};
+use pith_nf::kit::document::UnpackError;
+use pith_nf::kit::{
+    Caller, DocumentSink, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox, StoreScope,
+    Tracking,
+};
 use pith_sbi::{Reply, Request, Response};
+use pith_types::ContextId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The world's access to an NF.
@@ -88,6 +93,31 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
 
     fn reload_contexts(&mut self) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).reload_contexts();
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).track_contexts(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).store_contexts(scope, sink);
+    }
+
+    fn restore_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.restore_context(now, id, document, is_stale)
+    }
+
+    fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_contexts(now, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn replies_owed(&self) -> Option<usize> {

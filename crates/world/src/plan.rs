@@ -27,6 +27,8 @@ pub struct Faults {
     pub upf_restarts: u32,
     /// Kills of NF processes, in total.
     pub kills: u32,
+    /// Kills of NF processes whose contexts are stored, in total.
+    pub crashes: u32,
 }
 
 /// The parameters of a world.
@@ -50,6 +52,8 @@ pub struct Plan {
     pub oauth2: bool,
     /// The ciphering that the AMF likes most.
     pub ciphering: CipheringAlgorithm,
+    /// Contexts are stored before messages are sent (`residency: durable`).
+    pub is_durable: bool,
     /// Faults.
     pub faults: Faults,
     /// Maximum number of actions of each UE.
@@ -71,6 +75,10 @@ impl Plan {
             CipheringAlgorithm::Nea3,
         ];
         let upfs = 1 + dice.index(2);
+        // Drawn apart, so that other parameters of a seed stay the same.
+        let mut crash_dice = Dice::new(seed ^ 0x6372_6173_6800);
+        let is_durable = !split && crash_dice.chance(500);
+        let crashes = if is_durable { 1 + crash_dice.below(3) as u32 } else { 0 };
         Self {
             seed,
             processes,
@@ -81,7 +89,12 @@ impl Plan {
             gnbs: 1 + dice.index(3),
             ues: 1 + dice.index(6),
             ciphering: ciphers[dice.index(ciphers.len())],
-            faults: if seed.is_multiple_of(4) { Faults::default() } else { Faults::draw(&mut dice, split) },
+            is_durable,
+            faults: if seed.is_multiple_of(4) {
+                Faults::default()
+            } else {
+                Faults { crashes, ..Faults::draw(&mut dice, split) }
+            },
             acts: 3 + dice.index(10),
         }
     }
@@ -98,6 +111,7 @@ impl Plan {
             breaks_out: false,
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
+            is_durable: false,
             faults: Faults::default(),
             acts: 0,
         }
@@ -125,6 +139,7 @@ impl Faults {
             breaks: some(400, 3),
             upf_restarts: some(300, 2),
             kills: if split { some(400, 2) } else { 0 },
+            crashes: 0,
         }
     }
 }

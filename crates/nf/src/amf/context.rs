@@ -164,8 +164,6 @@ pub(crate) struct Env<'a> {
     pub config: &'a AmfConfig,
     pub gnbs: &'a Gnbs,
     pub connections: &'a mut Connections,
-    /// Contexts by the ids in references.
-    pub ids: &'a mut ContextIds,
     /// Indexes from UE identities to contexts.
     pub index: &'a mut Index,
     pub rng: &'a mut Rng,
@@ -189,7 +187,6 @@ impl Shared {
             config: &self.config,
             gnbs: &self.gnbs,
             connections: &mut self.connections,
-            ids: &mut self.ids,
             index: &mut self.index,
             rng: &mut self.rng,
             references: &self.references,
@@ -252,6 +249,11 @@ impl UeContext {
 
     pub fn is_registered(&self) -> bool {
         self.rm == RmState::Registered
+    }
+
+    /// Whether a request of the UE to another NF is pending: its transaction is not over.
+    pub fn is_in_transaction(&self) -> bool {
+        self.procedure.awaits_nf() || self.sessions.iter().any(|session| !session.calls.is_empty())
     }
 
     /// Whether the context can be deleted: not registered, and no procedure in progress.

@@ -26,6 +26,7 @@ mod n2;
 mod pending_table;
 mod procedure;
 mod refusal;
+mod residency;
 mod retained;
 mod retransmission;
 mod security;
@@ -46,15 +47,18 @@ pub use inspect::Audit;
 pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page, References, Rng,
-    Tag, Timer, TimerKey,
+    ContextIds, DocumentSink, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page,
+    References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
 };
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::{NfInstanceId, Reply, Request};
+use pith_types::ContextId;
+use residency::Restored;
 use retained::KnownUe;
 use std::collections::VecDeque;
 use table::{Index, Ues};
@@ -65,6 +69,10 @@ pub struct Amf {
     shared: Shared,
     /// Connections of lost gNBs, still to be closed.
     lost: VecDeque<Key>,
+    /// UEs that changed, for a store.
+    tracker: Tracker,
+    /// UEs of a former run, to be resumed.
+    restored: Restored,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -84,7 +92,14 @@ impl Amf {
             config,
         };
         let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
-        Self { ues: Ues::new(most), shared, lost: VecDeque::new(), reloads: false }
+        Self {
+            ues: Ues::new(most),
+            shared,
+            lost: VecDeque::new(),
+            tracker: Tracker::default(),
+            restored: Restored::default(),
+            reloads: false,
+        }
     }
 
     /// Runs a step that needs no UE context.
@@ -100,6 +115,19 @@ impl Amf {
         out: &mut Outbox,
         step: impl FnOnce(&mut UeContext, &mut Env<'_>),
     ) {
+        self.step(now, key, out, step);
+        self.note_change(key);
+        self.settle(now, out);
+    }
+
+    /// Runs a step that leaves a stored UE as its document says, or ends it.
+    fn step(
+        &mut self,
+        now: Instant,
+        key: Key,
+        out: &mut Outbox,
+        step: impl FnOnce(&mut UeContext, &mut Env<'_>),
+    ) {
         let ues = self.ues.len();
         let Some(ue) = self.ues.get_mut(key) else { return };
         let mut env = self.shared.env(now, ues, out);
@@ -107,12 +135,18 @@ impl Amf {
         procedure::reauthentication::begin_if_due(ue, &mut env);
         if ue.is_over() {
             forget(ue, &mut env);
-            env.ids.free(ue.id);
+            let id = ue.id;
             self.ues.remove(key);
+            self.end(id);
         } else if self.reloads {
             self.reload(key);
         }
-        self.settle(now, out);
+    }
+
+    /// The name of a UE that has no context any more is free.
+    fn end(&mut self, id: ContextId) {
+        self.shared.ids.free(id);
+        self.tracker.note_end(id);
     }
 
     /// Performs the actions on other UEs' contexts that the last step deferred.
@@ -127,7 +161,7 @@ impl Amf {
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
         let Some(mut old) = self.ues.remove(old) else { return };
-        self.shared.ids.free(old.id);
+        self.end(old.id);
         old.discards_security = true;
         self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
         self.with_env(now, out, |env| forget(&mut old, env));
@@ -155,6 +189,9 @@ impl Amf {
         let owner = Key::from_u64(key.owner);
         if key.timer == Timer::LostConnections {
             return self.lose_connections(now, out);
+        }
+        if key.timer == Timer::RestoredContexts {
+            return self.resume_batch(now, out);
         }
         if key.timer == Timer::NgapGuard {
             return self.ngap_guard(now, owner, out);
@@ -235,6 +272,32 @@ impl NetworkFunction for Amf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.store_ues(scope, sink);
+    }
+
+    fn store_failed(&mut self, id: ContextId) {
+        self.tracker.note_failure(id);
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.restore_ue(id, document, is_stale)
+    }
+
+    fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_ues(now, out);
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

@@ -9,10 +9,11 @@
 use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
 use super::retransmission::{ReplyAction, Retransmissions};
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    self, Caller, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect, N4Input,
-    NetworkFunction, Nf, Order, Outbox, Page, PendingReply, StoreError, StoreRequest, StoreResponse, Tag,
-    Timer, TimerKey,
+    self, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
+    N4Input, NetworkFunction, Nf, Order, Outbox, Page, PendingReply, StoreError, StoreRequest, StoreResponse,
+    StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use std::collections::VecDeque;
@@ -88,6 +89,8 @@ pub enum ShardInput {
     ConnectionLost { authority: Arc<str> },
     /// The process is stopping: deregister the NFs from the NRF.
     Stop,
+    /// Contexts that the shell wrote are durable; the shard itself does nothing.
+    Written,
 }
 
 /// An effect that the shell carries out for a shard.
@@ -212,12 +215,62 @@ impl Shard {
         }
     }
 
+    /// From now on the NFs for which `of_nf` returns a tracking record which of their contexts change.
+    pub fn track_contexts(&mut self, of_nf: impl Fn(Nf) -> Option<Tracking>) {
+        for (nf, function) in &mut self.functions {
+            if let Some(tracking) = of_nf(*nf) {
+                function.track_contexts(tracking);
+            }
+        }
+    }
+
+    /// Passes on the documents of the contexts that changed since the last call: at the end of a turn, before its effects are
+    /// carried out.
+    pub fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        for (_, function) in &mut self.functions {
+            function.store_contexts(scope, sink);
+        }
+    }
+
+    /// The store did not take a change of this context.
+    pub fn store_failed(&mut self, key: StoredKey) {
+        if let Some((_, function)) = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
+            function.store_failed(key.id);
+        }
+    }
+
+    /// Takes a context back, before the first input. A document of an NF that the shard does not host is ignored.
+    pub fn restore_context(
+        &mut self,
+        now: Instant,
+        key: StoredKey,
+        document: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        match self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
+            Some((_, function)) => function.restore_context(now, key.id, document, is_stale),
+            None => Ok(()),
+        }
+    }
+
+    /// All contexts were restored: the NFs resume them. Called once, after [`ShardInput::Start`].
+    pub fn resume_contexts(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+        for each in 0..self.functions.len() {
+            let (nf, function) = &mut self.functions[each];
+            let nf = *nf;
+            function.resume_contexts(now, &mut self.outbox);
+            self.route(now, nf, out);
+        }
+        self.run(now, out);
+    }
+
     /// Handles one input: runs it and the calls that it causes through the NFs of the shard until
     /// none is left, and returns the effects for the shell.
     pub fn handle(&mut self, now: Instant, input: ShardInput, out: &mut Vec<ShardEffect>) {
         match input {
             ShardInput::Start => self.agent.start(&mut self.outbox),
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
+            ShardInput::Written => {}
             ShardInput::ConnectionLost { authority } => {
                 self.agent.connection_lost(&authority, &mut self.outbox);
             }
@@ -248,12 +301,7 @@ impl Shard {
             ShardInput::Operate { exchange, what } => self.operate(now, exchange, &what, out),
         }
         self.route(now, Nf::Agent, out);
-        while let Some((nf, input, asked)) = self.queue.pop_front() {
-            if let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) {
-                self.deliver(now, nf, input);
-                self.route(now, nf, out);
-            }
-        }
+        self.run(now, out);
         if self.agent.take_nrf_restart() {
             out.push(ShardEffect::NrfRestarted);
         }
@@ -263,6 +311,15 @@ impl Shard {
         if !self.told_ready && self.is_ready() {
             self.told_ready = true;
             out.push(ShardEffect::Ready);
+        }
+    }
+
+    fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+        while let Some((nf, input, asked)) = self.queue.pop_front() {
+            if let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) {
+                self.deliver(now, nf, input);
+                self.route(now, nf, out);
+            }
         }
     }
 

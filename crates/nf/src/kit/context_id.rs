@@ -1,9 +1,13 @@
 //! The contexts of an NF by their external names.
 
+use super::document::UnpackError;
 use super::{Identity, Key, Rng, shrink};
 use foldhash::fast::FixedState;
 use pith_types::{BlockId, ContextId};
 use std::collections::HashMap;
+
+/// The key of a context that is in no table yet.
+pub const UNPLACED: Key = Key::from_u64(u64::MAX);
 
 /// Allocates [`ContextId`]s, and finds the context of each in the NF's table.
 ///
@@ -12,6 +16,7 @@ use std::collections::HashMap;
 /// are equally full.
 #[derive(Debug)]
 pub struct ContextIds {
+    /// In ascending order.
     blocks: Vec<BlockId>,
     next: usize,
     /// The ids are random and of this shard, so a fast hash is safe.
@@ -44,6 +49,15 @@ impl ContextIds {
                 true
             }
             std::collections::hash_map::Entry::Occupied(place) => *place.get() == key,
+        }
+    }
+
+    /// Whether a document's context may return under its id: the shard owns the block, and no context has the id.
+    pub fn check_free(&self, id: ContextId) -> Result<(), UnpackError> {
+        match self.blocks.binary_search(&id.block) {
+            Err(_) => Err(UnpackError::OtherOwner(id.block)),
+            Ok(_) if self.keys.contains_key(&id) => Err(UnpackError::IdInUse(id)),
+            Ok(_) => Ok(()),
         }
     }
 
@@ -120,5 +134,17 @@ mod tests {
         ids.free(id);
         assert!(ids.is_empty() && ids.claim(id, other));
         assert_eq!((ids.find(id), ids.len()), (Some(other), 1));
+    }
+
+    #[test]
+    fn a_document_returns_only_under_a_free_id_of_this_shard() {
+        let mut ids = ids(1);
+        let id = ids.allocate(Key::from_u64(1));
+        assert_eq!(ids.check_free(id), Err(UnpackError::IdInUse(id)));
+        ids.free(id);
+        assert_eq!(ids.check_free(id), Ok(()));
+        for block in [0, BlockId::COUNT - 1].into_iter().filter_map(BlockId::new) {
+            assert_eq!(ids.check_free(ContextId { block, ..id }), Err(UnpackError::OtherOwner(block)));
+        }
     }
 }

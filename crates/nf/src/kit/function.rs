@@ -1,8 +1,9 @@
 //! The interface between an NF and its shard.
 
-use super::{Input, Instant, Outbox};
+use super::document::UnpackError;
+use super::{DocumentSink, Input, Instant, Outbox, StoreScope, Tracking};
 use pith_sbi::Request;
-use pith_types::Supi;
+use pith_types::{ContextId, Supi};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -38,6 +39,31 @@ pub trait NetworkFunction: Send {
     /// For simulations: from now on each context that a step changes is replaced by what its document yields
     /// ([`super::document`]); a context that is not the same afterwards panics.
     fn reload_contexts(&mut self) {}
+
+    /// From now on the NF records which of its contexts change.
+    fn track_contexts(&mut self, _tracking: Tracking) {}
+
+    /// Passes on the documents of the contexts that changed since the last call; called at the end of a turn, if contexts are
+    /// tracked. A context in the middle of a transaction stays recorded: its pending calls are not stored.
+    fn store_contexts(&mut self, _scope: StoreScope, _sink: &mut dyn DocumentSink) {}
+
+    /// The store did not take the last change of this context.
+    fn store_failed(&mut self, _id: ContextId) {}
+
+    /// Takes a context back at the start, from a document of [`NetworkFunction::store_contexts`]. `is_stale`: a later document may
+    /// have been lost, so NAS COUNTs in this one may have been used.
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        _id: ContextId,
+        _document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        Ok(())
+    }
+
+    /// All contexts were restored, and the NF may use other NFs and timers.
+    fn resume_contexts(&mut self, _now: Instant, _out: &mut Outbox) {}
 }
 
 /// Gives an NF an input. In debug builds it checks that no answer is lost: each request that the NF received is

@@ -17,6 +17,13 @@ impl ReferenceKey {
     pub const fn new(octets: [u8; 32]) -> Self {
         Self(octets)
     }
+
+    /// A number of the installation with that name, which no reference reveals: names of references begin with a context id.
+    pub fn number(&self, name: &str) -> u128 {
+        let mac = NameMac::new(&self.0);
+        let half = |half: &str| u128::from(mac.of(&format!("{name} {half}")));
+        half("high") << 64 | half("low")
+    }
 }
 
 impl fmt::Debug for ReferenceKey {

@@ -31,6 +31,8 @@ pub enum Timer {
     LostConnections,
     /// The next batch of sessions of lost UPFs is ended.
     LostSessions,
+    /// The next batch of contexts of a former run is resumed.
+    RestoredContexts,
     /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.

@@ -14,9 +14,10 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    Arena, Caller, ContextIds, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply,
-    References, Rng, Tag, Target,
+    Arena, Caller, ContextIds, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
+    Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker, Tracking,
 };
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
@@ -55,6 +56,8 @@ pub struct Pcf {
     associations: Arena<Association>,
     /// Associations whose creation is not answered yet.
     creating: usize,
+    /// Associations that changed, for a store.
+    tracker: Tracker,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -68,6 +71,7 @@ impl Pcf {
             ids: ContextIds::new(identity, rng),
             associations: Arena::new(LIMIT),
             creating: 0,
+            tracker: Tracker::default(),
             reloads: false,
         }
     }
@@ -145,8 +149,11 @@ impl Pcf {
         creating.complete(created, out);
     }
 
-    /// A context has changed: in simulations it passes through its document.
+    /// A context has changed. In simulations it passes through its document.
     fn changed(&mut self, key: Key) {
+        if let Some(association) = self.associations.get(key) {
+            self.tracker.note_change(association.id);
+        }
         if self.reloads {
             self.reload(key);
         }
@@ -168,6 +175,7 @@ impl Pcf {
     fn delete(&mut self, key: Key) -> Response {
         if let Some(association) = self.associations.remove(key) {
             self.ids.free(association.id);
+            self.tracker.note_end(association.id);
         }
         Response::NoContent
     }
@@ -231,5 +239,46 @@ impl NetworkFunction for Pcf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        for id in self.tracker.take(scope) {
+            let stored = StoredKey { nf: Nf::Pcf, id };
+            let association = self.ids.find(id).and_then(|key| self.associations.get(key));
+            // An association that is not answered yet is created again by a new request.
+            let association = association.filter(|association| association.creating.is_none());
+            match association.and_then(|association| document::pack(association).ok()) {
+                Some(document) => {
+                    sink.write(stored, &document);
+                    self.tracker.note_stored(id, 0);
+                }
+                None if self.tracker.note_deleted(id) => sink.delete(stored),
+                None => {}
+            }
+        }
+    }
+
+    fn store_failed(&mut self, id: ContextId) {
+        self.tracker.note_failure(id);
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.ids.check_free(id)?;
+        let mut association = document::unpack(document, id)?;
+        association.creating = None;
+        let key = self.associations.insert(association).map_err(|_| UnpackError::NoRoom)?;
+        self.ids.claim(id, key);
+        self.tracker.note_stored(id, 0);
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Policy associations of both kinds, from creation to deletion.
 
 use super::*;
-use crate::testing::{self, Bench, Seen, ambr, client, root, supi};
+use crate::testing::{self, Bench, Seen, Stored, ambr, client, root, supi};
 use pith_sbi::Operation;
 use pith_sbi::common::{PduSessionType, SupportedFeatures};
 use pith_sbi::npcf_ampolicycontrol::{
@@ -192,4 +192,34 @@ fn both_associations_of_a_ue_take_less_than_a_kilobyte() {
     let octets = document(ask_access).len() + document(ask_session).len();
     println!("PCF, both associations: {octets} octets");
     assert!(octets < 1024, "{octets} octets");
+}
+
+#[test]
+fn an_association_of_a_former_process_has_its_reference_and_no_other_gets_its_id() {
+    let mut bench = bench();
+    bench.nf.track_contexts(Tracking::default());
+    let asked = ask_access(&mut bench);
+    let reference = created(&mut bench, &asked);
+    let mut stored = Stored::default();
+    stored.store(&mut bench.nf, StoreScope::Changed);
+    let id = *stored.documents.keys().next().unwrap();
+
+    // With the same random numbers as its predecessor.
+    let mut next = self::bench();
+    next.nf.track_contexts(Tracking::default());
+    stored.restore(next.now, &mut next.nf, false);
+    let document = &stored.documents[&id];
+    assert_eq!(next.nf.restore_context(next.now, id, document, false), Err(UnpackError::IdInUse(id)));
+    let asked = ask_access(&mut next);
+    assert_ne!(created(&mut next, &asked), reference);
+    let seen = next.request(DeleteAmPolicyAssociation { pol_asso_id: reference });
+    assert_eq!(seen.answer(), &Response::NoContent);
+    stored.store(&mut next.nf, StoreScope::Required);
+    assert!(!stored.documents.contains_key(&id), "its end deletes its document");
+
+    let mut other = Pcf::new(&testing::identity_of_shard(1, 2), Rng::from_number(1));
+    let of_first = ContextId { block: testing::block(0), ..id };
+    let refused = other.restore_context(next.now, of_first, &[], false);
+    assert_eq!(refused, Err(UnpackError::OtherOwner(of_first.block)));
+    assert_eq!(other.associations(), 0);
 }

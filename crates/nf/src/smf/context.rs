@@ -270,6 +270,26 @@ impl SmContext {
         }
     }
 
+    /// What remains of a session of a former run (see [`procedure::restoration`]): pending replies, calls and timers ended with
+    /// that run. Returns whether it has a user plane to restore; if not, the session is to end.
+    pub(super) fn recover(mut self) -> (Self, bool) {
+        self.modification = None;
+        self.draining = None;
+        let Pending { release, qos, .. } = std::mem::take(&mut self.pending);
+        self.pending = Pending { release, qos, ..Pending::default() };
+        self.timers = Timers::default();
+        let is_active = self.amf.owner != Owner::Process;
+        let has_address = self.address.is_some();
+        let state = std::mem::take(&mut self.state);
+        match state.into_user_plane().filter(|_| has_address) {
+            Some(user_plane) => {
+                self.state = procedure::restoration::AwaitingRestoration::new(user_plane, is_active).into();
+                (self, true)
+            }
+            None => (self, false),
+        }
+    }
+
     /// Runs a step, which consumes the state and returns the next one. Nothing else sets a session's state.
     pub(super) fn step(
         &mut self,

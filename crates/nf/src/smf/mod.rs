@@ -33,6 +33,7 @@ mod n4;
 mod n9;
 mod pool;
 mod procedure;
+mod residency;
 mod selection;
 mod services;
 mod table;
@@ -41,9 +42,11 @@ mod tests;
 mod timers;
 mod update;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input, N4Transaction,
-    NetworkFunction, Order, Outbox, Page, References, Rng, Tag, Timer, TimerKey, UpfHandle,
+    ContextIds, DocumentSink, Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input,
+    N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey,
+    Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -52,9 +55,10 @@ use error::BranchingError;
 pub use inspect::SmfAudit;
 use pith_pfcp::Message;
 use pith_sbi::Reply;
-use pith_types::{Seid, Supi};
+use pith_types::{ContextId, Seid, Supi};
 use pool::Pools;
 use procedure::{State, branching, session_report, upf_failure};
+use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -76,6 +80,10 @@ pub struct Smf {
     replies_owed: usize,
     /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
+    /// Sessions that changed, for a store.
+    tracker: Tracker,
+    /// Sessions of a former run, to be resumed.
+    restored: Restored,
     /// Sessions pass through their documents after each step.
     reloads: bool,
 }
@@ -93,6 +101,8 @@ impl Smf {
             rng,
             replies_owed: 0,
             lost: VecDeque::new(),
+            tracker: Tracker::default(),
+            restored: Restored::default(),
             reloads: false,
         }
     }
@@ -111,9 +121,13 @@ impl Smf {
         session.step(&mut self.shared.env(now, out), step);
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
         if session.state().is_over() {
-            self.shared.ids.free(session.id);
+            let id = session.id;
+            self.shared.ids.free(id);
             self.sessions.remove(key);
-        } else if self.reloads {
+            return self.tracker.note_end(id);
+        }
+        self.tracker.note_change(session.id);
+        if self.reloads {
             self.reload(key);
         }
     }
@@ -138,7 +152,10 @@ impl Smf {
             N4Input::Request { transaction, seid, message } => {
                 self.session_report(now, (transaction, seid), &message, out);
             }
-            N4Input::UpfUp { upf, info } => self.shared.upfs.insert(upf, info),
+            N4Input::UpfUp { upf, info } => {
+                self.shared.upfs.insert(upf, info);
+                self.restore_sessions(now, out);
+            }
             N4Input::UpfLoad { upf, percent } => self.shared.upfs.note_load(upf, percent),
             N4Input::UpfLeaves { upf } => self.shared.upfs.note_leaving(upf),
             N4Input::UpfDown { upf } => self.upf_lost(now, upf, out),
@@ -194,6 +211,9 @@ impl Smf {
     fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
         if key.timer == Timer::LostSessions {
             return self.end_lost_sessions(now, out);
+        }
+        if key.timer == Timer::RestoredContexts {
+            return self.restore_batch(now, out);
         }
         let Some(timer) = SessionTimer::of(key.timer) else {
             return out.log(Level::Error, || {
@@ -282,5 +302,31 @@ impl NetworkFunction for Smf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.store_sessions(scope, sink);
+    }
+
+    fn store_failed(&mut self, id: ContextId) {
+        self.tracker.note_failure(id);
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.restore_session(id, document)
+    }
+
+    fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_sessions(now, out);
     }
 }

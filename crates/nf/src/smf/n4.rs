@@ -13,8 +13,8 @@ use crate::kit::N4Error;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, Cause, DestinationInterface, FSeid, FTeid, FarId, GateStatus,
-    MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, PfcpSmReqFlags,
-    Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
+    MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, PfcpSeReqFlags,
+    PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
 };
 use pith_pfcp::message::{
     SessionDeletionRequest, SessionEstablishmentRequest, SessionEstablishmentResponse,
@@ -46,6 +46,42 @@ pub(super) fn establishment(session: &SmContext, address: Ipv4Addr, local: IpAdd
     let pdrs = vec![uplink_pdr(address), downlink_pdr(address)];
     let fars = vec![uplink, downlink_far(None, ApplyAction::BUFF)];
     establishment_request(session, (session.seid, local), pdrs, fars)
+}
+
+/// Session Establishment Request for a session that the UPF had before (TS 29.244 5.5.1, TS 23.527 4.3.2): with its former F-TEID,
+/// or with another one that the UPF allocates. Downlink packets are forwarded to the gNB if it still has its tunnel, else they
+/// are buffered and reported: the UE is idle.
+pub(super) fn restoration(
+    session: &SmContext,
+    (address, local): (Ipv4Addr, IpAddr),
+    f_teid: Option<FTeid>,
+    gnb: Option<Tunnel>,
+) -> Message {
+    let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
+    uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
+    let mut pdr = uplink_pdr(address);
+    if f_teid.is_some() {
+        pdr.pdi.local_f_teid = f_teid;
+    }
+    let fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
+    let request =
+        establishment_request(session, (session.seid, local), vec![pdr, downlink_pdr(address)], fars);
+    match request {
+        Message::SessionEstablishmentRequest(mut request) => {
+            request.pfcp_se_req_flags = f_teid.map(|_| PfcpSeReqFlags::RESTI);
+            Message::SessionEstablishmentRequest(request)
+        }
+        other => other,
+    }
+}
+
+/// The F-TEID of a tunnel endpoint.
+pub(super) const fn f_teid_of(tunnel: Tunnel) -> FTeid {
+    let (ipv4, ipv6) = match tunnel.address {
+        IpAddr::V4(address) => (Some(address), None),
+        IpAddr::V6(address) => (None, Some(address)),
+    };
+    FTeid::Allocated { teid: tunnel.teid.0, ipv4, ipv6 }
 }
 
 /// A Session Establishment Request with these PDRs and FARs, and the QER, URR and BAR that they refer to.

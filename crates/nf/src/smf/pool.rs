@@ -43,6 +43,17 @@ impl Pools {
         }
     }
 
+    /// Allocates the addresses of restored sessions; returns those that are in no pool, or belong to another shard.
+    pub(super) fn claim(&mut self, mut addresses: Vec<Ipv4Addr>) -> Vec<Ipv4Addr> {
+        // In order, so that a pool skips each address in between once.
+        addresses.sort_unstable();
+        addresses.retain(|address| {
+            let pool = self.0.iter_mut().find(|(network, _)| contains(*network, *address));
+            !pool.is_some_and(|(_, pool)| pool.claim(*address))
+        });
+        addresses
+    }
+
     /// Addresses in use.
     pub(super) fn in_use(&self) -> usize {
         self.0.iter().map(|(_, pool)| pool.in_use()).sum()
@@ -89,6 +100,7 @@ impl Pool {
         Some(address.into())
     }
 
+    /// The next address that was never allocated.
     fn next_unused(&mut self) -> Option<u32> {
         while let Some((next, end)) = self.unused.front_mut() {
             if next < end {
@@ -98,6 +110,20 @@ impl Pool {
             self.unused.pop_front();
         }
         None
+    }
+
+    /// Allocates this address, which must be higher than those allocated before; the addresses in between are free. `false` if
+    /// it is in no range of this shard.
+    fn claim(&mut self, address: Ipv4Addr) -> bool {
+        let address = u32::from(address);
+        if !self.unused.iter().any(|(next, end)| (*next..*end).contains(&address)) {
+            return false;
+        }
+        while let Some(skipped) = self.next_unused().filter(|unused| *unused != address) {
+            self.released.push_back(skipped);
+        }
+        self.in_use += 1;
+        true
     }
 
     /// Releases an address.
@@ -157,6 +183,21 @@ mod tests {
         let addresses: Vec<_> =
             std::iter::from_fn(|| pool.allocate()).map(|address| address.octets()[3]).collect();
         assert_eq!(addresses, [5, 6, 7, 8, 13, 14, 15, 16]);
+    }
+
+    #[test]
+    fn addresses_of_restored_sessions_are_not_allocated_again() {
+        let mut pool =
+            Pools(vec![(("10.0.0.0".parse().unwrap(), 29), pool(("10.0.0.0".parse().unwrap(), 29), 0, 1))]);
+        let address = |last: u8| Ipv4Addr::new(10, 0, 0, last);
+        let foreign = Ipv4Addr::new(10, 9, 0, 1);
+        assert_eq!(pool.claim(vec![address(5), foreign, address(3), address(1)]), [address(1), foreign]);
+        assert_eq!(pool.in_use(), 2);
+        let network = ("10.0.0.0".parse().unwrap(), 29);
+        let rest: Vec<_> = std::iter::from_fn(|| pool.allocate(network)).collect();
+        assert_eq!(rest, [address(6), address(2), address(4)]);
+        pool.release(address(5));
+        assert_eq!(pool.allocate(network), Some(address(5)));
     }
 
     #[test]

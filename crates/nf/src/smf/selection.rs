@@ -81,15 +81,45 @@ pub(super) struct Upfs {
     services: Vec<UpfService>,
     breakouts: Vec<Breakout>,
     known: BTreeMap<UpfHandle, Upf>,
+    /// Names of UPFs of restored sessions. A session that waits for one has a handle made of its place here.
+    expected: Vec<String>,
 }
 
 impl Names for Upfs {
     fn upf_name(&self, upf: UpfHandle) -> Option<&str> {
-        self.known.get(&upf).map(|upf| upf.info.name.as_str())
+        let known = self.known.get(&upf).map(|upf| upf.info.name.as_str());
+        known.or_else(|| self.expected.get(place_of_expected(upf)?).map(String::as_str))
     }
 
     fn upf(&self, name: &str) -> Option<UpfHandle> {
-        self.known.iter().find(|(_, upf)| upf.info.name == name).map(|(handle, _)| *handle)
+        let known = self.known.iter().find(|(_, upf)| upf.info.name == name).map(|(handle, _)| *handle);
+        known.or_else(|| self.expected.iter().position(|expected| expected == name).map(handle_of_expected))
+    }
+}
+
+/// Handles from here on stand for UPFs that have no association yet. The gateway's handles begin at 1.
+const FIRST_EXPECTED: u64 = 1 << 63;
+
+const fn handle_of_expected(place: usize) -> UpfHandle {
+    UpfHandle(FIRST_EXPECTED + place as u64)
+}
+
+fn place_of_expected(upf: UpfHandle) -> Option<usize> {
+    upf.0.checked_sub(FIRST_EXPECTED).and_then(|place| usize::try_from(place).ok())
+}
+
+/// Names of the UPFs of a document that is being read: a UPF without association becomes an expected one.
+pub(super) struct ExpectedUpfs<'a>(std::cell::RefCell<&'a mut Upfs>);
+
+impl<'a> ExpectedUpfs<'a> {
+    pub(super) const fn new(upfs: &'a mut Upfs) -> Self {
+        Self(std::cell::RefCell::new(upfs))
+    }
+}
+
+impl Names for ExpectedUpfs<'_> {
+    fn upf(&self, name: &str) -> Option<UpfHandle> {
+        Some(self.0.borrow_mut().expect(name))
     }
 }
 
@@ -97,7 +127,21 @@ impl Upfs {
     /// No UPF is associated yet.
     pub(super) fn new(config: &SmfConfig) -> Self {
         let (services, breakouts) = (config.upfs.clone(), config.breakouts.clone());
-        Self { services, breakouts, known: BTreeMap::new() }
+        Self { services, breakouts, known: BTreeMap::new(), expected: Vec::new() }
+    }
+
+    /// The handle of a UPF that may have no association yet.
+    fn expect(&mut self, name: &str) -> UpfHandle {
+        self.upf(name).unwrap_or_else(|| {
+            self.expected.push(name.into());
+            handle_of_expected(self.expected.len() - 1)
+        })
+    }
+
+    /// The handle of the association with that UPF; `None` if there is none.
+    pub(super) fn resolve(&self, upf: UpfHandle) -> Option<UpfHandle> {
+        let name = self.upf_name(upf)?;
+        self.upf(name).filter(|upf| self.known.contains_key(upf))
     }
 
     /// Adds a UPF whose association was set up, or updates its features.

@@ -31,6 +31,7 @@ pub(super) fn on_update(
     match state {
         S::AwaitingUplinkSwitch(state) => state.on_update(session, env, reply, data),
         S::AwaitingResourceRelease(state) => state.on_update(session, env, reply, data),
+        S::AwaitingRestoration(state) => state.on_update(session, env, reply, data),
         S::AwaitingN4Modification(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)

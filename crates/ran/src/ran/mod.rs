@@ -334,6 +334,10 @@ impl Ran {
             UserAction::ReleaseSession(id) => self.ue_input(key, ue::Input::ReleaseSession(id)),
             UserAction::RequestService => self.ue_input(key, ue::Input::RequestService),
             UserAction::Deregister => self.ue_input(key, ue::Input::Deregister { switch_off: false }),
+            // The gNB has lost its association, and with it the UE's connection.
+            UserAction::BecomeIdle if self.ue(key).is_some_and(|ue| !ue.is_connected()) => {
+                self.advance(key, |journey, scene| journey.on_event(ue::Event::Idle, scene));
+            }
             UserAction::BecomeIdle => {
                 let cause = CauseRadioNetwork::user_inactivity;
                 self.pending

@@ -177,6 +177,11 @@ pub struct RunOptions {
     #[arg(long, help_heading = "What happens")]
     pub persistent: bool,
 
+    /// A gNB whose association is lost sets up another one, every 200 ms; its UEs are idle meanwhile. Without this the run ends
+    /// when the last association is lost
+    #[arg(long, help_heading = "What happens")]
+    pub reconnect: bool,
+
     /// Percentage of N2 messages that are corrupted like those of a faulty radio: truncated,
     /// changed, invented, duplicated or delayed. The exit status then says little
     #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "What happens")]

@@ -10,6 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 const GTPU_PORT: u16 = 2152;
 /// Datagrams read before SCTP is processed again.
@@ -27,10 +28,17 @@ pub enum Incoming<'a> {
     Pdu(usize, u16, &'a [u8]),
 }
 
+/// Time from the loss of an association to the next attempt.
+const RECONNECT: Duration = Duration::from_millis(200);
+
 /// The associations.
 pub struct N2 {
     transport: Box<dyn SctpTransport>,
     gnb_of: HashMap<AssociationId, usize>,
+    /// gNBs without association that are to get another one, and when.
+    lost: VecDeque<(std::time::Instant, usize)>,
+    /// The AMF, and the local address; `None` if gNBs do not reconnect.
+    reconnects: Option<(SocketAddr, Option<IpAddr>)>,
     /// For each gNB its association, and messages that did not fit into the send buffer.
     links: Vec<Link>,
     events: Vec<SctpEvent>,
@@ -48,8 +56,15 @@ impl N2 {
     pub fn connect(options: &RunOptions) -> Result<Self> {
         let transport = sctp::open(options.sctp, SctpConfig::default())?;
         let garbler = (options.garble > 0).then(|| Garbler::new(options.garble, options.seed));
-        let mut n2 =
-            Self { transport, gnb_of: HashMap::new(), links: Vec::new(), events: Vec::new(), garbler };
+        let mut n2 = Self {
+            transport,
+            gnb_of: HashMap::new(),
+            lost: VecDeque::new(),
+            reconnects: options.reconnect.then_some((options.amf, options.local_n2)),
+            links: Vec::new(),
+            events: Vec::new(),
+            garbler,
+        };
         for gnb in 0..options.gnbs as usize {
             let association = n2.transport.connect(options.local_n2, options.amf)?;
             n2.gnb_of.insert(association, gnb);
@@ -71,13 +86,32 @@ impl N2 {
 
     /// The latest time of the next `process`.
     pub fn deadline(&self) -> Option<std::time::Instant> {
-        self.transport.next_deadline()
+        self.transport.next_deadline().into_iter().chain(self.lost.front().map(|(due, _)| *due)).min()
+    }
+
+    /// Starts another association of each gNB that has lost its own some time ago.
+    fn reconnect(&mut self, now: std::time::Instant) {
+        while let Some((_, gnb)) = self.lost.pop_front_if(|(due, _)| *due <= now) {
+            let Some((amf, local)) = self.reconnects else { return };
+            match self.transport.connect(local, amf) {
+                Ok(association) => {
+                    self.gnb_of.insert(association, gnb);
+                    self.links[gnb].association = Some(association);
+                }
+                Err(_) => self.lost.push_back((now + RECONNECT, gnb)),
+            }
+        }
+        self.transport.flush();
     }
 
     /// Processes packets, and passes inputs to `take`.
     pub fn process(&mut self, mut take: impl FnMut(Incoming<'_>)) {
         let mut events = std::mem::take(&mut self.events);
-        self.transport.process(std::time::Instant::now(), &mut events);
+        let now = std::time::Instant::now();
+        if !self.lost.is_empty() {
+            self.reconnect(now);
+        }
+        self.transport.process(now, &mut events);
         for event in events.drain(..) {
             match event {
                 SctpEvent::Up { association, outbound_streams, .. } => {
@@ -94,6 +128,9 @@ impl N2 {
                 SctpEvent::Down { association, reason } => {
                     if let Some(gnb) = self.gnb_of.remove(&association) {
                         self.links[gnb] = Link::default();
+                        if self.reconnects.is_some() {
+                            self.lost.push_back((now + RECONNECT, gnb));
+                        }
                         take(Incoming::Down(gnb, reason));
                     }
                 }
@@ -140,6 +177,8 @@ impl N2 {
 
     /// Ends all associations gracefully.
     pub fn shutdown(&mut self) {
+        self.reconnects = None;
+        self.lost.clear();
         for link in &self.links {
             if let Some(association) = link.association {
                 self.transport.shutdown(association);
@@ -150,7 +189,7 @@ impl N2 {
 
     /// Whether any association is open.
     pub fn is_open(&self) -> bool {
-        !self.gnb_of.is_empty()
+        !self.gnb_of.is_empty() || !self.lost.is_empty()
     }
 }
 

@@ -228,14 +228,16 @@ impl<'a> Run<'a> {
     }
 
     fn take_n2(&mut self) -> Result<()> {
-        let now = self.now();
+        let (now, reconnects) = (self.now(), self.options.reconnect);
         let (ran, outputs) = (&mut self.ran, &mut self.outputs);
         self.n2.process(|incoming| {
             let input = match incoming {
                 Incoming::Up(gnb, outbound_streams) => Input::N2Up { gnb, outbound_streams },
                 Incoming::Pdu(gnb, stream, pdu) => Input::N2 { gnb, stream, pdu },
                 Incoming::Down(gnb, reason) => {
-                    ran.count_failure(&format!("N2 association: {reason}"));
+                    if !reconnects {
+                        ran.count_failure(&format!("N2 association: {reason}"));
+                    }
                     Input::N2Down { gnb }
                 }
             };
@@ -289,7 +291,7 @@ impl<'a> Run<'a> {
     fn tell(&mut self, gnb: usize, event: &gnb::Event) {
         let trouble = match event {
             gnb::Event::SetupRejected(cause) => format!("NG Setup rejected: {cause}"),
-            gnb::Event::SetupUnanswered => "NG Setup not answered".to_owned(),
+            gnb::Event::SetupUnanswered if !self.options.reconnect => "NG Setup not answered".to_owned(),
             _ => return,
         };
         self.ran.count_failure(&trouble);

@@ -29,6 +29,23 @@ pub struct Status {
     pub nfs: Vec<String>,
     /// Number of shards.
     pub shards: usize,
+    /// Contexts of UEs and sessions, if they are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<ContextStatus>,
+}
+
+/// State of the stored contexts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ContextStatus {
+    /// When they are stored: `soft` or `durable`.
+    pub residency: String,
+    /// Contexts that were restored at the start.
+    pub restored: u64,
+    /// Contexts that could not be restored; the log has their names.
+    pub unreadable: u64,
+    /// Why changes are not stored at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 pub(super) fn status(api: Rc<Api>, _: Call) -> Handling {

@@ -34,7 +34,7 @@ pub use audit::Audit;
 pub use call::ApiError;
 pub use gather::{Gather, Topic};
 pub use guard::{Caller, Guard};
-pub use inspect::Status;
+pub use inspect::{ContextStatus, Status};
 pub use openapi::description;
 pub use socket::bind as bind_socket;
 pub use tokens::Tokens;
@@ -86,6 +86,7 @@ impl Api {
             ready_after_ms: None,
             nfs: Vec::new(),
             shards: 0,
+            contexts: None,
         };
         let api = Rc::new(Self {
             guard: Guard::open(&format!("user {}", crate::config::user()), tokens(&config)),

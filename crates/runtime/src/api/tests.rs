@@ -37,6 +37,12 @@ impl Client {
             ready_after_ms: Some(7),
             nfs: vec!["amf".into()],
             shards: 2,
+            contexts: Some(crate::api::ContextStatus {
+                residency: "durable".into(),
+                restored: 3,
+                unreadable: 0,
+                error: None,
+            }),
         };
         Self(ApiHandler::new(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
             let shards = api.clone();

@@ -1,8 +1,8 @@
 //! Checks that involve several settings, and ranges of single ones.
 
 use super::{
-    Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Sbi,
-    SbiSecurity, SctpMode,
+    Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Residency,
+    Sbi, SbiSecurity, SctpMode,
 };
 use pith_datapath::FirewallRule;
 use pith_upf::contract::Direction;
@@ -303,6 +303,9 @@ impl Findings {
         self.require(buffer, "task_buffer", "this must be 64 to 1048576");
         let level = fault_of_level(&config.log.level);
         self.require(level.is_none(), "log.level", level.unwrap_or_default());
+        let is_stored = config.residency == Residency::None || config.state_directory().is_some();
+        let sentence = "the database of subscribers is in memory and ends with the process, so contexts can't outlive it: set 'store.path' to a file";
+        self.require(is_stored, "residency", sentence);
         let api = &config.api;
         let safe = api.listen.is_none_or(|at| at.ip().is_loopback()) || api.plain_http;
         let sentence = "tokens would cross a network in cleartext: put a TLS proxy in front and write 'plain_http: true'";

@@ -37,7 +37,7 @@ pub use sbi::{
 };
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
-pub use shell::{Api, Log, LogFormat, Residency, Role, Store, StorePath, user};
+pub use shell::{Api, Log, LogFormat, Residency, Role, State, StateSync, Store, StorePath, user};
 pub use smf_filter::SmfFilter;
 pub use text::{Ipv4Net, Period};
 pub use upfs::{Breakout, UpfPool, UpfService};
@@ -68,8 +68,12 @@ section::section! {
         workers: u8 = 0,
         /// Pending inputs of a shard above which sockets are no longer read.
         task_buffer: u32 = 4096,
-        /// Storage of UE contexts (soft: in memory; a later release adds other modes).
-        residency: Residency = Residency::Soft,
+        /// Contexts of UEs and sessions after a restart. none: UEs must register again. soft: contexts are written some
+        /// milliseconds after a change. durable: before the answer to it, so that no registered UE notices that the process
+        /// was killed.
+        residency: Residency = Residency::None,
+        /// The log of these contexts.
+        state: State = State::default(),
         /// The REST API, which the operator's commands use.
         api: Api = Api::default(),
         /// Log of the process.
@@ -92,6 +96,14 @@ impl Config {
     /// Where the core keeps files beside its store; `None` where nothing outlives the process.
     pub fn state_directory(&self) -> Option<PathBuf> {
         Some(self.store.path.file()?.parent().map(PathBuf::from).unwrap_or_default())
+    }
+
+    /// The directory of the contexts of `pith up`, or of the process whose first NF has that name; `None` where none is
+    /// configured and nothing outlives the process.
+    pub fn context_directory(&self, nf: Option<&str>) -> Option<PathBuf> {
+        let usual = || Some(self.state_directory()?.join("contexts"));
+        let directory = self.state.directory.clone().or_else(usual)?;
+        Some(nf.map_or_else(|| directory.clone(), |nf| directory.join(nf)))
     }
 
     /// The directory of the Unix sockets of a core that a system user runs. A member of 'api.socket_group' finds them there,

@@ -131,7 +131,7 @@ pub enum StorePath {
     File(PathBuf),
 }
 
-text_value!(StorePath, Residency);
+text_value!(StorePath, Residency, StateSync);
 
 impl StorePath {
     /// The path; `None` for memory.
@@ -207,17 +207,64 @@ impl FromStr for StorePath {
     }
 }
 
-/// Where the context of a UE is kept (design section 6).
+/// Whether contexts of UEs and sessions outlive the process (design section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residency {
-    /// In the memory of the shard that owns the UE.
+    /// They end with the process.
+    None,
+    /// Changes are written shortly after the answer.
     Soft,
+    /// Changes are written before the answer.
+    Durable,
+}
+
+/// When the log of contexts is flushed to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateSync {
+    /// When the kernel does so.
+    None,
+    /// Before the answers.
+    Batch,
+}
+
+section! {
+    /// The contexts of UEs and sessions that outlive the process; see 'residency'.
+    State {
+        /// Directory of their log, readable by its owner only. Default: 'contexts' beside the file of 'store.path'. If NFs are
+        /// processes of their own, each has a directory in it.
+        directory: Option<PathBuf> = None,
+        /// none: contexts survive the end of the process, but after a power failure UEs authenticate again. batch: changes
+        /// are flushed to the disk before the answer.
+        sync: StateSync = StateSync::None,
+    }
 }
 
 impl fmt::Display for Residency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::None => f.write_str("none"),
             Self::Soft => f.write_str("soft"),
+            Self::Durable => f.write_str("durable"),
+        }
+    }
+}
+
+impl fmt::Display for StateSync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Batch => "batch",
+        })
+    }
+}
+
+impl FromStr for StateSync {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "batch" => Ok(Self::Batch),
+            _ => Err(format!("'{text}' is not a way to flush: write none or batch")),
         }
     }
 }
@@ -226,11 +273,13 @@ impl FromStr for Residency {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "none" => Ok(Self::None),
             "soft" => Ok(Self::Soft),
-            "durable" | "stateless" | "shared" | "embedded" => {
-                Err(format!("this release does not support '{text}': write soft"))
+            "durable" => Ok(Self::Durable),
+            "stateless" | "shared" | "embedded" => {
+                Err(format!("this release does not support '{text}': write none, soft or durable"))
             }
-            _ => Err(format!("'{text}' is not a residency: write soft")),
+            _ => Err(format!("'{text}' is not a residency: write none, soft or durable")),
         }
     }
 }

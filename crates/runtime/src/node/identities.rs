@@ -7,9 +7,9 @@ use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity}
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Nf, ReferenceKey, Rng};
+use pith_nf::kit::{Identity, Nf, ReferenceKey};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
-use pith_types::{AmfId, BlockOwner, Guami, InstanceId, OwnerMap, Plmn, ShardId, Tai};
+use pith_types::{AmfId, BlockId, BlockOwner, Guami, InstanceId, OwnerMap, Plmn, ShardId, Tai};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,13 +37,13 @@ pub(super) struct Identities {
 const OWN_INSTANCE: InstanceId = InstanceId(0);
 
 impl Identities {
-    /// Uses the NF instance IDs of the process's certificate files, and random ones otherwise.
+    /// Uses the NF instance IDs of the process's certificate files, and otherwise those that follow from the key of references:
+    /// the same in each run, as other NFs have them in their contexts.
     pub(super) fn new(
         config: &Config,
         hosting: &Hosting,
         shards: usize,
         clock: Clock,
-        rng: &mut Rng,
         security: &Security,
         reference_key: ReferenceKey,
     ) -> Self {
@@ -51,12 +51,12 @@ impl Identities {
         let root = |address: SocketAddr| Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         let nrf_address =
             if hosting.several_processes { config.sbi.address(HostedNf::Nrf) } else { own_address };
-        let mut random = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());
-        let mut id = |nf: &Nf| {
+        let random = |nf: &Nf| reference_key.number(&format!("NF instance ID of {nf}"));
+        let id = |nf: &Nf| {
             let stored = security.instances.get(nf).copied();
-            (*nf, stored.unwrap_or_else(|| NfInstanceId::from_random(random())))
+            (*nf, stored.unwrap_or_else(|| NfInstanceId::from_random(random(nf))))
         };
-        let instances = hosting.nfs.iter().map(&mut id).collect();
+        let instances = hosting.nfs.iter().map(id).collect();
         let plmn = config.network.plmns.first().copied().unwrap_or_else(default_plmn);
         let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
         let nrf = external.map_or_else(|| root(nrf_address), Arc::new);
@@ -86,6 +86,11 @@ impl Identities {
     /// The owner of each block of ids, and the instance of this process.
     pub(super) fn owners(&self) -> (Arc<OwnerMap>, InstanceId) {
         (Arc::clone(&self.owners), OWN_INSTANCE)
+    }
+
+    /// The blocks of ids of a shard.
+    pub(super) fn blocks(&self, shard: u16) -> Vec<BlockId> {
+        self.owners.blocks_of(owner(shard)).collect()
     }
 
     pub(super) fn n2_config(&self, config: &Config) -> N2Config {

@@ -9,6 +9,7 @@
 //! A document is a set of sections (octets) under a stable key: kind, block, number. Engines seal sections before
 //! they leave the process, and neither interpret them nor keep them unpacked.
 
+mod contexts;
 mod document;
 mod engine;
 mod file;
@@ -16,6 +17,7 @@ mod key;
 mod memory;
 mod seal;
 
+pub use contexts::{ContextStore, StoreHealth, WriteTime};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
 pub use engine::{Appended, DocumentError, Due, Engine, EngineError, Sequence, Statistics};
 pub use file::{

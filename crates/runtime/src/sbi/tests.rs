@@ -134,6 +134,7 @@ impl Process {
             ready_after_ms: None,
             nfs: vec![],
             shards: 2,
+            contexts: None,
         };
         let api = ApiSettings {
             listeners: vec![ApiListener::Tcp(api)],

@@ -31,6 +31,7 @@ impl Upf {
         let node = request.node_id;
         let existed = self.associations.contains_key(&node);
         let retained = request.session_retention_information.as_ref();
+        self.responses.forget(peer);
         if existed {
             self.delete_previous_sessions(context, &node, retained);
         } else if self.associations.len() >= self.config.max_associations

@@ -340,3 +340,17 @@ fn damaged_datagrams_never_panic_and_never_leak() {
     seids.into_iter().for_each(|seid| assert_eq!(world.delete(seid).cause, Cause::RequestAccepted));
     assert_eq!((world.upf.teids_in_use(), world.datapath.sessions.len()), (0, 0));
 }
+
+#[test]
+fn a_request_of_a_restarted_smf_is_none_of_before() {
+    let mut world = World::associated();
+    let request = encode(0, 77, pdu_session());
+    world.send(&request);
+    world.send(&request);
+    assert_eq!(world.upf.sessions().count(), 1, "a duplicate");
+    world.associate(AssociationSetupRequest::new(smf_node(), ntp(9)));
+    assert_eq!(world.upf.sessions().count(), 0);
+    // Its sequence numbers begin again, and it restores the session with the same request.
+    world.send(&request);
+    assert_eq!(world.upf.sessions().count(), 1);
+}

@@ -14,6 +14,8 @@ pub(super) enum Fault {
     UpfRestart(usize),
     /// A process ends, and restarts some seconds later.
     Kill(usize),
+    /// A process whose contexts are stored ends, and restarts some seconds later.
+    Crash(usize),
 }
 
 impl World {
@@ -32,6 +34,10 @@ impl World {
             let upf = self.dice.index(self.upfs.len());
             self.draw_time(time, Fault::UpfRestart(upf));
         }
+        for _ in 0..faults.crashes {
+            let process = self.dice.index(self.processes.len());
+            self.draw_time(time, Fault::Crash(process));
+        }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Kill(process));
@@ -49,7 +55,7 @@ impl World {
             Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
             Fault::AssociationLost(gnb) => self.disassociate(gnb),
             Fault::UpfRestart(upf) => self.restart_upf(upf),
-            Fault::Kill(process) => self.kill(process),
+            Fault::Kill(process) | Fault::Crash(process) => self.kill(process),
         }
     }
 
@@ -57,7 +63,11 @@ impl World {
         if !self.processes[process].is_running() {
             return;
         }
-        self.watch.killed.extend(self.processes[process].nfs.iter().copied());
+        if self.processes[process].documents.is_some() {
+            self.note_before_crash();
+        } else {
+            self.watch.killed.extend(self.processes[process].nfs.iter().copied());
+        }
         let ends_n2 = self.processes[process].n2.is_some();
         self.kill_process(process);
         if ends_n2 {

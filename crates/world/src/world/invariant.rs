@@ -155,7 +155,7 @@ impl World {
     }
 
     /// The lists that operators would get from AMFs and SMFs.
-    fn inspected(&self, what: Inspect) -> Vec<Value> {
+    pub(super) fn inspected(&self, what: Inspect) -> Vec<Value> {
         let mut list = Vec::new();
         for host in self.shard_hosts() {
             if let Some(amf) = &host.views.amf {

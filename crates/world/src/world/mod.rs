@@ -9,6 +9,7 @@
 //! so a world is reproducible.
 
 mod attack;
+mod crash;
 mod fault;
 mod invariant;
 mod n2;
@@ -30,6 +31,7 @@ use crate::journal::{Journal, SharedJournal, TraceEntry};
 use crate::plan::Plan;
 use crate::user_plane::UserPlane;
 use attack::AttackerState;
+use crash::BeforeCrash;
 use fault::Fault;
 use invariant::Watch;
 use n2::SimGnb;
@@ -143,6 +145,8 @@ pub struct World {
     journal: SharedJournal,
     watch: Watch,
     enemy: AttackerState,
+    /// From a crash to the next start.
+    before_crash: Option<BeforeCrash>,
 }
 
 impl World {
@@ -154,7 +158,7 @@ impl World {
         ues.iter().for_each(|sim_ue| database.add(sim_ue.subscriber.clone()));
         let now = Instant::from_micros(0);
         let mut world = Self {
-            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone())).collect(),
+            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone(), plan.is_durable)).collect(),
             dice,
             now,
             agenda: BTreeMap::new(),
@@ -171,6 +175,7 @@ impl World {
             journal: SharedJournal::default(),
             watch: Watch::default(),
             enemy: AttackerState::default(),
+            before_crash: None,
             plan,
         };
         world.switch_on();

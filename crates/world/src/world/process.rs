@@ -1,6 +1,7 @@
 //! Simulated processes: each has shards, which run its NFs, and the gateways that its NFs need.
 
 use super::{Channel, SimEvent, TimerId, World};
+use crate::documents::Documents;
 use crate::network::{self, EPOCH, ShardFactory, ShardHost};
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
@@ -21,11 +22,14 @@ pub(super) struct Process {
     pub n2: Option<N2Gateway>,
     /// Present in a running process with an SMF.
     pub n4: Option<N4Gateway>,
+    /// The stored contexts, in a world that stores them.
+    pub documents: Option<Documents>,
 }
 
 impl Process {
-    pub fn new(nfs: Vec<Nf>) -> Self {
-        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None }
+    pub fn new(nfs: Vec<Nf>, is_durable: bool) -> Self {
+        let documents = is_durable.then(Documents::default);
+        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None, documents }
     }
 
     /// Whether the process runs and was not restarted since that incarnation.
@@ -39,15 +43,24 @@ impl Process {
 }
 
 impl World {
-    /// Starts a process: its NFs have no UEs and sessions.
+    /// Starts a process: its NFs have the UEs and sessions that are stored.
     pub(super) fn start_process(&mut self, process: usize) {
         let shards = self.plan.shards;
-        let incarnation = self.processes[process].incarnation;
+        // NF instance IDs are stored with the contexts.
+        let is_durable = self.processes[process].documents.is_some();
+        let incarnation = if is_durable { 0 } else { self.processes[process].incarnation };
         let journal = self.journal.clone();
         let factory =
             |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
-        let shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
+        let mut shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
         let start_time = EPOCH + self.now.as_micros() / 1_000_000;
+        for (shard, host) in shard_hosts.iter_mut().enumerate() {
+            let documents = self.processes[process].documents.as_ref();
+            let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
+            if let Some(Err(error)) = restored {
+                self.watch.fail(format!("not restored: {error}"));
+            }
+        }
         let target = &mut self.processes[process];
         target.n2 = target.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
         target.n4 = target
@@ -55,6 +68,9 @@ impl World {
             .contains(&Nf::Smf)
             .then(|| N4Gateway::new(network::n4_config(process, &self.plan, start_time)));
         target.shard_hosts = shard_hosts;
+        if let Err(failure) = self.check_restored() {
+            self.watch.fail(failure.what);
+        }
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
         }
@@ -89,9 +105,17 @@ impl World {
 
     /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
-        let Some(host) = self.processes[process].shard_hosts.get_mut(shard) else { return };
+        let Process { shard_hosts, documents, .. } = &mut self.processes[process];
+        let Some(host) = shard_hosts.get_mut(shard) else { return };
         let mut effects = Vec::new();
+        let starts = matches!(input, ShardInput::Start);
         host.shard.handle(self.now, input, &mut effects);
+        if let Some(documents) = documents {
+            if starts {
+                host.shard.resume_contexts(self.now, &mut effects);
+            }
+            documents.store(shard, &mut host.shard);
+        }
         for effect in effects {
             self.carry_out(process, shard, effect);
         }

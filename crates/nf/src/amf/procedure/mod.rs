@@ -196,6 +196,30 @@ impl Procedure {
         }
     }
 
+    /// Whether the state waits for the reply to a call.
+    pub const fn awaits_nf(&self) -> bool {
+        match self {
+            Self::AwaitingUeContextTransfer(_)
+            | Self::AwaitingAuthenticationVector(_)
+            | Self::AwaitingAuthenticationConfirmation(_)
+            | Self::AwaitingEapSession(_)
+            | Self::AwaitingUecmRegistration(_)
+            | Self::AwaitingSubscriptionData(_)
+            | Self::AwaitingSliceSelection(_)
+            | Self::AwaitingPolicyAssociation(_)
+            | Self::AwaitingSessionActivation(_) => true,
+            Self::Idle
+            | Self::AwaitingIdentityResponse(_)
+            | Self::AwaitingAuthenticationResponse(_)
+            | Self::AwaitingEapResponse(_)
+            | Self::AwaitingSecurityModeComplete(_)
+            | Self::AwaitingRegistrationComplete(_)
+            | Self::AwaitingConfigurationUpdateComplete(_)
+            | Self::AwaitingPagingResponse(_)
+            | Self::AwaitingDeregistrationAccept(_) => false,
+        }
+    }
+
     /// Whether the state waits for the reply to that call.
     fn awaits(&self, call: CallId) -> bool {
         match self {

@@ -24,7 +24,7 @@ pub(in crate::amf) const RESERVED_NAS_COUNTS: u32 = 32;
 /// Maximum number of downlink NAS COUNTs reserved for other AMFs since the UE last confirmed a downlink
 /// message. The UE estimates a COUNT from its eight low bits, so it accepts no message more than
 /// 255 ahead (TS 24.501 4.4.3.1). Beyond the limit the new AMF authenticates the UE.
-const MAX_UNCONFIRMED_NAS_COUNTS: u32 = 6 * RESERVED_NAS_COUNTS;
+pub(in crate::amf) const MAX_UNCONFIRMED_NAS_COUNTS: u32 = 6 * RESERVED_NAS_COUNTS;
 
 impl Amf {
     /// Returns the context of a UE: with keys if its REGISTRATION REQUEST passes the integrity
@@ -40,6 +40,8 @@ impl Amf {
             _ => with_security(ue, request.body.reg_request.as_ref())?,
         };
         ue.transferred_to = Some(Owner::of(from));
+        let key = ue.key;
+        self.note_change(key);
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 

@@ -5,7 +5,7 @@ mod callbacks;
 mod context_transfer;
 mod n1_n2_message_transfer;
 
-pub(super) use context_transfer::RESERVED_NAS_COUNTS;
+pub(super) use context_transfer::{MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS};
 
 use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};

@@ -16,6 +16,7 @@ mod paging;
 mod pdu_session;
 mod registration_update;
 mod release;
+mod residency;
 mod scas;
 mod security_mode;
 mod service_request;

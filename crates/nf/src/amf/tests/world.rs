@@ -100,9 +100,7 @@ impl World {
             challenges: 0,
             found: supi(),
         };
-        for gnb in [GNB, OTHER_GNB] {
-            world.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(Self::gnb_info(gnb)) }));
-        }
+        world.connect_gnbs();
         world
     }
 
@@ -130,6 +128,22 @@ impl World {
         self.amf.operate(self.now, &what, &mut self.out, &mut list);
         self.settle();
         list
+    }
+
+    /// Another AMF takes the place of this one; the gNBs are not connected to it.
+    pub fn replace_amf(&mut self, amf: Amf) {
+        self.amf = amf;
+        (self.timers, self.calls) = Default::default();
+        self.downlinks.clear();
+        self.amf.resume_contexts(self.now, &mut self.out);
+        self.settle();
+    }
+
+    /// The gNBs connect.
+    pub fn connect_gnbs(&mut self) {
+        for gnb in [GNB, OTHER_GNB] {
+            self.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(Self::gnb_info(gnb)) }));
+        }
     }
 
     fn settle(&mut self) {

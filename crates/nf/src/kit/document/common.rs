@@ -123,6 +123,7 @@ pack_enum!(Timer {
     12 => ImplicitDeregistration,
     13 => LostConnections,
     14 => LostSessions,
+    29 => RestoredContexts,
     15 => NgapGuard,
     16 => SbiGuard,
     17 => SbiRetransmission,

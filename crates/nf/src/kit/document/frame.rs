@@ -2,6 +2,7 @@
 
 use super::{Names, Pack};
 use crate::kit::Nf;
+use pith_types::{BlockId, ContextId};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
@@ -115,6 +116,15 @@ pub enum UnpackError {
         "these octets are not a document of Pith: another program wrote them, or they are damaged; delete them"
     )]
     NoDocument,
+    /// The id of the context is not this shard's.
+    #[error("block {0} of ids belongs to another shard: only its owner restores the document")]
+    OtherOwner(BlockId),
+    /// Another context has the id.
+    #[error("another context has the id {0}: delete the document")]
+    IdInUse(ContextId),
+    /// The NF's table is full.
+    #[error("the NF has no room for another context: start with more 'workers'")]
+    NoRoom,
     /// A frame that this program does not know.
     #[error(
         "the document has format {0}, and this program reads format {FORMAT}: a newer version of Pith wrote it; start that version, or \

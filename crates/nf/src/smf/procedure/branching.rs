@@ -72,6 +72,36 @@ pub(in crate::smf) fn insert(
     (State::AwaitingClassifier(AwaitingClassifier { user_plane, plan, call }), Ok(()))
 }
 
+/// A session that was restored at its anchor gets its front UPF again (TS 23.527 4.3.2).
+pub(in crate::smf) fn restore(
+    user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    plan: FrontPlan,
+) -> State {
+    let local = env.upfs.info(plan.upf).map(|info| info.local_address);
+    let (Some(local), Some(address)) = (local, session.address) else {
+        return without_front(user_plane, session, env, &plan);
+    };
+    let otherwise = ApplyAction::BUFF | ApplyAction::NOCP;
+    let message = n9::establishment(session, &plan, &user_plane, (address, local), otherwise);
+    let call = session.ask_upf(env, plan.upf, Seid(0), message);
+    State::AwaitingClassifier(AwaitingClassifier { user_plane, plan, call })
+}
+
+/// The UPF does not become the front UPF: the session continues without it, unless the gNB reaches the anchor only through it.
+fn without_front(
+    user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    plan: &FrontPlan,
+) -> State {
+    if plan.is_needed {
+        return super::release::end_and_notify_amf(user_plane.into(), session, env);
+    }
+    State::established(user_plane)
+}
+
 /// The UPF with this name, if it can become the classifier, and the SMF's own address for PFCP with it.
 fn check(
     established: &Established,
@@ -118,7 +148,7 @@ impl AwaitingClassifier {
         let Self { mut user_plane, plan, .. } = self;
         match accepted(plan.upf, result, n9::tunnels, env.out) {
             Ok((seid, (tunnel, n9))) => {
-                let (is_needed, is_ending) = (false, false);
+                let (is_needed, is_ending) = (plan.is_needed, false);
                 let at = UpfSession { upf: plan.upf, seid, tunnel };
                 let destinations = plan.destinations;
                 user_plane.front = Some(FrontUpf { session: at, n9, is_needed, is_ending, destinations });
@@ -126,7 +156,7 @@ impl AwaitingClassifier {
             }
             Err(error) => {
                 session.log(env, Level::Warn, || format!("the classifier is not inserted: {error}"));
-                State::established(user_plane)
+                without_front(user_plane, session, env, &plan)
             }
         }
     }

@@ -9,6 +9,7 @@ pub(super) mod lost_tunnel;
 pub(super) mod modification;
 pub(super) mod path;
 pub(super) mod release;
+pub(super) mod restoration;
 pub(super) mod session_report;
 mod state;
 pub(super) mod upf_failure;
@@ -56,6 +57,7 @@ pub(super) fn on_reply(
         | S::AwaitingDownlinkSwitch(_)
         | S::AwaitingBuffering(_)
         | S::AwaitingReleaseComplete(_)
+        | S::AwaitingRestoration(_)
         | S::Abandoned(_)
         | S::Over => not_expected(state, session, env, "an SBI reply"),
     }
@@ -83,6 +85,7 @@ pub(super) fn on_n4_response(
         S::AwaitingClassifier(state) => state.on_response(session, env, result),
         S::AwaitingDownlinkSwitch(state) => state.on_response(session, env, result),
         S::AwaitingBuffering(state) => state.on_response(session, env, result),
+        S::AwaitingRestoration(state) => state.on_response(session, env, result),
         S::Abandoned(state) => state.on_response(env, result),
         S::AwaitingSubscriptionData(_)
         | S::AwaitingPolicyDecision(_)
@@ -142,6 +145,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         | S::AwaitingBuffering(_)
         | S::Established(_)
         | S::AwaitingReleaseComplete(_)
+        | S::AwaitingRestoration(_)
         | S::Abandoned(_)
         | S::Over => not_expected(state, session, env, "the guard timer"),
     }

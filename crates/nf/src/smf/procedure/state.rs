@@ -9,6 +9,7 @@ use super::lost_tunnel::{AwaitingBuffering, AwaitingResourceRelease};
 use super::modification::AwaitingRates;
 use super::path::{AwaitingDownlinkSwitch, AwaitingUplinkSwitch};
 use super::release::{Abandoned, AwaitingReleaseComplete, Held};
+use super::restoration::AwaitingRestoration;
 use super::user_plane::AwaitingN4Modification;
 use crate::kit::UpfHandle;
 use crate::kit::document::{pack_enum, pack_struct};
@@ -47,6 +48,8 @@ pub(in crate::smf) enum State {
     AwaitingResourceRelease(AwaitingResourceRelease),
     /// Release: the UE's PDU SESSION RELEASE COMPLETE.
     AwaitingReleaseComplete(AwaitingReleaseComplete),
+    /// Restart: the UPFs, which are to get the session again.
+    AwaitingRestoration(AwaitingRestoration),
     /// The session has ended; a UPF has not yet answered the request to establish it.
     Abandoned(Abandoned),
     /// The session has ended, or a step has taken its state.
@@ -79,6 +82,7 @@ pack_enum!(State {
     14 => AwaitingResourceRelease(state),
     15 => AwaitingReleaseComplete(state),
     16 => Abandoned(state),
+    17 => AwaitingRestoration(state),
 });
 pack_struct!(Established { user_plane });
 
@@ -111,6 +115,7 @@ impl State {
             Self::AwaitingBuffering(state) => Some(state.call),
             Self::AwaitingResourceRelease(state) => Some(state.call),
             Self::Abandoned(state) => Some(state.call),
+            Self::AwaitingRestoration(state) => state.call,
             Self::Established(_) | Self::AwaitingReleaseComplete(_) | Self::Over => None,
         }
     }
@@ -129,6 +134,31 @@ impl State {
             Self::AwaitingUplinkSwitch(state) => Some(&state.user_plane),
             Self::AwaitingBuffering(state) => Some(&state.user_plane),
             Self::AwaitingResourceRelease(state) => Some(&state.user_plane),
+            Self::AwaitingRestoration(state) => Some(&state.user_plane),
+            Self::AwaitingSubscriptionData(_)
+            | Self::AwaitingPolicyDecision(_)
+            | Self::AwaitingN4Establishment(_)
+            | Self::AwaitingReleaseComplete(_)
+            | Self::Abandoned(_)
+            | Self::Over => None,
+        }
+    }
+
+    /// The user plane of [`State::user_plane`].
+    pub(in crate::smf) fn into_user_plane(self) -> Option<UserPlane> {
+        match self {
+            Self::AwaitingFrontEstablishment(state) => Some(state.user_plane),
+            Self::AwaitingN9Modification(state) => Some(state.user_plane),
+            Self::AwaitingResourceSetup(state) => Some(state.user_plane),
+            Self::Established(state) => Some(state.user_plane),
+            Self::AwaitingN4Modification(state) => Some(state.user_plane),
+            Self::AwaitingRates(state) => Some(state.user_plane),
+            Self::AwaitingClassifier(state) => Some(state.user_plane),
+            Self::AwaitingDownlinkSwitch(state) => Some(state.user_plane),
+            Self::AwaitingUplinkSwitch(state) => Some(state.user_plane),
+            Self::AwaitingBuffering(state) => Some(state.user_plane),
+            Self::AwaitingResourceRelease(state) => Some(state.user_plane),
+            Self::AwaitingRestoration(state) => Some(state.user_plane),
             Self::AwaitingSubscriptionData(_)
             | Self::AwaitingPolicyDecision(_)
             | Self::AwaitingN4Establishment(_)
@@ -154,6 +184,7 @@ impl State {
             Self::AwaitingUplinkSwitch(state) => state.user_plane.into(),
             Self::AwaitingBuffering(state) => state.user_plane.into(),
             Self::AwaitingResourceRelease(state) => state.user_plane.into(),
+            Self::AwaitingRestoration(state) => state.into_held(),
             Self::Abandoned(Abandoned { upf, call }) => {
                 Held { establishing: Some((upf, call)), ..Held::default() }
             }
@@ -164,12 +195,13 @@ impl State {
     }
 
     /// The UPF that has not answered a Session Establishment Request, and the request.
-    pub(in crate::smf) const fn establishing(&self) -> Option<(UpfHandle, CallId)> {
+    pub(in crate::smf) fn establishing(&self) -> Option<(UpfHandle, CallId)> {
         match self {
             Self::AwaitingN4Establishment(state) => Some((state.upf, state.call)),
             Self::AwaitingFrontEstablishment(state) => Some((state.upf(), state.call)),
             Self::AwaitingClassifier(state) => Some((state.upf(), state.call)),
             Self::Abandoned(state) => Some((state.upf, state.call)),
+            Self::AwaitingRestoration(state) => state.establishing(),
             Self::AwaitingSubscriptionData(_)
             | Self::AwaitingPolicyDecision(_)
             | Self::AwaitingN9Modification(_)
@@ -228,7 +260,8 @@ impl State {
             Self::AwaitingN4Modification(_)
             | Self::AwaitingRates(_)
             | Self::AwaitingBuffering(_)
-            | Self::AwaitingResourceRelease(_) => Phase::Changing,
+            | Self::AwaitingResourceRelease(_)
+            | Self::AwaitingRestoration(_) => Phase::Changing,
             Self::AwaitingClassifier(_) | Self::AwaitingDownlinkSwitch(_) | Self::AwaitingUplinkSwitch(_) => {
                 Phase::Branching
             }
@@ -254,6 +287,7 @@ impl State {
             Self::AwaitingBuffering(_) => "AwaitingBuffering",
             Self::AwaitingResourceRelease(_) => "AwaitingResourceRelease",
             Self::AwaitingReleaseComplete(_) => "AwaitingReleaseComplete",
+            Self::AwaitingRestoration(_) => "AwaitingRestoration",
             Self::Abandoned(_) => "Abandoned",
             Self::Over => "Over",
         }

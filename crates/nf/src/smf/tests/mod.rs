@@ -5,6 +5,7 @@ mod document;
 mod establishment;
 mod owner;
 mod policy;
+mod residency;
 mod standing;
 mod states;
 mod upfs;

@@ -1,0 +1,226 @@
+//! UE contexts that outlive the process (design section 6): which are stored, and how those of a former run return.
+//!
+//! - **Stored** is a UE that is authenticated and has a registration, or resources at other NFs. A registration that was not accepted
+//!   begins again by the UE's timers.
+//! - **In a transaction,** while a request of the UE to another NF is pending, the UE keeps the document of the transaction before: if
+//!   the process ends, UE or gNB repeat their message.
+//! - **No downlink NAS COUNT is used twice.** A document has the next COUNT, plus those that it reserves ([`Tracking`]). If a step
+//!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent. A restored UE starts at the
+//!   first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
+//!   (TS 24.501 4.4.3.1: the UE estimates a COUNT from its eight low bits); beyond the limit the UE is authenticated again.
+//! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE whose
+//!   document may be outdated has no security context, and is authenticated at its first message.
+
+use super::config::AmfConfig;
+use super::context::{Gnbs, RmState, UeContext};
+use super::document::{self, Unpacked};
+use super::n2::Initial;
+use super::procedure::{Procedure, ue_context_release};
+use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
+use super::session::UserPlane;
+use super::{Amf, consumer};
+use crate::kit::document::{Document, PackError, UnpackError};
+use crate::kit::{DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED};
+use pith_types::ContextId;
+use std::collections::VecDeque;
+
+/// Number of restored UEs whose timers start at once.
+const BATCH: usize = 1000;
+
+/// Pause after such a batch, for the shard's other work.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// UEs of a former run, to be resumed.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    due: VecDeque<Key>,
+    /// Contexts of subscribers that have another, with that one.
+    superseded: Vec<(Key, Key)>,
+}
+
+impl Amf {
+    /// Records a change of a UE's context, and whether it must be stored before the next message is sent.
+    pub(super) fn note_change(&mut self, key: Key) {
+        if self.tracker.tracking().is_none() {
+            return;
+        }
+        let Some(ue) = self.ues.get(key) else { return };
+        self.tracker.note_change(ue.id);
+        let Some(below) = self.tracker.counts_below(ue.id) else { return };
+        if next_count(ue).is_some_and(|next| next > below) {
+            self.tracker.require(ue.id);
+        }
+    }
+
+    /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
+    /// reservation was used, or the UE is registered and has none.
+    pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        let Some(reserved) = self.tracker.tracking().map(|tracking| tracking.reserved_counts) else { return };
+        for id in self.tracker.take(scope) {
+            let stored = StoredKey { nf: Nf::Amf, id };
+            let below = self.tracker.counts_below(id);
+            let ue = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key));
+            match ue.filter(|ue| is_stored(ue)) {
+                Some(ue) => {
+                    let next = next_count(ue).unwrap_or(0);
+                    let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
+                    if ue.is_in_transaction() && is_sufficient {
+                        self.tracker.note_change(id);
+                        continue;
+                    }
+                    match pack(ue, &self.shared.gnbs, reserved) {
+                        Ok(document) => {
+                            sink.write(stored, &document);
+                            self.tracker.note_stored(id, next + reserved);
+                        }
+                        Err(_) => self.tracker.note_change(id),
+                    }
+                }
+                None if self.tracker.note_deleted(id) => sink.delete(stored),
+                None => {}
+            }
+        }
+    }
+
+    /// Takes a UE's context back under its id.
+    pub(super) fn restore_ue(
+        &mut self,
+        id: ContextId,
+        octets: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.shared.ids.check_free(id)?;
+        let Unpacked { mut ue, .. } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
+        let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
+        recover(&mut ue, &self.shared.config, is_stale, reserved);
+        let (supi, gutis) = (ue.supi.clone(), [ue.guti, ue.old_guti]);
+        let (is_registered, since, next) = (ue.is_registered(), ue.since, next_count(&ue));
+        let placed = self.ues.insert_with(|key| {
+            ue.key = key;
+            Box::new(ue)
+        });
+        let key = placed.ok_or(UnpackError::NoRoom)?;
+        self.shared.ids.claim(id, key);
+        self.tracker.note_stored(id, next.unwrap_or(0));
+        let index = &mut self.shared.index;
+        for guti in gutis.into_iter().flatten() {
+            if index.find_tmsi(guti.tmsi).is_none() {
+                index.claim_tmsi(guti.tmsi, key);
+            }
+        }
+        if let Some(supi) = supi {
+            // Of two contexts the registered one counts, else the later one (see `Amf::supersede`).
+            let other = index.find_supi(&supi).and_then(|other| Some((other, self.ues.get(other)?)));
+            match other {
+                Some((other, it)) if (it.is_registered(), it.since) >= (is_registered, since) => {
+                    self.restored.superseded.push((other, key));
+                }
+                other => {
+                    self.restored.superseded.extend(other.map(|(other, _)| (key, other)));
+                    index.claim_supi(&supi, key);
+                }
+            }
+        }
+        self.restored.due.push_back(key);
+        Ok(())
+    }
+
+    /// All UEs are read.
+    pub(super) fn resume_ues(&mut self, now: Instant, out: &mut Outbox) {
+        for (new, old) in std::mem::take(&mut self.restored.superseded) {
+            self.supersede(now, new, old, out);
+        }
+        self.resume_batch(now, out);
+    }
+
+    /// Starts the timers of a batch of restored UEs, and ends contexts that have no registration.
+    pub(super) fn resume_batch(&mut self, now: Instant, out: &mut Outbox) {
+        for _ in 0..BATCH {
+            let Some(key) = self.restored.due.pop_front() else { break };
+            self.step(now, key, out, |ue, env| {
+                // A UE that returned meanwhile has its timers.
+                if ue.connection.is_some() || !ue.timers().is_empty() {
+                    return;
+                }
+                let remote: Vec<u8> = ue
+                    .sessions
+                    .iter()
+                    .filter(|it| it.user_plane != UserPlane::Deactivated)
+                    .map(|it| it.id)
+                    .collect();
+                for id in remote {
+                    consumer::deactivate(ue, env, id);
+                }
+                ue_context_release::on_idle(ue, env);
+            });
+        }
+        if self.restored.due.is_empty() {
+            self.restored.due = VecDeque::new();
+        } else {
+            out.start(0, Timer::RestoredContexts, PAUSE);
+        }
+    }
+}
+
+/// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs.
+fn is_stored(ue: &UeContext) -> bool {
+    let has_resources = !ue.sessions.is_empty()
+        || ue.policy.is_some()
+        || ue.sdm_subscription.is_some()
+        || ue.registered_in_udm;
+    ue.supi.is_some() && (ue.is_registered() || has_resources)
+}
+
+/// The COUNT of the next downlink message.
+fn next_count(ue: &UeContext) -> Option<u32> {
+    ue.security.as_ref()?.nas.next_to_send().map(|count| count.value())
+}
+
+/// The document for a store: the UE as it will be restored, with reserved COUNTs.
+fn pack(ue: &mut UeContext, gnbs: &Gnbs, reserved: u32) -> Result<Document, PackError> {
+    let procedure = std::mem::take(&mut ue.procedure);
+    let (rm, in_udm) = (ue.rm, ue.registered_in_udm);
+    match procedure {
+        // The network has ended the registration.
+        Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
+        // The UDM may have processed the registration.
+        Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
+        _ => {}
+    }
+    let counts = ue.security.as_mut().map(|security| {
+        let counts = (security.nas.next_to_send(), security.nas.last_received());
+        security.nas.skip_to_send(reserved);
+        counts
+    });
+    let document = document::pack(ue, None, gnbs);
+    if let (Some(security), Some((next, last))) = (&mut ue.security, counts) {
+        security.nas.resume(next, last);
+    }
+    (ue.rm, ue.registered_in_udm, ue.procedure) = (rm, in_udm, procedure);
+    document
+}
+
+/// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of the same process know that the
+/// user planes are gone.
+fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32) {
+    ue.procedure = Procedure::Idle;
+    (ue.sdm_call, ue.refresh_call) = (None, None);
+    ue.timers.clear();
+    ue.initial = Initial::default();
+    let own = &config.identity.api_root;
+    ue.sessions.retain(|session| session.sm_context.is_some());
+    for session in &mut ue.sessions {
+        session.calls.clear();
+        session.held.clear();
+        session.held_setup = None;
+        if session.sm_context.as_ref().is_some_and(|context| context.root.authority == own.authority) {
+            session.user_plane = UserPlane::Deactivated;
+        }
+    }
+    if let Some(security) = &mut ue.security {
+        security.unconfirmed += reserved;
+        if is_stale || security.unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
+            ue.security = None;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! UE contexts that outlive the process.
+
+use super::world::{Phone, World, config, supi};
+use crate::amf::Amf;
+use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
+use crate::testing::Stored;
+use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::{GmmCause, GmmMessage};
+use pith_ngap::Message;
+use pith_sbi::Operation;
+use pith_types::ContextId;
+
+fn tracked(reserved: u32) -> World {
+    let mut world = World::new();
+    world.amf.track_contexts(Tracking { reserved_counts: reserved });
+    world
+}
+
+/// The process ends, and the next one has what was stored.
+fn restart(world: &mut World, stored: &Stored, (run, reserved): (u64, u32), is_stale: bool) {
+    let mut amf = Amf::new(config(), Rng::from_number(1 + run));
+    amf.reload_contexts();
+    amf.track_contexts(Tracking { reserved_counts: reserved });
+    stored.restore(world.now, &mut amf, is_stale);
+    world.replace_amf(amf);
+}
+
+fn registered(reserved: u32) -> (World, Phone, Stored) {
+    let (mut world, mut phone, mut stored) = (tracked(reserved), Phone::default(), Stored::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.take_ladder();
+    (world, phone, stored)
+}
+
+fn request_service(world: &mut World, phone: &mut Phone) -> GmmMessage {
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+    phone.receive(world)
+}
+
+#[test]
+fn a_registered_phone_gets_service_from_the_next_process() {
+    let (mut world, mut phone, stored) = registered(0);
+    restart(&mut world, &stored, (1, 0), false);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext", "the SMF is elsewhere: its user plane ends");
+    assert_eq!(world.running(), [Timer::MobileReachable]);
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.connected, audit.sessions, audit.dangling), (1, 0, 1, 0));
+    world.connect_gnbs();
+    let GmmMessage::ServiceAccept(accept) = request_service(&mut world, &mut phone) else { panic!() };
+    assert!(accept.pdu_session_status.unwrap().contains(5) && accept.reactivation_result.unwrap().is_empty());
+    phone.context_setup_response(&mut world, &[5]);
+    assert_eq!(
+        world.take_ladder(),
+        "\
+gnb1 -> InitialUeMessage
+smf  <- UpdateSmContext
+gnb1 <- InitialContextSetupRequest
+gnb1 -> InitialContextSetupResponse
+smf  <- UpdateSmContext"
+    );
+}
+
+#[test]
+fn nothing_of_an_unauthenticated_phone_is_stored() {
+    let (mut world, mut phone, mut stored) = (tracked(0), Phone::default(), Stored::default());
+    let request = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut world, nas);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 0);
+    phone.authenticate(&mut world, request);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1, "when REGISTRATION ACCEPT is sent");
+}
+
+#[test]
+fn an_unchanged_context_is_not_written_again() {
+    let (mut world, _, mut stored) = registered(0);
+    assert_eq!(stored.writes, 1, "one document for the turn");
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1);
+}
+
+#[test]
+fn a_context_that_ends_is_deleted_before_the_sends_of_the_turn() {
+    let (mut world, mut phone, mut stored) = registered(16);
+    let request = phone.deregistration_request(true);
+    phone.send(&mut world, request);
+    stored.store(&mut world.amf, StoreScope::Required);
+    assert!(stored.documents.is_empty());
+}
+
+#[test]
+fn a_registration_that_the_network_ends_does_not_return() {
+    let (mut world, _, mut stored) = registered(0);
+    world.operate(supi(), Deregister::Anew);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.documents.len(), 1, "it waits for the UE, and has resources at other NFs");
+    restart(&mut world, &stored, (1, 0), false);
+    assert!(world.take_ladder().contains("ReleaseSmContext"), "the resources are released");
+    world.assert_empty();
+}
+
+#[test]
+fn in_a_transaction_the_former_document_stays() {
+    let (mut world, mut phone, mut stored) = registered(0);
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1, "the SMF has not answered");
+    world.reply_to(Operation::UpdateSmContext, Ok(pith_sbi::Response::NoContent));
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2);
+}
+
+/// Each message that the UE accepts has a higher COUNT than the one before, whatever the store missed.
+#[test]
+fn no_downlink_count_is_used_twice() {
+    let reserved = 3;
+    let (mut world, mut phone, mut stored) = registered(reserved);
+    let next = |phone: &Phone| phone.security.as_ref().unwrap().last_received().unwrap();
+    for run in 1..9 {
+        for _ in 0..=run % 3 {
+            phone.release(&mut world);
+            let before = next(&phone);
+            let GmmMessage::ServiceAccept(_) = request_service(&mut world, &mut phone) else { panic!() };
+            assert!(next(&phone) > before);
+            phone.context_setup_response(&mut world, &[5]);
+            // The shell stores in between only what it must.
+            stored.store(&mut world.amf, StoreScope::Required);
+        }
+        restart(&mut world, &stored, (run, reserved), false);
+        world.connect_gnbs();
+        let before = next(&phone);
+        let GmmMessage::ServiceAccept(_) = request_service(&mut world, &mut phone) else { panic!() };
+        assert!(next(&phone) > before, "run {run}");
+        phone.context_setup_response(&mut world, &[5]);
+        stored.store(&mut world.amf, StoreScope::Required);
+    }
+}
+
+#[test]
+fn reserved_counts_that_the_phone_did_not_confirm_are_bounded() {
+    let (mut world, mut phone, mut stored) = registered(100);
+    for run in 1..=2 {
+        restart(&mut world, &stored, (run, 100), false);
+        world.connect_gnbs();
+        if run == 1 {
+            // Stores the UE with a further reservation.
+            let GmmMessage::ServiceAccept(_) = request_service(&mut world, &mut phone) else { panic!() };
+            stored.store(&mut world.amf, StoreScope::Changed);
+        }
+    }
+    phone.security.as_mut().unwrap();
+    let GmmMessage::ServiceReject(reject) = plain_answer(&mut world, &mut phone) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::UeIdentityCannotBeDerivedByTheNetwork);
+}
+
+#[test]
+fn a_phone_whose_document_may_be_outdated_is_authenticated_again() {
+    let (mut world, mut phone, stored) = registered(0);
+    restart(&mut world, &stored, (1, 0), true);
+    world.connect_gnbs();
+    let GmmMessage::ServiceReject(reject) = plain_answer(&mut world, &mut phone) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::UeIdentityCannotBeDerivedByTheNetwork);
+}
+
+/// The answer to a service request that the AMF can't verify: it is not protected.
+fn plain_answer(world: &mut World, phone: &mut Phone) -> GmmMessage {
+    let request = phone.service_request(ServiceType::Data);
+    let nas = phone.initial_nas(request);
+    phone.connect(world, nas);
+    let (_, message) = world.downlinks.pop_front().unwrap();
+    assert!(matches!(message, Message::DownlinkNasTransport(_)));
+    let pdu = phone.nas_pdu(message).unwrap();
+    GmmMessage::decode(&pdu).expect("a plain message")
+}
+
+#[test]
+fn of_two_contexts_of_a_subscriber_the_registered_one_counts() {
+    let (mut world, _, mut stored) = registered(0);
+    // The process ended after another context was stored, and before the former one was deleted.
+    let (id, document) = stored.documents.iter().next().map(|(a, b)| (*a, b.clone())).unwrap();
+    stored.documents.insert(ContextId { number: id.number ^ 1, ..id }, document);
+    restart(&mut world, &stored, (1, 0), false);
+    let audit = world.amf.audit();
+    assert_eq!((audit.contexts, audit.supis, audit.dangling), (1, 1, 0));
+}

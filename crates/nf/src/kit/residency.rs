@@ -1,0 +1,159 @@
+//! What a shell must know of contexts to store them (design section 6): which changed, their documents, and how they return at a
+//! start.
+//!
+//! ```text
+//!  step on a context ──> Tracker ──┐ end of a turn
+//!                                  └─> NetworkFunction::store_contexts ──> DocumentSink ──> store, then the turn's sends
+//!  start ──> NetworkFunction::restore_context, once a document ──> resume_contexts
+//! ```
+//!
+//! An NF that no shell asks to track its contexts records and packs nothing.
+
+use super::Nf;
+use super::document::Document;
+use pith_types::ContextId;
+use std::collections::HashMap;
+
+/// The stable name of a stored context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StoredKey {
+    /// The NF.
+    pub nf: Nf,
+    /// The context.
+    pub id: ContextId,
+}
+
+/// Receives the changes of stored contexts.
+pub trait DocumentSink {
+    /// The document replaces the stored one.
+    fn write(&mut self, key: StoredKey, document: &Document);
+
+    /// The context has ended.
+    fn delete(&mut self, key: StoredKey);
+}
+
+/// Which contexts are stored at the end of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreScope {
+    /// All that changed and whose transaction is over.
+    Changed,
+    /// Only those that must be stored before the sends of the turn: ended contexts, and UEs whose reserved NAS COUNTs are used
+    /// up.
+    Required,
+}
+
+/// How contexts are stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tracking {
+    /// Downlink NAS COUNTs that a document reserves. 0 if each change is stored before its messages are sent.
+    pub reserved_counts: u32,
+}
+
+/// The contexts of one NF that changed, and those that have a document.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    tracking: Option<Tracking>,
+    changed: Vec<ContextId>,
+    required: Vec<ContextId>,
+    /// The contexts with a document, each with the lowest downlink NAS COUNT that the document does not reserve (AMF; else 0).
+    stored: HashMap<ContextId, u32>,
+}
+
+impl Tracker {
+    /// Records changes from now on.
+    pub fn start(&mut self, tracking: Tracking) {
+        self.tracking = Some(tracking);
+    }
+
+    /// How contexts are stored; `None` if they are not.
+    pub const fn tracking(&self) -> Option<&Tracking> {
+        self.tracking.as_ref()
+    }
+
+    /// Records a change.
+    pub fn note_change(&mut self, id: ContextId) {
+        if self.tracking.is_some() {
+            self.changed.push(id);
+        }
+    }
+
+    /// Records that a context must be stored at the end of the turn.
+    pub fn require(&mut self, id: ContextId) {
+        if self.tracking.is_some() {
+            self.required.push(id);
+        }
+    }
+
+    /// Records the end of a context.
+    pub fn note_end(&mut self, id: ContextId) {
+        if self.stored.contains_key(&id) {
+            self.required.push(id);
+        }
+    }
+
+    /// The contexts of a scope, each once.
+    pub fn take(&mut self, scope: StoreScope) -> Vec<ContextId> {
+        let mut ids = std::mem::take(&mut self.required);
+        if scope == StoreScope::Changed {
+            ids.append(&mut self.changed);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// Records that a context has a document, which reserves the COUNTs below this one.
+    pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
+        self.stored.insert(id, counts_below);
+    }
+
+    /// Records that a context no longer has a document; returns whether it had one.
+    pub fn note_deleted(&mut self, id: ContextId) -> bool {
+        self.stored.remove(&id).is_some()
+    }
+
+    /// The lowest COUNT that the document of a context does not reserve; `None` without a document.
+    pub fn counts_below(&self, id: ContextId) -> Option<u32> {
+        self.stored.get(&id).copied()
+    }
+
+    /// The store did not take a change: the context counts as changed, or as one to be deleted.
+    pub fn note_failure(&mut self, id: ContextId) {
+        self.stored.entry(id).or_default();
+        self.changed.push(id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u64) -> ContextId {
+        ContextId::from_u64(number).unwrap()
+    }
+
+    #[test]
+    fn a_tracker_that_was_not_started_records_nothing() {
+        let mut tracker = Tracker::default();
+        tracker.note_change(id(1));
+        tracker.require(id(1));
+        tracker.note_end(id(1));
+        assert_eq!(tracker.take(StoreScope::Changed), []);
+        assert_eq!((tracker.changed.capacity(), tracker.required.capacity()), (0, 0), "nothing is allocated");
+    }
+
+    #[test]
+    fn a_context_is_stored_once_and_its_end_is_required_if_it_has_a_document() {
+        let mut tracker = Tracker::default();
+        tracker.start(Tracking::default());
+        tracker.note_stored(id(1), 0);
+        for changed in [id(2), id(2), id(1)] {
+            tracker.note_change(changed);
+        }
+        tracker.note_end(id(1));
+        tracker.note_end(id(3));
+        assert_eq!(tracker.take(StoreScope::Required), [id(1)]);
+        assert_eq!(tracker.take(StoreScope::Changed), [id(1), id(2)]);
+        assert!(tracker.note_deleted(id(1)) && !tracker.note_deleted(id(1)));
+    }
+}

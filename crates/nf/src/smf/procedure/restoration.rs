@@ -1,0 +1,205 @@
+//! Sessions of a former run of the process (TS 23.527 4.3.2): the SMF has lost its PFCP associations, so the UPFs have deleted its
+//! PFCP sessions. The SMF establishes them again, with the same UE address and F-TEID.
+//!
+//! ```text
+//!  start ─> document
+//!         AwaitingRestoration      until the UPFs of the session are associated
+//!         AwaitingRestoration      <─ anchor: the session is established again
+//!         AwaitingClassifier       <─ front UPF, if the session had one
+//!         Established              pending updates of the AMF are served
+//! ```
+//!
+//! If the AMF is of this process, its N2 associations ended too: the user plane is inactive. If the AMF is elsewhere, the gNB still
+//! has its tunnel, and forwarding continues. A session whose document says that it was being established or released has no user
+//! plane to restore: it ends, and the AMF is notified.
+
+use super::release::{self, Held};
+use super::{State, branching};
+use crate::kit::document::pack_struct;
+use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
+use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
+use crate::smf::env::Env;
+use crate::smf::n4;
+use crate::smf::selection::FrontPlan;
+use crate::smf::update::answer_update;
+use pith_ngap::transfer::Tunnel;
+use pith_pfcp::Message;
+
+use pith_pfcp::ie::Cause as N4Cause;
+use pith_pfcp::message::SessionEstablishmentResponse;
+use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
+use pith_sbi::{Cause, Problem};
+use pith_types::Seid;
+
+/// The session is to be established again at its UPFs.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingRestoration {
+    /// As before. The SEIDs of the UPFs are no longer valid.
+    pub user_plane: UserPlane,
+    /// The request to the anchor, once it is sent.
+    pub call: Option<CallId>,
+    /// Whether the request has the former F-TEID.
+    keeps_tunnel: bool,
+}
+
+pack_struct!(AwaitingRestoration { user_plane, call, keeps_tunnel });
+
+impl AwaitingRestoration {
+    /// The state of a session that was read from its document. `is_active`: the gNB may still have its tunnel.
+    pub(in crate::smf) fn new(mut user_plane: UserPlane, is_active: bool) -> Self {
+        if !is_active {
+            (user_plane.gnb, user_plane.gnb_uplink) = (None, None);
+        }
+        Self { user_plane, call: None, keeps_tunnel: true }
+    }
+
+    /// Sends the request to the anchor, if the session's UPFs are associated. A classifier without association is left out.
+    pub(in crate::smf) fn begin(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let Some(anchor) = env.upfs.resolve(self.user_plane.anchor.upf) else { return self.into() };
+        if let Some(front) = &mut self.user_plane.front {
+            match env.upfs.resolve(front.session.upf) {
+                Some(upf) => front.session.upf = upf,
+                None if front.is_needed => return self.into(),
+                None => self.user_plane.front = None,
+            }
+        }
+        self.user_plane.anchor.upf = anchor;
+        self.ask_anchor(session, env)
+    }
+
+    fn ask_anchor(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let anchor = self.user_plane.anchor;
+        let local = env.upfs.info(anchor.upf).map(|info| info.local_address);
+        let (Some(local), Some(address)) = (local, session.address) else {
+            return release::end_and_notify_amf(Held::default(), session, env);
+        };
+        let (f_teid, gnb) = if self.keeps_tunnel {
+            (Some(n4::f_teid_of(anchor.tunnel)), self.user_plane.gnb)
+        } else {
+            (None, None)
+        };
+        // With a front UPF, its endpoint is sent to the anchor as soon as it is established.
+        let gnb = gnb.filter(|_| self.user_plane.front.is_none());
+        let message = n4::restoration(session, (address, local), f_teid, gnb);
+        self.call = Some(session.ask_upf(env, anchor.upf, Seid(0), message));
+        self.into()
+    }
+
+    /// Handles the anchor's response. A UPF that does not accept the former F-TEID allocates another one; the gNB then gets it
+    /// at the next activation.
+    pub(in crate::smf) fn on_response(
+        mut self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        result: Result<Message, N4Error>,
+    ) -> State {
+        let given = self.keeps_tunnel.then_some(self.user_plane.anchor.tunnel);
+        match established(result, given) {
+            Ok((seid, tunnel)) => {
+                let upf = self.user_plane.anchor.upf;
+                self.user_plane.anchor = UpfSession { upf, seid, tunnel };
+                self.restore_front(session, env)
+            }
+            Err(NotRestored::Refused) if self.keeps_tunnel => {
+                self.keeps_tunnel = false;
+                (self.user_plane.gnb, self.user_plane.gnb_uplink) = (None, None);
+                self.ask_anchor(session, env)
+            }
+            Err(_) => {
+                session
+                    .log(env, Level::Warn, || "the UPF does not restore the session, which ends".to_owned());
+                release::end_and_notify_amf(Held::default(), session, env)
+            }
+        }
+    }
+
+    fn restore_front(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.log(env, Level::Debug, || "restored at the UPF".to_owned());
+        let Some(front) = self.user_plane.front.take().filter(|front| !front.is_ending) else {
+            return State::established(self.user_plane);
+        };
+        let (upf, is_needed) = (front.session.upf, front.is_needed);
+        let plan = FrontPlan { upf, is_needed, destinations: front.destinations };
+        branching::restore(self.user_plane, session, env, plan)
+    }
+
+    /// An update of the AMF. Before the request to the anchor, the end of the gNB's tunnel needs no message to the UPF.
+    /// Without an associated UPF there is no user plane to activate.
+    pub(in crate::smf) fn on_update(
+        mut self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        reply: PendingReply,
+        data: SmContextUpdateData,
+    ) -> State {
+        let is_waiting = self.call.is_none();
+        match data.up_cnx_state {
+            Some(UpCnxState::Deactivated) if is_waiting => {
+                self.user_plane.gnb = None;
+                let mut data = SmContextUpdatedData::default();
+                data.up_cnx_state = Some(UpCnxState::Deactivated);
+                answer_update(reply, data, env.out);
+                self.into()
+            }
+            Some(UpCnxState::Activating) if is_waiting => match self.begin(session, env) {
+                State::AwaitingRestoration(waiting) if waiting.call.is_none() => {
+                    reply.refuse(
+                        Problem::new(Cause::PeerNotResponding).detail("no UPF is associated"),
+                        env.out,
+                    );
+                    waiting.into()
+                }
+                next => {
+                    session.queue_update(env, reply, data);
+                    next
+                }
+            },
+            _ => {
+                session.queue_update(env, reply, data);
+                self.into()
+            }
+        }
+    }
+
+    /// What must be released: the session at the anchor, if it answers yet.
+    pub(in crate::smf) fn into_held(self) -> Held {
+        Held { establishing: self.establishing(), ..Held::default() }
+    }
+
+    /// The anchor, if it has not answered the request yet.
+    pub(in crate::smf) fn establishing(&self) -> Option<(UpfHandle, CallId)> {
+        Some((self.user_plane.anchor.upf, self.call?))
+    }
+}
+
+impl From<AwaitingRestoration> for State {
+    fn from(state: AwaitingRestoration) -> Self {
+        Self::AwaitingRestoration(state)
+    }
+}
+
+/// Why an anchor has no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NotRestored {
+    /// The UPF refuses.
+    Refused,
+    /// No answer.
+    Silent,
+}
+
+/// The UPF's SEID and endpoint, if it accepted the session.
+fn established(
+    result: Result<Message, N4Error>,
+    given: Option<Tunnel>,
+) -> Result<(Seid, Tunnel), NotRestored> {
+    let Ok(message) = result else { return Err(NotRestored::Silent) };
+    let Message::SessionEstablishmentResponse(response) = message else { return Err(NotRestored::Refused) };
+    let SessionEstablishmentResponse { cause: N4Cause::RequestAccepted, up_f_seid: Some(seid), .. } =
+        &response
+    else {
+        return Err(NotRestored::Refused);
+    };
+    // The UPF reports only endpoints that it allocated.
+    let tunnel = n4::tunnel(&response, n4::UPLINK_PDR).or(given).ok_or(NotRestored::Refused)?;
+    Ok((Seid(seid.seid), tunnel))
+}

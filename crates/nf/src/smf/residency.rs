@@ -1,0 +1,147 @@
+//! Sessions that outlive the process (design section 6): which are stored, and how those of a former run return.
+//!
+//! A session is stored as soon as it has resources at other NFs, and until it ends. While it waits for UDM or PCF, its
+//! establishment is not stored: the UE requests it again.
+
+use super::Smf;
+use super::context::document::{SECTIONS, pack, unpack};
+use super::procedure::{State, release};
+use super::selection::ExpectedUpfs;
+use crate::kit::document::UnpackError;
+use crate::kit::{
+    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
+};
+use pith_types::ContextId;
+use std::collections::{BTreeSet, VecDeque};
+
+/// Number of sessions that the SMF restores at UPFs at once.
+const BATCH: usize = 128;
+
+/// Pause after such a batch, for the shard's other work.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Sessions of a former run.
+#[derive(Debug, Default)]
+pub(super) struct Restored {
+    /// Until all are read: those with a user plane, and those that are to end.
+    read: Vec<Key>,
+    ending: Vec<Key>,
+    /// Sessions that wait for their UPFs.
+    waiting: Vec<Key>,
+    /// Sessions whose UPFs may be associated now.
+    due: VecDeque<Key>,
+}
+
+impl Smf {
+    /// Passes on the documents of changed sessions.
+    pub(super) fn store_sessions(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        for id in self.tracker.take(scope) {
+            let stored = StoredKey { nf: Nf::Smf, id };
+            let session = self.shared.ids.find(id).and_then(|key| self.sessions.get(key));
+            match session.filter(|session| is_stored(session.state())) {
+                Some(session) => match pack(session, &self.shared.upfs, SECTIONS) {
+                    Ok(document) => {
+                        sink.write(stored, &document);
+                        self.tracker.note_stored(id, 0);
+                    }
+                    // Its UPF is lost, and the session ends shortly.
+                    Err(_) => self.tracker.note_change(id),
+                },
+                None if self.tracker.note_deleted(id) => sink.delete(stored),
+                None => {}
+            }
+        }
+    }
+
+    /// Takes a session back under its id.
+    pub(super) fn restore_session(&mut self, id: ContextId, document: &[u8]) -> Result<(), UnpackError> {
+        self.shared.ids.check_free(id)?;
+        let (mut session, has_user_plane) =
+            unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?.recover();
+        let (supi, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
+        let placed = self.sessions.insert_with(|key| {
+            session.key = key;
+            session
+        });
+        let key = placed.ok_or(UnpackError::NoRoom)?;
+        self.shared.ids.claim(id, key);
+        self.tracker.note_stored(id, 0);
+        match self.shared.index.find(&supi, pdu_session_id) {
+            // The UE has replaced this session, or will do so: one identity has one session.
+            Some(_) => self.restored.ending.push(key),
+            None => {
+                self.shared.index.claim(supi, pdu_session_id, key);
+                let list = if has_user_plane { &mut self.restored.read } else { &mut self.restored.ending };
+                list.push(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// All sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
+    /// associated.
+    pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        let Restored { read, mut ending, .. } = std::mem::take(&mut self.restored);
+        let sessions = &self.sessions;
+        let address = |key: &Key| sessions.get(*key).and_then(|session| session.address);
+        let foreign = self.shared.pools.claim(read.iter().chain(&ending).filter_map(address).collect());
+        let foreign: BTreeSet<_> = foreign.into_iter().collect();
+        let is_foreign = |key: &Key| address(key).is_some_and(|address| foreign.contains(&address));
+        let (without_address, waiting): (Vec<_>, Vec<_>) = read.into_iter().partition(is_foreign);
+        self.restored.waiting = waiting;
+        ending.extend(without_address);
+        for key in ending {
+            if let Some(session) = self.sessions.get_mut(key)
+                && session.address.is_some_and(|address| foreign.contains(&address))
+            {
+                session.address = None;
+            }
+            self.with_session(now, key, out, |state, session, env| {
+                session.log(env, Level::Info, || {
+                    "the session ends: it was being set up or released when the process ended".to_owned()
+                });
+                release::end_and_notify_amf(state.into_held(), session, env)
+            });
+        }
+        self.restore_sessions(now, out);
+    }
+
+    /// A UPF is associated: sessions that waited for it are restored, in batches.
+    pub(super) fn restore_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        if !self.restored.waiting.is_empty() {
+            self.restored.due.extend(std::mem::take(&mut self.restored.waiting));
+            self.restore_batch(now, out);
+        }
+    }
+
+    /// Restores a batch of sessions at their UPFs.
+    pub(super) fn restore_batch(&mut self, now: Instant, out: &mut Outbox) {
+        for _ in 0..BATCH {
+            let Some(key) = self.restored.due.pop_front() else { break };
+            self.with_session(now, key, out, |state, session, env| match state {
+                State::AwaitingRestoration(waiting) if waiting.call.is_none() => waiting.begin(session, env),
+                state => state,
+            });
+            let state = self.sessions.get(key).map(|session| session.state());
+            if matches!(state, Some(State::AwaitingRestoration(waiting)) if waiting.call.is_none()) {
+                self.restored.waiting.push(key);
+            }
+        }
+        if self.restored.due.is_empty() {
+            self.restored.due = VecDeque::new();
+        } else {
+            out.start(0, Timer::RestoredContexts, PAUSE);
+        }
+    }
+}
+
+/// Whether a session in that state has a document.
+fn is_stored(state: &State) -> bool {
+    !matches!(
+        state,
+        State::AwaitingSubscriptionData(_)
+            | State::AwaitingPolicyDecision(_)
+            | State::Abandoned(_)
+            | State::Over
+    )
+}

@@ -1,0 +1,192 @@
+//! Sessions that outlive the process (TS 23.527 4.3.2).
+
+use super::super::procedure::State;
+use super::super::{Smf, SmfConfig};
+use super::world::*;
+use crate::kit::{Level, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking};
+use crate::testing::{self, Bench, Stored};
+use pith_pfcp::Message;
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FTeid, PfcpSeReqFlags};
+use pith_sbi::Operation;
+use pith_sbi::nsmf_pdusession::UpCnxState;
+
+fn tracked(mut world: World) -> World {
+    world.bench.nf.track_contexts(Tracking::default());
+    world
+}
+
+fn stored(world: &mut World) -> Stored {
+    let mut stored = Stored::default();
+    stored.store(&mut world.bench.nf, StoreScope::Changed);
+    stored
+}
+
+/// The next process, whose SMF has no UPFs yet.
+fn restarted(world: &World, stored: &Stored, config: SmfConfig) -> World {
+    let mut next = World::with(config.clone(), &[]);
+    let mut smf = Smf::new(testing::identity(), config, Rng::from_number(2));
+    smf.track_contexts(Tracking::default());
+    stored.restore(world.bench.now, &mut smf, false);
+    next.bench = Bench::new(smf);
+    next.reference.clone_from(&world.reference);
+    let mut out = Outbox::new(Level::Debug);
+    next.bench.nf.resume_contexts(world.bench.now, &mut out);
+    let seen = next.bench.take(out);
+    next.follow(seen);
+    next
+}
+
+fn established() -> (World, Stored) {
+    let mut world = tracked(World::new());
+    world.establish();
+    world.gnb_answers();
+    let stored = stored(&mut world);
+    assert_eq!(stored.writes, 1);
+    (world, stored)
+}
+
+fn establishment(world: &World) -> pith_pfcp::message::SessionEstablishmentRequest {
+    let Some(Message::SessionEstablishmentRequest(request)) = world.n4.last() else { panic!() };
+    request.clone()
+}
+
+#[test]
+fn a_session_is_established_again_with_its_address_and_f_teid() {
+    let (world, stored) = established();
+    let before = world.user_plane().unwrap().anchor;
+    let address = world.bench.nf.sessions.iter().next().unwrap().1.address;
+    let mut next = restarted(&world, &stored, config());
+    assert_eq!(next.take_ladder(), "", "it waits for its UPF");
+    assert_eq!(next.bench.nf.audit().addresses, 1);
+    next.associate(UPF, "upf");
+    assert_eq!(next.take_ladder(), "upf <- SessionEstablishmentRequest");
+    let request = establishment(&next);
+    assert_eq!(request.pfcp_se_req_flags, Some(PfcpSeReqFlags::RESTI));
+    let f_teid = request.create_pdrs[0].pdi.local_f_teid;
+    assert_eq!(f_teid, Some(FTeid::new(before.tunnel.teid.0, before.tunnel.address)));
+    // The AMF is another process, which did not end: the gNB has its tunnel.
+    assert_eq!(request.create_fars[1].apply_action, ApplyAction::FORW);
+    let (_, session) = next.bench.nf.sessions.iter().next().unwrap();
+    assert!(matches!(session.state(), State::Established(_)), "{}", session.state().name());
+    assert_eq!(
+        (session.address, session.state().user_plane().unwrap().anchor.tunnel),
+        (address, before.tunnel)
+    );
+    next.deactivate();
+    assert_eq!(next.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+    next.release_by_amf();
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
+#[test]
+fn a_upf_that_refuses_the_former_f_teid_allocates_another() {
+    let (world, stored) = established();
+    let mut next = restarted(&world, &stored, config());
+    next.upf = None;
+    next.associate(UPF, "upf");
+    let (tag, upf, message) = next.open_n4.remove(0);
+    next.upf = Some(Ok(N4Cause::RequestAccepted));
+    next.upf_answers(tag, upf, &message, Ok(N4Cause::PfcpSessionRestorationFailure));
+    let request = establishment(&next);
+    assert_eq!(request.pfcp_se_req_flags, None);
+    assert!(matches!(request.create_pdrs[0].pdi.local_f_teid, Some(FTeid::Choose { .. })));
+    assert_eq!(request.create_fars[1].apply_action, ApplyAction::BUFF | ApplyAction::NOCP);
+    assert!(next.user_plane().unwrap().gnb.is_none(), "the gNB has the former endpoint");
+}
+
+#[test]
+fn a_session_that_the_upf_refuses_ends() {
+    let (world, stored) = established();
+    let mut next = restarted(&world, &stored, config());
+    next.upf = Some(Ok(N4Cause::NoResourcesAvailable));
+    next.associate(UPF, "upf");
+    assert!(next.take_ladder().contains("amf <- SmContextStatusNotify"));
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
+#[test]
+fn an_activation_before_the_upf_is_associated_is_refused_and_the_session_stays() {
+    let (world, stored) = established();
+    let mut next = restarted(&world, &stored, config());
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    assert_eq!(next.take_ladder(), "amf <- 504");
+    next.associate(UPF, "upf");
+    next.take_ladder();
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    assert_eq!(next.take_ladder(), "amf <- 200");
+}
+
+#[test]
+fn an_activation_while_the_session_is_restored_is_answered_afterwards() {
+    let (world, stored) = established();
+    let mut next = restarted(&world, &stored, config());
+    next.upf = None;
+    next.associate(UPF, "upf");
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    assert_eq!(next.take_ladder(), "upf <- SessionEstablishmentRequest");
+    let (tag, upf, message) = next.open_n4.remove(0);
+    next.upf_answers(tag, upf, &message, Ok(N4Cause::RequestAccepted));
+    assert_eq!(next.take_ladder(), "amf <- 200");
+}
+
+#[test]
+fn a_session_that_was_being_set_up_or_released_ends() {
+    let mut world = tracked(World::new());
+    world.upf = None;
+    world.establish();
+    let stored = stored(&mut world);
+    assert_eq!(stored.writes, 1, "it has a policy association");
+    let next = restarted(&world, &stored, config());
+    let ladder = next.ladder.join("\n");
+    assert!(
+        ladder.contains("pcf <- DeleteSmPolicy") && ladder.contains("amf <- SmContextStatusNotify"),
+        "{ladder}"
+    );
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
+#[test]
+fn a_session_without_resources_is_not_stored() {
+    let mut world = tracked(World::new());
+    world.script.insert(Operation::GetSmData, None);
+    world.establish();
+    assert_eq!(stored(&mut world).writes, 0);
+}
+
+#[test]
+fn the_end_of_a_session_deletes_its_document() {
+    let (mut world, mut stored) = established();
+    world.release_by_amf();
+    stored.store(&mut world.bench.nf, StoreScope::Required);
+    assert!(stored.documents.is_empty());
+}
+
+#[test]
+fn a_session_gets_its_front_upf_again() {
+    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
+    world.establish();
+    world.gnb_answers();
+    assert_eq!(world.branch("edge"), None);
+    world.gnb_modifies(true);
+    world.deactivate();
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, super::branching::plain());
+    next.associate(UPF, "upf");
+    let ladder = next.take_ladder();
+    let user_plane = next.user_plane().unwrap_or_else(|| panic!("{ladder}"));
+    assert!(user_plane.front.is_none(), "a classifier without association is left out");
+    let mut next = restarted(&world, &stored, super::branching::plain());
+    next.associate(EDGE, "edge");
+    assert_eq!(next.take_ladder(), "", "the anchor is not associated");
+    next.associate(UPF, "upf");
+    assert_eq!(
+        next.take_ladder(),
+        "\
+upf <- SessionEstablishmentRequest
+edge <- SessionEstablishmentRequest
+upf <- SessionModificationRequest"
+    );
+    assert_eq!(next.user_plane().unwrap().front.as_ref().unwrap().session.upf, EDGE);
+    let of_sessions = next.bench.timers.keys().filter(|key| key.timer == Timer::RestoredContexts).count();
+    assert_eq!(of_sessions, 0);
+}

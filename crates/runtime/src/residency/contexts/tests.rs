@@ -1,0 +1,354 @@
+//! The store of a shard's contexts, with an NF whose contexts are numbers.
+
+use super::*;
+use crate::residency::{Appended, Due, MemoryEngine, MemoryStore, SectionId, Statistics, UnixMillis};
+use crate::shard::{HeldEffects, Outside};
+use pith_nf::fabric::ShardEffect;
+use pith_nf::fabric::{Agent, AgentConfig, ShardInput};
+use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
+use pith_nf::kit::{
+    Input, Level, NetworkFunction, Outbox, ReferenceKey, References, Timer, TimerKey, Tracker,
+};
+use pith_sbi::{ApiRoot, Scheme};
+use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+const VALUE: Section = Section { id: 1, name: "value", version: 1 };
+const SECTIONS: &[Section] = &[VALUE];
+
+/// Contexts by their ids as numbers. A timer changes the context of its owner; `LostSessions` ends it, and `Expiry` must be stored at once.
+#[derive(Default)]
+struct Numbers {
+    values: Arc<Mutex<BTreeMap<u64, u64>>>,
+    tracker: Tracker,
+}
+
+impl NetworkFunction for Numbers {
+    fn handle(&mut self, now: Instant, input: Input, _out: &mut Outbox) {
+        let Input::Timer(TimerKey { owner, timer }) = input else { return };
+        let id = ContextId::from_u64(owner).unwrap();
+        let mut values = self.values.lock().unwrap();
+        if timer == Timer::LostSessions {
+            values.remove(&owner);
+            return self.tracker.note_end(id);
+        }
+        values.insert(owner, now.as_micros());
+        self.tracker.note_change(id);
+        if timer == Timer::Expiry {
+            self.tracker.require(id);
+        }
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        for id in self.tracker.take(scope) {
+            let stored = StoredKey { nf: Nf::Amf, id };
+            match self.values.lock().unwrap().get(&id.to_u64()) {
+                Some(value) => {
+                    let mut writer = Writer::new(Nf::Amf, &());
+                    writer.section(&VALUE, |writer| writer.number(*value));
+                    sink.write(stored, &writer.finish().unwrap());
+                    self.tracker.note_stored(id, 0);
+                }
+                None if self.tracker.note_deleted(id) => sink.delete(stored),
+                None => {}
+            }
+        }
+    }
+
+    fn store_failed(&mut self, id: ContextId) {
+        self.tracker.note_failure(id);
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        let value = Sections::of(document, Nf::Amf, SECTIONS, &())?.unpack(&VALUE)?;
+        self.values.lock().unwrap().insert(id.to_u64(), value);
+        self.tracker.note_stored(id, 0);
+        Ok(())
+    }
+}
+
+/// A memory engine that may be full.
+struct Disk {
+    inner: MemoryEngine,
+    is_full: Arc<AtomicBool>,
+    /// What is durable, if not all that was written.
+    flushed: Option<Arc<AtomicU64>>,
+}
+
+impl Engine for Disk {
+    fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(EngineError::Full(PathBuf::from("/full")));
+        }
+        self.inner.append(batch)
+    }
+
+    fn read(&mut self, key: DocumentKey) -> Result<Option<StoredDocument>, DocumentError> {
+        self.inner.read(key)
+    }
+
+    fn read_sections(
+        &mut self,
+        key: DocumentKey,
+        sections: &[SectionId],
+    ) -> Result<Option<StoredDocument>, DocumentError> {
+        self.inner.read_sections(key, sections)
+    }
+
+    fn read_block(
+        &mut self,
+        kind: DocumentKind,
+        block: u16,
+        visit: &mut dyn FnMut(DocumentKey, Result<StoredDocument, DocumentError>),
+    ) -> Result<(), EngineError> {
+        self.inner.read_block(kind, block, visit)
+    }
+
+    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
+        self.inner.due(block, until, limit)
+    }
+
+    fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
+        self.inner.fence(block, owner)
+    }
+
+    fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
+        self.inner.fenced_below(block)
+    }
+
+    fn durable(&self) -> Sequence {
+        self.flushed
+            .as_ref()
+            .map_or(self.inner.durable(), |flushed| Sequence(flushed.load(Ordering::Relaxed)))
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+}
+
+/// One run of a process with one shard.
+struct Run {
+    shard: Shard,
+    store: ContextStore,
+    values: Arc<Mutex<BTreeMap<u64, u64>>>,
+    health: Arc<StoreHealth>,
+    is_full: Arc<AtomicBool>,
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_micros(millis * 1000)
+}
+
+impl Run {
+    fn start(documents: &MemoryStore, time: WriteTime) -> Self {
+        Self::start_with(documents, time, None)
+    }
+
+    fn start_with(documents: &MemoryStore, time: WriteTime, flushed: Option<Arc<AtomicU64>>) -> Self {
+        Self::of_blocks(documents, time, flushed, BlockId::all().collect())
+    }
+
+    fn of_blocks(
+        documents: &MemoryStore,
+        time: WriteTime,
+        flushed: Option<Arc<AtomicU64>>,
+        blocks: Vec<BlockId>,
+    ) -> Self {
+        let numbers = Numbers::default();
+        let values = Arc::clone(&numbers.values);
+        let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
+        let agent = Agent::new(AgentConfig {
+            shard: 0,
+            shards: 1,
+            owner: BlockOwner::default(),
+            owners: Arc::new(OwnerMap::of_instance(InstanceId(0), 1)),
+            own_root: Arc::clone(&root),
+            hosted: Vec::new(),
+            nrf: root,
+            fixed: BTreeMap::new(),
+            forced_http: Default::default(),
+            protected: Default::default(),
+            references: References::new(&ReferenceKey::new([1; 32])),
+        });
+        let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
+        let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
+        let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed };
+        let mut store = ContextStore::new(blocks, Box::new(engine), time, 1, Arc::clone(&health));
+        store.restore(at(0), &mut shard);
+        Self { shard, store, values, health, is_full }
+    }
+
+    fn input(&mut self, millis: u64, owner: u64, timer: Timer) {
+        let key = TimerKey { owner, timer };
+        self.shard.handle(at(millis), ShardInput::Timer { nf: Nf::Amf, key }, &mut Vec::new());
+        self.store.note_input();
+        self.store.end_turn(at(millis), &mut self.shard);
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        self.values.lock().unwrap().keys().copied().collect()
+    }
+}
+
+/// What another run restores.
+fn stored(documents: &MemoryStore) -> Vec<u64> {
+    Run::start(documents, WriteTime::BeforeSends).numbers()
+}
+
+#[test]
+fn durable_contexts_are_written_at_the_end_of_their_turn_and_restored() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::BeforeSends);
+    for owner in [3, 7, 1 << 32 | 5] {
+        run.input(10, owner, Timer::MobileReachable);
+    }
+    assert_eq!(stored(&documents), [3, 7, 1 << 32 | 5]);
+    run.input(11, 3, Timer::LostSessions);
+    let next = Run::start(&documents, WriteTime::BeforeSends);
+    assert_eq!((next.numbers(), next.health.restored()), (vec![7, 1 << 32 | 5], 2));
+}
+
+#[test]
+fn soft_contexts_are_written_together_some_milliseconds_later() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::Later);
+    run.input(1000, 1, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1], "the first one: nothing was written for a while");
+    run.input(1010, 2, Timer::MobileReachable);
+    run.input(1020, 3, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1]);
+    assert_eq!(run.store.next_turn(), Some(at(1000) + SOFT_DELAY));
+    run.input(1021, 4, Timer::Expiry);
+    assert_eq!(stored(&documents), [1, 4], "required");
+    run.input(1022, 1, Timer::LostSessions);
+    assert_eq!(stored(&documents), [4], "ended");
+    run.store.end_turn(at(1000) + SOFT_DELAY, &mut run.shard);
+    assert_eq!(stored(&documents), [2, 3, 4]);
+    assert_eq!(run.store.next_turn(), None);
+}
+
+#[test]
+fn with_a_full_disk_serving_goes_on_and_changes_are_written_later() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::BeforeSends);
+    run.input(1, 1, Timer::MobileReachable);
+    run.is_full.store(true, Ordering::Relaxed);
+    run.input(2, 2, Timer::MobileReachable);
+    run.input(3, 1, Timer::LostSessions);
+    assert!(run.health.error().unwrap().contains("no space left"), "{:?}", run.health.error());
+    assert_eq!(stored(&documents), [1]);
+    run.is_full.store(false, Ordering::Relaxed);
+    run.input(500, 3, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1], "not before the next attempt");
+    assert_eq!(run.store.next_turn(), Some(at(2) + RETRY));
+    run.store.end_turn(at(2) + RETRY, &mut run.shard);
+    assert_eq!(stored(&documents), [2, 3]);
+    assert_eq!((run.health.error(), run.store.next_turn()), (None, None));
+}
+
+#[test]
+fn a_document_that_cannot_be_read_does_not_affect_others() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::BeforeSends);
+    run.input(1, 1, Timer::MobileReachable);
+    let mut batch = Batch::new(OwnerVersion(0));
+    let mut put = |number: u32, layout: u16, octets: &[u8]| {
+        let key = DocumentKey::new(DocumentKind::Amf, 0, number).unwrap();
+        let head = Head { key, revision: Revision(1), layout, deadline: None };
+        let mut writer = batch.replace(head);
+        writer.section(1, octets);
+    };
+    put(20, LAYOUT + 1, &[1, 1, 0, 0, 0, 1, 7]);
+    put(21, LAYOUT, &[1, 9, 0, 0, 0, 1, 7]);
+    put(22, LAYOUT, b"?");
+    put(23, LAYOUT, &[1, 1, 0, 0, 0, 1, 7]);
+    documents.engine().append(&batch).unwrap();
+    let next = Run::start(&documents, WriteTime::BeforeSends);
+    assert_eq!((next.numbers(), next.health.unreadable()), (vec![1, 23], 3));
+}
+
+#[test]
+fn each_shard_restores_the_contexts_of_its_blocks_whatever_the_number_of_shards_was() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::BeforeSends);
+    let id = |block: u64, number: u64| block << 32 | number;
+    for owner in [id(0, 7), id(341, 1), id(342, 1), id(1023, u64::from(u32::MAX))] {
+        run.input(10, owner, Timer::MobileReachable);
+    }
+    let owners = OwnerMap::of_instance(InstanceId(0), 3);
+    let of_shard = |shard| {
+        let owner = BlockOwner { instance: InstanceId(0), shard: ShardId(shard) };
+        let blocks = owners.blocks_of(owner).collect();
+        Run::of_blocks(&documents, WriteTime::BeforeSends, None, blocks)
+    };
+    assert_eq!(of_shard(0).numbers(), [id(0, 7), id(341, 1)]);
+    assert_eq!(of_shard(1).numbers(), [id(342, 1)]);
+    let mut last = of_shard(2);
+    assert_eq!(last.numbers(), [id(1023, u64::from(u32::MAX))]);
+    last.store.start_empty(&mut last.shard);
+    assert_eq!(stored(&documents), [id(0, 7), id(341, 1), id(342, 1)], "those of other shards stay");
+}
+
+#[test]
+fn a_shard_that_panicked_starts_without_contexts() {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::BeforeSends);
+    run.input(1, 1, Timer::MobileReachable);
+    let mut again = Run::start(&documents, WriteTime::BeforeSends);
+    again.store.start_empty(&mut again.shard);
+    assert!(stored(&documents).is_empty());
+}
+
+/// Records how many effects have left, with the documents that were stored then.
+struct Left<'a>(&'a MemoryStore, Vec<Vec<u64>>);
+
+impl Outside for Left<'_> {
+    fn carry_out(&mut self, _effect: ShardEffect) {
+        self.1.push(stored(self.0));
+    }
+
+    fn flush(&mut self) {}
+}
+
+#[test]
+fn effects_leave_after_the_changes_of_their_turn_are_durable() {
+    let documents = MemoryStore::default();
+    let flushed = Arc::new(AtomicU64::new(0));
+    let Run { mut shard, store, .. } =
+        Run::start_with(&documents, WriteTime::BeforeSends, Some(Arc::clone(&flushed)));
+    let (mut held, mut left) = (HeldEffects::new(store), Left(&documents, Vec::new()));
+    let mut turn = |held: &mut HeldEffects, left: &mut Left<'_>, owner: Option<u64>| {
+        if let Some(owner) = owner {
+            let key = TimerKey { owner, timer: Timer::MobileReachable };
+            shard.handle(at(owner), ShardInput::Timer { nf: Nf::Amf, key }, &mut Vec::new());
+            held.note_input();
+            held.hold(ShardEffect::Ready);
+        }
+        held.end_turn(at(9), &mut shard, left);
+    };
+    turn(&mut held, &mut left, Some(1));
+    turn(&mut held, &mut left, Some(2));
+    assert_eq!((stored(&documents), left.1.len()), (vec![1, 2], 0), "written, and not flushed");
+    flushed.store(1, Ordering::Relaxed);
+    turn(&mut held, &mut left, None);
+    assert_eq!(left.1.len(), 1);
+    flushed.store(2, Ordering::Relaxed);
+    turn(&mut held, &mut left, None);
+    assert_eq!(left.1.len(), 2);
+    flushed.store(3, Ordering::Relaxed);
+    turn(&mut held, &mut left, Some(3));
+    assert_eq!(left.1.last().unwrap(), &[1, 2, 3], "stored before the effect left");
+}

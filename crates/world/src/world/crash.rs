@@ -1,0 +1,62 @@
+//! The end of a process whose contexts are stored (`residency: durable`): all of its NFs lose what has no document.
+
+use super::{Failure, World};
+use pith_nf::kit::Inspect;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// What a crash must not change.
+#[derive(Debug, Default)]
+pub(super) struct BeforeCrash {
+    /// SUPI and 5G-GUTI of registered UEs.
+    registered: BTreeSet<(String, String)>,
+    /// SUPI, PDU session identity and address of established sessions.
+    sessions: BTreeSet<(String, u64, String)>,
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+impl World {
+    /// Registered UEs and established sessions, without those that the network is removing.
+    pub(super) fn note_before_crash(&mut self) {
+        let mut before = BeforeCrash::default();
+        for ue in self.inspected(Inspect::Ues) {
+            let is_leaving = ue["procedure"] == "AwaitingDeregistrationAccept";
+            if ue["rm"] == "RM-REGISTERED" && !is_leaving {
+                before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
+            }
+        }
+        for session in self.inspected(Inspect::Sessions) {
+            if session["state"] == "established" && session["upf"].is_string() {
+                let id = session["pduSessionId"].as_u64().unwrap_or_default();
+                before.sessions.insert((text(&session["supi"]), id, text(&session["ipv4"])));
+            }
+        }
+        self.before_crash = Some(before);
+    }
+
+    /// Restored shards have all of them.
+    pub(super) fn check_restored(&mut self) -> Result<(), Box<Failure>> {
+        let Some(before) = self.before_crash.take() else { return Ok(()) };
+        let registered: BTreeSet<_> = self
+            .inspected(Inspect::Ues)
+            .iter()
+            .filter(|ue| ue["rm"] == "RM-REGISTERED")
+            .map(|ue| (text(&ue["supi"]), text(&ue["guti"])))
+            .collect();
+        let lost: Vec<_> = before.registered.difference(&registered).collect();
+        self.demand(lost.is_empty(), || format!("registrations lost by the crash: {lost:?}"))?;
+        let sessions: BTreeSet<_> = self
+            .inspected(Inspect::Sessions)
+            .iter()
+            .map(|session| {
+                let id = session["pduSessionId"].as_u64().unwrap_or_default();
+                (text(&session["supi"]), id, text(&session["ipv4"]))
+            })
+            .collect();
+        let lost: Vec<_> = before.sessions.difference(&sessions).collect();
+        self.demand(lost.is_empty(), || format!("sessions lost by the crash: {lost:?}"))
+    }
+}
