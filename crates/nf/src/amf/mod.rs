@@ -143,7 +143,7 @@ impl Amf {
         }
     }
 
-    /// The name of a UE that has no context any more is free.
+    /// Frees the name of a UE whose context was removed.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
         self.tracker.note_end(id);

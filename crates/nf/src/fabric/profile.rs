@@ -91,7 +91,7 @@ fn service(
     service.oauth2_required = config.oauth2.then_some(true);
     service.allowed_nf_types = guard::consumers_of_service(name);
     let scopes = |list: &[&str]| list.iter().map(|scope| Arc::from(*scope)).collect();
-    // Scopes of access tokens: without tokens nobody evaluates them, and not every NRF can read them.
+    // Scopes of access tokens: they have no use without tokens, and not every NRF can read them.
     let operations = guard::scopes(name).iter().filter(|_| config.oauth2);
     service.allowed_operations_per_nf_type =
         operations.map(|(nf_type, list)| (nf_type.as_str().into(), scopes(list))).collect();
