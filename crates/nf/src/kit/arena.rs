@@ -78,7 +78,7 @@ impl<T> Arena<T> {
         }
     }
 
-    /// A key, and the vacant entry at it, which the caller must fill; `None` if the table is full.
+    /// A free key and its empty place. The caller must fill the place. `None` if the table is full.
     pub(crate) fn vacant(&mut self) -> Option<(Key, &mut Option<T>)> {
         if (self.slots.len() as u32) < self.limit && self.free.len() < 64 {
             self.free.push_front(self.slots.len() as u32);

@@ -136,25 +136,28 @@ impl ContextStore {
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
         self.track(shard);
         for (kind, nf) in KINDS {
-            for (key, read) in self.read_all(kind) {
-                match read {
-                    Ok(document) => self.restore_one(now, shard, nf, key, &document),
-                    Err(error) => self.note_unreadable(&error),
+            // One block at a time is in memory twice.
+            for block in self.blocks.clone() {
+                for (key, read) in self.read_block(kind, block) {
+                    match read {
+                        Ok(document) => self.restore_one(now, shard, nf, key, &document),
+                        Err(error) => self.note_unreadable(&error),
+                    }
                 }
             }
         }
     }
 
-    /// The documents of a kind in the blocks of the shard.
-    fn read_all(&mut self, kind: DocumentKind) -> Vec<(DocumentKey, Result<StoredDocument, DocumentError>)> {
+    /// The documents of a kind in a block.
+    fn read_block(
+        &mut self,
+        kind: DocumentKind,
+        block: BlockId,
+    ) -> Vec<(DocumentKey, Result<StoredDocument, DocumentError>)> {
         let mut found = Vec::new();
-        for block in &self.blocks {
-            let visit = &mut |key, read| found.push((key, read));
-            if let Err(error) = self.engine.read_block(kind, block.number(), visit) {
-                tracing::error!(
-                    "the contexts of block {block} can't be read, their UEs register again: {error}"
-                );
-            }
+        let visit = &mut |key, read| found.push((key, read));
+        if let Err(error) = self.engine.read_block(kind, block.number(), visit) {
+            tracing::error!("the contexts of block {block} can't be read, their UEs register again: {error}");
         }
         found
     }
@@ -163,19 +166,25 @@ impl ContextStore {
     pub fn start_empty(&mut self, shard: &mut Shard) {
         self.track(shard);
         for (kind, _) in KINDS {
-            let keys: Vec<_> = self.read_all(kind).into_iter().map(|(key, _)| key).collect();
-            for part in keys.chunks(MAX_BATCH) {
-                self.batch.reset(OwnerVersion(0));
-                for key in part {
-                    self.revision += 1;
-                    self.batch.delete(*key, Revision(self.revision));
-                }
-                if let Err(error) = self.engine.append(&self.batch) {
-                    self.health.note_failure(&error);
-                }
+            for block in self.blocks.clone() {
+                let keys: Vec<_> = self.read_block(kind, block).into_iter().map(|(key, _)| key).collect();
+                self.delete_all(&keys);
             }
         }
         self.batch.reset(OwnerVersion(0));
+    }
+
+    fn delete_all(&mut self, keys: &[DocumentKey]) {
+        for part in keys.chunks(MAX_BATCH) {
+            self.batch.reset(OwnerVersion(0));
+            for key in part {
+                self.revision += 1;
+                self.batch.delete(*key, Revision(self.revision));
+            }
+            if let Err(error) = self.engine.append(&self.batch) {
+                self.health.note_failure(&error);
+            }
+        }
     }
 
     fn track(&self, shard: &mut Shard) {

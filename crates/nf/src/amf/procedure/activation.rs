@@ -93,9 +93,9 @@ pub(crate) fn reconcile(ue: &mut UeContext, env: &mut Env<'_>, status: PduSessio
 }
 
 impl AwaitingSessionActivation {
-    /// Whether the state waits for that call.
-    pub fn awaits(&self, call: CallId) -> bool {
-        self.calls.iter().any(|(id, _)| *id == call)
+    /// Whether the state waits for a call that meets the condition.
+    pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
+        self.calls.iter().any(|(id, _)| meets(*id))
     }
 
     /// Whether the activation belongs to a registration.

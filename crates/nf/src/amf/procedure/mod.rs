@@ -197,41 +197,27 @@ impl Procedure {
     }
 
     /// Whether the state waits for the reply to a call.
-    pub const fn awaits_nf(&self) -> bool {
-        match self {
-            Self::AwaitingUeContextTransfer(_)
-            | Self::AwaitingAuthenticationVector(_)
-            | Self::AwaitingAuthenticationConfirmation(_)
-            | Self::AwaitingEapSession(_)
-            | Self::AwaitingUecmRegistration(_)
-            | Self::AwaitingSubscriptionData(_)
-            | Self::AwaitingSliceSelection(_)
-            | Self::AwaitingPolicyAssociation(_)
-            | Self::AwaitingSessionActivation(_) => true,
-            Self::Idle
-            | Self::AwaitingIdentityResponse(_)
-            | Self::AwaitingAuthenticationResponse(_)
-            | Self::AwaitingEapResponse(_)
-            | Self::AwaitingSecurityModeComplete(_)
-            | Self::AwaitingRegistrationComplete(_)
-            | Self::AwaitingConfigurationUpdateComplete(_)
-            | Self::AwaitingPagingResponse(_)
-            | Self::AwaitingDeregistrationAccept(_) => false,
-        }
+    pub fn awaits_nf(&self) -> bool {
+        self.awaits_any(|_| true)
     }
 
     /// Whether the state waits for the reply to that call.
     fn awaits(&self, call: CallId) -> bool {
+        self.awaits_any(|pending| pending == call)
+    }
+
+    /// Whether the state waits for the reply to a call that meets the condition.
+    fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         match self {
-            Self::AwaitingUeContextTransfer(state) => state.call == call,
-            Self::AwaitingAuthenticationVector(state) => state.call == call,
-            Self::AwaitingAuthenticationConfirmation(state) => state.call == call,
-            Self::AwaitingEapSession(state) => state.call == call,
-            Self::AwaitingUecmRegistration(state) => state.call == call,
-            Self::AwaitingSubscriptionData(state) => state.call == call,
-            Self::AwaitingSliceSelection(state) => state.call == call,
-            Self::AwaitingPolicyAssociation(state) => state.call == call,
-            Self::AwaitingSessionActivation(state) => state.awaits(call),
+            Self::AwaitingUeContextTransfer(state) => meets(state.call),
+            Self::AwaitingAuthenticationVector(state) => meets(state.call),
+            Self::AwaitingAuthenticationConfirmation(state) => meets(state.call),
+            Self::AwaitingEapSession(state) => meets(state.call),
+            Self::AwaitingUecmRegistration(state) => meets(state.call),
+            Self::AwaitingSubscriptionData(state) => meets(state.call),
+            Self::AwaitingSliceSelection(state) => meets(state.call),
+            Self::AwaitingPolicyAssociation(state) => meets(state.call),
+            Self::AwaitingSessionActivation(state) => state.awaits_any(meets),
             Self::Idle
             | Self::AwaitingIdentityResponse(_)
             | Self::AwaitingAuthenticationResponse(_)
