@@ -2,6 +2,7 @@
 //! with virtual time.
 
 use crate::kit::{Instant, is_oversized, shrink};
+use foldhash::fast::FixedState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
@@ -12,14 +13,15 @@ use std::hash::Hash;
 /// such entries outnumber the running timers.
 #[derive(Debug)]
 pub struct Timers<K> {
-    running: HashMap<K, u64>,
+    /// The keys are the shard's own, so a fast hash is safe.
+    running: HashMap<K, u64, FixedState>,
     heap: BinaryHeap<Reverse<(Instant, u64, K)>>,
     started: u64,
 }
 
 impl<K: Copy + Eq + Ord + Hash> Default for Timers<K> {
     fn default() -> Self {
-        Self { running: HashMap::new(), heap: BinaryHeap::new(), started: 0 }
+        Self { running: HashMap::default(), heap: BinaryHeap::new(), started: 0 }
     }
 }
 

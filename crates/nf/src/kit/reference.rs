@@ -20,9 +20,7 @@ impl ReferenceKey {
 
     /// A number of the installation with that name, which no reference reveals: names of references begin with a context id.
     pub fn number(&self, name: &str) -> u128 {
-        let mac = NameMac::new(&self.0);
-        let half = |half: &str| u128::from(mac.of(&format!("{name} {half}")));
-        half("high") << 64 | half("low")
+        pith_crypto::name_mac::number(&self.0, name)
     }
 }
 

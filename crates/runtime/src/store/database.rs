@@ -1,5 +1,6 @@
 //! An open database.
 
+use super::documents::Documents;
 use super::seal::{Seal, SealError};
 use super::{DatabaseError, schema};
 use crate::private_file;
@@ -41,6 +42,7 @@ impl DatabaseLocation {
 pub struct Database {
     pub(super) connection: Connection,
     pub(super) cache: HashMap<Supi, Arc<Subscriber>>,
+    pub(super) documents: Documents,
     pub(super) seal: Seal,
 }
 
@@ -63,7 +65,8 @@ impl Database {
             DatabaseLocation::Memory => Seal::ephemeral()?,
             DatabaseLocation::File { key, .. } => Seal::of_file(key, sealed_under.is_none())?,
         };
-        let mut database = Self { connection, cache: HashMap::new(), seal };
+        let documents = Documents::new(matches!(location, DatabaseLocation::File { .. }));
+        let mut database = Self { connection, cache: HashMap::new(), documents, seal };
         match (sealed_under, location) {
             (Some(wanted), DatabaseLocation::File { key, .. }) if wanted != database.seal.id() => {
                 let found = database.seal.id().to_owned();
@@ -124,6 +127,7 @@ impl Database {
 
     fn roll_back(&mut self) -> Result<(), DatabaseError> {
         self.cache.clear();
+        self.documents.roll_back();
         self.execute("ROLLBACK")
     }
 

@@ -1,9 +1,76 @@
 //! Documents: the resources of Nudr_DataRepository that NFs store for a UE.
+//!
+//! A UE's documents are in memory from the first request for one of them. Those of a database file are written to the file as
+//! well, in the transaction of their batch.
 
 use super::{Database, DatabaseError};
 use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, collection_of};
 use pith_types::Supi;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, params};
+use std::collections::HashMap;
+
+/// Largest number of UEs whose documents are in memory as well as in the file.
+const CACHED_UES: usize = 1 << 16;
+
+/// The documents of UEs.
+#[derive(Debug)]
+pub(super) struct Documents {
+    of: HashMap<Supi, Vec<Document>>,
+    /// Whether the database has them too: `of` is a cache. Otherwise they are nowhere else.
+    are_in_file: bool,
+}
+
+#[derive(Debug)]
+struct Document {
+    /// Its path below the UE.
+    resource: Box<str>,
+    /// JSON.
+    body: Box<str>,
+}
+
+impl Documents {
+    pub(super) fn new(are_in_file: bool) -> Self {
+        Self { of: HashMap::new(), are_in_file }
+    }
+
+    /// Drops copies that the file may contradict.
+    pub(super) fn roll_back(&mut self) {
+        if self.are_in_file {
+            self.of.clear();
+        }
+    }
+
+    /// The UE's documents, ordered by resource, for reading.
+    fn of(&mut self, connection: &Connection, supi: &Supi) -> Result<&[Document], DatabaseError> {
+        if !self.are_in_file {
+            return Ok(self.of.get(supi).map_or(&[], Vec::as_slice));
+        }
+        Ok(self.of_mut(connection, supi)?)
+    }
+
+    /// The UE's documents, ordered by resource, for writing.
+    fn of_mut(&mut self, connection: &Connection, supi: &Supi) -> Result<&mut Vec<Document>, DatabaseError> {
+        if self.are_in_file && !self.of.contains_key(supi) {
+            let sql = "SELECT resource, body FROM document WHERE supi = ?1 ORDER BY resource";
+            let mut select = connection.prepare_cached(sql)?;
+            let rows = select.query_map([supi.as_str()], |row| {
+                let (resource, body): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok(Document { resource: resource.into(), body: body.into() })
+            })?;
+            let documents = rows.collect::<Result<_, _>>()?;
+            if self.of.len() >= CACHED_UES {
+                self.of.clear();
+            }
+            self.of.insert(supi.clone(), documents);
+        }
+        Ok(self.of.entry(supi.clone()).or_default())
+    }
+}
+
+/// The place of a document, or where it would be.
+fn place(documents: &[Document], resource: &str) -> Result<usize, usize> {
+    documents.binary_search_by(|document| (*document.resource).cmp(resource))
+}
 
 impl Database {
     /// Executes a request of the UDR.
@@ -18,7 +85,7 @@ impl Database {
                 StoreResponse::Document(self.document(supi, resource)?)
             }
             StoreRequest::Documents { supi, prefix } => {
-                StoreResponse::Documents(self.documents(supi, prefix)?)
+                StoreResponse::Documents(self.documents_below(supi, prefix)?)
             }
             StoreRequest::PutDocument { supi, resource, body } => self.put_document(supi, resource, body)?,
             StoreRequest::ReplaceDocument { supi, resource, expected, body } => {
@@ -29,17 +96,15 @@ impl Database {
     }
 
     fn document(&mut self, supi: &Supi, resource: &str) -> Result<Option<String>, DatabaseError> {
-        let sql = "SELECT body FROM document WHERE supi = ?1 AND resource = ?2";
-        let mut select = self.connection.prepare_cached(sql)?;
-        Ok(select.query_row([supi.as_str(), resource], |row| row.get(0)).optional()?)
+        let documents = self.documents.of(&self.connection, supi)?;
+        let found = place(documents, resource).ok().and_then(|at| documents.get(at));
+        Ok(found.map(|document| document.body.to_string()))
     }
 
-    fn documents(&mut self, supi: &Supi, prefix: &str) -> Result<Vec<(String, String)>, DatabaseError> {
-        let sql = "SELECT resource, body FROM document
-                   WHERE supi = ?1 AND resource >= ?2 AND substr(resource, 1, length(?2)) = ?2";
-        let mut select = self.connection.prepare_cached(sql)?;
-        let rows = select.query_map([supi.as_str(), prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    fn documents_below(&mut self, supi: &Supi, prefix: &str) -> Result<Vec<(String, String)>, DatabaseError> {
+        let documents = self.documents.of(&self.connection, supi)?;
+        let below = documents.iter().filter(|document| document.resource.starts_with(prefix));
+        Ok(below.map(|document| (document.resource.to_string(), document.body.to_string())).collect())
     }
 
     /// Creates or replaces a document.
@@ -49,22 +114,30 @@ impl Database {
         resource: &str,
         body: &str,
     ) -> Result<StoreResponse, DatabaseError> {
-        let sql = "UPDATE document SET body = ?3 WHERE supi = ?1 AND resource = ?2";
-        let columns = params![supi.as_str(), resource, body];
-        if self.connection.prepare_cached(sql)?.execute(columns)? == 1 {
-            return Ok(StoreResponse::Done { created_or_found: false });
+        let documents = self.documents.of(&self.connection, supi)?;
+        let place = place(documents, resource);
+        if place.is_err() {
+            let collection = collection_of(resource);
+            let siblings =
+                documents.iter().filter(|document| collection_of(&document.resource) == collection);
+            if siblings.count() >= MAX_DOCUMENTS {
+                return Ok(StoreResponse::Full);
+            }
+            if self.subscriber(supi)?.is_none() {
+                return Ok(StoreResponse::NoSubscriber);
+            }
         }
-        let sql = "INSERT INTO document SELECT ?1, ?2, ?3
-                   WHERE EXISTS (SELECT 1 FROM subscriber WHERE supi = ?1)
-                     AND (SELECT count(*) FROM document WHERE supi = ?1 AND substr(resource, 1, length(?4)) = ?4
-                          AND instr(substr(resource, length(?4) + 1), '/') = 0) < ?5";
-        let columns = params![supi.as_str(), resource, body, collection_of(resource), MAX_DOCUMENTS as i64];
-        if self.connection.prepare_cached(sql)?.execute(columns)? == 1 {
-            return Ok(StoreResponse::Done { created_or_found: true });
+        self.write(supi, resource, body)?;
+        let documents = self.documents.of_mut(&self.connection, supi)?;
+        match place {
+            Ok(at) => {
+                if let Some(document) = documents.get_mut(at) {
+                    document.body = body.into();
+                }
+            }
+            Err(at) => documents.insert(at, Document { resource: resource.into(), body: body.into() }),
         }
-        let sql = "SELECT EXISTS (SELECT 1 FROM subscriber WHERE supi = ?1)";
-        let known = self.connection.prepare_cached(sql)?.query_row([supi.as_str()], |row| row.get(0))?;
-        Ok(if known { StoreResponse::Full } else { StoreResponse::NoSubscriber })
+        Ok(StoreResponse::Done { created_or_found: place.is_err() })
     }
 
     /// Replaces a document that is as expected; returns whether it was.
@@ -74,37 +147,69 @@ impl Database {
         resource: &str,
         (expected, body): (&str, &str),
     ) -> Result<bool, DatabaseError> {
-        let sql = "UPDATE document SET body = ?4 WHERE supi = ?1 AND resource = ?2 AND body = ?3";
-        let mut update = self.connection.prepare_cached(sql)?;
-        Ok(update.execute([supi.as_str(), resource, expected, body])? == 1)
+        let documents = self.documents.of(&self.connection, supi)?;
+        let Ok(at) = place(documents, resource) else { return Ok(false) };
+        if documents.get(at).is_none_or(|document| *document.body != *expected) {
+            return Ok(false);
+        }
+        self.write(supi, resource, body)?;
+        if let Some(document) = self.documents.of_mut(&self.connection, supi)?.get_mut(at) {
+            document.body = body.into();
+        }
+        Ok(true)
+    }
+
+    /// Writes a document to the file.
+    fn write(&self, supi: &Supi, resource: &str, body: &str) -> Result<(), DatabaseError> {
+        if self.documents.are_in_file {
+            let sql = "INSERT OR REPLACE INTO document VALUES (?1, ?2, ?3)";
+            self.connection.prepare_cached(sql)?.execute(params![supi.as_str(), resource, body])?;
+        }
+        Ok(())
     }
 
     /// Deletes a document; returns whether it existed.
     fn delete_document(&mut self, supi: &Supi, resource: &str) -> Result<bool, DatabaseError> {
-        let sql = "DELETE FROM document WHERE supi = ?1 AND resource = ?2";
-        let mut delete = self.connection.prepare_cached(sql)?;
-        Ok(delete.execute([supi.as_str(), resource])? == 1)
+        let documents = self.documents.of(&self.connection, supi)?;
+        let Ok(at) = place(documents, resource) else { return Ok(false) };
+        if self.documents.are_in_file {
+            let sql = "DELETE FROM document WHERE supi = ?1 AND resource = ?2";
+            self.connection.prepare_cached(sql)?.execute([supi.as_str(), resource])?;
+        }
+        let documents = self.documents.of_mut(&self.connection, supi)?;
+        documents.remove(at);
+        if documents.is_empty() {
+            self.documents.of.remove(supi);
+        }
+        Ok(true)
     }
 
+    /// Deletes a UE's documents from the file.
     pub(super) fn delete_documents_of(&mut self, supi: &Supi) -> Result<(), DatabaseError> {
-        let mut delete = self.connection.prepare_cached("DELETE FROM document WHERE supi = ?1")?;
-        delete.execute([supi.as_str()])?;
+        if self.documents.are_in_file {
+            let mut delete = self.connection.prepare_cached("DELETE FROM document WHERE supi = ?1")?;
+            delete.execute([supi.as_str()])?;
+        }
         Ok(())
     }
 
-    /// Deletes all documents: contexts of an earlier core whose memory is lost.
-    pub fn forget_documents(&mut self) -> Result<(), DatabaseError> {
-        Ok(self.connection.execute_batch("DELETE FROM document")?)
+    /// Deletes UEs' documents from memory.
+    pub(super) fn forget_documents_of(&mut self, supis: &[Supi]) {
+        for supi in supis {
+            self.documents.of.remove(supi);
+        }
     }
-}
 
-/// Whether the request only reads.
-pub(super) const fn reads(request: &StoreRequest) -> bool {
-    match request {
-        StoreRequest::Subscriber(_) | StoreRequest::Document { .. } | StoreRequest::Documents { .. } => true,
-        StoreRequest::PutSequenceNumber { .. }
-        | StoreRequest::PutDocument { .. }
-        | StoreRequest::ReplaceDocument { .. }
-        | StoreRequest::DeleteDocument { .. } => false,
+    /// Whether the request changes the database, and needs a transaction.
+    pub(super) const fn needs_transaction(&self, request: &StoreRequest) -> bool {
+        match request {
+            StoreRequest::Subscriber(_) | StoreRequest::Document { .. } | StoreRequest::Documents { .. } => {
+                false
+            }
+            StoreRequest::PutSequenceNumber { .. } => true,
+            StoreRequest::PutDocument { .. }
+            | StoreRequest::ReplaceDocument { .. }
+            | StoreRequest::DeleteDocument { .. } => self.documents.are_in_file,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Migrations from one format to the next; `user_version` of a file is the number of applied ones.
-const STEPS: [&str; 2] = ["
+const STEPS: [&str; 3] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
         sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
@@ -18,6 +18,13 @@ const STEPS: [&str; 2] = ["
 ", "
     ALTER TABLE subscriber ADD COLUMN keys BLOB NOT NULL DEFAULT x'';    -- sealed; the profile's count no more
     CREATE TABLE sealed_under (key_id TEXT PRIMARY KEY) WITHOUT ROWID;   -- one row: the key of all sealed columns
+", "
+    CREATE TABLE sequence_number (    -- apart from the profile, as it changes with each authentication
+        supi TEXT PRIMARY KEY,
+        sqn INTEGER NOT NULL          -- highest sequence number used, 48 bits
+    ) WITHOUT ROWID;
+    INSERT INTO sequence_number SELECT supi, sqn FROM subscriber;
+    ALTER TABLE subscriber DROP COLUMN sqn;
 "];
 
 /// The format that this release writes.

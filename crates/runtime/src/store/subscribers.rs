@@ -91,9 +91,14 @@ impl Database {
     /// Inserts a subscriber unless it exists; returns whether it was inserted.
     fn insert_subscriber(&mut self, subscriber: &Subscriber, sqn: u64) -> Result<bool, DatabaseError> {
         let (profile, keys) = self.stored(subscriber)?;
-        let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-        let mut insert = self.connection.prepare_cached(sql)?;
-        Ok(insert.execute(params![subscriber.supi.as_str(), sqn as i64, profile, keys])? == 1)
+        let supi = subscriber.supi.as_str();
+        let sql = "INSERT INTO subscriber VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        if self.connection.prepare_cached(sql)?.execute(params![supi, profile, keys])? == 0 {
+            return Ok(false);
+        }
+        let sql = "INSERT OR REPLACE INTO sequence_number VALUES (?1, ?2)";
+        self.connection.prepare_cached(sql)?.execute(params![supi, sqn as i64])?;
+        Ok(true)
     }
 
     /// The stored form of a subscriber: the profile without keys, and the sealed keys.
@@ -140,6 +145,8 @@ impl Database {
 
     fn delete_subscriber_row(&mut self, supi: &Supi) -> Result<bool, DatabaseError> {
         self.cache.remove(supi);
+        let mut delete = self.connection.prepare_cached("DELETE FROM sequence_number WHERE supi = ?1")?;
+        delete.execute([supi.as_str()])?;
         let mut delete = self.connection.prepare_cached("DELETE FROM subscriber WHERE supi = ?1")?;
         Ok(delete.execute([supi.as_str()])? == 1)
     }
@@ -149,7 +156,8 @@ impl Database {
         if let Some(subscriber) = self.cache.get(supi) {
             return Ok(Some(subscriber.clone()));
         }
-        let sql = "SELECT profile, sqn, keys FROM subscriber WHERE supi = ?1";
+        let sql =
+            "SELECT profile, sqn, keys FROM subscriber JOIN sequence_number USING (supi) WHERE supi = ?1";
         let found = self.connection.prepare_cached(sql)?.query_row([supi.as_str()], columns).optional()?;
         let Some(columns) = found else { return Ok(None) };
         let subscriber = Arc::new(self.read(columns)?);
@@ -166,7 +174,8 @@ impl Database {
         after: Option<&Supi>,
         limit: u32,
     ) -> Result<Vec<Subscriber>, DatabaseError> {
-        let sql = "SELECT profile, sqn, keys FROM subscriber WHERE supi > ?1 ORDER BY supi LIMIT ?2";
+        let sql = "SELECT profile, sqn, keys FROM subscriber JOIN sequence_number USING (supi)
+                   WHERE supi > ?1 ORDER BY supi LIMIT ?2";
         let mut select = self.connection.prepare_cached(sql)?;
         let rows = select.query_map(params![after.map_or("", Supi::as_str), limit], columns)?;
         rows.map(|row| self.read(row?)).collect()
@@ -181,14 +190,16 @@ impl Database {
 
     /// Deletes subscribers and all their documents; returns how many subscribers existed.
     pub fn delete_subscribers(&mut self, supis: &[Supi]) -> Result<u64, DatabaseError> {
-        self.transaction(|database| {
+        let deleted = self.transaction(|database| {
             let mut deleted = 0;
             for supi in supis {
                 database.delete_documents_of(supi)?;
                 deleted += u64::from(database.delete_subscriber_row(supi)?);
             }
             Ok(deleted)
-        })
+        })?;
+        self.forget_documents_of(supis);
+        Ok(deleted)
     }
 
     /// Stores the highest used sequence number; returns whether the subscriber exists and its previous number
@@ -199,7 +210,7 @@ impl Database {
         sqn: u64,
         expected: Option<u64>,
     ) -> Result<bool, DatabaseError> {
-        let sql = "UPDATE subscriber SET sqn = ?2 WHERE supi = ?1 AND sqn = ifnull(?3, sqn)";
+        let sql = "UPDATE sequence_number SET sqn = ?2 WHERE supi = ?1 AND sqn = ifnull(?3, sqn)";
         let mut update = self.connection.prepare_cached(sql)?;
         let columns = params![supi.as_str(), sqn as i64, expected.map(|sqn| sqn as i64)];
         let done = update.execute(columns)? == 1;

@@ -5,6 +5,7 @@ use pith_nf::kit::{MAX_DOCUMENTS, StoreRequest, StoreResponse, Subscriber};
 use pith_types::Supi;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,14 @@ impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// The same for a database in memory, and for one in a file.
+fn for_memory_and_file(test: impl Fn(Database)) {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    test(memory());
+    let directory = Directory::new(&format!("documents-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+    test(Database::open(&directory.file()).unwrap());
 }
 
 fn memory() -> Database {
@@ -88,52 +97,55 @@ fn pages_follow_one_another() {
 
 #[test]
 fn a_deleted_subscriber_leaves_no_document() {
-    let mut database = memory();
-    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
-    let resource = || "context-data/amf-3gpp-access".to_owned();
-    let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "{}".into() };
-    database.handle(&put).unwrap();
-    assert_eq!(database.delete_subscribers(&[supi(1), supi(2)]).unwrap(), 1);
-    assert_eq!(database.subscriber(&supi(1)).unwrap(), None);
-    let get = StoreRequest::Document { supi: supi(1), resource: resource() };
-    assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(None));
+    for_memory_and_file(|mut database| {
+        database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+        let resource = || "context-data/amf-3gpp-access".to_owned();
+        let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "{}".into() };
+        database.handle(&put).unwrap();
+        assert_eq!(database.delete_subscribers(&[supi(1), supi(2)]).unwrap(), 1);
+        assert_eq!(database.subscriber(&supi(1)).unwrap(), None);
+        let get = StoreRequest::Document { supi: supi(1), resource: resource() };
+        assert_eq!(database.handle(&get).unwrap(), StoreResponse::Document(None));
+    });
 }
 
 #[test]
 fn documents_are_bounded_for_each_collection_and_belong_to_a_subscriber() {
-    let mut database = memory();
-    let put = |database: &mut Database, path: &str| {
-        let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: "{}".into() };
-        database.handle(&put).unwrap()
-    };
-    assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), StoreResponse::NoSubscriber);
-    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
-    let new = StoreResponse::Done { created_or_found: true };
-    for number in 0..MAX_DOCUMENTS {
-        assert_eq!(put(&mut database, &format!("context-data/sdm-subscriptions/{number}")), new);
-    }
-    assert_eq!(put(&mut database, "context-data/sdm-subscriptions/more"), StoreResponse::Full);
-    let known = StoreResponse::Done { created_or_found: false };
-    assert_eq!(put(&mut database, "context-data/sdm-subscriptions/0"), known);
-    assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), new, "another collection");
-    assert_eq!(put(&mut database, "context-data/smf-registrations/1"), new);
+    for_memory_and_file(|mut database| {
+        let put = |database: &mut Database, path: &str| {
+            let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: "{}".into() };
+            database.handle(&put).unwrap()
+        };
+        assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), StoreResponse::NoSubscriber);
+        database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+        let new = StoreResponse::Done { created_or_found: true };
+        for number in 0..MAX_DOCUMENTS {
+            assert_eq!(put(&mut database, &format!("context-data/sdm-subscriptions/{number}")), new);
+        }
+        assert_eq!(put(&mut database, "context-data/sdm-subscriptions/more"), StoreResponse::Full);
+        let known = StoreResponse::Done { created_or_found: false };
+        assert_eq!(put(&mut database, "context-data/sdm-subscriptions/0"), known);
+        assert_eq!(put(&mut database, "context-data/amf-3gpp-access"), new, "another collection");
+        assert_eq!(put(&mut database, "context-data/smf-registrations/1"), new);
+    });
 }
 
 #[test]
 fn documents_are_found_by_prefix() {
-    let mut database = memory();
-    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
-    for (path, body) in [("smf-registrations/1", "a"), ("smf-registrations/2", "b"), ("smf-x", "c")] {
-        let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: body.into() };
-        assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: true });
-        assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: false });
-    }
-    let all = StoreRequest::Documents { supi: supi(1), prefix: "smf-registrations/".into() };
-    let found = vec![
-        ("smf-registrations/1".to_owned(), "a".to_owned()),
-        ("smf-registrations/2".to_owned(), "b".to_owned()),
-    ];
-    assert_eq!(database.handle(&all).unwrap(), StoreResponse::Documents(found));
+    for_memory_and_file(|mut database| {
+        database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+        for (path, body) in [("smf-registrations/1", "a"), ("smf-registrations/2", "b"), ("smf-x", "c")] {
+            let put = StoreRequest::PutDocument { supi: supi(1), resource: path.into(), body: body.into() };
+            assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: true });
+            assert_eq!(database.handle(&put).unwrap(), StoreResponse::Done { created_or_found: false });
+        }
+        let all = StoreRequest::Documents { supi: supi(1), prefix: "smf-registrations/".into() };
+        let found = vec![
+            ("smf-registrations/1".to_owned(), "a".to_owned()),
+            ("smf-registrations/2".to_owned(), "b".to_owned()),
+        ];
+        assert_eq!(database.handle(&all).unwrap(), StoreResponse::Documents(found));
+    });
 }
 
 #[test]
@@ -369,18 +381,55 @@ fn a_replaced_subscriber_keeps_the_higher_sqn_while_k_is_the_same() {
     assert_eq!(sqn_after_replacement([3; 16], 0), 0);
 }
 
+/// What is in memory of a file's documents agrees with the file, also after a rollback.
+#[test]
+fn documents_in_memory_are_those_of_the_file() {
+    let directory = Directory::new("cache");
+    let put = |resource: &str, body: &str| StoreRequest::PutDocument {
+        supi: supi(1),
+        resource: resource.into(),
+        body: body.into(),
+    };
+    let all = StoreRequest::Documents { supi: supi(1), prefix: String::new() };
+    let read = |database: &mut Database| match database.handle(&all).unwrap() {
+        StoreResponse::Documents(found) => found,
+        other => panic!("{other:?}"),
+    };
+    let of = |items: &[(&str, &str)]| -> Vec<(String, String)> {
+        items.iter().map(|(resource, body)| ((*resource).into(), (*body).into())).collect()
+    };
+    let mut database = Database::open(&directory.file()).unwrap();
+    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+    for (resource, body) in [("b", "1"), ("a", "2"), ("c", "3"), ("a", "4")] {
+        database.handle(&put(resource, body)).unwrap();
+    }
+    database.handle(&StoreRequest::DeleteDocument { supi: supi(1), resource: "c".into() }).unwrap();
+    assert_eq!(read(&mut database), of(&[("a", "4"), ("b", "1")]));
+    let failed = database.transaction(|database| {
+        database.handle(&put("a", "5"))?;
+        database.handle(&put("d", "6"))?;
+        Err::<(), _>(DatabaseError::Closed)
+    });
+    assert!(failed.is_err());
+    assert_eq!(read(&mut database), of(&[("a", "4"), ("b", "1")]));
+    drop(database);
+    assert_eq!(read(&mut Database::open(&directory.file()).unwrap()), of(&[("a", "4"), ("b", "1")]));
+}
+
 /// The second of two that read the same document does not overwrite what the first has written.
 #[test]
 fn a_document_is_replaced_only_if_it_is_as_expected() {
-    let mut database = memory();
-    database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
-    let resource = || "context-data/amf-3gpp-access".to_owned();
-    let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "1".into() };
-    database.handle(&put).unwrap();
-    let mut replace = |expected: &str, body: &str| {
-        let (expected, body) = (expected.into(), body.into());
-        let request = StoreRequest::ReplaceDocument { supi: supi(1), resource: resource(), expected, body };
-        database.handle(&request).unwrap() == StoreResponse::Done { created_or_found: true }
-    };
-    assert!(replace("1", "2") && !replace("1", "3") && replace("2", "3"));
+    for_memory_and_file(|mut database| {
+        database.add_subscribers([subscriber(1)], Existing::Refuse).unwrap();
+        let resource = || "context-data/amf-3gpp-access".to_owned();
+        let put = StoreRequest::PutDocument { supi: supi(1), resource: resource(), body: "1".into() };
+        database.handle(&put).unwrap();
+        let mut replace = |expected: &str, body: &str| {
+            let (expected, body) = (expected.into(), body.into());
+            let request =
+                StoreRequest::ReplaceDocument { supi: supi(1), resource: resource(), expected, body };
+            database.handle(&request).unwrap() == StoreResponse::Done { created_or_found: true }
+        };
+        assert!(replace("1", "2") && !replace("1", "3") && replace("2", "3"));
+    });
 }

@@ -1,6 +1,5 @@
 //! The queue of database requests, and their batches.
 
-use super::documents::reads;
 use super::{Database, DatabaseError};
 use crate::work_queue::{QueueThread, Work, WorkQueue, work_queue};
 use pith_nf::kit::{StoreError, StoreRequest, StoreResponse};
@@ -127,7 +126,7 @@ impl<T: Send, S: Sink<T>> Work<Job<T>> for Worker<T, S> {
 
 impl<T, S: Sink<T>> Worker<T, S> {
     fn request(&mut self, token: T, request: &StoreRequest) {
-        if !self.open && !reads(request) {
+        if !self.open && self.database.needs_transaction(request) {
             match self.database.begin() {
                 Ok(()) => self.open = true,
                 Err(error) => return self.sink.answer(token, Err((&error).into())),
