@@ -18,10 +18,29 @@ pub struct Association {
     /// The Recovery Time Stamp of the entity at `address`, from its heartbeats; the one in the set-up is not
     /// used (TS 29.244 table 7.4.4.1-1, note).
     pub recovery: Option<NtpSeconds>,
+    /// The Recovery Time Stamp in the set-up.
+    pub recovery_at_setup: NtpSeconds,
+    /// Whether the SMF has restarted since the set-up, by its heartbeats.
+    pub has_restarted: bool,
     /// Whether the SMF answers heartbeats.
     pub path: PathState,
     /// Time of the next heartbeat; `None` while a response is pending.
     pub next_heartbeat: Option<Duration>,
+}
+
+impl Association {
+    /// Whether the SMF sends its requests from that port: the one of PFCP, or the one it set the association up from. Any process
+    /// at the SMF's address can send from others.
+    pub fn is_port(&self, port: u16) -> bool {
+        [self.address.port(), self.port].contains(&port)
+    }
+
+    /// Records a Recovery Time Stamp of the SMF; returns whether it restarted since the one before.
+    pub fn recovered_at(&mut self, recovery: NtpSeconds) -> bool {
+        let before = self.recovery.replace(recovery);
+        self.has_restarted |= before.unwrap_or(self.recovery_at_setup) != recovery;
+        before.is_some_and(|before| before != recovery)
+    }
 }
 
 /// Whether the SMF answers heartbeats.

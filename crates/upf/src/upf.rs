@@ -144,6 +144,11 @@ impl Upf {
             context.out.push(Effect::Send { peer, octets: response.to_vec() });
             return;
         }
+        if let Message::AssociationSetupRequest(request) = &message
+            && self.doubts_setup(context.now, peer, request)
+        {
+            return self.process_association_timers(context);
+        }
         let seid = SessionId(header.seid.unwrap_or(0));
         if let Err(rejection) = self.check_node_owner(peer, &message, seid) {
             return self.reject(context, peer, header, (requester_seid(&message), rejection.into()), octets);

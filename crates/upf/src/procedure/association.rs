@@ -1,7 +1,8 @@
 //! Association set-up, update and release (TS 29.244 6.2.6 to 6.2.8), and deletion of session sets.
 //!
 //! ```text
-//! SMF  Association Setup Request    ─▶  overwrites one of the same Node ID; its sessions go, or are retained
+//! SMF  Association Setup Request    ─▶  overwrites one of the same Node ID; its sessions go, or are retained. From another port
+//!                                       than before, only if the SMF restarted or is silent: a heartbeat asks it
 //!      Association Update Request   ─▶  new features of the SMF
 //!      Association Release Request  ─▶  its sessions go; always accepted
 //!      Association Update Request   ◀─  the operator stops the UPF: please release
@@ -44,6 +45,8 @@ impl Upf {
             port: peer.port(),
             cp_features: request.cp_function_features.unwrap_or_default(),
             recovery: None,
+            recovery_at_setup: request.recovery_time_stamp,
+            has_restarted: false,
             path: PathState::Up,
             next_heartbeat: Some(context.now + self.config.heartbeat_interval),
         };
@@ -61,6 +64,31 @@ impl Upf {
             0,
             AssociationSetupResponse { up_function_features, pfcp_as_rsp_flags: flags, ..response }.into(),
         ))
+    }
+
+    /// Whether a set-up may be of another process than the SMF, at the SMF's address: it comes from another port than the SMF's, and
+    /// would delete the sessions of an SMF that answers heartbeats and has not restarted. An SMF may send requests from any
+    /// port (TS 29.244 4.4.1), so the SMF is asked by a heartbeat to its PFCP port, and this request is discarded: after a
+    /// restart the answer shows another Recovery Time Stamp, and the repeated request is served.
+    pub(crate) fn doubts_setup(
+        &mut self,
+        now: Duration,
+        peer: SocketAddr,
+        request: &AssociationSetupRequest,
+    ) -> bool {
+        let node = &request.node_id;
+        let Some(association) = self.associations.get_mut(node) else { return false };
+        let is_trusted = association.is_port(peer.port())
+            || association.has_restarted
+            || association.path != PathState::Up
+            || !self.sessions.iter().any(|session| session.node == *node);
+        if is_trusted || association.address.ip() != peer.ip() {
+            return false;
+        }
+        if association.next_heartbeat.is_some() {
+            association.next_heartbeat = Some(now);
+        }
+        true
     }
 
     /// Deletes the sessions of an SMF's previous association, except those that it asks to retain.
@@ -91,11 +119,18 @@ impl Upf {
                 Err(Cause::RequestRejected)
             }
             // The release of an unknown association is accepted (TS 29.244 6.2.8.3).
-            Message::AssociationReleaseRequest(request) if is_other(&request.node_id) => {
-                Err(Cause::NoEstablishedPfcpAssociation)
+            Message::AssociationReleaseRequest(request) => {
+                self.check_port(peer, &request.node_id)?;
+                if is_other(&request.node_id) { Err(Cause::NoEstablishedPfcpAssociation) } else { Ok(()) }
             }
-            Message::AssociationUpdateRequest(request) => self.check_node(peer, &request.node_id),
-            Message::SessionSetDeletionRequest(request) => self.check_node(peer, &request.node_id),
+            Message::AssociationUpdateRequest(request) => {
+                self.check_port(peer, &request.node_id)?;
+                self.check_node(peer, &request.node_id)
+            }
+            Message::SessionSetDeletionRequest(request) => {
+                self.check_port(peer, &request.node_id)?;
+                self.check_node(peer, &request.node_id)
+            }
             Message::SessionEstablishmentRequest(request) => self.check_node(peer, &request.node_id),
             Message::SessionModificationRequest(request) => {
                 self.check_session(peer, session)?;
@@ -113,6 +148,14 @@ impl Upf {
 
     fn check_node(&self, peer: SocketAddr, node: &NodeId) -> Result<(), Cause> {
         self.owns_node_id(peer, node).then_some(()).ok_or(Cause::NoEstablishedPfcpAssociation)
+    }
+
+    /// Checks that a request for all sessions of an SMF comes from one of the SMF's ports. Requests for one session contain a SEID,
+    /// which no other process knows.
+    fn check_port(&self, peer: SocketAddr, node: &NodeId) -> Result<(), Cause> {
+        let is_port = |association: &Association| association.is_port(peer.port());
+        let fits = self.associations.get(node).is_none_or(is_port);
+        fits.then_some(()).ok_or(Cause::NoEstablishedPfcpAssociation)
     }
 
     fn check_session(&self, peer: SocketAddr, session: SessionId) -> Result<(), Cause> {

@@ -27,10 +27,8 @@ impl Upf {
         header: &Header,
         request: &HeartbeatRequest,
     ) {
-        let is_port = |node: &&NodeId| {
-            let association = self.associations.get(node);
-            association.is_some_and(|known| [known.address.port(), known.port].contains(&peer.port()))
-        };
+        let is_port =
+            |node: &&NodeId| self.associations.get(node).is_some_and(|known| known.is_port(peer.port()));
         let nodes: Vec<_> = self.nodes_at(peer).filter(is_port).cloned().collect();
         nodes.iter().for_each(|node| self.recovered_at(context, node, request.recovery_time_stamp));
         let response = HeartbeatResponse::new(self.config.recovery_time_stamp());
@@ -56,8 +54,7 @@ impl Upf {
     /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them.
     fn recovered_at(&mut self, context: &mut Context<'_>, node: &NodeId, recovery: NtpSeconds) {
         let Some(association) = self.associations.get_mut(node) else { return };
-        let before = association.recovery.replace(recovery);
-        if before.is_none_or(|before| before == recovery) {
+        if !association.recovered_at(recovery) {
             return;
         }
         let lost = self.sessions.matching(|session| session.node == *node);

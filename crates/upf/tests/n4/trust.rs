@@ -234,3 +234,54 @@ fn teids_and_seids_are_unpredictable_and_differ_between_runs() {
     let long_steps: HashSet<_> = first.windows(2).map(|pair| pair[1].0.wrapping_sub(pair[0].0)).collect();
     assert!(steps.len() == 199 && long_steps.len() == 199, "no step comes again");
 }
+
+/// Another process at the SMF's address, which sends from a port of its own.
+#[test]
+fn a_setup_from_another_port_ends_no_sessions_while_the_smf_answers() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let smf = world.smf;
+    let answer = |world: &mut World, sent: &[Sent], recovery: u64| {
+        let heartbeat = sent.iter().find(|sent| matches!(sent.message, Message::HeartbeatRequest(_)));
+        let sequence = heartbeat.expect("the SMF is asked").header.sequence;
+        world.smf = smf;
+        world.send(&encode(0, sequence, HeartbeatResponse::new(ntp(recovery))));
+    };
+    for sequence in 0..3 {
+        world.smf.set_port(40_000);
+        let sent = world.send(&encode(0, 70 + sequence, AssociationSetupRequest::new(smf_node(), ntp(99))));
+        assert!(!sent.iter().any(|sent| matches!(sent.message, Message::AssociationSetupResponse(_))));
+        answer(&mut world, &sent, 5);
+        assert_eq!(world.upf.sessions().map(|id| id.0).collect::<Vec<_>>(), [seid]);
+    }
+    world.smf.set_port(40_000);
+    assert_eq!(
+        asked(&mut world, 0, AssociationReleaseRequest::new(smf_node())),
+        Cause::NoEstablishedPfcpAssociation
+    );
+    let delete = SessionSetDeletionRequest::new(smf_node());
+    assert_eq!(asked(&mut world, 0, delete), Cause::NoEstablishedPfcpAssociation);
+    let update = AssociationUpdateRequest::new(smf_node());
+    assert_eq!(asked(&mut world, 0, update), Cause::NoEstablishedPfcpAssociation);
+    assert_eq!(world.upf.sessions().count(), 1);
+    // The SMF itself has restarted, and sends from a new port: the repeated request is served.
+    let request = encode(0, 80, AssociationSetupRequest::new(smf_node(), ntp(99)));
+    let sent = world.send(&request);
+    answer(&mut world, &sent, 99);
+    assert_eq!(world.upf.sessions().count(), 0);
+    world.smf.set_port(40_000);
+    assert_eq!(cause(&world.send(&request).remove(0).message), Cause::RequestAccepted);
+}
+
+#[test]
+fn a_setup_from_another_port_is_served_if_the_smf_is_silent_or_has_no_session() {
+    let mut world = World::associated();
+    world.smf.set_port(40_000);
+    assert_eq!(asked(&mut world, 0, setup(smf_node())), Cause::RequestAccepted);
+    let (mut world, ..) = World::with_session(pdu_session());
+    world.smf.set_port(40_000);
+    let request = encode(0, 80, setup(smf_node()));
+    world.send(&request);
+    world.wait(9);
+    assert_eq!(cause(&world.send(&request).remove(0).message), Cause::RequestAccepted);
+    assert_eq!(world.upf.sessions().count(), 0);
+}
