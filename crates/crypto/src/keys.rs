@@ -4,7 +4,6 @@
 //! cleartext (RAND, AUTN, AUTS) are plain types.
 
 use std::fmt;
-use std::fmt::Write as _;
 use std::str::FromStr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -53,10 +52,7 @@ fn hex_digit(character: u8) -> Option<u8> {
 }
 
 fn to_hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut text, octet| {
-        let _ = write!(text, "{octet:02x}");
-        text
-    })
+    hex::encode(octets)
 }
 
 /// Methods of all values with a fixed length.

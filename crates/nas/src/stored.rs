@@ -3,16 +3,10 @@
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};
-use std::fmt::Write;
 
 /// Serialises octets as hexadecimal digits.
 pub(crate) fn serialize<S: Serializer>(octets: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut digits = String::with_capacity(octets.len() * 2);
-    for octet in octets {
-        // Writing to a `String` does not fail.
-        let _ = write!(digits, "{octet:02x}");
-    }
-    serializer.serialize_str(&digits)
+    serializer.serialize_str(&hex::encode(octets))
 }
 
 /// Deserialises hexadecimal digits and decodes the octets.

@@ -13,6 +13,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use zeroize::Zeroizing;
 
 /// Number of subscribers that an export requests at once.
 const PAGE: u32 = 5000;
@@ -47,7 +48,7 @@ fn add(client: &ManagementClient, args: &AddArgs, cli: &Cli) -> Result<()> {
         with_random_keys(args)?
     } else {
         path.push_str(&format!("&count={}", args.count));
-        let (k, opc) = given_keys(args, &mut io::stdin().lock())?;
+        let (k, opc) = given_keys(args, &mut read_key_line)?;
         vec![subscriber(args, args.supi.0.clone(), k, opc)]
     };
     warn_of_unknown_references(&subscribers, cli)?;
@@ -64,28 +65,37 @@ fn warn_of_unknown_references(subscribers: &[Subscriber], cli: &Cli) -> Result<(
 }
 
 /// K and OPc from the arguments; OPc is derived from OP if that is given.
-fn given_keys(args: &AddArgs, input: &mut impl BufRead) -> Result<([u8; 16], [u8; 16])> {
-    let k = key(args.k.as_ref().context("'--k' is missing")?, "K", input)?;
+fn given_keys(args: &AddArgs, read_line: &mut ReadLine<'_>) -> Result<([u8; 16], [u8; 16])> {
+    let k = key(args.k.as_ref().context("'--k' is missing")?, "K", read_line)?;
     let opc = match (&args.opc, &args.op) {
-        (Some(opc), _) => key(opc, "OPc", input)?,
-        (None, Some(op)) => *milenage::opc_from_op(&k.into(), &key(op, "OP", input)?.into()).as_bytes(),
+        (Some(opc), _) => key(opc, "OPc", read_line)?,
+        (None, Some(op)) => *milenage::opc_from_op(&k.into(), &key(op, "OP", read_line)?.into()).as_bytes(),
         (None, None) => bail!("'--opc' or '--op' is missing"),
     };
     Ok((k, opc))
 }
 
-/// A key of the arguments, or of the next line of standard input. An error does not show the line.
-fn key(argument: &KeyArg, name: &str, input: &mut impl BufRead) -> Result<[u8; 16]> {
+/// Reads the line with the key of that name.
+type ReadLine<'a> = dyn FnMut(&str) -> io::Result<String> + 'a;
+
+/// A key of the arguments, or of the next line. An error does not show the line.
+fn key(argument: &KeyArg, name: &str, read_line: &mut ReadLine<'_>) -> Result<[u8; 16]> {
     if let KeyArg::Given(key) = argument {
         return Ok(key.0.0);
     }
-    if io::stdin().is_terminal() {
-        eprintln!("{name}, 32 hexadecimal digits:");
-    }
-    let mut line = String::new();
-    input.by_ref().take(MAX_LINE).read_line(&mut line).context("cannot read standard input")?;
+    let line = Zeroizing::new(read_line(name).context("cannot read standard input")?);
     let key = line.trim().parse::<Key>();
     Ok(key.ok().with_context(|| format!("standard input has no {name} of 32 hexadecimal digits"))?.0.0)
+}
+
+/// The next line of standard input. A terminal does not show what is typed.
+fn read_key_line(name: &str) -> io::Result<String> {
+    if io::stdin().is_terminal() {
+        return rpassword::prompt_password(format!("{name}, 32 hexadecimal digits (not shown): "));
+    }
+    let mut line = String::new();
+    io::stdin().lock().take(MAX_LINE).read_line(&mut line)?;
+    Ok(line)
 }
 
 /// Consecutive subscribers, each with its own random K and OPc.
@@ -256,7 +266,10 @@ mod tests {
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let crate::args::Command::Subscriber(SubscriberCommand::Add(args)) = &cli.command else { panic!() };
         let (k, opc) = ("465B5CE8B199B49FAA5F0A2EE238A6BC", "E8ED289DEBA952E4283B54E88E6183CA");
-        let read = |text: &str| given_keys(args, &mut text.as_bytes());
+        let read = |text: &str| {
+            let mut lines = text.lines();
+            given_keys(args, &mut |_| Ok(lines.next().unwrap_or_default().to_owned()))
+        };
         let keys = read(&format!("{k}\n{opc}\n")).unwrap();
         assert_eq!((keys.0[0], keys.1[0]), (0x46, 0xe8));
         let error = read(&format!("{k}\n")).unwrap_err().to_string();

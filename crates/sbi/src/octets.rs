@@ -41,7 +41,7 @@ impl<const N: usize> From<[u8; N]> for Hex<N> {
 
 impl<const N: usize> fmt::Display for Hex<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        write_hex(f, &self.0)
     }
 }
 
@@ -63,6 +63,16 @@ impl<const N: usize> FromStr for Hex<N> {
         }
         Ok(Self(octets))
     }
+}
+
+/// Writes octets as hexadecimal digits, 16 octets at a time.
+pub(crate) fn write_hex(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result {
+    octets.chunks(16).try_for_each(|part| {
+        let mut digits = [0; 32];
+        let digits = digits.get_mut(..2 * part.len()).unwrap_or_default();
+        hex::encode_to_slice(part, digits).map_err(|_| fmt::Error)?;
+        f.write_str(std::str::from_utf8(digits).map_err(|_| fmt::Error)?)
+    })
 }
 
 /// The octet of two hexadecimal digits.

@@ -98,7 +98,7 @@ impl ContextId {
 
 impl fmt::Display for ContextId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}{:08x}", self.block.0, self.number)
+        write!(f, "{:09x}", self.to_u64())
     }
 }
 

@@ -11,6 +11,7 @@
 
 use super::Nf;
 use super::document::Document;
+use foldhash::fast::FixedState;
 use pith_types::ContextId;
 use std::collections::HashMap;
 
@@ -56,7 +57,8 @@ pub struct Tracker {
     changed: Vec<ContextId>,
     required: Vec<ContextId>,
     /// The contexts with a document, each with the lowest downlink NAS COUNT that the document does not reserve (AMF; else 0).
-    stored: HashMap<ContextId, u32>,
+    /// The ids are random and of this shard, so a fast hash is safe.
+    stored: HashMap<ContextId, u32, FixedState>,
 }
 
 impl Tracker {

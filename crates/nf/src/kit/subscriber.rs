@@ -242,7 +242,7 @@ fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 fn to_hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    hex::encode(octets)
 }
 
 mod hex_amf {

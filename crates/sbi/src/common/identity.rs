@@ -29,9 +29,14 @@ impl NfInstanceId {
 
 impl fmt::Display for NfInstanceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |shift: u32, bits: u32| (self.0 >> shift) & ((1 << bits) - 1);
-        write!(f, "{:08x}-{:04x}-{:04x}", part(96, 32), part(80, 16), part(64, 16))?;
-        write!(f, "-{:04x}-{:012x}", part(48, 16), part(0, 48))
+        let mut digits = [0; 32];
+        hex::encode_to_slice(self.0.to_be_bytes(), &mut digits).map_err(|_| fmt::Error)?;
+        let mut text = [b'-'; 36];
+        for (from, to) in [(0..8, 0..8), (8..12, 9..13), (12..16, 14..18), (16..20, 19..23), (20..32, 24..36)]
+        {
+            text[to].copy_from_slice(&digits[from]);
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -199,7 +199,7 @@ fn five_g_aka(vector: &AkaVector, serving_network_name: &str) -> AuthenticationV
 /// EAP-AKA' AV (TS 33.501 6.1.3.1 step 1).
 fn eap_aka_prime(vector: &AkaVector, serving_network_name: &str) -> AuthenticationVector {
     let (ck_prime, ik_prime) = kdf::ck_ik_prime(&vector.ck, &vector.ik, serving_network_name, &vector.autn);
-    let xres: String = vector.xres.as_bytes().iter().map(|octet| format!("{octet:02x}")).collect();
+    let xres = hex::encode(vector.xres.as_bytes());
     AuthenticationVector::EapAkaPrime(AvEapAkaPrime::new(
         Hex(*vector.rand.as_bytes()),
         SecretText::from(xres),

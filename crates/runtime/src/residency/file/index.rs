@@ -3,6 +3,7 @@
 
 use super::super::{DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};
 use super::record::{Header, Item, RecordKind};
+use foldhash::fast::FixedState;
 use std::collections::HashMap;
 
 /// Place of a record.
@@ -153,7 +154,8 @@ impl Entry {
 /// The documents of a block of ids, and its fence.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    pub documents: HashMap<(DocumentKind, u32), Entry>,
+    /// The numbers are random and of this core, so a fast hash is safe.
+    pub documents: HashMap<(DocumentKind, u32), Entry, FixedState>,
     pub fence: OwnerVersion,
     /// The newest record that only sets the fence; `None` if the fence is known only from records of documents.
     pub fence_record: Option<(OwnerVersion, Location)>,
