@@ -22,7 +22,7 @@ pub struct Hex<const N: usize>(pub [u8; N]);
 
 impl<const N: usize> serde::Serialize for Hex<N> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        pith_types::serialize_text(self, serializer)
     }
 }
 

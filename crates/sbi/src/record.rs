@@ -128,7 +128,7 @@ macro_rules! serde_as_text {
     ($name:ty) => {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                pith_types::serialize_text(self, serializer)
             }
         }
 

@@ -64,7 +64,9 @@ impl ApiRoot {
 
 impl fmt::Display for ApiRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority, self.prefix)
+        [self.scheme.as_str(), "://", &self.authority, &self.prefix]
+            .iter()
+            .try_for_each(|part| f.write_str(part))
     }
 }
 
@@ -165,7 +167,8 @@ impl Uri {
 
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.root, self.path)
+        self.root.fmt(f)?;
+        f.write_str(&self.path)
     }
 }
 

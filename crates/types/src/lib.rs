@@ -12,6 +12,7 @@ pub mod plmn;
 pub mod slice;
 pub mod subscriber;
 pub mod tai;
+pub mod text;
 
 pub use bitrate::{Ambr, BitRate};
 pub use block::{AmfUeNgapId, BlockId, ContextId, InstanceId, RanUeNgapId, Seid, ShardId, Teid};
@@ -21,6 +22,7 @@ pub use plmn::Plmn;
 pub use slice::{Dnn, Snssai};
 pub use subscriber::{Pei, SchemeOutput, Suci, Supi};
 pub use tai::{NrCellIdentity, Tac, Tai};
+pub use text::serialize_text;
 
 /// The error of parsing an identity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +63,7 @@ macro_rules! serde_as_text {
     ($type:ty) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                $crate::serialize_text(self, serializer)
             }
         }
         impl<'de> serde::Deserialize<'de> for $type {

@@ -33,7 +33,7 @@ mod sd_text {
 
     pub fn serialize<S: Serializer>(sd: &Option<[u8; 3]>, serializer: S) -> Result<S::Ok, S::Error> {
         let [a, b, c] = sd.unwrap_or([0xff; 3]);
-        serializer.collect_str(&format_args!("{a:02x}{b:02x}{c:02x}"))
+        crate::serialize_text(&format_args!("{a:02x}{b:02x}{c:02x}"), serializer)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[u8; 3]>, D::Error> {

@@ -99,8 +99,10 @@ impl Tracker {
         if scope == StoreScope::Changed {
             ids.append(&mut self.changed);
         }
-        ids.sort_unstable();
-        ids.dedup();
+        if ids.len() > 1 {
+            ids.sort_unstable();
+            ids.dedup();
+        }
         ids
     }
 
@@ -112,6 +114,11 @@ impl Tracker {
     /// Records that a context no longer has a document; returns whether it had one.
     pub fn note_deleted(&mut self, id: ContextId) -> bool {
         self.stored.remove(&id).is_some()
+    }
+
+    /// Whether a context has a document.
+    pub fn is_stored(&self, id: ContextId) -> bool {
+        self.stored.contains_key(&id)
     }
 
     /// The lowest COUNT that the document of a context does not reserve; `None` without a document.

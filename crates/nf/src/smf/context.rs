@@ -306,6 +306,12 @@ impl SmContext {
         &self.state
     }
 
+    /// Whether the session waits for a UPF that is to apply a change of which only the AMF knows, as it requested it.
+    pub(super) const fn is_in_transaction(&self) -> bool {
+        let waits = matches!(self.state, State::AwaitingN4Modification(_) | State::AwaitingN9Modification(_));
+        waits && self.pending.release.is_none() && self.pending.qos.is_none()
+    }
+
     /// Number of requests that the session has not answered yet.
     pub(super) fn replies_owed(&self) -> usize {
         self.pending.updates.len() + usize::from(self.state.owes_reply())

@@ -1,7 +1,9 @@
 //! Sessions that outlive the process (design section 6): which are stored, and how those of a former run return.
 //!
-//! A session is stored as soon as it has resources at other NFs, and until it ends. While it waits for UDM or PCF, its
-//! establishment is not stored: the UE requests it again.
+//! - **Stored** is a session as soon as it has resources at other NFs, and until it ends. While it waits for UDM or PCF, its
+//!   establishment is not stored: the UE requests it again.
+//! - **In a transaction,** while an answer to the AMF waits for a UPF, the session keeps the document of the transaction before: if
+//!   the process ends, the AMF gets no answer. What UDM or PCF requested meanwhile is stored at once.
 
 use super::Smf;
 use super::context::document::{SECTIONS, pack, unpack};
@@ -39,6 +41,8 @@ impl Smf {
             let stored = StoredKey { nf: Nf::Smf, id };
             let session = self.shared.ids.find(id).and_then(|key| self.sessions.get(key));
             match session.filter(|session| is_stored(session.state())) {
+                // The answer of the UPF is a change.
+                Some(session) if session.is_in_transaction() && self.tracker.is_stored(id) => {}
                 Some(session) => match pack(session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
                         sink.write(stored, &document);

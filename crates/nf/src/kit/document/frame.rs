@@ -3,8 +3,9 @@
 use super::{Names, Pack};
 use crate::kit::Nf;
 use pith_types::{BlockId, ContextId};
+use std::cell::Cell;
 use std::fmt;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 /// The first octets of a document.
 const MAGIC: [u8; 2] = *b"PD";
@@ -21,6 +22,9 @@ const SECTION_HEADER: usize = 6;
 /// Octets that a new document has room for: those of a registered UE with a session and its messages, so that writing seldom
 /// moves keys to another place in memory.
 const ROOM: usize = 1024;
+
+/// Capacity up to which a thread keeps a document's buffer for its next document.
+const KEPT_ROOM: usize = 4 * ROOM;
 
 /// Versions before the current one that are read.
 const VERSIONS_BEFORE: u8 = 2;
@@ -43,24 +47,55 @@ impl Section {
     }
 }
 
+thread_local! {
+    /// The buffer of the thread's last document, for its next one: to allocate, overwrite and free one for each document costs as
+    /// much as to pack it.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// The octets of a document. They contain keys. A thread that packs contexts has these contexts in memory, so one buffer a thread
+/// stays as it is; all others are overwritten before they are freed.
+#[derive(Clone, PartialEq, Eq)]
+struct Buffer(Vec<u8>);
+
+impl Buffer {
+    /// An empty buffer with the capacity of a usual document.
+    fn take() -> Self {
+        let mut octets = SPARE.take();
+        octets.clear();
+        octets.reserve(ROOM);
+        Self(octets)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if (ROOM..=KEPT_ROOM).contains(&self.0.capacity()) {
+            // The buffer that was spare is overwritten in its place.
+            let _ = SPARE.try_with(|spare| self.0 = spare.replace(std::mem::take(&mut self.0)));
+        }
+        self.0.zeroize();
+    }
+}
+
 /// A packed context, or some of its sections. It contains keys.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Document(Zeroizing<Vec<u8>>);
+pub struct Document(Buffer);
 
 impl Document {
     /// Its octets, in cleartext.
     pub fn octets(&self) -> &[u8] {
-        &self.0
+        &self.0.0
     }
 
     /// A copy without spare memory, to be kept.
     pub fn compact(&self) -> Self {
-        Self(Zeroizing::new(self.0.as_slice().to_vec()))
+        Self(Buffer(self.octets().to_vec()))
     }
 
     /// Its sections, each with its id and with its octets including id, version and length: what a store keeps apart.
     pub fn sections(&self) -> impl Iterator<Item = (u8, &[u8])> {
-        let mut rest = self.0.get(HEADER..).unwrap_or_default();
+        let mut rest = self.octets().get(HEADER..).unwrap_or_default();
         std::iter::from_fn(move || {
             let [id, _, length @ ..] = *rest.first_chunk::<SECTION_HEADER>()?;
             let (section, others) =
@@ -88,7 +123,7 @@ impl Document {
 
 impl fmt::Debug for Document {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Document({} octets)", self.0.len())
+        write!(f, "Document({} octets)", self.octets().len())
     }
 }
 
@@ -181,7 +216,7 @@ pub enum UnpackError {
 
 /// Writes a document.
 pub struct Writer<'a> {
-    octets: Zeroizing<Vec<u8>>,
+    octets: Buffer,
     names: &'a dyn Names,
     error: Option<PackError>,
 }
@@ -189,22 +224,22 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// A document of an NF, without sections.
     pub fn new(nf: Nf, names: &'a dyn Names) -> Self {
-        let mut octets = Vec::with_capacity(ROOM);
-        octets.extend(MAGIC);
-        octets.extend([FORMAT, number(nf)]);
-        Self { octets: Zeroizing::new(octets), names, error: None }
+        let mut octets = Buffer::take();
+        octets.0.extend(MAGIC);
+        octets.0.extend([FORMAT, number(nf)]);
+        Self { octets, names, error: None }
     }
 
     /// Adds a section with the body that `write` writes.
     pub fn section(&mut self, section: &Section, write: impl FnOnce(&mut Self)) {
         self.put(&[section.id, section.version, 0, 0, 0, 0]);
-        let start = self.octets.len();
+        let start = self.octets.0.len();
         write(self);
-        let body = self.octets.len() - start;
+        let body = self.octets.0.len() - start;
         let Ok(length) = u32::try_from(body) else {
             return self.fail(PackError::TooLong(section.name));
         };
-        if let Some(place) = self.octets.get_mut(start - 4..start) {
+        if let Some(place) = self.octets.0.get_mut(start - 4..start) {
             place.copy_from_slice(&length.to_be_bytes());
         }
     }
@@ -218,19 +253,35 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds octets as they are. A buffer that is too small is overwritten before it is freed.
+    #[inline]
     pub fn put(&mut self, octets: &[u8]) {
-        if self.octets.capacity() - self.octets.len() < octets.len() {
-            let mut larger =
-                Vec::with_capacity((2 * self.octets.capacity()).max(self.octets.len() + octets.len()));
-            larger.extend_from_slice(&self.octets);
-            self.octets.zeroize();
-            self.octets = Zeroizing::new(larger);
+        if self.octets.0.capacity() - self.octets.0.len() < octets.len() {
+            self.grow(octets.len());
         }
-        self.octets.extend_from_slice(octets);
+        self.octets.0.extend_from_slice(octets);
+    }
+
+    /// Makes room for some more octets.
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        let full = &mut self.octets.0;
+        let mut larger = Vec::with_capacity((2 * full.capacity()).max(full.len() + more));
+        larger.extend_from_slice(full);
+        full.zeroize();
+        *full = larger;
     }
 
     /// Adds a number: seven bits an octet, the low ones first.
-    pub fn number(&mut self, mut number: u64) {
+    #[inline]
+    pub fn number(&mut self, number: u64) {
+        if number < 0x80 {
+            self.put(&[number as u8]);
+        } else {
+            self.long_number(number);
+        }
+    }
+
+    fn long_number(&mut self, mut number: u64) {
         let (mut octets, mut used) = ([0; 10], 0);
         for octet in &mut octets {
             used += 1;
@@ -242,6 +293,19 @@ impl<'a> Writer<'a> {
             *octet |= 0x80;
         }
         self.put(&octets[..used]);
+    }
+
+    /// Adds the octets that `write` adds, with their number before them.
+    pub fn counted_by<E>(&mut self, write: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
+        let start = self.octets.0.len();
+        write(self)?;
+        let end = self.octets.0.len();
+        self.number((end - start) as u64);
+        let digits = self.octets.0.len() - end;
+        if let Some(counted) = self.octets.0.get_mut(start..) {
+            counted.rotate_right(digits);
+        }
+        Ok(())
     }
 
     /// Adds octets with their number.
@@ -258,6 +322,25 @@ impl<'a> Writer<'a> {
     /// The document is void.
     pub(super) fn fail(&mut self, error: PackError) {
         self.error.get_or_insert(error);
+    }
+}
+
+/// For serialisers.
+impl std::io::Write for Writer<'_> {
+    #[inline]
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        self.put(octets);
+        Ok(octets.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, octets: &[u8]) -> std::io::Result<()> {
+        self.put(octets);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -26,7 +26,6 @@ use pith_types::{
     RanUeNgapId, SchemeOutput, Seid, Snssai, Suci, Supi, Tac, Tai, Teid,
 };
 use std::sync::Arc;
-use zeroize::Zeroizing;
 
 /// Implements [`Pack`] for a newtype or a number-like type: what is written, and how it is made again; `None` if it is not a value.
 macro_rules! pack_as {
@@ -224,10 +223,8 @@ pub(crate) struct Json;
 impl Json {
     /// Writes a value.
     pub fn pack(value: &impl serde::Serialize, writer: &mut Writer<'_>) {
-        // Bodies may contain keys.
-        match serde_json::to_vec(value).map(Zeroizing::new) {
-            Ok(text) => writer.counted(&text),
-            Err(_) => writer.fail(PackError::NoJson),
+        if writer.counted_by(|writer| serde_json::to_writer(writer, value)).is_err() {
+            writer.fail(PackError::NoJson);
         }
     }
 
