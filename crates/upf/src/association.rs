@@ -7,6 +7,9 @@ use pith_pfcp::ie::{CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
 
 use crate::config::Config;
 
+/// Time in which a restarted SMF sets its association up again. Later a set-up from an unknown port is verified anew.
+const SETUP_AFTER_RESTART: Duration = Duration::from_secs(60);
+
 /// An association with an SMF.
 #[derive(Debug)]
 pub struct Association {
@@ -20,8 +23,8 @@ pub struct Association {
     pub recovery: Option<NtpSeconds>,
     /// The Recovery Time Stamp in the set-up.
     pub recovery_at_setup: NtpSeconds,
-    /// Whether the SMF has restarted since the set-up, by its heartbeats.
-    pub has_restarted: bool,
+    /// When the SMF last showed by a heartbeat that it has restarted since the set-up.
+    pub restarted_at: Option<Duration>,
     /// Whether the SMF answers heartbeats.
     pub path: PathState,
     /// Time of the next heartbeat; `None` while a response is pending.
@@ -35,10 +38,17 @@ impl Association {
         [self.address.port(), self.port].contains(&port)
     }
 
+    /// Whether the SMF has restarted shortly before `now`, so that its set-up is due.
+    pub fn has_restarted(&self, now: Duration) -> bool {
+        self.restarted_at.is_some_and(|at| now.saturating_sub(at) < SETUP_AFTER_RESTART)
+    }
+
     /// Records a Recovery Time Stamp of the SMF; returns whether it restarted since the one before.
-    pub fn recovered_at(&mut self, recovery: NtpSeconds) -> bool {
+    pub fn recovered_at(&mut self, now: Duration, recovery: NtpSeconds) -> bool {
         let before = self.recovery.replace(recovery);
-        self.has_restarted |= before.unwrap_or(self.recovery_at_setup) != recovery;
+        if before.unwrap_or(self.recovery_at_setup) != recovery {
+            self.restarted_at = Some(now);
+        }
         before.is_some_and(|before| before != recovery)
     }
 }

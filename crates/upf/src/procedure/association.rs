@@ -46,7 +46,7 @@ impl Upf {
             cp_features: request.cp_function_features.unwrap_or_default(),
             recovery: None,
             recovery_at_setup: request.recovery_time_stamp,
-            has_restarted: false,
+            restarted_at: None,
             path: PathState::Up,
             next_heartbeat: Some(context.now + self.config.heartbeat_interval),
         };
@@ -66,8 +66,8 @@ impl Upf {
         ))
     }
 
-    /// Whether a set-up may be of another process than the SMF, at the SMF's address: it comes from another port than the SMF's, and
-    /// would delete the sessions of an SMF that answers heartbeats and has not restarted. An SMF may send requests from any
+    /// Whether a set-up may be of another process than the SMF, at the SMF's address: it comes from another port than the SMF's, while
+    /// the SMF answers heartbeats and has not restarted. It would delete the SMF's sessions, and make its port one of the SMF's. An SMF may send requests from any
     /// port (TS 29.244 4.4.1), so the SMF is asked by a heartbeat to its PFCP port, and this request is discarded: after a
     /// restart the answer shows another Recovery Time Stamp, and the repeated request is served.
     pub(crate) fn doubts_setup(
@@ -79,9 +79,8 @@ impl Upf {
         let node = &request.node_id;
         let Some(association) = self.associations.get_mut(node) else { return false };
         let is_trusted = association.is_port(peer.port())
-            || association.has_restarted
-            || association.path != PathState::Up
-            || !self.sessions.iter().any(|session| session.node == *node);
+            || association.has_restarted(now)
+            || association.path != PathState::Up;
         if is_trusted || association.address.ip() != peer.ip() {
             return false;
         }
@@ -131,7 +130,11 @@ impl Upf {
                 self.check_port(peer, &request.node_id)?;
                 self.check_node(peer, &request.node_id)
             }
-            Message::SessionEstablishmentRequest(request) => self.check_node(peer, &request.node_id),
+            // Without a SEID: it may take over the UE address of a session (`delete_stale_sessions`).
+            Message::SessionEstablishmentRequest(request) => {
+                self.check_port(peer, &request.node_id)?;
+                self.check_node(peer, &request.node_id)
+            }
             Message::SessionModificationRequest(request) => {
                 self.check_session(peer, session)?;
                 request.node_id.iter().try_for_each(|node| self.check_node(peer, node))
@@ -150,8 +153,8 @@ impl Upf {
         self.owns_node_id(peer, node).then_some(()).ok_or(Cause::NoEstablishedPfcpAssociation)
     }
 
-    /// Checks that a request for all sessions of an SMF comes from one of the SMF's ports. Requests for one session contain a SEID,
-    /// which no other process knows.
+    /// Checks that a request for all sessions of an SMF, or for a new one, comes from one of the SMF's ports. Requests for an existing session
+    /// contain a SEID, which no other process knows.
     fn check_port(&self, peer: SocketAddr, node: &NodeId) -> Result<(), Cause> {
         let is_port = |association: &Association| association.is_port(peer.port());
         let fits = self.associations.get(node).is_none_or(is_port);

@@ -54,7 +54,7 @@ impl Upf {
     /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them.
     fn recovered_at(&mut self, context: &mut Context<'_>, node: &NodeId, recovery: NtpSeconds) {
         let Some(association) = self.associations.get_mut(node) else { return };
-        if !association.recovered_at(recovery) {
+        if !association.recovered_at(context.now, recovery) {
             return;
         }
         let lost = self.sessions.matching(|session| session.node == *node);

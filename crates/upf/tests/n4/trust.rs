@@ -263,6 +263,12 @@ fn a_setup_from_another_port_ends_no_sessions_while_the_smf_answers() {
     let update = AssociationUpdateRequest::new(smf_node());
     assert_eq!(asked(&mut world, 0, update), Cause::NoEstablishedPfcpAssociation);
     assert_eq!(world.upf.sessions().count(), 1);
+    assert_eq!(
+        asked(&mut world, 0, pdu_session()),
+        Cause::NoEstablishedPfcpAssociation,
+        "nor takes it a UE's address"
+    );
+    assert_eq!(world.upf.sessions().map(|id| id.0).collect::<Vec<_>>(), [seid]);
     // The SMF itself has restarted, and sends from a new port: the repeated request is served.
     let request = encode(0, 80, AssociationSetupRequest::new(smf_node(), ntp(99)));
     let sent = world.send(&request);
@@ -270,13 +276,43 @@ fn a_setup_from_another_port_ends_no_sessions_while_the_smf_answers() {
     assert_eq!(world.upf.sessions().count(), 0);
     world.smf.set_port(40_000);
     assert_eq!(cause(&world.send(&request).remove(0).message), Cause::RequestAccepted);
+    assert_eq!(asked(&mut world, 0, pdu_session()), Cause::RequestAccepted, "this port is the SMF's now");
+}
+
+/// A port that sets up while there is nothing to lose would be the SMF's when there is.
+#[test]
+fn a_setup_from_another_port_is_verified_even_without_sessions() {
+    let mut world = World::associated();
+    world.smf.set_port(40_000);
+    let request = encode(0, 80, setup(smf_node()));
+    assert!(
+        !world.send(&request).iter().any(|sent| matches!(sent.message, Message::AssociationSetupResponse(_)))
+    );
+}
+
+/// A heartbeat with another Recovery Time Stamp than the set-up's is a restart for a while only.
+#[test]
+fn a_restart_permits_a_setup_from_another_port_for_a_minute() {
+    let (mut world, ..) = World::with_session(pdu_session());
+    let smf = world.smf;
+    world.ask(0, HeartbeatRequest::new(ntp(77)));
+    for _ in 0..70 {
+        for heartbeat in world.wait(1) {
+            let sequence = heartbeat.header.sequence;
+            world.send(&encode(0, sequence, HeartbeatResponse::new(ntp(77))));
+        }
+    }
+    world.smf.set_port(40_000);
+    let request = encode(0, 80, setup(smf_node()));
+    assert!(
+        !world.send(&request).iter().any(|sent| matches!(sent.message, Message::AssociationSetupResponse(_)))
+    );
+    world.smf = smf;
+    assert_eq!(asked(&mut world, 0, setup(smf_node())), Cause::RequestAccepted);
 }
 
 #[test]
-fn a_setup_from_another_port_is_served_if_the_smf_is_silent_or_has_no_session() {
-    let mut world = World::associated();
-    world.smf.set_port(40_000);
-    assert_eq!(asked(&mut world, 0, setup(smf_node())), Cause::RequestAccepted);
+fn a_setup_from_another_port_is_served_if_the_smf_is_silent() {
     let (mut world, ..) = World::with_session(pdu_session());
     world.smf.set_port(40_000);
     let request = encode(0, 80, setup(smf_node()));

@@ -247,11 +247,29 @@ impl N4Gateway {
         if matches!(message, Message::SessionReportRequest(_)) && self.is_full(header) {
             return;
         }
+        if self.is_of_another_port(from, &message) {
+            return;
+        }
         match self.transactions.receive(from, header.sequence, octets) {
             Arrival::New => self.peer_request(from, header, message),
             Arrival::InWork => {}
             Arrival::Answered(octets) => self.out.push(N4GatewayEffect::Send { to: from, octets }),
         }
+    }
+
+    /// Whether a request that concerns all sessions of an associated UPF comes from another port than the one in 'n4.upfs': any
+    /// process at the UPF's address can send it. It is discarded; a UPF that restarted is found by the next heartbeat.
+    fn is_of_another_port(&self, from: SocketAddr, message: &Message) -> bool {
+        let concerns_all = matches!(
+            message,
+            Message::AssociationSetupRequest(_)
+                | Message::AssociationUpdateRequest(_)
+                | Message::AssociationReleaseRequest(_)
+        );
+        let associated = self.peer_at(from).filter(|peer| self.handle_of(*peer).is_some());
+        let other =
+            associated.and_then(|peer| self.peers.get(peer)).is_some_and(|peer| peer.config.address != from);
+        concerns_all && other
     }
 
     fn is_full(&self, header: &Header) -> bool {

@@ -9,9 +9,10 @@ use pith_pfcp::ie::{
     ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface, UpFunctionFeatures,
 };
 use pith_pfcp::message::{
-    AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse, AssociationUpdateRequest,
-    HeartbeatRequest, LoadControlInformation, OverloadControlInformation, SessionDeletionRequest,
-    SessionDeletionResponse, SessionEstablishmentRequest, SessionEstablishmentResponse, SessionReportRequest,
+    AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
+    AssociationUpdateRequest, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
+    SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
+    SessionEstablishmentResponse, SessionReportRequest,
 };
 use pith_pfcp::rules::{CreateFar, CreatePdr, CreatedPdr, Pdi};
 use pith_types::InstanceId;
@@ -208,6 +209,27 @@ fn a_duplicate_association_setup_ends_sessions_once() {
     let twice = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
     assert_eq!(changes(&twice), []);
     assert_eq!(twice.sent, anew.sent, "the same answer again");
+}
+
+/// Any process at the UPF's address can send from another port than that of 'n4.upfs'.
+#[test]
+fn an_association_is_changed_only_from_the_upfs_port() {
+    let mut octets = Vec::new();
+    let mut from_another_port = |gateway: &mut N4Gateway, message: Message| {
+        octets.clear();
+        message.encode(0, 900, &mut octets).unwrap();
+        let from = std::net::SocketAddr::new(upf().ip(), 40_000);
+        handle(gateway, N4GatewayInput::Datagram { from, octets: octets.clone() })
+    };
+    let (mut joined, _) = associated();
+    let release = AssociationReleaseRequest::new(NodeId::from(upf().ip()));
+    for message in [setup_request(6), asks_for_release(None), Message::AssociationReleaseRequest(release)] {
+        let seen = from_another_port(&mut joined, message);
+        assert_eq!((changes(&seen), seen.sent.len()), (vec![], 0));
+    }
+    let mut alone = gateway();
+    let seen = from_another_port(&mut alone, setup_request(6));
+    assert_eq!(changes(&seen), [("up", 1)], "before there is an association, it may set one up");
 }
 
 #[test]
