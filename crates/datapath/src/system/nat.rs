@@ -15,20 +15,18 @@ pub fn tables(config: &DatapathConfig) -> Vec<Table> {
     let tun = &config.tun;
     let v4 = nat44(config);
     let nat66 = config.policies.iter().filter(|policy| policy.nat66 && policy.pool.gateway.is_ipv6());
-    let v6: String = nat66
-        .map(|policy| {
-            format!("\t\tip6 saddr {} oifname != \"{tun}\" masquerade\n", Net(policy.pool.network()))
-        })
+    let v6: Vec<_> = nat66
+        .map(|policy| format!("\t\tip6 saddr {} oifname != \"{tun}\"", Net(policy.pool.network())))
         .collect();
+    let rules: String = v6.iter().map(|from| format!("{from} masquerade\n")).collect();
     let v4 = (!v4.is_empty()).then_some(Table { family: "ip", body: v4 });
-    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chain(&v6) });
+    let v6 = (!v6.is_empty()).then(|| Table { family: "ip6", body: chains(&rules, &v6) });
     v4.into_iter().chain(v6).collect()
 }
 
 fn nat44(config: &DatapathConfig) -> String {
     let tun = &config.tun;
-    let mut rules = String::new();
-    let mut maps = String::new();
+    let (mut rules, mut maps, mut sources) = (String::new(), String::new(), Vec::new());
     for (at, pool) in config.pools.iter().enumerate().filter(|(_, pool)| pool.gateway.is_ipv4()) {
         let from = format!("\t\tip saddr {} oifname != \"{tun}\"", Net(pool.network()));
         match config.policy(*pool).and_then(|policy| policy.port_blocks.as_ref()) {
@@ -38,14 +36,21 @@ fn nat44(config: &DatapathConfig) -> String {
                 rules += &format!("{from} snat to ip saddr map @addresses{at}\n");
             }
             None if config.nat => rules += &format!("{from} masquerade\n"),
-            None => {}
+            None => continue,
         }
+        sources.push(from);
     }
-    if rules.is_empty() { rules } else { maps + &chain(&rules) }
+    if rules.is_empty() { rules } else { maps + &chains(&rules, &sources) }
 }
 
-fn chain(rules: &str) -> String {
-    format!("\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n")
+/// The chain that translates, and one after it that drops what still has a UE's address: connection tracking does not translate
+/// packets that it finds invalid, such as ICMP errors about connections of others.
+fn chains(rules: &str, sources: &[String]) -> String {
+    let untranslated: String = sources.iter().map(|from| format!("{from} drop\n")).collect();
+    format!(
+        "\tchain postrouting {{\n\t\ttype nat hook postrouting priority 100;\n{rules}\t}}\n\
+         \tchain untranslated {{\n\t\ttype filter hook postrouting priority 101;\n{untranslated}\t}}\n"
+    )
 }
 
 /// Maps from each UE to its block, and, for protocols without ports, to its address.
@@ -129,6 +134,10 @@ mod tests {
         let [table] = &tables(&config)[..] else { panic!() };
         assert!(table.body.contains("ip saddr 10.45.0.0/24 oifname != \"pith0\" masquerade\n"));
         assert!(table.body.contains("10.45.1.6 : 192.0.2.1 . 21504-25599 }"), "{}", table.body);
+        for pool in ["10.45.0.0/24", "10.45.1.0/29"] {
+            let rule = format!("ip saddr {pool} oifname != \"pith0\" drop\n");
+            assert!(table.body.contains(&rule), "{}", table.body);
+        }
         let snat = "ip saddr 10.45.1.0/29 oifname != \"pith0\" meta l4proto { tcp, udp } snat ip to ip saddr map @blocks1";
         assert!(table.body.contains(snat), "{}", table.body);
     }
