@@ -6,13 +6,17 @@ use crate::{config_file, import, table};
 use anyhow::{Context, Result, bail};
 use pith_crypto::milenage;
 use pith_nf::kit::{SubscribedDnn, SubscribedSlice, Subscriber};
+use pith_runtime::privileges;
+use pith_runtime::signals::Signals;
 use pith_runtime::store::Added;
 use pith_types::{Ambr, Supi};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufRead, BufWriter, IsTerminal, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::Once;
 use zeroize::Zeroizing;
 
 /// Number of subscribers that an export requests at once.
@@ -23,6 +27,7 @@ const MAX_LINE: u64 = 1024;
 
 /// Runs a `pith subscriber` command.
 pub fn run(command: &SubscriberCommand, cli: &Cli) -> Result<()> {
+    privileges::hide_memory().context("cannot forbid core files")?;
     let client = ManagementClient::of_subscribers(cli)?;
     match command {
         SubscriberCommand::Add(args) => add(&client, args, cli),
@@ -91,11 +96,31 @@ fn key(argument: &KeyArg, name: &str, read_line: &mut ReadLine<'_>) -> Result<[u
 /// The next line of standard input. A terminal does not show what is typed.
 fn read_key_line(name: &str) -> io::Result<String> {
     if io::stdin().is_terminal() {
+        restore_terminal_at_end()?;
         return rpassword::prompt_password(format!("{name}, 32 hexadecimal digits (not shown): "));
     }
     let mut line = String::new();
     io::stdin().lock().take(MAX_LINE).read_line(&mut line)?;
     Ok(line)
+}
+
+/// Ends the process at SIGINT, SIGTERM or SIGHUP, with the terminal as it is now: a prompt without echo would leave it without.
+fn restore_terminal_at_end() -> io::Result<()> {
+    static ONCE: Once = Once::new();
+    let before = tcgetattr(io::stdin())?;
+    let mut result = Ok(());
+    ONCE.call_once(|| {
+        result = Signals::hold().and_then(|signals| {
+            let wait = move || {
+                signals.wait();
+                let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+                eprintln!();
+                std::process::exit(130);
+            };
+            std::thread::Builder::new().name("terminal".into()).spawn(wait).map(drop)
+        });
+    });
+    result
 }
 
 /// Consecutive subscribers, each with its own random K and OPc.
