@@ -31,7 +31,8 @@ impl Tokens {
             let setting =
                 if config.sbi.oauth2 == OAuth2::Off { "sbi.oauth2" } else { "sbi.external.nrf.oauth2" };
             tracing::warn!(
-                "{setting} is off: services of this process accept requests without access tokens"
+                "{setting} is off: a client with a certificate may use every operation of its NF types in this process without an access token; \
+                 'sbi.oauth2: on' requires tokens"
             );
         }
         let external = &config.sbi.external;
