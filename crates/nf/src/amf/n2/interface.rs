@@ -73,6 +73,10 @@ impl Amf {
     /// A connection has ended without UE CONTEXT RELEASE COMPLETE.
     pub(in crate::amf) fn connection_lost(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let ue = self.shared.connections.get(key).and_then(|connection| connection.ue);
+        if ue.is_some_and(|ue| self.ues.misses(ue)) {
+            self.lost.push_back(key);
+            return out.start(0, Timer::LostConnections, LOST_TURN);
+        }
         self.with_env(now, out, |env| close(env, key));
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {
