@@ -20,8 +20,10 @@ use pith_types::{ContextId, FiveGTmsi};
 pub(super) enum Awaited {
     /// As [`DeferredAction::Supersede`].
     Supersede { new: Key, old: Key },
+    /// The UE's connection is lost.
+    ConnectionLost(Key),
     /// An operator deregisters the UE.
-    Deregister(Key, Reason),
+    Deregister(Reason),
 }
 
 impl Amf {
@@ -107,12 +109,13 @@ impl Amf {
         let Some(connection) = self.ues.mark_of_absent(key) else { return Ok(()) };
         let Unpacked { ue, .. } = document::unpack(octets, (key, id), &self.shared.gnbs)?;
         self.ues.put(key, Box::new(UeContext { connection, ..ue }));
-        for awaited in std::mem::take(&mut self.awaited) {
+        for awaited in self.awaited.remove(&key).unwrap_or_default() {
             match awaited {
                 Awaited::Supersede { new, old } => {
-                    self.shared.after.push(DeferredAction::Supersede { new, old })
+                    self.shared.after.push(DeferredAction::Supersede { new, old });
                 }
-                Awaited::Deregister(key, reason) => self.deregister(now, key, reason, out),
+                Awaited::ConnectionLost(connection) => self.connection_lost(now, connection, out),
+                Awaited::Deregister(reason) => self.deregister(now, key, reason, out),
             }
         }
         self.settle(now, out);
@@ -120,10 +123,19 @@ impl Amf {
         Ok(())
     }
 
+    /// Defers an action on a UE whose context is absent; returns whether it did.
+    pub(super) fn defers(&mut self, key: Key, awaited: Awaited) -> bool {
+        let is_absent = self.ues.misses(key);
+        if is_absent {
+            self.awaited.entry(key).or_default().push(awaited);
+        }
+        is_absent
+    }
+
     /// Deregisters a UE for an operator.
     pub(super) fn deregister(&mut self, now: Instant, key: Key, reason: Reason, out: &mut Outbox) {
-        if self.ues.misses(key) {
-            return self.awaited.push(Awaited::Deregister(key, reason));
+        if self.defers(key, Awaited::Deregister(reason)) {
+            return;
         }
         self.with_ue(now, key, out, |ue, env| deregistration::by_network(ue, env, reason));
     }

@@ -53,6 +53,7 @@ use crate::kit::{
     ContextIds, DocumentSink, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page,
     References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
 };
+use absent::Awaited;
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
@@ -61,7 +62,7 @@ use pith_sbi::{NfInstanceId, Reply, Request};
 use pith_types::ContextId;
 use residency::Restored;
 use retained::KnownUe;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use table::{Index, Ues};
 
 /// One AMF, or one shard of it.
@@ -71,7 +72,7 @@ pub struct Amf {
     /// Connections of lost gNBs, still to be closed.
     lost: VecDeque<Key>,
     /// What is deferred until contexts are back that are only in a store.
-    awaited: Vec<absent::Awaited>,
+    awaited: BTreeMap<Key, Vec<Awaited>>,
     /// UEs that changed, for a store.
     tracker: Tracker,
     /// UEs of a former run, to be resumed.
@@ -85,7 +86,7 @@ impl Amf {
     pub fn new(config: AmfConfig, mut rng: Rng) -> Self {
         let shared = Shared {
             gnbs: Gnbs::new(),
-            connections: Connections::default(),
+            connections: Connections::new(config.max_connections()),
             ids: ContextIds::new(&config.identity, rng.fork()),
             index: Index::default(),
             references: References::new(&config.identity.reference_key),
@@ -99,7 +100,7 @@ impl Amf {
             ues: Ues::new(most),
             shared,
             lost: VecDeque::new(),
-            awaited: Vec::new(),
+            awaited: BTreeMap::new(),
             tracker: Tracker::default(),
             restored: Restored::default(),
             reloads: false,
@@ -164,8 +165,9 @@ impl Amf {
     }
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
-        if [new, old].map(|key| self.ues.misses(key)).contains(&true) {
-            return self.awaited.push(absent::Awaited::Supersede { new, old });
+        let again = Awaited::Supersede { new, old };
+        if self.defers(new, again) || self.defers(old, again) {
+            return;
         }
         let Some(mut old) = self.ues.remove(old) else { return };
         self.end(old.id);

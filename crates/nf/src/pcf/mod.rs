@@ -27,7 +27,7 @@ use pith_types::ContextId;
 use std::sync::Arc;
 
 /// Maximum number of associations of both kinds.
-const LIMIT: u32 = 1 << 20;
+const LIMIT: u32 = 1 << 23;
 
 /// The context of an association: AM or SM.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! Sessions that are only in a store between transactions (design section 6, `stateless`).
 //!
-//! The shell loads the session that an input names before it delivers the input. Sessions of a lost UPF wait in
-//! [`Smf::lost`](super::Smf) until they are back.
+//! The shell loads the session that an input names before it delivers the input. A session of a lost UPF ends when the shell has
+//! put it back.
 
 use super::Smf;
 use super::context::document::unpack;
 use super::context::{FRONT_SEID, SmContext};
 use super::procedure::State;
 use crate::kit::document::UnpackError;
-use crate::kit::{Input, Key, N4Input, Timer};
+use crate::kit::{Input, Instant, Key, N4Input, Outbox, Timer};
 use pith_sbi::Request;
 use pith_types::{ContextId, Seid};
 
@@ -62,11 +62,20 @@ impl Smf {
     }
 
     /// Puts a session back.
-    pub(super) fn put_session(&mut self, id: ContextId, document: &[u8]) -> Result<(), UnpackError> {
+    pub(super) fn put_session(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
         let Some(key) = self.shared.ids.find(id) else { return Ok(()) };
         if self.sessions.mark_of_absent(key).is_some() {
             let session = unpack(document, (key, id), &self.shared.upfs)?;
             self.sessions.put(key, Box::new(session));
+            for upf in self.awaited.remove(&key).unwrap_or_default() {
+                self.end_lost_session(now, (key, upf), out);
+            }
             self.sessions.pack_idle();
         }
         Ok(())

@@ -62,7 +62,7 @@ use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use table::{Index, Sessions};
 use timers::SessionTimer;
 
@@ -81,6 +81,8 @@ pub struct Smf {
     replies_owed: usize,
     /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
+    /// Lost UPFs of sessions that are only in a store.
+    awaited: BTreeMap<Key, Vec<UpfHandle>>,
     /// Sessions that changed, for a store.
     tracker: Tracker,
     /// Sessions of a former run, to be resumed.
@@ -102,6 +104,7 @@ impl Smf {
             rng,
             replies_owed: 0,
             lost: VecDeque::new(),
+            awaited: BTreeMap::new(),
             tracker: Tracker::default(),
             restored: Restored::default(),
             reloads: false,
@@ -190,24 +193,28 @@ impl Smf {
     fn end_lost_sessions(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..LOST_BATCH {
             let Some((key, upf)) = self.lost.pop_front() else { break };
-            if self.sessions.misses(key) {
-                self.lost.push_back((key, upf));
-                continue;
-            }
-            self.with_session(now, key, out, |state, session, env| {
-                session.draining = session.draining.filter(|draining| draining.upf != upf);
-                // The session may have ended or moved to another UPF meanwhile.
-                if state.is_at(upf) {
-                    return upf_failure::on_upf_lost(state, session, env, upf);
-                }
-                state
-            });
+            self.end_lost_session(now, (key, upf), out);
         }
         if self.lost.is_empty() {
             self.lost = VecDeque::new();
         } else {
             out.start(0, Timer::LostSessions, LOST_BATCH_PAUSE);
         }
+    }
+
+    /// Ends a session of a lost UPF, or defers that until the session is back from the store.
+    fn end_lost_session(&mut self, now: Instant, (key, upf): (Key, UpfHandle), out: &mut Outbox) {
+        if self.sessions.misses(key) {
+            return self.awaited.entry(key).or_default().push(upf);
+        }
+        self.with_session(now, key, out, |state, session, env| {
+            session.draining = session.draining.filter(|draining| draining.upf != upf);
+            // The session may have ended or moved to another UPF meanwhile.
+            if state.is_at(upf) {
+                return upf_failure::on_upf_lost(state, session, env, upf);
+            }
+            state
+        });
     }
 
     fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
@@ -345,12 +352,12 @@ impl NetworkFunction for Smf {
 
     fn put_context(
         &mut self,
-        _now: Instant,
+        now: Instant,
         id: ContextId,
         document: &[u8],
-        _out: &mut Outbox,
+        out: &mut Outbox,
     ) -> Result<(), UnpackError> {
-        self.put_session(id, document)
+        self.put_session(now, id, document, out)
     }
 
     fn take_missed(&mut self) -> Vec<ContextId> {

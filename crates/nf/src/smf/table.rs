@@ -6,7 +6,7 @@ use pith_types::{ContextId, Seid, Supi};
 use std::collections::HashMap;
 
 /// Maximum number of sessions of a shard.
-const LIMIT: u32 = 1 << 20;
+const LIMIT: u32 = 1 << 22;
 
 /// A SEID contains the id of its session: the block, and in the low bits the number. The bits between them, except
 /// [`FRONT_SEID`], are random as the number is, so that a SEID cannot be guessed (TS 33.515 4.2.2.1.2).
