@@ -175,6 +175,42 @@ impl Stored {
     }
 }
 
+/// A shell that keeps no copies of contexts between transactions.
+#[derive(Debug, Default)]
+pub(crate) struct Stateless {
+    pub stored: Stored,
+    /// Contexts that were read again.
+    pub reads: usize,
+}
+
+impl Stateless {
+    /// Reads the context that the input is for.
+    pub fn before(&mut self, nf: &mut dyn NetworkFunction, now: Instant, input: &Input, out: &mut Outbox) {
+        if let Some(id) = nf.context_of(input) {
+            self.read(nf, now, id, out);
+        }
+    }
+
+    /// Reads what else was needed, stores what changed, and drops all copies.
+    pub fn after(&mut self, nf: &mut dyn NetworkFunction, now: Instant, out: &mut Outbox) {
+        for id in nf.take_missed() {
+            self.read(nf, now, id, out);
+        }
+        self.stored.store(nf, StoreScope::Changed);
+        for id in self.stored.documents.keys() {
+            nf.drop_context(*id);
+        }
+    }
+
+    fn read(&mut self, nf: &mut dyn NetworkFunction, now: Instant, id: ContextId, out: &mut Outbox) {
+        if !nf.is_resident(id) {
+            nf.put_context(now, id, &self.stored.documents[&id], out).unwrap();
+            assert!(nf.is_resident(id));
+            self.reads += 1;
+        }
+    }
+}
+
 /// The effects of an NF, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(pub Vec<Effect>);

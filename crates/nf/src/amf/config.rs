@@ -36,7 +36,7 @@ pub struct AmfConfig {
     pub timers: Timers,
     /// Retransmissions of a NAS message before its procedure is aborted (TS 24.501 table 10.2.2 has four).
     pub max_retransmissions: u8,
-    /// Maximum number of UE contexts, 1 to 262,144. Further UEs are rejected with #22 congestion.
+    /// Maximum number of UE contexts, 1 to [`AmfConfig::most_ues`]. Further UEs are rejected with #22 congestion.
     pub max_ues: u32,
     /// Back-off time sent to rejected UEs when the AMF is full (T3346).
     pub congestion_backoff: Duration,
@@ -176,10 +176,24 @@ impl AmfConfig {
                 tai.plmn_id
             ));
         }
-        if !(1..=MAX_UES).contains(&self.max_ues) {
-            return Err(format!("at most {MAX_UES} UEs fit a shard"));
+        let most = self.most_ues();
+        if !(1..=most).contains(&self.max_ues) {
+            return Err(format!("1 to {most} UEs fit a shard with its blocks of 5G-TMSIs"));
         }
         Ok(())
+    }
+
+    /// The largest number of UE contexts: at most half of the 5G-TMSIs of the shard's blocks are in use, so that a random one is
+    /// unused in one or two attempts, and cannot be guessed. A UE has two 5G-TMSIs at most.
+    pub fn most_ues(&self) -> u32 {
+        let unused_half = (self.identity.blocks().count() as u64) << (FiveGTmsi::OWN_BITS - 1);
+        let ues = (unused_half / 2).saturating_sub(u64::from(REJECTABLE_UES));
+        u32::try_from(ues.min(MAX_UES.into())).unwrap_or(MAX_UES)
+    }
+
+    /// Maximum number of connections: one for each UE, and those that gNBs are to release.
+    pub(super) const fn max_connections(&self) -> u32 {
+        self.max_ues.saturating_add(REJECTABLE_UES).saturating_add(RELEASING.entries as u32)
     }
 }
 
@@ -201,5 +215,24 @@ pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_host: 
 /// Contexts beyond `max_ues`, used to reject UEs with a back-off time.
 pub(super) const REJECTABLE_UES: u32 = 1024;
 
-/// Maximum number of connections and of UE contexts in a shard.
-pub(super) const MAX_UES: u32 = 1 << 18;
+/// Maximum number of UE contexts in a shard, whatever its blocks.
+const MAX_UES: u32 = 1 << 24;
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::world::config;
+    use crate::testing::{identity_of_shard, sparse_owners};
+
+    #[test]
+    fn a_block_is_at_most_half_full() {
+        let mut config = config();
+        config.identity = identity_of_shard(0, 1);
+        assert!(config.most_ues() > 1 << 20, "a process has all blocks");
+        config.max_ues = 1 << 20;
+        assert_eq!(config.check(), Ok(()));
+        config.identity.owners = sparse_owners(1);
+        config.identity.owner = config.identity.owners.owner(crate::testing::block(0));
+        assert_eq!(config.most_ues(), (1 << 20) - 1024, "one block has 2^22 5G-TMSIs");
+        assert!(config.check().unwrap_err().contains("1047552"));
+    }
+}

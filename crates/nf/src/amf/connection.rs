@@ -4,7 +4,7 @@
 //! and a connection without a UE stays until its gNB has released it. So an AMF-UE-NGAP-ID is never
 //! given to another UE while a gNB may still use it.
 
-use super::config::{MAX_UES, RELEASING};
+use super::config::RELEASING;
 use super::pending_table::{EntryId, PendingTable};
 use crate::kit::{Arena, GnbHandle, Key, shrink};
 use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
@@ -46,6 +46,7 @@ pub(crate) enum RanContext {
 #[derive(Debug)]
 pub(crate) struct Connections {
     table: Arena<NgConnection>,
+    limit: usize,
     by_id: HashMap<AmfUeNgapId, Key>,
     by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
     releasing: PendingTable,
@@ -53,22 +54,22 @@ pub(crate) struct Connections {
     last: u32,
 }
 
-impl Default for Connections {
-    fn default() -> Self {
+impl Connections {
+    /// No connections; at most that many.
+    pub fn new(limit: u32) -> Self {
         Self {
-            table: Arena::new(MAX_UES),
+            table: Arena::new(limit),
+            limit: limit as usize,
             by_id: HashMap::new(),
             by_ran: HashMap::new(),
             releasing: PendingTable::new(RELEASING),
             last: 0,
         }
     }
-}
 
-impl Connections {
     /// Whether another connection can be opened.
     pub fn has_room(&self) -> bool {
-        self.table.len() < MAX_UES as usize
+        self.table.len() < self.limit
     }
 
     /// Opens a connection for an INITIAL UE MESSAGE, with an id of that block; `None` if there are too many connections.
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_id_of_a_closed_connection_is_not_found_after_its_index_is_reused() {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(1 << 18);
         let mut ids = std::collections::HashSet::new();
         let block = BlockId::new(5).unwrap();
         for ran in 0..1000 {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_counter_wraps_around_and_skips_ids_in_use() {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(1 << 18);
         let block = BlockId::new(5).unwrap();
         let mut open = |last: Option<u32>, ran| {
             connections.last = last.unwrap_or(connections.last);

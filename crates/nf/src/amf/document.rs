@@ -19,7 +19,7 @@ use super::context::{Gnbs, UeContext};
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{GnbHandle, Key, Nf};
+use crate::kit::{Context, GnbHandle, Handles, Key, Nf};
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
@@ -34,6 +34,51 @@ const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
     &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS];
+
+/// The sections of the local form. The NG connection is in its table.
+const LOCAL_SECTIONS: &[Section] =
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, TIMERS];
+
+/// A context in the local form: a UE that is packed in memory.
+impl Context for UeContext {
+    /// Its NG connection.
+    type Mark = Option<Key>;
+
+    fn id(&self) -> ContextId {
+        self.id
+    }
+
+    fn mark(&self) -> Option<Key> {
+        self.connection
+    }
+
+    fn is_idle(&self) -> bool {
+        matches!(self.procedure, super::procedure::Procedure::Idle)
+            && !self.is_in_transaction()
+            && self.undelivered.is_empty()
+    }
+
+    fn pack_local(&self) -> Option<Document> {
+        // The list of unauthenticated UEs is limited, and so are these contexts.
+        if self.half_open.is_some() {
+            return None;
+        }
+        let mut writer = Writer::new(Nf::Amf, &Handles);
+        for section in LOCAL_SECTIONS {
+            writer.section(section, |writer| write(self, section, writer));
+        }
+        writer.finish().ok()
+    }
+
+    fn unpack_local(
+        octets: &[u8],
+        named: (Key, ContextId),
+        connection: Option<Key>,
+    ) -> Result<Self, UnpackError> {
+        let sections = Sections::of(octets, Nf::Amf, LOCAL_SECTIONS, &Handles)?;
+        Ok(Self { connection, ..read_all(&sections, LOCAL_SECTIONS, named)? })
+    }
+}
 
 impl Names for Gnbs {
     fn gnb_name(&self, gnb: GnbHandle) -> Option<&str> {
@@ -190,16 +235,22 @@ pub(super) fn unpack(
     names: &dyn Names,
 ) -> Result<Unpacked, UnpackError> {
     let sections = Sections::of(octets, Nf::Amf, SECTIONS, names)?;
-    let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
-    sections.read(&IDENTITY, |_, reader| read(&mut ue, &IDENTITY, reader))?;
-    sections.read(&SECURITY, |_, reader| read(&mut ue, &SECURITY, reader))?;
-    sections.read(&REGISTRATION, |_, reader| read(&mut ue, &REGISTRATION, reader))?;
-    sections.read(&SESSIONS, |_, reader| read(&mut ue, &SESSIONS, reader))?;
-    sections.read(&PROCEDURE, |_, reader| read(&mut ue, &PROCEDURE, reader))?;
-    sections.read(&UNDELIVERED, |_, reader| read(&mut ue, &UNDELIVERED, reader))?;
-    sections.read(&TIMERS, |_, reader| read(&mut ue, &TIMERS, reader))?;
+    let ue = read_all(&sections, SECTIONS, named)?;
     let connection = if sections.has(&CONNECTION) { Some(sections.unpack(&CONNECTION)?) } else { None };
     Ok(Unpacked { ue, connection })
+}
+
+/// Reads the context in these sections; that of its connection is left out.
+fn read_all(
+    sections: &Sections<'_>,
+    kinds: &[Section],
+    named: (Key, ContextId),
+) -> Result<UeContext, UnpackError> {
+    let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
+    for kind in kinds.iter().filter(|kind| **kind != CONNECTION) {
+        sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
+    }
+    Ok(ue)
 }
 
 /// Reads a section's body, the mirror image of [`write`].
@@ -265,7 +316,7 @@ impl super::Amf {
             (connection.id, connection.ran_id, connection.stream) = (id, ran_id, stream);
             (connection.context, connection.queued) = (context, queued);
         }
-        **ue = loaded;
+        *ue = loaded;
         let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
         let again = pack(ue, connection, gnbs);
         assert!(again.as_ref() == Ok(&document), "the context of {} changes in its document", ue.name());
@@ -281,7 +332,7 @@ impl super::Amf {
     /// The documents of all contexts.
     pub fn documents(&self) -> Vec<Document> {
         let connection = |ue: &UeContext| ue.connection.and_then(|key| self.shared.connections.get(key));
-        let packed = self.ues.iter().map(|(_, ue)| pack(ue, connection(ue), &self.shared.gnbs));
+        let packed = self.ues.iter().map(|(_, ue)| pack(&ue, connection(&ue), &self.shared.gnbs));
         packed.map(|document| document.expect("an AMF's context can be packed")).collect()
     }
 

@@ -48,9 +48,9 @@ pub struct Audit {
 impl Amf {
     /// Counts the AMF's state.
     pub fn audit(&self) -> Audit {
-        let ues = || self.ues.iter().map(|(_, ue)| &**ue);
+        let ues = || self.ues.iter().map(|(_, ue)| ue);
         let count = |test: fn(&UeContext) -> bool| ues().filter(|ue| test(ue)).count();
-        let sum = |size: fn(&UeContext) -> usize| ues().map(size).sum();
+        let sum = |size: fn(&UeContext) -> usize| ues().map(|ue| size(&ue)).sum();
         let releasing = |context| context == RanContext::Releasing;
         let connections = || self.shared.connections.iter().map(|(_, connection)| connection);
         let (supis, tmsis) = self.shared.index.len();
@@ -66,7 +66,7 @@ impl Amf {
                 .count(),
             supis,
             tmsis,
-            dangling: self.shared.index.keys().filter(|key| self.ues.get(*key).is_none()).count()
+            dangling: self.shared.index.keys().filter(|key| !self.ues.contains(*key)).count()
                 + self.shared.ids.len().abs_diff(self.ues.len()),
             sessions: sum(|ue| ue.sessions.len()),
             session_calls: sum(|ue| ue.sessions.iter().map(|session| session.calls.len()).sum()),
@@ -116,13 +116,13 @@ impl Amf {
     /// The callback reference of a registered subscriber.
     pub fn key_of(&self, supi: &pith_types::Supi) -> String {
         let key = self.shared.index.find_supi(supi).expect("registered");
-        self.shared.references.of_id(self.ues.get(key).expect("registered").id)
+        self.shared.references.of_id(self.ues.id(key).expect("registered"))
     }
 
     /// The callback reference of one of the subscriber's sessions.
     pub fn session_reference(&self, supi: &pith_types::Supi, id: u8) -> String {
         let key = self.shared.index.find_supi(supi).expect("registered");
-        let ue = self.ues.get(key).expect("registered");
+        let ue = self.ues.view(key).expect("registered");
         let session = ue.session(id).expect("established");
         self.shared.references.of_name(&super::consumer::session_name(ue.id, id, session.number))
     }

@@ -13,6 +13,7 @@
 //! are deferred in [`DeferredAction`] until the step is over. When a step ends, the context of a UE that is
 //! neither registered nor in a procedure is deleted.
 
+mod absent;
 mod config;
 mod connection;
 mod consumer;
@@ -52,6 +53,7 @@ use crate::kit::{
     ContextIds, DocumentSink, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page,
     References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
 };
+use absent::Awaited;
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
@@ -60,7 +62,7 @@ use pith_sbi::{NfInstanceId, Reply, Request};
 use pith_types::ContextId;
 use residency::Restored;
 use retained::KnownUe;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use table::{Index, Ues};
 
 /// One AMF, or one shard of it.
@@ -69,6 +71,8 @@ pub struct Amf {
     shared: Shared,
     /// Connections of lost gNBs, still to be closed.
     lost: VecDeque<Key>,
+    /// What is deferred until contexts are back that are only in a store.
+    awaited: BTreeMap<Key, Vec<Awaited>>,
     /// UEs that changed, for a store.
     tracker: Tracker,
     /// UEs of a former run, to be resumed.
@@ -82,7 +86,7 @@ impl Amf {
     pub fn new(config: AmfConfig, mut rng: Rng) -> Self {
         let shared = Shared {
             gnbs: Gnbs::new(),
-            connections: Connections::default(),
+            connections: Connections::new(config.max_connections()),
             ids: ContextIds::new(&config.identity, rng.fork()),
             index: Index::default(),
             references: References::new(&config.identity.reference_key),
@@ -96,6 +100,7 @@ impl Amf {
             ues: Ues::new(most),
             shared,
             lost: VecDeque::new(),
+            awaited: BTreeMap::new(),
             tracker: Tracker::default(),
             restored: Restored::default(),
             reloads: false,
@@ -160,6 +165,10 @@ impl Amf {
     }
 
     fn supersede(&mut self, now: Instant, new: Key, old: Key, out: &mut Outbox) {
+        let again = Awaited::Supersede { new, old };
+        if self.defers(new, again) || self.defers(old, again) {
+            return;
+        }
         let Some(mut old) = self.ues.remove(old) else { return };
         self.end(old.id);
         old.discards_security = true;
@@ -169,7 +178,7 @@ impl Amf {
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
-        if self.ues.get(key).is_none() {
+        if !self.ues.contains(key) {
             return self.with_env(now, out, |env| consumer::undo(env, reply));
         }
         self.with_ue(now, key, out, |ue, env| procedure::on_reply(ue, env, CallId(tag.step), reply));
@@ -254,6 +263,7 @@ impl NetworkFunction for Amf {
             Input::Timer(key) => self.timer(now, key, out),
             Input::N4(_) | Input::Stored { .. } => {}
         }
+        self.ues.pack_idle();
     }
 
     fn replies_owed(&self) -> Option<usize> {
@@ -272,6 +282,7 @@ impl NetworkFunction for Amf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+        self.ues.keep_cold();
     }
 
     fn track_contexts(&mut self, tracking: Tracking) {
@@ -296,6 +307,32 @@ impl NetworkFunction for Amf {
         self.restore_ue(id, document, is_stale)
     }
 
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        self.context_named(input)
+    }
+
+    fn is_resident(&self, id: ContextId) -> bool {
+        self.shared.ids.find(id).is_none_or(|key| self.ues.is_resident(key))
+    }
+
+    fn drop_context(&mut self, id: ContextId) -> bool {
+        self.drop_ue(id)
+    }
+
+    fn put_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        self.put_ue(now, id, document, out)
+    }
+
+    fn take_missed(&mut self) -> Vec<ContextId> {
+        self.ues.take_missed()
+    }
+
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
         self.resume_ues(now, out);
     }
@@ -308,12 +345,12 @@ impl NetworkFunction for Amf {
         if what != Inspect::Ues {
             return None;
         }
-        let of = |supi| self.shared.index.find_supi(supi).and_then(|key| self.ues.get(key));
+        let of = |supi| self.shared.index.find_supi(supi).and_then(|key| self.ues.view(key));
         let (ues, next) = match &page.supi {
             Some(supi) => (of(supi).into_iter().collect(), None),
             None => self.ues.page(page.first, page.limit),
         };
-        list.extend(ues.into_iter().map(|ue| self.describe(ue)));
+        list.extend(ues.into_iter().map(|ue| self.describe(&ue)));
         next
     }
 
@@ -321,9 +358,7 @@ impl NetworkFunction for Amf {
         let Order::Deregister { supis, why } = what else { return };
         for supi in supis.iter() {
             let Some(key) = self.shared.index.find_supi(supi) else { continue };
-            self.with_ue(now, key, out, |ue, env| {
-                procedure::deregistration::by_network(ue, env, (*why).into())
-            });
+            self.deregister(now, key, (*why).into(), out);
             list.push(serde_json::json!({ "supi": supi }));
         }
     }

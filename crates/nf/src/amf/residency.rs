@@ -20,7 +20,9 @@ use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::UserPlane;
 use super::{Amf, consumer};
 use crate::kit::document::{Document, PackError, UnpackError};
-use crate::kit::{DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED};
+use crate::kit::{
+    DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, Tracking, UNPLACED,
+};
 use pith_types::ContextId;
 use std::collections::VecDeque;
 
@@ -44,7 +46,7 @@ impl Amf {
         if self.tracker.tracking().is_none() {
             return;
         }
-        let Some(ue) = self.ues.get(key) else { return };
+        let Some(ue) = self.ues.get_mut(key) else { return };
         self.tracker.note_change(ue.id);
         let Some(below) = self.tracker.counts_below(ue.id) else { return };
         if next_count(ue).is_some_and(|next| next > below) {
@@ -55,7 +57,7 @@ impl Amf {
     /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
     /// reservation was used, or the UE is registered and has none.
     pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        let Some(reserved) = self.tracker.tracking().map(|tracking| tracking.reserved_counts) else { return };
+        let Some(&Tracking { reserved_counts: reserved, whole }) = self.tracker.tracking() else { return };
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Amf, id };
             let below = self.tracker.counts_below(id);
@@ -68,7 +70,13 @@ impl Amf {
                         self.tracker.note_change(id);
                         continue;
                     }
-                    match pack(ue, &self.shared.gnbs, reserved) {
+                    let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+                    let packed = if whole {
+                        document::pack(ue, connection, &self.shared.gnbs)
+                    } else {
+                        pack(ue, &self.shared.gnbs, reserved)
+                    };
+                    match packed {
                         Ok(document) => {
                             sink.write(stored, &document);
                             self.tracker.note_stored(id, next + reserved);
@@ -110,7 +118,7 @@ impl Amf {
         }
         if let Some(supi) = supi {
             // Of two contexts the registered one counts, else the later one (see `Amf::supersede`).
-            let other = index.find_supi(&supi).and_then(|other| Some((other, self.ues.get(other)?)));
+            let other = index.find_supi(&supi).and_then(|other| Some((other, self.ues.view(other)?)));
             match other {
                 Some((other, it)) if (it.is_registered(), it.since) >= (is_registered, since) => {
                     self.restored.superseded.push((other, key));
@@ -122,6 +130,7 @@ impl Amf {
             }
         }
         self.restored.due.push_back(key);
+        self.ues.pack_idle();
         Ok(())
     }
 
@@ -163,7 +172,7 @@ impl Amf {
 }
 
 /// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs.
-fn is_stored(ue: &UeContext) -> bool {
+pub(super) fn is_stored(ue: &UeContext) -> bool {
     let has_resources = !ue.sessions.is_empty()
         || ue.policy.is_some()
         || ue.sdm_subscription.is_some()
@@ -178,15 +187,8 @@ fn next_count(ue: &UeContext) -> Option<u32> {
 
 /// The document for a store: the UE as it will be restored, with reserved COUNTs.
 fn pack(ue: &mut UeContext, gnbs: &Gnbs, reserved: u32) -> Result<Document, PackError> {
-    let procedure = std::mem::take(&mut ue.procedure);
     let (rm, in_udm) = (ue.rm, ue.registered_in_udm);
-    match procedure {
-        // The network has ended the registration.
-        Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
-        // The UDM may have processed the registration.
-        Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
-        _ => {}
-    }
+    let procedure = end_procedure(ue);
     let counts = ue.security.as_mut().map(|security| {
         let counts = (security.nas.next_to_send(), security.nas.last_received());
         security.nas.skip_to_send(reserved);
@@ -200,10 +202,23 @@ fn pack(ue: &mut UeContext, gnbs: &Gnbs, reserved: u32) -> Result<Document, Pack
     document
 }
 
+/// Ends the procedure in a document, with what is known of its result; returns its state.
+fn end_procedure(ue: &mut UeContext) -> Procedure {
+    let procedure = std::mem::take(&mut ue.procedure);
+    match procedure {
+        // The network has ended the registration.
+        Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
+        // The UDM may have processed the registration.
+        Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
+        _ => {}
+    }
+    procedure
+}
+
 /// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of the same process know that the
 /// user planes are gone.
 fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32) {
-    ue.procedure = Procedure::Idle;
+    end_procedure(ue);
     (ue.sdm_call, ue.refresh_call) = (None, None);
     ue.timers.clear();
     ue.initial = Initial::default();

@@ -1,18 +1,13 @@
 //! All UE contexts of a shard, and the indexes to find them.
 
-use super::config::{MAX_UES, REJECTABLE_UES};
 use super::context::UeContext;
 use super::retained::Retained;
-use crate::kit::{Arena, Key, Rng, shrink};
+use crate::kit::{Contexts, Key, Rng, shrink};
 use pith_types::{BlockId, FiveGTmsi, Supi};
 use std::collections::HashMap;
 
-/// 5G-TMSIs of a block: less than half of them are in use, so that a random one is unused in one or two attempts, and cannot
-/// be guessed. A UE has two 5G-TMSIs at most.
-const _: () = assert!(2 * (MAX_UES as u64 + REJECTABLE_UES as u64) <= 1 << (FiveGTmsi::OWN_BITS - 1));
-
 /// UE contexts by key.
-pub(crate) type Ues = Arena<Box<UeContext>>;
+pub(crate) type Ues = Contexts<UeContext>;
 
 /// Indexes from UE identities to UE contexts.
 #[derive(Debug, Default)]

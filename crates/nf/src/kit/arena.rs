@@ -152,14 +152,17 @@ impl<T> Arena<T> {
     }
 
     /// Up to `limit` entries from that index on, and the index from which there may be more.
-    pub fn page(&self, first: u32, limit: u32) -> (Vec<&T>, Option<u32>) {
+    pub fn page(&self, first: u32, limit: u32) -> (Vec<(Key, &T)>, Option<u32>) {
         /// Slots to look at for each entry: where most are free a page has fewer entries.
         const SLOTS: u32 = 64;
         let mut found = Vec::new();
         let mut next = first;
         let end = first.saturating_add(limit.saturating_mul(SLOTS)).min(self.slots.len() as u32);
         while next < end && (found.len() as u32) < limit {
-            found.extend(self.slots.get(next as usize).and_then(|slot| slot.value.as_ref()));
+            found.extend(self.slots.get(next as usize).and_then(|slot| {
+                let key = Key { index: next, generation: slot.generation };
+                slot.value.as_ref().map(|value| (key, value))
+            }));
             next += 1;
         }
         (found, (next < self.slots.len() as u32).then_some(next))
@@ -211,7 +214,7 @@ mod tests {
             let page;
             (page, next) = arena.page(first, 7);
             assert!(page.len() <= 7);
-            found.extend(page.into_iter().copied());
+            found.extend(page.into_iter().map(|(_, number)| *number));
         }
         let mut all: Vec<_> = arena.iter().map(|(_, number)| *number).collect();
         assert_eq!(found, all);

@@ -62,6 +62,41 @@ pub trait NetworkFunction: Send {
         Ok(())
     }
 
+    /// The context that an input is for, if the input names one: a shell that does not keep copies loads it before it delivers
+    /// the input. The context may have ended meanwhile.
+    fn context_of(&self, _input: &Input) -> Option<ContextId> {
+        None
+    }
+
+    /// Whether the NF has the context itself. `false` only after [`NetworkFunction::drop_context`].
+    fn is_resident(&self, _id: ContextId) -> bool {
+        true
+    }
+
+    /// Deletes the copy of a context whose document is stored; returns whether it did. A context that changed since, or that
+    /// waits for another NF, stays.
+    fn drop_context(&mut self, _id: ContextId) -> bool {
+        false
+    }
+
+    /// Gives a dropped context back, from a document that the NF packed with [`Tracking::whole`]. A context that was not
+    /// dropped stays as it is.
+    fn put_context(
+        &mut self,
+        _now: Instant,
+        _id: ContextId,
+        _document: &[u8],
+        _out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        Ok(())
+    }
+
+    /// Contexts that the last inputs concern beside the one of [`NetworkFunction::context_of`], and that were dropped: the NF
+    /// has deferred what it does with them until the shell gives them back.
+    fn take_missed(&mut self) -> Vec<ContextId> {
+        Vec::new()
+    }
+
     /// All contexts were restored, and the NF may use other NFs and timers.
     fn resume_contexts(&mut self, _now: Instant, _out: &mut Outbox) {}
 }

@@ -14,6 +14,7 @@
 mod arena;
 mod capacity;
 mod context_id;
+mod contexts;
 pub mod document;
 mod event;
 mod function;
@@ -35,6 +36,7 @@ mod timer;
 pub use arena::{Arena, Key};
 pub(crate) use capacity::{is_oversized, shrink};
 pub use context_id::{ContextIds, UNPLACED};
+pub(crate) use contexts::{Context, Contexts, Handles};
 pub use event::{Event, Level};
 pub use function::{Deregister, Inspect, NetworkFunction, Order, Page, deliver};
 pub use input::Input;

@@ -48,6 +48,9 @@ pub enum StoreScope {
 pub struct Tracking {
     /// Downlink NAS COUNTs that a document reserves. 0 if each change is stored before its messages are sent.
     pub reserved_counts: u32,
+    /// Documents have all that [`super::NetworkFunction::put_context`] needs to continue in the middle of a procedure: the state,
+    /// the NG connection, and exact COUNTs. For stores from which contexts are read again in the same run.
+    pub whole: bool,
 }
 
 /// The contexts of one NF that changed, and those that have a document.
@@ -124,6 +127,11 @@ impl Tracker {
     /// The lowest COUNT that the document of a context does not reserve; `None` without a document.
     pub fn counts_below(&self, id: ContextId) -> Option<u32> {
         self.stored.get(&id).copied()
+    }
+
+    /// Whether a context has a document, and did not change since.
+    pub fn is_stored(&self, id: ContextId) -> bool {
+        self.stored.contains_key(&id) && !self.changed.contains(&id) && !self.required.contains(&id)
     }
 
     /// The store did not take a change: the context counts as changed, or as one to be deleted.

@@ -4,7 +4,7 @@
 
 use super::{Association, Context};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
-use crate::kit::{Key, Nf};
+use crate::kit::{Context as Packable, Key, Nf};
 use pith_types::ContextId;
 
 const ASSOCIATION: Section = Section { id: 1, name: "association", version: 1 };
@@ -32,6 +32,29 @@ pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Association, Unpack
     Ok(Association { id, context, owner, creating })
 }
 
+/// An association in the local form: packed in memory.
+impl Packable for Association {
+    type Mark = ();
+
+    fn id(&self) -> ContextId {
+        self.id
+    }
+
+    fn mark(&self) {}
+
+    fn is_idle(&self) -> bool {
+        self.creating.is_none()
+    }
+
+    fn pack_local(&self) -> Option<Document> {
+        pack(self).ok()
+    }
+
+    fn unpack_local(octets: &[u8], (_, id): (Key, ContextId), (): ()) -> Result<Self, UnpackError> {
+        unpack(octets, id)
+    }
+}
+
 impl super::Pcf {
     /// Replaces an association by what its document yields, and panics if a document made of that differs: for simulations.
     pub(super) fn reload(&mut self, key: Key) {
@@ -51,7 +74,7 @@ const UNNAMED: ContextId = ContextId::from_u64(0).expect("of block 0");
 impl super::Pcf {
     /// The documents of all associations.
     pub fn documents(&self) -> Vec<Document> {
-        self.associations.iter().filter_map(|(_, association)| pack(association).ok()).collect()
+        self.associations.iter().filter_map(|(_, association)| pack(&association).ok()).collect()
     }
 
     /// Unpacks a document.

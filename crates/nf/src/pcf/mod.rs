@@ -16,7 +16,7 @@ mod tests;
 
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    Arena, Caller, ContextIds, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
+    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
     Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker, Tracking,
 };
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
@@ -27,7 +27,7 @@ use pith_types::ContextId;
 use std::sync::Arc;
 
 /// Maximum number of associations of both kinds.
-const LIMIT: u32 = 1 << 20;
+const LIMIT: u32 = 1 << 23;
 
 /// The context of an association: AM or SM.
 #[derive(Debug)]
@@ -48,12 +48,11 @@ struct Association {
 }
 
 /// The PCF of a shard.
-#[derive(Debug)]
 pub struct Pcf {
     root: Arc<ApiRoot>,
     references: References,
     ids: ContextIds,
-    associations: Arena<Association>,
+    associations: Contexts<Association>,
     /// Associations whose creation is not answered yet.
     creating: usize,
     /// Associations that changed, for a store.
@@ -69,7 +68,7 @@ impl Pcf {
             root: Arc::clone(&identity.api_root),
             references: References::new(&identity.reference_key),
             ids: ContextIds::new(identity, rng),
-            associations: Arena::new(LIMIT),
+            associations: Contexts::new(LIMIT),
             creating: 0,
             tracker: Tracker::default(),
             reloads: false,
@@ -101,7 +100,8 @@ impl Pcf {
             }
             Request::UpdateAmPolicyAssociation(request) => self
                 .access(&request.pol_asso_id, from)
-                .map(|(key, _)| Response::PolicyUpdate(Box::new(access::update(self.access_uri(key))))),
+                .map(|(key, _)| key)
+                .map(|key| Response::PolicyUpdate(Box::new(access::update(self.access_uri(key))))),
             Request::DeleteAmPolicyAssociation(request) => {
                 let found = self.access(&request.pol_asso_id, from).map(|(key, _)| key);
                 found.map(|key| self.delete(key))
@@ -123,10 +123,14 @@ impl Pcf {
 
     fn create(&mut self, reply: PendingReply, context: Context, query: Request, out: &mut Outbox) {
         let owner = Owner::of(reply.caller());
-        let Some((key, place)) = self.associations.vacant() else {
+        if self.associations.len() == LIMIT as usize {
             return reply.refuse(Problem::congestion(1), out);
-        };
-        *place = Some(Association { id: self.ids.allocate(key), context, owner, creating: Some(reply) });
+        }
+        let ids = &mut self.ids;
+        let key = self.associations.insert_with(|key| {
+            Box::new(Association { id: ids.allocate(key), context, owner, creating: Some(reply) })
+        });
+        let key = key.expect("there is room for one");
         self.creating += 1;
         self.changed(key);
         out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
@@ -151,22 +155,23 @@ impl Pcf {
 
     /// A context has changed. In simulations it passes through its document.
     fn changed(&mut self, key: Key) {
-        if let Some(association) = self.associations.get(key) {
-            self.tracker.note_change(association.id);
+        if let Some(id) = self.associations.id(key) {
+            self.tracker.note_change(id);
         }
         if self.reloads {
             self.reload(key);
         }
     }
 
-    fn created(&self, key: Key) -> Option<Response> {
-        Some(match &self.associations.get(key)?.context {
+    fn created(&mut self, key: Key) -> Option<Response> {
+        let (access, session) = (self.access_uri(key), self.session_uri(key));
+        Some(match &self.associations.get_mut(key)?.context {
             Context::Access(context) => {
-                let (location, body) = (self.access_uri(key), access::decide(context));
+                let (location, body) = (access, access::decide(context));
                 Response::PolicyAssociationCreated(Box::new(Created { location, body }))
             }
             Context::Session(context) => {
-                let (location, body) = (self.session_uri(key), session::decide(context));
+                let (location, body) = (session, session::decide(context));
                 Response::SmPolicyDecisionCreated(Box::new(Created { location, body }))
             }
         })
@@ -180,14 +185,14 @@ impl Pcf {
         Response::NoContent
     }
 
-    fn access(&self, id: &str, from: Caller) -> Result<(Key, &PolicyAssociationRequest), Box<Problem>> {
+    fn access(&mut self, id: &str, from: Caller) -> Result<(Key, &PolicyAssociationRequest), Box<Problem>> {
         match self.find(id, from)? {
             (key, Context::Access(context)) => Ok((key, context)),
             _ => Err(not_found()),
         }
     }
 
-    fn session(&self, id: &str, from: Caller) -> Result<(Key, &SmPolicyContextData), Box<Problem>> {
+    fn session(&mut self, id: &str, from: Caller) -> Result<(Key, &SmPolicyContextData), Box<Problem>> {
         match self.find(id, from)? {
             (key, Context::Session(context)) => Ok((key, context)),
             _ => Err(not_found()),
@@ -196,11 +201,11 @@ impl Pcf {
 
     /// The association of that id, if it is the caller's. An AMF to which the UE moves makes one of its own: the former AMF
     /// deletes the other, or the PCF keeps it until then.
-    fn find(&self, id: &str, from: Caller) -> Result<(Key, &Context), Box<Problem>> {
+    fn find(&mut self, id: &str, from: Caller) -> Result<(Key, &Context), Box<Problem>> {
         let id = self.references.id(id).ok_or_else(not_found)?;
         let key = self.ids.find(id).ok_or_else(not_found)?;
         // Until its creation is answered, no NF knows the association's id.
-        let association = self.associations.get(key).filter(|association| association.creating.is_none());
+        let association = self.associations.get_mut(key).filter(|association| association.creating.is_none());
         let association = association.ok_or_else(not_found)?;
         association.owner.check(from)?;
         Ok((key, &association.context))
@@ -208,7 +213,7 @@ impl Pcf {
 
     /// The reference of an association.
     fn reference(&self, key: Key) -> String {
-        let id = self.associations.get(key).map(|association| association.id);
+        let id = self.associations.id(key);
         id.map(|id| self.references.of_id(id)).unwrap_or_default()
     }
 
@@ -232,6 +237,7 @@ impl NetworkFunction for Pcf {
             Input::Reply { tag, reply, .. } => self.policy_data(tag, reply, out),
             Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
+        self.associations.pack_idle();
     }
     fn replies_owed(&self) -> Option<usize> {
         Some(self.creating)
@@ -239,6 +245,7 @@ impl NetworkFunction for Pcf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+        self.associations.keep_cold();
     }
 
     fn track_contexts(&mut self, tracking: Tracking) {
@@ -248,7 +255,7 @@ impl NetworkFunction for Pcf {
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Pcf, id };
-            let association = self.ids.find(id).and_then(|key| self.associations.get(key));
+            let association = self.ids.find(id).and_then(|key| self.associations.get_mut(key));
             // An association that is not answered yet is created again by a new request.
             let association = association.filter(|association| association.creating.is_none());
             match association.and_then(|association| document::pack(association).ok()) {
@@ -266,6 +273,56 @@ impl NetworkFunction for Pcf {
         self.tracker.note_failure(id);
     }
 
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        let reference = match input {
+            Input::Reply { tag, .. } => return self.associations.id(Key::from_u64(tag.owner)),
+            Input::Request { request: Request::ReadAmPolicyAssociation(request), .. } => &request.pol_asso_id,
+            Input::Request { request: Request::UpdateAmPolicyAssociation(request), .. } => {
+                &request.pol_asso_id
+            }
+            Input::Request { request: Request::DeleteAmPolicyAssociation(request), .. } => {
+                &request.pol_asso_id
+            }
+            Input::Request { request: Request::GetSmPolicy(request), .. } => &request.sm_policy_id,
+            Input::Request { request: Request::UpdateSmPolicy(request), .. } => &request.sm_policy_id,
+            Input::Request { request: Request::DeleteSmPolicy(request), .. } => &request.sm_policy_id,
+            _ => return None,
+        };
+        self.references.id(reference)
+    }
+
+    fn is_resident(&self, id: ContextId) -> bool {
+        self.ids.find(id).is_none_or(|key| self.associations.is_resident(key))
+    }
+
+    fn drop_context(&mut self, id: ContextId) -> bool {
+        let Some(key) = self.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let is_creating = self.associations.view(key).is_some_and(|it| it.creating.is_some());
+        if !is_creating {
+            self.associations.drop_copy(key);
+        }
+        !is_creating
+    }
+
+    fn put_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        let Some(key) = self.ids.find(id) else { return Ok(()) };
+        if self.associations.mark_of_absent(key).is_some() {
+            self.associations.put(key, Box::new(document::unpack(document, id)?));
+            self.associations.pack_idle();
+        }
+        Ok(())
+    }
+
+    fn take_missed(&mut self) -> Vec<ContextId> {
+        self.associations.take_missed()
+    }
+
     fn restore_context(
         &mut self,
         _now: Instant,
@@ -276,9 +333,11 @@ impl NetworkFunction for Pcf {
         self.ids.check_free(id)?;
         let mut association = document::unpack(document, id)?;
         association.creating = None;
-        let key = self.associations.insert(association).map_err(|_| UnpackError::NoRoom)?;
+        let placed = self.associations.insert_with(|_| Box::new(association));
+        let key = placed.ok_or(UnpackError::NoRoom)?;
         self.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        self.associations.pack_idle();
         Ok(())
     }
 }

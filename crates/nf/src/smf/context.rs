@@ -89,7 +89,7 @@ pub(super) struct Pending {
 }
 
 /// The user plane of a session: its UPFs, and the tunnel endpoints that UPF and gNB have of each other.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct UserPlane {
     /// The session at the PDU session anchor.
     pub anchor: UpfSession,

@@ -25,7 +25,7 @@ impl Smf {
         SmfAudit {
             contexts: self.sessions.len(),
             addresses: self.shared.pools.in_use(),
-            n4_sessions: sessions().map(SmContext::n4_sessions).sum(),
+            n4_sessions: sessions().map(|session| session.n4_sessions()).sum(),
             policies: sessions().filter(|session| session.policy.is_some()).count(),
         }
     }

@@ -21,6 +21,7 @@
 //!  procedure/upf_failure.rs   TS 23.527 4.3
 //! ```
 
+mod absent;
 mod config;
 mod consumer;
 mod context;
@@ -61,7 +62,7 @@ use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use table::{Index, Sessions};
 use timers::SessionTimer;
 
@@ -80,6 +81,8 @@ pub struct Smf {
     replies_owed: usize,
     /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
+    /// Lost UPFs of sessions that are only in a store.
+    awaited: BTreeMap<Key, Vec<UpfHandle>>,
     /// Sessions that changed, for a store.
     tracker: Tracker,
     /// Sessions of a former run, to be resumed.
@@ -101,6 +104,7 @@ impl Smf {
             rng,
             replies_owed: 0,
             lost: VecDeque::new(),
+            awaited: BTreeMap::new(),
             tracker: Tracker::default(),
             restored: Restored::default(),
             reloads: false,
@@ -134,7 +138,7 @@ impl Smf {
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
-        if self.sessions.get(key).is_none() {
+        if !self.sessions.contains(key) {
             return consumer::delete_created_resource(reply, out);
         }
         self.with_session(now, key, out, |state, session, env| {
@@ -169,7 +173,7 @@ impl Smf {
         message: &Message,
         out: &mut Outbox,
     ) {
-        match table::find_seid(&self.shared.ids, &self.sessions, seid) {
+        match table::find_seid(&self.shared.ids, &mut self.sessions, seid) {
             Some(key) => self.with_session(now, key, out, |state, session, env| {
                 session_report::on_report(state, session, env, (transaction, seid), message)
             }),
@@ -180,11 +184,7 @@ impl Smf {
     /// An N4 association has failed: its sessions are lost (TS 23.527 4.3).
     fn upf_lost(&mut self, now: Instant, upf: UpfHandle, out: &mut Outbox) {
         self.shared.upfs.remove(upf);
-        for session in self.sessions.values_mut() {
-            session.draining = session.draining.filter(|draining| draining.upf != upf);
-        }
-        let lost = self.sessions.iter().filter(|(_, session)| session.state().is_at(upf));
-        self.lost.extend(lost.map(|(key, _)| (key, upf)));
+        self.lost.extend(self.sessions.keys_with(|upfs| upfs.may_have(upf)).map(|key| (key, upf)));
         self.end_lost_sessions(now, out);
     }
 
@@ -193,19 +193,28 @@ impl Smf {
     fn end_lost_sessions(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..LOST_BATCH {
             let Some((key, upf)) = self.lost.pop_front() else { break };
-            self.with_session(now, key, out, |state, session, env| {
-                // The session may have ended or moved to another UPF meanwhile.
-                if state.is_at(upf) {
-                    return upf_failure::on_upf_lost(state, session, env, upf);
-                }
-                state
-            });
+            self.end_lost_session(now, (key, upf), out);
         }
         if self.lost.is_empty() {
             self.lost = VecDeque::new();
         } else {
             out.start(0, Timer::LostSessions, LOST_BATCH_PAUSE);
         }
+    }
+
+    /// Ends a session of a lost UPF, or defers that until the session is back from the store.
+    fn end_lost_session(&mut self, now: Instant, (key, upf): (Key, UpfHandle), out: &mut Outbox) {
+        if self.sessions.misses(key) {
+            return self.awaited.entry(key).or_default().push(upf);
+        }
+        self.with_session(now, key, out, |state, session, env| {
+            session.draining = session.draining.filter(|draining| draining.upf != upf);
+            // The session may have ended or moved to another UPF meanwhile.
+            if state.is_at(upf) {
+                return upf_failure::on_upf_lost(state, session, env, upf);
+            }
+            state
+        });
     }
 
     fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {
@@ -236,7 +245,8 @@ impl Smf {
         command: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> (State, Result<(), BranchingError>),
     ) -> Option<serde_json::Value> {
         let key = self.shared.index.find(supi, pdu_session_id)?;
-        let mut refusal = None;
+        let is_absent = self.sessions.misses(key);
+        let mut refusal = is_absent.then(|| "its context is being read: repeat the command".to_owned());
         self.with_session(now, key, out, |state, session, env| {
             let (next, result) = command(state, session, env);
             refusal = result.err().map(|error| error.to_string());
@@ -256,6 +266,7 @@ impl NetworkFunction for Smf {
             Input::Timer(key) => self.timer(now, key, out),
             Input::N2(_) | Input::Routed { .. } | Input::Stored { .. } => {}
         }
+        self.sessions.pack_idle();
     }
 
     fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
@@ -286,13 +297,13 @@ impl NetworkFunction for Smf {
         }
         let of = |supi| {
             let keys = (1..=15).filter_map(move |id| self.shared.index.find(supi, id));
-            keys.filter_map(|key| self.sessions.get(key)).collect()
+            keys.filter_map(|key| self.sessions.view(key)).collect()
         };
         let (sessions, next) = match &page.supi {
             Some(supi) => (of(supi), None),
             None => self.sessions.page(page.first, page.limit),
         };
-        list.extend(sessions.into_iter().map(|session| self.describe(session)));
+        list.extend(sessions.into_iter().map(|session| self.describe(&session)));
         next
     }
 
@@ -302,6 +313,7 @@ impl NetworkFunction for Smf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+        self.sessions.keep_cold();
     }
 
     fn track_contexts(&mut self, tracking: Tracking) {
@@ -324,6 +336,32 @@ impl NetworkFunction for Smf {
         _is_stale: bool,
     ) -> Result<(), UnpackError> {
         self.restore_session(id, document)
+    }
+
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        self.context_named(input)
+    }
+
+    fn is_resident(&self, id: ContextId) -> bool {
+        self.shared.ids.find(id).is_none_or(|key| self.sessions.is_resident(key))
+    }
+
+    fn drop_context(&mut self, id: ContextId) -> bool {
+        self.drop_session(id)
+    }
+
+    fn put_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        self.put_session(now, id, document, out)
+    }
+
+    fn take_missed(&mut self) -> Vec<ContextId> {
+        self.sessions.take_missed()
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {

@@ -15,6 +15,7 @@ use crate::kit::{
 };
 use pith_types::ContextId;
 use std::collections::{BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
 
 /// Number of sessions that the SMF restores at UPFs at once.
 const BATCH: usize = 128;
@@ -26,8 +27,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     /// Until all are read: those with a user plane, and those that are to end.
-    read: Vec<Key>,
-    ending: Vec<Key>,
+    read: Vec<(Key, Option<Ipv4Addr>)>,
+    ending: Vec<(Key, Option<Ipv4Addr>)>,
     /// Sessions that wait for their UPFs.
     waiting: Vec<Key>,
     /// Sessions whose UPFs may be associated now.
@@ -39,7 +40,7 @@ impl Smf {
     pub(super) fn store_sessions(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Smf, id };
-            let session = self.shared.ids.find(id).and_then(|key| self.sessions.get(key));
+            let session = self.shared.ids.find(id).and_then(|key| self.sessions.get_mut(key));
             match session.filter(|session| is_stored(session.state())) {
                 // The answer of the UPF is a change.
                 Some(session) if session.is_in_transaction() && self.tracker.is_stored(id) => {}
@@ -62,23 +63,24 @@ impl Smf {
         self.shared.ids.check_free(id)?;
         let (mut session, has_user_plane) =
             unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?.recover();
-        let (supi, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
+        let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
-            session
+            Box::new(session)
         });
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
         match self.shared.index.find(&supi, pdu_session_id) {
             // The UE has replaced this session, or will do so: one identity has one session.
-            Some(_) => self.restored.ending.push(key),
+            Some(_) => self.restored.ending.push((key, address)),
             None => {
                 self.shared.index.claim(supi, pdu_session_id, key);
                 let list = if has_user_plane { &mut self.restored.read } else { &mut self.restored.ending };
-                list.push(key);
+                list.push((key, address));
             }
         }
+        self.sessions.pack_idle();
         Ok(())
     }
 
@@ -86,17 +88,16 @@ impl Smf {
     /// associated.
     pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
         let Restored { read, mut ending, .. } = std::mem::take(&mut self.restored);
-        let sessions = &self.sessions;
-        let address = |key: &Key| sessions.get(*key).and_then(|session| session.address);
-        let foreign = self.shared.pools.claim(read.iter().chain(&ending).filter_map(address).collect());
-        let foreign: BTreeSet<_> = foreign.into_iter().collect();
-        let is_foreign = |key: &Key| address(key).is_some_and(|address| foreign.contains(&address));
-        let (without_address, waiting): (Vec<_>, Vec<_>) = read.into_iter().partition(is_foreign);
-        self.restored.waiting = waiting;
+        let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
+        let foreign: BTreeSet<_> = self.shared.pools.claim(addresses.collect()).into_iter().collect();
+        let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
+        let (without_address, waiting): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|(_, address)| is_foreign(address));
+        self.restored.waiting = waiting.into_iter().map(|(key, _)| key).collect();
         ending.extend(without_address);
-        for key in ending {
-            if let Some(session) = self.sessions.get_mut(key)
-                && session.address.is_some_and(|address| foreign.contains(&address))
+        for (key, address) in ending {
+            if is_foreign(&address)
+                && let Some(session) = self.sessions.get_mut(key)
             {
                 session.address = None;
             }
@@ -126,7 +127,7 @@ impl Smf {
                 State::AwaitingRestoration(waiting) if waiting.call.is_none() => waiting.begin(session, env),
                 state => state,
             });
-            let state = self.sessions.get(key).map(|session| session.state());
+            let state = self.sessions.get_mut(key).map(|session| session.state());
             if matches!(state, Some(State::AwaitingRestoration(waiting)) if waiting.call.is_none()) {
                 self.restored.waiting.push(key);
             }

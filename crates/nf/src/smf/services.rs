@@ -66,17 +66,18 @@ impl Smf {
     }
 
     /// The session that a reference identifies.
-    fn find(&self, reference: &str) -> Result<Key, Box<Problem>> {
+    fn find(&mut self, reference: &str) -> Result<Key, Box<Problem>> {
         let id = self.shared.references.id(reference);
         let key = id.and_then(|id| self.shared.ids.find(id));
-        let is_alive = |key: &Key| self.sessions.get(*key).is_some_and(|session| session.state().is_alive());
+        let sessions = &mut self.sessions;
+        let is_alive = |key: &Key| sessions.get_mut(*key).is_some_and(|session| session.state().is_alive());
         key.filter(is_alive).ok_or_else(|| Box::new(Problem::context_not_found()))
     }
 
     /// The session that a reference identifies, if the caller owns it.
-    fn find_own(&self, reference: &str, from: Caller) -> Result<Key, Box<Problem>> {
+    fn find_own(&mut self, reference: &str, from: Caller) -> Result<Key, Box<Problem>> {
         let key = self.find(reference)?;
-        let owner = self.sessions.get(key).map_or(Owner::Process, |session| session.amf.owner);
+        let owner = self.sessions.get_mut(key).map_or(Owner::Process, |session| session.amf.owner);
         owner.check(from).map(|()| key)
     }
 

@@ -1,23 +1,23 @@
 //! All SM contexts of a shard. A session is found by its reference, by its SEID, or by SUPI and PDU session identity.
 
 use super::context::{FRONT_SEID, SmContext};
-use crate::kit::{Arena, ContextIds, Key, Rng};
+use crate::kit::{ContextIds, Contexts, Key, Rng};
 use pith_types::{ContextId, Seid, Supi};
 use std::collections::HashMap;
 
 /// Maximum number of sessions of a shard.
-const LIMIT: u32 = 1 << 20;
+const LIMIT: u32 = 1 << 22;
 
 /// A SEID contains the id of its session: the block, and in the low bits the number. The bits between them, except
 /// [`FRONT_SEID`], are random as the number is, so that a SEID cannot be guessed (TS 33.515 4.2.2.1.2).
 const SEID_RANDOM: u64 = (FRONT_SEID - 1) & !(u32::MAX as u64);
 
 /// SM contexts by key.
-pub(super) type Sessions = Arena<SmContext>;
+pub(super) type Sessions = Contexts<SmContext>;
 
 /// An empty table.
 pub(super) const fn sessions() -> Sessions {
-    Arena::new(LIMIT)
+    Contexts::new(LIMIT)
 }
 
 /// Finds sessions by the identities of their UEs.
@@ -62,8 +62,8 @@ pub(super) fn allocate_seid(rng: &mut Rng, id: ContextId) -> Seid {
 }
 
 /// The session with this SEID, at the anchor or at the front UPF.
-pub(super) fn find_seid(ids: &ContextIds, sessions: &Sessions, seid: Seid) -> Option<Key> {
+pub(super) fn find_seid(ids: &ContextIds, sessions: &mut Sessions, seid: Seid) -> Option<Key> {
     let seid = Seid(seid.0 & !FRONT_SEID);
     let key = ids.find(ContextId { block: seid.block(), number: seid.own() as u32 })?;
-    sessions.get(key).filter(|session| session.seid == seid).map(|_| key)
+    sessions.get_mut(key).filter(|session| session.seid == seid).map(|_| key)
 }

@@ -76,6 +76,8 @@ impl Findings {
         self.require(printable(&amf.name), "amf.name", "a name must have 1 to 150 ASCII characters");
         self.require(amf.set <= 1023, "amf.set", "an AMF Set ID must be 0 to 1023");
         self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer must be 0 to 63");
+        let most = (1000..=1 << 24).contains(&amf.max_ues);
+        self.require(most, "amf.max_ues", "this must be 1000 to 16777216");
         self.list("amf.n2.addresses", &amf.n2.addresses, 8);
         self.require(amf.n2.port != 0, "amf.n2.port", "a port must be 1 to 65535; gNBs expect 38412");
         self.n2(&amf.n2);
@@ -425,6 +427,7 @@ mod tests {
             ("upf: {datapath: xdp, nat: false}", "such as [eth1, eth2]"),
             ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "also be listed in 'interfaces'"),
             ("upf: {sessions: 0}", "1 to 1048576"),
+            ("amf: {max_ues: 10}", "1000 to 16777216"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mtu: 100}]}", "1280"),

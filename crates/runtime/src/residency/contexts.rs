@@ -190,7 +190,7 @@ impl ContextStore {
     fn track(&self, shard: &mut Shard) {
         let reserved_counts = if self.time == WriteTime::Later { SOFT_RESERVED_COUNTS } else { 0 };
         let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf);
-        shard.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts }));
+        shard.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole: false }));
     }
 
     fn restore_one(

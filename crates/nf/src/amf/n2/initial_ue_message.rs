@@ -187,7 +187,7 @@ impl Amf {
         }
     }
 
-    fn own_tmsi(&self, s_tmsi: FiveGSTmsi) -> Option<FiveGTmsi> {
+    pub(in crate::amf) fn own_tmsi(&self, s_tmsi: FiveGSTmsi) -> Option<FiveGTmsi> {
         let own = self.shared.config.guami.amf_id;
         (s_tmsi.amf_set == own.set && s_tmsi.amf_pointer == own.pointer).then_some(s_tmsi.tmsi)
     }

@@ -2,6 +2,7 @@
 
 use super::close;
 use crate::amf::Amf;
+use crate::amf::absent::Awaited;
 use crate::amf::procedure::ue_context_release;
 use crate::kit::{Duration, Effect, GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe, Timer, TimerKey};
 use std::collections::VecDeque;
@@ -73,6 +74,9 @@ impl Amf {
     /// A connection has ended without UE CONTEXT RELEASE COMPLETE.
     pub(in crate::amf) fn connection_lost(&mut self, now: Instant, key: Key, out: &mut Outbox) {
         let ue = self.shared.connections.get(key).and_then(|connection| connection.ue);
+        if ue.is_some_and(|ue| self.defers(ue, Awaited::ConnectionLost(key))) {
+            return;
+        }
         self.with_env(now, out, |env| close(env, key));
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {

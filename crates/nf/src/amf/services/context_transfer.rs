@@ -55,7 +55,7 @@ impl Amf {
         out: &mut Outbox,
     ) -> Reply {
         let key = self.find_context(&request.ue_context_id);
-        let receiver = key.and_then(|key| Some((key, self.ues.get(key)?.transferred_to?)));
+        let receiver = key.and_then(|key| Some((key, self.ues.get_mut(key)?.transferred_to?)));
         let (key, receiver) = receiver.ok_or_else(|| {
             Box::new(Problem::context_not_found().detail("no transfer of this UE context is in progress"))
         })?;

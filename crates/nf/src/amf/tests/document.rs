@@ -101,12 +101,12 @@ fn a_section_of_a_newer_program_is_refused_by_name() {
 fn one_section_packs_alone() {
     let (world, _) = registered();
     let key = world.amf.shared.index.find_supi(&supi()).unwrap();
-    let ue = world.amf.ues.get(key).unwrap();
+    let ue = world.amf.ues.view(key).unwrap();
     let sections = super::super::document::SECTIONS;
     let parts = sections.iter().map(|section| {
         let connection = ue.connection.and_then(|key| world.amf.shared.connections.get(key));
         let packed = super::super::document::pack_sections(
-            ue,
+            &ue,
             connection,
             &world.amf.shared.gnbs,
             std::slice::from_ref(section),
@@ -285,7 +285,7 @@ mod random {
             let ue = random.0;
             let world = super::World::new();
             let gnbs = &world.amf.shared.gnbs;
-            let mut connections = Connections::default();
+            let mut connections = Connections::new(1 << 18);
             let key = connections.open(ue.id.block, (GnbHandle(1), 3), RanUeNgapId(ran)).unwrap();
             let connection = connections.get(key);
             let document = pack(&ue, connection, gnbs).unwrap();

@@ -1,5 +1,6 @@
 //! The AMF driven through its public interface: inputs in, the ladder out.
 
+mod absent;
 mod authentication;
 mod callbacks;
 mod context_transfer;

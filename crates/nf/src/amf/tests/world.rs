@@ -68,6 +68,14 @@ pub struct World {
     pub challenges: u8,
     /// The SUPI that the AUSF returns for any identity.
     pub found: Supi,
+    /// Runs before and after each input.
+    pub shell: Option<Box<dyn Shell>>,
+}
+
+/// A part of the shell that reads and stores contexts.
+pub trait Shell {
+    fn before(&mut self, amf: &mut Amf, now: Instant, input: &Input, out: &mut Outbox);
+    fn after(&mut self, amf: &mut Amf, now: Instant, out: &mut Outbox);
 }
 
 pub const GNB: GnbHandle = GnbHandle(1);
@@ -99,6 +107,7 @@ impl World {
             script: HashMap::new(),
             challenges: 0,
             found: supi(),
+            shell: None,
         };
         world.connect_gnbs();
         world
@@ -118,15 +127,18 @@ impl World {
 
     /// Passes an input to the AMF, and answers its requests to other NFs.
     pub fn input(&mut self, input: Input) {
+        if let Some(shell) = &mut self.shell {
+            shell.before(&mut self.amf, self.now, &input, &mut self.out);
+        }
         self.amf.handle(self.now, input, &mut self.out);
-        self.settle();
+        self.end_turn();
     }
 
     /// An operator requests a deregistration.
     pub fn operate(&mut self, supi: Supi, why: Deregister) -> Vec<serde_json::Value> {
         let (what, mut list) = (Order::Deregister { supis: [supi].into(), why }, Vec::new());
         self.amf.operate(self.now, &what, &mut self.out, &mut list);
-        self.settle();
+        self.end_turn();
         list
     }
 
@@ -144,6 +156,13 @@ impl World {
         for gnb in [GNB, OTHER_GNB] {
             self.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(Self::gnb_info(gnb)) }));
         }
+    }
+
+    fn end_turn(&mut self) {
+        if let Some(shell) = &mut self.shell {
+            shell.after(&mut self.amf, self.now, &mut self.out);
+        }
+        self.settle();
     }
 
     fn settle(&mut self) {

@@ -7,6 +7,9 @@ use crate::kit::{Caller, Client, Issuer, Nf, Owner, PendingReply, Tag, Timer, Up
 /// The name of the UPF. A session is at its UPFs: it cannot be loaded before they have associations.
 impl Pack for UpfHandle {
     fn pack(&self, writer: &mut Writer<'_>) {
+        if writer.names().keeps_handles() {
+            return self.0.pack(writer);
+        }
         match writer.names().upf_name(*self) {
             Some(name) => writer.counted(name.as_bytes()),
             None => writer.fail(PackError::UpfIsGone),
@@ -14,6 +17,9 @@ impl Pack for UpfHandle {
     }
 
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        if reader.names().keeps_handles() {
+            return u64::unpack(reader).map(Self);
+        }
         let name = text(reader)?;
         reader.names().upf(name).ok_or_else(|| UnpackError::UpfIsMissing(name.chars().take(64).collect()))
     }
@@ -23,6 +29,10 @@ impl Writer<'_> {
     /// Adds the names of those UPFs that have one.
     pub(crate) fn upfs(&mut self, upfs: &[UpfHandle]) {
         let names = self.names();
+        if names.keeps_handles() {
+            self.number(upfs.len() as u64);
+            return upfs.iter().for_each(|upf| upf.pack(self));
+        }
         let known: Vec<_> = upfs.iter().filter_map(|upf| names.upf_name(*upf)).collect();
         self.number(known.len() as u64);
         for name in known {
@@ -36,6 +46,10 @@ impl Reader<'_> {
     pub(crate) fn upfs(&mut self) -> Result<Vec<UpfHandle>, UnpackError> {
         let mut upfs = Vec::new();
         for _ in 0..self.count()? {
+            if self.names().keeps_handles() {
+                upfs.push(UpfHandle::unpack(self)?);
+                continue;
+            }
             let name = text(self)?;
             upfs.extend(self.names().upf(name));
         }

@@ -34,6 +34,11 @@ use super::{GnbHandle, UpfHandle};
 
 /// The names of what this process knows by handles.
 pub trait Names {
+    /// Whether handles are written as they are, in a document that stays in the process.
+    fn keeps_handles(&self) -> bool {
+        false
+    }
+
     /// The Global RAN Node ID of a gNB; `None` if its association has ended.
     fn gnb_name(&self, _gnb: GnbHandle) -> Option<&str> {
         None

@@ -12,7 +12,7 @@
 
 use super::{AmfLink, Pending, Qos, SmContext};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
-use crate::kit::{Key, Nf};
+use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use pith_types::ContextId;
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
@@ -121,6 +121,54 @@ pub(in crate::smf) fn unpack(
     })
 }
 
+/// The UPFs of a session, as a table shows them: a bit for each handle, which several handles may have in common.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::smf) struct UpfMark(u64);
+
+impl UpfMark {
+    const fn bit(upf: UpfHandle) -> u64 {
+        1 << (upf.0 % 64)
+    }
+
+    /// Whether the session may be at this UPF.
+    pub(in crate::smf) const fn may_have(self, upf: UpfHandle) -> bool {
+        self.0 & Self::bit(upf) != 0
+    }
+}
+
+/// A session in the local form: packed in memory.
+impl Context for SmContext {
+    type Mark = UpfMark;
+
+    fn id(&self) -> ContextId {
+        self.id
+    }
+
+    fn mark(&self) -> UpfMark {
+        let user_plane = self.state.user_plane();
+        let path = user_plane
+            .into_iter()
+            .flat_map(|it| it.front.iter().map(|front| front.session.upf).chain([it.anchor.upf]));
+        let others = self.draining.map(|it| it.upf).into_iter();
+        let upfs = path.chain(others).chain(self.state.establishing().map(|(upf, _)| upf));
+        UpfMark(upfs.fold(0, |bits, upf| bits | UpfMark::bit(upf)))
+    }
+
+    fn is_idle(&self) -> bool {
+        matches!(self.state, super::State::Established(_))
+            && self.modification.is_none()
+            && self.draining.is_none()
+    }
+
+    fn pack_local(&self) -> Option<Document> {
+        pack(self, &Handles, SECTIONS).ok()
+    }
+
+    fn unpack_local(octets: &[u8], named: (Key, ContextId), _: UpfMark) -> Result<Self, UnpackError> {
+        unpack(octets, named, &Handles)
+    }
+}
+
 impl crate::smf::Smf {
     /// Replaces a session by what its document yields, and panics if a document made of that differs: for simulations.
     pub(in crate::smf) fn reload(&mut self, key: Key) {
@@ -153,7 +201,7 @@ const UNNAMED: (Key, ContextId) = (Key::from_u64(0), ContextId::from_u64(0).expe
 impl crate::smf::Smf {
     /// The documents of all sessions.
     pub fn documents(&self) -> Vec<Document> {
-        let packed = self.sessions.iter().map(|(_, session)| pack(session, &self.shared.upfs, SECTIONS));
+        let packed = self.sessions.iter().map(|(_, session)| pack(&session, &self.shared.upfs, SECTIONS));
         packed.filter_map(Result::ok).collect()
     }
 

@@ -230,8 +230,8 @@ impl World {
     }
 
     /// The user plane of the first session.
-    pub fn user_plane(&self) -> Option<&UserPlane> {
-        self.bench.nf.sessions.iter().next()?.1.state().user_plane()
+    pub fn user_plane(&self) -> Option<UserPlane> {
+        self.bench.nf.sessions.iter().next()?.1.state().user_plane().cloned()
     }
 
     /// Checks that each session has its running timers and their deadlines.
@@ -240,9 +240,9 @@ impl World {
         let known: BTreeMap<TimerKey, _> = sessions
             .flat_map(|session| {
                 let owner = session.key.to_u64();
-                session
-                    .timers
-                    .running()
+                let running: Vec<_> = session.timers.running().collect();
+                running
+                    .into_iter()
                     .map(move |(timer, deadline)| (TimerKey { owner, timer: timer.into() }, deadline))
             })
             .collect();

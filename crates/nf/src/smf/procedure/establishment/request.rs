@@ -66,7 +66,8 @@ impl Smf {
         let named = (supi.clone(), pdu_session_id);
         let key = self.sessions.insert_with(|key| {
             let id = ids.allocate(key);
-            SmContext::new((key, id, table::allocate_seid(rng, id)), named, (dnn, snssai), tac, amf)
+            let seid = table::allocate_seid(rng, id);
+            Box::new(SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf))
         });
         let Some(key) = key else {
             let error = EstablishmentError::Resources;

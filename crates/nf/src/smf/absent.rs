@@ -1,0 +1,89 @@
+//! Sessions that are only in a store between transactions (design section 6, `stateless`).
+//!
+//! The shell loads the session that an input names before it delivers the input. A session of a lost UPF ends when the shell has
+//! put it back.
+
+use super::Smf;
+use super::context::document::unpack;
+use super::context::{FRONT_SEID, SmContext};
+use super::procedure::State;
+use crate::kit::document::UnpackError;
+use crate::kit::{Input, Instant, Key, N4Input, Outbox, Timer};
+use pith_sbi::Request;
+use pith_types::{ContextId, Seid};
+
+impl Smf {
+    /// The session that an input is for.
+    pub(super) fn context_named(&self, input: &Input) -> Option<ContextId> {
+        match input {
+            Input::Request { request, .. } => self.context_of_request(request),
+            Input::Reply { tag, .. } => self.sessions.id(Key::from_u64(tag.owner)),
+            Input::N4(input) => match &**input {
+                N4Input::Response { tag, .. } => self.sessions.id(Key::from_u64(tag.owner)),
+                N4Input::Request { seid, .. } => {
+                    let seid = Seid(seid.0 & !FRONT_SEID);
+                    Some(ContextId { block: seid.block(), number: seid.own() as u32 })
+                }
+                _ => None,
+            },
+            Input::Timer(key) if matches!(key.timer, Timer::LostSessions | Timer::RestoredContexts) => None,
+            Input::Timer(key) => self.sessions.id(Key::from_u64(key.owner)),
+            Input::N2(_) | Input::Routed { .. } | Input::Stored { .. } => None,
+        }
+    }
+
+    fn context_of_request(&self, request: &Request) -> Option<ContextId> {
+        let reference = match request {
+            // An earlier session with the same identity ends first.
+            Request::PostSmContexts(request) => {
+                let (supi, id) = (request.body.supi.as_ref()?, request.body.pdu_session_id?);
+                return self.sessions.id(self.shared.index.find(supi, id)?);
+            }
+            Request::UpdateSmContext(request) => &request.sm_context_ref,
+            Request::ReleaseSmContext(request) => &request.sm_context_ref,
+            Request::SmPolicyUpdateNotify(notification) => notification.uri.id(),
+            Request::SmPolicyTerminateNotify(notification) => notification.uri.id(),
+            Request::DeregistrationNotification(notification) => notification.uri.id(),
+            Request::N1N2TransferFailureNotification(notification) => notification.uri.id(),
+            _ => return None,
+        };
+        self.shared.references.id(reference)
+    }
+
+    /// Deletes the copy of a stored session that waits for UE or gNB, or for nothing.
+    pub(super) fn drop_session(&mut self, id: ContextId) -> bool {
+        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let Some(session) = self.sessions.view(key) else { return !self.sessions.is_resident(key) };
+        if is_in_transaction(&session) {
+            return false;
+        }
+        self.sessions.drop_copy(key);
+        true
+    }
+
+    /// Puts a session back.
+    pub(super) fn put_session(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        let Some(key) = self.shared.ids.find(id) else { return Ok(()) };
+        if self.sessions.mark_of_absent(key).is_some() {
+            let session = unpack(document, (key, id), &self.shared.upfs)?;
+            self.sessions.put(key, Box::new(session));
+            for upf in self.awaited.remove(&key).unwrap_or_default() {
+                self.end_lost_session(now, (key, upf), out);
+            }
+            self.sessions.pack_idle();
+        }
+        Ok(())
+    }
+}
+
+/// Whether the session owes a reply, or waits for another NF or a UPF.
+fn is_in_transaction(session: &SmContext) -> bool {
+    let waits_outside = matches!(session.state(), State::Established(_) | State::AwaitingReleaseComplete(_));
+    !waits_outside || session.replies_owed() > 0
+}
