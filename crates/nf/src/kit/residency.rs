@@ -119,14 +119,14 @@ impl Tracker {
         self.stored.remove(&id).is_some()
     }
 
-    /// Whether a context has a document.
-    pub fn is_stored(&self, id: ContextId) -> bool {
-        self.stored.contains_key(&id)
-    }
-
     /// The lowest COUNT that the document of a context does not reserve; `None` without a document.
     pub fn counts_below(&self, id: ContextId) -> Option<u32> {
         self.stored.get(&id).copied()
+    }
+
+    /// Whether a context has a document, perhaps of a former state.
+    pub fn has_document(&self, id: ContextId) -> bool {
+        self.stored.contains_key(&id)
     }
 
     /// Whether a context has a document, and did not change since.

@@ -38,12 +38,13 @@ pub(super) struct Restored {
 impl Smf {
     /// Passes on the documents of changed sessions.
     pub(super) fn store_sessions(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        let Some(whole) = self.tracker.tracking().map(|tracking| tracking.whole) else { return };
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Smf, id };
             let session = self.shared.ids.find(id).and_then(|key| self.sessions.get_mut(key));
             match session.filter(|session| is_stored(session.state())) {
                 // The answer of the UPF is a change.
-                Some(session) if session.is_in_transaction() && self.tracker.is_stored(id) => {}
+                Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
                 Some(session) => match pack(session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
                         sink.write(stored, &document);
