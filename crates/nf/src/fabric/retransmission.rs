@@ -1,11 +1,15 @@
-//! Retransmission of requests that end a resource at another NF and get no reply (TS 29.500 6.4: a
+//! Retransmission of requests that end a resource at another NF, or report a state of it, and get no reply (TS 29.500 6.4: a
 //! client may repeat idempotent requests).
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
+//!
+//! A request waits for its retransmission while the other NF restarts. If the NF sends a later request for the same resource
+//! meanwhile, the waiting one fails: it must not undo the later one.
 
 use super::agent::Call;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
 use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +18,10 @@ use std::sync::Arc;
 const LIMIT: usize = 1 << 14;
 
 /// Maximum number of transmissions of a call.
-const TRIES: u8 = 4;
+const TRIES: u8 = 6;
 
-/// Pause before the second transmission; doubled for each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Pause before the second transmission; doubled for each further one: the last is sent 7.75 s after the first.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 /// The owner in the tags of kept calls: not a key of any NF's table.
 const OWNER: u64 = u64::MAX - 1;
@@ -26,6 +30,8 @@ const OWNER: u64 = u64::MAX - 1;
 #[derive(Debug, Default)]
 pub(super) struct Retransmissions {
     kept: HashMap<u32, KeptCall>,
+    /// The calls that wait for retransmission, by their resource.
+    waiting: HashMap<String, u32>,
     numbered: u32,
 }
 
@@ -37,6 +43,17 @@ struct KeptCall {
     root: Arc<ApiRoot>,
     request: Request,
     tries: u8,
+    /// A later request for the same resource was sent.
+    is_superseded: bool,
+}
+
+/// A call whose pause is over.
+#[derive(Debug)]
+pub(super) enum DueCall {
+    /// Send it again: caller, tag, destination, request.
+    Send(Nf, Tag, Arc<ApiRoot>, Box<Request>),
+    /// It fails: caller, and the NF's own tag.
+    Superseded(Nf, Tag),
 }
 
 /// The result of a reply.
@@ -51,6 +68,11 @@ pub(super) enum ReplyAction {
 impl Retransmissions {
     /// Keeps a call over HTTP/2; returns the tag to send it with.
     pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
+        let waiting = if self.waiting.is_empty() { None } else { resource(&call.request) };
+        let earlier = waiting.and_then(|resource| self.waiting.remove(&resource));
+        if let Some(earlier) = earlier.and_then(|number| self.kept.get_mut(&number)) {
+            earlier.is_superseded = true;
+        }
         if !may_be_repeated(&call.request) || self.kept.len() >= LIMIT {
             return call.tag;
         }
@@ -61,6 +83,7 @@ impl Retransmissions {
             root: Arc::clone(root),
             request: call.request.clone(),
             tries: 1,
+            is_superseded: false,
         };
         self.kept.insert(self.numbered, kept);
         Tag { owner: OWNER, step: self.numbered }
@@ -74,6 +97,9 @@ impl Retransmissions {
         if reply.as_ref().is_err_and(|problem| has_no_answer(problem)) && kept.tries < TRIES {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
             kept.tries += 1;
+            if let Some(resource) = resource(&kept.request) {
+                self.waiting.insert(resource, tag.step);
+            }
             return ReplyAction::RetryAfter(
                 TimerKey { owner: tag.step.into(), timer: Timer::SbiRetransmission },
                 pause,
@@ -84,24 +110,53 @@ impl Retransmissions {
         ReplyAction::Deliver(given, reply)
     }
 
-    /// The pause is over: returns caller, tag, destination and request.
-    pub(super) fn due_call(&self, key: TimerKey) -> Option<(Nf, Tag, Arc<ApiRoot>, Request)> {
+    /// The pause is over.
+    pub(super) fn due_call(&mut self, key: TimerKey) -> Option<DueCall> {
         let step = u32::try_from(key.owner).ok()?;
         let kept = self.kept.get(&step)?;
-        Some((kept.nf, Tag { owner: OWNER, step }, Arc::clone(&kept.root), kept.request.clone()))
+        if kept.is_superseded {
+            let kept = self.kept.remove(&step)?;
+            return Some(DueCall::Superseded(kept.nf, kept.tag));
+        }
+        if let Some(resource) = resource(&kept.request).filter(|of| self.waiting.get(of) == Some(&step)) {
+            self.waiting.remove(&resource);
+        }
+        let request = Box::new(kept.request.clone());
+        Some(DueCall::Send(kept.nf, Tag { owner: OWNER, step }, Arc::clone(&kept.root), request))
     }
 }
 
-/// Requests that delete a resource whose URI is never reused, or report that one has ended.
-const fn may_be_repeated(request: &Request) -> bool {
-    matches!(
-        request,
+/// Requests that delete a resource, or report that one has ended, and the AMF's reports of a session's user plane.
+fn may_be_repeated(request: &Request) -> bool {
+    match request {
         Request::ReleaseSmContext(_)
-            | Request::SmContextStatusNotify(_)
-            | Request::DeleteSmPolicy(_)
-            | Request::DeleteAmPolicyAssociation(_)
-            | Request::SdmUnsubscribe(_)
-    )
+        | Request::SmContextStatusNotify(_)
+        | Request::DeleteSmPolicy(_)
+        | Request::DeleteAmPolicyAssociation(_)
+        | Request::SdmUnsubscribe(_)
+        | Request::SmfDeregistration(_) => true,
+        Request::UpdateThreeGppRegistration(request) => request.body.purge_flag == Some(true),
+        Request::UpdateSmContext(request) => {
+            let body = &request.body;
+            body.n1_sm_msg.is_none()
+                && (body.up_cnx_state == Some(UpCnxState::Deactivated)
+                    || body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp))
+        }
+        _ => false,
+    }
+}
+
+/// The resource of a request whose URI later requests may have too.
+fn resource(request: &Request) -> Option<String> {
+    match request {
+        Request::UpdateSmContext(request) => Some(request.sm_context_ref.clone()),
+        Request::ReleaseSmContext(request) => Some(request.sm_context_ref.clone()),
+        Request::RegisterSmf(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
+        Request::SmfDeregistration(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
+        Request::ThreeGppRegistration(request) => Some(request.ue_id.to_string()),
+        Request::UpdateThreeGppRegistration(request) => Some(request.ue_id.to_string()),
+        _ => None,
+    }
 }
 
 /// Whether the problem was generated locally because the producer did not answer.
@@ -114,6 +169,7 @@ mod tests {
     use super::*;
     use crate::kit::Target;
     use pith_sbi::nudm_sdm::SdmUnsubscribe;
+    use pith_sbi::nudm_uecm::SmfDeregistration;
     use pith_sbi::{Response, Scheme};
 
     const GIVEN: Tag = Tag { owner: 5, step: 6 };
@@ -145,20 +201,42 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_request_is_sent_four_times_with_growing_pauses() {
+    fn a_lost_request_is_sent_six_times_with_growing_pauses() {
         let mut retransmissions = Retransmissions::default();
         let tag = retransmissions.note(&unsubscribe(), &root());
-        for pause in [1, 2, 4] {
+        for pause in [250, 500, 1000, 2000, 4000] {
             let ReplyAction::RetryAfter(key, after) = retransmissions.reply(tag, lost()) else {
                 panic!("gives up")
             };
-            assert_eq!(after, Duration::from_secs(pause));
-            let (nf, again, to, request) = retransmissions.due_call(key).unwrap();
+            assert_eq!(after, Duration::from_millis(pause));
+            let Some(DueCall::Send(nf, again, to, request)) = retransmissions.due_call(key) else { panic!() };
             assert_eq!((nf, again, to), (Nf::Amf, tag, root()));
-            assert!(matches!(request, Request::SdmUnsubscribe(_)));
+            assert!(matches!(*request, Request::SdmUnsubscribe(_)));
         }
         assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(retransmissions.kept.is_empty());
+    }
+
+    #[test]
+    fn a_request_that_waits_fails_when_a_later_one_is_sent_for_its_resource() {
+        let ue_id: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+        let call = |request| Call { nf: Nf::Smf, tag: GIVEN, target: Target::Root(root()), request };
+        let deregistration = |pdu_session_id| {
+            let ue_id = ue_id.clone();
+            call(SmfDeregistration { ue_id, pdu_session_id, smf_instance_id: None }.into())
+        };
+        let mut retransmissions = Retransmissions::default();
+        let keys = [1, 2].map(|session| {
+            let tag = retransmissions.note(&deregistration(session), &root());
+            let ReplyAction::RetryAfter(key, _) = retransmissions.reply(tag, lost()) else {
+                panic!("gives up")
+            };
+            key
+        });
+        retransmissions.note(&deregistration(1), &root());
+        assert!(matches!(retransmissions.due_call(keys[0]), Some(DueCall::Superseded(Nf::Smf, GIVEN))));
+        assert!(matches!(retransmissions.due_call(keys[1]), Some(DueCall::Send(..))));
+        assert!(retransmissions.waiting.is_empty());
     }
 
     #[test]

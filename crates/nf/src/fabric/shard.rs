@@ -8,7 +8,7 @@
 
 use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
-use super::retransmission::{ReplyAction, Retransmissions};
+use super::retransmission::{DueCall, ReplyAction, Retransmissions};
 use crate::kit::document::UnpackError;
 use crate::kit::{
     self, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
@@ -292,8 +292,19 @@ impl Shard {
             }
             ShardInput::Stored { nf, tag, result } => self.push(nf, Input::Stored { tag, result }),
             ShardInput::Timer { key, .. } if key.timer == Timer::SbiRetransmission => {
-                if let Some((nf, tag, root, request)) = self.retransmissions.due_call(key) {
-                    self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
+                match self.retransmissions.due_call(key) {
+                    Some(DueCall::Send(nf, tag, root, request)) => {
+                        self.send_http(
+                            now,
+                            Outgoing { nf, tag, root, request: *request, renewed: false },
+                            out,
+                        );
+                    }
+                    Some(DueCall::Superseded(nf, tag)) => {
+                        let reply = Err(Box::new(Problem::timed_out()));
+                        self.push(nf, Input::Reply { tag, from: None, reply });
+                    }
+                    None => {}
                 }
             }
             ShardInput::Timer { nf, key } => self.push(nf, Input::Timer(key)),
