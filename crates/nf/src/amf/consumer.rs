@@ -2,9 +2,9 @@
 //! handle the replies.
 
 use super::context::{CallId, Env, UeContext};
-use super::n2;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
+use super::{n2, residency};
 use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
@@ -410,6 +410,7 @@ pub(crate) fn release_sm_context(env: &mut Env<'_>, context: &Uri) {
 /// Deletes the UE's resources at other NFs: sessions, policy, subscription, registration (TS 23.502
 /// 4.2.2.3.2; 4.5.3 for the purge). The data received from these NFs are deleted too.
 pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
+    residency::note_resources(ue, env);
     release_all_sessions(ue, env);
     delete_policy(ue, env);
     (ue.subscription, ue.slices) = (None, Slices::default());
@@ -422,7 +423,9 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
             sdm::SdmUnsubscribe { ue_id: ue_id.clone(), subscription_id },
         );
     }
-    if std::mem::take(&mut ue.registered_in_udm) {
+    // If another context of this AMF serves the subscriber, the registration is that one's.
+    let is_served = env.index.find_supi(&ue_id).is_some_and(|key| key != ue.key);
+    if std::mem::take(&mut ue.registered_in_udm) && !is_served {
         let mut body = uecm::Amf3GppAccessRegistrationModification::new(env.config.guami);
         body.purge_flag = Some(true);
         env.call_without_reply(Target::any(), uecm::UpdateThreeGppRegistration { ue_id, body });

@@ -10,7 +10,7 @@ use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
-use crate::kit::document::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
+use crate::kit::document::{Document, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
     ContextIds, Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng,
     Tag, Target, Timer,
@@ -92,6 +92,8 @@ pub(crate) struct UeContext {
     pub(super) timers: Vec<(Timer, DateTime)>,
     /// Number of the last call.
     pub(super) calls: u32,
+    /// What the current step releases at other NFs.
+    pub released: Option<Box<Document>>,
 }
 
 /// Registration management state (TS 23.501 5.3.2.2).
@@ -156,6 +158,8 @@ pub(crate) struct Shared {
     pub half_open: PendingTable,
     /// Actions on other UEs' contexts, deferred to the end of the step.
     pub after: Vec<DeferredAction>,
+    /// Contexts are stored.
+    pub stores_ues: bool,
 }
 
 /// What a step on a UE may use in addition to the UE's own context.
@@ -177,6 +181,8 @@ pub(crate) struct Env<'a> {
     pub after: &'a mut Vec<DeferredAction>,
     /// Number of UE contexts.
     pub ues: usize,
+    /// Contexts are stored.
+    pub stores_ues: bool,
 }
 
 impl Shared {
@@ -194,6 +200,7 @@ impl Shared {
             out,
             after: &mut self.after,
             ues,
+            stores_ues: self.stores_ues,
         }
     }
 }
@@ -244,6 +251,7 @@ impl UeContext {
             refresh_call: None,
             timers: Vec::new(),
             calls: 0,
+            released: None,
         }
     }
 
@@ -370,12 +378,12 @@ impl UeContext {
     }
 }
 
-/// The owner of calls without a UE: their replies are ignored.
-const NOBODY: u64 = u64::MAX;
+/// The tag of calls without a UE: their replies are ignored.
+pub(super) const IGNORED_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
 
 impl Env<'_> {
     /// Sends a request whose reply is ignored, such as the deletion of a resource.
     pub fn call_without_reply(&mut self, target: Target, request: impl Into<Request>) {
-        self.out.call(Tag { owner: NOBODY, step: 0 }, target, request.into());
+        self.out.call(IGNORED_REPLY, target, request.into());
     }
 }

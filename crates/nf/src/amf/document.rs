@@ -176,6 +176,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         refresh_call,
         timers,
         calls,
+        released: _,
     } = ue;
     match *section {
         IDENTITY => {

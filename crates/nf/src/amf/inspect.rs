@@ -53,6 +53,8 @@ impl Amf {
         let sum = |size: fn(&UeContext) -> usize| ues().map(|ue| size(&ue)).sum();
         let releasing = |context| context == RanContext::Releasing;
         let connections = || self.shared.connections.iter().map(|(_, connection)| connection);
+        let has_context = |id| self.shared.ids.find(id).is_some_and(|key| self.ues.contains(key));
+        let ended = self.ended.ids().filter(|id| !has_context(*id)).count();
         let (supis, tmsis) = self.shared.index.len();
         Audit {
             contexts: self.ues.len(),
@@ -67,7 +69,7 @@ impl Amf {
             supis,
             tmsis,
             dangling: self.shared.index.keys().filter(|key| !self.ues.contains(*key)).count()
-                + self.shared.ids.len().abs_diff(self.ues.len()),
+                + self.shared.ids.len().abs_diff(self.ues.len() + ended),
             sessions: sum(|ue| ue.sessions.len()),
             session_calls: sum(|ue| ue.sessions.iter().map(|session| session.calls.len()).sum()),
             timers: sum(|ue| ue.timers().len()),

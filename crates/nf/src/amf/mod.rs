@@ -50,8 +50,8 @@ pub use retained::Retention;
 
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, DocumentSink, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order, Outbox, Page,
-    References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
+    ContextIds, DocumentSink, EndedContexts, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order,
+    Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -75,6 +75,8 @@ pub struct Amf {
     awaited: BTreeMap<Key, Vec<Awaited>>,
     /// UEs that changed, for a store.
     tracker: Tracker,
+    /// UEs whose contexts ended, until the requests that release their resources are answered.
+    ended: EndedContexts,
     /// UEs of a former run, to be resumed.
     restored: Restored,
     /// Contexts pass through their documents after each step.
@@ -92,6 +94,7 @@ impl Amf {
             references: References::new(&config.identity.reference_key),
             rng,
             half_open: PendingTable::new(config::HALF_OPEN),
+            stores_ues: false,
             after: Vec::new(),
             config,
         };
@@ -102,6 +105,7 @@ impl Amf {
             lost: VecDeque::new(),
             awaited: BTreeMap::new(),
             tracker: Tracker::default(),
+            ended: EndedContexts::default(),
             restored: Restored::default(),
             reloads: false,
         }
@@ -133,22 +137,38 @@ impl Amf {
         out: &mut Outbox,
         step: impl FnOnce(&mut UeContext, &mut Env<'_>),
     ) {
-        let ues = self.ues.len();
+        let (ues, effects) = (self.ues.len(), out.effects().len());
         let Some(ue) = self.ues.get_mut(key) else { return };
         let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
         if ue.is_over() {
-            forget(ue, &mut env);
+            if let Some(mut ue) = self.ues.remove(key) {
+                self.release(now, &mut ue, effects, out);
+            }
+            return;
+        }
+        if let Some(document) = ue.released.take() {
             let id = ue.id;
-            self.ues.remove(key);
-            self.end(id);
-        } else if self.reloads {
+            self.note_released(id, *document, effects, out);
+        }
+        if self.reloads {
             self.reload(key);
         }
     }
 
-    /// Frees the name of a UE whose context was removed.
+    /// Releases what a removed context owns. `effects`: the first effect of the step that ended it.
+    fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
+        self.with_env(now, out, |env| forget(ue, env));
+        if let Some(document) = ue.released.take() {
+            self.note_released(ue.id, *document, effects, out);
+        }
+        if self.ended.document(ue.id).is_none() {
+            self.end(ue.id);
+        }
+    }
+
+    /// Nothing is left of a UE's context: frees its id.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
         self.tracker.note_end(id);
@@ -169,14 +189,17 @@ impl Amf {
         if self.defers(new, again) || self.defers(old, again) {
             return;
         }
+        let effects = out.effects().len();
         let Some(mut old) = self.ues.remove(old) else { return };
-        self.end(old.id);
         old.discards_security = true;
         self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
-        self.with_env(now, out, |env| forget(&mut old, env));
+        self.release(now, &mut old, effects, out);
     }
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
+        if tag.owner == context::IGNORED_REPLY.owner {
+            self.released(tag.step);
+        }
         let key = Key::from_u64(tag.owner);
         if !self.ues.contains(key) {
             return self.with_env(now, out, |env| consumer::undo(env, reply));
@@ -287,6 +310,7 @@ impl NetworkFunction for Amf {
 
     fn track_contexts(&mut self, tracking: Tracking) {
         self.tracker.start(tracking);
+        self.shared.stores_ues = true;
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {

@@ -2,6 +2,8 @@
 //!
 //! - **Stored** is a UE that is authenticated and has a registration, or resources at other NFs. A registration that was not accepted
 //!   begins again by the UE's timers.
+//! - **Ended** is a context whose registration is over. It keeps a document until other NFs have answered the requests that release
+//!   its resources; a restarted process repeats them.
 //! - **In a transaction,** while a request of the UE to another NF is pending, the UE keeps the document of the transaction before: if
 //!   the process ends, UE or gNB repeat their message.
 //! - **No downlink NAS COUNT is used twice.** A document has the next COUNT, plus those that it reserves ([`Tracking`]). If a step
@@ -12,7 +14,7 @@
 //!   document may be outdated has no security context, and is authenticated at its first message.
 
 use super::config::AmfConfig;
-use super::context::{Gnbs, RmState, UeContext};
+use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
 use super::document::{self, Unpacked};
 use super::n2::Initial;
 use super::procedure::{Procedure, ue_context_release};
@@ -84,8 +86,14 @@ impl Amf {
                         Err(_) => self.tracker.note_change(id),
                     }
                 }
-                None if self.tracker.note_deleted(id) => sink.delete(stored),
-                None => {}
+                None => match self.ended.document(id) {
+                    Some(document) => {
+                        sink.write(stored, document);
+                        self.tracker.note_stored(id, 0);
+                    }
+                    None if self.tracker.note_deleted(id) => sink.delete(stored),
+                    None => {}
+                },
             }
         }
     }
@@ -110,6 +118,11 @@ impl Amf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, next.unwrap_or(0));
+        self.restored.due.push_back(key);
+        if !is_registered {
+            // It ends at once, and the UE begins again.
+            return Ok(());
+        }
         let index = &mut self.shared.index;
         for guti in gutis.into_iter().flatten() {
             if index.find_tmsi(guti.tmsi).is_none() {
@@ -117,10 +130,10 @@ impl Amf {
             }
         }
         if let Some(supi) = supi {
-            // Of two contexts the registered one counts, else the later one (see `Amf::supersede`).
+            // Of two contexts the later one counts (see `Amf::supersede`).
             let other = index.find_supi(&supi).and_then(|other| Some((other, self.ues.view(other)?)));
             match other {
-                Some((other, it)) if (it.is_registered(), it.since) >= (is_registered, since) => {
+                Some((other, it)) if it.since >= since => {
                     self.restored.superseded.push((other, key));
                 }
                 other => {
@@ -129,9 +142,33 @@ impl Amf {
                 }
             }
         }
-        self.restored.due.push_back(key);
         self.ues.pack_idle();
         Ok(())
+    }
+
+    /// Keeps what a step released at other NFs in a document, until the requests for that, among the effects from that one on, are
+    /// answered.
+    pub(super) fn note_released(
+        &mut self,
+        id: ContextId,
+        document: Document,
+        effects: usize,
+        out: &mut Outbox,
+    ) {
+        let calls = out.number_calls(effects, IGNORED_REPLY, || self.ended.next_number());
+        if !calls.is_empty() {
+            self.ended.insert(id, document, &calls);
+            self.tracker.require(id);
+        }
+    }
+
+    /// The reply to a request that releases a resource.
+    pub(super) fn released(&mut self, call: u32) {
+        let Some(id) = self.ended.answered(call) else { return };
+        match self.shared.ids.find(id).filter(|key| self.ues.contains(*key)) {
+            Some(_) => self.tracker.require(id),
+            None => self.end(id),
+        }
     }
 
     /// All UEs are read.
@@ -148,7 +185,7 @@ impl Amf {
             let Some(key) = self.restored.due.pop_front() else { break };
             self.step(now, key, out, |ue, env| {
                 // A UE that returned meanwhile has its timers.
-                if ue.connection.is_some() || !ue.timers().is_empty() {
+                if !ue.is_registered() || ue.connection.is_some() || !ue.timers().is_empty() {
                     return;
                 }
                 let remote: Vec<u8> = ue
@@ -173,11 +210,25 @@ impl Amf {
 
 /// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs.
 pub(super) fn is_stored(ue: &UeContext) -> bool {
-    let has_resources = !ue.sessions.is_empty()
-        || ue.policy.is_some()
-        || ue.sdm_subscription.is_some()
-        || ue.registered_in_udm;
-    ue.supi.is_some() && (ue.is_registered() || has_resources)
+    ue.supi.is_some() && (ue.is_registered() || has_resources(ue))
+}
+
+/// Notes what a UE has at other NFs in a document, before it is released there.
+pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
+    if !env.stores_ues || !has_resources(ue) {
+        return;
+    }
+    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take());
+    let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
+    ue.rm = RmState::Deregistered;
+    ue.released = document::pack(ue, None, env.gnbs).ok().map(Box::new);
+    (ue.guti, ue.old_guti, ue.security) = identities;
+    (ue.undelivered, ue.procedure, ue.rm) = rest;
+}
+
+/// Whether a UE has resources at other NFs.
+fn has_resources(ue: &UeContext) -> bool {
+    !ue.sessions.is_empty() || ue.policy.is_some() || ue.sdm_subscription.is_some() || ue.registered_in_udm
 }
 
 /// The COUNT of the next downlink message.

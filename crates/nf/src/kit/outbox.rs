@@ -68,6 +68,20 @@ impl Outbox {
         self.effects.iter().filter(|effect| matches!(effect, Effect::Answer { .. })).count()
     }
 
+    /// Gives the calls with this tag, from effect `from` on, numbers instead of the tag's step.
+    pub fn number_calls(&mut self, from: usize, tag: Tag, mut number: impl FnMut() -> u32) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for effect in self.effects.iter_mut().skip(from) {
+            if let Effect::Call { tag: of_call, .. } = effect
+                && *of_call == tag
+            {
+                of_call.step = number();
+                numbers.push(of_call.step);
+            }
+        }
+        numbers
+    }
+
     /// Adds any effect.
     pub fn push(&mut self, effect: Effect) {
         self.effects.push(effect);

@@ -4,7 +4,7 @@
 //! [`SmContext::key`], which owns the timers and calls; the [`UpfHandle`] of a PFCP association in [`UpfSession`] and in
 //! the plans of [`super::selection`]; the caller in a [`PendingReply`].
 
-use crate::kit::document::{Json, Pack, Reader, UnpackError, Writer, pack_struct};
+use crate::kit::document::{Document, Json, Pack, Reader, UnpackError, Writer, pack_struct};
 pub(super) mod document;
 
 use super::config::Network;
@@ -70,6 +70,8 @@ pub(super) struct SmContext {
     /// What the session waits for. Set by [`SmContext::step`] only.
     state: State,
     calls: u32,
+    /// What is left of an ended session at other NFs.
+    pub document_at_end: Option<Document>,
 }
 
 /// Inputs received while the session was being established or changed. [`procedure::resume_pending`] processes them when
@@ -267,6 +269,7 @@ impl SmContext {
             timers: Timers::default(),
             state: State::Over,
             calls: 0,
+            document_at_end: None,
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Shared {
     pub index: Index,
     pub pools: Pools,
     pub upfs: Upfs,
+    /// Sessions are stored.
+    pub stores_sessions: bool,
 }
 
 /// What a step may use besides the session's own context.
@@ -36,6 +38,8 @@ pub(super) struct Env<'a> {
     pub index: &'a mut Index,
     pub pools: &'a mut Pools,
     pub upfs: &'a mut Upfs,
+    /// Sessions are stored.
+    pub stores_sessions: bool,
     pub out: &'a mut Outbox,
 }
 
@@ -50,6 +54,7 @@ impl Shared {
             index: &mut self.index,
             pools: &mut self.pools,
             upfs: &mut self.upfs,
+            stores_sessions: self.stores_sessions,
             out,
         }
     }

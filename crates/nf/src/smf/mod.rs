@@ -45,9 +45,9 @@ mod update;
 
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, DocumentSink, Duration, Identity, Input, Inspect, Instant, Key, Level, N4Input,
-    N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey,
-    Tracker, Tracking, UpfHandle,
+    ContextIds, DocumentSink, Duration, EndedContexts, Identity, Input, Inspect, Instant, Key, Level,
+    N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer,
+    TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -85,6 +85,8 @@ pub struct Smf {
     awaited: BTreeMap<Key, Vec<UpfHandle>>,
     /// Sessions that changed, for a store.
     tracker: Tracker,
+    /// Sessions that ended, until the requests that release their resources are answered.
+    ended: EndedContexts,
     /// Sessions of a former run, to be resumed.
     restored: Restored,
     /// Sessions pass through their documents after each step.
@@ -97,7 +99,16 @@ impl Smf {
         let references = References::new(&identity.reference_key);
         let ids = ContextIds::new(&identity, rng.fork());
         let (pools, upfs) = (Pools::new(&config, &identity), Upfs::new(&config));
-        let shared = Shared { identity, config, references, ids, index: Index::default(), pools, upfs };
+        let shared = Shared {
+            identity,
+            config,
+            references,
+            ids,
+            index: Index::default(),
+            pools,
+            upfs,
+            stores_sessions: false,
+        };
         Self {
             sessions: table::sessions(),
             shared,
@@ -106,6 +117,7 @@ impl Smf {
             lost: VecDeque::new(),
             awaited: BTreeMap::new(),
             tracker: Tracker::default(),
+            ended: EndedContexts::default(),
             restored: Restored::default(),
             reloads: false,
         }
@@ -121,14 +133,11 @@ impl Smf {
         step: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> State,
     ) {
         let Some(session) = self.sessions.get_mut(key) else { return };
-        let owed = session.replies_owed();
+        let (owed, effects) = (session.replies_owed(), out.effects().len());
         session.step(&mut self.shared.env(now, out), step);
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
         if session.state().is_over() {
-            let id = session.id;
-            self.shared.ids.free(id);
-            self.sessions.remove(key);
-            return self.tracker.note_end(id);
+            return self.remove(key, effects, out);
         }
         self.tracker.note_change(session.id);
         if self.reloads {
@@ -136,7 +145,37 @@ impl Smf {
         }
     }
 
+    /// Removes a session that is over. If it has a document, it keeps one until the requests that release its resources, among
+    /// the effects from that one on, are answered.
+    fn remove(&mut self, key: Key, effects: usize, out: &mut Outbox) {
+        let Some(mut session) = self.sessions.remove(key) else { return };
+        let document = session.document_at_end.take();
+        let calls = match document {
+            Some(_) => out.number_calls(effects, IGNORED_REPLY, || self.ended.next_number()),
+            None => Vec::new(),
+        };
+        match document {
+            Some(document) if !calls.is_empty() => {
+                self.ended.insert(session.id, document, &calls);
+                self.tracker.require(session.id);
+            }
+            _ => self.end(session.id),
+        }
+    }
+
+    /// Nothing is left of a session.
+    fn end(&mut self, id: ContextId) {
+        self.shared.ids.free(id);
+        self.tracker.note_end(id);
+    }
+
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
+        if tag.owner == IGNORED_REPLY.owner {
+            if let Some(id) = self.ended.answered(tag.step) {
+                self.end(id);
+            }
+            return;
+        }
         let key = Key::from_u64(tag.owner);
         if !self.sessions.contains(key) {
             return consumer::delete_created_resource(reply, out);
@@ -318,6 +357,7 @@ impl NetworkFunction for Smf {
 
     fn track_contexts(&mut self, tracking: Tracking) {
         self.tracker.start(tracking);
+        self.shared.stores_sessions = true;
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {

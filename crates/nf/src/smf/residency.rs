@@ -1,11 +1,12 @@
 //! Sessions that outlive the process (design section 6): which are stored, and how those of a former run return.
 //!
-//! - **Stored** is a session as soon as it has resources at other NFs, and until it ends. While it waits for UDM or PCF, its
-//!   establishment is not stored: the UE requests it again.
+//! - **Stored** is a session as soon as it has resources at other NFs, and until these are released ([`EndedContexts`]). While it
+//!   waits for the UDM, its establishment is not stored: the UE requests it again.
 //! - **In a transaction,** while an answer to the AMF waits for a UPF, the session keeps the document of the transaction before: if
 //!   the process ends, the AMF gets no answer. What UDM or PCF requested meanwhile is stored at once.
 
 use super::Smf;
+use super::context::SmContext;
 use super::context::document::{SECTIONS, pack, unpack};
 use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
@@ -41,8 +42,13 @@ impl Smf {
         let Some(whole) = self.tracker.tracking().map(|tracking| tracking.whole) else { return };
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Smf, id };
+            if let Some(document) = self.ended.document(id) {
+                sink.write(stored, document);
+                self.tracker.note_stored(id, 0);
+                continue;
+            }
             let session = self.shared.ids.find(id).and_then(|key| self.sessions.get_mut(key));
-            match session.filter(|session| is_stored(session.state())) {
+            match session.filter(|session| is_stored(session)) {
                 // The answer of the UPF is a change.
                 Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
                 Some(session) => match pack(session, &self.shared.upfs, SECTIONS) {
@@ -73,13 +79,12 @@ impl Smf {
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
         match self.shared.index.find(&supi, pdu_session_id) {
-            // The UE has replaced this session, or will do so: one identity has one session.
-            Some(_) => self.restored.ending.push((key, address)),
-            None => {
+            None if has_user_plane => {
                 self.shared.index.claim(supi, pdu_session_id, key);
-                let list = if has_user_plane { &mut self.restored.read } else { &mut self.restored.ending };
-                list.push((key, address));
+                self.restored.read.push((key, address));
             }
+            // It has ended, or the UE has replaced it: one identity has one session.
+            _ => self.restored.ending.push((key, address)),
         }
         self.sessions.pack_idle();
         Ok(())
@@ -97,10 +102,13 @@ impl Smf {
         self.restored.waiting = waiting.into_iter().map(|(key, _)| key).collect();
         ending.extend(without_address);
         for (key, address) in ending {
-            if is_foreign(&address)
-                && let Some(session) = self.sessions.get_mut(key)
-            {
-                session.address = None;
+            if let Some(session) = self.sessions.get_mut(key) {
+                if is_foreign(&address) {
+                    session.address = None;
+                }
+                // The registration in the UDM is that of the session that has replaced it.
+                let other = self.shared.index.find(&session.supi, session.pdu_session_id);
+                session.is_registered &= other.is_none_or(|other| other == key);
             }
             self.with_session(now, key, out, |state, session, env| {
                 session.log(env, Level::Info, || {
@@ -141,13 +149,11 @@ impl Smf {
     }
 }
 
-/// Whether a session in that state has a document.
-fn is_stored(state: &State) -> bool {
-    !matches!(
-        state,
-        State::AwaitingSubscriptionData(_)
-            | State::AwaitingPolicyDecision(_)
-            | State::Abandoned(_)
-            | State::Over
-    )
+/// Whether a session has a document: it has resources at other NFs.
+fn is_stored(session: &SmContext) -> bool {
+    match session.state() {
+        State::AwaitingSubscriptionData(_) | State::Abandoned(_) | State::Over => false,
+        State::AwaitingPolicyDecision(_) => session.is_registered,
+        _ => true,
+    }
 }

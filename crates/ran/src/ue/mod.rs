@@ -265,6 +265,7 @@ impl Ue {
             State::AwaitingDeregistrationAccept => self.on_connection_lost_in_deregistration(),
             State::Registered | State::Deregistered => {}
         }
+        self.start_periodic_update();
         if self.state == State::Registered && self.wants_to_deregister {
             // The de-registration was deferred for a procedure that has ended without result.
             return self.deregister_by_user(self.switch_off);
@@ -284,10 +285,14 @@ impl Ue {
         self.authentication.partial = None;
         self.timers.stop_all(&[Timer::T3516, Timer::T3520, Timer::T3540]);
         self.sessions.note_idle();
+        self.out.push(Output::Event(Event::Idle));
+    }
+
+    /// The UE has entered 5GMM-IDLE, and its procedure, if there was one, has ended: starts T3512 (TS 24.501 5.3.7).
+    fn start_periodic_update(&mut self) {
         if let (State::Registered, Some(period)) = (self.state, self.registration.periodic_update) {
             self.timers.start(Timer::T3512, self.now + period);
         }
-        self.out.push(Output::Event(Event::Idle));
     }
 
     /// Releases the connection locally.

@@ -46,7 +46,12 @@ impl Amf {
         let (key, id, number) = name.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let ended = |session: &PduSession| session.id == id && session.number.0 == number;
         if notification.body.status_info.resource_status == ResourceStatus::Released {
-            self.with_ue(now, key, out, |ue, _| ue.sessions.retain(|session| !ended(session)));
+            self.with_ue(now, key, out, |ue, _| {
+                if ue.sessions.extract_if(.., |session| ended(session)).next().is_some() {
+                    // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
+                    ue.undelivered.retain(|undelivered| undelivered.message.id != id);
+                }
+            });
         }
         Ok(Response::NoContent)
     }

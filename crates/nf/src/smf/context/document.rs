@@ -59,6 +59,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         timers,
         state,
         calls,
+        document_at_end: _,
     } = session;
     match *section {
         IDENTITY => {

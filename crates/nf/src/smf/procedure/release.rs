@@ -12,6 +12,7 @@
 use super::{Established, State};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
+use crate::smf::context::document::{SECTIONS, pack};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
@@ -214,6 +215,9 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
         session.stop(env, timer);
     }
     session.modification = None;
+    let address = session.address.take();
+    // The policy association and the registration in the UDM, which are to be deleted.
+    session.document_at_end = if env.stores_sessions { pack(session, env.upfs, SECTIONS).ok() } else { None };
     held.delete_at_upfs(session, env);
     if let Some(policy) = session.policy.take() {
         consumer::delete_policy(&policy, env.out);
@@ -223,7 +227,7 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
     for reply in pending.updates.into_iter().map(|(reply, _)| reply).chain(held.reply) {
         reply.refuse(Problem::context_not_found(), env.out);
     }
-    if let Some(address) = session.address.take() {
+    if let Some(address) = address {
         env.pools.release(address);
     }
     env.index.free(session);

@@ -1,0 +1,59 @@
+//! Contexts that have ended while other NFs have not yet answered the requests that release their resources. Until then such a
+//! context keeps its id and a document: a process that is killed meanwhile repeats the requests after its restart.
+
+use super::document::Document;
+use pith_types::ContextId;
+use std::collections::HashMap;
+
+/// The ended contexts of an NF.
+#[derive(Debug, Default)]
+pub struct EndedContexts {
+    /// The last number of a request.
+    last: u32,
+    /// The contexts of the requests that are not answered.
+    calls: HashMap<u32, ContextId>,
+    contexts: HashMap<ContextId, EndedContext>,
+}
+
+#[derive(Debug)]
+struct EndedContext {
+    /// Requests that are not answered.
+    calls: u32,
+    document: Document,
+}
+
+impl EndedContexts {
+    /// A number for a request; never 0.
+    pub fn next_number(&mut self) -> u32 {
+        self.last = self.last.wrapping_add(1).max(1);
+        self.last
+    }
+
+    /// Keeps the document of a context until these requests are answered.
+    pub fn insert(&mut self, id: ContextId, document: Document, calls: &[u32]) {
+        self.calls.extend(calls.iter().map(|call| (*call, id)));
+        self.contexts.insert(id, EndedContext { calls: calls.len() as u32, document });
+    }
+
+    /// A request was answered, or failed for good. Returns its context, if nothing is left of it.
+    pub fn answered(&mut self, call: u32) -> Option<ContextId> {
+        let id = self.calls.remove(&call)?;
+        let context = self.contexts.get_mut(&id)?;
+        context.calls -= 1;
+        if context.calls > 0 {
+            return None;
+        }
+        self.contexts.remove(&id);
+        Some(id)
+    }
+
+    /// The document of an ended context.
+    pub fn document(&self, id: ContextId) -> Option<&Document> {
+        self.contexts.get(&id).map(|context| &context.document)
+    }
+
+    /// The ids of the contexts.
+    pub fn ids(&self) -> impl Iterator<Item = ContextId> {
+        self.contexts.keys().copied()
+    }
+}
