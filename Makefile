@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ traffic: setup ## sends G-PDUs or plain packets into an interface, on one CPU: A
 
 world: setup ## simulated worlds with faults: SEEDS=10000
 	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)
+
+kill: setup ## a core is killed at each store and send of each procedure: table, target/kill.json (ARGS="--seeds 0..4 --victim split")
+	@scripts/cargo run -q --profile fuzz --locked -p pith-world -- kill --json target/kill.json $(or $(ARGS),--seeds 0..64)
 
 fuzz: setup ## fuzz inputs for every decoder and every NF: ARGS="ngap --inputs 1000000"
 	@scripts/cargo run -q --profile fuzz --locked -p pith-fuzz -- $(or $(ARGS),all)

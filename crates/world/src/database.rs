@@ -18,6 +18,18 @@ impl Database {
         self.subscribers.insert(subscriber.supi.to_string(), Arc::new(subscriber));
     }
 
+    /// Changes a subscription.
+    pub fn change_subscriber(&mut self, supi: &Supi, change: impl FnOnce(&mut Subscriber)) {
+        if let Some(subscriber) = self.subscribers.get_mut(supi.as_str()) {
+            change(Arc::make_mut(subscriber));
+        }
+    }
+
+    /// The resources that NFs have stored: SUPI and path.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.documents.keys().map(|(supi, path)| (supi.as_str(), path.as_str()))
+    }
+
     /// Sets a subscriber's sequence number, as an operator's mistake would.
     pub fn put_sequence_number(&mut self, supi: &Supi, sqn: u64) -> bool {
         match self.subscribers.get_mut(supi.as_str()) {

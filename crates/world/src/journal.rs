@@ -1,7 +1,8 @@
 //! The ladder: every message between actors, and the records that the invariants need.
 
 use pith_nf::kit::{Instant, Nf, Tag};
-use std::collections::BTreeSet;
+use pith_sbi::Uri;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,6 +37,24 @@ impl fmt::Display for TraceEntry {
 /// The caller: process, shard, NF.
 pub(crate) type CallerId = (usize, usize, Nf);
 
+/// The purpose of a callback URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Callback {
+    /// The UDM deregisters the AMF.
+    Deregistration,
+    /// The UDM notifies changes of the subscription.
+    Subscription,
+    /// The PCF changes the policies of a session.
+    SmPolicy(u8),
+}
+
+/// RAND and AUTN of an authentication vector.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Vector {
+    pub rand: [u8; 16],
+    pub autn: [u8; 16],
+}
+
 /// Records of a world.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
@@ -45,8 +64,12 @@ pub(crate) struct Journal {
     pub keeps_all: bool,
     /// Pending SBI calls.
     pub open_calls: BTreeSet<(CallerId, Tag)>,
+    /// The callback URIs that UDM and PCF were given last, by SUPI.
+    pub callbacks: BTreeMap<(String, Callback), Uri>,
+    /// Authentication vectors that left the UDM, by SUPI.
+    pub vectors: Vec<(String, Vector)>,
     /// Number of new keys of each subscriber: K_SEAF left the AUSF.
-    pub keys: std::collections::BTreeMap<String, u64>,
+    pub keys: BTreeMap<String, u64>,
 }
 
 /// Rungs shown with a failure.

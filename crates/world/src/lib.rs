@@ -11,6 +11,7 @@ mod database;
 mod dice;
 mod documents;
 mod journal;
+mod kill;
 mod network;
 mod observed;
 mod plan;
@@ -19,5 +20,8 @@ mod world;
 
 pub use database::Database;
 pub use journal::TraceEntry;
-pub use plan::{Faults, Plan};
+pub use kill::{
+    Breach, BreachKind, BrokenRun, Kill, Options, PROCEDURES, Procedure, Row, Table, Victim, campaign,
+};
+pub use plan::{Faults, Plan, Residency};
 pub use world::{AttackAction, Attacker, Failure, ObservedMessages, Report, World};

@@ -1,4 +1,7 @@
-//! Runs simulated worlds: `pith-world --seeds 1000`, `pith-world --seed 17 --ladder`.
+//! Runs simulated worlds: `pith-world --seeds 1000`, `pith-world --seed 17 --ladder`; and kills processes in them:
+//! `pith-world kill --seeds 0..8`.
+
+mod command;
 
 use pith_world::{Plan, World};
 use std::process::ExitCode;
@@ -14,15 +17,18 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    match parse(std::env::args().skip(1)) {
+    let mut words = std::env::args().skip(1).peekable();
+    if words.next_if_eq("kill").is_some() {
+        return command::run(words);
+    }
+    match parse(words) {
         Some(options) => run(options),
         None => {
-            eprintln!("{USAGE}");
+            eprintln!("{USAGE}\n{}", command::USAGE);
             ExitCode::from(2)
         }
     }
 }
-
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
     let mut options = Options { from: 0, seeds: 256, ladder: false };
     while let Some(word) = words.next() {

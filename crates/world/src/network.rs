@@ -189,8 +189,10 @@ impl ShardFactory<'_> {
             self.agent_config(hosted.iter().map(registered).collect(), References::new(&REFERENCE_KEY)),
         );
         let mut shard = Shard::new(functions, agent, Level::Warn);
-        // Every context passes through its document after each step: what a document forgets, the world does without.
-        shard.reload_contexts();
+        if self.plan.reloads {
+            // What a document forgets, the world does without.
+            shard.reload_contexts();
+        }
         ShardHost { shard, views }
     }
 

@@ -1,11 +1,12 @@
 //! An observed NF: its SBI calls are recorded, and the world can inspect it.
 
-use crate::journal::{CallerId, SharedJournal};
+use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
     Caller, DocumentSink, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox, StoreScope,
     Tracking,
 };
+use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
 use pith_types::ContextId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +40,7 @@ impl<T> Observed<T> {
                 if let Caller::Local { nf, .. } | Caller::Shard { nf, .. } = reply.caller() {
                     journal.record(actor(nf), actor(self.place.2), request.operation().name());
                 }
+                note_callback(&mut journal, request);
             }
             Input::Reply { tag, .. } => {
                 journal.open_calls.remove(&(self.place, *tag));
@@ -53,8 +55,20 @@ impl<T> Observed<T> {
                 self.journal.open().open_calls.insert((self.place, *tag));
             }
             Effect::Answer { reply, .. } if self.place.2 == Nf::Ausf => self.note_key(reply),
+            Effect::Answer { reply, .. } if self.place.2 == Nf::Udm => self.note_vector(reply),
             _ => {}
         }
+    }
+
+    fn note_vector(&self, reply: &Reply) {
+        let Ok(Response::AuthenticationInfoResult(result)) = reply else { return };
+        let (rand, autn) = match &result.authentication_vector {
+            Some(AuthenticationVector::FiveGHeAka(vector)) => (vector.rand, vector.autn),
+            Some(AuthenticationVector::EapAkaPrime(vector)) => (vector.rand, vector.autn),
+            None => return,
+        };
+        let Some(supi) = &result.supi else { return };
+        self.journal.open().vectors.push((supi.to_string(), Vector { rand: rand.0, autn: autn.0 }));
     }
 
     fn note_key(&self, reply: &Reply) {
@@ -123,6 +137,24 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     fn replies_owed(&self) -> Option<usize> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).replies_owed()
     }
+}
+
+/// Notes the callback URI in a request, if it has one.
+fn note_callback(journal: &mut Journal, request: &Request) {
+    let (supi, kind, uri) = match request {
+        Request::ThreeGppRegistration(request) => {
+            (&request.ue_id, Callback::Deregistration, &request.body.dereg_callback_uri)
+        }
+        Request::SdmSubscribe(request) => {
+            (&request.ue_id, Callback::Subscription, &request.body.callback_reference)
+        }
+        Request::CreateSmPolicy(request) => {
+            let kind = Callback::SmPolicy(request.body.pdu_session_id);
+            (&request.body.supi, kind, &request.body.notification_uri)
+        }
+        _ => return,
+    };
+    journal.callbacks.insert((supi.to_string(), kind), uri.clone());
 }
 
 /// The name of an NF in ladders.

@@ -31,6 +31,18 @@ pub struct Faults {
     pub crashes: u32,
 }
 
+/// Where the contexts of AMF, SMF and PCF are stored (design section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Residency {
+    /// Nowhere: they end with their process.
+    #[default]
+    None,
+    /// Changes are written some milliseconds later.
+    Soft,
+    /// Changes are written before the messages of their turn are sent.
+    Durable,
+}
+
 /// The parameters of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -52,8 +64,10 @@ pub struct Plan {
     pub oauth2: bool,
     /// The ciphering that the AMF likes most.
     pub ciphering: CipheringAlgorithm,
-    /// Contexts are stored before messages are sent (`residency: durable`).
-    pub is_durable: bool,
+    /// Where contexts are stored.
+    pub residency: Residency,
+    /// Contexts pass through their documents after each step.
+    pub reloads: bool,
     /// Faults.
     pub faults: Faults,
     /// Maximum number of actions of each UE.
@@ -89,7 +103,8 @@ impl Plan {
             gnbs: 1 + dice.index(3),
             ues: 1 + dice.index(6),
             ciphering: ciphers[dice.index(ciphers.len())],
-            is_durable,
+            reloads: true,
+            residency: if is_durable { Residency::Durable } else { Residency::None },
             faults: if seed.is_multiple_of(4) {
                 Faults::default()
             } else {
@@ -111,7 +126,8 @@ impl Plan {
             breaks_out: false,
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
-            is_durable: false,
+            residency: Residency::None,
+            reloads: true,
             faults: Faults::default(),
             acts: 0,
         }

@@ -7,7 +7,8 @@ use pith_upf::contract::{
     SessionUsage, Source, Tunnel,
 };
 use pith_upf::{Config, Effect, GtpuAddress, Input, PermittedSmf, Upf};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,22 +44,26 @@ impl Datapath for RecordingDatapath {
     }
 }
 
+/// What only one session of a UPF may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    Teid(u32),
+    Address(Ipv4Addr),
+}
+
 impl RecordingDatapath {
     /// Two sessions that share a TEID or an address, if any.
     pub fn duplicate(&self) -> Option<String> {
-        let mut seen = BTreeMap::new();
+        let mut seen = HashMap::new();
         for session in self.sessions.values() {
             let tunnels = session.pdrs.iter().filter_map(|pdr| match pdr.source {
-                Source::Tunnel { teid, .. } => Some(format!("TEID {}", teid.0)),
+                Source::Tunnel { teid, .. } => Some(Name::Teid(teid.0)),
                 Source::Network => None,
             });
-            let address = session.ue.v4.map(|address| format!("UE address {address}"));
+            let address = session.ue.v4.map(Name::Address);
             for name in tunnels.chain(address) {
-                match seen.insert(name.clone(), session.id) {
-                    Some(other) if other != session.id => {
-                        return Some(format!("{name} belongs to two sessions of the UPF"));
-                    }
-                    _ => {}
+                if seen.insert(name, session.id).is_some_and(|other| other != session.id) {
+                    return Some(format!("{name:?} belongs to two sessions of the UPF"));
                 }
             }
         }
@@ -80,6 +85,11 @@ impl RecordingDatapath {
             }
             _ => None,
         }
+    }
+
+    /// The place of the session with that UE address.
+    pub fn session_of(&self, ue: Ipv4Addr) -> Option<usize> {
+        self.sessions.values().position(|session| session.ue.v4 == Some(ue))
     }
 
     /// The downlink tunnel of the first session, if its packets are forwarded.

@@ -5,7 +5,7 @@ use pith_ran::gnb::Input;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// A gNB loses its state and sends NG RESET.
     GnbReset(usize),
     /// The association of a gNB ends.

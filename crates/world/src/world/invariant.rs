@@ -1,6 +1,8 @@
 //! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
 use super::{Failure, TimerId, World};
+use pith_crypto::aka::check_challenge;
+use pith_crypto::keys::{Autn, Rand};
 use pith_nas::SecurityHeaderType;
 use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
 use pith_ran::Violation;
@@ -20,6 +22,10 @@ pub(super) struct Watch {
     failed: Option<String>,
     strict: Option<String>,
     counts: BTreeMap<usize, Counts>,
+    /// Sequence numbers of authentication vectors, by UE.
+    sequence_numbers: BTreeSet<(usize, u64)>,
+    /// The home network's sequence number was set back.
+    pub is_sqn_lost: bool,
 }
 
 /// Registered UEs and sessions after all UEs have returned.
@@ -97,11 +103,30 @@ impl World {
         {
             return Err(self.failure(format!("without any fault, {what}")));
         }
+        self.check_vectors()?;
         self.check_amfs()?;
         match self.upfs.iter().find_map(|upf| upf.datapath.duplicate()) {
             Some(duplicate) => Err(self.failure(duplicate)),
             None => Ok(()),
         }
+    }
+
+    /// No sequence number (SQN) is used for two authentication vectors (TS 33.102 C.1.1).
+    fn check_vectors(&mut self) -> Result<(), Box<Failure>> {
+        let vectors = std::mem::take(&mut self.journal().vectors);
+        for (supi, vector) in vectors {
+            let Some(ue) = self.ues.iter().position(|ue| ue.subscriber.supi.as_str() == supi) else {
+                continue;
+            };
+            let (rand, autn) = (Rand::new(vector.rand), Autn::new(vector.autn));
+            let Ok(challenge) = check_challenge(&super::radio::algorithm(ue), &rand, &autn) else { continue };
+            let sqn = u64::from(challenge.sqn);
+            let is_new = self.watch.sequence_numbers.insert((ue, sqn));
+            self.demand(is_new || self.watch.is_sqn_lost, || {
+                format!("UE{}: SQN {sqn} is used twice", ue + 1)
+            })?;
+        }
+        Ok(())
     }
 
     /// Index entries lead to contexts, and every wait ends by a timer or a call.
@@ -175,8 +200,12 @@ impl World {
         let mut standing = AgreedState::default();
         for (at, sim_ue) in self.ues.iter().enumerate() {
             let state = sim_ue.ue.state();
-            self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
             let supi = sim_ue.subscriber.supi.to_string();
+            if self.is_kill && state == State::Deregistered {
+                self.check_unknown(at, &supi, &ues, &sessions)?;
+                continue;
+            }
+            self.demand(state == State::Registered, || format!("UE{} is {state:?}", at + 1))?;
             let known: Vec<_> =
                 ues.iter().filter(|ue| ue["supi"] == supi.as_str() && ue["rm"] == "RM-REGISTERED").collect();
             self.demand(known.len() == 1, || format!("UE{} is registered in {} AMFs", at + 1, known.len()))?;
@@ -189,6 +218,20 @@ impl World {
         self.check_user_plane(&sessions)?;
         standing.classifiers = sessions.iter().filter(|session| session["frontUpf"].is_string()).count();
         Ok(standing)
+    }
+
+    /// A deregistered UE is not registered in the core, and has no session.
+    fn check_unknown(
+        &self,
+        at: usize,
+        supi: &str,
+        ues: &[Value],
+        sessions: &[Value],
+    ) -> Result<(), Box<Failure>> {
+        let is_known = ues.iter().any(|ue| ue["supi"] == supi && ue["rm"] == "RM-REGISTERED");
+        self.demand(!is_known, || format!("UE{} is deregistered, but not in its AMF", at + 1))?;
+        let has_session = sessions.iter().any(|session| session["supi"] == supi);
+        self.demand(!has_session, || format!("UE{} is deregistered, and has sessions in the SMF", at + 1))
     }
 
     fn check_sessions(
@@ -223,7 +266,8 @@ impl World {
         let own_ids: BTreeSet<u64> = own.iter().map(|(id, _)| *id).collect();
         self.demand(own_ids == of_amf, || format!("UE{} has sessions {own:?}, its AMF {of_amf:?}", at + 1))?;
         // A killed AMF or a lost reply leaves the SMF with more sessions; a killed SMF has fewer.
-        let (more, less) = (self.may_have_unknown_sessions(), self.watch.killed.contains(&Nf::Smf));
+        let (more, less) =
+            (self.may_have_unknown_sessions(), !self.is_kill && self.watch.killed.contains(&Nf::Smf));
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
         Ok(own.len())
@@ -252,13 +296,13 @@ impl World {
 
     /// Whether there may be a session that the AMF does not know.
     fn may_have_unknown_sessions(&self) -> bool {
-        self.watch.may_leak || self.watch.killed.contains(&Nf::Amf)
+        !self.is_kill && (self.watch.may_leak || self.watch.killed.contains(&Nf::Amf))
     }
 
     /// Whether resources of killed NFs, or of lost replies, may remain.
     pub(super) fn tolerates_leaks(&self) -> bool {
         let forgetful = [Nf::Amf, Nf::Smf, Nf::Pcf];
-        self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf))
+        !self.is_kill && (self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf)))
     }
 
     /// All UEs are deregistered: no state is left.

@@ -10,10 +10,14 @@
 
 mod attack;
 mod crash;
+mod crash_point;
 mod fault;
+mod history;
 mod invariant;
+mod kill;
 mod n2;
 mod n4;
+mod operator;
 mod path;
 mod process;
 mod radio;
@@ -23,7 +27,10 @@ mod trust;
 mod user;
 
 pub use attack::{AttackAction, Attacker, ObservedMessages};
+pub(crate) use fault::Fault;
+pub(crate) use history::Ends;
 pub use run::Report;
+pub(crate) use user::Act;
 
 use crate::database::Database;
 use crate::dice::Dice;
@@ -32,7 +39,7 @@ use crate::plan::Plan;
 use crate::user_plane::UserPlane;
 use attack::AttackerState;
 use crash::BeforeCrash;
-use fault::Fault;
+use crash_point::CrashPoints;
 use invariant::Watch;
 use n2::SimGnb;
 use pith_nf::fabric::{ShardInput, Timers};
@@ -74,6 +81,10 @@ impl std::error::Error for Failure {}
 enum SimEvent {
     /// An input arrives at a shard; it is discarded if its process was killed meanwhile.
     ToShard { process: usize, incarnation: u32, shard: usize, input: Box<ShardInput> },
+    /// Changed contexts of a shard are written (`residency: soft`).
+    WriteDocuments { process: usize, incarnation: u32, shard: usize },
+    /// An association of a killed process ends at the gNB.
+    AssociationLost { gnb: usize, association: u64 },
     /// A process starts.
     Start { process: usize },
     /// A gNB tries to establish its association.
@@ -147,6 +158,9 @@ pub struct World {
     enemy: AttackerState,
     /// From a crash to the next start.
     before_crash: Option<BeforeCrash>,
+    crash_points: CrashPoints,
+    /// The run is one of [`crate::kill`]: nothing may leak.
+    is_kill: bool,
 }
 
 impl World {
@@ -158,7 +172,7 @@ impl World {
         ues.iter().for_each(|sim_ue| database.add(sim_ue.subscriber.clone()));
         let now = Instant::from_micros(0);
         let mut world = Self {
-            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone(), plan.is_durable)).collect(),
+            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone(), plan.residency)).collect(),
             dice,
             now,
             agenda: BTreeMap::new(),
@@ -176,6 +190,8 @@ impl World {
             watch: Watch::default(),
             enemy: AttackerState::default(),
             before_crash: None,
+            crash_points: CrashPoints::default(),
+            is_kill: false,
             plan,
         };
         world.switch_on();
@@ -296,6 +312,12 @@ impl World {
                     self.to_shard(process, shard, *input);
                 }
             }
+            SimEvent::WriteDocuments { process, incarnation, shard } => {
+                if self.processes[process].is_running_as(incarnation) {
+                    self.write_documents(process, shard);
+                }
+            }
+            SimEvent::AssociationLost { gnb, association } => self.association_lost(gnb, association),
             SimEvent::Start { process } => self.start_process(process),
             SimEvent::Associate { gnb } => self.associate(gnb),
             SimEvent::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),

@@ -78,6 +78,13 @@ impl World {
         self.gnb_input(gnb, Input::AssociationUp { outbound_streams: STREAMS });
     }
 
+    /// The process at the other end of the association was killed.
+    pub(super) fn association_lost(&mut self, gnb: usize, association: u64) {
+        if self.gnbs[gnb].association == Some(association) {
+            self.disassociate(gnb);
+        }
+    }
+
     /// The association ends on both sides.
     pub(super) fn disassociate(&mut self, gnb: usize) {
         let Some(association) = self.gnbs[gnb].association.take() else { return };

@@ -91,6 +91,16 @@ impl World {
         self.upf_effects(upf, effects);
     }
 
+    /// A downlink packet arrives for the first session of that UE; `lost`: its gNB has lost the tunnel.
+    pub(super) fn downlink_packet_for(&mut self, ue: usize, lost: bool) {
+        let Some(address) = self.ues[ue].ue.sessions().find_map(|session| session.ipv4) else { return };
+        for upf in 0..self.upfs.len() {
+            let Some(at) = self.upfs[upf].datapath.session_of(address) else { continue };
+            let effects = self.upfs[upf].downlink_packet(self.now, at, lost);
+            self.upf_effects(upf, effects);
+        }
+    }
+
     /// The gNB loses the tunnel of the first session, and a downlink packet arrives; returns the
     /// tunnel afterwards.
     pub(super) fn lose_tunnel(&mut self) {

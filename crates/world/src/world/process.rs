@@ -1,8 +1,10 @@
 //! Simulated processes: each has shards, which run its NFs, and the gateways that its NFs need.
 
+use super::crash_point::{CrashSite, is_send};
 use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
 use crate::network::{self, EPOCH, ShardFactory, ShardHost};
+use crate::plan::Residency;
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
@@ -27,8 +29,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub fn new(nfs: Vec<Nf>, is_durable: bool) -> Self {
-        let documents = is_durable.then(Documents::default);
+    pub fn new(nfs: Vec<Nf>, residency: Residency) -> Self {
+        let documents = (residency != Residency::None).then(|| Documents::new(residency));
         Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None, documents }
     }
 
@@ -110,15 +112,51 @@ impl World {
         let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
         host.shard.handle(self.now, input, &mut effects);
-        if let Some(documents) = documents {
-            if starts {
-                host.shard.resume_contexts(self.now, &mut effects);
-            }
-            documents.store(shard, &mut host.shard);
+        if let (Some(documents), true) = (documents, starts) {
+            documents.note_start(shard);
+            host.shard.resume_contexts(self.now, &mut effects);
         }
+        self.end_turn((process, shard), effects);
+    }
+
+    /// A write of changes is due, without an input.
+    pub(super) fn write_documents(&mut self, process: usize, shard: usize) {
+        self.end_turn((process, shard), Vec::new());
+    }
+
+    /// Stores what the turn changed, and carries out its effects. The process may crash at each point of that.
+    fn end_turn(&mut self, place: (usize, usize), effects: Vec<ShardEffect>) {
+        let (process, shard) = place;
+        if self.crashes_at(place, CrashSite::BeforeStore) {
+            return;
+        }
+        let wrote = self.store_documents(process, shard);
+        // Without a write, the state before the first send is that before the store.
+        let (mut differs, mut has_sent) = (wrote, false);
         for effect in effects {
+            if is_send(&effect) {
+                if differs && self.crashes_at(place, CrashSite::BeforeSend) {
+                    return;
+                }
+                (differs, has_sent) = (true, true);
+            }
             self.carry_out(process, shard, effect);
         }
+        if wrote || has_sent {
+            self.crashes_at(place, CrashSite::AfterTurn);
+        }
+    }
+
+    /// Writes what must be written at the end of a turn; returns whether that was anything.
+    fn store_documents(&mut self, process: usize, shard: usize) -> bool {
+        let Process { shard_hosts, documents, .. } = &mut self.processes[process];
+        let (Some(documents), Some(host)) = (documents, shard_hosts.get_mut(shard)) else { return false };
+        let turn = documents.end_turn(self.now, shard, &mut host.shard);
+        if let Some(due) = turn.next {
+            let incarnation = self.processes[process].incarnation;
+            self.schedule(due, SimEvent::WriteDocuments { process, incarnation, shard });
+        }
+        turn.wrote
     }
 
     fn carry_out(&mut self, process: usize, shard: usize, effect: ShardEffect) {

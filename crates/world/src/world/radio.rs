@@ -3,6 +3,7 @@
 //! NAS messages of a connection keep their order; one may be lost. A release always arrives, though
 //! possibly late, because a radio failure is always detected.
 
+use super::history::History;
 use super::n2::nf_instant;
 use super::{Channel, SimEvent, TimerId, World};
 use crate::dice::Dice;
@@ -29,6 +30,10 @@ pub(super) struct SimUe {
     pub gnb: usize,
     /// Its radio connection, as far as the UE knows.
     pub connection: Option<u64>,
+    /// Its next NAS message is lost.
+    pub loses_next: bool,
+    /// What it had, and lost.
+    pub history: History,
 }
 
 /// A signal from a UE.
@@ -84,14 +89,13 @@ fn sim_ue(
 ) -> SimUe {
     let supi: pith_types::Supi =
         format!("imsi-99970{:010}", number + 1).parse().expect("15 digits are an IMSI");
-    let (k, opc) = ([number as u8 + 1; 16], [0x5a; 16]);
-    let milenage = Milenage::new(&SubscriberKey::new(k), &Opc::new(opc));
+    let (k, opc) = keys(number);
     let subscription = Subscription {
         supi: supi.clone(),
         home: network::plmn(),
         routing_indicator: "0".into(),
         concealment,
-        algorithm: Algorithm::Milenage(milenage),
+        algorithm: algorithm(number),
         sequence: UsimSequence::starting_at(Sqn::new(0)),
         seed: dice.fork().octets(),
     };
@@ -99,7 +103,18 @@ fn sim_ue(
     let ue = Ue::new(settings, subscription, imeisv, network::tai());
     let mut subscriber = Subscriber::with_defaults(supi, k, opc);
     subscriber.authentication.method = method;
-    SimUe { ue, subscriber, gnb: 0, connection: None }
+    SimUe { ue, subscriber, gnb: 0, connection: None, loses_next: false, history: History::default() }
+}
+
+/// K and OPc of a UE.
+const fn keys(ue: usize) -> ([u8; 16], [u8; 16]) {
+    ([ue as u8 + 1; 16], [0x5a; 16])
+}
+
+/// The authentication functions of a UE's USIM.
+pub(super) fn algorithm(ue: usize) -> Algorithm {
+    let (k, opc) = keys(ue);
+    Algorithm::Milenage(Milenage::new(&SubscriberKey::new(k), &Opc::new(opc)))
 }
 
 impl World {
@@ -117,6 +132,13 @@ impl World {
         }
         let next = self.ues[ue].ue.next_timeout().map(nf_instant);
         self.set_wake_up(TimerId::Ue(ue), next);
+        self.note_history(ue);
+    }
+
+    /// The UE is switched off out of coverage: its request to deregister is lost.
+    pub(super) fn vanish(&mut self, ue: usize) {
+        self.ues[ue].loses_next = true;
+        self.ue_input(ue, Input::Deregister { switch_off: true });
     }
 
     fn ue_output(&mut self, ue: usize, output: Output) {
@@ -148,7 +170,8 @@ impl World {
     fn send_uplink(&mut self, ue: usize, signal: Uplink) {
         let Some(connection) = self.ues[ue].connection else { return };
         let gnb = self.ues[ue].gnb;
-        if !matches!(signal, Uplink::Lost) && self.fault_occurs(self.plan.faults.radio_loss) {
+        let loses = std::mem::take(&mut self.ues[ue].loses_next);
+        if !matches!(signal, Uplink::Lost) && (loses || self.fault_occurs(self.plan.faults.radio_loss)) {
             return self.record(name(ue), "air", "(lost)");
         }
         let after = self.dice.millis(1, 10);

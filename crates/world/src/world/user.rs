@@ -1,17 +1,17 @@
 //! The actions of UEs' users, drawn from the seed.
 
+use super::fault::Fault;
 use super::{SimEvent, World};
 use crate::network;
 use pith_nas::ie::PduSessionType;
-use pith_nf::fabric::ShardInput;
-use pith_nf::kit::Order;
+use pith_nf::kit::Deregister;
 use pith_ran::ue::{Input, SessionRequest};
 use pith_types::Snssai;
 use std::time::Duration;
 
-/// An action of a user, or an event of a UE.
+/// An action of a user, of an operator or of another NF, or an event of a UE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     /// Registers, or updates the registration.
     Register,
     /// Establishes a session.
@@ -34,6 +34,26 @@ pub(super) enum Act {
     Branch(u8),
     /// An operator removes it again.
     Unbranch(u8),
+    /// The UE is switched off, and the network does not notice it.
+    Vanish,
+    /// A downlink packet arrives for the UE's session; `lost`: its gNB has lost the tunnel.
+    DownlinkFor { lost: bool },
+    /// Nothing: a timer expires.
+    Wait,
+    /// An operator deregisters the UE.
+    OrderDeregister(Deregister),
+    /// The UDM notifies that the subscription is withdrawn.
+    Withdraw,
+    /// The session-AMBR and UE-AMBR of the subscription change, and the UDM notifies the AMF.
+    ChangeSubscription,
+    /// The PCF changes the session-AMBR of a session.
+    ChangePolicy(u8),
+    /// The PCF ends the policy association of a session.
+    EndPolicy(u8),
+    /// A component fails.
+    Fail(Fault),
+    /// The process that is to crash is killed, and starts again.
+    Restart,
 }
 
 impl World {
@@ -81,31 +101,19 @@ impl World {
             Act::LoseSequenceNumber => {
                 let supi = self.ues[ue].subscriber.supi.clone();
                 self.database.put_sequence_number(&supi, 0);
+                self.watch.is_sqn_lost = true;
             }
             Act::LoseRadio => self.lose_radio(ue),
             Act::DownlinkPacket => self.downlink_packet(),
-            Act::Branch(_) | Act::Unbranch(_) => self.order(ue, act),
-        }
-    }
-}
-
-impl World {
-    /// Sends the order to every SMF; the one that has the session carries it out.
-    fn order(&mut self, ue: usize, act: Act) {
-        let supi = self.ues[ue].subscriber.supi.clone();
-        let what = match act {
-            Act::Branch(pdu_session_id) => {
-                let (upf, destinations) = (network::UPFS[1].to_owned(), vec![network::BREAKOUT]);
-                Order::Branch { supi, pdu_session_id, upf, destinations }
+            Act::Branch(_) | Act::Unbranch(_) | Act::OrderDeregister(_) => self.order(ue, act),
+            Act::Vanish => self.vanish(ue),
+            Act::DownlinkFor { lost } => self.downlink_packet_for(ue, lost),
+            Act::Wait => {}
+            Act::Withdraw | Act::ChangeSubscription | Act::ChangePolicy(_) | Act::EndPolicy(_) => {
+                self.notify(ue, act);
             }
-            Act::Unbranch(pdu_session_id) => Order::Unbranch { supi, pdu_session_id },
-            _ => return,
-        };
-        for process in 0..self.processes.len() {
-            for shard in 0..self.processes[process].shard_hosts.len() {
-                let input = ShardInput::Operate { exchange: 0, what: what.clone() };
-                self.send_to_shard(process, shard, input);
-            }
+            Act::Fail(fault) => self.break_it(fault),
+            Act::Restart => self.crash(self.crash_points.victim),
         }
     }
 }

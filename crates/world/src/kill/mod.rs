@@ -1,0 +1,166 @@
+//! `make kill`: a process is killed at each crash point of each procedure (see the crate's README).
+
+mod campaign;
+mod procedures;
+
+pub use campaign::{BrokenRun, Options, Row, Table, campaign};
+pub use procedures::{PROCEDURES, Procedure};
+
+use crate::dice::Dice;
+use crate::plan::{Faults, Plan, Residency};
+use crate::world::{Failure, World};
+use pith_crypto::nas::CipheringAlgorithm;
+use pith_nf::kit::{Instant, Nf};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a crash broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BreachKind {
+    /// A UE lost its registration, its security context or a session.
+    Loss,
+    /// A NAS COUNT or an SQN was used twice.
+    Reuse,
+    /// Something is left in the core when all UEs have deregistered.
+    Leak,
+    /// UEs and core do not agree when all is idle, or a session does not work.
+    Disagreement,
+    /// A UE or gNB reports a violation of a specification, an NF is inconsistent, or it panicked.
+    Violation,
+}
+
+/// A broken invariant.
+#[derive(Debug, Clone)]
+pub struct Breach {
+    /// What it is.
+    pub kind: BreachKind,
+    /// Where and when.
+    pub failure: Box<Failure>,
+}
+
+/// The process that is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Victim {
+    /// The only process, with all NFs and the N2 gateway.
+    Core,
+    /// The process of one NF; each NF has its own.
+    Split(Nf),
+}
+
+/// The runs of one procedure in one world.
+#[derive(Debug, Clone, Copy)]
+pub struct Kill {
+    /// What the first UE does, or what happens to it.
+    pub procedure: &'static Procedure,
+    /// Shape of the core, and times.
+    pub seed: u64,
+    /// Where contexts are stored.
+    pub residency: Residency,
+    /// The process that is killed.
+    pub victim: Victim,
+}
+
+impl Victim {
+    /// Each NF's process.
+    pub fn split() -> Vec<Self> {
+        Nf::ALL.into_iter().map(Self::Split).collect()
+    }
+}
+
+impl fmt::Display for Victim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Core => f.write_str("core"),
+            Self::Split(nf) => write!(f, "{}", nf.name()),
+        }
+    }
+}
+
+impl fmt::Display for Kill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let residency = match self.residency {
+            Residency::None => "none",
+            Residency::Soft => "soft",
+            Residency::Durable => "durable",
+        };
+        write!(
+            f,
+            "{} --residency {residency} --victim {} --seed {}",
+            self.procedure.name, self.victim, self.seed
+        )
+    }
+}
+
+impl Kill {
+    fn plan(&self) -> Plan {
+        let mut dice = Dice::new(self.seed ^ 0x6b69_6c6c);
+        let ciphers = [CipheringAlgorithm::Nea0, CipheringAlgorithm::Nea2];
+        let upfs = if self.procedure.needs_classifier { 2 } else { 1 + dice.index(2) };
+        Plan {
+            seed: self.seed,
+            processes: match self.victim {
+                Victim::Core => vec![Nf::ALL.to_vec()],
+                Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
+            },
+            shards: 1 + dice.index(3),
+            gnbs: 1 + dice.index(2),
+            ues: 2,
+            upfs,
+            breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),
+            oauth2: false,
+            ciphering: ciphers[dice.index(2)],
+            residency: self.residency,
+            // World::run does that; here restarts do.
+            reloads: false,
+            faults: Faults::default(),
+            acts: 0,
+        }
+    }
+
+    fn victim(&self) -> usize {
+        match self.victim {
+            Victim::Core => 0,
+            Victim::Split(nf) => Nf::ALL.iter().position(|other| *other == nf).unwrap_or(0),
+        }
+    }
+
+    /// Whether the residency promises that this cannot happen. With `soft` the last changes may be lost, and with them the record of
+    /// resources at other NFs. If one NF of several is killed, so are requests of other NFs that it was processing; NFs do not
+    /// repeat all of them.
+    pub fn forbids(&self, kind: BreachKind) -> bool {
+        match (self.victim, self.residency) {
+            (Victim::Split(_), _) => matches!(kind, BreachKind::Loss | BreachKind::Reuse),
+            (Victim::Core, Residency::Soft) => kind != BreachKind::Leak,
+            (Victim::Core, _) => true,
+        }
+    }
+
+    /// Runs the procedure without a crash; returns the number of its crash points.
+    pub fn points(&self) -> Result<u64, Breach> {
+        self.run(None, false).0
+    }
+
+    /// Runs the procedure with a crash at that point; the world shows its ladder.
+    pub fn crash_at(&self, point: u64, keeps_ladder: bool) -> (Result<u64, Breach>, Option<World>) {
+        self.run(Some(point), keeps_ladder)
+    }
+
+    fn run(&self, at: Option<u64>, keeps_ladder: bool) -> (Result<u64, Breach>, Option<World>) {
+        let run = || {
+            let mut world = World::new(self.plan());
+            if keeps_ladder {
+                world.keep_ladder();
+            }
+            (world.run_kill(self.procedure, self.victim(), at), Some(world))
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| (Err(self.panicked(&*panic)), None))
+    }
+
+    fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Breach {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("");
+        let what = format!("panic: {text}");
+        let failure = Failure { seed: self.seed, at: Instant::from_micros(0), what, ladder: Vec::new() };
+        Breach { kind: BreachKind::Violation, failure: Box::new(failure) }
+    }
+}

@@ -1,0 +1,117 @@
+//! The procedures during which a process is killed.
+
+use crate::world::{Act, Ends, Fault};
+use pith_nf::kit::Deregister;
+use std::time::Duration;
+
+/// What the first UE does, or what happens to it.
+#[derive(Debug)]
+pub struct Procedure {
+    /// Its name.
+    pub name: &'static str,
+    /// Actions before, each completed.
+    pub(crate) before: &'static [Act],
+    /// Time that passes before crash points count.
+    pub(crate) lead: Duration,
+    /// The beginning of the procedure.
+    pub(crate) act: Act,
+    /// Crash points within this time count.
+    pub(crate) window: Duration,
+    /// What the UE loses by the procedure itself.
+    pub(crate) ends: Ends,
+    /// A UPF can be inserted into sessions as a classifier.
+    pub(crate) needs_classifier: bool,
+}
+
+impl Procedure {
+    const fn new(name: &'static str, before: &'static [Act], act: Act) -> Self {
+        Self {
+            name,
+            before,
+            lead: Duration::ZERO,
+            act,
+            window: Duration::from_secs(3),
+            ends: Ends::Nothing,
+            needs_classifier: false,
+        }
+    }
+
+    const fn ends(self, ends: Ends) -> Self {
+        Self { ends, ..self }
+    }
+
+    const fn within(self, seconds: u64) -> Self {
+        Self { window: Duration::from_secs(seconds), ..self }
+    }
+
+    const fn after(self, seconds: u64) -> Self {
+        Self { lead: Duration::from_secs(seconds), ..self }
+    }
+
+    const fn with_classifier(self) -> Self {
+        Self { needs_classifier: true, ..self }
+    }
+}
+
+use Act::{Deregister as Leave, DownlinkFor, Establish, Fail, Idle, OrderDeregister, Register, Release};
+use Act::{RequestService, Restart, Vanish};
+
+const SESSION: &[Act] = &[Register, Establish(1)];
+const IDLE: &[Act] = &[Register, Establish(1), Idle];
+const LEFT: &[Act] = &[Register, Establish(1), Leave { switch_off: false }];
+const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
+const BRANCHED: &[Act] = &[Register, Establish(1), Act::Branch(1)];
+
+/// All procedures.
+pub static PROCEDURES: &[Procedure] = &[
+    Procedure::new("initial-registration", &[], Register),
+    Procedure::new("registration-with-known-guti", LEFT, Register),
+    Procedure::new("registration-over-registration", &[Register, Establish(1), Vanish], Register),
+    Procedure::new(
+        "registration-with-resynchronisation",
+        &[Register, Leave { switch_off: false }, Restart, Act::LoseSequenceNumber],
+        Register,
+    ),
+    Procedure::new("mobility-update-idle", IDLE, Register),
+    Procedure::new("mobility-update-connected", SESSION, Register),
+    Procedure::new("mobility-update-after-restart", RESTARTED, Register),
+    Procedure::new("periodic-update", IDLE, Act::Wait).after(596),
+    Procedure::new("service-request", IDLE, RequestService),
+    Procedure::new(
+        "service-request-two-sessions",
+        &[Register, Establish(1), Establish(2), Idle],
+        RequestService,
+    ),
+    Procedure::new("service-request-after-restart", RESTARTED, RequestService),
+    Procedure::new("paging", IDLE, DownlinkFor { lost: false }),
+    Procedure::new("paging-after-restart", RESTARTED, DownlinkFor { lost: false }),
+    Procedure::new("an-release", SESSION, Idle),
+    Procedure::new("radio-failure", SESSION, Act::LoseRadio).within(11),
+    Procedure::new("error-indication", SESSION, DownlinkFor { lost: true }),
+    Procedure::new("session-establishment", &[Register], Establish(1)),
+    Procedure::new("second-session-establishment", SESSION, Establish(2)),
+    Procedure::new("session-establishment-idle", &[Register, Idle], Establish(1)),
+    Procedure::new("session-release", SESSION, Release(1)).ends(Ends::Session(1)),
+    Procedure::new("session-modification-by-pcf", SESSION, Act::ChangePolicy(1)),
+    Procedure::new("session-modification-by-pcf-idle", IDLE, Act::ChangePolicy(1)),
+    Procedure::new("session-release-by-pcf", SESSION, Act::EndPolicy(1)).ends(Ends::Session(1)),
+    Procedure::new("session-release-by-pcf-idle", IDLE, Act::EndPolicy(1)).ends(Ends::Session(1)),
+    Procedure::new("deregistration", SESSION, Leave { switch_off: false }).ends(Ends::Registration),
+    Procedure::new("deregistration-idle", IDLE, Leave { switch_off: false }).ends(Ends::Registration),
+    Procedure::new("switch-off", SESSION, Leave { switch_off: true }).ends(Ends::Registration),
+    Procedure::new("deregistration-by-operator", SESSION, OrderDeregister(Deregister::Withdrawn))
+        .ends(Ends::Registration),
+    Procedure::new("deregistration-by-operator-idle", IDLE, OrderDeregister(Deregister::Withdrawn))
+        .ends(Ends::Registration),
+    Procedure::new("re-registration-by-operator", SESSION, OrderDeregister(Deregister::Anew))
+        .ends(Ends::Registration),
+    Procedure::new("deregistration-by-udm", SESSION, Act::Withdraw).ends(Ends::Registration),
+    Procedure::new("subscription-change", SESSION, Act::ChangeSubscription),
+    Procedure::new("subscription-change-idle", IDLE, Act::ChangeSubscription),
+    Procedure::new("branch-insertion", SESSION, Act::Branch(1)).within(5).with_classifier(),
+    Procedure::new("branch-removal", BRANCHED, Act::Unbranch(1)).within(5).with_classifier(),
+    Procedure::new("ng-reset", SESSION, Fail(Fault::GnbReset(0))),
+    Procedure::new("association-loss", SESSION, Fail(Fault::AssociationLost(0))).within(5),
+    Procedure::new("restart", SESSION, Restart).within(6),
+    Procedure::new("restart-idle", IDLE, Restart).within(6),
+];

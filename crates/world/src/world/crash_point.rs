@@ -1,0 +1,118 @@
+//! Crash points: the places in a turn of a process at which it can be killed.
+//!
+//! ```text
+//!  input ─> Shard.handle ─●─> store ─●─> send ─●─> send ─●
+//! ```
+//!
+//! What was sent before arrives: a gNB or UPF may have received messages of which the restarted process knows only what is stored.
+//! Uplink messages on their way, replies and database results are lost with the process.
+
+use super::{SimEvent, World};
+use crate::plan::Residency;
+use pith_nf::fabric::ShardEffect;
+use pith_nf::kit::Instant;
+use std::time::Duration;
+
+/// A place in a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CrashSite {
+    /// The input was handled; nothing is stored or sent.
+    BeforeStore,
+    /// The turn is stored, and its messages up to this one were sent.
+    BeforeSend,
+    /// All messages of the turn were sent.
+    AfterTurn,
+}
+
+/// Counts the crash points of one process, and kills it at one of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CrashPoints {
+    /// The process.
+    pub victim: usize,
+    /// Its points are counted.
+    counts: bool,
+    /// Crash points passed.
+    pub passed: u64,
+    /// Kill the process at this one.
+    at: Option<u64>,
+    /// The crash has happened.
+    pub crashed: Option<Crash>,
+}
+
+/// A crash that has happened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Crash {
+    pub at: Instant,
+    /// The last changes may not be written yet (`residency: soft`).
+    pub may_lose_changes: bool,
+}
+
+/// In-flight messages of SCTP associations arrive within this time.
+const IN_FLIGHT: Duration = Duration::from_millis(6);
+
+/// Whether an effect is a message that leaves the shard.
+pub(super) const fn is_send(effect: &ShardEffect) -> bool {
+    match effect {
+        ShardEffect::N2(_)
+        | ShardEffect::N4(_)
+        | ShardEffect::HttpCall { .. }
+        | ShardEffect::ShardCall { .. }
+        | ShardEffect::Forward { .. }
+        | ShardEffect::Answer { .. }
+        | ShardEffect::Store { .. } => true,
+        ShardEffect::NrfRestarted
+        | ShardEffect::StartTimer { .. }
+        | ShardEffect::StopTimer { .. }
+        | ShardEffect::Event { .. }
+        | ShardEffect::Ready
+        | ShardEffect::Inspected { .. } => false,
+    }
+}
+
+impl World {
+    /// Counts the crash points of the victim from now on; kills it at that one.
+    pub(super) fn count_crash_points(&mut self, at: Option<u64>) {
+        self.crash_points = CrashPoints { counts: true, at, ..self.crash_points };
+    }
+
+    /// Counts no more crash points; returns how many there were.
+    pub(super) fn end_crash_points(&mut self) -> u64 {
+        self.crash_points.counts = false;
+        self.crash_points.passed
+    }
+
+    /// Counts a crash point; returns whether the process is killed there.
+    pub(super) fn crashes_at(&mut self, (process, shard): (usize, usize), site: CrashSite) -> bool {
+        let points = &mut self.crash_points;
+        if !points.counts || points.victim != process || points.crashed.is_some() {
+            return false;
+        }
+        let number = points.passed;
+        points.passed += 1;
+        if points.at != Some(number) {
+            return false;
+        }
+        let may_lose_changes = self.plan.residency == Residency::Soft;
+        self.crash_points.crashed = Some(Crash { at: self.now, may_lose_changes });
+        self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));
+        self.crash(process);
+        true
+    }
+
+    /// Kills a process in the middle of a turn; it starts again a little later.
+    pub(super) fn crash(&mut self, process: usize) {
+        let ends_n2 = self.processes[process].n2.is_some();
+        if self.processes[process].documents.is_none() {
+            self.watch.killed.extend(self.processes[process].nfs.iter().copied());
+        }
+        self.kill_process(process);
+        if ends_n2 {
+            for gnb in 0..self.gnbs.len() {
+                let Some(association) = self.gnbs[gnb].association else { continue };
+                self.at(IN_FLIGHT, SimEvent::AssociationLost { gnb, association });
+            }
+        }
+        let after = self.dice.millis(100, 2000);
+        self.at(after, SimEvent::Start { process });
+    }
+}

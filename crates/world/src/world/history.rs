@@ -1,0 +1,146 @@
+//! What each UE had, and what it lost: its registration, its security context, its sessions.
+
+use super::World;
+use super::crash_point::Crash;
+use pith_nf::kit::Instant;
+use pith_ran::ue::State;
+use pith_types::FiveGGuti;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What a UE can lose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// It is deregistered.
+    Registration,
+    /// It was authenticated again.
+    SecurityContext,
+    /// The session ended, or has another address.
+    Session(u8),
+}
+
+/// A loss, with the time at which the UE got what it lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lost {
+    pub what: Loss,
+    since: Instant,
+    at: Instant,
+}
+
+/// The network may take these from a UE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Ends {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// One session.
+    Session(u8),
+    /// The registration, with all sessions.
+    Registration,
+}
+
+/// The state of a UE after its last input.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Its registration was accepted.
+    registered: Option<Instant>,
+    /// Number of keys of the subscriber at that time.
+    keys: u64,
+    guti: Option<FiveGGuti>,
+    guti_since: Instant,
+    sessions: BTreeMap<u8, (Option<Ipv4Addr>, Instant)>,
+    losses: Vec<Lost>,
+}
+
+/// A change that the UE got less than this before the end of the process may be unwritten (`residency: soft`).
+const UNWRITTEN: Duration = Duration::from_millis(250);
+/// Messages of a killed process arrive within this time.
+const IN_FLIGHT: Duration = Duration::from_millis(50);
+
+impl Lost {
+    /// Whether `residency: soft` permits the loss: the change was not written when the process ended.
+    fn was_unwritten(&self, crash: &Crash) -> bool {
+        crash.may_lose_changes && self.since + UNWRITTEN > crash.at && self.since < crash.at + IN_FLIGHT
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            Loss::Registration => f.write_str("its registration")?,
+            Loss::SecurityContext => f.write_str("its security context")?,
+            Loss::Session(id) => write!(f, "its session {id}")?,
+        }
+        let seconds = |at: Instant| at.as_micros() as f64 / 1e6;
+        write!(f, " at {:.3} s, which it had since {:.3} s", seconds(self.at), seconds(self.since))
+    }
+}
+
+impl Ends {
+    /// Whether a loss is the purpose of the procedure.
+    fn permits(self, loss: Loss) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Session(id) => loss == Loss::Session(id),
+            Self::Registration => true,
+        }
+    }
+}
+
+impl World {
+    /// Notes what a UE has, and what it lost with its last input.
+    pub(super) fn note_history(&mut self, ue: usize) {
+        let now = self.now;
+        let keys = self.journal().keys.get(self.ues[ue].subscriber.supi.as_str()).copied().unwrap_or(0);
+        let sim_ue = &mut self.ues[ue];
+        let (history, ue) = (&mut sim_ue.history, &sim_ue.ue);
+        let mut lose = |what, since| history.losses.push(Lost { what, since, at: now });
+        let had = history.sessions.iter().map(|(id, (address, since))| (*id, *address, *since));
+        for (id, address, since) in had {
+            if !ue.sessions().any(|session| session.id == id && session.ipv4 == address) {
+                lose(Loss::Session(id), since);
+            }
+        }
+        let changed = history.guti_since;
+        match (history.registered, ue.state()) {
+            (Some(since), State::Deregistered) => {
+                lose(Loss::Registration, since.max(changed));
+                history.registered = None;
+            }
+            (None, State::Registered) => (history.registered, history.keys) = (Some(now), keys),
+            (Some(since), _) if keys > history.keys => {
+                lose(Loss::SecurityContext, since.max(changed));
+                history.keys = keys;
+            }
+            _ => {}
+        }
+        if ue.guti() != history.guti {
+            (history.guti, history.guti_since) = (ue.guti(), now);
+        }
+        let since = |id| history.sessions.get(&id).map(|(address, since)| (*address, *since));
+        let sessions = ue.sessions().map(|session| {
+            let before = since(session.id).filter(|(address, _)| *address == session.ipv4);
+            (session.id, (session.ipv4, before.map_or(now, |(_, since)| since)))
+        });
+        history.sessions = sessions.collect();
+    }
+
+    /// From now on losses count.
+    pub(super) fn begin_histories(&mut self) {
+        self.ues.iter_mut().for_each(|sim_ue| sim_ue.history.losses.clear());
+    }
+
+    /// The first loss that neither the procedure of the first UE nor the residency permits.
+    pub(super) fn first_loss(&self, ends: Ends) -> Option<String> {
+        let crash = self.crash_points.crashed;
+        self.ues.iter().enumerate().find_map(|(at, sim_ue)| {
+            let ends = if at == 0 { ends } else { Ends::Nothing };
+            let lost = sim_ue.history.losses.iter().find(|lost| {
+                !ends.permits(lost.what) && !crash.is_some_and(|crash| lost.was_unwritten(&crash))
+            })?;
+            Some(format!("UE{} lost {lost}", at + 1))
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! One run of `make kill`: a procedure, the death of a process at one crash point of it, and what must hold afterwards.
+//!
+//! ```text
+//!  preparation ─> procedure, crash ─> all is idle ─> each UE uses its session ─> all UEs deregister ─> nothing is left
+//! ```
+
+use super::history::Ends;
+use super::user::Act;
+use super::{Failure, SimEvent, World};
+use crate::kill::{Breach, BreachKind, Procedure};
+use pith_ran::ue::State;
+use std::time::Duration;
+
+/// The longest time until all is idle: the core detects that a UE is gone, T3502 of UEs.
+const PATIENCE: Duration = Duration::from_secs(40 * 60);
+
+/// PDU session identity of a session that no procedure has.
+const ANOTHER: u8 = 9;
+
+/// The result of a part of a run.
+type Run<T> = Result<T, Breach>;
+
+impl World {
+    /// Runs the procedure, with a crash of the victim at that point if there is one. Returns the number of crash points.
+    pub(crate) fn run_kill(&mut self, procedure: &Procedure, victim: usize, at: Option<u64>) -> Run<u64> {
+        self.is_kill = true;
+        self.crash_points.victim = victim;
+        self.watched_pass(Duration::from_secs(3))?;
+        self.prepare_bystanders()?;
+        for act in procedure.before {
+            self.act_and_pass(*act)?;
+        }
+        self.watched_pass(procedure.lead)?;
+        self.begin_histories();
+        self.count_crash_points(at);
+        self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: procedure.act });
+        self.watched_pass(procedure.window)?;
+        let points = self.end_crash_points();
+        let crashed = self.crash_points.crashed.is_some();
+        self.demand(at.is_none() || crashed, || format!("there are only {points} crash points"))
+            .map_err(of(BreachKind::Disagreement))?;
+        let used = self.settle().and_then(|()| self.use_sessions(at.unwrap_or(0)));
+        // A loss may be why they do not agree.
+        self.check_losses(procedure.ends)?;
+        used?;
+        self.leave()?;
+        Ok(points)
+    }
+
+    /// Passes time; names the kind of a broken invariant.
+    fn watched_pass(&mut self, time: Duration) -> Run<()> {
+        self.pass(time).map_err(|failure| {
+            let is_reuse = ["NAS COUNT", "SQN"].iter().any(|word| failure.what.contains(word));
+            of(if is_reuse { BreachKind::Reuse } else { BreachKind::Violation })(failure)
+        })
+    }
+
+    /// All UEs but the first have a session; every second one is idle.
+    fn prepare_bystanders(&mut self) -> Run<()> {
+        let acts = [Act::Register, Act::Establish(1), Act::Idle];
+        for (number, act) in acts.into_iter().enumerate() {
+            for ue in 1..self.ues.len() {
+                if number < 2 || (ue as u64 + self.plan.seed).is_multiple_of(2) {
+                    self.at(Duration::ZERO, SimEvent::Act { ue, act });
+                }
+            }
+            self.watched_pass(Duration::from_secs(2))?;
+        }
+        Ok(())
+    }
+
+    fn act_and_pass(&mut self, act: Act) -> Run<()> {
+        self.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
+        self.watched_pass(Duration::from_secs(if act == Act::Restart { 8 } else { 3 }))
+    }
+
+    /// Waits until the condition holds.
+    fn wait_until(
+        &mut self,
+        kind: BreachKind,
+        condition: impl Fn(&Self) -> Result<(), Box<Failure>>,
+    ) -> Run<()> {
+        let until = self.now + PATIENCE;
+        let mut step = Duration::from_secs(4);
+        loop {
+            self.watched_pass(step)?;
+            match condition(self) {
+                Ok(()) => return Ok(()),
+                Err(failure) if self.now >= until => return Err(of(kind)(failure)),
+                Err(_) => step = (step * 2).min(Duration::from_secs(60)),
+            }
+        }
+    }
+
+    /// Waits until nothing is in progress, and UEs and core agree.
+    fn settle(&mut self) -> Run<()> {
+        self.wait_until(BreachKind::Disagreement, |world| {
+            world.check_ues_idle()?;
+            world.check_quiet()?;
+            world.check_agreement().map(drop)
+        })
+    }
+
+    /// No UE waits for anything but the next periodic update.
+    fn check_ues_idle(&self) -> Result<(), Box<Failure>> {
+        for (at, sim_ue) in self.ues.iter().enumerate() {
+            let timers = sim_ue.ue.running_timers();
+            let is_idle = timers.iter().all(|timer| *timer == "T3512");
+            self.demand(is_idle, || format!("UE{} waits: {timers:?}", at + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Registered UEs are served: uplink data, downlink data, an update of the registration or another session, in turn.
+    fn use_sessions(&mut self, variant: u64) -> Run<()> {
+        let act = match variant % 4 {
+            0 => Act::RequestService,
+            1 => Act::DownlinkFor { lost: false },
+            2 => Act::Register,
+            _ => Act::Establish(ANOTHER),
+        };
+        for ue in self.registered_ues() {
+            self.at(Duration::ZERO, SimEvent::Act { ue, act });
+        }
+        self.settle()?;
+        for ue in self.registered_ues() {
+            let mut sessions = self.ues[ue].ue.sessions();
+            let is_served = match act {
+                Act::RequestService => sessions.all(|session| session.user_plane),
+                Act::DownlinkFor { .. } => sessions.next().is_none_or(|session| session.user_plane),
+                Act::Establish(id) => sessions.any(|session| session.id == id),
+                _ => true,
+            };
+            self.demand(is_served, || format!("UE{}: {act:?} does not activate a user plane", ue + 1))
+                .map_err(of(BreachKind::Disagreement))?;
+        }
+        Ok(())
+    }
+
+    fn check_losses(&self, ends: Ends) -> Run<()> {
+        match self.first_loss(ends) {
+            Some(loss) => self.demand(false, || loss).map_err(of(BreachKind::Loss)),
+            None => Ok(()),
+        }
+    }
+
+    fn registered_ues(&self) -> Vec<usize> {
+        (0..self.ues.len()).filter(|ue| self.ues[*ue].ue.state() == State::Registered).collect()
+    }
+
+    /// All UEs deregister; nothing is left in the core.
+    fn leave(&mut self) -> Run<()> {
+        for ue in self.registered_ues() {
+            self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Deregister { switch_off: false } });
+        }
+        self.wait_until(BreachKind::Leak, |world| {
+            world.check_quiet()?;
+            world.check_empty()?;
+            world.check_database()
+        })
+    }
+
+    /// No subscription of an NF, and no registration of an SMF, is left in the database.
+    fn check_database(&self) -> Result<(), Box<Failure>> {
+        let is_of_session =
+            |path: &str| path.contains("sdm-subscriptions") || path.contains("smf-registrations");
+        let left = self.database.resources().find(|(_, path)| is_of_session(path));
+        self.demand(left.is_none(), || format!("left in the UDR: {left:?}"))
+    }
+}
+
+fn of(kind: BreachKind) -> impl Fn(Box<Failure>) -> Breach {
+    move |failure| Breach { kind, failure }
+}

@@ -1,0 +1,102 @@
+//! What the network's side begins: orders of operators, and notifications of UDM and PCF.
+
+use super::World;
+use super::user::Act;
+use crate::journal::Callback;
+use crate::network;
+use pith_nf::fabric::{ShardInput, shard_of};
+use pith_nf::kit::{Caller, Nf, Order, Tag};
+use pith_sbi::common::{ChangeItem, NotifyItem};
+use pith_sbi::npcf_smpolicycontrol::{
+    SessionRule, SmPolicyAssociationReleaseCause, SmPolicyDecision, SmPolicyNotification,
+    SmPolicyTerminateNotify, SmPolicyTerminationNotification, SmPolicyUpdateNotify,
+};
+use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
+use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
+use pith_sbi::{Request, ResourceUri, Uri};
+use pith_types::{Ambr, BitRate, InstanceId};
+
+/// The sender of notifications: no call of an NF has this tag, so that the answer is ignored.
+const NOBODY: Tag = Tag { owner: u64::MAX, step: u32::MAX };
+
+impl World {
+    /// Sends the order to every AMF and SMF; the one that has the UE or session carries it out.
+    pub(super) fn order(&mut self, ue: usize, act: Act) {
+        let supi = self.ues[ue].subscriber.supi.clone();
+        let what = match act {
+            Act::Branch(pdu_session_id) => {
+                let (upf, destinations) = (network::UPFS[1].to_owned(), vec![network::BREAKOUT]);
+                Order::Branch { supi, pdu_session_id, upf, destinations }
+            }
+            Act::Unbranch(pdu_session_id) => Order::Unbranch { supi, pdu_session_id },
+            Act::OrderDeregister(why) => Order::Deregister { supis: [supi].into(), why },
+            _ => return,
+        };
+        for process in 0..self.processes.len() {
+            for shard in 0..self.processes[process].shard_hosts.len() {
+                let input = ShardInput::Operate { exchange: 0, what: what.clone() };
+                self.send_to_shard(process, shard, input);
+            }
+        }
+    }
+
+    /// UDM or PCF send a notification to the callback URI that they were given last.
+    pub(super) fn notify(&mut self, ue: usize, act: Act) {
+        let kind = match act {
+            Act::Withdraw => Callback::Deregistration,
+            Act::ChangeSubscription => Callback::Subscription,
+            Act::ChangePolicy(session) | Act::EndPolicy(session) => Callback::SmPolicy(session),
+            _ => return,
+        };
+        let supi = self.ues[ue].subscriber.supi.to_string();
+        let Some(uri) = self.journal().callbacks.get(&(supi, kind)).cloned() else { return };
+        let (nf, request) = match act {
+            Act::Withdraw => (Nf::Amf, withdrawal(uri)),
+            Act::ChangeSubscription => (Nf::Amf, self.changed_subscription(ue, uri)),
+            Act::ChangePolicy(_) => (Nf::Smf, changed_policy(uri)),
+            _ => (Nf::Smf, ended_policy(uri)),
+        };
+        let Some(process) = self.processes.iter().position(|process| process.nfs.contains(&nf)) else {
+            return;
+        };
+        let shard = shard_of(&network::owners(self.plan.shards), InstanceId(0), &request).unwrap_or(0);
+        let from = Caller::Shard { shard: 0, nf: Nf::Pcf, tag: NOBODY };
+        self.send_to_shard(process, usize::from(shard), ShardInput::Request { from, nf, request });
+    }
+
+    /// Changes the rates of the subscription.
+    fn changed_subscription(&mut self, ue: usize, uri: Uri) -> Request {
+        let supi = &self.ues[ue].subscriber.supi;
+        self.database.change_subscriber(supi, |subscriber| subscriber.ambr = rates(50));
+        let resource = format!("/nudm-sdm/v2/{supi}/am-data");
+        let change = ChangeItem::replace("/subscribedUeAmbr/uplink", "50 Mbps");
+        let item = NotifyItem::new(ResourceUri::from(resource.as_str()), vec![change]);
+        let body = ModificationNotification::new(vec![item]);
+        SdmChangeNotification { uri, body }.into()
+    }
+}
+
+fn withdrawal(uri: Uri) -> Request {
+    let body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
+    DeregistrationNotification { uri, body }.into()
+}
+
+fn changed_policy(uri: Uri) -> Request {
+    let mut rule = SessionRule::new("r");
+    rule.auth_sess_ambr = Some(rates(20));
+    let mut decision = SmPolicyDecision::default();
+    decision.sess_rules.insert("r".into(), Some(rule));
+    let mut body = SmPolicyNotification::default();
+    body.sm_policy_decision = Some(decision);
+    SmPolicyUpdateNotify { uri, body }.into()
+}
+
+fn ended_policy(uri: Uri) -> Request {
+    let cause = SmPolicyAssociationReleaseCause::Unspecified;
+    let body = SmPolicyTerminationNotification::new(uri.clone(), cause);
+    SmPolicyTerminateNotify { uri, body }.into()
+}
+
+fn rates(mbps: u64) -> Ambr {
+    Ambr { uplink: BitRate::mbps(mbps), downlink: BitRate::mbps(mbps) }
+}

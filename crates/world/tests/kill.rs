@@ -1,0 +1,67 @@
+//! A slice of `make kill`: every crash point of each procedure, in one world for each residency.
+
+use pith_world::{Kill, Options, PROCEDURES, Residency, Victim, campaign};
+
+#[test]
+fn no_crash_point_breaks_what_the_residency_promises() {
+    let options = Options {
+        seeds: (1, 2),
+        residencies: vec![Residency::Durable, Residency::Soft],
+        victims: vec![Victim::Core],
+        procedure: None,
+        stride: 1,
+        threads: 2,
+    };
+    let table = campaign(&options, &|_, _, _| {});
+    let failures: Vec<String> = table
+        .values()
+        .flat_map(|row| row.broken.iter().filter(|broken| broken.is_failure))
+        .map(|broken| format!("pith-world kill {}: {}", broken.run, broken.what))
+        .collect();
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    let points: u64 = table.values().map(|row| row.points).sum();
+    assert!(points > 1200, "{points} crash points");
+    assert_eq!(table.len(), 2 * PROCEDURES.len());
+}
+
+#[test]
+fn a_run_has_the_same_crash_points_each_time() {
+    for procedure in PROCEDURES.iter().step_by(7) {
+        let kill = Kill { procedure, seed: 3, residency: Residency::Durable, victim: Victim::Core };
+        let points = kill.points().expect("a run without a crash");
+        assert!(points >= 4, "{}: {points} crash points", procedure.name);
+        let crash = || {
+            let (result, world) = kill.crash_at(points / 2, true);
+            (result.map_err(|breach| breach.failure.what), world.map(|world| world.ladder()))
+        };
+        let (first, second) = (crash(), crash());
+        assert_eq!(first.0, second.0);
+        assert_eq!(first.1, second.1, "{}", procedure.name);
+    }
+}
+
+/// Crash points that broke an invariant once: procedure, seed, point.
+const FOUND: [(&str, u64, u64); 6] = [
+    // The AMF deleted a UE's document before UDM and PCF had released its resources.
+    ("deregistration", 0, 2),
+    ("deregistration-by-operator", 0, 6),
+    // The SMF deleted a session's document before the UDM had released its registration.
+    ("session-release", 0, 8),
+    // The SMF had registered in the UDM, and had no document.
+    ("session-establishment", 0, 24),
+    // The AMF sent a PDU SESSION RELEASE COMMAND of a session that its SMF had ended meanwhile.
+    ("session-release-by-pcf-idle", 0, 3),
+    // The UE simulator did not start T3512 after a service request without answer.
+    ("paging", 0, 6),
+];
+
+#[test]
+fn what_was_found_is_mended() {
+    for (name, seed, point) in FOUND {
+        let procedure = PROCEDURES.iter().find(|procedure| procedure.name == name).expect("its name");
+        let kill = Kill { procedure, seed, residency: Residency::Durable, victim: Victim::Core };
+        let (result, _) = kill.crash_at(point, false);
+        let breach = result.err().map(|breach| breach.failure.what);
+        assert_eq!(breach, None, "{kill} --point {point}");
+    }
+}
