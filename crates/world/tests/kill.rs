@@ -1,4 +1,4 @@
-//! A slice of `make kill`: every crash point of each procedure, in one world for each residency.
+//! A slice of `make kill`: every second crash point of each procedure, in one world for each residency.
 
 use pith_world::{Kill, Options, PROCEDURES, Residency, Victim, campaign};
 
@@ -9,7 +9,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
         residencies: vec![Residency::Durable, Residency::Soft],
         victims: vec![Victim::Core],
         procedure: None,
-        stride: 1,
+        stride: 2,
         threads: 2,
     };
     let table = campaign(&options, &|_, _, _| {});
@@ -20,7 +20,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
         .collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     let points: u64 = table.values().map(|row| row.points).sum();
-    assert!(points > 1200, "{points} crash points");
+    assert!(points > 600, "{points} crash points");
     assert_eq!(table.len(), 2 * PROCEDURES.len());
 }
 
