@@ -336,7 +336,9 @@ impl NetworkFunction for Amf {
     }
 
     fn is_resident(&self, id: ContextId) -> bool {
-        self.shared.ids.find(id).is_none_or(|key| self.ues.is_resident(key))
+        // An ended context has an id, and nothing to be read again.
+        let exists = |key: &Key| self.ues.contains(*key);
+        self.shared.ids.find(id).filter(exists).is_none_or(|key| self.ues.is_resident(key))
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {

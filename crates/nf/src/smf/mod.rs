@@ -383,7 +383,9 @@ impl NetworkFunction for Smf {
     }
 
     fn is_resident(&self, id: ContextId) -> bool {
-        self.shared.ids.find(id).is_none_or(|key| self.sessions.is_resident(key))
+        // An ended session has an id, and nothing to be read again.
+        let exists = |key: &Key| self.sessions.contains(*key);
+        self.shared.ids.find(id).filter(exists).is_none_or(|key| self.sessions.is_resident(key))
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {
