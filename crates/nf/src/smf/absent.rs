@@ -82,7 +82,7 @@ impl Smf {
     }
 }
 
-/// Whether the session owes a reply, or waits for another NF or a UPF.
+/// Whether the session has a request to answer, or waits for another NF or a UPF.
 fn is_in_transaction(session: &SmContext) -> bool {
     let waits_outside = matches!(session.state(), State::Established(_) | State::AwaitingReleaseComplete(_));
     !waits_outside || session.replies_owed() > 0

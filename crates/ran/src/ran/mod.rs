@@ -69,7 +69,7 @@ pub struct Ran {
     plan: Plan,
     gnbs: Vec<Gnb>,
     subscribers: Vec<Subscriber>,
-    /// UEs under way at once at most; the next one begins when one has ended. `None`: each begins at its time.
+    /// UEs in progress at once at most; the next one begins when one has ended. `None`: each begins at its time.
     in_flight: Option<usize>,
     /// The next UE to begin, if the number is limited.
     next_ue: usize,
@@ -129,7 +129,7 @@ impl Ran {
         self.handle(now, Input::Timeout, out);
     }
 
-    /// Limits the UEs that are under way at once (a closed loop); their delays must be 0.
+    /// Limits the UEs that are in progress at once (a closed loop); their delays must be 0.
     pub fn limit_in_flight(&mut self, most: usize) {
         self.in_flight = Some(most.max(1));
     }

@@ -173,7 +173,7 @@ pub struct RunOptions {
     #[arg(long, conflicts_with_all = ["rate", "poisson"], help_heading = "What happens")]
     pub at_once: bool,
 
-    /// UEs under way at once, a closed loop: the next one starts when one has completed its profile
+    /// UEs in progress at once, a closed loop: the next one starts when one has completed its profile
     #[arg(long, value_name = "UES", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["rate", "poisson", "at_once"], help_heading = "What happens")]
     pub in_flight: Option<u32>,
 
