@@ -70,7 +70,7 @@ class Process:
         self.log.close()
 
 
-def settings(ues, work):
+def settings(ues):
     values = [
         f"amf.max_ues={max(1000, ues + ues // 8)}",
         f"upf.sessions={min(ues + 1000, 1 << 20)}",
@@ -78,13 +78,13 @@ def settings(ues, work):
         "upf.nat=false", "upf.datapath=portable",
         "sbi.security=none", "sbi.oauth2='off'",
     ]
-    return [part for value in values for part in ("--set", value.format(work=work))]
+    return [part for value in values for part in ("--set", value)]
 
 
 def measure(options, namespace, ues):
     work = tempfile.mkdtemp()
     extra = [part for setting in options.set for part in ("--set", setting)]
-    common = [*settings(ues, work), *extra]
+    common = [*settings(ues), *extra]
     control = [options.pith, "nf", *CONTROL_PLANE, "--test-network", "--subscribers", str(ues), *common]
     processes = []
     try:

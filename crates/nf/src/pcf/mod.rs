@@ -297,7 +297,7 @@ impl NetworkFunction for Pcf {
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {
-        let Some(key) = self.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let Some(key) = self.ids.find(id).filter(|_| self.tracker.is_current(id)) else { return false };
         let is_creating = self.associations.view(key).is_some_and(|it| it.creating.is_some());
         if !is_creating {
             self.associations.drop_copy(key);

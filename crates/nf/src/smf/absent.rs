@@ -52,7 +52,7 @@ impl Smf {
 
     /// Deletes the copy of a stored session that waits for UE or gNB, or for nothing.
     pub(super) fn drop_session(&mut self, id: ContextId) -> bool {
-        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_current(id)) else { return false };
         let Some(session) = self.sessions.view(key) else { return !self.sessions.is_resident(key) };
         if is_in_transaction(&session) {
             return false;
