@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ witnesses: ## checks of running processes with tshark, Scapy, the OpenAPI files,
 
 bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
 	@python3 bench/control.py
+
+bench-scale: build ## memory, CPU and service requests of 1,000 to 1,000,000 registered UEs: table, target/bench/scale.json
+	@python3 bench/scale.py
 
 bench-user: setup ## shares, shaping and packet paths of the user plane: table, target/bench/user.json, fairness.svg
 	@python3 bench/user.py

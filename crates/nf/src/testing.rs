@@ -87,18 +87,26 @@ pub(crate) struct Bench<N> {
     pub timers: BTreeMap<TimerKey, Instant>,
     /// Sends the requests.
     pub caller: Caller,
+    /// Keeps no copies of contexts between inputs, if present.
+    pub stateless: Option<Stateless>,
 }
 
 impl<N: NetworkFunction> Bench<N> {
     pub fn new(mut nf: N) -> Self {
         nf.reload_contexts();
-        Self { nf, now: Instant::default(), timers: BTreeMap::new(), caller: CALLER }
+        Self { nf, now: Instant::default(), timers: BTreeMap::new(), caller: CALLER, stateless: None }
     }
 
     /// Passes an input to the NF; returns its effects other than timers and events.
     pub fn input(&mut self, input: Input) -> Seen {
         let mut out = Outbox::new(Level::Debug);
+        if let Some(shell) = &mut self.stateless {
+            shell.before(&mut self.nf, self.now, &input, &mut out);
+        }
         kit::deliver(&mut self.nf, self.now, input, &mut out);
+        if let Some(shell) = &mut self.stateless {
+            shell.after(&mut self.nf, self.now, &mut out);
+        }
         self.take(out)
     }
 

@@ -88,7 +88,9 @@ impl Amf {
 
     /// Deletes the copy of a stored UE whose transaction is over.
     pub(super) fn drop_ue(&mut self, id: ContextId) -> bool {
-        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_current(id)) else {
+            return false;
+        };
         let Some(ue) = self.ues.view(key) else { return !self.ues.is_resident(key) };
         if ue.half_open.is_some() || ue.is_in_transaction() || awaits_reply(&ue) || !is_stored(&ue) {
             return false;

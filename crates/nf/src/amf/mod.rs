@@ -189,8 +189,9 @@ impl Amf {
         if self.defers(new, again) || self.defers(old, again) {
             return;
         }
+        let Some(id) = self.ues.id(old) else { return };
         let effects = out.effects().len();
-        let Some(mut old) = self.ues.remove(old) else { return };
+        let Some(mut old) = self.ues.remove(old) else { return self.end(id) };
         old.discards_security = true;
         self.with_ue(now, new, out, |ue, env| procedure::registration::take_over(ue, env, &mut old));
         self.release(now, &mut old, effects, out);

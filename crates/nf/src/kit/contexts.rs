@@ -228,9 +228,9 @@ impl<T: Context> Contexts<T> {
         self.table.len()
     }
 
-    /// Whether there is a context of that key in this process.
+    /// `false` if the copy of that context was dropped. There is nothing to read of a context that has ended.
     pub fn is_resident(&self, key: Key) -> bool {
-        self.table.get(key).is_some_and(|place| !matches!(place, Place::Absent { .. }))
+        !matches!(self.table.get(key), Some(Place::Absent { .. }))
     }
 
     /// Deletes the copy of a context; its document is in a store.

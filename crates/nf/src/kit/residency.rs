@@ -130,7 +130,7 @@ impl Tracker {
     }
 
     /// Whether a context has a document, and did not change since.
-    pub fn is_stored(&self, id: ContextId) -> bool {
+    pub fn is_current(&self, id: ContextId) -> bool {
         self.stored.contains_key(&id) && !self.changed.contains(&id) && !self.required.contains(&id)
     }
 

@@ -164,14 +164,15 @@ impl Pcf {
     }
 
     fn created(&mut self, key: Key) -> Option<Response> {
-        let (access, session) = (self.access_uri(key), self.session_uri(key));
+        let is_access = matches!(self.associations.get_mut(key)?.context, Context::Access(_));
+        let location = if is_access { self.access_uri(key) } else { self.session_uri(key) };
         Some(match &self.associations.get_mut(key)?.context {
             Context::Access(context) => {
-                let (location, body) = (access, access::decide(context));
+                let body = access::decide(context);
                 Response::PolicyAssociationCreated(Box::new(Created { location, body }))
             }
             Context::Session(context) => {
-                let (location, body) = (session, session::decide(context));
+                let body = session::decide(context);
                 Response::SmPolicyDecisionCreated(Box::new(Created { location, body }))
             }
         })
@@ -296,7 +297,7 @@ impl NetworkFunction for Pcf {
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {
-        let Some(key) = self.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let Some(key) = self.ids.find(id).filter(|_| self.tracker.is_current(id)) else { return false };
         let is_creating = self.associations.view(key).is_some_and(|it| it.creating.is_some());
         if !is_creating {
             self.associations.drop_copy(key);

@@ -7,10 +7,12 @@ use super::Smf;
 use super::context::document::unpack;
 use super::context::{FRONT_SEID, SmContext};
 use super::procedure::State;
-use crate::kit::document::UnpackError;
-use crate::kit::{Input, Instant, Key, N4Input, Outbox, Timer};
+use super::selection::Upfs;
+use crate::kit::document::{Names, UnpackError};
+use crate::kit::{Input, Instant, Key, N4Input, Outbox, Timer, UpfHandle};
 use pith_sbi::Request;
 use pith_types::{ContextId, Seid};
+use std::sync::Arc;
 
 impl Smf {
     /// The session that an input is for.
@@ -52,7 +54,9 @@ impl Smf {
 
     /// Deletes the copy of a stored session that waits for UE or gNB, or for nothing.
     pub(super) fn drop_session(&mut self, id: ContextId) -> bool {
-        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_stored(id)) else { return false };
+        let Some(key) = self.shared.ids.find(id).filter(|_| self.tracker.is_current(id)) else {
+            return false;
+        };
         let Some(session) = self.sessions.view(key) else { return !self.sessions.is_resident(key) };
         if is_in_transaction(&session) {
             return false;
@@ -71,9 +75,10 @@ impl Smf {
     ) -> Result<(), UnpackError> {
         let Some(key) = self.shared.ids.find(id) else { return Ok(()) };
         if self.sessions.mark_of_absent(key).is_some() {
-            let session = unpack(document, (key, id), &self.shared.upfs)?;
+            let lost = self.awaited.get(&key).map_or(&[][..], Vec::as_slice);
+            let session = unpack(document, (key, id), &FormerUpfs { lost, upfs: &self.shared.upfs })?;
             self.sessions.put(key, Box::new(session));
-            for upf in self.awaited.remove(&key).unwrap_or_default() {
+            for (upf, _) in self.awaited.remove(&key).unwrap_or_default() {
                 self.end_lost_session(now, (key, upf), out);
             }
             self.sessions.pack_idle();
@@ -82,7 +87,20 @@ impl Smf {
     }
 }
 
-/// Whether the session owes a reply, or waits for another NF or a UPF.
+/// The UPFs of a session that was dropped: the document names a UPF that was lost since, even if it has an association again.
+struct FormerUpfs<'a> {
+    lost: &'a [(UpfHandle, Arc<str>)],
+    upfs: &'a Upfs,
+}
+
+impl Names for FormerUpfs<'_> {
+    fn upf(&self, name: &str) -> Option<UpfHandle> {
+        let lost = self.lost.iter().find(|(_, lost)| **lost == *name).map(|(upf, _)| *upf);
+        lost.or_else(|| self.upfs.upf(name))
+    }
+}
+
+/// Whether the session has a request to answer, or waits for another NF or a UPF.
 fn is_in_transaction(session: &SmContext) -> bool {
     let waits_outside = matches!(session.state(), State::Established(_) | State::AwaitingReleaseComplete(_));
     !waits_outside || session.replies_owed() > 0

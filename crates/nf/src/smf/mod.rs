@@ -43,7 +43,7 @@ mod tests;
 mod timers;
 mod update;
 
-use crate::kit::document::UnpackError;
+use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
     ContextIds, DocumentSink, Duration, EndedContexts, Identity, Input, Inspect, Instant, Key, Level,
     N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer,
@@ -63,6 +63,7 @@ use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use table::{Index, Sessions};
 use timers::SessionTimer;
 
@@ -81,8 +82,10 @@ pub struct Smf {
     replies_owed: usize,
     /// Sessions of lost UPFs, to be ended.
     lost: VecDeque<(Key, UpfHandle)>,
-    /// Lost UPFs of sessions that are only in a store.
-    awaited: BTreeMap<Key, Vec<UpfHandle>>,
+    /// Lost UPFs of sessions that are only in a store, with their names.
+    awaited: BTreeMap<Key, Vec<(UpfHandle, Arc<str>)>>,
+    /// Names of UPFs whose sessions are being ended.
+    lost_names: BTreeMap<UpfHandle, Arc<str>>,
     /// Sessions that changed, for a store.
     tracker: Tracker,
     /// Sessions that ended, until the requests that release their resources are answered.
@@ -116,6 +119,7 @@ impl Smf {
             replies_owed: 0,
             lost: VecDeque::new(),
             awaited: BTreeMap::new(),
+            lost_names: BTreeMap::new(),
             tracker: Tracker::default(),
             ended: EndedContexts::default(),
             restored: Restored::default(),
@@ -222,6 +226,9 @@ impl Smf {
 
     /// An N4 association has failed: its sessions are lost (TS 23.527 4.3).
     fn upf_lost(&mut self, now: Instant, upf: UpfHandle, out: &mut Outbox) {
+        if let Some(name) = self.shared.upfs.upf_name(upf) {
+            self.lost_names.insert(upf, name.into());
+        }
         self.shared.upfs.remove(upf);
         self.lost.extend(self.sessions.keys_with(|upfs| upfs.may_have(upf)).map(|key| (key, upf)));
         self.end_lost_sessions(now, out);
@@ -236,6 +243,7 @@ impl Smf {
         }
         if self.lost.is_empty() {
             self.lost = VecDeque::new();
+            self.lost_names.clear();
         } else {
             out.start(0, Timer::LostSessions, LOST_BATCH_PAUSE);
         }
@@ -244,7 +252,8 @@ impl Smf {
     /// Ends a session of a lost UPF, or defers that until the session is back from the store.
     fn end_lost_session(&mut self, now: Instant, (key, upf): (Key, UpfHandle), out: &mut Outbox) {
         if self.sessions.misses(key) {
-            return self.awaited.entry(key).or_default().push(upf);
+            let name = self.lost_names.get(&upf).cloned().unwrap_or_default();
+            return self.awaited.entry(key).or_default().push((upf, name));
         }
         self.with_session(now, key, out, |state, session, env| {
             session.draining = session.draining.filter(|draining| draining.upf != upf);

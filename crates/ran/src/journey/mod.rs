@@ -63,7 +63,12 @@ pub(crate) struct Journey {
     deadline: Option<Instant>,
     ping: PingRun,
     traffic: TrafficRun,
+    /// The plan is complete, and the UE requests service once more.
+    is_visit: bool,
 }
+
+/// The steps of a UE that requests service after its plan.
+const VISIT: [Step; 2] = [Step::RequestService, Step::BecomeIdle];
 
 /// What a journey may use and change outside itself.
 pub(crate) struct JourneyContext<'a> {
@@ -88,6 +93,15 @@ impl Journey {
             deadline: None,
             ping: PingRun::default(),
             traffic: TrafficRun::default(),
+            is_visit: false,
+        }
+    }
+
+    /// Requests service and becomes idle again, if the plan is complete.
+    pub fn visit(&mut self, scene: &mut JourneyContext<'_>) {
+        if self.progress == Progress::Done {
+            (self.is_visit, self.at) = (true, 0);
+            self.begin_step(scene);
         }
     }
 
@@ -154,6 +168,9 @@ impl Journey {
     }
 
     fn next_step(&mut self, plan: &Plan) -> Option<Step> {
+        if self.is_visit {
+            return VISIT.get(self.at).copied();
+        }
         if let Some(step) = plan.step(self.round, self.at) {
             return Some(step);
         }

@@ -58,6 +58,8 @@ pub enum Profile {
     Release,
     /// As `Session`, then deregister.
     Deregister,
+    /// As `Session`, then idle.
+    Parked,
 }
 
 /// Echo requests of a UE.
@@ -144,6 +146,7 @@ impl Plan {
                 let away = [Step::BecomeIdle].into_iter().chain(wait).chain([Step::RequestService]);
                 (session, away.chain(use_it()).chain(wait).collect())
             }
+            Profile::Parked => (session.into_iter().chain([Step::BecomeIdle]).collect(), vec![]),
             Profile::Release => (vec![Step::Register], {
                 let cycle = [Step::EstablishSession].into_iter().chain(use_it());
                 cycle.chain([Step::ReleaseSession]).chain(wait).collect()
@@ -170,17 +173,18 @@ impl Plan {
 }
 
 /// The profiles by name.
-const NAMES: [(&str, Profile); 5] = [
+const NAMES: [(&str, Profile); 6] = [
     ("register", Profile::Register),
     ("session", Profile::Session),
     ("idle", Profile::Idle),
     ("release", Profile::Release),
     ("deregister", Profile::Deregister),
+    ("parked", Profile::Parked),
 ];
 
 /// A text that is not a profile's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile: use register, session, idle, release or deregister")]
+#[error("unknown profile: use register, session, idle, release, deregister or parked")]
 pub struct ParseProfileError;
 
 impl FromStr for Profile {

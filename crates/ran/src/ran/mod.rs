@@ -69,6 +69,10 @@ pub struct Ran {
     plan: Plan,
     gnbs: Vec<Gnb>,
     subscribers: Vec<Subscriber>,
+    /// UEs in progress at once at most; the next one begins when one has ended. `None`: each begins at its time.
+    in_flight: Option<usize>,
+    /// The next UE to begin, if the number is limited.
+    next_ue: usize,
     /// The session of each downlink TEID.
     endpoints: HashMap<Teid, Endpoint>,
     pending: VecDeque<PendingOutput>,
@@ -89,6 +93,8 @@ impl Ran {
             plan,
             gnbs: gnbs.into_iter().map(Gnb::new).collect(),
             subscribers: Vec::new(),
+            in_flight: None,
+            next_ue: 0,
             endpoints: HashMap::new(),
             pending: VecDeque::new(),
             schedule: Schedule::default(),
@@ -116,13 +122,39 @@ impl Ran {
 
     /// Starts the UEs' users, each after its delay.
     pub fn begin(&mut self, now: Instant, out: &mut Vec<Output>) {
-        for index in 0..self.subscribers.len() {
-            if let Some(subscriber) = self.subscribers.get_mut(index) {
-                subscriber.journey.begin(now);
-            }
-            self.reschedule_ue(UeKey(index as u32));
+        self.now = now;
+        for _ in 0..self.in_flight.unwrap_or(self.subscribers.len()) {
+            self.begin_next();
         }
         self.handle(now, Input::Timeout, out);
+    }
+
+    /// Limits the UEs that are in progress at once (a closed loop); their delays must be 0.
+    pub fn limit_in_flight(&mut self, most: usize) {
+        self.in_flight = Some(most.max(1));
+    }
+
+    fn begin_next(&mut self) {
+        let Some(subscriber) = self.subscribers.get_mut(self.next_ue) else { return };
+        subscriber.journey.begin(self.now);
+        self.reschedule_ue(UeKey(self.next_ue as u32));
+        self.next_ue += 1;
+    }
+
+    /// Lets a UE that has completed its plan and is idle request service, and become idle again. Returns whether it does.
+    pub fn visit(&mut self, now: Instant, key: UeKey, out: &mut Vec<Output>) -> bool {
+        let is_idle = self.ue(key).is_some_and(|ue| !ue.is_connected());
+        if !is_idle || self.progress(key) != Some(Progress::Done) {
+            return false;
+        }
+        self.now = now;
+        std::mem::swap(&mut self.out, out);
+        self.advance(key, Journey::visit);
+        self.run_actions(key);
+        self.reschedule_ue(key);
+        self.deliver_pending();
+        std::mem::swap(&mut self.out, out);
+        true
     }
 
     /// Handles one input; appends the outputs to `out`.
@@ -281,7 +313,7 @@ impl Ran {
     }
 
     fn on_ue_output(&mut self, key: UeKey, output: ue::Output) {
-        let Some(subscriber) = self.subscribers.get(key.0 as usize) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         let gnb = subscriber.gnb;
         match output {
             ue::Output::Connect { nas, cause, s_tmsi } => {
@@ -295,6 +327,9 @@ impl Ran {
                 self.pending.push_back(PendingOutput::Gnb(gnb, gnb::Input::RadioLost { ue: key }));
             }
             ue::Output::Event(event) => {
+                if event == ue::Event::Idle {
+                    subscriber.ue.drop_expanded_keys();
+                }
                 self.out.push(Output::UeEvent { ue: key, event });
                 self.advance(key, |journey, scene| journey.on_event(event, scene));
             }
@@ -315,7 +350,12 @@ impl Ran {
             actions: &mut self.actions,
         };
         note(&mut subscriber.journey, &mut scene);
-        self.tally.move_on(before, subscriber.journey.progress());
+        let after = subscriber.journey.progress();
+        self.tally.move_on(before, after);
+        let has_ended = matches!((before, after), (Progress::Under(_), Progress::Done | Progress::Failed));
+        if has_ended && self.in_flight.is_some() {
+            self.begin_next();
+        }
     }
 
     fn run_actions(&mut self, key: UeKey) {

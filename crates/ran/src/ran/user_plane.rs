@@ -39,6 +39,7 @@ impl Ran {
             let endpoint = Endpoint { ue: key, session: bearer.session, qfi: bearer.qfi };
             self.endpoints.insert(bearer.downlink, endpoint);
         } else {
+            subscriber.bearers.shrink_to_fit();
             self.endpoints.remove(&bearer.downlink);
         }
         self.ue_input(key, ue::Input::UserPlane { session: bearer.session, up });

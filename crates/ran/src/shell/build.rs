@@ -52,6 +52,9 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         };
         ran.add_ue(Arc::clone(&settings), setup).context("a UE without gNB")?;
     }
+    if let Some(most) = options.in_flight {
+        ran.limit_in_flight(most as usize);
+    }
     Ok(ran)
 }
 
@@ -117,7 +120,7 @@ struct Subscriptions<'a> {
     options: &'a RunOptions,
     first: u64,
     digits: usize,
-    algorithm: Algorithm,
+    algorithm: Arc<Algorithm>,
     concealment: Concealment,
     routing_indicator: Arc<str>,
     seed: [u8; 32],
@@ -143,7 +146,7 @@ impl<'a> Subscriptions<'a> {
             options,
             first: imsi.parse()?,
             digits: imsi.len(),
-            algorithm: algorithm(options)?,
+            algorithm: algorithm(options)?.into(),
             concealment: concealment(&options.suci)?,
             routing_indicator: routing.as_str().into(),
             seed,
@@ -163,7 +166,7 @@ impl<'a> Subscriptions<'a> {
             home: self.options.plmn,
             routing_indicator: Arc::clone(&self.routing_indicator),
             concealment: self.concealment.clone(),
-            algorithm: self.algorithm.clone(),
+            algorithm: Arc::clone(&self.algorithm),
             sequence: UsimSequence::default(),
             seed,
         })

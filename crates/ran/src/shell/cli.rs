@@ -149,7 +149,7 @@ pub struct RunOptions {
 
     /// What each UE does: register; session (register, establish a session); idle (session, then
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
-    /// (repeatedly session and deregister)
+    /// (repeatedly session and deregister); parked (session, then idle)
     #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
     pub profile: Profile,
 
@@ -172,6 +172,25 @@ pub struct RunOptions {
     /// Start all UEs at once, which is the default
     #[arg(long, conflicts_with_all = ["rate", "poisson"], help_heading = "What happens")]
     pub at_once: bool,
+
+    /// UEs in progress at once, a closed loop: the next one starts when one has completed its profile
+    #[arg(long, value_name = "UES", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["rate", "poisson", "at_once"], help_heading = "What happens")]
+    pub in_flight: Option<u32>,
+
+    /// After all UEs have completed their profile: service requests of random idle UEs per second; each UE is released as soon
+    /// as its user plane is active. Needs the profile parked
+    #[arg(long, value_name = "PER_SECOND", value_parser = parse_rate, help_heading = "What happens")]
+    pub services: Option<f64>,
+
+    /// Duration of --services, in seconds
+    #[arg(
+        long,
+        default_value_t = 10,
+        value_name = "SECONDS",
+        requires = "services",
+        help_heading = "What happens"
+    )]
+    pub service_seconds: u64,
 
     /// A UE whose registration fails tries again by itself (T3511) and does not count as failed
     #[arg(long, help_heading = "What happens")]

@@ -8,5 +8,6 @@ pub mod links;
 pub mod progress;
 pub mod report;
 pub mod run;
+mod services;
 pub mod tuns;
 pub mod watch;

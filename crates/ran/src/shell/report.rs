@@ -1,5 +1,6 @@
 //! The result of a run: a table, or JSON for programs.
 
+use super::services::Services;
 use pith_ran::Ran;
 use pith_ran::statistics::{ClauseViolations, Summary, TrafficStatistics};
 use serde::Serialize;
@@ -25,6 +26,12 @@ pub struct Report {
     /// CPU time of the watched process, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watched_cpu_ms: Option<f64>,
+    /// Resident memory of the watched process after the last UE, in MB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watched_rss_mb: Option<f64>,
+    /// Service requests of random UEs (`--services`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub services: Option<Services>,
     /// From the user's request to REGISTRATION ACCEPT.
     pub registration_ms: Summary,
     /// From the user's request to PDU SESSION ESTABLISHMENT ACCEPT.
@@ -108,6 +115,8 @@ impl Report {
             gnbs_up,
             total_s: total.as_secs_f64(),
             watched_cpu_ms: None,
+            watched_rss_mb: None,
+            services: None,
             registration_ms: statistics.registration.summary(),
             session_ms: statistics.session.summary(),
             service_ms: statistics.service.summary(),

@@ -38,10 +38,13 @@ pub fn run(options: &RunOptions) -> Result<bool> {
     let stop = Stop::on_signal()?;
     let mut run = Run::new(options)?;
     run.connect_gnbs(&stop)?;
-    let spent = run.run_watched(&stop)?;
+    let watched = run.run_watched(&stop)?;
+    let services = run.run_services(&stop)?;
     run.ran.count_unfinished();
     let mut report = Report::new(&run.ran, options.gnbs, options.packet.into(), run.elapsed());
-    report.watched_cpu_ms = spent.map(|spent| spent.as_secs_f64() * 1e3);
+    report.watched_cpu_ms = watched.map(|watched| watched.cpu.as_secs_f64() * 1e3);
+    report.watched_rss_mb = watched.map(|watched| watched.resident_kb as f64 / 1024.0);
+    report.services = services;
     run.progress.clear();
     publish(options, &report)?;
     if options.hold {
@@ -66,7 +69,7 @@ fn publish(options: &RunOptions, report: &Report) -> Result<()> {
 }
 
 /// Termination signals such as Ctrl-C.
-struct Stop {
+pub(super) struct Stop {
     asked: Arc<AtomicBool>,
     sleeper: Sleeper,
 }
@@ -84,15 +87,15 @@ impl Stop {
         Ok(Self { asked, sleeper })
     }
 
-    fn is_asked(&self) -> bool {
+    pub(super) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst)
     }
 }
 
-struct Run<'a> {
-    options: &'a RunOptions,
-    ran: Ran,
-    n2: N2,
+pub(super) struct Run<'a> {
+    pub(super) options: &'a RunOptions,
+    pub(super) ran: Ran,
+    pub(super) n2: N2,
     n3: N3,
     tuns: Tuns,
     progress: Progress,
@@ -102,7 +105,14 @@ struct Run<'a> {
     ues_ended: Option<Instant>,
     /// The run is over, and the time limit no longer applies.
     is_holding: bool,
-    outputs: Vec<Output>,
+    pub(super) outputs: Vec<Output>,
+}
+
+/// What the watched process used for the UEs.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    cpu: Duration,
+    resident_kb: u64,
 }
 
 impl<'a> Run<'a> {
@@ -132,11 +142,11 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    fn is_late(&self) -> bool {
+    pub(super) fn is_late(&self) -> bool {
         self.began.elapsed() >= Duration::from_secs(self.options.timeout)
     }
 
@@ -148,14 +158,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Runs the UEs; returns the CPU time of the watched process, if there is one.
-    fn run_watched(&mut self, stop: &Stop) -> Result<Option<Duration>> {
+    /// Runs the UEs; returns what the watched process used, if there is one.
+    fn run_watched(&mut self, stop: &Stop) -> Result<Option<Watched>> {
         let Some(process) = self.options.watch_cpu else { return self.run_ues(stop).map(|()| None) };
         self.drain_events(stop)?;
         let watch = Watch::begin(process)?;
         self.run_ues(stop)?;
         self.drain_events(stop)?;
-        watch.spent().map(Some)
+        Ok(Some(Watched { cpu: watch.spent()?, resident_kb: watch.resident_kb()? }))
     }
 
     /// Processes events for [`REST`].
@@ -201,7 +211,7 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for an event for at most `patience`, and handles it.
-    fn turn(&mut self, stop: &Stop, patience: Duration) -> Result<()> {
+    pub(super) fn turn(&mut self, stop: &Stop, patience: Duration) -> Result<()> {
         let timeout = self.timeout().min(patience);
         let fds: Vec<_> = [self.n2.fd(), self.n3.fd()].into_iter().chain(self.tuns.fds()).collect();
         stop.sleeper.sleep(&fds, Some(timeout), || stop.is_asked());
@@ -255,7 +265,7 @@ impl<'a> Run<'a> {
     }
 
     /// Carries out the outputs of the radio network.
-    fn act(&mut self) -> Result<()> {
+    pub(super) fn act(&mut self) -> Result<()> {
         let mut outputs = std::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             match output {

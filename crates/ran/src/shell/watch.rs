@@ -7,6 +7,7 @@ use std::time::Duration;
 
 /// A process that is watched.
 pub struct Watch {
+    process: u32,
     threads: PathBuf,
     before: Duration,
 }
@@ -16,13 +17,27 @@ impl Watch {
     pub fn begin(process: u32) -> Result<Self> {
         let threads = PathBuf::from(format!("/proc/{process}/task"));
         let before = time_on_cpu(&threads)?;
-        Ok(Self { threads, before })
+        Ok(Self { process, threads, before })
+    }
+
+    /// Resident memory now, in kB.
+    pub fn resident_kb(&self) -> Result<u64> {
+        resident_kb(self.process)
     }
 
     /// The CPU time since then; threads that have ended are not counted.
     pub fn spent(&self) -> Result<Duration> {
         Ok(time_on_cpu(&self.threads)?.saturating_sub(self.before))
     }
+}
+
+/// Resident memory of a process, in kB.
+fn resident_kb(process: u32) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).with_context(|| format!("no process at {path}"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.with_context(|| format!("{path} has no VmRSS"))
 }
 
 /// The sum over all threads of the first number in `schedstat`, nanoseconds (Linux, scheduler/sched-stats).
@@ -47,7 +62,7 @@ mod tests {
         while spent == Duration::ZERO && began.elapsed() < Duration::from_secs(60) {
             spent = watch.spent().unwrap();
         }
-        assert!(spent > Duration::ZERO);
+        assert!(spent > Duration::ZERO && watch.resident_kb().unwrap() > 0);
         assert!(Watch::begin(u32::MAX).is_err());
     }
 }

@@ -277,6 +277,13 @@ impl Ue {
         }
     }
 
+    /// Frees memory that an idle UE does not need.
+    pub(crate) fn drop_expanded_keys(&mut self) {
+        if let Some(context) = &mut self.current_security_context {
+            context.drop_expanded_keys();
+        }
+    }
+
     fn enter_idle(&mut self) {
         self.connection = Connection::Idle;
         self.k_gnb_count = None;

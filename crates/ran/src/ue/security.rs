@@ -11,6 +11,7 @@ use pith_crypto::nas::{
 use pith_nas::SecurityHeaderType;
 use pith_nas::header::EPD_5GMM;
 use pith_nas::ie::{NasSecurityAlgorithms, NgKsi};
+use std::cell::OnceCell;
 
 /// BEARER: the NAS connection identifier of 3GPP access (TS 33.501 6.4.3.1).
 const BEARER: u8 = 1;
@@ -34,12 +35,20 @@ pub(crate) enum CheckFailure {
     Exhausted,
 }
 
+/// The NAS keys, expanded.
+struct Keys {
+    mac: NasMac,
+    cipher: NasCipher,
+}
+
 /// Keys, algorithms and COUNTs.
 pub(crate) struct SecurityContext {
     pub ng_ksi: NgKsi,
     pub k_amf: KAmf,
-    mac: NasMac,
-    cipher: NasCipher,
+    integrity: IntegrityAlgorithm,
+    ciphering: CipheringAlgorithm,
+    /// The expanded keys, while the UE is connected: an idle UE derives them again.
+    keys: OnceCell<Keys>,
     /// COUNT of the next uplink message.
     uplink: u32,
     /// The highest COUNT of an accepted downlink message.
@@ -55,9 +64,19 @@ impl SecurityContext {
     ) -> Result<Self, UnknownAlgorithm> {
         let integrity = IntegrityAlgorithm::try_from(algorithms.integrity)?;
         let ciphering = CipheringAlgorithm::try_from(algorithms.ciphering)?;
-        let mac = NasMac::new(integrity, &kdf::k_nas_int(&k_amf, integrity));
-        let cipher = NasCipher::new(ciphering, &kdf::k_nas_enc(&k_amf, ciphering));
-        Ok(Self { ng_ksi, k_amf, mac, cipher, uplink: 0, downlink: None })
+        Ok(Self { ng_ksi, k_amf, integrity, ciphering, keys: OnceCell::new(), uplink: 0, downlink: None })
+    }
+
+    fn keys(&self) -> &Keys {
+        self.keys.get_or_init(|| Keys {
+            mac: NasMac::new(self.integrity, &kdf::k_nas_int(&self.k_amf, self.integrity)),
+            cipher: NasCipher::new(self.ciphering, &kdf::k_nas_enc(&self.k_amf, self.ciphering)),
+        })
+    }
+
+    /// Frees the memory of the expanded keys until the next message.
+    pub fn drop_expanded_keys(&mut self) {
+        self.keys.take();
     }
 
     /// A context with recorded keys, with 128-NEA2 and 128-NIA2.
@@ -66,8 +85,12 @@ impl SecurityContext {
         Self {
             ng_ksi: NgKsi::Native(0),
             k_amf: KAmf::new([0; 32]),
-            mac: NasMac::new(IntegrityAlgorithm::Nia2, k_nas_int),
-            cipher: NasCipher::new(CipheringAlgorithm::Nea2, k_nas_enc),
+            integrity: IntegrityAlgorithm::Nia2,
+            ciphering: CipheringAlgorithm::Nea2,
+            keys: OnceCell::from(Keys {
+                mac: NasMac::new(IntegrityAlgorithm::Nia2, k_nas_int),
+                cipher: NasCipher::new(CipheringAlgorithm::Nea2, k_nas_enc),
+            }),
             uplink: 0,
             downlink: None,
         }
@@ -100,9 +123,9 @@ impl SecurityContext {
         let mut message = vec![EPD_5GMM, header.code(), 0, 0, 0, 0, self.uplink as u8];
         message.extend(plain);
         if let (true, Some(body)) = (header.is_ciphered(), message.get_mut(HEADER..)) {
-            self.cipher.apply(input, body);
+            self.keys().cipher.apply(input, body);
         }
-        let mac = self.mac.mac(input, message.get(BEFORE_SEQUENCE_NUMBER..).unwrap_or_default());
+        let mac = self.keys().mac.mac(input, message.get(BEFORE_SEQUENCE_NUMBER..).unwrap_or_default());
         message.splice(2..BEFORE_SEQUENCE_NUMBER, mac);
         self.uplink += 1;
         message
@@ -110,7 +133,7 @@ impl SecurityContext {
 
     /// Ciphers the value of the NAS message container in the next uplink message (TS 24.501 4.4.6).
     pub fn cipher_container(&self, container: &mut [u8]) {
-        self.cipher.apply(input(self.uplink, Direction::Uplink), container);
+        self.keys().cipher.apply(input(self.uplink, Direction::Uplink), container);
     }
 
     /// Checks the MAC of a downlink message and returns the deciphered plain message (TS 24.501 4.4.3). A message that fails the
@@ -121,7 +144,8 @@ impl SecurityContext {
         let (&sequence_number, body) = authenticated.split_first().ok_or(CheckFailure::TooShort)?;
         let received = [m0, m1, m2, m3];
         let count = self.estimate(sequence_number).ok_or(CheckFailure::Exhausted)?;
-        let verify = |count| self.mac.verify(input(count, Direction::Downlink), authenticated, received);
+        let verify =
+            |count| self.keys().mac.verify(input(count, Direction::Downlink), authenticated, received);
         if !verify(count) {
             let used = count.checked_sub(0x100).filter(|used| verify(*used));
             return Err(used.map_or(CheckFailure::Mac, |count| CheckFailure::Replay { count }));
@@ -129,7 +153,7 @@ impl SecurityContext {
         self.downlink = Some(count);
         let mut plain = body.to_vec();
         if SecurityHeaderType::from_octet(header).is_ciphered() {
-            self.cipher.apply(input(count, Direction::Downlink), &mut plain);
+            self.keys().cipher.apply(input(count, Direction::Downlink), &mut plain);
         }
         Ok(plain)
     }

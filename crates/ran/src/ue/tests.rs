@@ -41,7 +41,7 @@ fn ue() -> Ue {
         home: plmn,
         routing_indicator: "0".into(),
         concealment: Concealment::Null,
-        algorithm: Algorithm::Milenage(keys),
+        algorithm: Algorithm::Milenage(keys).into(),
         sequence: UsimSequence::default(),
         seed: [0; 32],
     };

@@ -36,8 +36,8 @@ pub struct Subscription {
     pub routing_indicator: Arc<str>,
     /// Concealment of the SUPI.
     pub concealment: Concealment,
-    /// Milenage or TUAK with the subscriber's keys.
-    pub algorithm: Algorithm,
+    /// Milenage or TUAK with the subscriber's keys; UEs with the same keys share it.
+    pub algorithm: Arc<Algorithm>,
     /// The sequence numbers accepted so far.
     pub sequence: UsimSequence,
     /// Secret seed of ephemeral keys.
@@ -62,13 +62,13 @@ pub(crate) enum Refusal {
 /// A USIM.
 pub(crate) struct Usim {
     subscription: Subscription,
-    entropy: ChaCha8Rng,
+    /// Created with the first ephemeral key.
+    entropy: Option<Box<ChaCha8Rng>>,
 }
 
 impl Usim {
     pub fn new(subscription: Subscription) -> Self {
-        let entropy = ChaCha8Rng::from_seed(subscription.seed);
-        Self { subscription, entropy }
+        Self { subscription, entropy: None }
     }
 
     pub fn supi(&self) -> &Supi {
@@ -98,10 +98,12 @@ impl Usim {
     }
 
     fn conceal(&mut self) -> Option<(u8, SchemeOutput)> {
-        let Concealment::Ecies { key_id, key } = &self.subscription.concealment else { return None };
         let plain = encode_msin(self.msin())?;
+        let Concealment::Ecies { key_id, key } = &self.subscription.concealment else { return None };
         let mut ephemeral = [0; 32];
-        self.entropy.fill_bytes(&mut ephemeral);
+        let seed = self.subscription.seed;
+        let entropy = self.entropy.get_or_insert_with(|| Box::new(ChaCha8Rng::from_seed(seed)));
+        entropy.fill_bytes(&mut ephemeral);
         let output = key.conceal(&ephemeral, &plain).ok()?;
         Some((*key_id, SchemeOutput::Concealed { scheme: key.profile() as u8, output: output.into() }))
     }

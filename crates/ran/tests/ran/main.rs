@@ -339,3 +339,42 @@ fn an_input_of_the_tester_reaches_its_ue() {
     world.handle(Input::Ue { ue: UeKey(0), input: ue::Input::Deregister { switch_off: false } });
     assert_eq!(world.ran.ue(UeKey(0)).unwrap().state(), ue::State::Deregistered);
 }
+
+#[test]
+fn parked_ues_start_one_after_the_other_and_request_service_later() {
+    let mut world = World::new(plan(Profile::Parked, None, 1), 2, 6, Arrivals::AtOnce);
+    world.ran.limit_in_flight(1);
+    world.begin();
+    world.run(Duration::from_secs(1));
+    let tally = world.ran.tally();
+    assert_eq!(
+        (tally.done, tally.under_way, tally.failed),
+        (6, 0, 0),
+        "{:?}",
+        world.ran.statistics().failures
+    );
+    assert!((0..6).all(|ue| world.ran.ue(UeKey(ue)).is_some_and(|ue| !ue.is_connected())));
+    for _ in 0..3 {
+        let mut out = Vec::new();
+        assert!(world.ran.visit(world.now, UeKey(4), &mut out));
+        world.out.append(&mut out);
+        world.settle();
+        assert_eq!(world.ran.progress(UeKey(4)), Some(Progress::Done));
+        assert!(!world.ran.ue(UeKey(4)).unwrap().is_connected());
+    }
+    assert_eq!(world.ran.statistics().service.summary().count, 3);
+    assert!(!world.ran.visit(world.now, UeKey(9), &mut Vec::new()), "there is no such UE");
+}
+
+#[test]
+fn a_closed_loop_begins_as_many_ues_as_it_may() {
+    let mut world = World::new(plan(Profile::Register, None, 1), 1, 5, Arrivals::AtOnce);
+    world.ran.limit_in_flight(2);
+    let mut out = Vec::new();
+    world.ran.begin(world.now, &mut out);
+    assert_eq!(world.ran.tally().under_way, 2, "the others begin when these have ended");
+    world.out.append(&mut out);
+    world.settle();
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.ran.tally().done, 5);
+}

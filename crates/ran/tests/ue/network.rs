@@ -42,7 +42,7 @@ pub fn subscription() -> Subscription {
         home: plmn(),
         routing_indicator: "0".into(),
         concealment: Concealment::Null,
-        algorithm: algorithm(),
+        algorithm: algorithm().into(),
         sequence: UsimSequence::starting_at(RESET),
         seed: [7; 32],
     }

@@ -40,7 +40,7 @@ fn both_profiles_conceal_the_msin_differently_each_time() {
 fn a_tuak_usim_answers_tuak_challenges() {
     let key = TuakKey::Bits128(SubscriberKey::new([1; 16]));
     let tuak = Algorithm::Tuak(Tuak::new(key, Topc::new([2; 32]), 1), ResLength::Bits64);
-    let mut pair = Pair::with(Subscription { algorithm: tuak.clone(), ..subscription() });
+    let mut pair = Pair::with(Subscription { algorithm: tuak.clone().into(), ..subscription() });
     pair.input(Input::Register);
     pair.sent.clear();
     let vector = aka::generate(&tuak, Rand::new([3; 16]), Sqn::new(0x41), "8000".parse().unwrap());

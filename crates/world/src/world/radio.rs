@@ -95,7 +95,7 @@ fn sim_ue(
         home: network::plmn(),
         routing_indicator: "0".into(),
         concealment,
-        algorithm: algorithm(number),
+        algorithm: algorithm(number).into(),
         sequence: UsimSequence::starting_at(Sqn::new(0)),
         seed: dice.fork().octets(),
     };

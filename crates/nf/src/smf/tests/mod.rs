@@ -1,5 +1,6 @@
 //! Tests of the SMF through its interface: inputs in, the ladder out.
 
+mod absent;
 mod branching;
 mod document;
 mod establishment;

@@ -196,7 +196,14 @@ impl World {
 
     /// The SEID of the first session at the anchor.
     fn seid(&self) -> Seid {
-        self.bench.nf.sessions.iter().next().map_or(Seid(1), |(_, session)| session.seid)
+        let of_session = self.bench.nf.sessions.iter().next().map(|(_, session)| session.seid);
+        let of_request = || {
+            self.n4.iter().find_map(|message| match message {
+                Message::SessionEstablishmentRequest(request) => Some(Seid(request.cp_f_seid.seid)),
+                _ => None,
+            })
+        };
+        of_session.or_else(of_request).unwrap_or(Seid(1))
     }
 
     pub fn report(&mut self, report_type: ReportType) {
@@ -254,7 +261,9 @@ impl World {
 
     /// Records the SMF's effects, and answers them.
     pub fn follow(&mut self, seen: Seen) {
-        self.check_timers();
+        if self.bench.stateless.is_none() {
+            self.check_timers();
+        }
         for effect in seen.0 {
             match effect {
                 Effect::Call { tag, request, .. } => self.called(tag, request),
