@@ -96,6 +96,7 @@ impl Amf {
             half_open: PendingTable::new(config::HALF_OPEN),
             stores_ues: false,
             after: Vec::new(),
+            refuses_new: false,
             config,
         };
         let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
@@ -319,6 +320,14 @@ impl NetworkFunction for Amf {
 
     fn store_failed(&mut self, id: ContextId) {
         self.tracker.note_failure(id);
+    }
+
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
+    }
+
+    fn accept_new_contexts(&mut self, accepted: bool) {
+        self.shared.refuses_new = !accepted;
     }
 
     fn restore_context(

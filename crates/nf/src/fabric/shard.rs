@@ -239,6 +239,20 @@ impl Shard {
         }
     }
 
+    /// The store may have lost documents: all contexts are stored again.
+    pub fn store_all_contexts(&mut self) {
+        for (_, function) in &mut self.functions {
+            function.store_all_contexts();
+        }
+    }
+
+    /// Whether the NFs create contexts for new UEs.
+    pub fn accept_new_contexts(&mut self, accepted: bool) {
+        for (_, function) in &mut self.functions {
+            function.accept_new_contexts(accepted);
+        }
+    }
+
     /// Takes a context back, before the first input. A document of an NF that the shard does not host is ignored.
     pub fn restore_context(
         &mut self,

@@ -50,6 +50,12 @@ pub trait NetworkFunction: Send {
     /// The store did not take the last change of this context.
     fn store_failed(&mut self, _id: ContextId) {}
 
+    /// The store may have lost documents: all contexts that have one count as changed.
+    fn store_all_contexts(&mut self) {}
+
+    /// Whether the NF creates contexts for new UEs. Not while changes are not stored: a restart would lose them.
+    fn accept_new_contexts(&mut self, _accepted: bool) {}
+
     /// Takes a context back at the start, from a document of [`NetworkFunction::store_contexts`]. `is_stale`: a later document may
     /// have been lost, so NAS COUNTs in this one may have been used.
     fn restore_context(

@@ -134,6 +134,11 @@ impl Tracker {
         self.stored.contains_key(&id) && !self.changed.contains(&id) && !self.required.contains(&id)
     }
 
+    /// All contexts with a document count as changed: the store may have lost some.
+    pub fn note_all(&mut self) {
+        self.changed.extend(self.stored.keys());
+    }
+
     /// The store did not take a change: the context counts as changed, or as one to be deleted.
     pub fn note_failure(&mut self, id: ContextId) {
         self.stored.entry(id).or_default();

@@ -323,6 +323,10 @@ impl NetworkFunction for Pcf {
         self.associations.take_missed()
     }
 
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
+    }
+
     fn restore_context(
         &mut self,
         _now: Instant,

@@ -368,6 +368,10 @@ impl NetworkFunction for Smf {
         self.tracker.note_failure(id);
     }
 
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
+    }
+
     fn restore_context(
         &mut self,
         _now: Instant,

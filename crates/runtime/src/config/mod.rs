@@ -37,7 +37,9 @@ pub use sbi::{
 };
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
-pub use shell::{Api, Log, LogFormat, Residency, Role, State, StateSync, Store, StorePath, user};
+pub use shell::{
+    Api, Log, LogFormat, Redis, Residency, Role, State, StateEngine, StateSync, StateWrite, Store, StorePath, user,
+};
 pub use smf_filter::SmfFilter;
 pub use text::{Ipv4Net, Period};
 pub use upfs::{Breakout, UpfPool, UpfService};

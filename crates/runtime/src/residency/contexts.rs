@@ -7,18 +7,20 @@
 //!  start ──> Engine::read_block ──> Shard.restore_context, once a document
 //! ```
 //!
-//! If the engine fails (disk full), the contexts count as changed, and serving goes on: the next attempt is a second later.
+//! If the engine fails (disk full, no server), the contexts count as changed, and serving goes on: the next attempt is a second
+//! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
 
+use super::health::Slot;
 use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, Engine, EngineError, Head,
-    MAX_BATCH, OwnerVersion, Revision, Sequence,
+    MAX_BATCH, OwnerVersion, Revision, Sequence, StoreHealth,
 };
+use super::written::{Changes, WrittenSections};
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
 /// context is written once.
@@ -47,46 +49,13 @@ pub enum WriteTime {
     Later,
 }
 
-/// The state of a process's store, for `pith status`.
-#[derive(Debug, Default)]
-pub struct StoreHealth {
-    error: Mutex<Option<String>>,
-    restored: AtomicU64,
-    unreadable: AtomicU64,
-}
-
-impl StoreHealth {
-    /// Why contexts are not stored at present.
-    pub fn error(&self) -> Option<String> {
-        self.lock().clone()
-    }
-
-    /// Contexts that were restored at the start.
-    pub fn restored(&self) -> u64 {
-        self.restored.load(Ordering::Relaxed)
-    }
-
-    /// Contexts that could not be restored.
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note_success(&self) {
-        if self.lock().take().is_some() {
-            tracing::info!("contexts are stored again");
-        }
-    }
-
-    fn note_failure(&self, error: &EngineError) {
-        let former = self.lock().replace(error.to_string());
-        if former.is_none() {
-            tracing::error!("contexts are not stored, a restart would lose the latest changes: {error}");
-        }
-    }
+/// What a change of a stored context writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteForm {
+    /// The whole document.
+    Replace,
+    /// The sections that changed.
+    Update,
 }
 
 /// The store of one shard's contexts.
@@ -95,16 +64,30 @@ pub struct ContextStore {
     engine: Box<dyn Engine>,
     time: WriteTime,
     health: Arc<StoreHealth>,
+    slot: Slot,
     batch: Batch,
     /// The contexts in the batch.
     keys: Vec<StoredKey>,
+    /// The sections that the engine has, with [`WriteForm::Update`].
+    written: Option<WrittenSections>,
     revision: u64,
     last: Sequence,
     has_changes: bool,
     /// When changes are written next, with [`WriteTime::Later`].
     due: Instant,
-    /// When the next attempt is made after a failure.
-    retry: Option<Instant>,
+    /// Present from a failure until changes are stored again.
+    outage: Option<Outage>,
+    /// The last write and the last durable one when counters were reported.
+    reported: (Sequence, Sequence),
+}
+
+/// The engine does not store changes.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    /// When the next attempt is made.
+    retry: Instant,
+    /// The write of the current attempt.
+    attempt: Option<Sequence>,
 }
 
 impl ContextStore {
@@ -112,23 +95,27 @@ impl ContextStore {
     pub fn new(
         blocks: Vec<BlockId>,
         engine: Box<dyn Engine>,
-        time: WriteTime,
+        (time, form): (WriteTime, WriteForm),
         started: u64,
         health: Arc<StoreHealth>,
     ) -> Self {
+        let slot = health.add_shard();
         Self {
             blocks,
             engine,
             time,
             health,
+            slot,
             batch: Batch::new(OwnerVersion(0)),
             keys: Vec::new(),
+            written: (form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
             revision: started << 20,
             last: Sequence(0),
             has_changes: false,
             due: Instant::default(),
-            retry: None,
+            outage: None,
+            reported: (Sequence(0), Sequence(0)),
         }
     }
 
@@ -182,7 +169,7 @@ impl ContextStore {
                 self.batch.delete(*key, Revision(self.revision));
             }
             if let Err(error) = self.engine.append(&self.batch) {
-                self.health.note_failure(&error);
+                return self.health.note_failure(self.slot, &error);
             }
         }
     }
@@ -214,7 +201,7 @@ impl ContextStore {
         let packed = Document::of_sections(nf, document.sections().map(|(_, octets)| octets));
         match shard.restore_context(now, stored, packed.octets(), document.is_stale) {
             Ok(()) => {
-                self.health.restored.fetch_add(1, Ordering::Relaxed);
+                self.health.note_restored();
             }
             Err(error) => {
                 self.note_unreadable(&format_args!("{key} is unknown, its UE registers again: {error}"));
@@ -223,7 +210,7 @@ impl ContextStore {
     }
 
     fn note_unreadable(&self, error: &dyn std::fmt::Display) {
-        self.health.unreadable.fetch_add(1, Ordering::Relaxed);
+        self.health.note_unreadable();
         tracing::error!("{error}");
     }
 
@@ -233,26 +220,88 @@ impl ContextStore {
     }
 
     /// Writes what must be written now. Returns the number of the write that must be durable before the turn's sends leave
-    /// ([`ContextStore::durable`]): with `soft` none.
+    /// ([`ContextStore::durable`]): with `soft`, and while the engine fails, none.
     pub fn end_turn(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
-        if self.has_changes && self.retry.is_none_or(|retry| now >= retry) {
+        self.take_late_results(now, shard);
+        if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
+        self.note_recovery(shard);
+        self.report();
         match self.time {
-            WriteTime::BeforeSends => self.last,
-            WriteTime::Later => Sequence(0),
+            WriteTime::BeforeSends if self.outage.is_none() => self.last,
+            _ => Sequence(0),
         }
+    }
+
+    fn may_write(&self, now: Instant) -> bool {
+        self.outage.is_none_or(|outage| outage.attempt.is_none() && now >= outage.retry)
     }
 
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
         let scope = match self.time {
-            WriteTime::Later if now < self.due => StoreScope::Required,
+            WriteTime::Later if now < self.due && self.outage.is_none() => StoreScope::Required,
             _ => StoreScope::Changed,
         };
-        self.write(now, shard, scope);
         if scope == StoreScope::Changed {
-            self.has_changes = self.retry.is_some();
+            self.has_changes = false;
             self.due = now + SOFT_DELAY;
+        }
+        self.write(now, shard, scope);
+        if let Some(outage) = &mut self.outage
+            && now >= outage.retry
+        {
+            outage.attempt = Some(self.last);
+        }
+    }
+
+    /// Failures of an engine that writes on a thread of its own.
+    fn take_late_results(&mut self, now: Instant, shard: &mut Shard) {
+        for failure in self.engine.take_failures() {
+            for key in failure.keys.iter().filter_map(|key| stored_key(*key)) {
+                self.note_failed(shard, key);
+            }
+            if let Some(error) = failure.error {
+                self.fail(now, shard, &error);
+            }
+        }
+        if self.engine.take_loss() {
+            tracing::warn!("the server of documents may have lost some: all contexts are written again");
+            shard.store_all_contexts();
+            self.written = self.written.take().map(|_| WrittenSections::default());
+            self.has_changes = true;
+        }
+    }
+
+    fn note_failed(&mut self, shard: &mut Shard, key: StoredKey) {
+        shard.store_failed(key);
+        if let Some(written) = &mut self.written {
+            written.forget(key);
+        }
+        self.has_changes = true;
+    }
+
+    fn fail(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
+        self.health.note_failure(self.slot, error);
+        self.outage = Some(Outage { retry: now + RETRY, attempt: None });
+        self.has_changes = true;
+        shard.accept_new_contexts(false);
+    }
+
+    fn note_recovery(&mut self, shard: &mut Shard) {
+        let attempt = self.outage.and_then(|outage| outage.attempt);
+        if attempt.is_some_and(|attempt| self.engine.durable() >= attempt) {
+            self.outage = None;
+            self.health.note_success(self.slot);
+            shard.accept_new_contexts(true);
+        }
+    }
+
+    fn report(&mut self) {
+        let state = (self.last, self.engine.durable());
+        if state != self.reported {
+            self.reported = state;
+            self.health.note_statistics(self.slot, self.engine.statistics());
         }
     }
 
@@ -268,8 +317,10 @@ impl ContextStore {
 
     /// When the next turn is due for the store.
     pub fn next_turn(&self) -> Option<Instant> {
-        let due = (self.has_changes && self.time == WriteTime::Later).then_some(self.due);
-        self.retry.or(due)
+        match self.outage {
+            Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
+            None => (self.has_changes && self.time == WriteTime::Later).then_some(self.due),
+        }
     }
 
     fn write(&mut self, now: Instant, shard: &mut Shard, scope: StoreScope) {
@@ -277,16 +328,19 @@ impl ContextStore {
         shard.store_contexts(scope, &mut turn);
         turn.append();
         let Turn { failed, error, store } = turn;
-        match error {
-            Some(error) => {
-                failed.into_iter().for_each(|key| shard.store_failed(key));
-                store.health.note_failure(&error);
-                store.retry = Some(now + RETRY);
-            }
-            None if store.retry.take().is_some() => store.health.note_success(),
-            None => {}
+        for key in failed {
+            store.note_failed(shard, key);
+        }
+        if let Some(error) = error {
+            store.fail(now, shard, &error);
         }
     }
+}
+
+/// The context of a document.
+fn stored_key(key: DocumentKey) -> Option<StoredKey> {
+    let nf = KINDS.iter().find(|(kind, _)| *kind == key.kind).map(|(_, nf)| *nf)?;
+    Some(StoredKey { nf, id: ContextId { block: BlockId::new(key.block)?, number: key.number } })
 }
 
 /// The changes of one turn.
@@ -308,7 +362,11 @@ impl Turn<'_> {
             None => Some(store.engine.append(&store.batch)),
         };
         match result {
-            Some(Ok(appended)) => store.last = appended.sequence,
+            Some(Ok(appended)) => {
+                store.last = appended.sequence;
+                let conflicts = appended.conflicts.iter().filter_map(|at| store.keys.get(*at).copied());
+                self.failed.extend(conflicts);
+            }
             Some(Err(error)) => {
                 self.failed.append(&mut store.keys);
                 self.error = Some(error);
@@ -334,15 +392,41 @@ impl Turn<'_> {
 
 impl DocumentSink for Turn<'_> {
     fn write(&mut self, key: StoredKey, document: &Document) {
+        let changes = self.store.written.as_mut().map(|written| written.changes(key, document));
+        if matches!(changes, Some(Changes::None)) {
+            return;
+        }
         let Some((place, revision)) = self.next(key) else { return };
         let head = Head { key: place, revision, layout: LAYOUT, deadline: None };
-        let mut writer = self.store.batch.replace(head);
-        for (id, octets) in document.sections() {
-            writer.section(id, octets);
+        let store = &mut *self.store;
+        if let Some(written) = &mut store.written {
+            written.note_revision(key, revision);
+        }
+        match changes {
+            Some(Changes::Sections { former, changed, removed }) => {
+                let mut writer = store.batch.update(head);
+                for (id, octets) in document.sections().filter(|(id, _)| changed.contains(id)) {
+                    writer.section(id, octets);
+                }
+                for id in removed {
+                    writer.remove(id);
+                }
+                // If the former write failed, the whole document is written.
+                store.batch.expect(former);
+            }
+            _ => {
+                let mut writer = store.batch.replace(head);
+                for (id, octets) in document.sections() {
+                    writer.section(id, octets);
+                }
+            }
         }
     }
 
     fn delete(&mut self, key: StoredKey) {
+        if let Some(written) = &mut self.store.written {
+            written.forget(key);
+        }
         if let Some((place, revision)) = self.next(key) {
             self.store.batch.delete(place, revision);
         }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::residency::{Appended, Due, MemoryEngine, MemoryStore, SectionId, Statistics, UnixMillis};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use crate::shard::{HeldEffects, Outside};
 use pith_nf::fabric::ShardEffect;
 use pith_nf::fabric::{Agent, AgentConfig, ShardInput};
@@ -59,6 +61,10 @@ impl NetworkFunction for Numbers {
                 None => {}
             }
         }
+    }
+
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
     }
 
     fn store_failed(&mut self, id: ContextId) {
@@ -167,6 +173,7 @@ impl Run {
         flushed: Option<Arc<AtomicU64>>,
         blocks: Vec<BlockId>,
     ) -> Self {
+        let form = WriteForm::Replace;
         let numbers = Numbers::default();
         let values = Arc::clone(&numbers.values);
         let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
@@ -186,7 +193,7 @@ impl Run {
         let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
         let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed };
-        let mut store = ContextStore::new(blocks, Box::new(engine), time, 1, Arc::clone(&health));
+        let mut store = ContextStore::new(blocks, Box::new(engine), (time, form), 1, Arc::clone(&health));
         store.restore(at(0), &mut shard);
         Self { shard, store, values, health, is_full }
     }
