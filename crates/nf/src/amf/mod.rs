@@ -362,6 +362,10 @@ impl NetworkFunction for Amf {
         self.put_ue(now, id, document, out)
     }
 
+    fn forget_context(&mut self, now: Instant, id: ContextId, out: &mut Outbox) {
+        self.forget_ue(now, id, out);
+    }
+
     fn take_missed(&mut self) -> Vec<ContextId> {
         self.ues.take_missed()
     }

@@ -97,6 +97,9 @@ pub trait NetworkFunction: Send {
         Ok(())
     }
 
+    /// The document of a dropped context is lost: the context ends, and its UE is unknown. A context that was not dropped stays.
+    fn forget_context(&mut self, _now: Instant, _id: ContextId, _out: &mut Outbox) {}
+
     /// Contexts that the last inputs concern beside the one of [`NetworkFunction::context_of`], and that were dropped: the NF
     /// has deferred what it does with them until the shell gives them back.
     fn take_missed(&mut self) -> Vec<ContextId> {

@@ -51,6 +51,8 @@ pub struct Tracking {
     /// Documents have all that [`super::NetworkFunction::put_context`] needs to continue in the middle of a procedure: the state,
     /// the NG connection, and exact COUNTs. For stores from which contexts are read again in the same run.
     pub whole: bool,
+    /// A UE in a procedure keeps the document from before the procedure, as long as that is sufficient.
+    pub by_procedure: bool,
 }
 
 /// The contexts of one NF that changed, and those that have a document.

@@ -404,6 +404,10 @@ impl NetworkFunction for Smf {
         self.put_session(now, id, document, out)
     }
 
+    fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
+        self.forget_session(id);
+    }
+
     fn take_missed(&mut self) -> Vec<ContextId> {
         self.sessions.take_missed()
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::config::{Config, Role};
-use crate::residency::Statistics;
 use crate::http::{Limits, Listener, Protocol, Server};
+use crate::residency::Statistics;
 use crate::store::{Database, DatabaseLocation, start};
 use audit::{State, Wanted};
 use hyper::StatusCode;

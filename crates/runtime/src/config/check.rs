@@ -324,9 +324,14 @@ impl Findings {
         }
         let sentence = "a server flushes by its own setting (appendfsync): leave this out";
         self.require(state.sync == StateSync::None, "state.sync", sentence);
-        self.require(state.directory.is_none(), "state.directory", "'engine: redis' has no directory: leave this out");
+        self.require(
+            state.directory.is_none(),
+            "state.directory",
+            "'engine: redis' has no directory: leave this out",
+        );
         let redis = &state.redis;
-        let sentence = "the password would cross a network in cleartext: write rediss:// and set 'state.redis.ca'";
+        let sentence =
+            "the password would cross a network in cleartext: write rediss:// and set 'state.redis.ca'";
         self.require(!redis.url.is_exposed(), "state.redis.url", sentence);
         let has_ca = redis.ca.is_some() || !redis.url.is_tls();
         self.require(has_ca, "state.redis.url", "TLS needs the CA of the server: set 'state.redis.ca'");

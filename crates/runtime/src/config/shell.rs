@@ -217,6 +217,10 @@ pub enum Residency {
     Soft,
     /// Changes are written before the answer.
     Durable,
+    /// As `Durable`, but UEs in a procedure are written when the procedure is over.
+    Procedural,
+    /// As `Durable`, and copies are dropped after each transaction.
+    Stateless,
 }
 
 /// When the log of contexts is flushed to the disk.
@@ -286,6 +290,8 @@ impl fmt::Display for Residency {
             Self::None => f.write_str("none"),
             Self::Soft => f.write_str("soft"),
             Self::Durable => f.write_str("durable"),
+            Self::Procedural => f.write_str("procedural"),
+            Self::Stateless => f.write_str("stateless"),
         }
     }
 }
@@ -310,6 +316,9 @@ impl FromStr for StateSync {
     }
 }
 
+/// What `residency` can be.
+const RESIDENCIES: &str = "none, soft, durable, procedural or stateless";
+
 impl FromStr for Residency {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -317,10 +326,12 @@ impl FromStr for Residency {
             "none" => Ok(Self::None),
             "soft" => Ok(Self::Soft),
             "durable" => Ok(Self::Durable),
-            "stateless" | "shared" | "embedded" => {
-                Err(format!("this release does not support '{text}': write none, soft or durable"))
+            "procedural" => Ok(Self::Procedural),
+            "stateless" => Ok(Self::Stateless),
+            "shared" | "embedded" => {
+                Err(format!("this release does not support '{text}': write {RESIDENCIES}"))
             }
-            _ => Err(format!("'{text}' is not a residency: write none, soft or durable")),
+            _ => Err(format!("'{text}' is not a residency: write {RESIDENCIES}")),
         }
     }
 }

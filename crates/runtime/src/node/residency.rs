@@ -1,11 +1,11 @@
-//! The store of the contexts of a process (`residency: soft` and `durable`).
+//! The store of the contexts of a process (all residencies but `none`).
 
 use super::{Hosting, StartError};
 use crate::clock::Clock;
 use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
 use crate::residency::{
-    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten, RedisSettings,
-    RedisStore, StoreHealth, Sync, WriteForm, WriteTime,
+    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten,
+    RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
 };
 use crate::shard::ShardQueue;
 use crate::store::DatabaseLocation;
@@ -24,8 +24,7 @@ enum Store {
 pub(super) struct Contexts {
     store: Store,
     shards: Vec<ShardQueue>,
-    time: WriteTime,
-    form: WriteForm,
+    mode: StoreMode,
     health: Arc<StoreHealth>,
 }
 
@@ -37,11 +36,7 @@ impl Contexts {
         shards: &[ShardQueue],
         clock: Clock,
     ) -> Result<Option<Self>, StartError> {
-        let time = match config.residency {
-            Residency::None => return Ok(None),
-            Residency::Soft => WriteTime::Later,
-            Residency::Durable => WriteTime::BeforeSends,
-        };
+        let Some(mode) = mode(config) else { return Ok(None) };
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
             return Ok(None);
         }
@@ -49,12 +44,8 @@ impl Contexts {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
             StateEngine::Redis => Store::Redis(open_redis(config)?),
         };
-        let form = match config.state.write {
-            StateWrite::Replace => WriteForm::Replace,
-            StateWrite::Update => WriteForm::Update,
-        };
         let health = Arc::new(StoreHealth::default());
-        Ok(Some(Self { store, shards: shards.to_vec(), time, form, health }))
+        Ok(Some(Self { store, shards: shards.to_vec(), mode, health }))
     }
 
     /// The state of the store.
@@ -78,9 +69,25 @@ impl Contexts {
         } else {
             engine
         };
-        let how = (self.time, self.form);
-        Ok(ContextStore::new(blocks, engine, how, clock.unix_seconds(), self.health()))
+        Ok(ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health()))
     }
+}
+
+/// How contexts are stored; `None` if they end with the process.
+fn mode(config: &Config) -> Option<StoreMode> {
+    let mut mode = StoreMode::of_time(WriteTime::BeforeSends);
+    match config.residency {
+        Residency::None => return None,
+        Residency::Soft => mode.time = WriteTime::Later,
+        Residency::Durable => {}
+        Residency::Procedural => mode.is_procedural = true,
+        Residency::Stateless => mode.drops_copies = true,
+    }
+    mode.form = match config.state.write {
+        StateWrite::Replace => WriteForm::Replace,
+        StateWrite::Update => WriteForm::Update,
+    };
+    Some(mode)
 }
 
 fn open_file(

@@ -11,15 +11,17 @@
 //! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
 
 use super::health::Slot;
+use super::loads::{Finding, Loaded, Loads};
+use super::written::{Changes, WrittenSections};
 use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, Engine, EngineError, Head,
     MAX_BATCH, OwnerVersion, Revision, Sequence, StoreHealth,
 };
-use super::written::{Changes, WrittenSections};
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
@@ -49,6 +51,32 @@ pub enum WriteTime {
     Later,
 }
 
+/// How contexts are stored, and whether the process keeps copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreMode {
+    /// When changes are written.
+    pub time: WriteTime,
+    /// What is written.
+    pub form: WriteForm,
+    /// UEs in a procedure keep their former document as long as it is sufficient.
+    pub is_procedural: bool,
+    /// Copies are dropped after each transaction, and read again at the next message.
+    pub drops_copies: bool,
+}
+
+impl StoreMode {
+    /// Whole documents at that time; the process keeps its copies.
+    pub const fn of_time(time: WriteTime) -> Self {
+        Self { time, form: WriteForm::Replace, is_procedural: false, drops_copies: false }
+    }
+
+    const fn tracking(self) -> Tracking {
+        let has_delay = matches!(self.time, WriteTime::Later) || self.is_procedural;
+        let reserved_counts = if has_delay { SOFT_RESERVED_COUNTS } else { 0 };
+        Tracking { reserved_counts, whole: self.drops_copies, by_procedure: self.is_procedural }
+    }
+}
+
 /// What a change of a stored context writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteForm {
@@ -62,7 +90,7 @@ pub enum WriteForm {
 pub struct ContextStore {
     blocks: Vec<BlockId>,
     engine: Box<dyn Engine>,
-    time: WriteTime,
+    mode: StoreMode,
     health: Arc<StoreHealth>,
     slot: Slot,
     batch: Batch,
@@ -77,6 +105,11 @@ pub struct ContextStore {
     due: Instant,
     /// Present from a failure until changes are stored again.
     outage: Option<Outage>,
+    /// Contexts that were written in this turn, if copies are dropped.
+    stored: Vec<StoredKey>,
+    /// Contexts whose copies are dropped when the write of that number is durable.
+    dropping: VecDeque<(Sequence, Vec<StoredKey>)>,
+    loads: Loads,
     /// The last write and the last durable one when counters were reported.
     reported: (Sequence, Sequence),
 }
@@ -95,7 +128,7 @@ impl ContextStore {
     pub fn new(
         blocks: Vec<BlockId>,
         engine: Box<dyn Engine>,
-        (time, form): (WriteTime, WriteForm),
+        mode: StoreMode,
         started: u64,
         health: Arc<StoreHealth>,
     ) -> Self {
@@ -103,18 +136,21 @@ impl ContextStore {
         Self {
             blocks,
             engine,
-            time,
+            mode,
             health,
             slot,
             batch: Batch::new(OwnerVersion(0)),
             keys: Vec::new(),
-            written: (form == WriteForm::Update).then(WrittenSections::default),
+            written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
             revision: started << 20,
             last: Sequence(0),
             has_changes: false,
             due: Instant::default(),
             outage: None,
+            stored: Vec::new(),
+            dropping: VecDeque::new(),
+            loads: Loads::default(),
             reported: (Sequence(0), Sequence(0)),
         }
     }
@@ -133,6 +169,7 @@ impl ContextStore {
                 }
             }
         }
+        self.report();
     }
 
     /// The documents of a kind in a block.
@@ -175,9 +212,12 @@ impl ContextStore {
     }
 
     fn track(&self, shard: &mut Shard) {
-        let reserved_counts = if self.time == WriteTime::Later { SOFT_RESERVED_COUNTS } else { 0 };
         let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf);
-        shard.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole: false }));
+        let tracking = self.mode.tracking();
+        shard.track_contexts(|nf| is_stored(nf).then_some(tracking));
+        if self.mode.drops_copies {
+            shard.expect_dropped_contexts();
+        }
     }
 
     fn restore_one(
@@ -189,16 +229,12 @@ impl ContextStore {
         document: &StoredDocument,
     ) {
         self.revision = self.revision.max(document.revision.0);
-        if document.layout != LAYOUT {
-            let layout = document.layout;
-            let error = format!(
-                "{key} has layout {layout}, this program reads {LAYOUT}: start the program that wrote it; until then its UE registers again"
-            );
-            return self.note_unreadable(&error);
-        }
         let Some(block) = BlockId::new(key.block) else { return };
         let stored = StoredKey { nf, id: ContextId { block, number: key.number } };
-        let packed = Document::of_sections(nf, document.sections().map(|(_, octets)| octets));
+        let packed = match packed(stored, document) {
+            Ok(packed) => packed,
+            Err(error) => return self.note_unreadable(&error),
+        };
         match shard.restore_context(now, stored, packed.octets(), document.is_stale) {
             Ok(()) => {
                 self.health.note_restored();
@@ -226,9 +262,13 @@ impl ContextStore {
         if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
-        self.note_recovery(shard);
+        // In this order: what is durable by this number and is not among the failures is stored.
+        let durable = self.engine.durable();
+        self.take_late_results(now, shard);
+        self.note_recovery(shard, durable);
+        self.drop_copies(shard, durable);
         self.report();
-        match self.time {
+        match self.mode.time {
             WriteTime::BeforeSends if self.outage.is_none() => self.last,
             _ => Sequence(0),
         }
@@ -239,7 +279,7 @@ impl ContextStore {
     }
 
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
-        let scope = match self.time {
+        let scope = match self.mode.time {
             WriteTime::Later if now < self.due && self.outage.is_none() => StoreScope::Required,
             _ => StoreScope::Changed,
         };
@@ -247,11 +287,20 @@ impl ContextStore {
             self.has_changes = false;
             self.due = now + SOFT_DELAY;
         }
+        let is_attempt = self.outage.is_some();
         self.write(now, shard, scope);
-        if let Some(outage) = &mut self.outage
-            && now >= outage.retry
-        {
+        if is_attempt {
+            self.attempt_loads(now, shard);
+        }
+    }
+
+    /// After an attempt to write in an outage: attempts the reads that failed, too.
+    fn attempt_loads(&mut self, now: Instant, shard: &mut Shard) {
+        if let Some(outage) = self.outage.as_mut().filter(|outage| now >= outage.retry) {
             outage.attempt = Some(self.last);
+            for finding in self.loads.retry(self.engine.as_mut()) {
+                self.note_finding(now, shard, finding);
+            }
         }
     }
 
@@ -273,6 +322,23 @@ impl ContextStore {
         }
     }
 
+    /// Drops the copies of contexts whose transaction was over in this or a former turn, and is durable.
+    fn drop_copies(&mut self, shard: &mut Shard, durable: Sequence) {
+        if !self.mode.drops_copies {
+            return;
+        }
+        let mut touched = shard.take_touched_contexts();
+        touched.append(&mut self.stored);
+        if !touched.is_empty() {
+            self.dropping.push_back((self.last, touched));
+        }
+        while let Some((_, keys)) = self.dropping.pop_front_if(|(written, _)| *written <= durable) {
+            for key in keys {
+                shard.drop_context(key);
+            }
+        }
+    }
+
     fn note_failed(&mut self, shard: &mut Shard, key: StoredKey) {
         shard.store_failed(key);
         if let Some(written) = &mut self.written {
@@ -288,9 +354,10 @@ impl ContextStore {
         shard.accept_new_contexts(false);
     }
 
-    fn note_recovery(&mut self, shard: &mut Shard) {
+    fn note_recovery(&mut self, shard: &mut Shard, durable: Sequence) {
         let attempt = self.outage.and_then(|outage| outage.attempt);
-        if attempt.is_some_and(|attempt| self.engine.durable() >= attempt) {
+        let is_written = attempt.is_some_and(|attempt| durable >= attempt);
+        if is_written && self.loads.is_over() {
             self.outage = None;
             self.health.note_success(self.slot);
             shard.accept_new_contexts(true);
@@ -299,9 +366,32 @@ impl ContextStore {
 
     fn report(&mut self) {
         let state = (self.last, self.engine.durable());
-        if state != self.reported {
+        if state != self.reported || self.last == Sequence(0) {
             self.reported = state;
             self.health.note_statistics(self.slot, self.engine.statistics());
+        }
+    }
+
+    /// Begins to read a context whose copy was dropped.
+    pub fn load(&mut self, now: Instant, shard: &mut Shard, key: StoredKey) {
+        let finding = self.loads.begin(self.engine.as_mut(), key);
+        self.note_finding(now, shard, finding);
+    }
+
+    /// Contexts that were read since the last call.
+    pub(crate) fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
+        let findings = self.loads.collect(self.engine.as_mut());
+        for finding in findings {
+            self.note_finding(now, shard, finding);
+        }
+        self.loads.take()
+    }
+
+    fn note_finding(&mut self, now: Instant, shard: &mut Shard, finding: Finding) {
+        match finding {
+            Finding::Good => {}
+            Finding::Unreadable(reason) => self.note_unreadable(&reason),
+            Finding::Unreachable(error) => self.fail(now, shard, &EngineError::Paused(error.to_string())),
         }
     }
 
@@ -319,7 +409,7 @@ impl ContextStore {
     pub fn next_turn(&self) -> Option<Instant> {
         match self.outage {
             Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
-            None => (self.has_changes && self.time == WriteTime::Later).then_some(self.due),
+            None => (self.has_changes && self.mode.time == WriteTime::Later).then_some(self.due),
         }
     }
 
@@ -328,17 +418,38 @@ impl ContextStore {
         shard.store_contexts(scope, &mut turn);
         turn.append();
         let Turn { failed, error, store } = turn;
+        let has_conflicts = !failed.is_empty() && error.is_none();
         for key in failed {
             store.note_failed(shard, key);
         }
         if let Some(error) = error {
             store.fail(now, shard, &error);
+        } else if has_conflicts {
+            // As whole documents, which do not conflict.
+            store.write(now, shard, StoreScope::Changed);
         }
     }
 }
 
+/// The document as its NF packed it, or why it cannot be used.
+pub(super) fn packed(key: StoredKey, document: &StoredDocument) -> Result<Document, String> {
+    if document.layout != LAYOUT {
+        let (key, layout) = (document.key, document.layout);
+        return Err(format!(
+            "{key} has layout {layout}, this program reads {LAYOUT}: start the program that wrote it; until then its UE registers again"
+        ));
+    }
+    Ok(Document::of_sections(key.nf, document.sections().map(|(_, octets)| octets)))
+}
+
+/// The document of a context.
+pub(super) fn document_key(key: StoredKey) -> Option<DocumentKey> {
+    let kind = KINDS.iter().find(|(_, nf)| *nf == key.nf).map(|(kind, _)| *kind)?;
+    DocumentKey::new(kind, key.id.block.number(), key.id.number)
+}
+
 /// The context of a document.
-fn stored_key(key: DocumentKey) -> Option<StoredKey> {
+pub(super) fn stored_key(key: DocumentKey) -> Option<StoredKey> {
     let nf = KINDS.iter().find(|(kind, _)| *kind == key.kind).map(|(_, nf)| *nf)?;
     Some(StoredKey { nf, id: ContextId { block: BlockId::new(key.block)?, number: key.number } })
 }
@@ -366,6 +477,9 @@ impl Turn<'_> {
                 store.last = appended.sequence;
                 let conflicts = appended.conflicts.iter().filter_map(|at| store.keys.get(*at).copied());
                 self.failed.extend(conflicts);
+                if store.mode.drops_copies {
+                    store.stored.extend_from_slice(&store.keys);
+                }
             }
             Some(Err(error)) => {
                 self.failed.append(&mut store.keys);
@@ -382,8 +496,7 @@ impl Turn<'_> {
         if self.store.batch.len() >= MAX_BATCH {
             self.append();
         }
-        let kind = KINDS.iter().find(|(_, nf)| *nf == key.nf).map(|(kind, _)| *kind)?;
-        let document = DocumentKey::new(kind, key.id.block.number(), key.id.number)?;
+        let document = document_key(key)?;
         self.store.revision += 1;
         self.store.keys.push(key);
         Some((document, Revision(self.store.revision)))

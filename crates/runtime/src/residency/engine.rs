@@ -51,6 +51,23 @@ pub trait Engine: Send {
         false
     }
 
+    /// Reads documents; `visit` gets one result for each key. An engine may read them with one request.
+    fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        for key in keys {
+            visit(*key, self.read(*key));
+        }
+    }
+
+    /// Reads a document, after the writes before it. `None`: the result follows with `take_reads`, so that the caller need not wait.
+    fn begin_read(&mut self, key: DocumentKey) -> Option<ReadResult> {
+        Some(self.read(key))
+    }
+
+    /// Results of `begin_read`.
+    fn take_reads(&mut self) -> Vec<(DocumentKey, ReadResult)> {
+        Vec::new()
+    }
+
     /// Batches that failed after `append` accepted them. Only engines that write on a thread of their own have any.
     fn take_failures(&mut self) -> Vec<LateFailure> {
         Vec::new()
@@ -79,6 +96,9 @@ pub struct Appended {
     /// damaged one. Read the document again, or replace it.
     pub conflicts: Vec<usize>,
 }
+
+/// A document, or that there is none.
+pub type ReadResult = Result<Option<Document>, DocumentError>;
 
 /// Changes that were accepted and not made.
 #[derive(Debug)]
@@ -117,6 +137,13 @@ pub struct Statistics {
     pub read_ns: u64,
     /// Batches that were refused or failed.
     pub failures: u64,
+}
+
+impl DocumentError {
+    /// Whether a later attempt may succeed: the document may be all right.
+    pub const fn is_temporary(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Remote { .. })
+    }
 }
 
 impl Statistics {
@@ -195,7 +222,9 @@ pub enum EngineError {
     #[error("{0}")]
     Paused(String),
     /// More changes wait for a server than a process keeps.
-    #[error("{0} MiB of changes wait for the server of documents: it is too slow; check its load and the network")]
+    #[error(
+        "{0} MiB of changes wait for the server of documents: it is too slow; check its load and the network"
+    )]
     Backlog(usize),
 }
 

@@ -15,15 +15,18 @@ mod engine;
 mod file;
 mod health;
 mod key;
+mod loads;
 mod memory;
 mod redis;
 mod seal;
 mod thread;
 mod written;
 
-pub use contexts::{ContextStore, WriteForm, WriteTime};
+pub use contexts::{ContextStore, StoreMode, WriteForm, WriteTime};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
-pub use engine::{Appended, DocumentError, Due, Engine, EngineError, LateFailure, Sequence, Statistics};
+pub use engine::{
+    Appended, DocumentError, Due, Engine, EngineError, LateFailure, ReadResult, Sequence, Statistics,
+};
 pub use file::{
     FileEngine, FileSettings, FileStore, OnDurable, OpenError, Recovery, SegmentContent, SegmentItem, Sync,
     with_checksums,

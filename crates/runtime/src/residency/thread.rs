@@ -3,13 +3,13 @@
 //! ```text
 //!  shard ── append ──> changes ──> thread ──> Engine::append ──> server
 //!    ^                                 │
-//!    └── durable, take_failures <── on_written: wakes the shard
+//!    └── durable, take_failures, take_reads <── on_written: wakes the shard
 //! ```
 //!
 //! While the thread waits, the changes of further turns gather, and go with one request (group commit). Reads wait for the changes
 //! before them.
 
-use super::engine::LateFailure;
+use super::engine::{LateFailure, ReadResult};
 use super::{
     Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError,
     OwnerVersion, Sequence, Statistics, UnixMillis,
@@ -24,10 +24,12 @@ use std::time::{Duration, Instant};
 const MAX_WAITING: usize = 64 << 20;
 /// Octets of changes in one request, unless one batch has more.
 const MAX_REQUEST: usize = 4 << 20;
+/// Documents in one request.
+const MAX_READS: usize = 256;
 /// After a failure batches fail at once for this time, instead of each waiting for a server that does not answer.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Called by the thread after each write.
+/// Called by the thread after each write, and after the reads of [`Engine::begin_read`].
 pub type OnWritten = Box<dyn Fn() + Send>;
 
 /// An engine on a thread of its own.
@@ -46,6 +48,7 @@ struct Shared {
     /// Octets that wait.
     waiting: AtomicUsize,
     has_failures: AtomicBool,
+    has_reads: AtomicBool,
     has_lost_writes: AtomicBool,
     state: Mutex<State>,
 }
@@ -53,6 +56,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     failures: Vec<LateFailure>,
+    reads: Vec<(DocumentKey, ReadResult)>,
     statistics: Statistics,
 }
 
@@ -68,6 +72,7 @@ type Query = Box<dyn FnOnce(&mut dyn Engine) + Send>;
 
 enum Command {
     Append(Batch),
+    Read(DocumentKey),
     Query(Query),
 }
 
@@ -83,7 +88,10 @@ impl EngineThread {
     }
 
     /// Has the thread execute a query, and waits for the result; `None` if the thread has ended.
-    fn query<T: Send + 'static>(&self, query: impl FnOnce(&mut dyn Engine) -> T + Send + 'static) -> Option<T> {
+    fn query<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&mut dyn Engine) -> T + Send + 'static,
+    ) -> Option<T> {
         let (answer, result) = bounded(1);
         let query = Box::new(move |engine: &mut dyn Engine| {
             // It fails only if nobody waits.
@@ -156,6 +164,18 @@ impl Engine for EngineThread {
         Sequence(self.shared.completed.load(Ordering::Acquire))
     }
 
+    fn begin_read(&mut self, key: DocumentKey) -> Option<ReadResult> {
+        let sent = self.commands.as_ref().is_some_and(|commands| commands.send(Command::Read(key)).is_ok());
+        (!sent).then(|| Err(DocumentError::Remote { key, reason: ended().to_string() }))
+    }
+
+    fn take_reads(&mut self) -> Vec<(DocumentKey, ReadResult)> {
+        if !self.shared.has_reads.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.shared.state().reads)
+    }
+
     fn take_failures(&mut self) -> Vec<LateFailure> {
         if !self.shared.has_failures.swap(false, Ordering::AcqRel) {
             return Vec::new();
@@ -189,7 +209,7 @@ struct Worker {
     on_written: OnWritten,
     /// After a failure: until when batches fail at once, and why.
     paused: Option<(Instant, String)>,
-    /// A command that was received while changes were gathered.
+    /// A command that was received while others were gathered.
     pending: Option<Command>,
 }
 
@@ -198,6 +218,7 @@ impl Worker {
         while let Some(command) = self.pending.take().or_else(|| self.queue.recv().ok()) {
             match command {
                 Command::Append(batch) => self.append(batch),
+                Command::Read(key) => self.read(key),
                 Command::Query(query) => {
                     query(self.engine.as_mut());
                     self.note_statistics();
@@ -229,6 +250,28 @@ impl Worker {
         self.shared.waiting.fetch_sub(octets, Ordering::Relaxed);
         // After the failures, so that the shard finds them when it finds its batch completed.
         self.shared.completed.fetch_add(batches, Ordering::Release);
+        (self.on_written)();
+    }
+
+    /// Reads a document together with those that are asked for behind it.
+    fn read(&mut self, key: DocumentKey) {
+        let mut keys = vec![key];
+        while keys.len() < MAX_READS
+            && let Ok(command) = self.queue.try_recv()
+        {
+            match command {
+                Command::Read(key) => keys.push(key),
+                other => {
+                    self.pending = Some(other);
+                    break;
+                }
+            }
+        }
+        let mut results = Vec::with_capacity(keys.len());
+        self.engine.read_each(&keys, &mut |key, read| results.push((key, read)));
+        self.note_statistics();
+        self.shared.state().reads.append(&mut results);
+        self.shared.has_reads.store(true, Ordering::Release);
         (self.on_written)();
     }
 

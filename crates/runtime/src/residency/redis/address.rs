@@ -90,7 +90,10 @@ impl FromStr for RedisUrl {
         };
         if user.is_some_and(|user| user.contains(':')) {
             // The text is not quoted: it has a password.
-            return Err("a URL must not contain the password: write it into the file of 'state.redis.password_file'".into());
+            return Err(
+                "a URL must not contain the password: write it into the file of 'state.redis.password_file'"
+                    .into(),
+            );
         }
         let user = user.filter(|user| !user.is_empty()).map(str::to_owned);
         let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
@@ -99,7 +102,8 @@ impl FromStr for RedisUrl {
         }
         let database = |text: &str| -> Result<u32, String> {
             let number = text.parse().ok().filter(|number| *number <= MAX_DATABASE);
-            number.ok_or_else(|| format!("'{text}' is not the number of a database: write 0 to {MAX_DATABASE}"))
+            number
+                .ok_or_else(|| format!("'{text}' is not the number of a database: write 0 to {MAX_DATABASE}"))
         };
         if scheme == "unix" {
             let (path, number) = rest.split_once("?db=").unwrap_or((rest, "0"));
@@ -163,8 +167,20 @@ mod tests {
     #[test]
     fn wrong_urls_are_refused_without_a_password_in_the_message() {
         for text in [
-            "", "localhost", "http://a", "redis://", "redis://:0", "redis://a:0", "redis://a:x", "redis://a/x",
-            "redis://a/65536", "redis://[::1", "redis://[a]:1", "redis://a b", "unix://run/x", "redis://a:1:2",
+            "",
+            "localhost",
+            "http://a",
+            "redis://",
+            "redis://:0",
+            "redis://a:0",
+            "redis://a:x",
+            "redis://a/x",
+            "redis://a/65536",
+            "redis://[::1",
+            "redis://[a]:1",
+            "redis://a b",
+            "unix://run/x",
+            "redis://a:1:2",
         ] {
             assert!(text.parse::<RedisUrl>().is_err(), "{text}");
         }
@@ -176,7 +192,8 @@ mod tests {
     fn cleartext_to_another_host_is_exposed() {
         let is_exposed = |text: &str| text.parse::<RedisUrl>().unwrap().is_exposed();
         assert!(is_exposed("redis://10.0.0.1") && is_exposed("redis://state"));
-        for safe in ["redis://127.0.0.2", "redis://localhost", "redis://[::1]", "rediss://state", "unix:///x"] {
+        for safe in ["redis://127.0.0.2", "redis://localhost", "redis://[::1]", "rediss://state", "unix:///x"]
+        {
             assert!(!is_exposed(safe), "{safe}");
         }
     }

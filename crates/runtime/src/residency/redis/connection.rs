@@ -51,6 +51,9 @@ impl From<io::Error> for RequestError {
         let reason = match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer in time".to_owned(),
             io::ErrorKind::UnexpectedEof => "it closed the connection".to_owned(),
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+                format!("there is no server ({error}): start it, or correct 'state.redis.url'")
+            }
             _ => error.to_string(),
         };
         Self { reason, is_retriable: true, is_too_large: false }
@@ -91,7 +94,8 @@ impl Connection {
     /// Connects, authenticates, and checks that the server keeps what is written.
     pub fn open(access: &Access) -> Result<Self, RequestError> {
         let stream = connect(access)?;
-        let mut connection = Self { stream, parser: Parser::new(), generation: String::new(), octets: (0, 0) };
+        let mut connection =
+            Self { stream, parser: Parser::new(), generation: String::new(), octets: (0, 0) };
         connection.log_in(access)?;
         let info = connection.command(&redis::cmd("INFO"))?;
         connection.generation = check(&text(&info))?;
@@ -199,14 +203,17 @@ pub(super) fn text(value: &Value) -> String {
 /// Checks a server by its INFO; returns its generation.
 fn check(info: &str) -> Result<String, RequestError> {
     let field = |name: &str| {
-        let of_name = |line: &str| line.strip_prefix(name)?.strip_prefix(':').map(|value| value.trim().to_owned());
+        let of_name =
+            |line: &str| line.strip_prefix(name)?.strip_prefix(':').map(|value| value.trim().to_owned());
         info.lines().find_map(of_name).unwrap_or_default()
     };
     if field("role") == "slave" {
         return Err(refused("it is a replica: give the address of the primary"));
     }
     if field("redis_mode") == "cluster" {
-        return Err(refused("it is part of a cluster, which this release does not support: use a single server"));
+        return Err(refused(
+            "it is part of a cluster, which this release does not support: use a single server",
+        ));
     }
     let policy = field("maxmemory_policy");
     if policy.starts_with("allkeys") && field("maxmemory") != "0" {
@@ -330,7 +337,11 @@ mod tests {
         for (from, to, expected) in [
             ("role:master", "role:slave", "replica"),
             ("standalone", "cluster", "cluster"),
-            ("maxmemory:0\r\nmaxmemory_policy:noeviction", "maxmemory:9\r\nmaxmemory_policy:allkeys-lru", "noeviction"),
+            (
+                "maxmemory:0\r\nmaxmemory_policy:noeviction",
+                "maxmemory:9\r\nmaxmemory_policy:allkeys-lru",
+                "noeviction",
+            ),
             ("master_replid:0123", "master_replid:x123", "Redis 4"),
             ("master_replid", "replid", "Redis 4"),
         ] {

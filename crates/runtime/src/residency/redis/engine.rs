@@ -4,13 +4,13 @@ use super::super::document::{Change, Entry, Sections};
 use super::super::memory::{check_block, check_bounds, count, earliest, nanoseconds_since};
 use super::super::{
     Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError, MAX_BATCH,
-    OwnerVersion, SectionId, Sequence, Statistics, UnixMillis,
+    OwnerVersion, ReadResult, SectionId, Sequence, Statistics, UnixMillis,
 };
 use super::Shared;
 use super::connection::{Commands, Connection, RequestError, of_server, text};
 use super::fields::{Sealer, fields, integer};
 use redis::{Cmd, Value, cmd};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -362,6 +362,20 @@ impl Engine for RedisEngine {
             _ => None,
         });
         self.opened(key, present.collect())
+    }
+
+    fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        for keys in keys.chunks(READ_AT_ONCE) {
+            let mut absent: BTreeSet<DocumentKey> = keys.iter().copied().collect();
+            let read = self.read_some(keys, &mut |key, read| {
+                absent.remove(&key);
+                visit(key, read.map(Some));
+            });
+            for key in absent {
+                let reason = read.as_ref().err().map(ToString::to_string);
+                visit(key, reason.map_or(Ok(None), |reason| Err(DocumentError::Remote { key, reason })));
+            }
+        }
     }
 
     fn read_block(

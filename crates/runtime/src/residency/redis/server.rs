@@ -28,7 +28,11 @@ impl Server {
         let socket = directory.path().join("redis.sock");
         let url = format!("unix://{}", socket.display());
         let socket = ["--port", "0", "--unixsocket", &socket.display().to_string()].map(str::to_owned);
-        Self::begin(directory, url, socket.into_iter().chain(options.iter().map(|&each| each.into())).collect())
+        Self::begin(
+            directory,
+            url,
+            socket.into_iter().chain(options.iter().map(|&each| each.into())).collect(),
+        )
     }
 
     /// Starts a server with TLS on a port of loopback, with a certificate of its own; returns also the file of its CA.
@@ -68,7 +72,9 @@ impl Server {
             let log = std::fs::File::create(self.directory.path().join("log")).unwrap();
             let mut command = Command::new(program);
             command.args(["--dir", &directory, "--save", "", "--daemonize", "no"]).args(&self.options);
-            let Ok(process) = command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null()).spawn() else { continue };
+            let Ok(process) = command.stdin(Stdio::null()).stdout(log).stderr(Stdio::null()).spawn() else {
+                continue;
+            };
             self.process = Some(process);
             self.wait();
             return true;
@@ -79,7 +85,8 @@ impl Server {
     fn wait(&self) {
         let log = self.directory.path().join("log");
         let until = Instant::now() + START;
-        let is_ready = || std::fs::read_to_string(&log).is_ok_and(|log| log.to_lowercase().contains("ready to accept"));
+        let is_ready =
+            || std::fs::read_to_string(&log).is_ok_and(|log| log.to_lowercase().contains("ready to accept"));
         while !is_ready() {
             assert!(Instant::now() < until, "the server does not start: {:?}", std::fs::read_to_string(&log));
             std::thread::sleep(Duration::from_millis(20));

@@ -60,7 +60,9 @@ fn sections_are_sealed_and_bound_to_their_document() {
     let Value::BulkString(sealed) = raw(&server, cmd("HGET").arg(&name).arg(1)) else { panic!() };
     assert!(!sealed.windows(6).any(|octets| octets == b"secret"));
     // A section under another number, a changed octet, and a field that no engine writes.
-    for (field, value) in [("2", sealed.clone()), ("1", [sealed.as_slice(), b"x"].concat()), ("x", b"y".to_vec())] {
+    for (field, value) in
+        [("2", sealed.clone()), ("1", [sealed.as_slice(), b"x"].concat()), ("x", b"y".to_vec())]
+    {
         raw(&server, cmd("HSET").arg(&name).arg(field).arg(value));
         let error = engine.read(key(3, 9)).unwrap_err();
         assert!(error.to_string().contains("amf:3:9 is unknown"), "{error}");
@@ -80,7 +82,10 @@ fn documents_written_before_the_server_was_replaced_are_stale() {
     assert!(!engine.take_loss());
     server.kill();
     let error = engine.append(&document(2, &[(1, b"lost")])).unwrap_err();
-    assert!(matches!(error, EngineError::Remote { .. }) && error.to_string().contains(&server.url), "{error}");
+    assert!(
+        matches!(error, EngineError::Remote { .. }) && error.to_string().contains(&server.url),
+        "{error}"
+    );
     assert!(server.resume());
     // Whoever reads, the same process or the next one.
     assert!(engine.read(key(3, 9)).unwrap().unwrap().is_stale);
@@ -186,7 +191,9 @@ fn a_server_that_evicts_keys_is_refused() {
 #[test]
 fn a_peer_that_is_no_server_is_refused_within_bounds() {
     use std::io::Write;
-    for answer in [b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), b"$999999999999\r\n", b"*99999999\r\n", b"+OK"] {
+    for answer in
+        [b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), b"$999999999999\r\n", b"*99999999\r\n", b"+OK"]
+    {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap()).parse().unwrap();
         let peer = std::thread::spawn(move || {

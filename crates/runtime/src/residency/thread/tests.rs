@@ -28,7 +28,11 @@ impl Engine for Slow {
         self.inner.read(key)
     }
 
-    fn read_sections(&mut self, key: DocumentKey, _: &[SectionId]) -> Result<Option<Document>, DocumentError> {
+    fn read_sections(
+        &mut self,
+        key: DocumentKey,
+        _: &[SectionId],
+    ) -> Result<Option<Document>, DocumentError> {
         self.inner.read(key)
     }
 
