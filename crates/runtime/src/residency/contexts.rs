@@ -161,7 +161,8 @@ impl ContextStore {
         for (kind, nf) in KINDS {
             // One block at a time is in memory twice.
             for block in self.blocks.clone() {
-                for (key, read) in self.read_block(kind, block) {
+                let Some(found) = self.read_block(kind, block) else { return };
+                for (key, read) in found {
                     match read {
                         Ok(document) => self.restore_one(now, shard, nf, key, &document),
                         Err(error) => self.note_unreadable(&error),
@@ -172,30 +173,39 @@ impl ContextStore {
         self.report();
     }
 
-    /// The documents of a kind in a block.
+    /// The documents of a kind in a block. `None`: the store cannot be read, and each attempt may take long.
     fn read_block(
         &mut self,
         kind: DocumentKind,
         block: BlockId,
-    ) -> Vec<(DocumentKey, Result<StoredDocument, DocumentError>)> {
+    ) -> Option<Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>> {
         let mut found = Vec::new();
         let visit = &mut |key, read| found.push((key, read));
-        if let Err(error) = self.engine.read_block(kind, block.number(), visit) {
-            tracing::error!("the contexts of block {block} can't be read, their UEs register again: {error}");
+        match self.engine.read_block(kind, block.number(), visit) {
+            Ok(()) => Some(found),
+            Err(error) => {
+                tracing::error!(
+                    "contexts can't be read from block {block} on, their UEs register again: {error}"
+                );
+                None
+            }
         }
-        found
     }
 
     /// An empty shard takes the place of one that panicked: its contexts end.
     pub fn start_empty(&mut self, shard: &mut Shard) {
         self.track(shard);
+        shard.accept_new_contexts(self.outage.is_none());
+        self.written = self.written.take().map(|_| WrittenSections::default());
+        self.dropping.clear();
+        self.stored.clear();
         for (kind, _) in KINDS {
             for block in self.blocks.clone() {
-                let keys: Vec<_> = self.read_block(kind, block).into_iter().map(|(key, _)| key).collect();
+                let Some(found) = self.read_block(kind, block) else { return };
+                let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
                 self.delete_all(&keys);
             }
         }
-        self.batch.reset(OwnerVersion(0));
     }
 
     fn delete_all(&mut self, keys: &[DocumentKey]) {
@@ -206,9 +216,11 @@ impl ContextStore {
                 self.batch.delete(*key, Revision(self.revision));
             }
             if let Err(error) = self.engine.append(&self.batch) {
-                return self.health.note_failure(self.slot, &error);
+                self.health.note_failure(self.slot, &error);
+                break;
             }
         }
+        self.batch.reset(OwnerVersion(0));
     }
 
     fn track(&self, shard: &mut Shard) {
