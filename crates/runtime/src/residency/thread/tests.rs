@@ -80,7 +80,9 @@ fn setup() -> Setup {
     let (is_gone, writes) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
     let inner = MemoryStore::default().engine();
     let slow = Slow { inner, permits: waiting, is_gone: Arc::clone(&is_gone), writes: Arc::clone(&writes) };
-    let on_written = Box::new(move || drop(notice.send(())));
+    let on_written = Box::new(move || {
+        let _ = notice.send(());
+    });
     let engine = EngineThread::start("test".into(), Box::new(slow), on_written).unwrap();
     Setup { engine, permits, is_gone, writes, written }
 }
