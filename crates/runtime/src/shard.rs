@@ -187,7 +187,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             match effect {
                 ShardEffect::StartTimer { nf, key, after } => self.timers.start((nf, key), now + after),
                 ShardEffect::StopTimer { nf, key } => self.timers.stop((nf, key)),
-                // At once: what waits for the context has no effects yet.
+                // At once: the inputs that wait for the context have no effects yet.
                 ShardEffect::Load { key } => {
                     if let Some(contexts) = &mut self.contexts {
                         contexts.store.load(now, &mut self.shard, key);

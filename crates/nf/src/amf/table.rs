@@ -71,7 +71,7 @@ impl Index {
         }
     }
 
-    /// Removes all identities of a context that nobody knows any more. Looks at the whole index.
+    /// Removes all identities of a context whose document is lost. Looks at the whole index.
     pub fn free_all(&mut self, key: Key) {
         self.by_supi.retain(|_, owner| *owner != key);
         self.by_tmsi.retain(|_, owner| *owner != key);

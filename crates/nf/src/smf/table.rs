@@ -43,7 +43,7 @@ impl Index {
         }
     }
 
-    /// Frees the identity of a session that nobody knows any more. Looks at the whole index.
+    /// Frees the identity of a session whose document is lost. Looks at the whole index.
     pub(super) fn free_all(&mut self, key: Key) {
         self.0.retain(|_, owner| *owner != key);
     }

@@ -94,7 +94,7 @@ impl EngineThread {
     ) -> Option<T> {
         let (answer, result) = bounded(1);
         let query = Box::new(move |engine: &mut dyn Engine| {
-            // It fails only if nobody waits.
+            // It fails only if the caller no longer waits.
             let _ = answer.send(query(engine));
         });
         self.commands.as_ref()?.send(Command::Query(query)).ok()?;
@@ -253,7 +253,7 @@ impl Worker {
         (self.on_written)();
     }
 
-    /// Reads a document together with those that are asked for behind it.
+    /// Reads a document together with the reads that are pending behind it.
     fn read(&mut self, key: DocumentKey) {
         let mut keys = vec![key];
         while keys.len() < MAX_READS

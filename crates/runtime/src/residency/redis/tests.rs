@@ -87,7 +87,7 @@ fn documents_written_before_the_server_was_replaced_are_stale() {
         "{error}"
     );
     assert!(server.resume());
-    // Whoever reads, the same process or the next one.
+    // For the same process and for the next one.
     assert!(engine.read(key(3, 9)).unwrap().unwrap().is_stale);
     assert!(engine.take_loss() && !engine.take_loss());
     let mut next = server.store().engine();
