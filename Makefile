@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ witnesses: ## checks of running processes with tshark, Scapy, the OpenAPI files,
 	@scripts/setup witnesses
 	@[[ -n "$$PITH_BIN" ]] || scripts/cargo build --release --locked -p pith -p pith-ran
 	@scripts/witnesses
+
+bench-residency: build ## residencies over Valkey or Redis, 100 to 1,000 UEs at once: table, target/bench/residency.json, residency.svg
+	@python3 bench/residency.py $(ARGS)
 
 bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
 	@python3 bench/control.py

@@ -125,7 +125,15 @@ pub fn status(cli: &Cli) -> Result<()> {
     let contexts = &answer["contexts"];
     if contexts.is_object() {
         let (mode, restored) = (table::cell(&contexts["residency"]), number(&contexts["restored"]));
-        println!("{:<9} {mode}, {restored} restored", "contexts");
+        println!("{:<9} {mode} in {}, {restored} restored", "contexts", table::cell(&contexts["engine"]));
+        let count = |name: &str| number(&contexts["operations"][name]);
+        println!(
+            "{:<9} {} writes, {} reads, {} requests",
+            "",
+            count("writes"),
+            count("reads"),
+            count("requests")
+        );
         if contexts["unreadable"] != 0 {
             println!("{:<9} {} could not be restored: see the log", "", number(&contexts["unreadable"]));
         }

@@ -22,7 +22,7 @@ mod user_plane;
 
 use crate::api::{ContextStatus, Guard, Status, bind_socket};
 use crate::clock::Clock;
-use crate::config::{Config, HostedNf};
+use crate::config::{Config, HostedNf, StateEngine};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
 use crate::gate::Gate;
 use crate::housekeeping::Housekeeping;
@@ -348,6 +348,7 @@ fn api_settings(
     let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).chain(own_upf).collect();
     let shards = config.shards();
     let residency = config.residency.to_string();
+    let (engine, write) = (engine_name(config), config.state.write.to_string());
     let status = move || Status {
         state: readiness.state(),
         version: env!("CARGO_PKG_VERSION"),
@@ -360,6 +361,9 @@ fn api_settings(
             restored: health.restored(),
             unreadable: health.unreadable(),
             error: health.error(),
+            engine: engine.clone(),
+            write: write.clone(),
+            operations: health.statistics().into(),
         }),
     };
     Ok(Some(ApiSettings {
@@ -375,6 +379,14 @@ fn api_settings(
         status: Box::new(status),
         config: config.clone(),
     }))
+}
+
+/// Where contexts are stored, for the operator.
+fn engine_name(config: &Config) -> String {
+    match config.state.engine {
+        StateEngine::File => "file".into(),
+        StateEngine::Redis => config.state.redis.url.to_string(),
+    }
 }
 
 /// The Unix socket, and the TCP socket if configured.

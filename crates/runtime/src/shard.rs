@@ -121,6 +121,7 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
 
     fn end_turn(&mut self) -> Option<Duration> {
         self.expire();
+        self.take_loaded();
         let store = self.contexts.as_mut().and_then(|contexts| {
             contexts.end_turn(self.clock.now(), &mut self.shard, &mut self.outside);
             contexts.store.next_turn()
@@ -143,6 +144,21 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         let now = self.clock.now();
         while let Some((nf, key)) = self.timers.expired(now) {
             self.handle(ShardInput::Timer { nf, key });
+        }
+    }
+
+    /// Passes on contexts that were read again. With an engine that does not wait, their inputs may need further ones at once.
+    fn take_loaded(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let Self { shard, contexts: Some(contexts), .. } = self else { return };
+            let loaded = contexts.store.take_loaded(now, shard);
+            if loaded.is_empty() {
+                return;
+            }
+            for (key, document) in loaded {
+                self.handle(ShardInput::Loaded { key, document });
+            }
         }
     }
 
@@ -171,6 +187,12 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             match effect {
                 ShardEffect::StartTimer { nf, key, after } => self.timers.start((nf, key), now + after),
                 ShardEffect::StopTimer { nf, key } => self.timers.stop((nf, key)),
+                // At once: the inputs that wait for the context have no effects yet.
+                ShardEffect::Load { key } => {
+                    if let Some(contexts) = &mut self.contexts {
+                        contexts.store.load(now, &mut self.shard, key);
+                    }
+                }
                 other => match &mut self.contexts {
                     Some(contexts) => contexts.hold(other),
                     None => self.outside.carry_out(other),

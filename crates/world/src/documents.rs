@@ -91,7 +91,7 @@ impl Documents {
     /// Gives a new shard its contexts; the error names one that can't be unpacked.
     pub(crate) fn restore(&self, now: Instant, shard: usize, to: &mut Shard) -> Result<(), String> {
         let reserved_counts = if self.residency == Residency::Soft { SOFT_RESERVED_COUNTS } else { 0 };
-        to.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole: false }));
+        to.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, ..Tracking::default() }));
         for ((_, key), document) in self.stored.iter().filter(|((of, _), _)| *of == shard) {
             to.restore_context(now, *key, document, false).map_err(|error| format!("{key:?}: {error}"))?;
         }

@@ -6,12 +6,14 @@
 
 use super::context::{DeferredAction, UeContext};
 use super::document::{self, Unpacked};
+use super::n2::release_connection;
 use super::procedure::deregistration::{self, Reason};
 use super::residency::is_stored;
 use super::{Amf, consumer};
 use crate::kit::document::UnpackError;
 use crate::kit::{GnbHandle, Input, Instant, Key, N2Input, Outbox, Timer, TimerKey};
 use pith_nas::{TemporaryIdentity, peek_temporary_identity};
+use pith_ngap::{Cause, CauseNas};
 use pith_sbi::Request;
 use pith_types::{ContextId, FiveGTmsi};
 
@@ -132,6 +134,23 @@ impl Amf {
             self.awaited.entry(key).or_default().push(awaited);
         }
         is_absent
+    }
+
+    /// Ends a dropped UE whose document is lost.
+    pub(super) fn forget_ue(&mut self, now: Instant, id: ContextId, out: &mut Outbox) {
+        let Some(key) = self.shared.ids.find(id) else { return };
+        let Some(connection) = self.ues.abandon(key) else { return };
+        self.end(id);
+        self.shared.index.free_all(key);
+        self.awaited.remove(&key);
+        let Some(connection) = connection else { return };
+        self.with_env(now, out, |env| {
+            release_connection(env, connection, Cause::Nas(CauseNas::unspecified));
+            if let Some(connection) = env.connections.get_mut(connection) {
+                connection.ue = None;
+            }
+        });
+        self.settle(now, out);
     }
 
     /// Deregisters a UE for an operator.

@@ -160,6 +160,8 @@ pub(crate) struct Shared {
     pub after: Vec<DeferredAction>,
     /// Contexts are stored.
     pub stores_ues: bool,
+    /// Contexts are not stored at present: UEs that are not registered are rejected.
+    pub refuses_new: bool,
 }
 
 /// What a step on a UE may use in addition to the UE's own context.
@@ -179,6 +181,8 @@ pub(crate) struct Env<'a> {
     pub out: &'a mut Outbox,
     /// Actions on other UEs' contexts, deferred to the end of the step.
     pub after: &'a mut Vec<DeferredAction>,
+    /// UEs that are not registered are rejected, because contexts are not stored at present.
+    pub refuses_new: bool,
     /// Number of UE contexts.
     pub ues: usize,
     /// Contexts are stored.
@@ -199,6 +203,7 @@ impl Shared {
             half_open: &mut self.half_open,
             out,
             after: &mut self.after,
+            refuses_new: self.refuses_new,
             ues,
             stores_ues: self.stores_ues,
         }

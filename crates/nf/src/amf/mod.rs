@@ -96,6 +96,7 @@ impl Amf {
             half_open: PendingTable::new(config::HALF_OPEN),
             stores_ues: false,
             after: Vec::new(),
+            refuses_new: false,
             config,
         };
         let most = shared.config.max_ues.saturating_add(config::REJECTABLE_UES);
@@ -322,6 +323,14 @@ impl NetworkFunction for Amf {
         self.tracker.note_failure(id);
     }
 
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
+    }
+
+    fn accept_new_contexts(&mut self, accepted: bool) {
+        self.shared.refuses_new = !accepted;
+    }
+
     fn restore_context(
         &mut self,
         _now: Instant,
@@ -354,6 +363,10 @@ impl NetworkFunction for Amf {
         out: &mut Outbox,
     ) -> Result<(), UnpackError> {
         self.put_ue(now, id, document, out)
+    }
+
+    fn forget_context(&mut self, now: Instant, id: ContextId, out: &mut Outbox) {
+        self.forget_ue(now, id, out);
     }
 
     fn take_missed(&mut self) -> Vec<ContextId> {

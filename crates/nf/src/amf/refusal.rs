@@ -30,6 +30,10 @@ pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) 
             names(&env.config.ciphering)
         ),
         RegistrationError::NoSlicesAvailable(_) => slices(ue, env),
+        RegistrationError::Congestion if env.refuses_new => {
+            "contexts of UEs are not stored at present, and a restart would lose this one: 'pith status' has the reason"
+                .into()
+        }
         RegistrationError::Congestion => {
             format!(
                 "congestion: the limit of {} UEs on this shard is reached, or an NF is overloaded",

@@ -19,7 +19,7 @@ use super::document::{self, Unpacked};
 use super::n2::Initial;
 use super::procedure::{Procedure, ue_context_release};
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
-use super::session::UserPlane;
+use super::session::{PduSession, UserPlane};
 use super::{Amf, consumer};
 use crate::kit::document::{Document, PackError, UnpackError};
 use crate::kit::{
@@ -59,16 +59,23 @@ impl Amf {
     /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
     /// reservation was used, or the UE is registered and has none.
     pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        let Some(&Tracking { reserved_counts: reserved, whole }) = self.tracker.tracking() else { return };
+        let Some(&Tracking { reserved_counts: reserved, whole, by_procedure }) = self.tracker.tracking()
+        else {
+            return;
+        };
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Amf, id };
             let below = self.tracker.counts_below(id);
+            if self.shared.ids.find(id).is_some_and(|key| !self.ues.is_resident(key)) {
+                continue;
+            }
             let ue = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key));
             match ue.filter(|ue| is_stored(ue)) {
                 Some(ue) => {
                     let next = next_count(ue).unwrap_or(0);
                     let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
-                    if ue.is_in_transaction() && is_sufficient {
+                    let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
+                    if is_busy && is_sufficient {
                         self.tracker.note_change(id);
                         continue;
                     }
@@ -229,6 +236,13 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
 /// Whether a UE has resources at other NFs.
 fn has_resources(ue: &UeContext) -> bool {
     !ue.sessions.is_empty() || ue.policy.is_some() || ue.sdm_subscription.is_some() || ue.registered_in_udm
+}
+
+/// Whether a procedure of the UE or of a session goes on: it waits for UE or gNB.
+fn is_in_procedure(ue: &UeContext) -> bool {
+    let is_changing =
+        |session: &PduSession| !matches!(session.user_plane, UserPlane::Deactivated | UserPlane::Activated);
+    !matches!(ue.procedure, Procedure::Idle) || ue.sessions.iter().any(is_changing)
 }
 
 /// The COUNT of the next downlink message.

@@ -71,6 +71,12 @@ impl Index {
         }
     }
 
+    /// Removes all identities of a context whose document is lost. Looks at the whole index.
+    pub fn free_all(&mut self, key: Key) {
+        self.by_supi.retain(|_, owner| *owner != key);
+        self.by_tmsi.retain(|_, owner| *owner != key);
+    }
+
     /// Number of subscribers and of 5G-TMSIs in the index.
     pub fn len(&self) -> (usize, usize) {
         (self.by_supi.len(), self.by_tmsi.len())

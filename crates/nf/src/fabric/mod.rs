@@ -4,6 +4,7 @@
 //! crosses all NFs of a process without a queue between threads. [`Agent`] registers the NFs of
 //! the process with the NRF, discovers others, and determines the route of each call.
 
+mod absent;
 mod access_token;
 mod agent;
 mod discovery;

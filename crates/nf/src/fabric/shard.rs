@@ -6,10 +6,11 @@
 //!                    └──────────────────────────────────┘
 //! ```
 
+use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
 use super::retransmission::{DueCall, ReplyAction, Retransmissions};
-use crate::kit::document::UnpackError;
+use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
     N4Input, NetworkFunction, Nf, Order, Outbox, Page, PendingReply, StoreError, StoreRequest, StoreResponse,
@@ -89,6 +90,12 @@ pub enum ShardInput {
     ConnectionLost { authority: Arc<str> },
     /// The process is stopping: deregister the NFs from the NRF.
     Stop,
+    /// The answer to a [`ShardEffect::Load`].
+    Loaded {
+        key: StoredKey,
+        /// `None`: the store does not have it, or cannot read it.
+        document: Option<Document>,
+    },
     /// Contexts that the shell wrote are durable; the shard itself does nothing.
     Written,
 }
@@ -153,6 +160,8 @@ pub enum ShardEffect {
         tag: Tag,
         request: StoreRequest,
     },
+    /// Load a dropped context; a [`ShardInput::Loaded`] follows.
+    Load { key: StoredKey },
     /// An event for logs and metrics.
     Event { nf: Nf, event: Event },
     /// All NFs that the shard registers are registered with the NRF; sent once.
@@ -177,7 +186,8 @@ pub struct Shard {
     agent: Agent,
     retransmissions: Retransmissions,
     /// NF, input, and for a request the number of shards that do not have its context.
-    queue: VecDeque<(Nf, Input, u16)>,
+    queue: VecDeque<Queued>,
+    absent: Absent,
     outbox: Outbox,
     effects: Vec<Effect>,
     told_ready: bool,
@@ -191,6 +201,7 @@ impl Shard {
             agent,
             retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
+            absent: Absent::default(),
             outbox: Outbox::new(verbosity),
             effects: Vec::new(),
             told_ready: false,
@@ -239,6 +250,37 @@ impl Shard {
         }
     }
 
+    /// From now on the shell drops copies of contexts ([`Shard::drop_context`]).
+    pub fn expect_dropped_contexts(&mut self) {
+        self.absent.enable();
+    }
+
+    /// The contexts to which inputs were delivered since the last call, each once.
+    pub fn take_touched_contexts(&mut self) -> Vec<StoredKey> {
+        self.absent.take_touched()
+    }
+
+    /// Deletes the copy of a context whose document is stored, unless its transaction goes on. The next input for it waits for a
+    /// [`ShardEffect::Load`].
+    pub fn drop_context(&mut self, key: StoredKey) -> bool {
+        let function = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf);
+        function.is_some_and(|(_, function)| function.drop_context(key.id))
+    }
+
+    /// The store may have lost documents: all contexts are stored again.
+    pub fn store_all_contexts(&mut self) {
+        for (_, function) in &mut self.functions {
+            function.store_all_contexts();
+        }
+    }
+
+    /// Whether the NFs create contexts for new UEs.
+    pub fn accept_new_contexts(&mut self, accepted: bool) {
+        for (_, function) in &mut self.functions {
+            function.accept_new_contexts(accepted);
+        }
+    }
+
     /// Takes a context back, before the first input. A document of an NF that the shard does not host is ignored.
     pub fn restore_context(
         &mut self,
@@ -271,6 +313,7 @@ impl Shard {
             ShardInput::Start => self.agent.start(&mut self.outbox),
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
             ShardInput::Written => {}
+            ShardInput::Loaded { key, document } => self.loaded(now, key, document.as_ref(), out),
             ShardInput::ConnectionLost { authority } => {
                 self.agent.connection_lost(&authority, &mut self.outbox);
             }
@@ -327,10 +370,12 @@ impl Shard {
 
     fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         while let Some((nf, input, asked)) = self.queue.pop_front() {
-            if let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) {
+            let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) else { continue };
+            if let Some(input) = self.hold_if_absent((nf, input, asked), out) {
                 self.deliver(now, nf, input);
-                self.route(now, nf, out);
+                self.load_missed(nf, out);
             }
+            self.route(now, nf, out);
         }
     }
 
@@ -382,6 +427,60 @@ impl Shard {
         let shard = self.agent.next_shard();
         out.push(ShardEffect::Forward { shard, nf, from, request, asked });
         None
+    }
+
+    /// Returns the input unless it waits for its context.
+    fn hold_if_absent(&mut self, (nf, input, asked): Queued, out: &mut Vec<ShardEffect>) -> Option<Input> {
+        let Some((_, function)) = self.functions.iter().find(|(hosted, _)| *hosted == nf) else {
+            return Some(input);
+        };
+        match self.absent.hold((nf, input, asked), function.as_ref(), &mut self.outbox) {
+            Fate::Deliver(input) => Some(input),
+            Fate::Load(key) => {
+                out.push(ShardEffect::Load { key });
+                None
+            }
+            Fate::Wait => None,
+        }
+    }
+
+    /// Loads contexts that the last step needed besides its own.
+    fn load_missed(&mut self, nf: Nf, out: &mut Vec<ShardEffect>) {
+        let Some((_, function)) = self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) else { return };
+        for id in function.take_missed() {
+            let key = StoredKey { nf, id };
+            if !function.is_resident(id) && self.absent.misses(key) {
+                out.push(ShardEffect::Load { key });
+            }
+        }
+    }
+
+    /// A context is back, or lost: its inputs are delivered before others.
+    fn loaded(
+        &mut self,
+        now: Instant,
+        key: StoredKey,
+        document: Option<&Document>,
+        out: &mut Vec<ShardEffect>,
+    ) {
+        let waiting = self.absent.resume(key);
+        if let Some((_, function)) = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
+            let put = document
+                .map(|document| function.put_context(now, key.id, document.octets(), &mut self.outbox));
+            if let Some(Err(error)) = &put {
+                self.outbox.log(Level::Error, || {
+                    format!("context {} is unknown, its UE registers again: {error}", key.id)
+                });
+            }
+            if !matches!(put, Some(Ok(()))) {
+                function.forget_context(now, key.id, &mut self.outbox);
+            }
+        }
+        self.load_missed(key.nf, out);
+        self.route(now, key.nf, out);
+        for input in waiting.into_iter().rev() {
+            self.queue.push_front(input);
+        }
     }
 
     fn deliver(&mut self, now: Instant, nf: Nf, input: Input) {

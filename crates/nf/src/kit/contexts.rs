@@ -248,6 +248,13 @@ impl<T: Context> Contexts<T> {
         }
     }
 
+    /// Removes an absent context whose document is lost; returns its mark.
+    pub fn abandon(&mut self, key: Key) -> Option<T::Mark> {
+        let mark = self.mark_of_absent(key)?;
+        self.table.remove(key);
+        Some(mark)
+    }
+
     /// Puts an absent context back. A context that is in the process stays as it is.
     pub fn put(&mut self, key: Key, context: Box<T>) {
         if let Some(place @ Place::Absent { .. }) = self.table.get_mut(key) {

@@ -50,6 +50,12 @@ pub trait NetworkFunction: Send {
     /// The store did not take the last change of this context.
     fn store_failed(&mut self, _id: ContextId) {}
 
+    /// The store may have lost documents: all contexts that have one count as changed.
+    fn store_all_contexts(&mut self) {}
+
+    /// Whether the NF creates contexts for new UEs. Not while changes are not stored: a restart would lose them.
+    fn accept_new_contexts(&mut self, _accepted: bool) {}
+
     /// Takes a context back at the start, from a document of [`NetworkFunction::store_contexts`]. `is_stale`: a later document may
     /// have been lost, so NAS COUNTs in this one may have been used.
     fn restore_context(
@@ -90,6 +96,9 @@ pub trait NetworkFunction: Send {
     ) -> Result<(), UnpackError> {
         Ok(())
     }
+
+    /// The document of a dropped context is lost: the context ends, and its UE is unknown. A context that was not dropped stays.
+    fn forget_context(&mut self, _now: Instant, _id: ContextId, _out: &mut Outbox) {}
 
     /// Contexts that the last inputs concern beside the one of [`NetworkFunction::context_of`], and that were dropped: the NF
     /// has deferred what it does with them until the shell gives them back.

@@ -51,6 +51,8 @@ pub struct Tracking {
     /// Documents have all that [`super::NetworkFunction::put_context`] needs to continue in the middle of a procedure: the state,
     /// the NG connection, and exact COUNTs. For stores from which contexts are read again in the same run.
     pub whole: bool,
+    /// A UE in a procedure keeps the document from before the procedure, as long as that is sufficient.
+    pub by_procedure: bool,
 }
 
 /// The contexts of one NF that changed, and those that have a document.
@@ -132,6 +134,11 @@ impl Tracker {
     /// Whether a context has a document, and did not change since.
     pub fn is_current(&self, id: ContextId) -> bool {
         self.stored.contains_key(&id) && !self.changed.contains(&id) && !self.required.contains(&id)
+    }
+
+    /// All contexts with a document count as changed: the store may have lost some.
+    pub fn note_all(&mut self) {
+        self.changed.extend(self.stored.keys());
     }
 
     /// The store did not take a change: the context counts as changed, or as one to be deleted.

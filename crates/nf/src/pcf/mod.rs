@@ -256,6 +256,9 @@ impl NetworkFunction for Pcf {
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Pcf, id };
+            if self.ids.find(id).is_some_and(|key| !self.associations.is_resident(key)) {
+                continue;
+            }
             let association = self.ids.find(id).and_then(|key| self.associations.get_mut(key));
             // An association that is not answered yet is created again by a new request.
             let association = association.filter(|association| association.creating.is_none());
@@ -320,8 +323,20 @@ impl NetworkFunction for Pcf {
         Ok(())
     }
 
+    fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
+        let Some(key) = self.ids.find(id) else { return };
+        if self.associations.abandon(key).is_some() {
+            self.ids.free(id);
+            self.tracker.note_end(id);
+        }
+    }
+
     fn take_missed(&mut self) -> Vec<ContextId> {
         self.associations.take_missed()
+    }
+
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
     }
 
     fn restore_context(

@@ -65,6 +65,16 @@ impl Smf {
         true
     }
 
+    /// Ends a dropped session whose document is lost. Its address stays in use until the process ends: only the document has it.
+    pub(super) fn forget_session(&mut self, id: ContextId) {
+        let Some(key) = self.shared.ids.find(id) else { return };
+        if self.sessions.abandon(key).is_some() {
+            self.shared.ids.free(id);
+            self.shared.index.free_all(key);
+            self.tracker.note_end(id);
+        }
+    }
+
     /// Puts a session back.
     pub(super) fn put_session(
         &mut self,

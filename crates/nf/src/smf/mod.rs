@@ -377,6 +377,10 @@ impl NetworkFunction for Smf {
         self.tracker.note_failure(id);
     }
 
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
+    }
+
     fn restore_context(
         &mut self,
         _now: Instant,
@@ -409,6 +413,10 @@ impl NetworkFunction for Smf {
         out: &mut Outbox,
     ) -> Result<(), UnpackError> {
         self.put_session(now, id, document, out)
+    }
+
+    fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
+        self.forget_session(id);
     }
 
     fn take_missed(&mut self) -> Vec<ContextId> {

@@ -47,6 +47,9 @@ impl Smf {
                 self.tracker.note_stored(id, 0);
                 continue;
             }
+            if self.shared.ids.find(id).is_some_and(|key| !self.sessions.is_resident(key)) {
+                continue;
+            }
             let session = self.shared.ids.find(id).and_then(|key| self.sessions.get_mut(key));
             match session.filter(|session| is_stored(session)) {
                 // The answer of the UPF is a change.

@@ -43,6 +43,11 @@ impl Index {
         }
     }
 
+    /// Frees the identity of a session whose document is lost. Looks at the whole index.
+    pub(super) fn free_all(&mut self, key: Key) {
+        self.0.retain(|_, owner| *owner != key);
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -3,6 +3,7 @@
 use super::call::{Call, json};
 use super::route::Handling;
 use super::{Api, ApiError, Topic};
+use crate::residency::Statistics;
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LINK};
 use pith_nf::kit::Page;
@@ -39,6 +40,12 @@ pub struct Status {
 pub struct ContextStatus {
     /// When they are stored: `soft` or `durable`.
     pub residency: String,
+    /// Where: `file`, or the address of a server.
+    pub engine: String,
+    /// What a change writes: `replace` or `update`.
+    pub write: String,
+    /// Counters of the engine since the start.
+    pub operations: StoreOperations,
     /// Contexts that were restored at the start.
     pub restored: u64,
     /// Contexts that could not be restored; the log has their names.
@@ -46,6 +53,37 @@ pub struct ContextStatus {
     /// Why changes are not stored at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Counters of the engine of stored contexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreOperations {
+    /// Documents written or deleted.
+    pub writes: u64,
+    /// Documents read.
+    pub reads: u64,
+    /// Requests: system calls for a file, requests on the wire for a server.
+    pub requests: u64,
+    /// Octets written.
+    pub octets_written: u64,
+    /// Octets read.
+    pub octets_read: u64,
+    /// Microseconds in writes.
+    pub write_us: u64,
+    /// Microseconds in reads.
+    pub read_us: u64,
+    /// Writes that failed.
+    pub failures: u64,
+}
+
+impl From<Statistics> for StoreOperations {
+    fn from(statistics: Statistics) -> Self {
+        let Statistics { writes, reads, requests, octets_written, octets_read, write_ns, read_ns, failures } =
+            statistics;
+        let (write_us, read_us) = (write_ns / 1000, read_ns / 1000);
+        Self { writes, reads, requests, octets_written, octets_read, write_us, read_us, failures }
+    }
 }
 
 pub(super) fn status(api: Rc<Api>, _: Call) -> Handling {

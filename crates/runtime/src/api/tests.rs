@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{Config, Role};
 use crate::http::{Limits, Listener, Protocol, Server};
+use crate::residency::Statistics;
 use crate::store::{Database, DatabaseLocation, start};
 use audit::{State, Wanted};
 use hyper::StatusCode;
@@ -39,6 +40,9 @@ impl Client {
             shards: 2,
             contexts: Some(crate::api::ContextStatus {
                 residency: "durable".into(),
+                engine: "file".into(),
+                write: "replace".into(),
+                operations: Statistics { writes: 5, write_ns: 7_000, ..Statistics::default() }.into(),
                 restored: 3,
                 unreadable: 0,
                 error: None,

@@ -2,7 +2,7 @@
 
 use super::{
     Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Residency,
-    Sbi, SbiSecurity, SctpMode,
+    Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
 };
 use pith_datapath::FirewallRule;
 use pith_upf::contract::Direction;
@@ -308,10 +308,35 @@ impl Findings {
         let is_stored = config.residency == Residency::None || config.state_directory().is_some();
         let sentence = "the database of subscribers is in memory and ends with the process, so contexts can't outlive it: set 'store.path' to a file";
         self.require(is_stored, "residency", sentence);
+        self.state(config);
         let api = &config.api;
         let safe = api.listen.is_none_or(|at| at.ip().is_loopback()) || api.plain_http;
         let sentence = "tokens would cross a network in cleartext: put a TLS proxy in front and write 'plain_http: true'";
         self.require(safe, "api.listen", sentence);
+    }
+}
+
+impl Findings {
+    fn state(&mut self, config: &Config) {
+        let state = &config.state;
+        if config.residency == Residency::None || state.engine == StateEngine::File {
+            return;
+        }
+        let sentence = "a server flushes by its own setting (appendfsync): leave this out";
+        self.require(state.sync == StateSync::None, "state.sync", sentence);
+        self.require(
+            state.directory.is_none(),
+            "state.directory",
+            "'engine: redis' has no directory: leave this out",
+        );
+        let redis = &state.redis;
+        let sentence =
+            "the password would cross a network in cleartext: write rediss:// and set 'state.redis.ca'";
+        self.require(!redis.url.is_exposed(), "state.redis.url", sentence);
+        let has_ca = redis.ca.is_some() || !redis.url.is_tls();
+        self.require(has_ca, "state.redis.url", "TLS needs the CA of the server: set 'state.redis.ca'");
+        let is_used = redis.ca.is_none() || redis.url.is_tls();
+        self.require(is_used, "state.redis.ca", "the URL is without TLS: write rediss://");
     }
 }
 

@@ -37,7 +37,10 @@ pub use sbi::{
 };
 pub use section::{Described, Setting};
 pub use session::{DataNetwork, N4, PacketPath, PredefinedRule, Smf, SmfTimers, Upf, UpfPeer, XdpHook};
-pub use shell::{Api, Log, LogFormat, Residency, Role, State, StateSync, Store, StorePath, user};
+pub use shell::{
+    Api, Log, LogFormat, Redis, Residency, Role, State, StateEngine, StateSync, StateWrite, Store, StorePath,
+    user,
+};
 pub use smf_filter::SmfFilter;
 pub use text::{Ipv4Net, Period};
 pub use upfs::{Breakout, UpfPool, UpfService};
@@ -70,7 +73,8 @@ section::section! {
         task_buffer: u32 = 4096,
         /// Contexts of UEs and sessions after a restart. none: UEs must register again. soft: contexts are written some
         /// milliseconds after a change. durable: before the answer to it, so that no registered UE notices that the process
-        /// was killed.
+        /// was killed. procedural: as durable, but a UE in a procedure is written when the procedure is over. stateless: as
+        /// durable, and the process keeps no copies: it reads a context again at the next message for it.
         residency: Residency = Residency::None,
         /// The log of these contexts.
         state: State = State::default(),

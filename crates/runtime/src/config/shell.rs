@@ -3,6 +3,7 @@
 use super::section::section;
 use super::text::{text_value, words};
 use crate::private_file::{self, Readers};
+use crate::residency::RedisUrl;
 use crate::store::DatabaseLocation;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -131,7 +132,7 @@ pub enum StorePath {
     File(PathBuf),
 }
 
-text_value!(StorePath, Residency, StateSync);
+text_value!(StorePath, Residency, StateSync, RedisUrl);
 
 impl StorePath {
     /// The path; `None` for memory.
@@ -216,6 +217,10 @@ pub enum Residency {
     Soft,
     /// Changes are written before the answer.
     Durable,
+    /// As `Durable`, but UEs in a procedure are written when the procedure is over.
+    Procedural,
+    /// As `Durable`, and copies are dropped after each transaction.
+    Stateless,
 }
 
 /// When the log of contexts is flushed to the disk.
@@ -227,15 +232,55 @@ pub enum StateSync {
     Batch,
 }
 
+words! {
+    /// Where contexts are stored.
+    StateEngine, "an engine" {
+        /// A log in 'state.directory'.
+        File = "file",
+        /// A server of Redis or Valkey.
+        Redis = "redis",
+    }
+}
+
+words! {
+    /// What a change of a stored context writes.
+    StateWrite, "a form of writing" {
+        /// The whole document.
+        Replace = "replace",
+        /// Its changed sections.
+        Update = "update",
+    }
+}
+
 section! {
     /// The contexts of UEs and sessions that outlive the process; see 'residency'.
     State {
+        /// file: a log in 'directory'. redis: a server of Redis or Valkey; while it cannot be reached, registered UEs are served
+        /// and new ones are rejected with a back-off time.
+        engine: StateEngine = StateEngine::File,
         /// Directory of their log, readable by its owner only. Default: 'contexts' beside the file of 'store.path'. If NFs are
         /// processes of their own, each has a directory in it.
         directory: Option<PathBuf> = None,
         /// none: contexts survive the end of the process, but after a power failure UEs authenticate again. batch: changes
-        /// are flushed to the disk before the answer.
+        /// are flushed to the disk before the answer. A server has its own setting for this (appendfsync).
         sync: StateSync = StateSync::None,
+        /// replace: a change writes the whole context. update: only the sections that changed.
+        write: StateWrite = StateWrite::Replace,
+        /// The server of 'engine: redis'.
+        redis: Redis = Redis::default(),
+    }
+}
+
+section! {
+    /// A server of Redis or Valkey. It should save what it has (appendonly yes), and must not evict keys.
+    Redis {
+        /// redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH; before HOST a user (USER@), at the end the number of the
+        /// database (/1, for a path ?db=1).
+        url: RedisUrl = RedisUrl::local(),
+        /// File with the password, readable by its owner only.
+        password_file: Option<PathBuf> = None,
+        /// File with the certificates of the CAs that may have issued the server's, for rediss (PEM).
+        ca: Option<PathBuf> = None,
     }
 }
 
@@ -245,6 +290,8 @@ impl fmt::Display for Residency {
             Self::None => f.write_str("none"),
             Self::Soft => f.write_str("soft"),
             Self::Durable => f.write_str("durable"),
+            Self::Procedural => f.write_str("procedural"),
+            Self::Stateless => f.write_str("stateless"),
         }
     }
 }
@@ -269,6 +316,9 @@ impl FromStr for StateSync {
     }
 }
 
+/// What `residency` can be.
+const RESIDENCIES: &str = "none, soft, durable, procedural or stateless";
+
 impl FromStr for Residency {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
@@ -276,10 +326,12 @@ impl FromStr for Residency {
             "none" => Ok(Self::None),
             "soft" => Ok(Self::Soft),
             "durable" => Ok(Self::Durable),
-            "stateless" | "shared" | "embedded" => {
-                Err(format!("this release does not support '{text}': write none, soft or durable"))
+            "procedural" => Ok(Self::Procedural),
+            "stateless" => Ok(Self::Stateless),
+            "shared" | "embedded" => {
+                Err(format!("this release does not support '{text}': write {RESIDENCIES}"))
             }
-            _ => Err(format!("'{text}' is not a residency: write none, soft or durable")),
+            _ => Err(format!("'{text}' is not a residency: write {RESIDENCIES}")),
         }
     }
 }

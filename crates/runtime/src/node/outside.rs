@@ -160,8 +160,8 @@ impl Outside for ProcessOutside {
             ShardEffect::Event { nf, event } => crate::events::log_event(nf, &event),
             ShardEffect::Inspected { exchange, list, next } => self.http.inspected(exchange, list, next),
             ShardEffect::Ready => self.readiness.shard_is_ready(),
-            // The shard's driver runs the timers.
-            ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } => {}
+            // The shard's driver runs the timers, and loads contexts.
+            ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } | ShardEffect::Load { .. } => {}
         }
     }
 

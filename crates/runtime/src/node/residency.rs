@@ -1,10 +1,11 @@
-//! The store of the contexts of a process (`residency: soft` and `durable`).
+//! The store of the contexts of a process (all residencies but `none`).
 
 use super::{Hosting, StartError};
 use crate::clock::Clock;
-use crate::config::{Config, Residency, StateSync};
+use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
 use crate::residency::{
-    ContextStore, DocumentSecret, FileSettings, FileStore, OnDurable, StoreHealth, Sync, WriteTime,
+    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten,
+    RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
 };
 use crate::shard::ShardQueue;
 use crate::store::DatabaseLocation;
@@ -13,10 +14,17 @@ use pith_nf::kit::Nf;
 use pith_types::BlockId;
 use std::sync::Arc;
 
+/// Where documents are.
+enum Store {
+    File(FileStore),
+    Redis(RedisStore),
+}
+
 /// The store of a process, and what its shards have in common.
 pub(super) struct Contexts {
-    store: FileStore,
-    time: WriteTime,
+    store: Store,
+    shards: Vec<ShardQueue>,
+    mode: StoreMode,
     health: Arc<StoreHealth>,
 }
 
@@ -28,30 +36,16 @@ impl Contexts {
         shards: &[ShardQueue],
         clock: Clock,
     ) -> Result<Option<Self>, StartError> {
-        let time = match config.residency {
-            Residency::None => return Ok(None),
-            Residency::Soft => WriteTime::Later,
-            Residency::Durable => WriteTime::BeforeSends,
-        };
+        let Some(mode) = mode(config) else { return Ok(None) };
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
             return Ok(None);
         }
-        let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
-        let directory =
-            config.context_directory(first.as_deref()).ok_or("'residency' needs 'state.directory'")?;
-        let began = clock.now();
-        let store = FileStore::open(FileSettings {
-            directory,
-            secret: secret(config)?,
-            sync: match config.state.sync {
-                StateSync::None => Sync::None,
-                StateSync::Batch => Sync::Batch,
-            },
-            on_durable: (config.state.sync == StateSync::Batch).then(|| wake(shards)),
-        })?;
-        report(&store, clock.now().since(began));
+        let store = match config.state.engine {
+            StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
+            StateEngine::Redis => Store::Redis(open_redis(config)?),
+        };
         let health = Arc::new(StoreHealth::default());
-        Ok(Some(Self { store, time, health }))
+        Ok(Some(Self { store, shards: shards.to_vec(), mode, health }))
     }
 
     /// The state of the store.
@@ -66,9 +60,69 @@ impl Contexts {
         blocks: Vec<BlockId>,
         clock: Clock,
     ) -> Result<ContextStore, StartError> {
-        let engine = Box::new(self.store.engine(shard)?);
-        Ok(ContextStore::new(blocks, engine, self.time, clock.unix_seconds(), self.health()))
+        let engine: Box<dyn Engine> = match &mut self.store {
+            Store::File(store) => Box::new(store.engine(shard)?),
+            Store::Redis(store) => Box::new(store.engine()),
+        };
+        let engine: Box<dyn Engine> = if engine.waits_for_network() {
+            Box::new(EngineThread::start(format!("state-{shard}"), engine, wake_one(&self.shards, shard))?)
+        } else {
+            engine
+        };
+        Ok(ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health()))
     }
+}
+
+/// How contexts are stored; `None` if they end with the process.
+fn mode(config: &Config) -> Option<StoreMode> {
+    let mut mode = StoreMode::of_time(WriteTime::BeforeSends);
+    match config.residency {
+        Residency::None => return None,
+        Residency::Soft => mode.time = WriteTime::Later,
+        Residency::Durable => {}
+        Residency::Procedural => mode.is_procedural = true,
+        Residency::Stateless => mode.drops_copies = true,
+    }
+    mode.form = match config.state.write {
+        StateWrite::Replace => WriteForm::Replace,
+        StateWrite::Update => WriteForm::Update,
+    };
+    Some(mode)
+}
+
+fn open_file(
+    config: &Config,
+    hosting: &Hosting,
+    shards: &[ShardQueue],
+    clock: Clock,
+) -> Result<FileStore, StartError> {
+    let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
+    let directory =
+        config.context_directory(first.as_deref()).ok_or("'residency' needs 'state.directory'")?;
+    let began = clock.now();
+    let store = FileStore::open(FileSettings {
+        directory,
+        secret: secret(config)?,
+        sync: match config.state.sync {
+            StateSync::None => Sync::None,
+            StateSync::Batch => Sync::Batch,
+        },
+        on_durable: (config.state.sync == StateSync::Batch).then(|| wake(shards)),
+    })?;
+    report(&store, clock.now().since(began));
+    Ok(store)
+}
+
+fn open_redis(config: &Config) -> Result<RedisStore, StartError> {
+    let redis = &config.state.redis;
+    let store = RedisStore::open(RedisSettings {
+        url: redis.url.clone(),
+        password_file: redis.password_file.clone(),
+        ca: redis.ca.clone(),
+        secret: secret(config)?,
+    })?;
+    tracing::info!("contexts are stored in Redis at {}", store.url());
+    Ok(store)
 }
 
 /// The key of the database also protects contexts. It is made unless there is a database, which needs its own.
@@ -86,6 +140,17 @@ fn wake(shards: &[ShardQueue]) -> OnDurable {
         if let Some(shard) = shards.get(usize::from(writer)) {
             shard.send(ShardInput::Written);
             shard.wake();
+        }
+    })
+}
+
+/// Wakes a shard after each write of its engine's thread.
+fn wake_one(shards: &[ShardQueue], shard: u16) -> OnWritten {
+    let queue = shards.get(usize::from(shard)).cloned();
+    Box::new(move || {
+        if let Some(queue) = &queue {
+            queue.send(ShardInput::Written);
+            queue.wake();
         }
     })
 }

@@ -7,18 +7,22 @@
 //!  start ──> Engine::read_block ──> Shard.restore_context, once a document
 //! ```
 //!
-//! If the engine fails (disk full), the contexts count as changed, and serving goes on: the next attempt is a second later.
+//! If the engine fails (disk full, no server), the contexts count as changed, and serving goes on: the next attempt is a second
+//! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
 
+use super::health::Slot;
+use super::loads::{Finding, Loaded, Loads};
+use super::written::{Changes, WrittenSections};
 use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, Engine, EngineError, Head,
-    MAX_BATCH, OwnerVersion, Revision, Sequence,
+    MAX_BATCH, OwnerVersion, Revision, Sequence, StoreHealth,
 };
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
 /// context is written once.
@@ -47,64 +51,76 @@ pub enum WriteTime {
     Later,
 }
 
-/// The state of a process's store, for `pith status`.
-#[derive(Debug, Default)]
-pub struct StoreHealth {
-    error: Mutex<Option<String>>,
-    restored: AtomicU64,
-    unreadable: AtomicU64,
+/// How contexts are stored, and whether the process keeps copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreMode {
+    /// When changes are written.
+    pub time: WriteTime,
+    /// What is written.
+    pub form: WriteForm,
+    /// UEs in a procedure keep their former document as long as it is sufficient.
+    pub is_procedural: bool,
+    /// Copies are dropped after each transaction, and read again at the next message.
+    pub drops_copies: bool,
 }
 
-impl StoreHealth {
-    /// Why contexts are not stored at present.
-    pub fn error(&self) -> Option<String> {
-        self.lock().clone()
+impl StoreMode {
+    /// Whole documents at that time; the process keeps its copies.
+    pub const fn of_time(time: WriteTime) -> Self {
+        Self { time, form: WriteForm::Replace, is_procedural: false, drops_copies: false }
     }
 
-    /// Contexts that were restored at the start.
-    pub fn restored(&self) -> u64 {
-        self.restored.load(Ordering::Relaxed)
+    const fn tracking(self) -> Tracking {
+        let has_delay = matches!(self.time, WriteTime::Later) || self.is_procedural;
+        let reserved_counts = if has_delay { SOFT_RESERVED_COUNTS } else { 0 };
+        Tracking { reserved_counts, whole: self.drops_copies, by_procedure: self.is_procedural }
     }
+}
 
-    /// Contexts that could not be restored.
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable.load(Ordering::Relaxed)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<String>> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note_success(&self) {
-        if self.lock().take().is_some() {
-            tracing::info!("contexts are stored again");
-        }
-    }
-
-    fn note_failure(&self, error: &EngineError) {
-        let former = self.lock().replace(error.to_string());
-        if former.is_none() {
-            tracing::error!("contexts are not stored, a restart would lose the latest changes: {error}");
-        }
-    }
+/// What a change of a stored context writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteForm {
+    /// The whole document.
+    Replace,
+    /// The sections that changed.
+    Update,
 }
 
 /// The store of one shard's contexts.
 pub struct ContextStore {
     blocks: Vec<BlockId>,
     engine: Box<dyn Engine>,
-    time: WriteTime,
+    mode: StoreMode,
     health: Arc<StoreHealth>,
+    slot: Slot,
     batch: Batch,
     /// The contexts in the batch.
     keys: Vec<StoredKey>,
+    /// The sections that the engine has, with [`WriteForm::Update`].
+    written: Option<WrittenSections>,
     revision: u64,
     last: Sequence,
     has_changes: bool,
     /// When changes are written next, with [`WriteTime::Later`].
     due: Instant,
-    /// When the next attempt is made after a failure.
-    retry: Option<Instant>,
+    /// Present from a failure until changes are stored again.
+    outage: Option<Outage>,
+    /// Contexts that were written in this turn, if copies are dropped.
+    stored: Vec<StoredKey>,
+    /// Contexts whose copies are dropped when the write of that number is durable.
+    dropping: VecDeque<(Sequence, Vec<StoredKey>)>,
+    loads: Loads,
+    /// The last write and the last durable one when counters were reported.
+    reported: (Sequence, Sequence),
+}
+
+/// The engine does not store changes.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    /// When the next attempt is made.
+    retry: Instant,
+    /// The write of the current attempt.
+    attempt: Option<Sequence>,
 }
 
 impl ContextStore {
@@ -112,23 +128,30 @@ impl ContextStore {
     pub fn new(
         blocks: Vec<BlockId>,
         engine: Box<dyn Engine>,
-        time: WriteTime,
+        mode: StoreMode,
         started: u64,
         health: Arc<StoreHealth>,
     ) -> Self {
+        let slot = health.add_shard();
         Self {
             blocks,
             engine,
-            time,
+            mode,
             health,
+            slot,
             batch: Batch::new(OwnerVersion(0)),
             keys: Vec::new(),
+            written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
             revision: started << 20,
             last: Sequence(0),
             has_changes: false,
             due: Instant::default(),
-            retry: None,
+            outage: None,
+            stored: Vec::new(),
+            dropping: VecDeque::new(),
+            loads: Loads::default(),
+            reported: (Sequence(0), Sequence(0)),
         }
     }
 
@@ -138,7 +161,8 @@ impl ContextStore {
         for (kind, nf) in KINDS {
             // One block at a time is in memory twice.
             for block in self.blocks.clone() {
-                for (key, read) in self.read_block(kind, block) {
+                let Some(found) = self.read_block(kind, block) else { return };
+                for (key, read) in found {
                     match read {
                         Ok(document) => self.restore_one(now, shard, nf, key, &document),
                         Err(error) => self.note_unreadable(&error),
@@ -146,32 +170,42 @@ impl ContextStore {
                 }
             }
         }
+        self.report();
     }
 
-    /// The documents of a kind in a block.
+    /// The documents of a kind in a block. `None`: the store cannot be read, and each attempt may take long.
     fn read_block(
         &mut self,
         kind: DocumentKind,
         block: BlockId,
-    ) -> Vec<(DocumentKey, Result<StoredDocument, DocumentError>)> {
+    ) -> Option<Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>> {
         let mut found = Vec::new();
         let visit = &mut |key, read| found.push((key, read));
-        if let Err(error) = self.engine.read_block(kind, block.number(), visit) {
-            tracing::error!("the contexts of block {block} can't be read, their UEs register again: {error}");
+        match self.engine.read_block(kind, block.number(), visit) {
+            Ok(()) => Some(found),
+            Err(error) => {
+                tracing::error!(
+                    "contexts can't be read from block {block} on, their UEs register again: {error}"
+                );
+                None
+            }
         }
-        found
     }
 
     /// An empty shard takes the place of one that panicked: its contexts end.
     pub fn start_empty(&mut self, shard: &mut Shard) {
         self.track(shard);
+        shard.accept_new_contexts(self.outage.is_none());
+        self.written = self.written.take().map(|_| WrittenSections::default());
+        self.dropping.clear();
+        self.stored.clear();
         for (kind, _) in KINDS {
             for block in self.blocks.clone() {
-                let keys: Vec<_> = self.read_block(kind, block).into_iter().map(|(key, _)| key).collect();
+                let Some(found) = self.read_block(kind, block) else { return };
+                let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
                 self.delete_all(&keys);
             }
         }
-        self.batch.reset(OwnerVersion(0));
     }
 
     fn delete_all(&mut self, keys: &[DocumentKey]) {
@@ -182,15 +216,20 @@ impl ContextStore {
                 self.batch.delete(*key, Revision(self.revision));
             }
             if let Err(error) = self.engine.append(&self.batch) {
-                self.health.note_failure(&error);
+                self.health.note_failure(self.slot, &error);
+                break;
             }
         }
+        self.batch.reset(OwnerVersion(0));
     }
 
     fn track(&self, shard: &mut Shard) {
-        let reserved_counts = if self.time == WriteTime::Later { SOFT_RESERVED_COUNTS } else { 0 };
         let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf);
-        shard.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole: false }));
+        let tracking = self.mode.tracking();
+        shard.track_contexts(|nf| is_stored(nf).then_some(tracking));
+        if self.mode.drops_copies {
+            shard.expect_dropped_contexts();
+        }
     }
 
     fn restore_one(
@@ -202,19 +241,15 @@ impl ContextStore {
         document: &StoredDocument,
     ) {
         self.revision = self.revision.max(document.revision.0);
-        if document.layout != LAYOUT {
-            let layout = document.layout;
-            let error = format!(
-                "{key} has layout {layout}, this program reads {LAYOUT}: start the program that wrote it; until then its UE registers again"
-            );
-            return self.note_unreadable(&error);
-        }
         let Some(block) = BlockId::new(key.block) else { return };
         let stored = StoredKey { nf, id: ContextId { block, number: key.number } };
-        let packed = Document::of_sections(nf, document.sections().map(|(_, octets)| octets));
+        let packed = match packed(stored, document) {
+            Ok(packed) => packed,
+            Err(error) => return self.note_unreadable(&error),
+        };
         match shard.restore_context(now, stored, packed.octets(), document.is_stale) {
             Ok(()) => {
-                self.health.restored.fetch_add(1, Ordering::Relaxed);
+                self.health.note_restored();
             }
             Err(error) => {
                 self.note_unreadable(&format_args!("{key} is unknown, its UE registers again: {error}"));
@@ -223,7 +258,7 @@ impl ContextStore {
     }
 
     fn note_unreadable(&self, error: &dyn std::fmt::Display) {
-        self.health.unreadable.fetch_add(1, Ordering::Relaxed);
+        self.health.note_unreadable();
         tracing::error!("{error}");
     }
 
@@ -233,26 +268,142 @@ impl ContextStore {
     }
 
     /// Writes what must be written now. Returns the number of the write that must be durable before the turn's sends leave
-    /// ([`ContextStore::durable`]): with `soft` none.
+    /// ([`ContextStore::durable`]): with `soft`, and while the engine fails, none.
     pub fn end_turn(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
-        if self.has_changes && self.retry.is_none_or(|retry| now >= retry) {
+        self.take_late_results(now, shard);
+        if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
-        match self.time {
-            WriteTime::BeforeSends => self.last,
-            WriteTime::Later => Sequence(0),
+        // In this order: what is durable by this number and is not among the failures is stored.
+        let durable = self.engine.durable();
+        self.take_late_results(now, shard);
+        self.note_recovery(shard, durable);
+        self.drop_copies(shard, durable);
+        self.report();
+        match self.mode.time {
+            WriteTime::BeforeSends if self.outage.is_none() => self.last,
+            _ => Sequence(0),
         }
     }
 
+    fn may_write(&self, now: Instant) -> bool {
+        self.outage.is_none_or(|outage| outage.attempt.is_none() && now >= outage.retry)
+    }
+
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
-        let scope = match self.time {
-            WriteTime::Later if now < self.due => StoreScope::Required,
+        let scope = match self.mode.time {
+            WriteTime::Later if now < self.due && self.outage.is_none() => StoreScope::Required,
             _ => StoreScope::Changed,
         };
-        self.write(now, shard, scope);
         if scope == StoreScope::Changed {
-            self.has_changes = self.retry.is_some();
+            self.has_changes = false;
             self.due = now + SOFT_DELAY;
+        }
+        let is_attempt = self.outage.is_some();
+        self.write(now, shard, scope);
+        if is_attempt {
+            self.attempt_loads(now, shard);
+        }
+    }
+
+    /// After an attempt to write in an outage: attempts the reads that failed, too.
+    fn attempt_loads(&mut self, now: Instant, shard: &mut Shard) {
+        if let Some(outage) = self.outage.as_mut().filter(|outage| now >= outage.retry) {
+            outage.attempt = Some(self.last);
+            for finding in self.loads.retry(self.engine.as_mut()) {
+                self.note_finding(now, shard, finding);
+            }
+        }
+    }
+
+    /// Failures of an engine that writes on a thread of its own.
+    fn take_late_results(&mut self, now: Instant, shard: &mut Shard) {
+        for failure in self.engine.take_failures() {
+            for key in failure.keys.iter().filter_map(|key| stored_key(*key)) {
+                self.note_failed(shard, key);
+            }
+            if let Some(error) = failure.error {
+                self.fail(now, shard, &error);
+            }
+        }
+        if self.engine.take_loss() {
+            tracing::warn!("the server of documents may have lost some: all contexts are written again");
+            shard.store_all_contexts();
+            self.written = self.written.take().map(|_| WrittenSections::default());
+            self.has_changes = true;
+        }
+    }
+
+    /// Drops the copies of contexts whose transaction was over in this or a former turn, and is durable.
+    fn drop_copies(&mut self, shard: &mut Shard, durable: Sequence) {
+        if !self.mode.drops_copies {
+            return;
+        }
+        let mut touched = shard.take_touched_contexts();
+        touched.append(&mut self.stored);
+        if !touched.is_empty() {
+            self.dropping.push_back((self.last, touched));
+        }
+        while let Some((_, keys)) = self.dropping.pop_front_if(|(written, _)| *written <= durable) {
+            for key in keys {
+                shard.drop_context(key);
+            }
+        }
+    }
+
+    fn note_failed(&mut self, shard: &mut Shard, key: StoredKey) {
+        shard.store_failed(key);
+        if let Some(written) = &mut self.written {
+            written.forget(key);
+        }
+        self.has_changes = true;
+    }
+
+    fn fail(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
+        self.health.note_failure(self.slot, error);
+        self.outage = Some(Outage { retry: now + RETRY, attempt: None });
+        self.has_changes = true;
+        shard.accept_new_contexts(false);
+    }
+
+    fn note_recovery(&mut self, shard: &mut Shard, durable: Sequence) {
+        let attempt = self.outage.and_then(|outage| outage.attempt);
+        let is_written = attempt.is_some_and(|attempt| durable >= attempt);
+        if is_written && self.loads.is_over() {
+            self.outage = None;
+            self.health.note_success(self.slot);
+            shard.accept_new_contexts(true);
+        }
+    }
+
+    fn report(&mut self) {
+        let state = (self.last, self.engine.durable());
+        if state != self.reported || self.last == Sequence(0) {
+            self.reported = state;
+            self.health.note_statistics(self.slot, self.engine.statistics());
+        }
+    }
+
+    /// Begins to read a context whose copy was dropped.
+    pub fn load(&mut self, now: Instant, shard: &mut Shard, key: StoredKey) {
+        let finding = self.loads.begin(self.engine.as_mut(), key);
+        self.note_finding(now, shard, finding);
+    }
+
+    /// Contexts that were read since the last call.
+    pub(crate) fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
+        let findings = self.loads.collect(self.engine.as_mut());
+        for finding in findings {
+            self.note_finding(now, shard, finding);
+        }
+        self.loads.take()
+    }
+
+    fn note_finding(&mut self, now: Instant, shard: &mut Shard, finding: Finding) {
+        match finding {
+            Finding::Good => {}
+            Finding::Unreadable(reason) => self.note_unreadable(&reason),
+            Finding::Unreachable(error) => self.fail(now, shard, &EngineError::Paused(error.to_string())),
         }
     }
 
@@ -268,8 +419,10 @@ impl ContextStore {
 
     /// When the next turn is due for the store.
     pub fn next_turn(&self) -> Option<Instant> {
-        let due = (self.has_changes && self.time == WriteTime::Later).then_some(self.due);
-        self.retry.or(due)
+        match self.outage {
+            Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
+            None => (self.has_changes && self.mode.time == WriteTime::Later).then_some(self.due),
+        }
     }
 
     fn write(&mut self, now: Instant, shard: &mut Shard, scope: StoreScope) {
@@ -277,16 +430,40 @@ impl ContextStore {
         shard.store_contexts(scope, &mut turn);
         turn.append();
         let Turn { failed, error, store } = turn;
-        match error {
-            Some(error) => {
-                failed.into_iter().for_each(|key| shard.store_failed(key));
-                store.health.note_failure(&error);
-                store.retry = Some(now + RETRY);
-            }
-            None if store.retry.take().is_some() => store.health.note_success(),
-            None => {}
+        let has_conflicts = !failed.is_empty() && error.is_none();
+        for key in failed {
+            store.note_failed(shard, key);
+        }
+        if let Some(error) = error {
+            store.fail(now, shard, &error);
+        } else if has_conflicts {
+            // As whole documents, which do not conflict.
+            store.write(now, shard, StoreScope::Changed);
         }
     }
+}
+
+/// The document as its NF packed it, or why it cannot be used.
+pub(super) fn packed(key: StoredKey, document: &StoredDocument) -> Result<Document, String> {
+    if document.layout != LAYOUT {
+        let (key, layout) = (document.key, document.layout);
+        return Err(format!(
+            "{key} has layout {layout}, this program reads {LAYOUT}: start the program that wrote it; until then its UE registers again"
+        ));
+    }
+    Ok(Document::of_sections(key.nf, document.sections().map(|(_, octets)| octets)))
+}
+
+/// The document of a context.
+pub(super) fn document_key(key: StoredKey) -> Option<DocumentKey> {
+    let kind = KINDS.iter().find(|(_, nf)| *nf == key.nf).map(|(kind, _)| *kind)?;
+    DocumentKey::new(kind, key.id.block.number(), key.id.number)
+}
+
+/// The context of a document.
+pub(super) fn stored_key(key: DocumentKey) -> Option<StoredKey> {
+    let nf = KINDS.iter().find(|(kind, _)| *kind == key.kind).map(|(_, nf)| *nf)?;
+    Some(StoredKey { nf, id: ContextId { block: BlockId::new(key.block)?, number: key.number } })
 }
 
 /// The changes of one turn.
@@ -308,7 +485,14 @@ impl Turn<'_> {
             None => Some(store.engine.append(&store.batch)),
         };
         match result {
-            Some(Ok(appended)) => store.last = appended.sequence,
+            Some(Ok(appended)) => {
+                store.last = appended.sequence;
+                let conflicts = appended.conflicts.iter().filter_map(|at| store.keys.get(*at).copied());
+                self.failed.extend(conflicts);
+                if store.mode.drops_copies {
+                    store.stored.extend_from_slice(&store.keys);
+                }
+            }
             Some(Err(error)) => {
                 self.failed.append(&mut store.keys);
                 self.error = Some(error);
@@ -324,8 +508,7 @@ impl Turn<'_> {
         if self.store.batch.len() >= MAX_BATCH {
             self.append();
         }
-        let kind = KINDS.iter().find(|(_, nf)| *nf == key.nf).map(|(kind, _)| *kind)?;
-        let document = DocumentKey::new(kind, key.id.block.number(), key.id.number)?;
+        let document = document_key(key)?;
         self.store.revision += 1;
         self.store.keys.push(key);
         Some((document, Revision(self.store.revision)))
@@ -334,15 +517,41 @@ impl Turn<'_> {
 
 impl DocumentSink for Turn<'_> {
     fn write(&mut self, key: StoredKey, document: &Document) {
+        let changes = self.store.written.as_mut().map(|written| written.changes(key, document));
+        if matches!(changes, Some(Changes::None)) {
+            return;
+        }
         let Some((place, revision)) = self.next(key) else { return };
         let head = Head { key: place, revision, layout: LAYOUT, deadline: None };
-        let mut writer = self.store.batch.replace(head);
-        for (id, octets) in document.sections() {
-            writer.section(id, octets);
+        let store = &mut *self.store;
+        if let Some(written) = &mut store.written {
+            written.note_revision(key, revision);
+        }
+        match changes {
+            Some(Changes::Sections { former, changed, removed }) => {
+                let mut writer = store.batch.update(head);
+                for (id, octets) in document.sections().filter(|(id, _)| changed.contains(id)) {
+                    writer.section(id, octets);
+                }
+                for id in removed {
+                    writer.remove(id);
+                }
+                // If the former write failed, the whole document is written.
+                store.batch.expect(former);
+            }
+            _ => {
+                let mut writer = store.batch.replace(head);
+                for (id, octets) in document.sections() {
+                    writer.section(id, octets);
+                }
+            }
         }
     }
 
     fn delete(&mut self, key: StoredKey) {
+        if let Some(written) = &mut self.store.written {
+            written.forget(key);
+        }
         if let Some((place, revision)) = self.next(key) {
             self.store.batch.delete(place, revision);
         }

@@ -101,6 +101,45 @@ impl Batch {
         }
     }
 
+    /// A copy, for another thread.
+    pub(super) fn copy(&self) -> Self {
+        Self { owner: self.owner, entries: self.entries.clone(), octets: self.octets.clone() }
+    }
+
+    /// The document of each change, in order.
+    pub(super) fn keys(&self) -> impl Iterator<Item = DocumentKey> {
+        self.entries.iter().map(|entry| entry.key)
+    }
+
+    /// Octets of memory that the batch needs.
+    pub(super) fn weight(&self) -> usize {
+        self.octets.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Adds the changes of a later batch of the same owner, if the result is within the bounds of a batch.
+    pub(super) fn absorb(&mut self, later: &Self, most_octets: usize) -> bool {
+        if later.owner != self.owner
+            || self.len() + later.len() > MAX_BATCH
+            || self.octets.len() + later.octets.len() > most_octets
+        {
+            return false;
+        }
+        let by = self.octets.len();
+        if self.octets.capacity() < by + later.octets.len() {
+            // A buffer that is too small is overwritten before it is freed.
+            let mut larger = Vec::with_capacity(2 * (by + later.octets.len()));
+            larger.extend_from_slice(&self.octets);
+            self.octets.zeroize();
+            self.octets = larger;
+        }
+        self.octets.extend_from_slice(&later.octets);
+        self.entries.extend(later.entries.iter().map(|entry| {
+            let range = entry.range.start + by..entry.range.end + by;
+            Entry { range, ..entry.clone() }
+        }));
+        true
+    }
+
     /// Number of changes.
     pub fn len(&self) -> usize {
         self.entries.len()

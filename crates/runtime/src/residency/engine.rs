@@ -51,6 +51,34 @@ pub trait Engine: Send {
         false
     }
 
+    /// Reads documents; `visit` gets one result for each key. An engine may read them with one request.
+    fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        for key in keys {
+            visit(*key, self.read(*key));
+        }
+    }
+
+    /// Reads a document, after the writes before it. `None`: the result follows with `take_reads`, so that the caller need not wait.
+    fn begin_read(&mut self, key: DocumentKey) -> Option<ReadResult> {
+        Some(self.read(key))
+    }
+
+    /// Results of `begin_read`.
+    fn take_reads(&mut self) -> Vec<(DocumentKey, ReadResult)> {
+        Vec::new()
+    }
+
+    /// Batches that failed after `append` accepted them. Only engines that write on a thread of their own have any.
+    fn take_failures(&mut self) -> Vec<LateFailure> {
+        Vec::new()
+    }
+
+    /// Whether documents may have been lost since the last call: another server took over, or it started again. All contexts are
+    /// then written again.
+    fn take_loss(&mut self) -> bool {
+        false
+    }
+
     /// Counters since the engine was created.
     fn statistics(&self) -> Statistics;
 }
@@ -67,6 +95,18 @@ pub struct Appended {
     /// Indices of changes that were not made: the document's revision is not the expected one, or an update found no document or a
     /// damaged one. Read the document again, or replace it.
     pub conflicts: Vec<usize>,
+}
+
+/// A document, or that there is none.
+pub type ReadResult = Result<Option<Document>, DocumentError>;
+
+/// Changes that were accepted and not made.
+#[derive(Debug)]
+pub struct LateFailure {
+    /// The documents.
+    pub keys: Vec<DocumentKey>,
+    /// Why; `None`: the changes conflict.
+    pub error: Option<EngineError>,
 }
 
 /// A document with a deadline.
@@ -97,6 +137,29 @@ pub struct Statistics {
     pub read_ns: u64,
     /// Batches that were refused or failed.
     pub failures: u64,
+}
+
+impl DocumentError {
+    /// Whether a later attempt may succeed: the document may be all right.
+    pub const fn is_temporary(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Remote { .. })
+    }
+}
+
+impl Statistics {
+    /// The sum of two.
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            writes: self.writes + other.writes,
+            reads: self.reads + other.reads,
+            requests: self.requests + other.requests,
+            octets_written: self.octets_written + other.octets_written,
+            octets_read: self.octets_read + other.octets_read,
+            write_ns: self.write_ns + other.write_ns,
+            read_ns: self.read_ns + other.read_ns,
+            failures: self.failures + other.failures,
+        }
+    }
 }
 
 /// A batch or a query failed.
@@ -147,6 +210,22 @@ pub enum EngineError {
     /// A cryptographic operation failed.
     #[error("AES-256-GCM failed")]
     Seal,
+    /// A server did not take a batch, or not all of a query.
+    #[error("Redis at {server}: {reason}")]
+    Remote {
+        /// Its address.
+        server: String,
+        /// What is wrong and, if known, what to do.
+        reason: String,
+    },
+    /// The server did not answer shortly before.
+    #[error("{0}")]
+    Paused(String),
+    /// More changes wait for a server than a process keeps.
+    #[error(
+        "{0} MiB of changes wait for the server of documents: it is too slow; check its load and the network"
+    )]
+    Backlog(usize),
 }
 
 /// A document is unknown because it cannot be read. Others are not affected.
@@ -181,5 +260,23 @@ pub enum DocumentError {
         path: PathBuf,
         /// The error of the system.
         reason: String,
+    },
+    /// A server did not answer.
+    #[error("{key} cannot be read: {reason}")]
+    Remote {
+        /// The document.
+        key: DocumentKey,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A sealed value in a server was modified or moved, or the key is another one.
+    #[error(
+        "{key} is unknown: its fields in Redis at {server} were modified, or sealed with another key. Its UE registers again; restore the key file from your backup if it was replaced"
+    )]
+    Modified {
+        /// The document.
+        key: DocumentKey,
+        /// Address of the server.
+        server: String,
     },
 }

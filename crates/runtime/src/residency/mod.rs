@@ -13,20 +13,30 @@ mod contexts;
 mod document;
 mod engine;
 mod file;
+mod health;
 mod key;
+mod loads;
 mod memory;
+mod redis;
 mod seal;
+mod thread;
+mod written;
 
-pub use contexts::{ContextStore, StoreHealth, WriteTime};
+pub use contexts::{ContextStore, StoreMode, WriteForm, WriteTime};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
-pub use engine::{Appended, DocumentError, Due, Engine, EngineError, Sequence, Statistics};
+pub use engine::{
+    Appended, DocumentError, Due, Engine, EngineError, LateFailure, ReadResult, Sequence, Statistics,
+};
 pub use file::{
     FileEngine, FileSettings, FileStore, OnDurable, OpenError, Recovery, SegmentContent, SegmentItem, Sync,
     with_checksums,
 };
+pub use health::StoreHealth;
 pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};
 pub use memory::{MemoryEngine, MemoryStore};
+pub use redis::{RedisEngine, RedisOpenError, RedisPlace, RedisSettings, RedisStore, RedisUrl};
 pub use seal::DocumentSecret;
+pub use thread::{EngineThread, OnWritten};
 
 #[cfg(test)]
 mod tests;

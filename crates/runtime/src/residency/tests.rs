@@ -1,5 +1,6 @@
 //! All engines against a model.
 
+use super::redis::server::Server;
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -202,6 +203,18 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_server_follows_the_model(batches in any_batches()) {
+        if let Some(server) = Server::start(&[]) {
+            follows_the_model(&mut server.store().engine(), &batches);
+            prop_assert_eq!(all(&mut server.store().engine()).is_empty(), false);
+        }
+    }
+}
+
 /// The same for each engine.
 fn for_each_engine(test: impl Fn(&mut dyn Engine, &mut dyn Engine)) {
     let memory = MemoryStore::default();
@@ -209,6 +222,10 @@ fn for_each_engine(test: impl Fn(&mut dyn Engine, &mut dyn Engine)) {
     let directory = Directory::new();
     let store = file_store(directory.path());
     test(&mut store.engine(0).unwrap(), &mut store.engine(1).unwrap());
+    if let Some(server) = Server::start(&[]) {
+        let store = server.store();
+        test(&mut store.engine(), &mut store.engine());
+    }
 }
 
 pub(super) fn whole(owner: u64, key: DocumentKey, revision: u64, octets: &[u8]) -> Batch {

@@ -61,6 +61,7 @@ pub(super) const fn is_send(effect: &ShardEffect) -> bool {
         | ShardEffect::Answer { .. }
         | ShardEffect::Store { .. } => true,
         ShardEffect::NrfRestarted
+        | ShardEffect::Load { .. }
         | ShardEffect::StartTimer { .. }
         | ShardEffect::StopTimer { .. }
         | ShardEffect::Event { .. }

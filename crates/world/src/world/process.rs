@@ -188,6 +188,8 @@ impl World {
                 let (nf, text) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
                 self.record(nf.clone(), nf, text);
             }
+            // No world drops copies of contexts.
+            ShardEffect::Load { .. } => {}
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }

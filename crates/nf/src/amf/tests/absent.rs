@@ -24,7 +24,7 @@ impl Shell for Store {
 
 fn stateless() -> (World, Phone, Rc<RefCell<Stateless>>) {
     let (mut world, store) = (World::new(), Rc::<RefCell<Stateless>>::default());
-    world.amf.track_contexts(Tracking { reserved_counts: 0, whole: true });
+    world.amf.track_contexts(Tracking { whole: true, ..Tracking::default() });
     world.shell = Some(Box::new(Store(Rc::clone(&store))));
     let mut phone = Phone::default();
     phone.register(&mut world);

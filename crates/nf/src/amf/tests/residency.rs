@@ -12,7 +12,7 @@ use pith_types::ContextId;
 
 fn tracked(reserved: u32) -> World {
     let mut world = World::new();
-    world.amf.track_contexts(Tracking { reserved_counts: reserved, whole: false });
+    world.amf.track_contexts(Tracking { reserved_counts: reserved, ..Tracking::default() });
     world
 }
 
@@ -20,7 +20,7 @@ fn tracked(reserved: u32) -> World {
 fn restart(world: &mut World, stored: &Stored, (run, reserved): (u64, u32), is_stale: bool) {
     let mut amf = Amf::new(config(), Rng::from_number(1 + run));
     amf.reload_contexts();
-    amf.track_contexts(Tracking { reserved_counts: reserved, whole: false });
+    amf.track_contexts(Tracking { reserved_counts: reserved, ..Tracking::default() });
     stored.restore(world.now, &mut amf, is_stale);
     world.replace_amf(amf);
 }

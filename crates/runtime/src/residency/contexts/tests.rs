@@ -11,9 +11,11 @@ use pith_nf::kit::{
 };
 use pith_sbi::{ApiRoot, Scheme};
 use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const VALUE: Section = Section { id: 1, name: "value", version: 1 };
 const SECTIONS: &[Section] = &[VALUE];
@@ -22,6 +24,8 @@ const SECTIONS: &[Section] = &[VALUE];
 #[derive(Default)]
 struct Numbers {
     values: Arc<Mutex<BTreeMap<u64, u64>>>,
+    /// Contexts whose copies are dropped.
+    absent: BTreeSet<u64>,
     tracker: Tracker,
 }
 
@@ -34,7 +38,13 @@ impl NetworkFunction for Numbers {
             values.remove(&owner);
             return self.tracker.note_end(id);
         }
-        values.insert(owner, now.as_micros());
+        if timer == Timer::T3513 {
+            // A digit for each input, in their order.
+            *values.entry(owner).or_default() *= 10;
+            *values.entry(owner).or_default() += now.as_micros() / 1000 % 10;
+        } else {
+            values.insert(owner, now.as_micros());
+        }
         self.tracker.note_change(id);
         if timer == Timer::Expiry {
             self.tracker.require(id);
@@ -48,6 +58,9 @@ impl NetworkFunction for Numbers {
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Amf, id };
+            if self.absent.contains(&id.to_u64()) {
+                continue;
+            }
             match self.values.lock().unwrap().get(&id.to_u64()) {
                 Some(value) => {
                     let mut writer = Writer::new(Nf::Amf, &());
@@ -59,6 +72,46 @@ impl NetworkFunction for Numbers {
                 None => {}
             }
         }
+    }
+
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        let Input::Timer(TimerKey { owner, .. }) = input else { return None };
+        ContextId::from_u64(*owner)
+    }
+
+    fn is_resident(&self, id: ContextId) -> bool {
+        !self.absent.contains(&id.to_u64())
+    }
+
+    fn drop_context(&mut self, id: ContextId) -> bool {
+        let is_dropped = self.tracker.is_stored(id);
+        if is_dropped {
+            self.values.lock().unwrap().remove(&id.to_u64());
+            self.absent.insert(id.to_u64());
+        }
+        is_dropped
+    }
+
+    fn put_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        let value = Sections::of(document, Nf::Amf, SECTIONS, &())?.unpack(&VALUE)?;
+        if self.absent.remove(&id.to_u64()) {
+            self.values.lock().unwrap().insert(id.to_u64(), value);
+        }
+        Ok(())
+    }
+
+    fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
+        self.absent.remove(&id.to_u64());
+    }
+
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
     }
 
     fn store_failed(&mut self, id: ContextId) {
@@ -96,6 +149,9 @@ impl Engine for Disk {
     }
 
     fn read(&mut self, key: DocumentKey) -> Result<Option<StoredDocument>, DocumentError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(DocumentError::Remote { key, reason: "gone".into() });
+        }
         self.inner.read(key)
     }
 
@@ -167,6 +223,15 @@ impl Run {
         flushed: Option<Arc<AtomicU64>>,
         blocks: Vec<BlockId>,
     ) -> Self {
+        Self::of_mode(documents, StoreMode::of_time(time), flushed, blocks)
+    }
+
+    fn of_mode(
+        documents: &MemoryStore,
+        mode: StoreMode,
+        flushed: Option<Arc<AtomicU64>>,
+        blocks: Vec<BlockId>,
+    ) -> Self {
         let numbers = Numbers::default();
         let values = Arc::clone(&numbers.values);
         let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
@@ -186,16 +251,43 @@ impl Run {
         let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
         let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed };
-        let mut store = ContextStore::new(blocks, Box::new(engine), time, 1, Arc::clone(&health));
+        let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
         store.restore(at(0), &mut shard);
         Self { shard, store, values, health, is_full }
     }
 
     fn input(&mut self, millis: u64, owner: u64, timer: Timer) {
+        self.deliver(millis, owner, timer);
+        self.end_turn(millis);
+    }
+
+    /// An input, without the end of the turn.
+    fn deliver(&mut self, millis: u64, owner: u64, timer: Timer) {
         let key = TimerKey { owner, timer };
-        self.shard.handle(at(millis), ShardInput::Timer { nf: Nf::Amf, key }, &mut Vec::new());
+        self.handle(millis, ShardInput::Timer { nf: Nf::Amf, key });
+    }
+
+    fn handle(&mut self, millis: u64, input: ShardInput) {
+        let mut effects = Vec::new();
+        self.shard.handle(at(millis), input, &mut effects);
+        for effect in effects {
+            if let ShardEffect::Load { key } = effect {
+                self.store.load(at(millis), &mut self.shard, key);
+            }
+        }
         self.store.note_input();
+    }
+
+    fn end_turn(&mut self, millis: u64) {
+        for (key, document) in self.store.take_loaded(at(millis), &mut self.shard) {
+            self.handle(millis, ShardInput::Loaded { key, document });
+        }
         self.store.end_turn(at(millis), &mut self.shard);
+    }
+
+    fn stateless(documents: &MemoryStore) -> Self {
+        let mode = StoreMode { drops_copies: true, ..StoreMode::of_time(WriteTime::BeforeSends) };
+        Self::of_mode(documents, mode, None, BlockId::all().collect())
     }
 
     fn numbers(&self) -> Vec<u64> {
@@ -351,4 +443,90 @@ fn effects_leave_after_the_changes_of_their_turn_are_durable() {
     flushed.store(3, Ordering::Relaxed);
     turn(&mut held, &mut left, Some(3));
     assert_eq!(left.1.last().unwrap(), &[1, 2, 3], "stored before the effect left");
+}
+
+/// The stored value of a context.
+fn value(documents: &MemoryStore, owner: u64) -> Option<u64> {
+    Run::start(documents, WriteTime::BeforeSends).values.lock().unwrap().get(&owner).copied()
+}
+
+#[test]
+fn a_stateless_process_keeps_no_copy_between_transactions() {
+    let documents = MemoryStore::default();
+    let mut run = Run::stateless(&documents);
+    for millis in 1..=3 {
+        run.input(millis, 7, Timer::T3513);
+        assert!(run.numbers().is_empty(), "dropped");
+    }
+    assert_eq!(value(&documents, 7), Some(123));
+    // A turn without a change of it.
+    run.end_turn(4);
+    run.input(5, 7, Timer::LostSessions);
+    assert_eq!(value(&documents, 7), None, "ended");
+    assert!(run.shard.take_touched_contexts().is_empty());
+}
+
+#[test]
+fn inputs_wait_for_their_context_in_order_and_others_do_not_wait() {
+    let documents = MemoryStore::default();
+    let mut run = Run::stateless(&documents);
+    run.input(1, 7, Timer::T3513);
+    run.deliver(2, 7, Timer::T3513);
+    run.deliver(3, 8, Timer::T3513);
+    run.deliver(4, 7, Timer::T3513);
+    assert_eq!(run.numbers(), [8]);
+    run.end_turn(5);
+    // They were delivered when the context was back.
+    assert_eq!((value(&documents, 7), value(&documents, 8)), (Some(155), Some(3)));
+    run.deliver(6, 7, Timer::T3513);
+    run.deliver(7, 7, Timer::LostSessions);
+    run.end_turn(8);
+    assert_eq!(value(&documents, 7), None, "the end came last");
+}
+
+#[test]
+fn a_context_whose_document_is_lost_is_unknown() {
+    let documents = MemoryStore::default();
+    let mut run = Run::stateless(&documents);
+    run.input(1, 7, Timer::T3513);
+    let mut batch = Batch::new(OwnerVersion(0));
+    batch.delete(DocumentKey::new(DocumentKind::Amf, 0, 7).unwrap(), Revision(9));
+    documents.engine().append(&batch).unwrap();
+    run.input(2, 7, Timer::T3513);
+    assert_eq!((value(&documents, 7), run.health.unreadable()), (Some(2), 1), "it begins anew");
+}
+
+#[test]
+fn while_the_store_is_gone_inputs_wait_and_changes_stay_in_the_process() {
+    let documents = MemoryStore::default();
+    let mut run = Run::stateless(&documents);
+    run.input(1, 7, Timer::T3513);
+    run.is_full.store(true, Ordering::Relaxed);
+    run.input(2, 7, Timer::T3513);
+    run.input(3, 8, Timer::T3513);
+    run.input(4, 8, Timer::T3513);
+    assert_eq!((run.numbers(), value(&documents, 7)), (vec![8], Some(1)), "the one copy is not dropped");
+    assert!(run.health.error().is_some());
+    run.is_full.store(false, Ordering::Relaxed);
+    let after = 4 + RETRY.as_millis() as u64;
+    run.end_turn(after);
+    run.end_turn(after + 1);
+    let last = (after + 1) % 10;
+    assert_eq!((value(&documents, 7), value(&documents, 8)), (Some(10 + last), Some(34)));
+    run.end_turn(after + 2);
+    assert_eq!((run.health.error(), run.store.next_turn(), run.numbers()), (None, None, vec![]));
+}
+
+#[test]
+fn an_update_that_conflicts_becomes_a_whole_document() {
+    let documents = MemoryStore::default();
+    let mode = StoreMode { form: WriteForm::Update, ..StoreMode::of_time(WriteTime::BeforeSends) };
+    let mut run = Run::of_mode(&documents, mode, None, BlockId::all().collect());
+    run.input(1, 7, Timer::T3513);
+    run.input(2, 7, Timer::T3513);
+    let mut batch = Batch::new(OwnerVersion(0));
+    batch.delete(DocumentKey::new(DocumentKind::Amf, 0, 7).unwrap(), Revision(9));
+    documents.engine().append(&batch).unwrap();
+    run.input(3, 7, Timer::T3513);
+    assert_eq!((value(&documents, 7), run.health.error()), (Some(123), None));
 }

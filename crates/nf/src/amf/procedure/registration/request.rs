@@ -143,7 +143,8 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
         }
         _ => {}
     }
-    if env.ues > env.config.max_ues as usize && !ue.is_registered() {
+    let is_full = env.refuses_new || env.ues > env.config.max_ues as usize;
+    if is_full && !ue.is_registered() {
         return Err(RegistrationError::Congestion);
     }
     if ue.location.is_none_or(|location| !env.config.tais.contains(&location.tai)) {

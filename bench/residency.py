@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""Benchmark of residencies: UEs that all start at once register and open a session, with contexts in a server of Valkey or Redis.
+
+Core and simulator are separate processes; SCTP is real, on the loopback of a network namespace that this program makes and
+removes. The server is started by this program on a Unix socket, without persistence, and stopped again. Every run has a new core
+and an empty server. Runs of all cases alternate, so that a change of the machine's load meets all.
+
+Operations are documents read, written and deleted; requests are those on the wire; bytes are those in both directions with the
+protocol. A procedure is a registration or the establishment of a session. CPU is that of the core alone; that of the server is
+shown apart.
+
+Writes target/bench/residency.json and target/bench/residency.svg, and prints a table with medians and the range of the completion
+time.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import control
+from plot import COLOURS
+
+UES = list(range(100, 1001, 100))
+# Residency and write. `none` stores nothing.
+CASES = [("none", "replace")] + [(residency, write) for residency in ("soft", "durable", "procedural", "stateless") for write in ("replace", "update")]
+# Savings that the literature reports; those of residencies that this release does not have are shown as such.
+PUBLISHED = "published: replace saves 6 to 9% of update; embedded saves 33% of stateless and 22% of shared (shared and embedded are not in this release)"
+# `soft` writes at most 200 ms after a change.
+SETTLE = 0.5
+
+
+class Server:
+    """A server of Valkey or Redis on a Unix socket."""
+
+    def __init__(self):
+        program = shutil.which("valkey-server") or shutil.which("redis-server")
+        if not program:
+            sys.exit("bench: no server program: apt-get install redis-server")
+        self.work = tempfile.mkdtemp()
+        self.socket = f"{self.work}/redis.sock"
+        command = [program, "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no", "--dir", self.work]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        for _ in range(200):
+            try:
+                self.ask("PING")
+                break
+            except OSError:
+                time.sleep(0.05)
+        else:
+            sys.exit("bench: the server does not start")
+        self.name = os.path.basename(program)
+
+    def ask(self, *words):
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(5)
+            stream.connect(self.socket)
+            stream.sendall((" ".join(words) + "\r\n").encode())
+            return stream.recv(4096)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.work)
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over the Unix socket of a core."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self.path)
+
+
+class Core:
+    """`pith up --test-network` with contexts in the server."""
+
+    split = False
+
+    def __init__(self, binary, namespace, subscribers, case, server):
+        residency, write = case
+        self.work = tempfile.mkdtemp()
+        settings = [f"store.path={self.work}/pith.db", f"residency={residency}"]
+        if residency != "none":
+            settings += ["state.engine=redis", f"state.redis.url=unix://{server.socket}", f"state.write={write}"]
+        settings = [part for setting in settings for part in ("--set", setting)]
+        command = [binary, "up", "--test-network", "--subscribers", str(subscribers), *settings]
+        self.processes = [control.Process(command, namespace, "residency")]
+        self.processes[0].wait_until(r"ready in (\d+) ms")
+
+    def cpu_ms(self):
+        return control.cpu_ms(self.processes[0].pid)
+
+    def operations(self):
+        connection = Connection(f"{self.work}/api.sock")
+        connection.request("GET", "/v1/status")
+        status = json.loads(connection.getresponse().read())
+        connection.close()
+        contexts = status.get("contexts", {})
+        if contexts.get("error"):
+            sys.exit(f"bench: contexts are not stored: {contexts['error']}")
+        return contexts.get("operations", {})
+
+    def stop(self):
+        self.processes[0].stop()
+        shutil.rmtree(self.work)
+
+
+def run(options, namespace, ues, case, server):
+    server.ask("FLUSHALL")
+    core = Core(options.pith, namespace, ues, case, server)
+    try:
+        time.sleep(1.0)
+        before, server_before = core.operations(), control.cpu_ms(server.process.pid)
+        result, spent = control.simulate(options.ran, namespace, ues, core)
+        time.sleep(SETTLE)
+        after, server_after = core.operations(), control.cpu_ms(server.process.pid)
+    finally:
+        core.stop()
+    delta = lambda *names: sum(after.get(name, 0) - before.get(name, 0) for name in names)
+    procedures = 2 * ues
+    return {
+        "residency": case[0],
+        "write": case[1],
+        "ues": ues,
+        "ok": result["ok"],
+        "total_s": result["total_s"],
+        "p99_ms": result["registration_ms"]["p99"],
+        "session_p99_ms": result["session_ms"]["p99"],
+        "core_cpu_ms_per_ue": round(spent / ues, 4),
+        "store_cpu_ms_per_ue": round((server_after - server_before) / ues, 4),
+        "operations_per_procedure": round(delta("writes", "reads") / procedures, 4),
+        "reads_per_procedure": round(delta("reads") / procedures, 4),
+        "requests_per_procedure": round(delta("requests") / procedures, 4),
+        "bytes_per_procedure": round(delta("octetsWritten", "octetsRead") / procedures, 1),
+        "store_us_per_procedure": round(delta("writeUs", "readUs") / procedures, 1),
+        "failures": delta("failures"),
+    }
+
+
+def median_row(rows):
+    """Medians of the runs of a case, and the range of the completion time."""
+    row = {}
+    for name, value in rows[0].items():
+        values = [each[name] for each in rows]
+        row[name] = value if isinstance(value, str) or name == "ues" else statistics.median(values)
+    row["ok"] = min(each["ok"] for each in rows)
+    row["failures"] = max(each["failures"] for each in rows)
+    row["runs"] = len(rows)
+    row["total_s_range"] = [pick(each["total_s"] for each in rows) for pick in (min, max)]
+    return row
+
+
+def print_row(row):
+    low, high = row["total_s_range"]
+    print(f"{row['residency']:<11} {row['write']:<8} {row['ues']:>5} {row['ok']:>5} {row['total_s']:>8.3f} {low:>7.3f} to {high:<7.3f} {row['p99_ms']:>9.1f}"
+          f" {row['session_p99_ms']:>9.1f} {row['core_cpu_ms_per_ue']:>9.3f} {row['store_cpu_ms_per_ue']:>9.3f} {row['operations_per_procedure']:>7.2f}"
+          f" {row['requests_per_procedure']:>8.3f} {row['bytes_per_procedure']:>8.0f}", flush=True)
+
+
+def plot(rows, target):
+    """Completion time over the number of UEs, a line for each case."""
+    width, height, left, top = 760, 420, 60, 30
+    most_ues, most_s = max(row["ues"] for row in rows), max(row["total_s"] for row in rows) * 1.1
+    x = lambda ues: left + ues / most_ues * (width - left - 190)
+    y = lambda seconds: top + (height - top - 50) * (1 - seconds / most_s)
+    out = [f'<text x="{left}" y="18" font-weight="bold">Registration with session, UEs at once: completion time</text>']
+    for step in range(6):
+        seconds = most_s * step / 5
+        out.append(f'<line x1="{left}" x2="{x(most_ues):.1f}" y1="{y(seconds):.1f}" y2="{y(seconds):.1f}" stroke="#ddd"/>')
+        out.append(f'<text x="{left - 8}" y="{y(seconds) + 4:.1f}" text-anchor="end">{seconds:.2f} s</text>')
+    for ues in sorted({row["ues"] for row in rows}):
+        out.append(f'<text x="{x(ues):.1f}" y="{y(0) + 18:.1f}" text-anchor="middle">{ues}</text>')
+    cases = list(dict.fromkeys((row["residency"], row["write"]) for row in rows))
+    for number, case in enumerate(cases):
+        colour = COLOURS[number % len(COLOURS)]
+        points = sorted((row["ues"], row["total_s"]) for row in rows if (row["residency"], row["write"]) == case)
+        line = " ".join(f"{x(ues):.1f},{y(seconds):.1f}" for ues, seconds in points)
+        dash = ' stroke-dasharray="5 3"' if case[1] == "update" else ""
+        out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>')
+        name = case[0] if case[0] == "none" else f"{case[0]}, {case[1]}"
+        out.append(f'<text x="{width - 175}" y="{top + 14 + number * 16}" fill="{colour}">{name}</text>')
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">'
+    with open(target, "w") as file:
+        file.write("\n".join([head, '<rect width="100%" height="100%" fill="white"/>', *out, "</svg>\n"]))
+
+
+def targets(rows):
+    """The figures to reach, at the largest number of UEs."""
+    ues = max(row["ues"] for row in rows)
+    of = {(row["residency"], row["write"]): row for row in rows if row["ues"] == ues}
+    none = of.get(("none", "replace"))
+    judge = lambda is_reached: "reached" if is_reached else "MISSED"
+    for residency, limit in (("soft", 1.05), ("durable", 1.15)):
+        row = of.get((residency, "replace"))
+        if none and row:
+            ratio = row["core_cpu_ms_per_ue"] / none["core_cpu_ms_per_ue"]
+            print(f"{residency}: {ratio:.2f} times the CPU a UE of none, of {limit} at most: {judge(ratio <= limit)}")
+    if soft := of.get(("soft", "replace")):
+        operations = soft["operations_per_procedure"]
+        print(f"soft: {operations:.2f} operations a procedure, of 1.1 at most: {judge(operations <= 1.1)}")
+    for residency in ("soft", "durable", "procedural", "stateless"):
+        replace, update = of.get((residency, "replace")), of.get((residency, "update"))
+        if replace and update:
+            print(f"{residency}: replace takes {replace['total_s'] / update['total_s'] - 1:+.1%} of the completion time of update,"
+                  f" and {replace['bytes_per_procedure'] / max(update['bytes_per_procedure'], 1) - 1:+.0%} of its bytes")
+    print(PUBLISHED)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pith", default="target/release/pith")
+    parser.add_argument("--ran", default="target/release/pith-ran")
+    parser.add_argument("--ues", type=int, nargs="*", default=UES)
+    parser.add_argument("--runs", type=int, default=10, help="of each case; the table has medians")
+    parser.add_argument("--residencies", nargs="*", default=None, help="such as none soft")
+    options = parser.parse_args()
+    cases = [case for case in CASES if options.residencies is None or case[0] in options.residencies]
+    os.makedirs("target/bench", exist_ok=True)
+    namespace = f"pith-bench-{os.getpid()}"
+    subprocess.run(["ip", "netns", "add", namespace], check=True)
+    subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
+    server, measured = Server(), {}
+    try:
+        for _ in range(options.runs):
+            for ues in options.ues:
+                for case in cases:
+                    measured.setdefault((case, ues), []).append(run(options, namespace, ues, case, server))
+    finally:
+        server.stop()
+        subprocess.run(["ip", "netns", "del", namespace])
+    print(f"{'residency':<11} {'write':<8} {'UEs':>5} {'ok':>5} {'total s':>8} {'range':>18} {'reg p99':>9} {'ses p99':>9} {'CPU ms/UE':>9} {'store CPU':>9} {'ops':>7} {'requests':>8} {'bytes':>8}")
+    rows = [median_row(measured[case, ues]) for case in cases for ues in options.ues]
+    for row in rows:
+        print_row(row)
+    targets(rows)
+    plot(rows, "target/bench/residency.svg")
+    with open("target/bench/residency.json", "w") as file:
+        json.dump({"server": server.name, "runs": rows}, file, indent=1)
+    print("written to target/bench/residency.json and target/bench/residency.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+//! Contexts that are only in a store between transactions (design section 6, `stateless`).
+//!
+//! ```text
+//!  input ── context_of ──> resident: deliver
+//!                     └──> absent: wait ── ShardEffect::Load ──> shell ── ShardInput::Loaded ──> put_context, deliver in order
+//! ```
+//!
+//! The calls between NFs of a shard belong to the transaction of the input from outside that caused them. Each NF has its own
+//! documents, so that the first request to an NF may wait for a load, too.
+
+use crate::kit::{Input, NetworkFunction, Nf, Outbox, StoredKey};
+use pith_sbi::Problem;
+use std::collections::{HashMap, VecDeque};
+
+/// Inputs that wait for one context. A UE has one procedure, and sends no more than some messages before an answer.
+const MOST_WAITING: usize = 64;
+
+/// An input as in the queue of a shard.
+pub(super) type Queued = (Nf, Input, u16);
+
+/// The absent contexts of a shard. Without a shell that drops copies nothing is recorded.
+#[derive(Default)]
+pub(super) struct Absent {
+    is_enabled: bool,
+    /// Contexts that are being loaded, with the inputs that wait for them, in order.
+    waiting: HashMap<StoredKey, VecDeque<Queued>>,
+    /// Contexts to which inputs were delivered since the last call of [`Absent::take_touched`].
+    touched: Vec<StoredKey>,
+}
+
+/// What becomes of an input.
+pub(super) enum Fate {
+    /// Its context is in the process, or it names none.
+    Deliver(Input),
+    /// It waits for a load, which begins now.
+    Load(StoredKey),
+    /// It waits for a load that has begun.
+    Wait,
+}
+
+impl Absent {
+    pub fn enable(&mut self) {
+        self.is_enabled = true;
+    }
+
+    /// Holds an input whose context is absent.
+    pub fn hold(
+        &mut self,
+        (nf, input, asked): Queued,
+        function: &dyn NetworkFunction,
+        out: &mut Outbox,
+    ) -> Fate {
+        if !self.is_enabled {
+            return Fate::Deliver(input);
+        }
+        let Some(id) = function.context_of(&input) else { return Fate::Deliver(input) };
+        let key = StoredKey { nf, id };
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            if waiting.len() < MOST_WAITING {
+                waiting.push_back((nf, input, asked));
+            } else if let Input::Request { reply, .. } = input {
+                reply.refuse(Problem::congestion(1), out);
+            }
+            return Fate::Wait;
+        }
+        if function.is_resident(id) {
+            self.touched.push(key);
+            return Fate::Deliver(input);
+        }
+        self.waiting.insert(key, VecDeque::from([(nf, input, asked)]));
+        Fate::Load(key)
+    }
+
+    /// Whether a load of a context must begin that a step missed.
+    pub fn misses(&mut self, key: StoredKey) -> bool {
+        if !self.is_enabled || self.waiting.contains_key(&key) {
+            return false;
+        }
+        self.waiting.insert(key, VecDeque::new());
+        true
+    }
+
+    /// A load has ended: the inputs that waited for it.
+    pub fn resume(&mut self, key: StoredKey) -> VecDeque<Queued> {
+        self.touched.push(key);
+        self.waiting.remove(&key).unwrap_or_default()
+    }
+
+    /// The contexts to which inputs were delivered, each once.
+    pub fn take_touched(&mut self) -> Vec<StoredKey> {
+        self.touched.sort_unstable();
+        self.touched.dedup();
+        std::mem::take(&mut self.touched)
+    }
+}

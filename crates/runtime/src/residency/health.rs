@@ -1,0 +1,89 @@
+//! The state of a process's store, for `pith status`.
+
+use super::{EngineError, Statistics};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The state of a process's store.
+#[derive(Debug, Default)]
+pub struct StoreHealth {
+    restored: AtomicU64,
+    unreadable: AtomicU64,
+    shards: Mutex<Vec<ShardHealth>>,
+}
+
+/// The state of one shard's engine.
+#[derive(Debug, Default)]
+struct ShardHealth {
+    error: Option<String>,
+    statistics: Statistics,
+}
+
+/// The place of one shard in a [`StoreHealth`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot(usize);
+
+impl StoreHealth {
+    /// Why contexts are not stored at present.
+    pub fn error(&self) -> Option<String> {
+        self.shards().iter().find_map(|shard| shard.error.clone())
+    }
+
+    /// Contexts that were restored at the start.
+    pub fn restored(&self) -> u64 {
+        self.restored.load(Ordering::Relaxed)
+    }
+
+    /// Contexts that could not be restored.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
+    }
+
+    /// The counters of all engines.
+    pub fn statistics(&self) -> Statistics {
+        self.shards().iter().map(|shard| shard.statistics).fold(Statistics::default(), Statistics::plus)
+    }
+
+    pub(super) fn add_shard(&self) -> Slot {
+        let mut shards = self.shards();
+        shards.push(ShardHealth::default());
+        Slot(shards.len() - 1)
+    }
+
+    pub(super) fn note_restored(&self) {
+        self.restored.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_unreadable(&self) {
+        self.unreadable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_statistics(&self, slot: Slot, statistics: Statistics) {
+        if let Some(shard) = self.shards().get_mut(slot.0) {
+            shard.statistics = statistics;
+        }
+    }
+
+    pub(super) fn note_success(&self, slot: Slot) {
+        let former = self.shards().get_mut(slot.0).and_then(|shard| shard.error.take());
+        if former.is_some() {
+            tracing::info!("contexts are stored again");
+        }
+    }
+
+    pub(super) fn note_failure(&self, slot: Slot, error: &EngineError) {
+        let mut shards = self.shards();
+        let was_good = shards.iter().all(|shard| shard.error.is_none());
+        if let Some(shard) = shards.get_mut(slot.0) {
+            shard.error = Some(error.to_string());
+        }
+        drop(shards);
+        if was_good {
+            tracing::error!("contexts are not stored, a restart would lose the latest changes: {error}");
+        }
+    }
+
+    fn shards(&self) -> MutexGuard<'_, Vec<ShardHealth>> {
+        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

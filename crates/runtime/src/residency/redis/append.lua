@@ -1,0 +1,66 @@
+-- Changes of one batch, in one atomic step.
+-- KEYS: the fence of each block, then document and index of each change.
+-- ARGV: number of fences, owner version, generation; then for each change:
+--   kind (r, u, d), expected revision or '', revision, layout, deadline or '', number, sections, removed sections,
+--   then field and value of each section, then the field of each removed one.
+-- Returns {0, numbers of conflicts...}, or {number of the fence, its owner version}, and then nothing is changed.
+local fences, owner, generation = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+
+-- Versions are decimal numbers of up to 64 bits, which a Lua number does not hold.
+local function is_below(a, b)
+  return #a < #b or (#a == #b and a < b)
+end
+
+for fence = 1, fences do
+  local current = redis.call('GET', KEYS[fence])
+  if current and is_below(owner, current) then
+    return {fence, current}
+  end
+end
+for fence = 1, fences do
+  if redis.call('GET', KEYS[fence]) ~= owner then
+    redis.call('SET', KEYS[fence], owner)
+  end
+end
+
+local result, key, at = {0}, fences, 4
+local change = 0
+while at <= #ARGV do
+  change = change + 1
+  local document, index = KEYS[key + 1], KEYS[key + 2]
+  key = key + 2
+  local kind, expected, revision, layout, deadline, number = unpack(ARGV, at, at + 5)
+  local sections, removed = tonumber(ARGV[at + 6]), tonumber(ARGV[at + 7])
+  local first = at + 8
+  local first_removed = first + 2 * sections
+  at = first_removed + removed
+  local found = redis.call('HGET', document, 'r')
+  -- If the connection broke before the reply, the request is repeated, and a conditional change conflicts with itself: the
+  -- caller then writes the whole document.
+  if (expected ~= '' and expected ~= (found or '0')) or (kind == 'u' and not found) then
+    result[#result + 1] = change
+  elseif kind == 'd' then
+    redis.call('DEL', document)
+    redis.call('SREM', index, number)
+  else
+    if kind == 'r' then
+      redis.call('DEL', document)
+    end
+    redis.call('HSET', document, 'r', revision, 'o', owner, 'l', layout, 'g', generation)
+    if deadline ~= '' then
+      redis.call('HSET', document, 'd', deadline)
+    elseif kind == 'u' then
+      redis.call('HDEL', document, 'd')
+    end
+    if sections > 0 then
+      redis.call('HSET', document, unpack(ARGV, first, first_removed - 1))
+    end
+    if removed > 0 then
+      redis.call('HDEL', document, unpack(ARGV, first_removed, at - 1))
+    end
+    if not found then
+      redis.call('SADD', index, number)
+    end
+  end
+end
+return result

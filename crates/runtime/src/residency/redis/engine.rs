@@ -1,0 +1,453 @@
+//! The engine of one shard.
+
+use super::super::document::{Change, Entry, Sections};
+use super::super::memory::{check_block, check_bounds, count, earliest, nanoseconds_since};
+use super::super::{
+    Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError, MAX_BATCH,
+    OwnerVersion, ReadResult, SectionId, Sequence, Statistics, UnixMillis,
+};
+use super::Shared;
+use super::connection::{Commands, Connection, RequestError, of_server, text};
+use super::fields::{Sealer, fields, integer};
+use redis::{Cmd, Value, cmd};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The script that changes documents.
+const APPEND: &str = include_str!("append.lua");
+/// Documents that are read with one request.
+const READ_AT_ONCE: usize = 128;
+/// Octets of sections in one call of the script, at most one document more.
+const MAX_CALL: usize = 8 << 20;
+
+/// Reads and writes the documents of one shard. Its calls wait for the network.
+pub struct RedisEngine {
+    shared: Arc<Shared>,
+    sealer: Sealer,
+    connection: Option<Connection>,
+    /// Digest of the script, by which the server knows it.
+    script: String,
+    /// The generation of the last connection.
+    generation: Option<String>,
+    has_lost_writes: bool,
+    sequence: Sequence,
+    statistics: Statistics,
+}
+
+impl RedisEngine {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let sealer = Sealer::new(shared.secret.clone());
+        Self {
+            shared,
+            sealer,
+            connection: None,
+            script: String::new(),
+            generation: None,
+            has_lost_writes: false,
+            sequence: Sequence(0),
+            statistics: Statistics::default(),
+        }
+    }
+
+    fn key_of_block(&self, block: u16) -> String {
+        format!("{}:{{{block:x}}}", self.shared.namespace)
+    }
+
+    fn key_of_kind(&self, kind: DocumentKind, block: u16) -> String {
+        format!("{}:{}", self.key_of_block(block), kind.name())
+    }
+
+    fn key_of(&self, key: DocumentKey) -> String {
+        format!("{}:{:x}", self.key_of_kind(key.kind, key.block), key.number)
+    }
+
+    fn fence_of(&self, block: u16) -> String {
+        format!("{}:owner", self.key_of_block(block))
+    }
+
+    /// Connects if there is no connection.
+    fn connect(&mut self) -> Result<&mut Connection, RequestError> {
+        if self.connection.is_none() {
+            let mut connection = Connection::open(&self.shared.access)?;
+            let loaded = connection.command(cmd("SCRIPT").arg("LOAD").arg(APPEND))?;
+            self.script = text(&loaded);
+            let former = self.generation.replace(connection.generation.clone());
+            self.has_lost_writes |= former.is_some_and(|former| former != connection.generation);
+            self.connection = Some(connection);
+        }
+        self.connection.as_mut().ok_or_else(|| RequestError::new("no connection"))
+    }
+
+    /// Sends what `commands` adds, and returns the replies. A connection that broke is opened again once.
+    fn request(
+        &mut self,
+        commands: impl Fn(&mut Self, &mut Commands) -> Option<()>,
+    ) -> Result<Vec<Value>, RequestFailure> {
+        let mut is_second = false;
+        loop {
+            match self.attempt(&commands) {
+                Ok(replies) => return Ok(replies),
+                Err(error) => {
+                    self.connection = None;
+                    if error.is_too_large {
+                        return Err(RequestFailure::TooLarge(self.failed(error.reason)));
+                    }
+                    if is_second || !error.is_retriable {
+                        return Err(RequestFailure::Other(self.failed(error.reason)));
+                    }
+                }
+            }
+            is_second = true;
+        }
+    }
+
+    fn failed(&self, reason: impl Into<String>) -> EngineError {
+        EngineError::Remote { server: self.shared.access.url.to_string(), reason: reason.into() }
+    }
+
+    fn attempt(
+        &mut self,
+        commands: impl Fn(&mut Self, &mut Commands) -> Option<()>,
+    ) -> Result<Vec<Value>, RequestError> {
+        self.connect()?;
+        let mut request = Commands::default();
+        let sealed = commands(self, &mut request);
+        sealed.ok_or_else(|| RequestError::new("AES-256-GCM failed"))?;
+        let (mut replies, mut refusal) = (Vec::new(), None);
+        let connection = self.connect()?;
+        let result = connection.request(&request, &mut |_, reply| match reply {
+            Value::ServerError(error) => refusal = refusal.take().or(Some(error)),
+            reply => replies.push(reply),
+        });
+        let (sent, received) = connection.take_octets();
+        self.statistics.requests += 1;
+        self.statistics.octets_written += sent;
+        self.statistics.octets_read += received;
+        result?;
+        match refusal {
+            Some(error) => Err(of_server(&error)),
+            None => Ok(replies),
+        }
+    }
+
+    /// A call of the script for some changes of a batch.
+    fn call(&mut self, owner: OwnerVersion, batch: &Batch, entries: &[Entry]) -> Option<Cmd> {
+        let mut blocks: Vec<u16> = entries.iter().map(|entry| entry.key.block).collect();
+        blocks.sort_unstable();
+        blocks.dedup();
+        let mut call = cmd("EVALSHA");
+        call.arg(self.script.as_str()).arg(blocks.len() + 2 * entries.len());
+        for block in &blocks {
+            call.arg(self.fence_of(*block));
+        }
+        for entry in entries {
+            call.arg(self.key_of(entry.key)).arg(self.key_of_kind(entry.key.kind, entry.key.block));
+        }
+        call.arg(blocks.len()).arg(owner.0).arg(self.generation.as_deref().unwrap_or_default());
+        for entry in entries {
+            self.add_change(&mut call, batch, entry)?;
+        }
+        Some(call)
+    }
+
+    fn add_change(&mut self, call: &mut Cmd, batch: &Batch, entry: &Entry) -> Option<()> {
+        let kind = match entry.change {
+            Change::Replace => "r",
+            Change::Update => "u",
+            Change::Delete => "d",
+        };
+        // Of two sections with one id the last one counts.
+        let sections: BTreeMap<SectionId, Option<&[u8]>> = Sections(batch.sections(entry)).collect();
+        let number_of = |is_set: bool| sections.values().filter(|octets| octets.is_some() == is_set).count();
+        call.arg(kind).arg(optional(entry.expected.map(|revision| revision.0)));
+        call.arg(entry.revision.0).arg(entry.layout).arg(optional(entry.deadline.map(|time| time.0)));
+        call.arg(entry.key.number).arg(number_of(true)).arg(number_of(false));
+        for (id, octets) in &sections {
+            if let Some(octets) = octets {
+                call.arg(*id).arg(self.sealer.seal(entry.key, *id, octets)?);
+            }
+        }
+        for (id, _) in sections.iter().filter(|(_, octets)| octets.is_none()) {
+            call.arg(*id);
+        }
+        Some(())
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Vec<usize>, EngineError> {
+        check_bounds(batch)?;
+        let parts = parts(batch);
+        let replies = self.request(|engine, request| {
+            for part in &parts {
+                request.add(&engine.call(batch.owner(), batch, part)?);
+            }
+            Some(())
+        })?;
+        let mut conflicts = Vec::new();
+        let mut first = 0;
+        for (part, reply) in parts.iter().zip(replies) {
+            let result = result_of(&reply).ok_or_else(|| self.strange_reply())?;
+            match result.split_first() {
+                Some((0, at)) => {
+                    let at = at.iter().filter_map(|at| usize::try_from(*at).ok()?.checked_sub(1));
+                    conflicts.extend(at.map(|at| first + at));
+                }
+                Some((fence, current)) => {
+                    let mut blocks: Vec<u16> = part.iter().map(|entry| entry.key.block).collect();
+                    blocks.sort_unstable();
+                    blocks.dedup();
+                    let at = usize::try_from(*fence).unwrap_or(0).saturating_sub(1);
+                    let block = blocks.get(at).copied().unwrap_or_default();
+                    let current = current.first().copied().unwrap_or_default();
+                    return Err(EngineError::Fenced { block, current, own: batch.owner().0 });
+                }
+                None => return Err(self.strange_reply()),
+            }
+            first += part.len();
+        }
+        Ok(conflicts)
+    }
+
+    fn strange_reply(&self) -> EngineError {
+        self.failed("its reply is not that of Pith's script")
+    }
+
+    fn read_one(&mut self, key: DocumentKey, command: &Cmd) -> Result<Value, DocumentError> {
+        let start = Instant::now();
+        let replies = self.request(|_, request| {
+            request.add(command);
+            Some(())
+        });
+        self.statistics.reads += 1;
+        self.statistics.read_ns += nanoseconds_since(start);
+        match replies {
+            Ok(replies) => Ok(replies.into_iter().next().unwrap_or_default()),
+            Err(error) => Err(DocumentError::Remote { key, reason: EngineError::from(error).to_string() }),
+        }
+    }
+
+    fn opened(
+        &mut self,
+        key: DocumentKey,
+        fields: Vec<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Option<Document>, DocumentError> {
+        let generation = self.generation.as_deref().unwrap_or_default();
+        let found = self.sealer.document(key, generation, fields);
+        found.map_err(|_| DocumentError::Modified { key, server: self.shared.access.url.to_string() })
+    }
+
+    fn read_some(
+        &mut self,
+        keys: &[DocumentKey],
+        visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
+    ) -> Result<(), EngineError> {
+        let start = Instant::now();
+        let replies = self.request(|engine, request| {
+            for key in keys {
+                request.add(cmd("HGETALL").arg(engine.key_of(*key)));
+            }
+            Some(())
+        });
+        let replies = match replies {
+            Err(RequestFailure::TooLarge(_)) if keys.len() > 1 => {
+                let (first, second) = keys.split_at(keys.len() / 2);
+                self.read_some(first, visit)?;
+                return self.read_some(second, visit);
+            }
+            replies => replies?,
+        };
+        self.statistics.reads += count(keys.len());
+        self.statistics.read_ns += nanoseconds_since(start);
+        for (key, reply) in keys.iter().zip(replies) {
+            if let Some(read) = self.opened(*key, fields(reply)).transpose() {
+                visit(*key, read);
+            }
+        }
+        Ok(())
+    }
+
+    /// The documents of a kind in a block.
+    fn list(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
+        let index = self.key_of_kind(kind, block);
+        let replies = self.request(|_, request| {
+            request.add(cmd("SMEMBERS").arg(index.as_str()));
+            Some(())
+        })?;
+        let (Some(Value::Array(members)) | Some(Value::Set(members))) = replies.into_iter().next() else {
+            return Ok(Vec::new());
+        };
+        let number = |member: &Value| u32::try_from(integer(member)?).ok();
+        Ok(members.iter().filter_map(|member| DocumentKey::new(kind, block, number(member)?)).collect())
+    }
+}
+
+/// Why a request has no replies.
+enum RequestFailure {
+    /// The replies exceed their bound.
+    TooLarge(EngineError),
+    Other(EngineError),
+}
+
+impl From<RequestFailure> for EngineError {
+    fn from(failure: RequestFailure) -> Self {
+        match failure {
+            RequestFailure::TooLarge(error) | RequestFailure::Other(error) => error,
+        }
+    }
+}
+
+/// The numbers of a reply of the script.
+fn result_of(reply: &Value) -> Option<Vec<u64>> {
+    let Value::Array(values) = reply else { return None };
+    values.iter().map(integer).collect()
+}
+
+fn optional(number: Option<u64>) -> String {
+    number.map(|number| number.to_string()).unwrap_or_default()
+}
+
+/// The changes of a batch, in parts that each are one call of the script.
+fn parts(batch: &Batch) -> Vec<&[Entry]> {
+    let (mut parts, mut rest, mut at, mut octets) = (Vec::new(), batch.entries(), 0, 0);
+    while let Some(entry) = rest.get(at) {
+        octets += batch.sections(entry).len();
+        at += 1;
+        if octets > MAX_CALL || at >= MAX_BATCH {
+            let (part, others) = rest.split_at(at);
+            parts.push(part);
+            (rest, at, octets) = (others, 0, 0);
+        }
+    }
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+impl Engine for RedisEngine {
+    fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
+        let start = Instant::now();
+        let result = if batch.is_empty() { Ok(Vec::new()) } else { self.write(batch) };
+        self.statistics.write_ns += nanoseconds_since(start);
+        match result {
+            Ok(conflicts) => {
+                self.sequence.0 += 1;
+                self.statistics.writes += count(batch.len() - conflicts.len());
+                Ok(Appended { sequence: self.sequence, conflicts })
+            }
+            Err(error) => {
+                self.statistics.failures += 1;
+                Err(error)
+            }
+        }
+    }
+
+    fn read(&mut self, key: DocumentKey) -> Result<Option<Document>, DocumentError> {
+        let reply = self.read_one(key, cmd("HGETALL").arg(self.key_of(key)))?;
+        self.opened(key, fields(reply))
+    }
+
+    fn read_sections(
+        &mut self,
+        key: DocumentKey,
+        sections: &[SectionId],
+    ) -> Result<Option<Document>, DocumentError> {
+        let names = ["r", "o", "l", "d", "g"].map(str::to_owned);
+        let names: Vec<String> = names.into_iter().chain(sections.iter().map(u8::to_string)).collect();
+        let mut command = cmd("HMGET");
+        command.arg(self.key_of(key)).arg(&names);
+        let Value::Array(values) = self.read_one(key, &command)? else { return Ok(None) };
+        let present = names.into_iter().zip(values).filter_map(|(name, value)| match value {
+            Value::BulkString(octets) => Some((name.into_bytes(), octets)),
+            _ => None,
+        });
+        self.opened(key, present.collect())
+    }
+
+    fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        for keys in keys.chunks(READ_AT_ONCE) {
+            let mut absent: BTreeSet<DocumentKey> = keys.iter().copied().collect();
+            let read = self.read_some(keys, &mut |key, read| {
+                absent.remove(&key);
+                visit(key, read.map(Some));
+            });
+            for key in absent {
+                let reason = read.as_ref().err().map(ToString::to_string);
+                visit(key, reason.map_or(Ok(None), |reason| Err(DocumentError::Remote { key, reason })));
+            }
+        }
+    }
+
+    fn read_block(
+        &mut self,
+        kind: DocumentKind,
+        block: u16,
+        visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
+    ) -> Result<(), EngineError> {
+        for keys in self.list(kind, block)?.chunks(READ_AT_ONCE) {
+            self.read_some(keys, visit)?;
+        }
+        Ok(())
+    }
+
+    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
+        let mut due = Vec::new();
+        for kind in DocumentKind::ALL {
+            for keys in self.list(kind, block)?.chunks(READ_AT_ONCE) {
+                let replies = self.request(|engine, request| {
+                    for key in keys {
+                        request.add(cmd("HGET").arg(engine.key_of(*key)).arg("d"));
+                    }
+                    Some(())
+                })?;
+                for (key, reply) in keys.iter().zip(replies) {
+                    let deadline = integer(&reply).map(UnixMillis).filter(|deadline| *deadline <= until);
+                    due.extend(deadline.map(|deadline| Due { deadline, key: *key }));
+                }
+            }
+        }
+        Ok(earliest(due, limit))
+    }
+
+    fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
+        check_block(block)?;
+        let fence = self.fence_of(block);
+        let replies = self.request(|engine, request| {
+            let mut call = cmd("EVALSHA");
+            call.arg(engine.script.as_str()).arg(1).arg(fence.as_str()).arg(1).arg(owner.0);
+            request.add(call.arg(engine.generation.as_deref().unwrap_or_default()));
+            Some(())
+        })?;
+        match replies.first().and_then(result_of).as_deref() {
+            Some([0]) => Ok(()),
+            Some([1, current]) => Err(EngineError::Fenced { block, current: *current, own: owner.0 }),
+            _ => Err(self.strange_reply()),
+        }
+    }
+
+    fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
+        check_block(block)?;
+        let fence = self.fence_of(block);
+        let replies = self.request(|_, request| {
+            request.add(cmd("GET").arg(fence.as_str()));
+            Some(())
+        })?;
+        Ok(OwnerVersion(replies.first().and_then(integer).unwrap_or_default()))
+    }
+
+    fn durable(&self) -> Sequence {
+        self.sequence
+    }
+
+    fn waits_for_network(&self) -> bool {
+        true
+    }
+
+    fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.has_lost_writes)
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+}

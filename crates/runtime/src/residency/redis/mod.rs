@@ -1,0 +1,137 @@
+//! Engine `redis`: documents in a server of Redis or Valkey, which the processes of several hosts can share.
+//!
+//! ```text
+//!  pith:ID:{BLOCK}:KIND:NUMBER   hash      r revision, o owner, l layout, d deadline, g generation, and each section by its number
+//!  pith:ID:{BLOCK}:KIND          set       numbers of the documents of a kind
+//!  pith:ID:{BLOCK}:owner         string    version of the owner map below which writes are refused
+//! ```
+//!
+//! ID names the secret with which sections are sealed, so that two cores can use one server. A batch is one call of a
+//! script (`append.lua`): it checks fences and revisions, and changes sections, in one step.
+//!
+//! **Lost writes.** A server that starts again, or another one that takes over, may lack the latest writes; its replication id is
+//! another one then. A document has the id under which it was written: with another one, it is read as stale, and its UE is
+//! authenticated again.
+
+mod address;
+mod connection;
+mod engine;
+mod fields;
+#[cfg(test)]
+pub(crate) mod server;
+#[cfg(test)]
+mod tests;
+
+pub use address::{RedisPlace, RedisUrl};
+pub use engine::RedisEngine;
+
+use super::DocumentSecret;
+use crate::private_file::{self, Readers};
+use connection::{Access, Connection};
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub struct RedisSettings {
+    /// Its address.
+    pub url: RedisUrl,
+    /// File with the password, readable by its owner only.
+    pub password_file: Option<PathBuf>,
+    /// File with the certificates of CAs that may have issued the server's (PEM).
+    pub ca: Option<PathBuf>,
+    /// Seals documents.
+    pub secret: DocumentSecret,
+}
+
+/// A server cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("'{setting}' {value}: {reason}")]
+pub struct RedisOpenError {
+    setting: &'static str,
+    value: String,
+    reason: String,
+}
+
+/// The documents of a process in a server.
+pub struct RedisStore {
+    shared: Arc<Shared>,
+}
+
+/// What the engines of a process have in common.
+struct Shared {
+    access: Access,
+    secret: DocumentSecret,
+    /// What all keys begin with.
+    namespace: String,
+}
+
+impl RedisStore {
+    /// Connects once, to find mistakes at the start.
+    pub fn open(settings: RedisSettings) -> Result<Self, RedisOpenError> {
+        let RedisSettings { url, password_file, ca, secret } = settings;
+        let password = password_file.as_deref().map(read_password).transpose()?;
+        let tls = ca.as_deref().filter(|_| url.is_tls()).map(read_ca).transpose()?;
+        if url.is_tls() && tls.is_none() {
+            let reason = "TLS needs the CA of the server: set 'state.redis.ca'".into();
+            return Err(RedisOpenError { setting: "state.redis.url", value: url.to_string(), reason });
+        }
+        let access = Access { url, password, tls };
+        Connection::open(&access).map_err(|error| RedisOpenError {
+            setting: "state.redis.url",
+            value: access.url.to_string(),
+            reason: error.reason,
+        })?;
+        let namespace = format!("pith:{}", hex::encode(secret.id()));
+        Ok(Self { shared: Arc::new(Shared { access, secret, namespace }) })
+    }
+
+    /// An engine for a shard.
+    pub fn engine(&self) -> RedisEngine {
+        RedisEngine::new(Arc::clone(&self.shared))
+    }
+
+    /// The address of the server.
+    pub fn url(&self) -> &RedisUrl {
+        &self.shared.access.url
+    }
+}
+
+fn read_password(path: &Path) -> Result<Zeroizing<String>, RedisOpenError> {
+    let failed = |reason: String| RedisOpenError {
+        setting: "state.redis.password_file",
+        value: path.display().to_string(),
+        reason,
+    };
+    let text = private_file::read(path, Readers::Owner).map_err(|error| failed(error.to_string()))?;
+    let password = Zeroizing::new(text.trim().to_owned());
+    if password.is_empty() {
+        return Err(failed("the file has no password".into()));
+    }
+    Ok(password)
+}
+
+fn read_ca(path: &Path) -> Result<Arc<ClientConfig>, RedisOpenError> {
+    let failed = |reason: String| RedisOpenError {
+        setting: "state.redis.ca",
+        value: path.display().to_string(),
+        reason,
+    };
+    let mut roots = RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| failed(error.to_string()))?;
+        roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(failed("the file has no certificate (PEM)".into()));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(|error| failed(error.to_string()))?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}

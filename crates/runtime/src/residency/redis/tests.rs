@@ -1,0 +1,215 @@
+//! The engine against a real server, which each test starts.
+
+use super::super::tests::{Content, all, content, head, key, whole};
+use super::super::*;
+use super::server::Server;
+use ::redis::{Cmd, Value, cmd};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// A document with these sections.
+fn document(revision: u64, sections: &[(u8, &[u8])]) -> Batch {
+    let mut batch = Batch::new(OwnerVersion(1));
+    let mut writer = batch.replace(head(key(3, 9), revision));
+    for (id, octets) in sections {
+        writer.section(*id, octets);
+    }
+    batch
+}
+
+fn sections(engine: &mut RedisEngine) -> Content {
+    content(&engine.read(key(3, 9)).unwrap().unwrap())
+}
+
+/// A command that bypasses the engine.
+fn raw(server: &Server, command: &Cmd) -> Value {
+    let store = server.store();
+    let mut connection = super::connection::Connection::open(&store.shared.access).unwrap();
+    connection.command(command).unwrap()
+}
+
+#[test]
+fn an_update_sends_only_changed_sections() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    engine.append(&document(1, &[(1, &[7; 5000]), (2, b"two"), (3, b"three")])).unwrap();
+    let before = engine.statistics();
+    let mut batch = Batch::new(OwnerVersion(1));
+    batch.update(head(key(3, 9), 2)).section(2, b"TWO").remove(3).section(4, b"four");
+    batch.expect(Revision(1));
+    assert!(engine.append(&batch).unwrap().conflicts.is_empty());
+    let spent = engine.statistics();
+    assert!(spent.octets_written - before.octets_written < 700, "{spent:?}");
+    assert_eq!((spent.writes - before.writes, spent.requests - before.requests), (1, 1));
+    let expected: Content = [(1, vec![7; 5000]), (2, b"TWO".to_vec()), (4, b"four".to_vec())].into();
+    assert_eq!(sections(&mut engine), expected);
+    let some = engine.read_sections(key(3, 9), &[2, 9]).unwrap().unwrap();
+    assert_eq!(content(&some), [(2, b"TWO".to_vec())].into());
+    assert_eq!(engine.read_sections(key(3, 8), &[2]), Ok(None));
+}
+
+#[test]
+fn sections_are_sealed_and_bound_to_their_document() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    engine.append(&document(1, &[(1, b"a secret key of a UE"), (2, b"other")])).unwrap();
+    engine.append(&whole(1, key(3, 10), 1, b"fine")).unwrap();
+    let Value::Array(keys) = raw(&server, cmd("KEYS").arg("*:amf:9")) else { panic!() };
+    let name = super::connection::text(&keys[0]);
+    let Value::BulkString(sealed) = raw(&server, cmd("HGET").arg(&name).arg(1)) else { panic!() };
+    assert!(!sealed.windows(6).any(|octets| octets == b"secret"));
+    // A section under another number, a changed octet, and a field that no engine writes.
+    for (field, value) in
+        [("2", sealed.clone()), ("1", [sealed.as_slice(), b"x"].concat()), ("x", b"y".to_vec())]
+    {
+        raw(&server, cmd("HSET").arg(&name).arg(field).arg(value));
+        let error = engine.read(key(3, 9)).unwrap_err();
+        assert!(error.to_string().contains("amf:3:9 is unknown"), "{error}");
+        engine.append(&document(2, &[(1, b"again"), (2, b"other")])).unwrap();
+        raw(&server, cmd("HDEL").arg(&name).arg("x"));
+    }
+    let read = all(&mut engine);
+    assert_eq!(read.len(), 2, "others are read: {read:?}");
+}
+
+#[test]
+fn documents_written_before_the_server_was_replaced_are_stale() {
+    let Some(mut server) = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let mut engine = server.store().engine();
+    engine.append(&document(1, &[(1, b"before")])).unwrap();
+    assert!(!engine.read(key(3, 9)).unwrap().unwrap().is_stale);
+    assert!(!engine.take_loss());
+    server.kill();
+    let error = engine.append(&document(2, &[(1, b"lost")])).unwrap_err();
+    assert!(
+        matches!(error, EngineError::Remote { .. }) && error.to_string().contains(&server.url),
+        "{error}"
+    );
+    assert!(server.resume());
+    // For the same process and for the next one.
+    assert!(engine.read(key(3, 9)).unwrap().unwrap().is_stale);
+    assert!(engine.take_loss() && !engine.take_loss());
+    let mut next = server.store().engine();
+    assert!(next.read(key(3, 9)).unwrap().unwrap().is_stale);
+    engine.append(&document(3, &[(1, b"after")])).unwrap();
+    assert!(!next.read(key(3, 9)).unwrap().unwrap().is_stale);
+}
+
+#[test]
+fn a_forgotten_script_is_loaded_again() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    engine.append(&document(1, &[(1, b"x")])).unwrap();
+    raw(&server, cmd("SCRIPT").arg("FLUSH"));
+    engine.append(&document(2, &[(1, b"y")])).unwrap();
+    assert_eq!(sections(&mut engine), [(1, b"y".to_vec())].into());
+}
+
+#[test]
+fn a_large_batch_and_a_large_block_are_written_and_read_in_parts() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    let large = vec![5; MAX_DOCUMENT - 100];
+    let mut batch = Batch::new(OwnerVersion(1));
+    for number in 0..30 {
+        batch.replace(head(key(3, number), 1)).section(1, &large);
+    }
+    for number in 30..MAX_BATCH as u32 {
+        batch.replace(head(key(3, number), 1)).section(1, b"small");
+    }
+    assert!(engine.append(&batch).unwrap().conflicts.is_empty());
+    let mut read = BTreeMap::new();
+    engine
+        .read_block(DocumentKind::Amf, 3, &mut |key, document| {
+            read.insert(key.number, document.unwrap().section(1).unwrap().len());
+        })
+        .unwrap();
+    assert_eq!(read.len(), MAX_BATCH);
+    assert!(read.iter().all(|(number, octets)| *octets == if *number < 30 { large.len() } else { 5 }));
+}
+
+#[test]
+fn two_cores_share_a_server() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    engine.append(&document(1, &[(1, b"one")])).unwrap();
+    fs::remove_file(server.path("key")).unwrap();
+    let mut other = server.store().engine();
+    assert!(all(&mut other).is_empty());
+    other.append(&document(1, &[(1, b"other")])).unwrap();
+    assert_eq!(sections(&mut engine), [(1, b"one".to_vec())].into());
+}
+
+fn refusal(settings: RedisSettings) -> String {
+    RedisStore::open(settings).err().unwrap().to_string()
+}
+
+#[test]
+fn a_password_is_read_from_a_private_file() {
+    let Some(server) = Server::start(&["--requirepass", "correct"]) else { return };
+    let file = server.path("password");
+    let with = |text: &str, mode: u32| {
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        RedisSettings { password_file: Some(file.clone()), ..server.settings() }
+    };
+    assert!(refusal(server.settings()).contains("requires a password"));
+    assert!(refusal(with("wrong", 0o600)).contains("refuses user or password"));
+    assert!(refusal(with("correct", 0o644)).contains("chmod 600"));
+    assert!(refusal(with("", 0o600)).contains("no password"));
+    let mut engine = RedisStore::open(with("correct\n", 0o600)).unwrap().engine();
+    engine.append(&document(1, &[(1, b"x")])).unwrap();
+    assert_eq!(sections(&mut engine).len(), 1);
+}
+
+#[test]
+fn tls_accepts_only_certificates_of_the_configured_ca() {
+    let Some((server, ca)) = Server::start_tls() else { return };
+    let with = |ca: Option<&std::path::Path>| RedisSettings { ca: ca.map(Into::into), ..server.settings() };
+    assert!(refusal(with(None)).contains("'state.redis.ca'"));
+    let mut engine = RedisStore::open(with(Some(&ca))).unwrap().engine();
+    engine.append(&document(1, &[(1, b"x")])).unwrap();
+    assert_eq!(sections(&mut engine).len(), 1);
+    let foreign = server.path("foreign.pem");
+    let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    fs::write(&foreign, other.cert.pem()).unwrap();
+    assert!(refusal(with(Some(&foreign))).contains("TLS failed"), "{}", refusal(with(Some(&foreign))));
+    fs::write(&foreign, "no certificate").unwrap();
+    assert!(refusal(with(Some(&foreign))).contains("state.redis.ca"));
+    let clear = server.url.replace("rediss", "redis").parse().unwrap();
+    assert!(!refusal(RedisSettings { url: clear, ..server.settings() }).is_empty());
+}
+
+#[test]
+fn a_server_that_evicts_keys_is_refused() {
+    let options = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"];
+    let Some(server) = Server::start(&options) else { return };
+    assert!(refusal(server.settings()).contains("noeviction"));
+}
+
+#[test]
+fn a_peer_that_is_no_server_is_refused_within_bounds() {
+    use std::io::Write;
+    for answer in
+        [b"HTTP/1.1 400 Bad Request\r\n\r\n".as_slice(), b"$999999999999\r\n", b"*99999999\r\n", b"+OK"]
+    {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let peer = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.write_all(answer);
+            // More than a reply may have.
+            let chunk = vec![b'x'; 1 << 20];
+            for _ in 0..16 {
+                if stream.write_all(&chunk).is_err() {
+                    break;
+                }
+            }
+        });
+        let secret = DocumentSecret::ephemeral().unwrap();
+        let error = refusal(RedisSettings { url, password_file: None, ca: None, secret });
+        assert!(error.starts_with("'state.redis.url' redis://127.0.0.1"), "{error}");
+        peer.join().unwrap();
+    }
+}
