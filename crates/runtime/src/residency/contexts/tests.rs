@@ -84,7 +84,7 @@ impl NetworkFunction for Numbers {
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {
-        let is_dropped = self.tracker.is_stored(id);
+        let is_dropped = self.tracker.is_current(id);
         if is_dropped {
             self.values.lock().unwrap().remove(&id.to_u64());
             self.absent.insert(id.to_u64());
