@@ -7,7 +7,7 @@ use pith_pfcp::ie::{CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
 
 use crate::config::Config;
 
-/// Time in which a restarted SMF sets its association up again. Later a set-up from an unknown port is verified anew.
+/// Time in which a restarted SMF sets its association up again. Later a set-up from an unknown port is verified again.
 const SETUP_AFTER_RESTART: Duration = Duration::from_secs(60);
 
 /// An association with an SMF.

@@ -68,7 +68,7 @@ impl Upf {
 
     /// Whether a set-up may be of another process than the SMF, at the SMF's address: it comes from another port than the SMF's, while
     /// the SMF answers heartbeats and has not restarted. It would delete the SMF's sessions, and make its port one of the SMF's. An SMF may send requests from any
-    /// port (TS 29.244 4.4.1), so the SMF is asked by a heartbeat to its PFCP port, and this request is discarded: after a
+    /// port (TS 29.244 4.4.1), so the UPF sends a heartbeat to the PFCP port of the SMF, and this request is discarded: after a
     /// restart the answer shows another Recovery Time Stamp, and the repeated request is served.
     pub(crate) fn doubts_setup(
         &mut self,
