@@ -55,7 +55,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// No connections; at most that many.
+    /// An empty table. `limit`: the largest number of connections.
     pub fn new(limit: u32) -> Self {
         Self {
             table: Arena::new(limit),

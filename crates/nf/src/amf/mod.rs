@@ -346,9 +346,7 @@ impl NetworkFunction for Amf {
     }
 
     fn is_resident(&self, id: ContextId) -> bool {
-        // An ended context has an id, and nothing to be read again.
-        let exists = |key: &Key| self.ues.contains(*key);
-        self.shared.ids.find(id).filter(exists).is_none_or(|key| self.ues.is_resident(key))
+        self.shared.ids.find(id).is_none_or(|key| self.ues.is_resident(key))
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {

@@ -396,9 +396,7 @@ impl NetworkFunction for Smf {
     }
 
     fn is_resident(&self, id: ContextId) -> bool {
-        // An ended session has an id, and nothing to be read again.
-        let exists = |key: &Key| self.sessions.contains(*key);
-        self.shared.ids.find(id).filter(exists).is_none_or(|key| self.sessions.is_resident(key))
+        self.shared.ids.find(id).is_none_or(|key| self.sessions.is_resident(key))
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {

@@ -15,7 +15,7 @@ pub(super) struct Loads {
     ready: Vec<Loaded>,
     /// Reads that the engine has not answered.
     pending: usize,
-    /// Reads that failed for now.
+    /// Reads to be repeated, as the store could not be reached.
     failed: Vec<StoredKey>,
 }
 
