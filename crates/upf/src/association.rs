@@ -23,8 +23,10 @@ pub struct Association {
     pub recovery: Option<NtpSeconds>,
     /// The Recovery Time Stamp in the set-up.
     pub recovery_at_setup: NtpSeconds,
-    /// When the SMF last showed by a heartbeat that it has restarted since the set-up.
-    pub restarted_at: Option<Duration>,
+    /// Whether the SMF's heartbeats have shown a restart since the set-up.
+    pub has_restarted: bool,
+    /// When a heartbeat first had another Recovery Time Stamp than the set-up: the SMF may have restarted between the two.
+    pub differed_at: Option<Duration>,
     /// Whether the SMF answers heartbeats.
     pub path: PathState,
     /// Time of the next heartbeat; `None` while a response is pending.
@@ -38,18 +40,22 @@ impl Association {
         [self.address.port(), self.port].contains(&port)
     }
 
-    /// Whether the SMF has restarted shortly before `now`, so that its set-up is due.
+    /// Whether the SMF has restarted since the set-up, so that another one is due. Time stamps that differed from the beginning prove that
+    /// for a while only: an SMF may always use two.
     pub fn has_restarted(&self, now: Duration) -> bool {
-        self.restarted_at.is_some_and(|at| now.saturating_sub(at) < SETUP_AFTER_RESTART)
+        let differed = self.differed_at.is_some_and(|at| now.saturating_sub(at) < SETUP_AFTER_RESTART);
+        self.has_restarted || differed
     }
 
     /// Records a Recovery Time Stamp of the SMF; returns whether it restarted since the one before.
     pub fn recovered_at(&mut self, now: Duration, recovery: NtpSeconds) -> bool {
         let before = self.recovery.replace(recovery);
-        if before.unwrap_or(self.recovery_at_setup) != recovery {
-            self.restarted_at = Some(now);
+        if before.is_none() && self.recovery_at_setup != recovery {
+            self.differed_at = Some(now);
         }
-        before.is_some_and(|before| before != recovery)
+        let has_restarted = before.is_some_and(|before| before != recovery);
+        self.has_restarted |= has_restarted;
+        has_restarted
     }
 }
 

@@ -18,7 +18,7 @@ use pith_sbi::Request;
 use pith_types::{ContextId, FiveGTmsi};
 
 /// What is deferred until an absent context is back.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
     /// As [`DeferredAction::Supersede`].
     Supersede { new: Key, old: Key },
@@ -49,7 +49,7 @@ impl Amf {
         let peeked = pith_ngap::peek(pdu)?;
         let connections = &self.shared.connections;
         if let Some(id) = peeked.amf_ue_ngap_id {
-            return connections.get(connections.find(id)?)?.ue;
+            return connections.get(connections.find(id)?).filter(|it| it.gnb == gnb)?.ue;
         }
         let named = match peeked.nas_pdu.and_then(peek_temporary_identity) {
             Some(TemporaryIdentity::FiveGGuti(guti)) => {
@@ -131,7 +131,11 @@ impl Amf {
     pub(super) fn defers(&mut self, key: Key, awaited: Awaited) -> bool {
         let is_absent = self.ues.misses(key);
         if is_absent {
-            self.awaited.entry(key).or_default().push(awaited);
+            let actions = self.awaited.entry(key).or_default();
+            // A gNB may repeat its NG RESET while the store does not answer.
+            if !actions.contains(&awaited) {
+                actions.push(awaited);
+            }
         }
         is_absent
     }

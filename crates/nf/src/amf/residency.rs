@@ -64,6 +64,7 @@ impl Amf {
             return;
         };
         for id in self.tracker.take(scope) {
+            self.ues.pack_idle();
             let stored = StoredKey { nf: Nf::Amf, id };
             let below = self.tracker.counts_below(id);
             if self.shared.ids.find(id).is_some_and(|key| !self.ues.is_resident(key)) {
@@ -206,6 +207,7 @@ impl Amf {
                 }
                 ue_context_release::on_idle(ue, env);
             });
+            self.ues.pack_idle();
         }
         if self.restored.due.is_empty() {
             self.restored.due = VecDeque::new();

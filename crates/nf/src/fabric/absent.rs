@@ -8,11 +8,12 @@
 //! The calls between NFs of a shard belong to the transaction of the input from outside that caused them. Each NF has its own
 //! documents, so that the first request to an NF may wait for a load, too.
 
-use crate::kit::{Input, NetworkFunction, Nf, Outbox, StoredKey};
+use crate::kit::{Input, N4Input, NetworkFunction, Nf, Outbox, StoredKey};
 use pith_sbi::Problem;
 use std::collections::{HashMap, VecDeque};
 
-/// Inputs that wait for one context. A UE has one procedure, and sends no more than some messages before an answer.
+/// Inputs from outside that wait for one context, beyond which further ones are dropped. A UE has one procedure, and sends no more than
+/// some messages before an answer. Timers and replies are never dropped: the context has few, and needs each.
 const MOST_WAITING: usize = 64;
 
 /// An input as in the queue of a shard.
@@ -56,10 +57,12 @@ impl Absent {
         let Some(id) = function.context_of(&input) else { return Fate::Deliver(input) };
         let key = StoredKey { nf, id };
         if let Some(waiting) = self.waiting.get_mut(&key) {
-            if waiting.len() < MOST_WAITING {
-                waiting.push_back((nf, input, asked));
-            } else if let Input::Request { reply, .. } = input {
-                reply.refuse(Problem::congestion(1), out);
+            match input {
+                Input::Request { reply, .. } if waiting.len() >= MOST_WAITING => {
+                    reply.refuse(Problem::congestion(1), out);
+                }
+                Input::N2(_) | Input::N4(_) if waiting.len() >= MOST_WAITING && !is_response(&input) => {}
+                input => waiting.push_back((nf, input, asked)),
             }
             return Fate::Wait;
         }
@@ -71,8 +74,8 @@ impl Absent {
         Fate::Load(key)
     }
 
-    /// Whether a load of a context must begin that a step missed.
-    pub fn misses(&mut self, key: StoredKey) -> bool {
+    /// Begins to wait for a context that a step needed; returns false if its load is in progress.
+    pub fn begin_load(&mut self, key: StoredKey) -> bool {
         if !self.is_enabled || self.waiting.contains_key(&key) {
             return false;
         }
@@ -92,4 +95,9 @@ impl Absent {
         self.touched.dedup();
         std::mem::take(&mut self.touched)
     }
+}
+
+/// Whether a UPF's response, for which the context waits.
+fn is_response(input: &Input) -> bool {
+    matches!(input, Input::N4(input) if matches!(**input, N4Input::Response { .. }))
 }

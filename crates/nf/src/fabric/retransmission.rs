@@ -4,8 +4,8 @@
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
 //!
-//! A request waits for its retransmission while the other NF restarts. If the NF sends a later request for the same resource
-//! meanwhile, the waiting one fails: it must not undo the later one.
+//! A request waits for its retransmission while the other NF restarts. If the NF has sent a later request for the same resource,
+//! the earlier one is not repeated: it would undo the later one.
 
 use super::agent::Call;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
@@ -30,8 +30,8 @@ const OWNER: u64 = u64::MAX - 1;
 #[derive(Debug, Default)]
 pub(super) struct Retransmissions {
     kept: HashMap<u32, KeptCall>,
-    /// The calls that wait for retransmission, by their resource.
-    waiting: HashMap<String, u32>,
+    /// The latest kept call for each resource.
+    latest: HashMap<String, u32>,
     numbered: u32,
 }
 
@@ -68,8 +68,8 @@ pub(super) enum ReplyAction {
 impl Retransmissions {
     /// Keeps a call over HTTP/2; returns the tag to send it with.
     pub(super) fn note(&mut self, call: &Call, root: &Arc<ApiRoot>) -> Tag {
-        let waiting = if self.waiting.is_empty() { None } else { resource(&call.request) };
-        let earlier = waiting.and_then(|resource| self.waiting.remove(&resource));
+        let resource = resource(root, &call.request);
+        let earlier = resource.as_ref().and_then(|resource| self.latest.remove(resource));
         if let Some(earlier) = earlier.and_then(|number| self.kept.get_mut(&number)) {
             earlier.is_superseded = true;
         }
@@ -86,6 +86,7 @@ impl Retransmissions {
             is_superseded: false,
         };
         self.kept.insert(self.numbered, kept);
+        self.latest.extend(resource.map(|resource| (resource, self.numbered)));
         Tag { owner: OWNER, step: self.numbered }
     }
 
@@ -94,20 +95,28 @@ impl Retransmissions {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
             return ReplyAction::Deliver(tag, reply);
         };
-        if reply.as_ref().is_err_and(|problem| has_no_answer(problem)) && kept.tries < TRIES {
+        let may_repeat = kept.tries < TRIES && !kept.is_superseded;
+        if may_repeat && reply.as_ref().is_err_and(|problem| has_no_answer(problem)) {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
             kept.tries += 1;
-            if let Some(resource) = resource(&kept.request) {
-                self.waiting.insert(resource, tag.step);
-            }
             return ReplyAction::RetryAfter(
                 TimerKey { owner: tag.step.into(), timer: Timer::SbiRetransmission },
                 pause,
             );
         }
         let given = kept.tag;
-        self.kept.remove(&tag.step);
+        self.remove(tag.step);
         ReplyAction::Deliver(given, reply)
+    }
+
+    fn remove(&mut self, number: u32) -> Option<KeptCall> {
+        let kept = self.kept.remove(&number)?;
+        if let Some(resource) = resource(&kept.root, &kept.request)
+            && self.latest.get(&resource) == Some(&number)
+        {
+            self.latest.remove(&resource);
+        }
+        Some(kept)
     }
 
     /// The pause is over.
@@ -115,11 +124,8 @@ impl Retransmissions {
         let step = u32::try_from(key.owner).ok()?;
         let kept = self.kept.get(&step)?;
         if kept.is_superseded {
-            let kept = self.kept.remove(&step)?;
+            let kept = self.remove(step)?;
             return Some(DueCall::Superseded(kept.nf, kept.tag));
-        }
-        if let Some(resource) = resource(&kept.request).filter(|of| self.waiting.get(of) == Some(&step)) {
-            self.waiting.remove(&resource);
         }
         let request = Box::new(kept.request.clone());
         Some(DueCall::Send(kept.nf, Tag { owner: OWNER, step }, Arc::clone(&kept.root), request))
@@ -146,11 +152,11 @@ fn may_be_repeated(request: &Request) -> bool {
     }
 }
 
-/// The resource of a request whose URI later requests may have too.
-fn resource(request: &Request) -> Option<String> {
+/// The resource of a request that later requests may concern too. A reference of an SM context is unique at its SMF.
+fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
     match request {
-        Request::UpdateSmContext(request) => Some(request.sm_context_ref.clone()),
-        Request::ReleaseSmContext(request) => Some(request.sm_context_ref.clone()),
+        Request::UpdateSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
+        Request::ReleaseSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
         Request::RegisterSmf(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
         Request::SmfDeregistration(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
         Request::ThreeGppRegistration(request) => Some(request.ue_id.to_string()),
@@ -168,6 +174,7 @@ fn has_no_answer(problem: &Problem) -> bool {
 mod tests {
     use super::*;
     use crate::kit::Target;
+    use pith_sbi::nsmf_pdusession::ReleaseSmContext;
     use pith_sbi::nudm_sdm::SdmUnsubscribe;
     use pith_sbi::nudm_uecm::SmfDeregistration;
     use pith_sbi::{Response, Scheme};
@@ -233,10 +240,41 @@ mod tests {
             };
             key
         });
-        retransmissions.note(&deregistration(1), &root());
+        let later = retransmissions.note(&deregistration(1), &root());
         assert!(matches!(retransmissions.due_call(keys[0]), Some(DueCall::Superseded(Nf::Smf, GIVEN))));
-        assert!(matches!(retransmissions.due_call(keys[1]), Some(DueCall::Send(..))));
-        assert!(retransmissions.waiting.is_empty());
+        let Some(DueCall::Send(_, other, ..)) = retransmissions.due_call(keys[1]) else { panic!() };
+        for tag in [later, other] {
+            retransmissions.reply(tag, Ok(Response::NoContent));
+        }
+        assert!(retransmissions.latest.is_empty() && retransmissions.kept.is_empty());
+    }
+
+    #[test]
+    fn a_request_in_progress_is_not_repeated_after_a_later_one_for_its_resource() {
+        let ue_id: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+        let deregistration = SmfDeregistration { ue_id, pdu_session_id: 1, smf_instance_id: None };
+        let call =
+            Call { nf: Nf::Smf, tag: GIVEN, target: Target::Root(root()), request: deregistration.into() };
+        let mut retransmissions = Retransmissions::default();
+        let earlier = retransmissions.note(&call, &root());
+        let later = retransmissions.note(&call, &root());
+        assert_eq!(retransmissions.reply(earlier, lost()), ReplyAction::Deliver(GIVEN, lost()));
+        assert!(matches!(retransmissions.reply(later, lost()), ReplyAction::RetryAfter(..)));
+    }
+
+    #[test]
+    fn sm_contexts_of_two_smfs_are_different_resources() {
+        let at = |authority| {
+            let root = Arc::new(ApiRoot::new(Scheme::Http, authority));
+            let request = ReleaseSmContext { sm_context_ref: "1".into(), body: Default::default() }.into();
+            (Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root.clone()), request }, root)
+        };
+        let mut retransmissions = Retransmissions::default();
+        let [one, _] = ["smf-a:80", "smf-b:80"].map(|authority| {
+            let (call, root) = at(authority);
+            retransmissions.note(&call, &root)
+        });
+        assert!(matches!(retransmissions.reply(one, lost()), ReplyAction::RetryAfter(..)));
     }
 
     #[test]

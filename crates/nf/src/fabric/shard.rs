@@ -394,6 +394,7 @@ impl Shard {
             let (nf, function) = &mut self.functions[each];
             let nf = *nf;
             function.operate(now, what, &mut self.outbox, &mut list);
+            self.load_missed(nf, out);
             self.route(now, nf, out);
         }
         out.push(ShardEffect::Inspected { exchange, list, next: None });
@@ -449,7 +450,7 @@ impl Shard {
         let Some((_, function)) = self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) else { return };
         for id in function.take_missed() {
             let key = StoredKey { nf, id };
-            if !function.is_resident(id) && self.absent.misses(key) {
+            if !function.is_resident(id) && self.absent.begin_load(key) {
                 out.push(ShardEffect::Load { key });
             }
         }

@@ -29,17 +29,18 @@ impl EndedContexts {
         self.last
     }
 
-    /// Keeps the document of a context until these requests are answered.
+    /// Keeps the document of a context until these requests are answered, and those of an earlier document of that context.
     pub fn insert(&mut self, id: ContextId, document: Document, calls: &[u32]) {
         self.calls.extend(calls.iter().map(|call| (*call, id)));
-        self.contexts.insert(id, EndedContext { calls: calls.len() as u32, document });
+        let calls = calls.len() as u32 + self.contexts.get(&id).map_or(0, |earlier| earlier.calls);
+        self.contexts.insert(id, EndedContext { calls, document });
     }
 
     /// A request was answered, or failed for good. Returns its context, if nothing is left of it.
     pub fn answered(&mut self, call: u32) -> Option<ContextId> {
         let id = self.calls.remove(&call)?;
         let context = self.contexts.get_mut(&id)?;
-        context.calls -= 1;
+        context.calls = context.calls.saturating_sub(1);
         if context.calls > 0 {
             return None;
         }

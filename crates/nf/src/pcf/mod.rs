@@ -130,7 +130,8 @@ impl Pcf {
         let key = self.associations.insert_with(|key| {
             Box::new(Association { id: ids.allocate(key), context, owner, creating: Some(reply) })
         });
-        let key = key.expect("there is room for one");
+        // The bound was checked.
+        let Some(key) = key else { return };
         self.creating += 1;
         self.changed(key);
         out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
@@ -259,10 +260,10 @@ impl NetworkFunction for Pcf {
             if self.ids.find(id).is_some_and(|key| !self.associations.is_resident(key)) {
                 continue;
             }
-            let association = self.ids.find(id).and_then(|key| self.associations.get_mut(key));
+            let association = self.ids.find(id).and_then(|key| self.associations.view(key));
             // An association that is not answered yet is created again by a new request.
             let association = association.filter(|association| association.creating.is_none());
-            match association.and_then(|association| document::pack(association).ok()) {
+            match association.and_then(|association| document::pack(&association).ok()) {
                 Some(document) => {
                     sink.write(stored, &document);
                     self.tracker.note_stored(id, 0);

@@ -69,9 +69,9 @@ impl Smf {
     pub(super) fn forget_session(&mut self, id: ContextId) {
         let Some(key) = self.shared.ids.find(id) else { return };
         if self.sessions.abandon(key).is_some() {
-            self.shared.ids.free(id);
             self.shared.index.free_all(key);
-            self.tracker.note_end(id);
+            self.awaited.remove(&key);
+            self.end(id);
         }
     }
 

@@ -230,7 +230,12 @@ impl Smf {
             self.lost_names.insert(upf, name.into());
         }
         self.shared.upfs.remove(upf);
-        self.lost.extend(self.sessions.keys_with(|upfs| upfs.may_have(upf)).map(|key| (key, upf)));
+        let keys: Vec<_> = self.sessions.keys_with(|upfs| upfs.may_have(upf)).collect();
+        // At once: a session that is put back before its batch must know that this UPF is lost.
+        keys.iter().filter(|key| !self.sessions.is_resident(**key)).for_each(|key| {
+            note_lost(&mut self.awaited, &self.lost_names, (*key, upf));
+        });
+        self.lost.extend(keys.into_iter().map(|key| (key, upf)));
         self.end_lost_sessions(now, out);
     }
 
@@ -240,6 +245,7 @@ impl Smf {
         for _ in 0..LOST_BATCH {
             let Some((key, upf)) = self.lost.pop_front() else { break };
             self.end_lost_session(now, (key, upf), out);
+            self.sessions.pack_idle();
         }
         if self.lost.is_empty() {
             self.lost = VecDeque::new();
@@ -252,8 +258,7 @@ impl Smf {
     /// Ends a session of a lost UPF, or defers that until the session is back from the store.
     fn end_lost_session(&mut self, now: Instant, (key, upf): (Key, UpfHandle), out: &mut Outbox) {
         if self.sessions.misses(key) {
-            let name = self.lost_names.get(&upf).cloned().unwrap_or_default();
-            return self.awaited.entry(key).or_default().push((upf, name));
+            return note_lost(&mut self.awaited, &self.lost_names, (key, upf));
         }
         self.with_session(now, key, out, |state, session, env| {
             session.draining = session.draining.filter(|draining| draining.upf != upf);
@@ -280,6 +285,18 @@ impl Smf {
         self.with_session(now, Key::from_u64(key.owner), out, |state, session, env| {
             if session.timers.expire(timer) { procedure::on_timer(state, session, env, timer) } else { state }
         });
+    }
+}
+
+/// Records that an absent session has lost a UPF, which its document names.
+fn note_lost(
+    awaited: &mut BTreeMap<Key, Vec<(UpfHandle, Arc<str>)>>,
+    names: &BTreeMap<UpfHandle, Arc<str>>,
+    (key, upf): (Key, UpfHandle),
+) {
+    let lost = awaited.entry(key).or_default();
+    if lost.iter().all(|(known, _)| *known != upf) {
+        lost.push((upf, names.get(&upf).cloned().unwrap_or_default()));
     }
 }
 

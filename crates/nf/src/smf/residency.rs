@@ -50,11 +50,11 @@ impl Smf {
             if self.shared.ids.find(id).is_some_and(|key| !self.sessions.is_resident(key)) {
                 continue;
             }
-            let session = self.shared.ids.find(id).and_then(|key| self.sessions.get_mut(key));
+            let session = self.shared.ids.find(id).and_then(|key| self.sessions.view(key));
             match session.filter(|session| is_stored(session)) {
                 // The answer of the UPF is a change.
                 Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
-                Some(session) => match pack(session, &self.shared.upfs, SECTIONS) {
+                Some(session) => match pack(&session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
                         sink.write(stored, &document);
                         self.tracker.note_stored(id, 0);
@@ -143,6 +143,7 @@ impl Smf {
             if matches!(state, Some(State::AwaitingRestoration(waiting)) if waiting.call.is_none()) {
                 self.restored.waiting.push(key);
             }
+            self.sessions.pack_idle();
         }
         if self.restored.due.is_empty() {
             self.restored.due = VecDeque::new();

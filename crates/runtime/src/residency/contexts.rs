@@ -161,7 +161,10 @@ impl ContextStore {
         for (kind, nf) in KINDS {
             // One block at a time is in memory twice.
             for block in self.blocks.clone() {
-                let Some(found) = self.read_block(kind, block) else { return };
+                let found = match self.read_block(kind, block) {
+                    Ok(found) => found,
+                    Err(error) => return self.fail(now, shard, &error),
+                };
                 for (key, read) in found {
                     match read {
                         Ok(document) => self.restore_one(now, shard, nf, key, &document),
@@ -173,23 +176,21 @@ impl ContextStore {
         self.report();
     }
 
-    /// The documents of a kind in a block. `None`: the store cannot be read, and each attempt may take long.
+    /// The documents of a kind in a block. After an error, each further attempt may take long.
     fn read_block(
         &mut self,
         kind: DocumentKind,
         block: BlockId,
-    ) -> Option<Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>> {
+    ) -> Result<Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>, EngineError> {
         let mut found = Vec::new();
         let visit = &mut |key, read| found.push((key, read));
-        match self.engine.read_block(kind, block.number(), visit) {
-            Ok(()) => Some(found),
-            Err(error) => {
-                tracing::error!(
-                    "contexts can't be read from block {block} on, their UEs register again: {error}"
-                );
-                None
-            }
-        }
+        let read = self.engine.read_block(kind, block.number(), visit);
+        read.inspect_err(|error| {
+            tracing::error!(
+                "contexts can't be read from block {block} on, their UEs register again: {error}"
+            );
+        })?;
+        Ok(found)
     }
 
     /// An empty shard takes the place of one that panicked: its contexts end.
@@ -197,11 +198,12 @@ impl ContextStore {
         self.track(shard);
         shard.accept_new_contexts(self.outage.is_none());
         self.written = self.written.take().map(|_| WrittenSections::default());
+        self.loads = Loads::default();
         self.dropping.clear();
         self.stored.clear();
         for (kind, _) in KINDS {
             for block in self.blocks.clone() {
-                let Some(found) = self.read_block(kind, block) else { return };
+                let Ok(found) = self.read_block(kind, block) else { return };
                 let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
                 self.delete_all(&keys);
             }
@@ -369,7 +371,7 @@ impl ContextStore {
     fn note_recovery(&mut self, shard: &mut Shard, durable: Sequence) {
         let attempt = self.outage.and_then(|outage| outage.attempt);
         let is_written = attempt.is_some_and(|attempt| durable >= attempt);
-        if is_written && self.loads.is_over() {
+        if is_written && self.loads.has_recovered() {
             self.outage = None;
             self.health.note_success(self.slot);
             shard.accept_new_contexts(true);

@@ -4,6 +4,7 @@ use super::contexts::{document_key, packed, stored_key};
 use super::{DocumentError, Engine, ReadResult};
 use pith_nf::kit::StoredKey;
 use pith_nf::kit::document::Document;
+use std::collections::HashSet;
 
 /// A context that was read; `None`: its document is lost.
 pub(crate) type Loaded = (StoredKey, Option<Document>);
@@ -13,8 +14,8 @@ pub(crate) type Loaded = (StoredKey, Option<Document>);
 pub(super) struct Loads {
     /// Results that the shard has not got yet.
     ready: Vec<Loaded>,
-    /// Reads that the engine has not answered.
-    pending: usize,
+    /// Reads of the last attempt in an outage that the engine has not answered.
+    repeated: HashSet<StoredKey>,
     /// Reads to be repeated, as the store could not be reached.
     failed: Vec<StoredKey>,
 }
@@ -37,23 +38,21 @@ impl Loads {
         };
         match engine.begin_read(document) {
             Some(result) => self.note(key, result),
-            None => {
-                self.pending += 1;
-                Finding::Good
-            }
+            None => Finding::Good,
         }
     }
 
     /// Begins the reads that failed once more.
     pub fn retry(&mut self, engine: &mut dyn Engine) -> Vec<Finding> {
-        std::mem::take(&mut self.failed).into_iter().map(|key| self.begin(engine, key)).collect()
+        let failed = std::mem::take(&mut self.failed);
+        self.repeated = failed.iter().copied().collect();
+        failed.into_iter().map(|key| self.begin(engine, key)).collect()
     }
 
     /// Takes results from the engine.
     pub fn collect(&mut self, engine: &mut dyn Engine) -> Vec<Finding> {
-        let results = engine.take_reads();
-        self.pending = self.pending.saturating_sub(results.len());
-        let results = results.into_iter().filter_map(|(key, result)| Some((stored_key(key)?, result)));
+        let results =
+            engine.take_reads().into_iter().filter_map(|(key, result)| Some((stored_key(key)?, result)));
         results.map(|(key, result)| self.note(key, result)).collect()
     }
 
@@ -62,12 +61,13 @@ impl Loads {
         std::mem::take(&mut self.ready)
     }
 
-    /// Whether no read is pending or has failed.
-    pub fn is_over(&self) -> bool {
-        self.pending == 0 && self.failed.is_empty()
+    /// Whether all reads that failed were repeated with success.
+    pub fn has_recovered(&self) -> bool {
+        self.repeated.is_empty() && self.failed.is_empty()
     }
 
     fn note(&mut self, key: StoredKey, result: ReadResult) -> Finding {
+        self.repeated.remove(&key);
         let lost = match result {
             // A later document may be lost, and NAS COUNTs of this one used.
             Ok(Some(document)) if document.is_stale => {

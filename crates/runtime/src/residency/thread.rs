@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Octets of changes that wait; at 1,000 UEs a second some seconds.
+/// Octets of changes of a shard that wait; at 1,000 UEs a second some seconds.
 const MAX_WAITING: usize = 64 << 20;
 /// Octets of changes in one request, unless one batch has more.
 const MAX_REQUEST: usize = 4 << 20;
@@ -170,14 +170,16 @@ impl Engine for EngineThread {
     }
 
     fn take_reads(&mut self) -> Vec<(DocumentKey, ReadResult)> {
-        if !self.shared.has_reads.swap(false, Ordering::AcqRel) {
+        let has_reads = &self.shared.has_reads;
+        if !has_reads.load(Ordering::Relaxed) || !has_reads.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         std::mem::take(&mut self.shared.state().reads)
     }
 
     fn take_failures(&mut self) -> Vec<LateFailure> {
-        if !self.shared.has_failures.swap(false, Ordering::AcqRel) {
+        let has_failures = &self.shared.has_failures;
+        if !has_failures.load(Ordering::Acquire) || !has_failures.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         std::mem::take(&mut self.shared.state().failures)
@@ -198,6 +200,11 @@ impl Drop for EngineThread {
         self.commands = None;
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("a thread of the store panicked: this is a bug in Pith, please report it");
+        }
+        let failures = std::mem::take(&mut self.shared.state().failures);
+        if let Some(error) = failures.iter().find_map(|failure| failure.error.as_ref()) {
+            let contexts: usize = failures.iter().map(|failure| failure.keys.len()).sum();
+            tracing::error!("the last changes of {contexts} contexts are not stored: {error}");
         }
     }
 }

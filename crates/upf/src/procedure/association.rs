@@ -46,7 +46,8 @@ impl Upf {
             cp_features: request.cp_function_features.unwrap_or_default(),
             recovery: None,
             recovery_at_setup: request.recovery_time_stamp,
-            restarted_at: None,
+            has_restarted: false,
+            differed_at: None,
             path: PathState::Up,
             next_heartbeat: Some(context.now + self.config.heartbeat_interval),
         };
@@ -66,10 +67,10 @@ impl Upf {
         ))
     }
 
-    /// Whether a set-up may be of another process than the SMF, at the SMF's address: it comes from another port than the SMF's, while
-    /// the SMF answers heartbeats and has not restarted. It would delete the SMF's sessions, and make its port one of the SMF's. An SMF may send requests from any
-    /// port (TS 29.244 4.4.1), so the UPF sends a heartbeat to the PFCP port of the SMF, and this request is discarded: after a
-    /// restart the answer shows another Recovery Time Stamp, and the repeated request is served.
+    /// Whether a set-up may be of another process at the SMF's address: it comes from another port than the SMF's, while the SMF
+    /// answers heartbeats and has not restarted. Served, it would delete the SMF's sessions and make that port one of the SMF's.
+    /// An SMF may send requests from any port (TS 29.244 4.4.1), so the UPF sends a heartbeat to its PFCP port and discards the
+    /// set-up. If the answer shows another Recovery Time Stamp, the repeated set-up is served.
     pub(crate) fn doubts_setup(
         &mut self,
         now: Duration,

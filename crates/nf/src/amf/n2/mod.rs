@@ -37,8 +37,11 @@ pub(crate) struct N2Origin {
 }
 
 impl Amf {
-    /// Handles one UE-associated NGAP PDU.
+    /// Handles one UE-associated NGAP PDU. One that waited for its context, while the association of its gNB ended, is discarded.
     pub(super) fn ngap_pdu(&mut self, now: Instant, from: N2Origin, pdu: &[u8], out: &mut Outbox) {
+        if !self.shared.gnbs.contains_key(&from.gnb) {
+            return;
+        }
         match Message::decode(pdu) {
             Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, message, out),
             Ok(Message::Other(other)) => self.unknown_procedure(from, pdu, other, out),

@@ -248,7 +248,7 @@ impl N4Gateway {
             return;
         }
         if self.is_of_another_port(from, &message) {
-            return;
+            return self.count_unknown_peer(from);
         }
         match self.transactions.receive(from, header.sequence, octets) {
             Arrival::New => self.peer_request(from, header, message),
@@ -266,10 +266,12 @@ impl N4Gateway {
                 | Message::AssociationUpdateRequest(_)
                 | Message::AssociationReleaseRequest(_)
         );
-        let associated = self.peer_at(from).filter(|peer| self.handle_of(*peer).is_some());
-        let other =
-            associated.and_then(|peer| self.peers.get(peer)).is_some_and(|peer| peer.config.address != from);
-        concerns_all && other
+        concerns_all
+            && self
+                .peer_at(from)
+                .filter(|peer| self.handle_of(*peer).is_some())
+                .and_then(|peer| self.peers.get(peer))
+                .is_some_and(|peer| peer.config.address != from)
     }
 
     fn is_full(&self, header: &Header) -> bool {

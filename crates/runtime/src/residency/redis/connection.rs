@@ -207,6 +207,9 @@ fn check(info: &str) -> Result<String, RequestError> {
             |line: &str| line.strip_prefix(name)?.strip_prefix(':').map(|value| value.trim().to_owned());
         info.lines().find_map(of_name).unwrap_or_default()
     };
+    if field("loading") == "1" {
+        return Err(refused("it is reading its data: wait until it has"));
+    }
     if field("role") == "slave" {
         return Err(refused("it is a replica: give the address of the primary"));
     }

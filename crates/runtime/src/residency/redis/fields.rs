@@ -102,7 +102,8 @@ impl Sealer {
                 }
             }
         }
-        if head.revision == Revision(0) {
+        // No engine counts that far: later revisions must fit.
+        if head.revision == Revision(0) || head.revision.0 > 1 << 62 {
             return Err(Modified);
         }
         Ok(Some(Document::new(head, owner, is_stale, merge([wire.as_slice()]))))
