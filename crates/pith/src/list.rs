@@ -123,6 +123,7 @@ pub fn status(cli: &Cli) -> Result<()> {
         number(&answer["readyAfterMs"])
     );
     let contexts = &answer["contexts"];
+    let has_contexts = |nf: &Value| matches!(nf.as_str(), Some("amf" | "smf" | "pcf"));
     if contexts.is_object() {
         let (mode, restored) = (table::cell(&contexts["residency"]), number(&contexts["restored"]));
         println!("{:<9} {mode} in {}, {restored} restored", "contexts", table::cell(&contexts["engine"]));
@@ -140,6 +141,8 @@ pub fn status(cli: &Cli) -> Result<()> {
         if let Some(error) = contexts["error"].as_str() {
             println!("{:<9} not stored at present: {error}", "");
         }
+    } else if answer["nfs"].as_array().is_some_and(|nfs| nfs.iter().any(has_contexts)) {
+        println!("{:<9} not stored: they end with the process", "contexts");
     }
     Ok(())
 }

@@ -347,7 +347,7 @@ fn api_settings(
     let own_upf = hosting.upf.then(|| "upf".to_owned());
     let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).chain(own_upf).collect();
     let shards = config.shards();
-    let residency = config.residency.to_string();
+    let residency = config.residency().to_string();
     let (engine, write) = (engine_name(config), config.state.write.to_string());
     let status = move || Status {
         state: readiness.state(),

@@ -17,15 +17,8 @@ const SOFT_RESERVED_COUNTS: u32 = 16;
 pub(crate) struct Documents {
     residency: Residency,
     stored: BTreeMap<(usize, StoredKey), Vec<u8>>,
-    /// When the changes of each shard are written next.
-    due: BTreeMap<usize, Due>,
-}
-
-/// The writes of a shard ([`Residency::Soft`]).
-#[derive(Debug, Clone, Copy, Default)]
-struct Due {
-    is_scheduled: bool,
-    at: Instant,
+    /// When the changes of each shard are written, if there are any ([`Residency::Soft`]).
+    due: BTreeMap<usize, Instant>,
 }
 
 /// What the end of a turn wrote.
@@ -65,15 +58,16 @@ impl Documents {
         if self.residency == Residency::Durable {
             return TurnWrites { wrote: self.store(StoreScope::Changed, shard, of), next: None };
         }
-        let due = self.due.entry(shard).or_default();
-        let scope = if now < due.at { StoreScope::Required } else { StoreScope::Changed };
-        let mut next = None;
-        if scope == StoreScope::Changed {
-            (due.at, due.is_scheduled) = (now + SOFT_DELAY, false);
-        } else if !due.is_scheduled {
-            due.is_scheduled = true;
-            next = Some(due.at);
-        }
+        let (scope, next) = match self.due.get(&shard) {
+            None => (StoreScope::Required, Some(now + SOFT_DELAY)),
+            Some(due) if now < *due => (StoreScope::Required, None),
+            Some(_) => (StoreScope::Changed, None),
+        };
+        match next {
+            Some(due) => self.due.insert(shard, due),
+            None if scope == StoreScope::Changed => self.due.remove(&shard),
+            None => None,
+        };
         TurnWrites { wrote: self.store(scope, shard, of), next }
     }
 

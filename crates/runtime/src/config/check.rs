@@ -305,7 +305,7 @@ impl Findings {
         self.require(buffer, "task_buffer", "this must be 64 to 1048576");
         let level = fault_of_level(&config.log.level);
         self.require(level.is_none(), "log.level", level.unwrap_or_default());
-        let is_stored = config.residency == Residency::None || config.state_directory().is_some();
+        let is_stored = config.residency() == Residency::None || config.state_directory().is_some();
         let sentence = "the database of subscribers is in memory and ends with the process, so contexts can't outlive it: set 'store.path' to a file";
         self.require(is_stored, "residency", sentence);
         self.state(config);
@@ -319,7 +319,7 @@ impl Findings {
 impl Findings {
     fn state(&mut self, config: &Config) {
         let state = &config.state;
-        if config.residency == Residency::None || state.engine == StateEngine::File {
+        if config.residency() == Residency::None || state.engine == StateEngine::File {
             return;
         }
         let sentence = "a server flushes by its own setting (appendfsync): leave this out";

@@ -71,11 +71,11 @@ section::section! {
         workers: u8 = 0,
         /// Pending inputs of a shard above which sockets are no longer read.
         task_buffer: u32 = 4096,
-        /// Contexts of UEs and sessions after a restart. none: UEs must register again. soft: contexts are written some
-        /// milliseconds after a change. durable: before the answer to it, so that no registered UE notices that the process
+        /// Contexts of UEs and sessions after a restart. auto: durable if 'store.path' is a file, else none. none: UEs must
+        /// register again. soft: contexts are written some milliseconds after a change. durable: before the answer to it, so that no registered UE notices that the process
         /// was killed. procedural: as durable, but a UE in a procedure is written when the procedure is over. stateless: as
         /// durable, and the process keeps no copies: it reads a context again at the next message for it.
-        residency: Residency = Residency::None,
+        residency: Residency = Residency::Auto,
         /// The log of these contexts.
         state: State = State::default(),
         /// The REST API, which the operator's commands use.
@@ -100,6 +100,16 @@ impl Config {
     /// Where the core keeps files beside its store; `None` where nothing outlives the process.
     pub fn state_directory(&self) -> Option<PathBuf> {
         Some(self.store.path.file()?.parent().map(PathBuf::from).unwrap_or_default())
+    }
+
+    /// The residency of contexts, which [`Residency::Auto`] derives from the database: without its SQNs and subscribers,
+    /// contexts can't outlive the process.
+    pub fn residency(&self) -> Residency {
+        match self.residency {
+            Residency::Auto if self.state_directory().is_some() => Residency::Durable,
+            Residency::Auto => Residency::None,
+            configured => configured,
+        }
     }
 
     /// The directory of the contexts of `pith up`, or of the process whose first NF has that name; `None` where none is

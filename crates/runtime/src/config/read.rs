@@ -289,6 +289,7 @@ fn shape(expected: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Residency;
 
     fn wrong(yaml: &str) -> String {
         Config::parse(yaml, "pith.yaml").unwrap_err().to_string()
@@ -307,6 +308,15 @@ mod tests {
     fn an_empty_file_is_the_default() {
         assert_eq!(Config::parse("", "pith.yaml").unwrap(), Config::default());
         assert_eq!(Config::parse("# nothing\n", "pith.yaml").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn contexts_outlive_the_process_if_the_database_does() {
+        let residency = |yaml| Config::parse(yaml, "f").unwrap().residency();
+        assert_eq!(residency(""), Residency::Durable);
+        assert_eq!(residency("store: {path: memory}"), Residency::None);
+        assert_eq!(residency("{store: {path: /x.db}, residency: soft}"), Residency::Soft);
+        assert_eq!(residency("{store: {path: /x.db}, residency: none}"), Residency::None);
     }
 
     #[test]
@@ -343,7 +353,7 @@ mod tests {
             ("smf: {data_networks: [{pool: 10.0.0.0/8}]}", "'name' is missing"),
             (
                 "residency: shared",
-                "does not support 'shared': write none, soft, durable, procedural or stateless",
+                "does not support 'shared': write auto, none, soft, durable, procedural or stateless",
             ),
             ("residency: embedded", "does not support 'embedded'"),
             ("residency: hard", "is not a residency"),

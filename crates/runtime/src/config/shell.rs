@@ -211,6 +211,8 @@ impl FromStr for StorePath {
 /// Whether contexts of UEs and sessions outlive the process (design section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residency {
+    /// As `Durable` if the database of subscribers is a file, else as `None`.
+    Auto,
     /// They end with the process.
     None,
     /// Changes are written shortly after the answer.
@@ -287,6 +289,7 @@ section! {
 impl fmt::Display for Residency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Auto => f.write_str("auto"),
             Self::None => f.write_str("none"),
             Self::Soft => f.write_str("soft"),
             Self::Durable => f.write_str("durable"),
@@ -317,12 +320,13 @@ impl FromStr for StateSync {
 }
 
 /// What `residency` can be.
-const RESIDENCIES: &str = "none, soft, durable, procedural or stateless";
+const RESIDENCIES: &str = "auto, none, soft, durable, procedural or stateless";
 
 impl FromStr for Residency {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
+            "auto" => Ok(Self::Auto),
             "none" => Ok(Self::None),
             "soft" => Ok(Self::Soft),
             "durable" => Ok(Self::Durable),

@@ -36,10 +36,13 @@ impl Contexts {
         shards: &[ShardQueue],
         clock: Clock,
     ) -> Result<Option<Self>, StartError> {
-        let Some(mode) = mode(config) else { return Ok(None) };
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
             return Ok(None);
         }
+        let Some(mode) = mode(config) else {
+            tracing::info!("contexts of UEs and sessions are not stored: they end with this process");
+            return Ok(None);
+        };
         let store = match config.state.engine {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
             StateEngine::Redis => Store::Redis(open_redis(config)?),
@@ -76,8 +79,8 @@ impl Contexts {
 /// How contexts are stored; `None` if they end with the process.
 fn mode(config: &Config) -> Option<StoreMode> {
     let mut mode = StoreMode::of_time(WriteTime::BeforeSends);
-    match config.residency {
-        Residency::None => return None,
+    match config.residency() {
+        Residency::Auto | Residency::None => return None,
         Residency::Soft => mode.time = WriteTime::Later,
         Residency::Durable => {}
         Residency::Procedural => mode.is_procedural = true,

@@ -101,8 +101,8 @@ pub struct ContextStore {
     revision: u64,
     last: Sequence,
     has_changes: bool,
-    /// When changes are written next, with [`WriteTime::Later`].
-    due: Instant,
+    /// When changes are written, with [`WriteTime::Later`]; `None` if there is no change.
+    due: Option<Instant>,
     /// Present from a failure until changes are stored again.
     outage: Option<Outage>,
     /// Contexts that were written in this turn, if copies are dropped.
@@ -146,7 +146,7 @@ impl ContextStore {
             revision: started << 20,
             last: Sequence(0),
             has_changes: false,
-            due: Instant::default(),
+            due: None,
             outage: None,
             stored: Vec::new(),
             dropping: VecDeque::new(),
@@ -294,15 +294,22 @@ impl ContextStore {
 
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
         let scope = match self.mode.time {
-            WriteTime::Later if now < self.due && self.outage.is_none() => StoreScope::Required,
+            // From the first change: a UE that registers alone is written once, too.
+            WriteTime::Later if self.outage.is_none() && now < *self.due.get_or_insert(now + SOFT_DELAY) => {
+                StoreScope::Required
+            }
             _ => StoreScope::Changed,
         };
         if scope == StoreScope::Changed {
             self.has_changes = false;
-            self.due = now + SOFT_DELAY;
+            self.due = None;
         }
         let is_attempt = self.outage.is_some();
         self.write(now, shard, scope);
+        if self.has_changes && self.mode.time == WriteTime::Later {
+            // Another writer was first.
+            self.due.get_or_insert(now + SOFT_DELAY);
+        }
         if is_attempt {
             self.attempt_loads(now, shard);
         }
@@ -423,7 +430,7 @@ impl ContextStore {
     pub fn next_turn(&self) -> Option<Instant> {
         match self.outage {
             Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
-            None => (self.has_changes && self.mode.time == WriteTime::Later).then_some(self.due),
+            None => self.due.filter(|_| self.has_changes),
         }
     }
 
