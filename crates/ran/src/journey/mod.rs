@@ -10,7 +10,7 @@ pub use start::Arrivals;
 
 use crate::clock::Instant;
 use crate::statistics::Statistics;
-use crate::ue::{Event, SessionRequest};
+use crate::ue::{Event, Failure, SessionRequest};
 use ping::PingRun;
 use std::time::Duration;
 pub use traffic::PROBE;
@@ -66,6 +66,9 @@ pub(crate) struct Journey {
     /// The plan is complete, and the UE requests service once more.
     is_visit: bool,
 }
+
+/// Time until a user requests service again whose UE lost its connection ([`Plan::survives_loss`]).
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The steps of a UE that requests service after its plan.
 const VISIT: [Step; 2] = [Step::RequestService, Step::BecomeIdle];
@@ -128,6 +131,7 @@ impl Journey {
             match self.progress {
                 Progress::Waiting => self.begin_step(scene),
                 Progress::Under(Step::Wait(_)) => self.end_step(scene),
+                Progress::Under(_) => scene.actions.push(UserAction::RequestService),
                 _ => {}
             }
         }
@@ -137,7 +141,7 @@ impl Journey {
 
     /// Starts the step at `round` and `at`, or the next round, or ends.
     fn begin_step(&mut self, scene: &mut JourneyContext<'_>) {
-        let Some(step) = self.next_step(scene.plan) else {
+        let Some(step) = self.next_step(scene.now, scene.plan) else {
             self.progress = Progress::Done;
             return;
         };
@@ -167,7 +171,7 @@ impl Journey {
         }
     }
 
-    fn next_step(&mut self, plan: &Plan) -> Option<Step> {
+    fn next_step(&mut self, now: Instant, plan: &Plan) -> Option<Step> {
         if self.is_visit {
             return VISIT.get(self.at).copied();
         }
@@ -176,6 +180,9 @@ impl Journey {
         }
         self.round += 1;
         self.at = 0;
+        if plan.duration.is_some_and(|duration| now >= Instant::START + duration) {
+            return None;
+        }
         plan.step(self.round, self.at)
     }
 
@@ -187,6 +194,9 @@ impl Journey {
     /// Handles an event of the UE.
     pub fn on_event(&mut self, event: Event, scene: &mut JourneyContext<'_>) {
         let Progress::Under(step) = self.progress else { return };
+        if scene.plan.survives_loss && self.survive(step, &event, scene) {
+            return;
+        }
         let elapsed = scene.now - self.began;
         match (step, event) {
             (Step::Register, Event::Registered(_)) => {
@@ -198,7 +208,7 @@ impl Journey {
                 self.complete_half(scene);
             }
             (Step::RequestService, Event::ServiceAccepted) => {
-                scene.statistics.service.add(elapsed);
+                scene.statistics.add_service(scene.now, elapsed);
                 self.complete_half(scene);
             }
             (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
@@ -225,6 +235,28 @@ impl Journey {
             }
             _ => {}
         }
+    }
+
+    /// If the event says that the connection was lost, the step goes on nevertheless; returns whether it was such an event.
+    fn survive(&mut self, step: Step, event: &Event, scene: &mut JourneyContext<'_>) -> bool {
+        const LOST: [Failure; 2] = [Failure::ConnectionLost, Failure::NoAnswer];
+        match (step, event) {
+            (_, Event::ServiceFailed(failure)) if LOST.contains(failure) => {}
+            // Between the accept and the radio bearers.
+            (Step::RequestService, Event::Idle) => self.half_done = false,
+            (Step::EstablishSession, Event::Idle) if self.half_done => {}
+            (Step::Deregister, Event::DeregistrationFailed(failure)) if LOST.contains(failure) => {
+                scene.statistics.lost_connections += 1;
+                self.end_step(scene);
+                return true;
+            }
+            _ => return false,
+        }
+        if self.deadline.is_none() && matches!(step, Step::RequestService | Step::EstablishSession) {
+            scene.statistics.lost_connections += 1;
+            self.deadline = Some(scene.now + AGAIN);
+        }
+        true
     }
 
     /// Radio bearers of the session were set up or released.

@@ -128,6 +128,11 @@ pub struct Plan {
     pub packets: Packets,
     /// A failed registration does not fail the step: the UE tries again by itself.
     pub persistent: bool,
+    /// A service request or de-registration that ends with the connection, or gets no answer, does not fail the step: the user
+    /// requests service again.
+    pub survives_loss: bool,
+    /// Time of the run after which no round begins.
+    pub duration: Option<Duration>,
 }
 
 impl Plan {
@@ -157,7 +162,15 @@ impl Plan {
         };
         let repeat_from = head.len();
         let steps = head.into_iter().chain(cycle).collect();
-        Self { steps, repeat_from, rounds: rounds.max(1), packets, persistent: false }
+        Self {
+            steps,
+            repeat_from,
+            rounds: rounds.max(1),
+            packets,
+            persistent: false,
+            survives_loss: false,
+            duration: None,
+        }
     }
 
     /// The step at that index of that round, both counted from 0; `None` at the end.

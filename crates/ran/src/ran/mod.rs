@@ -134,6 +134,11 @@ impl Ran {
         self.in_flight = Some(most.max(1));
     }
 
+    /// Records when each service request is accepted.
+    pub fn record_timeline(&mut self) {
+        self.statistics.timeline = Some(Vec::new());
+    }
+
     fn begin_next(&mut self) {
         let Some(subscriber) = self.subscribers.get_mut(self.next_ue) else { return };
         subscriber.journey.begin(self.now);

@@ -52,6 +52,9 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         };
         ran.add_ue(Arc::clone(&settings), setup).context("a UE without gNB")?;
     }
+    if options.timeline.is_some() {
+        ran.record_timeline();
+    }
     if let Some(most) = options.in_flight {
         ran.limit_in_flight(most as usize);
     }
@@ -75,7 +78,13 @@ fn plan(options: &RunOptions) -> Plan {
     });
     let packets = Packets { ping, traffic };
     let pause = Duration::from_millis(options.pause);
-    Plan { persistent: options.persistent, ..Plan::new(options.profile, packets, pause, options.rounds) }
+    let rounds = if options.duration.is_some() { u32::MAX } else { options.rounds };
+    Plan {
+        persistent: options.persistent,
+        survives_loss: options.reconnect,
+        duration: options.duration.map(Duration::from_secs),
+        ..Plan::new(options.profile, packets, pause, rounds)
+    }
 }
 
 fn arrivals(options: &RunOptions) -> Arrivals {

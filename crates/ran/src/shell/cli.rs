@@ -154,8 +154,12 @@ pub struct RunOptions {
     pub profile: Profile,
 
     /// Number of cycles of idle, release and deregister
-    #[arg(long, default_value_t = 1, help_heading = "What happens")]
+    #[arg(long, default_value_t = 1, conflicts_with = "duration", help_heading = "What happens")]
     pub rounds: u32,
+
+    /// No cycle begins after this time, in seconds
+    #[arg(long, value_name = "SECONDS", help_heading = "What happens")]
+    pub duration: Option<u64>,
 
     /// Pause between the steps of a cycle, in milliseconds
     #[arg(long, default_value_t = 0, value_name = "MS", help_heading = "What happens")]
@@ -196,8 +200,8 @@ pub struct RunOptions {
     #[arg(long, help_heading = "What happens")]
     pub persistent: bool,
 
-    /// A gNB whose association is lost sets up another one, every 200 ms; its UEs are idle meanwhile. Without this the run ends
-    /// when the last association is lost
+    /// A gNB whose association is lost sets up another one, every 200 ms; its UEs are idle meanwhile, and request service again.
+    /// Without this the run ends when the last association is lost
     #[arg(long, help_heading = "What happens")]
     pub reconnect: bool,
 
@@ -264,6 +268,10 @@ pub struct RunOptions {
     /// Write the result as JSON to standard output, or to a file (the schema is in the README)
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
     pub json: Option<PathBuf>,
+
+    /// Write a line for each accepted service request: seconds since 1970, latency in milliseconds
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub timeline: Option<PathBuf>,
 
     /// Print no progress and no table
     #[arg(long, short, action = ArgAction::SetTrue, help_heading = "Output")]

@@ -44,6 +44,8 @@ pub struct Report {
     pub ping: PingReport,
     /// Streams to an echo service.
     pub traffic: TrafficReport,
+    /// Procedures that ended with their connection, or got no answer, and were begun again (`--reconnect`).
+    pub lost_connections: u64,
     /// Failures with their counts.
     pub failures: BTreeMap<String, u64>,
     /// Violations by the core.
@@ -128,6 +130,7 @@ impl Report {
                 rtt_ms: ping.round_trip.summary(),
             },
             traffic: TrafficReport::new(&statistics.traffic, size),
+            lost_connections: statistics.lost_connections,
             failures: statistics.failures.clone(),
             violations: ViolationReport {
                 count: violations.count(),

@@ -19,10 +19,11 @@ use pith_ran::ran::{Input, Output};
 use pith_ran::{Instant, Ran, gnb, ue};
 use pith_runtime::signals::Signals;
 use pith_runtime::wait::{Sleeper, waker};
+use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time for a watched core to finish its work after NG Setup, and after the last UE.
 const REST: Duration = Duration::from_millis(50);
@@ -47,6 +48,7 @@ pub fn run(options: &RunOptions) -> Result<bool> {
     report.services = services;
     run.progress.clear();
     publish(options, &report)?;
+    run.write_timeline()?;
     if options.hold {
         run.hold(&stop)?;
     }
@@ -195,6 +197,17 @@ impl<'a> Run<'a> {
 
     fn elapsed(&self) -> Duration {
         self.ues_began.zip(self.ues_ended).map_or(Duration::ZERO, |(began, ended)| ended - began)
+    }
+
+    fn write_timeline(&self) -> Result<()> {
+        let Some(path) = &self.options.timeline else { return Ok(()) };
+        let start = SystemTime::now().duration_since(UNIX_EPOCH)?.saturating_sub(self.began.elapsed());
+        let mut text = String::new();
+        for (at, elapsed) in self.ran.statistics().timeline.iter().flatten() {
+            let at = start + (*at - Instant::START);
+            writeln!(text, "{:.6},{:.3}", at.as_secs_f64(), elapsed.as_secs_f64() * 1e3)?;
+        }
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
     }
 
     /// Keeps the state, also after a failed run, so that it can be inspected.

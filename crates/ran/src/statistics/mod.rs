@@ -6,9 +6,11 @@ mod traffic;
 pub use latency::{Latencies, Summary};
 pub use traffic::TrafficStatistics;
 
+use crate::clock::Instant;
 use crate::violation::Violation;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Examples kept for each violated clause.
 const EXAMPLES: usize = 3;
@@ -28,6 +30,10 @@ pub struct Statistics {
     pub ping: PingStatistics,
     /// Streams.
     pub traffic: TrafficStatistics,
+    /// When each service request was accepted, and how long it took, if this is recorded.
+    pub timeline: Option<Vec<(Instant, Duration)>>,
+    /// Procedures that the loss of the connection ended, or that got no answer, and that were begun again.
+    pub lost_connections: u64,
     /// Failures with their counts.
     pub failures: BTreeMap<String, u64>,
     /// Violations by the core.
@@ -59,6 +65,14 @@ pub struct ClauseViolations {
 }
 
 impl Statistics {
+    /// Adds an accepted service request.
+    pub fn add_service(&mut self, now: Instant, elapsed: Duration) {
+        self.service.add(elapsed);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.push((now, elapsed));
+        }
+    }
+
     /// Counts a failure.
     pub fn fail(&mut self, what: impl Into<String>) {
         *self.failures.entry(what.into()).or_default() += 1;

@@ -7,7 +7,7 @@ mod network;
 
 use crate::core::{Core, Fault};
 use pith_ran::gnb::{self, UeKey};
-use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Profile, Progress, TrafficPlan};
+use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Profile, Progress, Step, TrafficPlan};
 use pith_ran::ran::{Input, Output, UeSetup};
 use pith_ran::ue::{self, Settings, Subscription};
 use pith_ran::{Instant, Ran};
@@ -306,6 +306,24 @@ fn a_lost_association_ends_connections_and_tunnels() {
     world.handle(Input::N2Down { gnb: 0 });
     assert!((0..3).all(|ue| !world.ran.ue(UeKey(ue)).unwrap().is_connected()));
     assert_eq!(world.ran.gnb(0).unwrap().ue_count(), 0);
+}
+
+/// The core was killed: users whose UEs were connecting request service again.
+#[test]
+fn a_user_whose_connection_is_lost_requests_service_again() {
+    let steps = Plan::new(Profile::Idle, Packets::default(), Duration::from_secs(1), 1);
+    let mut world = World::new(Plan { survives_loss: true, ..steps }, 1, 1, Arrivals::AtOnce);
+    world.begin();
+    world.core.fault = Some(Fault::Silent);
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.ran.progress(UeKey(0)), Some(Progress::Under(Step::RequestService)));
+    world.handle(Input::N2Down { gnb: 0 });
+    world.core.fault = None;
+    world.handle(Input::N2Up { gnb: 0, outbound_streams: 8 });
+    world.run(Duration::from_secs(60));
+    let statistics = world.ran.statistics();
+    assert_eq!((world.ran.tally().done, &statistics.failures), (1, &Default::default()));
+    assert_eq!((statistics.lost_connections, statistics.service.len()), (1, 1));
 }
 
 #[test]

@@ -213,6 +213,23 @@ fn in_idle_a_service_request_comes_first() {
     pair.assert_clean();
 }
 
+/// TS 24.501 5.6.1.1 c: the connection is lost before the answer, and the AMF never got the request.
+#[test]
+fn a_request_whose_connection_was_lost_is_sent_again_after_a_service_request() {
+    let (mut pair, _) = asking();
+    pair.release_connection();
+    pair.advance(Duration::from_secs(16));
+    let octets = pair.octets();
+    let opened = pair.security.as_mut().unwrap().unprotect(&octets).unwrap();
+    assert!(matches!(GmmMessage::decode(&opened.plain).unwrap(), GmmMessage::ServiceRequest(_)));
+    pair.give_ciphered(pith_nas::gmm::ServiceAccept::new());
+    let request = pair.session_message();
+    assert_eq!(request.body.name(), "PduSessionEstablishmentRequest");
+    pair.give_session(&GsmMessage::new(1, request.pti, establishment_accept()));
+    assert_eq!(pair.events, [Event::Idle, Event::ServiceAccepted, Event::SessionEstablished(1)]);
+    pair.assert_clean();
+}
+
 #[test]
 fn a_slice_that_is_not_allowed_is_not_requested() {
     let mut pair = registered();

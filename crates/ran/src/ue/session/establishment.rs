@@ -31,13 +31,14 @@ impl Ue {
         }
     }
 
-    /// Sends deferred requests; in 5GMM-IDLE a service request must precede them (TS 24.501 5.6.1.1 c).
+    /// Sends deferred and unanswered requests; in 5GMM-IDLE a service request must precede them (TS 24.501 5.6.1.1 c).
     pub(in crate::ue) fn establish_waiting_sessions(&mut self) {
         match self.connection {
-            _ if self.sessions.waiting.is_empty() => {}
+            _ if self.sessions.waiting.is_empty() && !self.sessions.has_due() => {}
             Connection::Idle => self.begin_service_request(ServiceType::Signalling),
             Connection::Unsecured => {}
             Connection::Secured => {
+                self.transmit_due();
                 for request in std::mem::take(&mut self.sessions.waiting) {
                     self.begin_establishment(request);
                 }

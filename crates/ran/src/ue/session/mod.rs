@@ -5,10 +5,10 @@ mod establishment;
 mod modification;
 mod release;
 
-use super::{Event, SessionFailure, Ue};
+use super::{Connection, Event, SessionFailure, State, Ue};
 use crate::clock::Instant;
 use pith_nas::gsm::GsmStatus;
-use pith_nas::ie::{PduSessionSet, PduSessionType, SscMode};
+use pith_nas::ie::{PduSessionSet, PduSessionType, ServiceType, SscMode};
 use pith_nas::{Fault, GmmCause, GsmBody, GsmCause, GsmMessage, Noted};
 use pith_types::{Ambr, Dnn, Snssai};
 use std::net::Ipv4Addr;
@@ -63,6 +63,8 @@ struct Transaction {
     procedure: Procedure,
     sent: u8,
     expires: Instant,
+    /// Its timer expired in 5GMM-IDLE: it is sent again as soon as a service request has succeeded.
+    is_due: bool,
 }
 
 /// T3580, T3581 and T3582 are all 16 s (TS 24.501 table 10.3.1).
@@ -95,6 +97,10 @@ impl Sessions {
 
     pub fn without_user_plane(&self) -> PduSessionSet {
         self.active.iter().filter(|session| !session.user_plane).map(|session| session.id).collect()
+    }
+
+    fn has_due(&self) -> bool {
+        self.transactions.iter().any(|transaction| transaction.is_due)
     }
 
     pub fn has_waiting(&self) -> bool {
@@ -190,7 +196,7 @@ impl Ue {
     fn begin_transaction(&mut self, session: u8, procedure: Procedure) {
         let pti = self.sessions.allocate_pti();
         let expires = self.now + RETRANSMISSION;
-        let transaction = Transaction { pti, session, procedure, sent: 1, expires };
+        let transaction = Transaction { pti, session, procedure, sent: 1, expires, is_due: false };
         self.transmit(&transaction);
         self.sessions.transactions.push(transaction);
     }
@@ -202,7 +208,8 @@ impl Ue {
         }
     }
 
-    /// T3580 or T3582 expired: retransmits; on the fifth expiry aborts.
+    /// T3580 or T3582 expired: retransmits, in 5GMM-IDLE after a service request (TS 24.501 5.6.1.1 c); on the fifth expiry
+    /// aborts.
     pub(super) fn on_session_timeouts(&mut self) {
         let now = self.now;
         let expired: Vec<_> = self.sessions.transactions.extract_if(.., |t| t.expires <= now).collect();
@@ -213,9 +220,25 @@ impl Ue {
             }
             transaction.sent += 1;
             transaction.expires = now + RETRANSMISSION;
-            self.transmit(&transaction);
+            transaction.is_due = self.connection == Connection::Idle;
+            if !transaction.is_due {
+                self.transmit(&transaction);
+            }
             self.sessions.transactions.push(transaction);
         }
+        if self.sessions.has_due() && self.state == State::Registered && self.connection == Connection::Idle {
+            self.begin_service_request(ServiceType::Signalling);
+        }
+    }
+
+    /// Sends the requests whose timers expired in 5GMM-IDLE.
+    fn transmit_due(&mut self) {
+        let mut transactions = std::mem::take(&mut self.sessions.transactions);
+        for transaction in transactions.iter_mut().filter(|transaction| transaction.is_due) {
+            transaction.is_due = false;
+            self.transmit(transaction);
+        }
+        self.sessions.transactions.append(&mut transactions);
     }
 
     fn on_abort(&mut self, transaction: &Transaction) {
