@@ -88,8 +88,13 @@ traffic: setup ## sends G-PDUs or plain packets into an interface, on one CPU: A
 world: setup ## simulated worlds with faults: SEEDS=10000
 	@scripts/cargo run -q --release --locked -p pith-world -- --seeds $(or $(SEEDS),1000)
 
-kill: setup ## a core is killed at each store and send of each procedure: table, target/kill.json (ARGS="--seeds 0..4 --victim split")
+ifneq ($(filter real split,$(firstword $(ARGS))),)
+kill: build
+	@python3 bench/kill.py $(ARGS)
+else
+kill: setup ## a core is killed at each store and send of each procedure: table, target/kill.json; ARGS=real or split: kill -9 of processes under load
 	@scripts/cargo run -q --profile fuzz --locked -p pith-world -- kill --json target/kill.json $(or $(ARGS),--seeds 0..64)
+endif
 
 fuzz: setup ## fuzz inputs for every decoder and every NF: ARGS="ngap --inputs 1000000"
 	@scripts/cargo run -q --profile fuzz --locked -p pith-fuzz -- $(or $(ARGS),all)

@@ -6,8 +6,9 @@ this program makes and removes. CPU is that of the core alone, by the scheduler'
 (/proc/PID/task/*/schedstat, nanoseconds), from before the first UE starts until 50 ms after the last is
 done; the simulator reads it, so that NG Setup and the departure of the gNB are not in it.
 
-Each number of UEs is measured several times, in turns; the table has medians, and for CPU the range. Then come the same UEs
-with the subscribers in a file, and with an NF in each process: over TLS with access tokens, as `pith nf` does by default,
+Each number of UEs is measured several times, in turns with contexts stored (`residency: durable` over a file, what `pith up` does
+by default) and without (subscribers in memory); the table has medians, and for CPU the range. Then come UEs with subscribers in a
+file and contexts that are not stored, or stored later, and with an NF in each process: over TLS with access tokens, as `pith nf` does by default,
 and in cleartext without tokens. Of several processes, CPU is measured from before the simulator starts until it has ended.
 
 Writes target/bench/control.json and prints a table.
@@ -29,9 +30,12 @@ RUNS = [1, 32, 100, 256, 1000]
 COMPARED = 1000
 NFS = ["nrf", "udr", "upf", "udm", "ausf", "pcf", "nssf", "smf", "amf"]
 # Settings of each case, and whether each NF is a process of its own.
+DEFAULT, MEMORY = "file, durable", "memory, none"
 CASES = {
-    "memory": ([], False),
-    "file": (["store.path={work}/pith.db"], False),
+    DEFAULT: (["store.path={work}/pith.db"], False),
+    MEMORY: ([], False),
+    "file, none": (["store.path={work}/pith.db", "residency=none"], False),
+    "file, soft": (["store.path={work}/pith.db", "residency=soft"], False),
     "split, TLS and tokens": (["store.path={work}/pith.db", "sbi.pki={work}/pki"], True),
     "split, cleartext": (["store.path={work}/pith.db", "sbi.security=none", "sbi.oauth2='off'"], True),
 }
@@ -174,7 +178,7 @@ def main():
     parser.add_argument("--ran", default="target/release/pith-ran")
     parser.add_argument("--ues", type=int, nargs="*", default=RUNS)
     parser.add_argument("--runs", type=int, default=5, help="of each case; the table has medians")
-    parser.add_argument("--cases", nargs="*", choices=list(CASES)[1:], default=list(CASES)[1:], help="compared with the default")
+    parser.add_argument("--cases", nargs="*", choices=list(CASES)[2:], default=list(CASES)[2:], help="compared with the default")
     options = parser.parse_args()
     os.makedirs("target/bench", exist_ok=True)
     namespace = f"pith-bench-{os.getpid()}"
@@ -182,15 +186,22 @@ def main():
     subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
     rows, compared, starts, idles = [], {}, [], []
     try:
-        print(f"{'subscribers in':<22} {'UEs':>5} {'ok':>5} {'reg p50':>8} {'reg p99':>8} {'ses p50':>8} {'ses p99':>8} {'total s':>8} {'CPU ms/UE':>10} {'range':>16} {'RSS MB':>7}")
-        measured = {ues: [] for ues in options.ues}
+        print(f"{'contexts':<22} {'UEs':>5} {'ok':>5} {'reg p50':>8} {'reg p99':>8} {'ses p50':>8} {'ses p99':>8} {'total s':>8} {'CPU ms/UE':>10} {'range':>16} {'RSS MB':>7}")
+        swept = [DEFAULT, MEMORY]
+        measured = {(case, ues): [] for case in swept for ues in options.ues}
         for _ in range(options.runs):
             for ues in options.ues:
-                start_ms, idle_kb, row = run(options, namespace, ues, "memory")
-                measured[ues].append(row), starts.append(start_ms), idles.append(idle_kb)
-        for ues in options.ues:
-            rows.append(median_row(measured[ues]))
-            print_row(rows[-1], "memory")
+                for case in swept:
+                    start_ms, idle_kb, row = run(options, namespace, ues, case)
+                    measured[case, ues].append(row)
+                    if case == DEFAULT:
+                        starts.append(start_ms), idles.append(idle_kb)
+        for case in swept:
+            for ues in options.ues:
+                rows.append({"case": case, **median_row(measured[case, ues])})
+                print_row(rows[-1], case)
+        cost = [durable["core_cpu_ms_per_ue"] / none["core_cpu_ms_per_ue"] for durable, none in zip(rows, rows[len(options.ues):])]
+        print(f"durable takes {min(cost):.2f} to {max(cost):.2f} times the CPU of none, median {statistics.median(cost):.2f}")
         others = {case: [] for case in options.cases}
         for _ in range(options.runs):
             for case in options.cases:
@@ -204,7 +215,7 @@ def main():
     if secure and clear:
         ratio = secure["core_cpu_ms_per_ue"] / clear["core_cpu_ms_per_ue"]
         print(f"TLS and tokens take {ratio:.2f} times the CPU of cleartext, of 1.3 at most: {'reached' if ratio <= 1.3 else 'MISSED'}")
-    result = {"start_ms": statistics.median(starts), "idle_rss_mb": round(max(idles) / 1024, 1), "runs": rows, "cases": compared}
+    result = {"start_ms": statistics.median(starts), "idle_rss_mb": round(max(idles) / 1024, 1), "runs": rows[:len(options.ues)], "memory": rows[len(options.ues):], "cases": compared}
     with open("target/bench/control.json", "w") as file:
         json.dump(result, file, indent=1)
     print(f"start {result['start_ms']} ms, idle {result['idle_rss_mb']} MB; written to target/bench/control.json")

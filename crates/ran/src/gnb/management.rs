@@ -53,6 +53,7 @@ impl Gnb {
             overload: None,
         };
         self.out.push(Output::Event(Event::Up));
+        self.connect_barred();
     }
 
     /// Checks that the AMF serves the gNB's network and at least one of its slices (TS 38.413

@@ -18,8 +18,10 @@ pub use interface::{Bearer, Event, Input, Output, UeKey};
 
 use crate::clock::Instant;
 use crate::violation::Violation;
-use pith_ngap::{Cause, CauseRadioNetwork, EncodeError, ErrorIndication, UserLocation};
-use pith_types::{AmfUeNgapId, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
+use pith_ngap::{
+    Cause, CauseRadioNetwork, EncodeError, ErrorIndication, RrcEstablishmentCause, UserLocation,
+};
+use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -91,9 +93,21 @@ struct UeContext {
     bearers: Vec<Bearer>,
 }
 
+/// A UE that found the cell barred, with its first message.
+#[derive(Debug)]
+struct BarredUe {
+    ue: UeKey,
+    nas: Vec<u8>,
+    cause: RrcEstablishmentCause,
+    s_tmsi: Option<FiveGSTmsi>,
+}
+
 /// One gNB.
 pub struct Gnb {
     settings: Settings,
+    /// Without an AMF the cell is barred (TS 38.304 5.3.1): UEs connect when it has one again.
+    bars_cell: bool,
+    barred: Vec<BarredUe>,
     state: NgState,
     amf: Amf,
     streams: u16,
@@ -118,6 +132,8 @@ impl Gnb {
         Self {
             next_teid: settings.first_teid,
             settings,
+            bars_cell: false,
+            barred: Vec::new(),
             state: NgState::Down,
             amf: Amf::default(),
             streams: 1,
@@ -129,6 +145,11 @@ impl Gnb {
             now: Instant::START,
             out: Vec::new(),
         }
+    }
+
+    /// From now on UEs wait while there is no AMF. Otherwise their connection fails.
+    pub const fn bar_cell_without_amf(&mut self) {
+        self.bars_cell = true;
     }
 
     /// Handles one input; appends the outputs to `out`.
@@ -143,6 +164,7 @@ impl Gnb {
             Input::Uplink { ue, nas } => self.send_uplink(ue, nas),
             Input::ReleaseContext { ue, cause } => self.request_context_release(ue, cause),
             Input::RadioLost { ue } => {
+                self.barred.retain(|barred| barred.ue != ue);
                 self.request_context_release(ue, CauseRadioNetwork::radio_connection_with_ue_lost);
             }
             Input::Reset => self.reset(),

@@ -7,12 +7,12 @@
 //!   |    UPLINK NAS TRANSPORT ->     |
 //! ```
 
-use super::{Gnb, NgState, Output, UeContext, UeKey};
+use super::{BarredUe, Gnb, NgState, Output, UeContext, UeKey};
 use pith_ngap::{DownlinkNasTransport, InitialUeMessage, RrcEstablishmentCause, UplinkNasTransport};
 use pith_types::{FiveGSTmsi, RanUeNgapId};
 
 impl Gnb {
-    /// A UE connects (TS 38.413 8.6.1.2). Without an AMF the radio connection is released again.
+    /// A UE connects (TS 38.413 8.6.1.2). Without an AMF it waits, or the radio connection is released again.
     pub(super) fn connect(
         &mut self,
         ue: UeKey,
@@ -21,7 +21,11 @@ impl Gnb {
         s_tmsi: Option<FiveGSTmsi>,
     ) {
         if self.state != NgState::Up {
-            return self.out.push(Output::Released { ue });
+            self.barred.retain(|barred| barred.ue != ue);
+            return match self.bars_cell {
+                true => self.barred.push(BarredUe { ue, nas: nas_pdu, cause, s_tmsi }),
+                false => self.out.push(Output::Released { ue }),
+            };
         }
         if let Some(old) = self.ran_ids.get(&ue).copied() {
             self.release_context(old);
@@ -41,6 +45,13 @@ impl Gnb {
             allowed_nssai: None,
         };
         self.send(stream, message.encode());
+    }
+
+    /// UEs that found the cell barred connect.
+    pub(super) fn connect_barred(&mut self) {
+        for BarredUe { ue, nas, cause, s_tmsi } in std::mem::take(&mut self.barred) {
+            self.connect(ue, nas, cause, s_tmsi);
+        }
     }
 
     /// The next id in sequence, so that an id stays unused as long as possible (TS 38.413 10.6).

@@ -134,6 +134,11 @@ impl Ran {
         self.in_flight = Some(most.max(1));
     }
 
+    /// Cells without an AMF are barred.
+    pub fn bar_cells_without_amf(&mut self) {
+        self.gnbs.iter_mut().for_each(Gnb::bar_cell_without_amf);
+    }
+
     /// Records when each service request is accepted.
     pub fn record_timeline(&mut self) {
         self.statistics.timeline = Some(Vec::new());

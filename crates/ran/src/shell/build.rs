@@ -52,6 +52,9 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         };
         ran.add_ue(Arc::clone(&settings), setup).context("a UE without gNB")?;
     }
+    if options.reconnect {
+        ran.bar_cells_without_amf();
+    }
     if options.timeline.is_some() {
         ran.record_timeline();
     }

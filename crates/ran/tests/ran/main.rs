@@ -327,6 +327,19 @@ fn a_user_whose_connection_is_lost_requests_service_again() {
 }
 
 #[test]
+fn in_a_barred_cell_ues_wait_for_the_amf() {
+    let mut world = World::new(plan(Profile::Session, None, 1), 1, 3, Arrivals::AtOnce);
+    world.ran.bar_cells_without_amf();
+    world.handle(Input::N2Down { gnb: 0 });
+    world.begin();
+    world.run(Duration::from_secs(5));
+    assert_eq!((world.ran.tally().done, &world.ran.statistics().failures), (0, &Default::default()));
+    world.handle(Input::N2Up { gnb: 0, outbound_streams: 8 });
+    world.run(Duration::ZERO);
+    assert_eq!((world.ran.tally().done, world.violations()), (3, vec![]));
+}
+
+#[test]
 fn a_packet_in_idle_requests_the_user_plane() {
     let mut world = ran_well(plan(Profile::Session, None, 1), 1, 1);
     let cause = pith_ngap::CauseRadioNetwork::user_inactivity;
