@@ -94,7 +94,7 @@ def result(simulator, name, seconds):
 
 def real(options, namespace):
     """Kills under load, and what the UEs say of it."""
-    core = Core(options, namespace, ["up"], STAYING + PASSING, ["workers=2"])
+    core = Core(options, namespace, ["up"], STAYING + PASSING, ["workers=2", "amf.timers.t3502=20s"])
     rng = random.Random(options.seed)
     load = 10 + options.kills * (options.interval + START) + CALM
     end = time.time() + load - CALM
@@ -140,11 +140,12 @@ def first_service(options, namespace, ues):
     try:
         parked = simulate(options, namespace, "kill-parked", "--local-n2", "127.0.0.2", "--gnbs", 8, "--ues", ues, "--profile", "parked", "--in-flight", 64,
                           "--services", 100, "--service-seconds", 30, "--timeout", 900, "--timeline", "target/bench/kill-parked.csv")
-        while core.ask("status")["contexts"]["operations"]["writes"] < ues or len(core.ask("session", "list")) < ues:
+        # A UE has four documents; the list of sessions is long.
+        while core.ask("status")["contexts"]["operations"]["writes"] < 4 * ues or len(core.ask("session", "list")) < ues:
             if parked.poll() is not None:
                 sys.exit("kill: the simulator ended; see target/bench/kill-parked.log")
-            time.sleep(2)
-        time.sleep(10)
+            time.sleep(5)
+        time.sleep(5)
         core.kill("up")
         killed = time.time()
         ready_s = core.start("up")

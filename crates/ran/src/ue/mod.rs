@@ -118,6 +118,8 @@ pub struct Ue {
     /// The user deregisters when the procedure in progress is over.
     wants_to_deregister: bool,
     registration_attempts: u8,
+    /// The value of the last REGISTRATION ACCEPT; `None`: the default.
+    t3502: Option<Duration>,
     deregistration_attempts: u8,
     switch_off: bool,
     sessions: Sessions,
@@ -157,6 +159,7 @@ impl Ue {
             register_when_idle: None,
             wants_to_deregister: false,
             registration_attempts: 0,
+            t3502: None,
             deregistration_attempts: 0,
             switch_off: false,
             sessions: Sessions::default(),

@@ -166,6 +166,8 @@ impl Ue {
             Some(timer) => timer.duration(),
             None => default.or(self.registration.periodic_update),
         };
+        // TS 24.501 5.5.1.2.4: without the IE the default value applies.
+        self.t3502 = accept.t3502.and_then(pith_nas::ie::GprsTimer2::duration);
         self.registration.last_visited = Some(self.tai);
     }
 
@@ -243,11 +245,12 @@ impl Ue {
     fn note_failed_attempt(&mut self) {
         self.registration_attempts = self.registration_attempts.saturating_add(1);
         self.leave_registration();
-        let timer = if self.registration_attempts < ATTEMPTS { Timer::T3511 } else { Timer::T3502 };
-        if timer == Timer::T3502 {
-            self.deregister_locally();
+        if self.registration_attempts < ATTEMPTS {
+            return self.timers.start(Timer::T3511, self.now + Timer::T3511.duration());
         }
-        self.timers.start(timer, self.now + timer.duration());
+        self.deregister_locally();
+        let period = self.t3502.unwrap_or_else(|| Timer::T3502.duration());
+        self.timers.start(Timer::T3502, self.now + period);
     }
 
     fn leave_registration(&mut self) {

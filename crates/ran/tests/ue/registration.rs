@@ -118,6 +118,26 @@ fn after_five_attempts_t3502_is_waited_for() {
 }
 
 #[test]
+fn t3502_has_the_value_of_the_last_accept() {
+    let mut pair = Pair::new();
+    pair.secure();
+    let t3502 = Some(GprsTimer2::at_least(Duration::from_secs(20)));
+    pair.give_ciphered(pith_nas::gmm::RegistrationAccept { t3502, ..registration_accept() });
+    pair.release_connection();
+    pair.input(Input::Deregister { switch_off: false });
+    pair.release_connection();
+    let before = pair.connections;
+    pair.input(Input::Register);
+    for _ in 0..5 {
+        pair.advance(Duration::from_secs(15));
+        pair.advance(Duration::from_secs(10));
+    }
+    assert_eq!(pair.connections, before + 5);
+    pair.advance(Duration::from_secs(20));
+    assert_eq!(pair.connections, before + 6);
+}
+
+#[test]
 fn illegal_ue_makes_the_usim_invalid() {
     let mut pair = Pair::new();
     pair.input(Input::Register);
