@@ -76,7 +76,10 @@ pub enum N4Input {
     UpfLoad { upf: UpfHandle, percent: u8 },
     /// A UPF requests its release: no new sessions there (TS 29.244 6.2.7.3.2).
     UpfLeaves { upf: UpfHandle },
-    /// The association ended, or the UPF restarted: its sessions are lost.
+    /// The UPF has lost its sessions and can be associated again: [`N4Input::UpfUp`] with another handle and the same name
+    /// follows, or `UpfDown`.
+    UpfRestarted { upf: UpfHandle },
+    /// The association ended, and the UPF with its sessions is lost.
     UpfDown { upf: UpfHandle },
 }
 

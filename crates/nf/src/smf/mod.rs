@@ -205,7 +205,8 @@ impl Smf {
             }
             N4Input::UpfLoad { upf, percent } => self.shared.upfs.note_load(upf, percent),
             N4Input::UpfLeaves { upf } => self.shared.upfs.note_leaving(upf),
-            N4Input::UpfDown { upf } => self.upf_lost(now, upf, out),
+            N4Input::UpfRestarted { upf } => self.upf_lost(now, upf, true, out),
+            N4Input::UpfDown { upf } => self.upf_lost(now, upf, false, out),
         }
     }
 
@@ -224,12 +225,19 @@ impl Smf {
         }
     }
 
-    /// An N4 association has failed: its sessions are lost (TS 23.527 4.3).
-    fn upf_lost(&mut self, now: Instant, upf: UpfHandle, out: &mut Outbox) {
+    /// An N4 association has failed: its sessions end, or are established again if the UPF has restarted (TS 23.527 4.3).
+    fn upf_lost(&mut self, now: Instant, upf: UpfHandle, returns: bool, out: &mut Outbox) {
+        if self.lost.is_empty() && self.awaited.is_empty() && !self.restored.has_waiting() {
+            self.shared.upfs.forget_restarts();
+        }
         if let Some(name) = self.shared.upfs.upf_name(upf) {
             self.lost_names.insert(upf, name.into());
         }
-        self.shared.upfs.remove(upf);
+        if returns {
+            self.shared.upfs.note_restart(upf);
+        } else {
+            self.shared.upfs.remove(upf);
+        }
         let keys: Vec<_> = self.sessions.keys_with(|upfs| upfs.may_have(upf)).collect();
         // At once: a session that is put back before its batch must know that this UPF is lost.
         keys.iter().filter(|key| !self.sessions.is_resident(**key)).for_each(|key| {
@@ -268,6 +276,7 @@ impl Smf {
             }
             state
         });
+        self.note_waiting(key);
     }
 
     fn timer(&mut self, now: Instant, key: TimerKey, out: &mut Outbox) {

@@ -31,9 +31,16 @@ pub(super) struct Restored {
     read: Vec<(Key, Option<Ipv4Addr>)>,
     ending: Vec<(Key, Option<Ipv4Addr>)>,
     /// Sessions that wait for their UPFs.
-    waiting: Vec<Key>,
+    waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
     due: VecDeque<Key>,
+}
+
+impl Restored {
+    /// Whether sessions wait for UPFs.
+    pub(super) fn has_waiting(&self) -> bool {
+        !(self.waiting.is_empty() && self.due.is_empty())
+    }
 }
 
 impl Smf {
@@ -131,6 +138,14 @@ impl Smf {
         }
     }
 
+    /// Records a session that waits for its UPFs.
+    pub(super) fn note_waiting(&mut self, key: Key) {
+        let state = self.sessions.get_mut(key).map(|session| session.state());
+        if matches!(state, Some(State::AwaitingRestoration(waiting)) if waiting.call.is_none()) {
+            self.restored.waiting.insert(key);
+        }
+    }
+
     /// Restores a batch of sessions at their UPFs.
     pub(super) fn restore_batch(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..BATCH {
@@ -139,10 +154,7 @@ impl Smf {
                 State::AwaitingRestoration(waiting) if waiting.call.is_none() => waiting.begin(session, env),
                 state => state,
             });
-            let state = self.sessions.get_mut(key).map(|session| session.state());
-            if matches!(state, Some(State::AwaitingRestoration(waiting)) if waiting.call.is_none()) {
-                self.restored.waiting.push(key);
-            }
+            self.note_waiting(key);
             self.sessions.pack_idle();
         }
         if self.restored.due.is_empty() {

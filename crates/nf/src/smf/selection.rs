@@ -83,12 +83,15 @@ pub(super) struct Upfs {
     known: BTreeMap<UpfHandle, Upf>,
     /// Names of UPFs of restored sessions. A session that waits for one has a handle made of its place here.
     expected: Vec<String>,
+    /// Names of UPFs that restarted, by the handle of the association that ended: their sessions are established again.
+    restarted: BTreeMap<UpfHandle, Arc<str>>,
 }
 
 impl Names for Upfs {
     fn upf_name(&self, upf: UpfHandle) -> Option<&str> {
         let known = self.known.get(&upf).map(|upf| upf.info.name.as_str());
-        known.or_else(|| self.expected.get(place_of_expected(upf)?).map(String::as_str))
+        let restarted = || self.restarted.get(&upf).map(|name| &**name);
+        known.or_else(restarted).or_else(|| self.expected.get(place_of_expected(upf)?).map(String::as_str))
     }
 
     fn upf(&self, name: &str) -> Option<UpfHandle> {
@@ -127,7 +130,7 @@ impl Upfs {
     /// No UPF is associated yet.
     pub(super) fn new(config: &SmfConfig) -> Self {
         let (services, breakouts) = (config.upfs.clone(), config.breakouts.clone());
-        Self { services, breakouts, known: BTreeMap::new(), expected: Vec::new() }
+        Self { services, breakouts, known: BTreeMap::new(), expected: Vec::new(), restarted: BTreeMap::new() }
     }
 
     /// The handle of a UPF that may have no association yet.
@@ -155,9 +158,27 @@ impl Upfs {
         self.known.insert(handle, Upf { info, service, load: 0, is_leaving: false, credit: 0 });
     }
 
-    /// Removes a UPF whose association ended.
+    /// Removes a UPF that is lost.
     pub(super) fn remove(&mut self, handle: UpfHandle) {
         self.known.remove(&handle);
+        self.restarted.remove(&handle);
+    }
+
+    /// A UPF has lost its association and sessions, and will be associated again.
+    pub(super) fn note_restart(&mut self, handle: UpfHandle) {
+        if let Some(upf) = self.known.remove(&handle) {
+            self.restarted.insert(handle, upf.info.name.as_str().into());
+        }
+    }
+
+    /// No session is left of the associations that ended.
+    pub(super) fn forget_restarts(&mut self) {
+        self.restarted.clear();
+    }
+
+    /// Whether sessions of this association wait for another one with the same UPF.
+    pub(super) fn has_restarted(&self, handle: UpfHandle) -> bool {
+        self.restarted.contains_key(&handle)
     }
 
     /// Records the load that a UPF reported.

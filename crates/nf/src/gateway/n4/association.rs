@@ -12,6 +12,15 @@ use pith_types::{Seid, words_of_name};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+/// Why an association is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The UPF is gone, or one side has released the association.
+    End,
+    /// The UPF answers, and has lost association and sessions (TS 23.527 4.3.2).
+    Restart,
+}
+
 impl N4Gateway {
     /// Requests an association with a UPF (TS 29.244 6.2.6.2.1).
     pub(super) fn associate(&mut self, peer: usize) {
@@ -59,14 +68,17 @@ impl N4Gateway {
     ) {
         let Some(peer) = self.peer_at(from) else { return };
         let suitability = self.suitability(peer, &request.node_id, request.up_function_features);
-        self.lose(peer, "sets up the association again");
+        self.lose(peer, Loss::Restart, "sets up the association again");
         let cause = if suitability.is_ok() { Cause::RequestAccepted } else { Cause::RequestRejected };
         let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
         answer.cp_function_features = Some(features());
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match suitability {
             Ok(()) => self.stand(peer, request.recovery_time_stamp, request.node_id.clone()),
-            Err(why) => self.log_unsuitable(peer, why),
+            Err(why) => {
+                self.log_unsuitable(peer, why);
+                self.start(Timer::PfcpAssociationRetry, peer);
+            }
         }
     }
 
@@ -94,6 +106,7 @@ impl N4Gateway {
 
     /// Logs once that a UPF is unsuitable, until it becomes suitable.
     pub(super) fn log_unsuitable(&mut self, peer: usize, why: &str) {
+        self.give_up_restarted(peer);
         let Some(slot) = self.peers.get_mut(peer) else { return };
         if !std::mem::replace(&mut slot.is_unsuitable, true) {
             let name = self.name(peer);
@@ -114,6 +127,8 @@ impl N4Gateway {
             local_address,
         });
         slot.is_unsuitable = false;
+        slot.is_proven = false;
+        slot.restarted = None;
         slot.association = Association::Up { handle, recovery, node, info: Arc::clone(&info) };
         self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
         self.send_to_all_shards(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
@@ -134,14 +149,17 @@ impl N4Gateway {
         match self.peers.get(peer).map(|peer| &peer.association) {
             Some(Association::Up { recovery, .. }) if *recovery == response.recovery_time_stamp => {
                 self.start(Timer::PfcpHeartbeat, peer);
+                if let Some(slot) = self.peers.get_mut(peer) {
+                    slot.is_proven = true;
+                }
             }
-            Some(Association::Up { .. }) => self.lose(peer, "restarted"),
+            Some(Association::Up { .. }) => self.associate_again(peer),
             _ => {}
         }
     }
 
-    /// The association has ended: notifies the SMFs, and tries to associate again.
-    pub(super) fn lose(&mut self, peer: usize, why: &str) {
+    /// The association has ended: notifies the SMFs. After [`Loss::Restart`] the caller sets it up again.
+    pub(super) fn lose(&mut self, peer: usize, loss: Loss, why: &str) {
         let Some(upf) = self.handle_of(peer) else { return };
         if let Some(slot) = self.peers.get_mut(peer) {
             slot.association = Association::Down;
@@ -149,13 +167,49 @@ impl N4Gateway {
             self.transactions.forget_answers(slot.config.address);
         }
         let name = self.name(peer);
-        self.event(Level::Error, format!("UPF {name} {why}: its sessions are lost"));
+        let outcome = match loss {
+            Loss::End => "its sessions are lost",
+            Loss::Restart => "its sessions are established again",
+        };
+        self.event(Level::Error, format!("UPF {name} {why}: {outcome}"));
         for of_association in [Timer::PfcpHeartbeat, Timer::PfcpGracefulRelease] {
             self.out.push(N4GatewayEffect::StopTimer(timer(of_association, peer)));
         }
         self.abandon_requests(peer);
-        self.send_to_all_shards(|| N4Input::UpfDown { upf });
+        match loss {
+            Loss::End => {
+                self.send_to_all_shards(|| N4Input::UpfDown { upf });
+                self.start(Timer::PfcpAssociationRetry, peer);
+            }
+            Loss::Restart => {
+                if let Some(slot) = self.peers.get_mut(peer) {
+                    slot.restarted = Some(upf);
+                }
+                self.send_to_all_shards(|| N4Input::UpfRestarted { upf });
+            }
+        }
+    }
+
+    /// The UPF has lost the association, and answers: it gets another one at once, or after a pause if it had the last one for
+    /// a short time only.
+    pub(super) fn associate_again(&mut self, peer: usize) {
+        self.lose(peer, Loss::Restart, "restarted");
+        if self.peers.get(peer).is_some_and(|peer| peer.is_proven) {
+            return self.associate(peer);
+        }
         self.start(Timer::PfcpAssociationRetry, peer);
+    }
+
+    /// A UPF that restarted can't be associated: its sessions are lost.
+    fn give_up_restarted(&mut self, peer: usize) {
+        if let Some(upf) = self.peers.get_mut(peer).and_then(|slot| slot.restarted.take()) {
+            let name = self.name(peer);
+            self.event(
+                Level::Error,
+                format!("UPF {name} has restarted without an association: its sessions are lost"),
+            );
+            self.send_to_all_shards(|| N4Input::UpfDown { upf });
+        }
     }
 
     /// Abandons pending requests to a peer: their responses no longer have a meaning.
@@ -170,6 +224,7 @@ impl N4Gateway {
     }
 
     pub(super) fn retry_later(&mut self, peer: usize) {
+        self.give_up_restarted(peer);
         let name = self.name(peer);
         self.event(Level::Warn, format!("UPF {name} does not associate yet; trying again"));
         self.start(Timer::PfcpAssociationRetry, peer);

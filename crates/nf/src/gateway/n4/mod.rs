@@ -16,6 +16,7 @@ mod update;
 use crate::kit::{
     Duration, Event, Level, N4Effect, N4Error, N4Input, N4Transaction, Timer, TimerKey, UpfHandle, UpfInfo,
 };
+use association::Loss;
 use pith_pfcp::ie::{Cause, NodeId, NtpSeconds, OffendingIe};
 use pith_pfcp::message::{
     AssociationReleaseResponse, HeartbeatResponse, NodeReportResponse, SessionReportResponse,
@@ -107,6 +108,10 @@ enum Association {
 struct Peer {
     config: N4Peer,
     association: Association,
+    /// The handle of an association that the UPF has lost: its sessions wait for another one.
+    restarted: Option<UpfHandle>,
+    /// The association outlived a heartbeat.
+    is_proven: bool,
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
     told: overload::LoadControl,
@@ -136,6 +141,8 @@ impl N4Gateway {
             .map(|config| Peer {
                 config,
                 association: Association::Down,
+                restarted: None,
+                is_proven: false,
                 is_unsuitable: false,
                 told: overload::LoadControl::default(),
             })
@@ -224,6 +231,12 @@ impl N4Gateway {
         self.out.push(N4GatewayEffect::StopTimer(t1(header.sequence)));
         self.send_queued(from);
         match pending.purpose {
+            Purpose::Session { .. } if denies_association(&message) => {
+                self.answer_shard(pending.purpose, N4Error::NoAssociation);
+                if let Some(peer) = self.peer_at(from) {
+                    self.associate_again(peer);
+                }
+            }
             Purpose::Session { shard, tag } => {
                 if let Some(peer) = self.peer_at(from) {
                     self.learn_load(peer, &message);
@@ -234,7 +247,7 @@ impl N4Gateway {
             }
             Purpose::Association { peer } => self.association_response(peer, message),
             Purpose::Heartbeat { peer } => self.heartbeat_response(peer, message),
-            Purpose::Release { peer } => self.lose(peer, "was released"),
+            Purpose::Release { peer } => self.lose(peer, Loss::End, "was released"),
         }
     }
 
@@ -292,7 +305,7 @@ impl N4Gateway {
             Message::AssociationReleaseRequest(_) => {
                 let answer = AssociationReleaseResponse::new(self.node_id(), self.cause_for(from));
                 if let Some(peer) = self.peer_at(from) {
-                    self.lose(peer, "released the association");
+                    self.lose(peer, Loss::End, "released the association");
                 }
                 self.answer(from, no_session, sequence, &Message::AssociationReleaseResponse(answer));
             }
@@ -401,8 +414,8 @@ impl N4Gateway {
         match pending.purpose {
             Purpose::Session { .. } => self.answer_shard(pending.purpose, N4Error::NoAnswer),
             Purpose::Association { peer } => self.retry_later(peer),
-            Purpose::Heartbeat { peer } => self.lose(peer, "does not answer heartbeats"),
-            Purpose::Release { peer } => self.lose(peer, "was released without an answer"),
+            Purpose::Heartbeat { peer } => self.lose(peer, Loss::End, "does not answer heartbeats"),
+            Purpose::Release { peer } => self.lose(peer, Loss::End, "was released without an answer"),
         }
     }
 
@@ -479,6 +492,17 @@ impl N4Gateway {
         let event = Event { level, procedure: "PFCP", outcome: "", ue: String::new(), text };
         self.out.push(N4GatewayEffect::Event(event));
     }
+}
+
+/// Whether the UPF says that it has no association: it has restarted since (TS 29.244 8.2.1, cause 72).
+const fn denies_association(response: &Message) -> bool {
+    let cause = match response {
+        Message::SessionEstablishmentResponse(response) => response.cause,
+        Message::SessionModificationResponse(response) => response.cause,
+        Message::SessionDeletionResponse(response) => response.cause,
+        _ => return false,
+    };
+    matches!(cause, Cause::NoEstablishedPfcpAssociation)
 }
 
 fn t1(sequence: u32) -> TimerKey {

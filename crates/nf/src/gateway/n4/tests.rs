@@ -94,6 +94,7 @@ fn changes(seen: &Seen) -> Vec<(&'static str, u64)> {
     let of_shard = seen.told.iter().filter(|(shard, _)| *shard == 0);
     let change = |input: &N4Input| match input {
         N4Input::UpfUp { upf, .. } => Some(("up", upf.0)),
+        N4Input::UpfRestarted { upf } => Some(("restarted", upf.0)),
         N4Input::UpfDown { upf } => Some(("down", upf.0)),
         _ => None,
     };
@@ -183,10 +184,46 @@ fn a_restarted_upf_loses_its_association_and_gets_a_new_request() {
     let failed =
         |input: &N4Input| matches!(input, N4Input::Response { result: Err(N4Error::NoAssociation), .. });
     assert!(seen.told.iter().any(|(_, input)| failed(input)), "what was under way fails");
-    assert_eq!(seen.told.iter().filter(|(_, input)| matches!(input, N4Input::UpfDown { .. })).count(), 2);
+    assert_eq!(changes(&seen), [("restarted", 1)]);
     let retry = seen.started[0];
     let asked = handle(&mut gateway, N4GatewayInput::Timer(retry));
     assert!(matches!(asked.sent[0].1, Message::AssociationSetupRequest(_)));
+    let back = handle(&mut gateway, datagram(&setup_response(6), 0, asked.sent[0].0.sequence));
+    assert_eq!(changes(&back), [("up", 2)]);
+}
+
+/// Cause 72: the UPF has restarted since the last heartbeat.
+#[test]
+fn a_upf_without_the_association_gets_it_again_at_once() {
+    let (mut gateway, upf) = associated();
+    let beat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(beat));
+    let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+    handle(&mut gateway, datagram(&response, 0, asked.sent[0].0.sequence));
+    let denied =
+        Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::NoEstablishedPfcpAssociation));
+    let (first, other) = (ask(&mut gateway, upf), ask(&mut gateway, upf));
+    let seen = handle(&mut gateway, datagram(&denied, 0, first.sent[0].0.sequence));
+    let failed =
+        |input: &N4Input| matches!(input, N4Input::Response { result: Err(N4Error::NoAssociation), .. });
+    assert_eq!(seen.told.iter().filter(|(_, input)| failed(input)).count(), 2, "the other one, too");
+    assert_eq!(changes(&seen), [("restarted", 1)]);
+    assert!(matches!(seen.sent[0].1, Message::AssociationSetupRequest(_)), "{:?}", seen.sent);
+    let late = handle(&mut gateway, datagram(&denied, 0, other.sent[0].0.sequence));
+    assert!(late.told.is_empty());
+    // A UPF that denies each association is asked once in T1.
+    let back = handle(&mut gateway, datagram(&setup_response(6), 0, seen.sent[0].0.sequence));
+    assert_eq!(changes(&back), [("up", 2)]);
+    let asked = ask(&mut gateway, UpfHandle(2));
+    let again = handle(&mut gateway, datagram(&denied, 0, asked.sent[0].0.sequence));
+    assert_eq!((changes(&again), again.sent.len()), (vec![("restarted", 2)], 0));
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(again.started[0]));
+    // It does not answer: its sessions are lost.
+    for _ in 1..3 {
+        handle(&mut gateway, N4GatewayInput::Timer(asked.started[0]));
+    }
+    let given_up = handle(&mut gateway, N4GatewayInput::Timer(asked.started[0]));
+    assert_eq!(changes(&given_up), [("down", 2)]);
 }
 
 #[test]
@@ -205,7 +242,7 @@ fn of_two_crossing_association_setups_the_late_response_is_ignored() {
 fn a_duplicate_association_setup_ends_sessions_once() {
     let (mut gateway, _) = associated();
     let anew = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
-    assert_eq!(changes(&anew), [("down", 1), ("up", 2)]);
+    assert_eq!(changes(&anew), [("restarted", 1), ("up", 2)]);
     let twice = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
     assert_eq!(changes(&twice), []);
     assert_eq!(twice.sent, anew.sent, "the same answer again");
@@ -239,7 +276,7 @@ fn a_restarted_upf_gets_no_stored_answers() {
     handle(&mut gateway, datagram(&beat(5), 0, 1));
     let anew = handle(&mut gateway, datagram(&setup_request(6), 0, 1));
     assert!(matches!(anew.sent.as_slice(), [(_, Message::AssociationSetupResponse(_))]), "{anew:?}");
-    assert_eq!(changes(&anew), [("down", 1), ("up", 2)]);
+    assert_eq!(changes(&anew), [("restarted", 1), ("up", 2)]);
 }
 
 #[test]

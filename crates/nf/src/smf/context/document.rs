@@ -175,6 +175,10 @@ impl crate::smf::Smf {
     pub(in crate::smf) fn reload(&mut self, key: Key) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let upfs = &self.shared.upfs;
+        if session.state.user_plane().is_some_and(|user_plane| upfs.has_restarted(user_plane.anchor.upf)) {
+            // A document has the UPF's name, but not that this association with it has ended.
+            return;
+        }
         let document = match pack(session, upfs, SECTIONS) {
             Ok(document) => document,
             // The session is about to end, or it waits for another NF and will choose another UPF then.

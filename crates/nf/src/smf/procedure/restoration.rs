@@ -1,16 +1,16 @@
-//! Sessions of a former run of the process (TS 23.527 4.3.2): the SMF has lost its PFCP associations, so the UPFs have deleted its
-//! PFCP sessions. The SMF establishes them again, with the same UE address and F-TEID.
+//! Sessions that a UPF no longer has (TS 23.527 4.3.2): the UPF has restarted, or they are of a former run of the SMF, with whose
+//! PFCP associations the UPFs have deleted them. The SMF establishes them again, with the same UE address and F-TEID.
 //!
 //! ```text
-//!  start ─> document
+//!  start ─> document, or the UPF has restarted
 //!         AwaitingRestoration      until the UPFs of the session are associated
 //!         AwaitingRestoration      <─ anchor: the session is established again
 //!         AwaitingClassifier       <─ front UPF, if the session had one
 //!         Established              pending updates of the AMF are served
 //! ```
 //!
-//! If the AMF is of this process, its N2 associations ended too: the user plane is inactive. If the AMF is elsewhere, the gNB still
-//! has its tunnel, and forwarding continues. A session whose document says that it was being established or released has no user
+//! After a restart of the SMF, if the AMF is of this process, its N2 associations ended too: the user plane is inactive. Otherwise
+//! the gNB still has its tunnel, and forwarding continues. A session whose document says that it was being established or released has no user
 //! plane to restore: it ends, and the AMF is notified.
 
 use super::release::{self, Held};
@@ -21,6 +21,7 @@ use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::selection::FrontPlan;
+use crate::smf::timers::SessionTimer;
 use crate::smf::update::answer_update;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
@@ -67,6 +68,11 @@ impl AwaitingRestoration {
         self.ask_anchor(session, env)
     }
 
+    /// A UPF of the session has restarted, perhaps once more. The anchor is asked as soon as all UPFs are associated.
+    pub(in crate::smf) fn again(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        Self { call: None, ..self }.begin(session, env)
+    }
+
     fn ask_anchor(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let anchor = self.user_plane.anchor;
         let local = env.upfs.info(anchor.upf).map(|info| info.local_address);
@@ -100,6 +106,7 @@ impl AwaitingRestoration {
                 self.user_plane.anchor = UpfSession { upf, seid, tunnel };
                 self.restore_front(session, env)
             }
+            Err(NotRestored::Unassociated) => Self { call: None, ..self }.into(),
             Err(NotRestored::Refused) if self.keeps_tunnel => {
                 self.keeps_tunnel = false;
                 (self.user_plane.gnb, self.user_plane.gnb_uplink) = (None, None);
@@ -141,19 +148,24 @@ impl AwaitingRestoration {
                 answer_update(reply, data, env.out);
                 self.into()
             }
-            Some(UpCnxState::Activating) if is_waiting => match self.begin(session, env) {
-                State::AwaitingRestoration(waiting) if waiting.call.is_none() => {
-                    reply.refuse(
-                        Problem::new(Cause::PeerNotResponding).detail("no UPF is associated"),
-                        env.out,
-                    );
-                    waiting.into()
+            // A UPF that restarted is associated shortly, or lost.
+            Some(UpCnxState::Activating)
+                if is_waiting && !env.upfs.has_restarted(self.user_plane.anchor.upf) =>
+            {
+                match self.begin(session, env) {
+                    State::AwaitingRestoration(waiting) if waiting.call.is_none() => {
+                        reply.refuse(
+                            Problem::new(Cause::PeerNotResponding).detail("no UPF is associated"),
+                            env.out,
+                        );
+                        waiting.into()
+                    }
+                    next => {
+                        session.queue_update(env, reply, data);
+                        next
+                    }
                 }
-                next => {
-                    session.queue_update(env, reply, data);
-                    next
-                }
-            },
+            }
             _ => {
                 session.queue_update(env, reply, data);
                 self.into()
@@ -178,6 +190,29 @@ impl From<AwaitingRestoration> for State {
     }
 }
 
+/// A UPF of an established session has restarted. The gNB keeps its tunnel. Other sessions end.
+pub(in crate::smf) fn after_restart(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    upf: UpfHandle,
+) -> State {
+    let is_anchor = state.user_plane().is_some_and(|user_plane| user_plane.anchor.upf == upf);
+    let user_plane = match state {
+        State::Established(state) if is_anchor => state.user_plane,
+        State::AwaitingResourceSetup(state) if is_anchor => {
+            session.stop(env, SessionTimer::Guard);
+            state.user_plane
+        }
+        state => return release::end_and_notify_amf(state.into_held().without(upf), session, env),
+    };
+    session.log(env, Level::Debug, || "the UPF has restarted: it gets the session again".to_owned());
+    if let Some(front) = user_plane.front.as_ref().filter(|front| front.session.upf != upf) {
+        env.delete_at_upf(front.session);
+    }
+    AwaitingRestoration::new(user_plane, true).begin(session, env)
+}
+
 /// Why an anchor has no session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NotRestored {
@@ -185,6 +220,8 @@ enum NotRestored {
     Refused,
     /// No answer.
     Silent,
+    /// The UPF has restarted, or is lost; the gateway says which.
+    Unassociated,
 }
 
 /// The UPF's SEID and endpoint, if it accepted the session.
@@ -192,7 +229,10 @@ fn established(
     result: Result<Message, N4Error>,
     given: Option<Tunnel>,
 ) -> Result<(Seid, Tunnel), NotRestored> {
-    let Ok(message) = result else { return Err(NotRestored::Silent) };
+    let message = result.map_err(|error| match error {
+        N4Error::NoAssociation => NotRestored::Unassociated,
+        _ => NotRestored::Silent,
+    })?;
     let Message::SessionEstablishmentResponse(response) = message else { return Err(NotRestored::Refused) };
     let SessionEstablishmentResponse { cause: N4Cause::RequestAccepted, up_f_seid: Some(seid), .. } =
         &response

@@ -1,8 +1,8 @@
-//! A UPF has failed, or has lost one session (TS 23.527 4.3, 5.3.3). A session that loses only its classifier continues without
-//! it; other sessions end.
+//! A UPF has failed or restarted, or has lost one session (TS 23.527 4.3, 5.3.3). A session that loses only its classifier
+//! continues without it; others are established again if the UPF has restarted ([`super::restoration`]), and end if not.
 
 use super::path::{self, Towards};
-use super::{Established, State, release};
+use super::{Established, State, release, restoration};
 use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::context::{SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
@@ -14,6 +14,13 @@ pub(in crate::smf) fn on_upf_lost(
     env: &mut Env<'_>,
     upf: UpfHandle,
 ) -> State {
+    let returns = env.upfs.has_restarted(upf);
+    if let State::AwaitingRestoration(waiting) = state {
+        if returns {
+            return waiting.again(session, env);
+        }
+        return release::end_and_notify_amf(waiting.into_held().without(upf), session, env);
+    }
     // The request that it did not answer has failed.
     if let Some((establishing, call)) = state.establishing()
         && establishing == upf
@@ -35,6 +42,7 @@ pub(in crate::smf) fn on_upf_lost(
             state.user_plane.front = None;
             State::AwaitingDownlinkSwitch(state)
         }
+        state if returns => restoration::after_restart(state, session, env, upf),
         state => release::end_and_notify_amf(state.into_held().without(upf), session, env),
     }
 }

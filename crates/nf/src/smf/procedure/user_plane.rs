@@ -9,6 +9,7 @@
 //!  AMF ─> the UE does not answer   the UPF drops the buffered packets, and reports the next packet
 //! ```
 
+use super::restoration::AwaitingRestoration;
 use super::{Established, State, branching, release};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
@@ -105,6 +106,18 @@ pub(in crate::smf) fn change(
     State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })
 }
 
+/// Answers the AMF that the user plane is active or inactive.
+fn answer_change(user_plane: &UserPlane, session: &SmContext, env: &mut Env<'_>, reply: PendingReply) {
+    let state = match user_plane.gnb {
+        Some(_) => UpCnxState::Activated,
+        None => UpCnxState::Deactivated,
+    };
+    session.log(env, Level::Debug, || format!("user plane {}", state.as_str()));
+    let mut data = SmContextUpdatedData::default();
+    data.up_cnx_state = Some(state);
+    answer_update(reply, data, env.out);
+}
+
 impl AwaitingN4Modification {
     /// Handles the UPF's response. A classifier that refuses is removed from the path, and the anchor gets the rules.
     pub(in crate::smf) fn on_response(
@@ -115,17 +128,16 @@ impl AwaitingN4Modification {
     ) -> State {
         let Self { mut user_plane, reply, .. } = self;
         let is_silent = result.is_err();
+        // The gateway says next whether the UPF returns. If it does, it gets the session with these rules.
+        let is_lost = matches!(result, Err(N4Error::NoAssociation));
         match n4::modified(result) {
             Ok(()) => {
-                let state = match user_plane.gnb {
-                    Some(_) => UpCnxState::Activated,
-                    None => UpCnxState::Deactivated,
-                };
-                session.log(env, Level::Debug, || format!("user plane {}", state.as_str()));
-                let mut data = SmContextUpdatedData::default();
-                data.up_cnx_state = Some(state);
-                answer_update(reply, data, env.out);
+                answer_change(&user_plane, session, env, reply);
                 State::established(user_plane)
+            }
+            Err(_) if is_lost => {
+                answer_change(&user_plane, session, env, reply);
+                AwaitingRestoration::new(user_plane, true).into()
             }
             Err(why) if user_plane.has_removable_front() => {
                 session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));

@@ -2,11 +2,11 @@
 
 use super::super::*;
 use super::world::*;
-use crate::kit::Timer;
+use crate::kit::{N4Error, Timer};
 use pith_nas::GsmBody;
 use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
 use pith_ngap::transfer::Tunnel;
-use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FTeid, PfcpSmReqFlags, ReportType};
 use pith_sbi::namf_communication::{
     N1N2MessageTransferCause, N1N2MessageTransferReqData, N1N2MsgTxfrFailureNotification,
     N1N2TransferFailureNotification, NgapIeType,
@@ -261,6 +261,58 @@ fn kind(transfer: &N1N2MessageTransferReqData) -> Option<NgapIeType> {
 #[test]
 fn the_sessions_of_a_lost_upf_end() {
     let mut world = World::established();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- SmContextStatusNotify\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration"
+    );
+    world.is_quiet();
+}
+
+/// TS 23.527 4.3.2: with the same address and F-TEID; UE and gNB notice nothing.
+#[test]
+fn a_restarted_upf_gets_its_sessions_again() {
+    let mut world = World::established();
+    let tunnel = world.user_plane().unwrap().anchor.tunnel;
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
+    assert_eq!(world.take_ladder(), "");
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    assert_eq!(world.take_ladder(), "", "answered when the UPF has the session");
+    world.associate(UpfHandle(9), "upf");
+    assert_eq!(world.take_ladder(), "upf <- SessionEstablishmentRequest\namf <- 200");
+    let Some(Message::SessionEstablishmentRequest(request)) = world.n4.last() else { panic!() };
+    assert_eq!(request.create_pdrs[0].pdi.local_f_teid, Some(FTeid::new(tunnel.teid.0, tunnel.address)));
+    assert_eq!(request.create_fars[1].apply_action, ApplyAction::FORW, "the gNB has its tunnel");
+    world.gnb_answers();
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+}
+
+#[test]
+fn a_change_that_a_restarted_upf_did_not_answer_is_in_force_when_it_returns() {
+    let mut world = World::established();
+    world.upf = None;
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Deactivated));
+    let (tag, ..) = world.open_n4.remove(0);
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest");
+    world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAssociation) });
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
+    assert_eq!(world.take_ladder(), "amf <- 200");
+    // It restarts once more.
+    world.associate(UpfHandle(9), "upf");
+    let (tag, ..) = world.open_n4.remove(0);
+    world.n4_input(N4Input::Response { tag, result: Err(N4Error::NoAssociation) });
+    world.n4_input(N4Input::UpfRestarted { upf: UpfHandle(9) });
+    world.upf = Some(Ok(N4Cause::RequestAccepted));
+    world.associate(UpfHandle(10), "upf");
+    assert_eq!(world.take_ladder(), "upf <- SessionEstablishmentRequest\nupf <- SessionEstablishmentRequest");
+    let Some(Message::SessionEstablishmentRequest(request)) = world.n4.last() else { panic!() };
+    assert_eq!(request.create_fars[1].apply_action, ApplyAction::BUFF | ApplyAction::NOCP);
+}
+
+#[test]
+fn the_sessions_of_a_restarted_upf_that_does_not_return_end() {
+    let mut world = World::established();
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
     world.n4_input(N4Input::UpfDown { upf: UPF });
     assert_eq!(
         world.take_ladder(),
