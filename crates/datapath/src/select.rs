@@ -74,6 +74,14 @@ impl UserPlane {
         matches!(self, Self::Xdp(xdp) if xdp.succeeds())
     }
 
+    /// Sets whether unknown TEIDs get Error Indications, unless sessions of the previous process are still served.
+    pub fn refuse_unknown(&self, refuse: bool) {
+        match self {
+            Self::Portable(portable) => portable.refuse_unknown(refuse),
+            Self::Xdp(xdp) => xdp.refuse_unknown(refuse),
+        }
+    }
+
     /// Ends the remaining sessions of the previous process.
     pub fn dismiss_predecessor(&mut self) {
         if let Self::Xdp(xdp) = self {

@@ -85,15 +85,18 @@ pub struct UpfThread {
 }
 
 impl UpfThread {
-    /// Sets up the datapath and starts the thread of UPF-C.
+    /// Sets up the datapath and starts the thread of UPF-C. For `restoration` from the first association on, unknown TEIDs get
+    /// no Error Indication.
     pub fn start(
         clock: Clock,
         upf: Upf,
         n4: UdpSocket,
         datapath: DatapathConfig,
+        restoration: Duration,
         gate: Gate,
     ) -> Result<Self, UpfError> {
         let datapath = UserPlane::start(datapath)?;
+        datapath.refuse_unknown(restoration.is_zero());
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;
         let closing = Arc::new(AtomicBool::new(false));
@@ -101,7 +104,8 @@ impl UpfThread {
         let (inbox, asked) = unbounded();
         let mut driver = Driver {
             clock,
-            succession: Succession::default(),
+            succession: Succession::new(succession::OF_XDP),
+            silence: (!restoration.is_zero()).then(|| Succession::new(restoration)),
             upf,
             n4,
             datapath,
@@ -140,6 +144,8 @@ impl UpfThread {
 struct Driver {
     clock: Clock,
     succession: Succession,
+    /// While unknown TEIDs get no Error Indication.
+    silence: Option<Succession>,
     upf: Upf,
     n4: UdpSocket,
     datapath: UserPlane,
@@ -206,10 +212,15 @@ impl Driver {
 
     /// Ends the sessions of the previous process after the time for SMFs to restore them.
     fn tend_succession(&mut self) {
+        let now = self.now();
+        let back = self.upf.associations().next().is_some();
+        if self.silence.as_mut().is_some_and(|silence| silence.is_over(now, back)) {
+            self.silence = None;
+            self.datapath.refuse_unknown(true);
+        }
         if !self.datapath.succeeds() {
             return;
         }
-        let back = self.upf.associations().next().is_some();
         if self.succession.is_over(self.now(), back) {
             tracing::info!("user plane: sessions of the previous process that no SMF restored have ended");
             self.datapath.dismiss_predecessor();

@@ -65,7 +65,9 @@ impl Lab {
         let n4 = UdpSocket::bind((UPF, 8805)).unwrap();
         let datapath =
             DatapathConfig { n3_addresses: vec![UPF.into()], workers: 1, ..DatapathConfig::default() };
-        let upf = UpfThread::start(clock, Upf::new(config, [7; 32]), n4, datapath, Gate::opened()).unwrap();
+        let upf =
+            UpfThread::start(clock, Upf::new(config, [7; 32]), n4, datapath, Duration::ZERO, Gate::opened())
+                .unwrap();
         let smf = UdpSocket::bind((SMF, 8805)).unwrap();
         smf.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let gnb = UdpSocket::bind((GNB, 2152)).unwrap();

@@ -223,6 +223,11 @@ impl XdpDatapath {
         self.attached.succeeds
     }
 
+    /// Sets whether unknown TEIDs get Error Indications, unless the previous process's program may still handle their packets.
+    pub(crate) fn refuse_unknown(&self, refuse: bool) {
+        self.portable.refuse_unknown(refuse && !self.attached.succeeds);
+    }
+
     /// Dismisses the previous process's program: packets of sessions that were not established again are
     /// unknown from now on.
     pub fn dismiss_predecessor(&mut self) {

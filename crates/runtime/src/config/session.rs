@@ -161,9 +161,9 @@ section! {
         /// Time between heartbeats (TS 29.244 6.2.2).
         heartbeat: Period = Period::seconds(10),
         /// T1: time before a request is retransmitted (TS 29.244 6.4).
-        t1: Period = Period::seconds(1),
+        t1: Period = Period(std::time::Duration::from_millis(500)),
         /// N1: number of times a request is sent before the UPF counts as failed (TS 29.244 6.4).
-        n1: u8 = 4,
+        n1: u8 = 6,
     }
 }
 
@@ -231,6 +231,9 @@ section! {
         /// sessions to keep. If no BPF file system is mounted there, Pith mounts one, on an empty directory
         /// only.
         pin: Option<PathBuf> = None,
+        /// After a start, the time for SMFs to establish sessions again, from the first association on: meanwhile unknown
+        /// TEIDs get no Error Indication, which would end the gNBs' tunnels (TS 23.527 4.3.2).
+        restoration: Period = Period::seconds(10),
         /// Rules that an SMF may activate in a session by name (TS 29.244 5.19).
         predefined_rules: Vec<PredefinedRule> = Vec::new(),
     }

@@ -94,7 +94,7 @@ pub(super) fn start(
         ..defaults
     };
     let control = Upf::new(control, rng.octets());
-    Ok(UpfThread::start(clock, control, socket, datapath, gate)?)
+    Ok(UpfThread::start(clock, control, socket, datapath, config.upf.restoration.0, gate)?)
 }
 
 /// The number of equal parts of the UPF's sessions: one for each SMF, so that none uses up the sessions of others. A network

@@ -1,21 +1,29 @@
-//! After a crash of the previous process: the time for which XDP continues to serve its sessions.
+//! After a start: the time in which SMFs establish sessions of the previous process again. XDP continues to serve them, and unknown
+//! TEIDs get no Error Indication, which would end the gNBs' tunnels (TS 23.527 4.3.2).
 
 use std::time::Duration;
 
-/// Time for SMFs to restore sessions, from the first association on.
-const RESTORATION: Duration = Duration::from_secs(30);
+/// Time for which XDP continues to serve sessions of the previous process, from the first association on.
+pub const OF_XDP: Duration = Duration::from_secs(30);
 /// Time limit if no SMF sets up an association.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Progress of the takeover.
-#[derive(Debug, Default)]
+/// Progress of the restoration.
+#[derive(Debug)]
 pub struct Succession {
+    /// Time for SMFs to restore sessions, from the first association on.
+    restoration: Duration,
     begun: Option<Duration>,
     /// When an SMF first had an association.
     back: Option<Duration>,
 }
 
 impl Succession {
+    /// Begins with the first check.
+    pub const fn new(restoration: Duration) -> Self {
+        Self { restoration, begun: None, back: None }
+    }
+
     /// Whether the previous process's sessions must end now. `back`: an SMF has an association.
     pub fn is_over(&mut self, now: Duration, back: bool) -> bool {
         let begun = *self.begun.get_or_insert(now);
@@ -23,7 +31,7 @@ impl Succession {
             self.back.get_or_insert(now);
         }
         let since = |then: Duration| now.saturating_sub(then);
-        since(begun) >= LONGEST || self.back.is_some_and(|back| since(back) >= RESTORATION)
+        since(begun) >= LONGEST || self.back.is_some_and(|back| since(back) >= self.restoration)
     }
 }
 
@@ -34,7 +42,7 @@ mod tests {
     #[test]
     fn the_takeover_ends_after_the_restoration_time_or_without_an_smf() {
         let seconds = Duration::from_secs;
-        let mut succession = Succession::default();
+        let mut succession = Succession::new(OF_XDP);
         assert!(!succession.is_over(seconds(5), false));
         assert!(!succession.is_over(seconds(60), true));
         assert!(
@@ -42,7 +50,7 @@ mod tests {
             "an association that ends does not restart the time"
         );
         assert!(succession.is_over(seconds(90), false));
-        let mut alone = Succession::default();
+        let mut alone = Succession::new(OF_XDP);
         assert!(!alone.is_over(seconds(5), false));
         assert!(alone.is_over(seconds(605), false));
     }
