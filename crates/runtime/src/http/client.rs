@@ -17,6 +17,7 @@ use std::error::Error as _;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Mutex;
@@ -26,6 +27,10 @@ use tokio::time::{Instant, timeout};
 /// Largest number of attempts to send a request, each on a new connection: a request that the peer did not process, because
 /// it was closing the connection, is sent again.
 const ATTEMPTS: u32 = 3;
+
+/// Time for which a peer that had a connection may refuse others: a process is started again in a tenth of it.
+const RESTART: Duration = Duration::from_millis(1500);
+const RESTART_PAUSE: Duration = Duration::from_millis(30);
 
 type Sender = SendRequest<Full<Bytes>>;
 
@@ -159,6 +164,30 @@ struct Connection {
     server: Option<(Arc<ServerIdentity>, Validity)>,
     /// Connection number, so that each connection is abandoned only once.
     number: u64,
+    /// Since when connections are refused by a peer that accepted one before.
+    refused_since: Option<Instant>,
+}
+
+impl Connection {
+    /// Opens a TCP connection. A peer that had one and now refuses is probably being started again: for [`RESTART`] attempts
+    /// are repeated.
+    async fn open_stream(&mut self, target: &PeerAddress) -> Result<TcpStream, CallError> {
+        loop {
+            let error = match TcpStream::connect((target.host.as_str(), target.port)).await {
+                Ok(stream) => {
+                    self.refused_since = None;
+                    return Ok(stream);
+                }
+                Err(error) => error,
+            };
+            let may_return = self.number > 0 && error.kind() == std::io::ErrorKind::ConnectionRefused;
+            let since = *self.refused_since.get_or_insert_with(Instant::now);
+            if !may_return || since.elapsed() >= RESTART {
+                return Err(target.unreachable(error.to_string()));
+            }
+            tokio::time::sleep(RESTART_PAUSE).await;
+        }
+    }
 }
 
 impl Peer {
@@ -211,7 +240,9 @@ impl Peer {
             None => {
                 let (sender, server) = match transport {
                     PeerTransport::Socket(local) => (connect_locally(target, local).await?, None),
-                    PeerTransport::Tcp(tls, on_loss) => connect(target, tls, on_loss).await?,
+                    PeerTransport::Tcp(tls, on_loss) => {
+                        connect(&mut connection, target, tls, on_loss).await?
+                    }
                 };
                 connection.sender = Some(sender.clone());
                 connection.server = server.map(|(server, validity)| (Arc::new(server), validity));
@@ -254,6 +285,7 @@ fn was_not_processed<T>(error: &TrySendError<T>) -> bool {
 }
 
 async fn connect(
+    connection: &mut Connection,
     target: &PeerAddress,
     tls: Option<&Rc<Tls>>,
     on_loss: Option<&OnLoss>,
@@ -270,8 +302,7 @@ async fn connect(
         }
         _ => {}
     }
-    let stream = TcpStream::connect((target.host.as_str(), target.port)).await;
-    let stream = stream.map_err(|error| target.unreachable(error.to_string()))?;
+    let stream = connection.open_stream(target).await?;
     // A failure only delays requests.
     let _ = stream.set_nodelay(true);
     match tls.filter(|_| target.is_tls) {

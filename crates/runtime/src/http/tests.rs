@@ -186,7 +186,7 @@ fn a_response_beyond_the_limit_fails_only_its_call() {
 fn a_client_reconnects_to_a_peer_that_was_down() {
     run(async {
         let first = serve().await;
-        let client = Client::new(LIMITS);
+        let client = Client::new(Limits { time: Duration::from_secs(10), ..LIMITS });
         assert!(client.call(get(first.address, "/")).await.is_ok());
         first.drain.send(true).unwrap();
         first.ended.await.unwrap();
@@ -194,6 +194,29 @@ fn a_client_reconnects_to_a_peer_that_was_down() {
         assert!(matches!(error, CallError::Unreachable(..)), "{error}");
         let again = serve_on(&first.address.to_string(), Protocol::Http2).await;
         assert_eq!(client.call(get(again.address, "/back")).await.unwrap().body(), "/back");
+    });
+}
+
+/// A process that was killed is started again while calls to it wait.
+#[test]
+fn a_peer_that_is_started_again_gets_the_calls_of_the_meantime() {
+    run(async {
+        let first = serve().await;
+        let client = Client::new(Limits { time: Duration::from_secs(10), ..LIMITS });
+        client.call(get(first.address, "/")).await.unwrap();
+        first.drain.send(true).unwrap();
+        first.ended.await.unwrap();
+        let waiting = async {
+            let post =
+                Request::post(format!("http://{}/meantime", first.address)).body(Bytes::new()).unwrap();
+            client.call(post).await
+        };
+        let again = async {
+            sleep(Duration::from_millis(200)).await;
+            serve_on(&first.address.to_string(), Protocol::Http2).await
+        };
+        let (answer, _again) = tokio::join!(waiting, again);
+        assert_eq!(answer.unwrap().body(), "/meantime");
     });
 }
 
