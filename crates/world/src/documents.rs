@@ -3,14 +3,12 @@
 use crate::plan::Residency;
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Instant, Nf, StoreScope, StoredKey, Tracking};
+use pith_nf::kit::{DocumentSink, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The longest time until a change is written, and the downlink NAS COUNTs that a document reserves unless each change is written
-/// before its messages are sent: as in the runtime.
+/// The longest time until a change is written with [`Residency::Soft`]: as in the runtime.
 const SOFT_DELAY: Duration = Duration::from_millis(200);
-const RESERVED_COUNTS: u32 = 16;
 
 /// Documents by shard and key.
 #[derive(Debug)]
@@ -94,6 +92,11 @@ impl Documents {
         wrote
     }
 
+    /// A context that has a document.
+    pub(crate) fn any(&self) -> Option<StoredKey> {
+        self.stored.keys().find(|(_, key)| key.nf != Nf::Nrf).map(|(_, key)| *key)
+    }
+
     /// The document of a context whose copy was dropped.
     pub(crate) fn load(&self, shard: usize, key: StoredKey) -> Option<Document> {
         self.stored.get(&(shard, key)).map(Document::compact)
@@ -102,7 +105,11 @@ impl Documents {
     /// Whether copies are kept from now on, so that the world can look at them; returns the contexts that have documents.
     pub(crate) fn keep_copies(&mut self, keep: bool) -> Vec<(usize, StoredKey)> {
         self.keeps_copies = keep;
-        if self.residency == Residency::Stateless { self.stored.keys().copied().collect() } else { Vec::new() }
+        if self.residency == Residency::Stateless {
+            self.stored.keys().copied().collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The shard belongs to a new process.
@@ -113,15 +120,15 @@ impl Documents {
     /// Gives a new shard its contexts; the error names one that can't be unpacked.
     pub(crate) fn restore(&self, now: Instant, shard: usize, to: &mut Shard) -> Result<(), String> {
         let by_procedure = self.residency == Residency::Procedural;
-        let has_delay = by_procedure || self.residency == Residency::Soft;
-        let reserved_counts = if has_delay { RESERVED_COUNTS } else { 0 };
+        let reserved_counts = RESERVED_COUNTS;
         let whole = self.residency == Residency::Stateless;
         to.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole, by_procedure }));
         if whole {
             to.expect_dropped_contexts();
         }
         for ((_, key), document) in self.stored.iter().filter(|((of, _), _)| *of == shard) {
-            to.restore_context(now, *key, document.octets(), false).map_err(|error| format!("{key:?}: {error}"))?;
+            to.restore_context(now, *key, document.octets(), false)
+                .map_err(|error| format!("{key:?}: {error}"))?;
         }
         Ok(())
     }

@@ -362,11 +362,13 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
     }
 }
 
-pub(crate) fn n4_config(process: usize, plan: &Plan, recovery_time_stamp: u64) -> N4Config {
+/// `started`: milliseconds from the start of the world to that of the process.
+pub(crate) fn n4_config(process: usize, plan: &Plan, started: u64) -> N4Config {
     let peer = |upf: usize| N4Peer { name: UPFS[upf].into(), address: upf_n4(upf) };
     N4Config {
         address: smf_n4(process).ip(),
-        recovery_time_stamp,
+        recovery_time_stamp: EPOCH + started / 1000,
+        first_sequence: started as u32,
         upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),
         n1_transmissions: 3,

@@ -284,6 +284,10 @@ impl SmContext {
         let is_active = self.amf.owner != Owner::Process;
         let has_address = self.address.is_some();
         let state = std::mem::take(&mut self.state);
+        if is_active && matches!(state, procedure::State::AwaitingReleaseComplete(_)) {
+            self.state = state;
+            return (self, false);
+        }
         match state.into_user_plane().filter(|_| has_address) {
             Some(user_plane) => {
                 self.state = procedure::restoration::AwaitingRestoration::new(user_plane, is_active).into();

@@ -19,7 +19,7 @@ use super::{
 };
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
+use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,10 +27,6 @@ use std::sync::Arc;
 /// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
 /// context is written once.
 const SOFT_DELAY: Duration = Duration::from_millis(200);
-
-/// Downlink NAS COUNTs that a document reserves with `soft`: a UE gets fewer messages within [`SOFT_DELAY`], except in a
-/// registration.
-const SOFT_RESERVED_COUNTS: u32 = 16;
 
 /// Time until the next attempt after the engine failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -71,9 +67,11 @@ impl StoreMode {
     }
 
     const fn tracking(self) -> Tracking {
-        let has_delay = matches!(self.time, WriteTime::Later) || self.is_procedural;
-        let reserved_counts = if has_delay { SOFT_RESERVED_COUNTS } else { 0 };
-        Tracking { reserved_counts, whole: self.drops_copies, by_procedure: self.is_procedural }
+        Tracking {
+            reserved_counts: RESERVED_COUNTS,
+            whole: self.drops_copies,
+            by_procedure: self.is_procedural,
+        }
     }
 }
 

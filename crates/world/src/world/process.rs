@@ -3,7 +3,7 @@
 use super::crash_point::{CrashSite, is_send};
 use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
-use crate::network::{self, EPOCH, ShardFactory, ShardHost};
+use crate::network::{self, ShardFactory, ShardHost};
 use crate::plan::Residency;
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
@@ -55,7 +55,7 @@ impl World {
         let factory =
             |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
         let mut shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
-        let start_time = EPOCH + self.now.as_micros() / 1_000_000;
+        let started = self.now.as_micros() / 1000;
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             let documents = self.processes[process].documents.as_ref();
             let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
@@ -68,7 +68,7 @@ impl World {
         target.n4 = target
             .nfs
             .contains(&Nf::Smf)
-            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, start_time)));
+            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
         target.shard_hosts = shard_hosts;
         if let Err(failure) = self.check_restored() {
             self.watch.fail(failure.what);
