@@ -139,6 +139,7 @@ pub fn status(cli: &Cli) -> Result<()> {
         }
         if let Some(error) = contexts["error"].as_str() {
             println!("{:<9} not stored at present: {error}", "");
+            println!("{:<9} until then each UE gets at most its reserved messages (16), then none", "");
         }
     }
     Ok(())

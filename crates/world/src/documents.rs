@@ -4,7 +4,7 @@ use crate::plan::Residency;
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The longest time until a change is written with [`Residency::Soft`]: as in the runtime.
@@ -19,6 +19,10 @@ pub(crate) struct Documents {
     due: BTreeMap<usize, Due>,
     /// [`Residency::Stateless`]: copies are not dropped, while the world looks at them.
     keeps_copies: bool,
+    /// Writes fail.
+    fails: bool,
+    /// Shards whose NFs know that writes fail.
+    failing: BTreeSet<usize>,
 }
 
 /// The writes of a shard ([`Residency::Soft`]).
@@ -44,6 +48,20 @@ struct OfShard<'a> {
     wrote: bool,
 }
 
+/// The changes that a failing store did not take.
+#[derive(Default)]
+struct Refused(Vec<StoredKey>);
+
+impl DocumentSink for Refused {
+    fn write(&mut self, key: StoredKey, _document: &Document) {
+        self.0.push(key);
+    }
+
+    fn delete(&mut self, key: StoredKey) {
+        self.0.push(key);
+    }
+}
+
 impl DocumentSink for OfShard<'_> {
     fn write(&mut self, key: StoredKey, document: &Document) {
         self.wrote = true;
@@ -59,7 +77,14 @@ impl DocumentSink for OfShard<'_> {
 
 impl Documents {
     pub(crate) const fn new(residency: Residency) -> Self {
-        Self { residency, stored: BTreeMap::new(), due: BTreeMap::new(), keeps_copies: false }
+        Self {
+            residency,
+            stored: BTreeMap::new(),
+            due: BTreeMap::new(),
+            keeps_copies: false,
+            fails: false,
+            failing: BTreeSet::new(),
+        }
     }
 
     /// Stores what a turn of the shard changed: all of it, or ([`Residency::Soft`]) what must be written before the turn's sends.
@@ -79,7 +104,31 @@ impl Documents {
         TurnWrites { wrote: self.store(scope, shard, of), next }
     }
 
+    /// Writes fail from now on, or succeed again.
+    pub(crate) const fn fail(&mut self, fails: bool) {
+        self.fails = fails;
+    }
+
+    /// The changes of a shard are not written, as in the runtime: its NFs keep them.
+    fn refuse(&mut self, scope: StoreScope, of: &mut Shard) {
+        let mut refused = Refused::default();
+        of.store_contexts(scope, &mut refused);
+        for key in refused.0 {
+            of.store_failed(key);
+        }
+    }
+
     fn store(&mut self, scope: StoreScope, shard: usize, of: &mut Shard) -> bool {
+        if self.fails {
+            self.refuse(scope, of);
+            if self.failing.insert(shard) {
+                of.accept_new_contexts(false);
+            }
+            return false;
+        }
+        if self.failing.remove(&shard) {
+            of.accept_new_contexts(true);
+        }
         let mut sink = OfShard { shard, stored: &mut self.stored, written: Vec::new(), wrote: false };
         of.store_contexts(scope, &mut sink);
         let OfShard { written, wrote, .. } = sink;
@@ -115,6 +164,7 @@ impl Documents {
     /// The shard belongs to a new process.
     pub(crate) fn note_start(&mut self, shard: usize) {
         self.due.remove(&shard);
+        self.failing.remove(&shard);
     }
 
     /// Gives a new shard its contexts; the error names one that can't be unpacked.
@@ -135,5 +185,5 @@ impl Documents {
 }
 
 const fn is_stored(nf: Nf) -> bool {
-    matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)
+    matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf)
 }

@@ -22,7 +22,8 @@ use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
 use pith_types::{
-    Ambr, AmfId, BitRate, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac, Tai,
+    Ambr, AmfId, BitRate, BlockId, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac,
+    Tai,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -284,7 +285,7 @@ impl ShardFactory<'_> {
                     plmns: vec![plmn()],
                     cleartext: Vec::new(),
                 };
-                let nrf = Nrf::new(own, config);
+                let nrf = Nrf::new(own, config).in_block(BlockId::new(0).expect("a block"));
                 let issuer = TokenIssuer {
                     signer: Arc::new(Signer(token_key())),
                     instance: identity.instance_id,

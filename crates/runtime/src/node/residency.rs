@@ -37,7 +37,7 @@ impl Contexts {
         clock: Clock,
     ) -> Result<Option<Self>, StartError> {
         let Some(mode) = mode(config) else { return Ok(None) };
-        if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
+        if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf)) {
             return Ok(None);
         }
         let store = match config.state.engine {

@@ -32,8 +32,12 @@ const SOFT_DELAY: Duration = Duration::from_millis(200);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Kinds of documents of NFs that store contexts, in the order in which they are restored.
-const KINDS: [(DocumentKind, Nf); 3] =
-    [(DocumentKind::Pcf, Nf::Pcf), (DocumentKind::Smf, Nf::Smf), (DocumentKind::Amf, Nf::Amf)];
+const KINDS: [(DocumentKind, Nf); 4] = [
+    (DocumentKind::Nrf, Nf::Nrf),
+    (DocumentKind::Pcf, Nf::Pcf),
+    (DocumentKind::Smf, Nf::Smf),
+    (DocumentKind::Amf, Nf::Amf),
+];
 
 /// The only version of the layout of sections: as the NFs pack them.
 const LAYOUT: u16 = 1;
