@@ -126,3 +126,22 @@ impl Nrf {
         Ok(())
     }
 }
+
+#[cfg(any(test, feature = "testing"))]
+impl Nrf {
+    /// Unpacks a document.
+    pub fn check_document(octets: &[u8]) -> Result<(), UnpackError> {
+        unpack(octets).map(drop)
+    }
+
+    /// Unpacks a document, and packs it again.
+    pub fn repack(octets: &[u8]) -> Result<Document, UnpackError> {
+        let packed = match unpack(octets)? {
+            Record::Profile(profile, owner) => {
+                pack_profile(&Instance { profile, last_heard: Instant::default(), owner, number: 0 })
+            }
+            Record::Subscription(subscription) => pack_subscription(&subscription),
+        };
+        Ok(packed.expect("a record can be packed"))
+    }
+}

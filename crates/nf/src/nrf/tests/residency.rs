@@ -85,3 +85,19 @@ fn an_instance_that_is_silent_after_the_restart_leaves_discovery() {
     }
     assert!(found(&mut next, query(NfType::Smf)).is_empty());
 }
+
+const GOLDEN: &[(&str, &str)] = &[
+    ("nrf-profile-1", include_str!("../../../tests/golden/nrf-profile-1.hex")),
+    ("nrf-subscription-1", include_str!("../../../tests/golden/nrf-subscription-1.hex")),
+];
+
+#[test]
+fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
+    let (mut bench, mut stored) = (stored_bench(), Stored::default());
+    register(&mut bench, Nf::Smf, 1);
+    subscribe(&mut bench, |data| data.subscr_cond = Some(SubscrCond::of_type(NfType::Smf)));
+    stored.store(&mut bench.nf, StoreScope::Required);
+    let documents: Vec<_> = stored.documents.into_values().collect();
+    let written = [("nrf-profile", documents[0].clone()), ("nrf-subscription", documents[1].clone())];
+    crate::testing::check_documents(GOLDEN, &written, Nrf::repack);
+}
