@@ -140,6 +140,7 @@ pub fn status(cli: &Cli) -> Result<()> {
         }
         if let Some(error) = contexts["error"].as_str() {
             println!("{:<9} not stored at present: {error}", "");
+            println!("{:<9} until then each UE gets at most its reserved messages (16), then none", "");
         }
     } else if answer["nfs"].as_array().is_some_and(|nfs| nfs.iter().any(has_contexts)) {
         println!("{:<9} not stored: they end with the process", "contexts");

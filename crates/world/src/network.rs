@@ -22,7 +22,8 @@ use pith_ngap::{GlobalRanNodeId, NgSetupRequest, SupportedTa};
 use pith_sbi::token::AccessTokenClaims;
 use pith_sbi::{ApiRoot, NfInstanceId, Scheme};
 use pith_types::{
-    Ambr, AmfId, BitRate, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac, Tai,
+    Ambr, AmfId, BitRate, BlockId, BlockOwner, Dnn, Guami, InstanceId, OwnerMap, Plmn, ShardId, Snssai, Tac,
+    Tai,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -284,7 +285,7 @@ impl ShardFactory<'_> {
                     plmns: vec![plmn()],
                     cleartext: Vec::new(),
                 };
-                let nrf = Nrf::new(own, config);
+                let nrf = Nrf::new(own, config).in_block(BlockId::new(0).expect("a block"));
                 let issuer = TokenIssuer {
                     signer: Arc::new(Signer(token_key())),
                     instance: identity.instance_id,
@@ -362,11 +363,13 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
     }
 }
 
-pub(crate) fn n4_config(process: usize, plan: &Plan, recovery_time_stamp: u64) -> N4Config {
+/// `started`: milliseconds from the start of the world to that of the process.
+pub(crate) fn n4_config(process: usize, plan: &Plan, started: u64) -> N4Config {
     let peer = |upf: usize| N4Peer { name: UPFS[upf].into(), address: upf_n4(upf) };
     N4Config {
         address: smf_n4(process).ip(),
-        recovery_time_stamp,
+        recovery_time_stamp: EPOCH + started / 1000,
+        first_sequence: started as u32,
         upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),
         n1_transmissions: 3,

@@ -1,12 +1,12 @@
 //! A slice of `make kill`: every second crash point of each procedure, in one world for each residency.
 
-use pith_world::{Kill, Options, PROCEDURES, Residency, Victim, campaign};
+use pith_world::{Kill, Options, PROCEDURES, Plan, Residency, Victim, World, campaign};
 
 #[test]
 fn no_crash_point_breaks_what_the_residency_promises() {
     let options = Options {
         seeds: (1, 2),
-        residencies: vec![Residency::Durable, Residency::Soft],
+        residencies: Residency::STORED.into(),
         victims: vec![Victim::Core],
         procedure: None,
         stride: 2,
@@ -20,8 +20,8 @@ fn no_crash_point_breaks_what_the_residency_promises() {
         .collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     let points: u64 = table.values().map(|row| row.points).sum();
-    assert!(points > 600, "{points} crash points");
-    assert_eq!(table.len(), 2 * PROCEDURES.len());
+    assert!(points > 1200, "{points} crash points");
+    assert_eq!(table.len(), 4 * PROCEDURES.len());
 }
 
 #[test]
@@ -64,4 +64,32 @@ fn what_was_found_is_mended() {
         let breach = result.err().map(|breach| breach.failure.what);
         assert_eq!(breach, None, "{kill} --point {point}");
     }
+}
+
+/// After each step the world checks that no downlink NAS COUNT is used twice.
+#[test]
+fn no_count_is_used_twice_if_the_process_is_killed_while_the_store_fails() {
+    for residency in Residency::STORED {
+        let mut world = World::new(Plan { residency, reloads: false, ..Plan::clean() });
+        let requests = world.run_outage().unwrap_or_else(|failure| panic!("{}: {failure}", residency.name()));
+        assert!(requests > 16, "more messages than a document reserves COUNTs");
+    }
+}
+
+/// The profiles of the NFs are stored: after the NRF's restart they send heart-beats as before.
+#[test]
+fn no_nf_registers_again_after_a_restart_of_the_nrf() {
+    let nrf = Victim::split().into_iter().find(|victim| victim.to_string() == "nrf").expect("an NF");
+    let procedure = PROCEDURES.iter().find(|procedure| procedure.name == "restart").expect("its name");
+    let kill = Kill { procedure, seed: 1, residency: Residency::Durable, victim: nrf };
+    let (result, world) = kill.crash_at(0, true);
+    assert_eq!(result.err().map(|breach| breach.failure.what), None);
+    let ladder = world.expect("no panic").ladder();
+    let rung = |name: &str| ladder.iter().filter(|entry| entry.what == name).collect::<Vec<_>>();
+    let crash = ladder.iter().find(|entry| entry.what.starts_with("crash")).expect("the crash").at;
+    // The NRF itself registers nowhere; its process has an agent without NFs.
+    let registered = rung("Nnrf_NFManagement_NFRegister");
+    assert!(registered.len() >= 8, "{registered:?}");
+    assert!(registered.iter().all(|entry| entry.at < crash), "{registered:?}");
+    assert!(rung("Nnrf_NFManagement_NFUpdate").iter().any(|entry| entry.at > crash), "heart-beats");
 }

@@ -5,6 +5,7 @@ use pith_nf::amf::Amf;
 use pith_nf::ausf::Ausf;
 use pith_nf::kit::document::{Document, Names, UnpackError};
 use pith_nf::kit::{GnbHandle, UpfHandle};
+use pith_nf::nrf::Nrf;
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::Smf;
 
@@ -38,6 +39,7 @@ pub fn check(octets: &[u8]) -> Result<(), UnpackError> {
         Some(2) => Smf::check_document(octets, &Known),
         Some(3) => Ausf::check_document(octets),
         Some(6) => Pcf::check_document(octets),
+        Some(7) => Nrf::check_document(octets),
         _ => Amf::check_document(octets, &Known),
     }
 }
@@ -49,6 +51,7 @@ pub fn repack(octets: &[u8]) -> Result<Document, UnpackError> {
         Some(2) => Smf::repack(octets, &Known),
         Some(3) => Ausf::repack(octets),
         Some(6) => Pcf::repack(octets),
+        Some(7) => Nrf::repack(octets),
         _ => Amf::repack(octets, &Known),
     }
 }

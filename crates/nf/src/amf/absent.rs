@@ -97,6 +97,10 @@ impl Amf {
         if ue.half_open.is_some() || ue.is_in_transaction() || awaits_reply(&ue) || !is_stored(&ue) {
             return false;
         }
+        // Restored, and not resumed yet: its document is of the former run.
+        if ue.connection.is_none() && ue.timers().is_empty() {
+            return false;
+        }
         self.ues.drop_copy(key);
         true
     }

@@ -389,6 +389,9 @@ pub(crate) fn release_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     if session.user_plane != UserPlane::Deactivated {
         n2::release_resources(ue, env, id);
     }
+    if env.stores_ues && session.sm_context.is_some() {
+        ue.released_sessions.push(session);
+    }
 }
 
 /// Releases all sessions. The gNB is not asked: its connection ends too.

@@ -94,6 +94,11 @@ pub(crate) struct UeContext {
     pub(super) calls: u32,
     /// What the current step releases at other NFs.
     pub released: Option<Box<Document>>,
+    /// Sessions that the current step releases at their SMFs, while the UE goes on.
+    pub released_sessions: Vec<PduSession>,
+    /// While contexts are not stored: the lowest downlink NAS COUNT that its document does not reserve. Messages from that one on are
+    /// not sent: if the process ended now, the next one would use their COUNTs again.
+    pub counts_end: Option<u32>,
 }
 
 /// Registration management state (TS 23.501 5.3.2.2).
@@ -257,6 +262,8 @@ impl UeContext {
             timers: Vec::new(),
             calls: 0,
             released: None,
+            released_sessions: Vec::new(),
+            counts_end: None,
         }
     }
 

@@ -177,6 +177,8 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         timers,
         calls,
         released: _,
+        released_sessions: _,
+        counts_end: _,
     } = ue;
     match *section {
         IDENTITY => {

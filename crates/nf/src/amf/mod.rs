@@ -51,7 +51,7 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order,
-    Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
+    Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -140,6 +140,7 @@ impl Amf {
     ) {
         let (ues, effects) = (self.ues.len(), out.effects().len());
         let Some(ue) = self.ues.get_mut(key) else { return };
+        ue.counts_end = self.tracker.counts_end(ue.id);
         let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
@@ -149,9 +150,18 @@ impl Amf {
             }
             return;
         }
+        let sessions = std::mem::take(&mut ue.released_sessions);
         if let Some(document) = ue.released.take() {
             let id = ue.id;
             self.note_released(id, *document, effects, out);
+        } else if !sessions.is_empty()
+            && let Some(document) = residency::pack_released(ue, sessions, &self.shared.gnbs)
+        {
+            // A context of its own: the UE goes on without these sessions.
+            let id = self.shared.ids.allocate(UNPLACED);
+            if !self.note_released(id, document, effects, out) {
+                self.shared.ids.free(id);
+            }
         }
         if self.reloads {
             self.reload(key);
@@ -329,6 +339,7 @@ impl NetworkFunction for Amf {
 
     fn accept_new_contexts(&mut self, accepted: bool) {
         self.shared.refuses_new = !accepted;
+        self.tracker.note_failing(!accepted);
     }
 
     fn restore_context(

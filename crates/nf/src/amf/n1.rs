@@ -205,10 +205,16 @@ const REGISTRATION_REQUEST: u8 = 0x41;
 const SERVICE_REQUEST: u8 = 0x4c;
 
 /// Protects a message with the context in use, if there is one; `None` if its COUNTs are exhausted,
-/// so that nothing can be sent.
+/// so that nothing can be sent, or reserved in no document while the store fails. The UE's timers then repeat its request.
 pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
     let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
+    let end = ue.counts_end;
     match &mut ue.security {
+        Some(context)
+            if context.nas.next_to_send().zip(end).is_some_and(|(next, end)| next.value() >= end) =>
+        {
+            None
+        }
         Some(context) => context.nas.protect(header, plain).ok(),
         None => Some(plain.to_vec()),
     }
@@ -225,6 +231,10 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<Gmm
 pub(crate) fn send_plain(ue: &mut UeContext, env: &mut Env<'_>, plain: &[u8]) {
     match seal(ue, plain) {
         Some(pdu) => n2::downlink_nas_transport(ue, env, pdu),
+        None if ue.counts_end.is_some() => env.out.log(Level::Warn, || {
+            let ue = ue.name();
+            format!("{ue}: contexts are not stored, and no NAS COUNT is reserved: a message is not sent")
+        }),
         None => env.out.log(Level::Error, || format!("{}: NAS COUNTs are exhausted", ue.name())),
     }
 }

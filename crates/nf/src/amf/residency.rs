@@ -6,9 +6,9 @@
 //!   its resources; a restarted process repeats them.
 //! - **In a transaction,** while a request of the UE to another NF is pending, the UE keeps the document of the transaction before: if
 //!   the process ends, UE or gNB repeat their message.
-//! - **No downlink NAS COUNT is used twice.** A document has the next COUNT, plus those that it reserves ([`Tracking`]). If a step
-//!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent. A restored UE starts at the
-//!   first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
+//! - **No downlink NAS COUNT is used twice.** A document has the next COUNT, and reserves those from it on ([`Tracking`]). If a step
+//!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent; while the store fails, no
+//!   message beyond them is sent (`n1::seal`). A restored UE starts at the first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
 //!   (TS 24.501 4.4.3.1: the UE estimates a COUNT from its eight low bits); beyond the limit the UE is authenticated again.
 //! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE whose
 //!   document may be outdated has no security context, and is authenticated at its first message.
@@ -84,7 +84,7 @@ impl Amf {
                     let packed = if whole {
                         document::pack(ue, connection, &self.shared.gnbs)
                     } else {
-                        pack(ue, &self.shared.gnbs, reserved)
+                        pack(ue, &self.shared.gnbs)
                     };
                     match packed {
                         Ok(document) => {
@@ -155,19 +155,20 @@ impl Amf {
     }
 
     /// Keeps what a step released at other NFs in a document, until the requests for that, among the effects from that one on, are
-    /// answered.
+    /// answered. Returns whether there are any.
     pub(super) fn note_released(
         &mut self,
         id: ContextId,
         document: Document,
         effects: usize,
         out: &mut Outbox,
-    ) {
+    ) -> bool {
         let calls = out.number_calls(effects, IGNORED_REPLY, || self.ended.next_number());
         if !calls.is_empty() {
             self.ended.insert(id, document, &calls);
             self.tracker.require(id);
         }
+        !calls.is_empty()
     }
 
     /// The reply to a request that releases a resource.
@@ -207,6 +208,10 @@ impl Amf {
                 }
                 ue_context_release::on_idle(ue, env);
             });
+            if self.tracker.tracking().is_some_and(|tracking| tracking.whole) {
+                // Its document is of the former run: with its connection, and timers that have expired.
+                self.note_change(key);
+            }
             self.ues.pack_idle();
         }
         if self.restored.due.is_empty() {
@@ -224,7 +229,7 @@ pub(super) fn is_stored(ue: &UeContext) -> bool {
 
 /// Notes what a UE has at other NFs in a document, before it is released there.
 pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
-    if !env.stores_ues || !has_resources(ue) {
+    if !env.stores_ues || !has_resources(ue) || ue.released.is_some() {
         return;
     }
     let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take());
@@ -233,6 +238,21 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     ue.released = document::pack(ue, None, env.gnbs).ok().map(Box::new);
     (ue.guti, ue.old_guti, ue.security) = identities;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
+}
+
+/// The document of sessions that are being released, while their UE goes on: a restarted process releases them again.
+pub(super) fn pack_released(ue: &mut UeContext, sessions: Vec<PduSession>, gnbs: &Gnbs) -> Option<Document> {
+    let sessions = std::mem::replace(&mut ue.sessions, sessions);
+    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take());
+    let resources = (ue.policy.take(), ue.sdm_subscription.take(), std::mem::take(&mut ue.registered_in_udm));
+    let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
+    ue.rm = RmState::Deregistered;
+    let document = document::pack(ue, None, gnbs).ok();
+    ue.sessions = sessions;
+    (ue.guti, ue.old_guti, ue.security) = identities;
+    (ue.policy, ue.sdm_subscription, ue.registered_in_udm) = resources;
+    (ue.undelivered, ue.procedure, ue.rm) = rest;
+    document
 }
 
 /// Whether a UE has resources at other NFs.
@@ -252,19 +272,11 @@ fn next_count(ue: &UeContext) -> Option<u32> {
     ue.security.as_ref()?.nas.next_to_send().map(|count| count.value())
 }
 
-/// The document for a store: the UE as it will be restored, with reserved COUNTs.
-fn pack(ue: &mut UeContext, gnbs: &Gnbs, reserved: u32) -> Result<Document, PackError> {
+/// The document for a store: the UE as it will be restored.
+fn pack(ue: &mut UeContext, gnbs: &Gnbs) -> Result<Document, PackError> {
     let (rm, in_udm) = (ue.rm, ue.registered_in_udm);
     let procedure = end_procedure(ue);
-    let counts = ue.security.as_mut().map(|security| {
-        let counts = (security.nas.next_to_send(), security.nas.last_received());
-        security.nas.skip_to_send(reserved);
-        counts
-    });
     let document = document::pack(ue, None, gnbs);
-    if let (Some(security), Some((next, last))) = (&mut ue.security, counts) {
-        security.nas.resume(next, last);
-    }
     (ue.rm, ue.registered_in_udm, ue.procedure) = (rm, in_udm, procedure);
     document
 }
@@ -300,6 +312,7 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32
         }
     }
     if let Some(security) = &mut ue.security {
+        security.nas.skip_to_send(reserved);
         security.unconfirmed += reserved;
         if is_stale || security.unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
             ue.security = None;

@@ -21,7 +21,7 @@ mod watch;
 
 pub use access_token::Bearer;
 pub use agent::{Agent, AgentConfig, Hosted};
-pub use owner::shard_of;
+pub use owner::{shard_of, shard_of_remote};
 pub use profile::{ProfileConfig, profile};
 pub use shard::{Shard, ShardEffect, ShardInput};
 pub use timers::Timers;

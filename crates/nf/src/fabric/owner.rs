@@ -3,18 +3,37 @@
 //! ```text
 //!  context in the URI (resource, callback, 5G-GUTI)  -> owner of its block
 //!  SUPI, for an operation on the UE's context        -> any shard; the shards forward it until one has the context
+//!  SUPI, for a new session or policy association     -> from another process: the same shard for each request of the SUPI
 //!  otherwise                                         -> any shard
 //! ```
 
 use crate::kit::block_in_reference;
+use foldhash::fast::FixedState;
 use pith_sbi::Request;
 use pith_sbi::common::UeContextId;
 use pith_types::{BlockId, InstanceId, OwnerMap};
+use std::hash::BuildHasher;
 
 /// The shard of the instance that has the context which the request names; `None` if the request names none, or one of
 /// another instance.
 pub fn shard_of(owners: &OwnerMap, instance: InstanceId, request: &Request) -> Option<u16> {
     owners.shard_of(instance, block_of(request)?).map(|shard| shard.0.into())
+}
+
+/// The shard for a request from another process: as [`shard_of`]. A request that creates a session or policy association is served
+/// by the same shard each time: after a crash of its sender, it may be a repetition, and replaces what the first one created. Requests
+/// from this process stay on the shard of the UE.
+pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Request) -> Option<u16> {
+    let supi = match request {
+        Request::PostSmContexts(request) => request.body.supi.as_ref(),
+        Request::CreateSmPolicy(request) => Some(&request.body.supi),
+        Request::CreateAmPolicyAssociation(request) => Some(&request.body.supi),
+        _ => None,
+    };
+    let Some(supi) = supi else { return shard_of(owners, instance, request) };
+    let hash = FixedState::default().hash_one(supi.as_str());
+    let block = BlockId::new((hash % u64::from(BlockId::COUNT)) as u16)?;
+    owners.shard_of(instance, block).map(|shard| shard.0.into())
 }
 
 /// The block of the context that a request names.
@@ -95,6 +114,31 @@ mod tests {
         let guti = FiveGGuti { guami, tmsi: FiveGTmsi::new(block(2), 7) };
         assert_eq!(transfer(UeContextId::FiveGGuti(guti)), Some(2));
         assert_eq!(transfer(supi().into()), None, "the shards are asked");
+    }
+
+    #[test]
+    fn what_a_subscriber_creates_from_another_process_leads_to_one_shard() {
+        let owners = OwnerMap::of_instance(InstanceId(0), 4);
+        let of = |number: u64| {
+            let supi: pith_types::Supi = format!("imsi-99970{number:010}").parse().unwrap();
+            let callback = Uri::new(&root("amf"), "/namf-callback/v1/am-policy/1");
+            let features = pith_sbi::common::SupportedFeatures(0);
+            let body =
+                pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest::new(callback, supi, features);
+            let request = pith_sbi::npcf_ampolicycontrol::CreateAmPolicyAssociation { body }.into();
+            assert_eq!(
+                shard_of(&owners, InstanceId(0), &request),
+                None,
+                "in the process: the shard of the UE"
+            );
+            shard_of_remote(&owners, InstanceId(0), &request).unwrap()
+        };
+        let mut counts = [0; 4];
+        for number in 0..400 {
+            assert_eq!(of(number), of(number));
+            counts[usize::from(of(number))] += 1;
+        }
+        assert!(counts.iter().all(|count| *count > 60), "{counts:?}");
     }
 
     #[test]

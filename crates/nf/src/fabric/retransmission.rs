@@ -1,6 +1,8 @@
 //! Retransmission of requests that end a resource at another NF, or report a state of it, and get no reply (TS 29.500 6.4: a
 //! client may repeat idempotent requests).
 //!
+//! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first.
+//!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
 //!
@@ -19,6 +21,9 @@ const LIMIT: usize = 1 << 14;
 
 /// Maximum number of transmissions of a call.
 const TRIES: u8 = 6;
+
+/// As [`TRIES`], of a request that creates a policy association: a procedure of the UE waits for it.
+const TRIES_TO_CREATE: u8 = 2;
 
 /// Pause before the second transmission; doubled for each further one: the last is sent 7.75 s after the first.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -95,7 +100,8 @@ impl Retransmissions {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
             return ReplyAction::Deliver(tag, reply);
         };
-        let may_repeat = kept.tries < TRIES && !kept.is_superseded;
+        let tries = if creates(&kept.request) { TRIES_TO_CREATE } else { TRIES };
+        let may_repeat = kept.tries < tries && !kept.is_superseded;
         if may_repeat && reply.as_ref().is_err_and(|problem| has_no_answer(problem)) {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
             kept.tries += 1;
@@ -148,8 +154,13 @@ fn may_be_repeated(request: &Request) -> bool {
                 && (body.up_cnx_state == Some(UpCnxState::Deactivated)
                     || body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp))
         }
-        _ => false,
+        request => creates(request),
     }
+}
+
+/// Requests that create a resource, and replace the one of a former request for the same subscriber or session.
+const fn creates(request: &Request) -> bool {
+    matches!(request, Request::CreateSmPolicy(_) | Request::CreateAmPolicyAssociation(_))
 }
 
 /// The resource of a request that later requests may concern too. A reference of an SM context is unique at its SMF.
@@ -220,6 +231,22 @@ mod tests {
             assert_eq!((nf, again, to), (Nf::Amf, tag, root()));
             assert!(matches!(*request, Request::SdmUnsubscribe(_)));
         }
+        assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
+        assert!(retransmissions.kept.is_empty());
+    }
+
+    #[test]
+    fn a_policy_association_is_created_again_once() {
+        let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+        let callback = pith_sbi::Uri::new(&root(), "/namf-callback/v1/am-policy/1");
+        let features = pith_sbi::common::SupportedFeatures(0);
+        let body = pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest::new(callback, supi, features);
+        let request = pith_sbi::npcf_ampolicycontrol::CreateAmPolicyAssociation { body }.into();
+        let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
+        let mut retransmissions = Retransmissions::default();
+        let tag = retransmissions.note(&call, &root());
+        let ReplyAction::RetryAfter(key, _) = retransmissions.reply(tag, lost()) else { panic!("gives up") };
+        assert!(matches!(retransmissions.due_call(key), Some(DueCall::Send(Nf::Amf, ..))));
         assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(retransmissions.kept.is_empty());
     }

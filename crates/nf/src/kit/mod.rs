@@ -48,7 +48,7 @@ pub use outbox::{Effect, Outbox};
 pub use owner::{Client, Issuer, Owner, check_instance, may_be_instance};
 pub use reference::{ReferenceKey, References, block_in_reference, context_in_reference};
 pub use reply::PendingReply;
-pub use residency::{DocumentSink, StoreScope, StoredKey, Tracker, Tracking};
+pub use residency::{DocumentSink, RESERVED_COUNTS, StoreScope, StoredKey, Tracker, Tracking};
 pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
 pub use store::{MAX_DOCUMENTS, StoreError, StoreRequest, StoreResponse, collection_of};

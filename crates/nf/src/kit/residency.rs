@@ -46,7 +46,7 @@ pub enum StoreScope {
 /// How contexts are stored.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tracking {
-    /// Downlink NAS COUNTs that a document reserves. 0 if each change is stored before its messages are sent.
+    /// Downlink NAS COUNTs that a document reserves: those of messages that are sent before the next write, or while the store fails.
     pub reserved_counts: u32,
     /// Documents have all that [`super::NetworkFunction::put_context`] needs to continue in the middle of a procedure: the state,
     /// the NG connection, and exact COUNTs. For stores from which contexts are read again in the same run.
@@ -61,9 +61,26 @@ pub struct Tracker {
     tracking: Option<Tracking>,
     changed: Vec<ContextId>,
     required: Vec<ContextId>,
-    /// The contexts with a document, each with the lowest downlink NAS COUNT that the document does not reserve (AMF; else 0).
-    /// The ids are random and of this shard, so a fast hash is safe.
-    stored: HashMap<ContextId, u32, FixedState>,
+    /// The contexts with a document. The ids are random and of this shard, so a fast hash is safe.
+    stored: HashMap<ContextId, Reserved, FixedState>,
+    /// Writes fail at present.
+    is_failing: bool,
+}
+
+/// Downlink NAS COUNTs between two writes of a context that an engine with a thread of its own may have begun, and that both fail.
+const COUNTS_IN_FLIGHT: u32 = 4;
+
+/// Downlink NAS COUNTs that a document reserves ([`Tracking::reserved_counts`]): a UE gets fewer messages between two writes, and some
+/// while the store fails.
+pub const RESERVED_COUNTS: u32 = 16;
+
+/// The lowest downlink NAS COUNT that a document does not reserve (AMF; else 0).
+#[derive(Debug, Clone, Copy, Default)]
+struct Reserved {
+    /// Of the last write, which may have failed.
+    last: u32,
+    /// Of the write before.
+    former: u32,
 }
 
 impl Tracker {
@@ -113,7 +130,13 @@ impl Tracker {
 
     /// Records that a context has a document, which reserves the COUNTs below this one.
     pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
-        self.stored.insert(id, counts_below);
+        // If the first write fails, the context has no document, and a restart loses its keys.
+        let first = Reserved { last: counts_below, former: counts_below };
+        let reserved = self.stored.entry(id).or_insert(first);
+        if !self.is_failing {
+            reserved.former = reserved.last;
+        }
+        reserved.last = counts_below;
     }
 
     /// Records that a context no longer has a document; returns whether it had one.
@@ -123,7 +146,22 @@ impl Tracker {
 
     /// The lowest COUNT that the document of a context does not reserve; `None` without a document.
     pub fn counts_below(&self, id: ContextId) -> Option<u32> {
-        self.stored.get(&id).copied()
+        self.stored.get(&id).map(|reserved| reserved.last)
+    }
+
+    /// While writes fail: the lowest COUNT that no document of a context reserves, so that it must not be used. `None` while writes
+    /// succeed, and for a context without a document.
+    pub fn counts_end(&self, id: ContextId) -> Option<u32> {
+        let reserved = self.stored.get(&id).filter(|_| self.is_failing)?;
+        Some(reserved.last.min(reserved.former).saturating_sub(COUNTS_IN_FLIGHT))
+    }
+
+    /// Whether writes fail from now on.
+    pub fn note_failing(&mut self, is_failing: bool) {
+        if self.is_failing && !is_failing {
+            self.stored.values_mut().for_each(|reserved| reserved.former = reserved.last);
+        }
+        self.is_failing = is_failing;
     }
 
     /// Whether a context has a document, perhaps of a former state.
@@ -164,6 +202,24 @@ mod tests {
         tracker.note_end(id(1));
         assert_eq!(tracker.take(StoreScope::Changed), []);
         assert_eq!((tracker.changed.capacity(), tracker.required.capacity()), (0, 0), "nothing is allocated");
+    }
+
+    #[test]
+    fn while_writes_fail_only_counts_of_the_former_document_are_used() {
+        let mut tracker = Tracker::default();
+        tracker.start(Tracking { reserved_counts: 16, ..Tracking::default() });
+        tracker.note_stored(id(1), 20);
+        assert_eq!(tracker.counts_end(id(1)), None);
+        tracker.note_stored(id(1), 30);
+        tracker.note_failing(true);
+        tracker.note_failure(id(1));
+        assert_eq!((tracker.counts_end(id(1)), tracker.counts_end(id(2))), (Some(16), None));
+        tracker.note_stored(id(1), 40);
+        assert_eq!(tracker.counts_end(id(1)), Some(16), "an attempt that may fail, too");
+        tracker.note_failing(false);
+        assert_eq!((tracker.counts_end(id(1)), tracker.counts_below(id(1))), (None, Some(40)));
+        tracker.note_failing(true);
+        assert_eq!(tracker.counts_end(id(1)), Some(36), "the attempt succeeded");
     }
 
     #[test]

@@ -62,8 +62,11 @@ impl Nrf {
         profile.heart_beat_timer =
             Some(u32::try_from(self.config.heart_beat.as_secs()).unwrap_or(u32::MAX).max(1));
         let id = profile.nf_instance_id;
-        let instance = Instance { profile: profile.clone(), last_heard: now, owner: Owner::of(from) };
+        let known = self.instances.get(&id).map(|known| known.number);
+        let number = known.unwrap_or_else(|| self.next_number());
+        let instance = Instance { profile: profile.clone(), last_heard: now, owner: Owner::of(from), number };
         let old = self.instances.insert(id, instance);
+        self.changed(number);
         let event = match old {
             None => NotificationEventType::NfRegistered,
             Some(_) => NotificationEventType::NfProfileChanged,
@@ -116,7 +119,9 @@ impl Nrf {
         let awake = instance.profile.nf_status != profile.nf_status;
         let changed = !request.body.iter().all(is_heart_beat);
         instance.profile = profile.clone();
+        let number = instance.number;
         if awake || changed {
+            self.changed(number);
             self.notify(&NotificationEventType::NfProfileChanged, &profile, out);
         }
         Ok(if changed { Response::NfProfile(Box::new(profile)) } else { Response::NoContent })
@@ -126,6 +131,7 @@ impl Nrf {
     pub(super) fn deregister(&mut self, id: &NfInstanceId, from: Caller, out: &mut Outbox) -> Reply {
         self.instances.get(id).ok_or_else(not_found)?.check_owner(from)?;
         let instance = self.instances.remove(id).ok_or_else(not_found)?;
+        self.ended(instance.number);
         self.notify(&NotificationEventType::NfDeregistered, &instance.profile, out);
         Ok(Response::NoContent)
     }
@@ -183,9 +189,10 @@ impl Nrf {
         let mut suspended = Vec::new();
         for instance in self.instances.values_mut().filter(silent) {
             instance.profile.nf_status = NfStatus::Suspended;
-            suspended.push(instance.profile.clone());
+            suspended.push((instance.number, instance.profile.clone()));
         }
-        for profile in suspended {
+        for (number, profile) in suspended {
+            self.changed(number);
             out.log(Level::Warn, || {
                 format!("{} {} sends no heart-beats: suspended", profile.nf_type, profile.nf_instance_id)
             });
@@ -199,7 +206,8 @@ impl Nrf {
         let patience = self.config.heart_beat * (MISSED_HEART_BEATS + HEART_BEATS_TO_RETURN);
         let gone: Vec<_> =
             self.instances.extract_if(.., |_, instance| now - instance.last_heard > patience).collect();
-        for (id, Instance { profile, .. }) in gone {
+        for (id, Instance { profile, number, .. }) in gone {
+            self.ended(number);
             out.log(Level::Warn, || format!("{} {id} still sends no heart-beats: deleted", profile.nf_type));
             self.notify(&NotificationEventType::NfDeregistered, &profile, out);
         }

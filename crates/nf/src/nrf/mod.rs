@@ -5,6 +5,7 @@
 //!  NF ─> UpdateNfInstance (PATCH) ─> heart-beat, load        every 10 s
 //!        silent for three heart-beats: suspended, no longer discovered (5.2.2.3.2)
 //!        silent for ten more: deleted
+//!  restart ─> documents ──────────> instances and subscriptions as before (`residency`)
 //!  NF ─> SearchNfInstances ────────> instances that match the query
 //! ```
 
@@ -13,18 +14,21 @@ mod authorization;
 mod config;
 mod discovery;
 mod management;
+mod residency;
 mod subscription;
 #[cfg(test)]
 mod tests;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    Caller, Client, Input, Inspect, Instant, Issuer, NetworkFunction, Outbox, Owner, PendingReply, Timer,
-    WallClock,
+    Caller, Client, DocumentSink, Input, Inspect, Instant, Issuer, NetworkFunction, Outbox, Owner,
+    PendingReply, StoreScope, Timer, Tracker, Tracking, WallClock,
 };
 pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request};
+use pith_types::{BlockId, ContextId};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +41,8 @@ struct Instance {
     last_heard: Instant,
     /// The client that registered it.
     owner: Owner,
+    /// The number of its document.
+    number: u32,
 }
 
 impl Instance {
@@ -80,8 +86,12 @@ pub struct Nrf {
     tokens: Option<TokenIssuer>,
     instances: BTreeMap<NfInstanceId, Instance>,
     subscriptions: BTreeMap<u64, Subscription>,
-    numbered: u64,
+    /// The last number of a document or subscription.
+    numbered: u32,
     sweeping: bool,
+    /// The block of the numbers of documents, if there are any.
+    block: Option<BlockId>,
+    tracker: Tracker,
 }
 
 impl Nrf {
@@ -96,6 +106,8 @@ impl Nrf {
             subscriptions: BTreeMap::new(),
             numbered: 0,
             sweeping: false,
+            block: None,
+            tracker: Tracker::default(),
         }
     }
 
@@ -155,6 +167,38 @@ impl NetworkFunction for Nrf {
 
     fn replies_owed(&self) -> Option<usize> {
         Some(0)
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.store_records(scope, sink);
+    }
+
+    fn store_failed(&mut self, id: ContextId) {
+        self.tracker.note_failure(id);
+    }
+
+    fn store_all_contexts(&mut self) {
+        self.tracker.note_all();
+    }
+
+    fn restore_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.restore_record(now, id, document)
+    }
+
+    fn resume_contexts(&mut self, _now: Instant, out: &mut Outbox) {
+        if !self.instances.is_empty() || !self.subscriptions.is_empty() {
+            self.sweep_later(out);
+        }
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

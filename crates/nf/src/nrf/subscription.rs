@@ -36,11 +36,11 @@ const FAILURES: u8 = 5;
 #[derive(Debug)]
 pub(super) struct Subscription {
     /// Includes the `validityTime` at which it is deleted.
-    data: SubscriptionData,
+    pub(super) data: SubscriptionData,
     /// The subscriber: only that NF may change the subscription (TS 33.501 13.4.1.1).
-    owner: Owner,
+    pub(super) owner: Owner,
     /// The request's sender, whose NFs must be allowed by the profiles of which it is notified.
-    from: Caller,
+    pub(super) from: Caller,
     /// Failed notifications since the last successful one.
     failures: u8,
     /// Number of notifications sent: each has a number.
@@ -60,22 +60,12 @@ impl Nrf {
         if self.subscriptions.len() >= LIMIT || own >= SHARE {
             return Err(Box::new(Problem::congestion(VALIDITY.as_secs() as u32)));
         }
-        self.numbered += 1;
-        let id = self.numbered;
+        let number = self.next_number();
+        let id = u64::from(number);
         data.subscription_id = Some(format!("{id}").into());
         data.validity_time = Some(self.end(now, data.validity_time));
-        self.subscriptions.insert(
-            id,
-            Subscription {
-                data: data.clone(),
-                owner,
-                from,
-                failures: 0,
-                sent: 0,
-                open: None,
-                pending: BTreeMap::new(),
-            },
-        );
+        self.subscriptions.insert(id, Subscription::new(data.clone(), owner, from));
+        self.changed(number);
         let location = Uri::new(&self.root, &format!("/nnrf-nfm/v1/subscriptions/{id}"));
         Ok(Response::SubscriptionDataCreated(Box::new(Created { location, body: data })))
     }
@@ -90,11 +80,9 @@ impl Nrf {
         let end = Some(self.end(now, wished));
         let subscription = self.subscriptions.get_mut(&id).ok_or_else(not_found)?;
         subscription.data.validity_time = end;
-        Ok(if wished == end {
-            Response::NoContent
-        } else {
-            Response::SubscriptionData(Box::new(subscription.data.clone()))
-        })
+        let answer = subscription.data.clone();
+        self.changed(id as u32);
+        Ok(if wished == end { Response::NoContent } else { Response::SubscriptionData(Box::new(answer)) })
     }
 
     /// The end of a subscription for which the subscriber requested that end.
@@ -106,7 +94,9 @@ impl Nrf {
     /// Deletes subscriptions that were not renewed.
     pub(super) fn sweep_subscriptions(&mut self, now: Instant) {
         let time = self.wall.date_time(now);
-        self.subscriptions.retain(|_, subscription| subscription.data.validity_time > Some(time));
+        let is_over = |subscription: &Subscription| subscription.data.validity_time <= Some(time);
+        let over: Vec<_> = self.subscriptions.extract_if(.., |_, it| is_over(it)).map(|(id, _)| id).collect();
+        over.into_iter().for_each(|id| self.ended(id as u32));
     }
 
     /// The result of a notification: the next one is sent, or after too many failures the subscription is deleted.
@@ -123,6 +113,7 @@ impl Nrf {
                     format!("{uri} does not accept notifications: subscription {id} deleted")
                 });
                 self.subscriptions.remove(&id);
+                self.ended(id as u32);
             }
         }
         self.send_pending(out);
@@ -132,6 +123,7 @@ impl Nrf {
         let id: u64 = id.parse().map_err(|_| not_found())?;
         self.subscriptions.get(&id).ok_or_else(not_found)?.owner.check(from)?;
         self.subscriptions.remove(&id);
+        self.ended(id as u32);
         Ok(Response::NoContent)
     }
 
@@ -233,6 +225,11 @@ impl<T> ByProcess<T> {
 }
 
 impl Subscription {
+    /// A subscription of which nothing was notified yet.
+    pub(super) const fn new(data: SubscriptionData, owner: Owner, from: Caller) -> Self {
+        Self { data, owner, from, failures: 0, sent: 0, open: None, pending: BTreeMap::new() }
+    }
+
     /// Adds a change to those that are to be notified. Of several changes of an instance the last one counts; a new
     /// instance stays new until the subscriber knows it.
     fn note(&mut self, id: NfInstanceId, event: &NotificationEventType) {

@@ -1,5 +1,7 @@
 //! Registration, heart-beat, discovery, subscription.
 
+mod residency;
+
 use super::*;
 use crate::fabric::{ProfileConfig, profile};
 use crate::kit::{Duration, Nf, Target};

@@ -2,6 +2,7 @@
 //!
 //! An association that is being created waits for the UDR, and its caller for an answer: if the process ends, the creation begins again.
 
+use super::latest::Purpose;
 use super::{Association, Context};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
 use crate::kit::{Context as Packable, Key, Nf};
@@ -34,13 +35,15 @@ pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Association, Unpack
 
 /// An association in the local form: packed in memory.
 impl Packable for Association {
-    type Mark = ();
+    type Mark = Purpose;
 
     fn id(&self) -> ContextId {
         self.id
     }
 
-    fn mark(&self) {}
+    fn mark(&self) -> Purpose {
+        self.purpose()
+    }
 
     fn is_idle(&self) -> bool {
         self.creating.is_none()
@@ -50,7 +53,7 @@ impl Packable for Association {
         pack(self).ok()
     }
 
-    fn unpack_local(octets: &[u8], (_, id): (Key, ContextId), (): ()) -> Result<Self, UnpackError> {
+    fn unpack_local(octets: &[u8], (_, id): (Key, ContextId), _: Purpose) -> Result<Self, UnpackError> {
         unpack(octets, id)
     }
 }

@@ -5,11 +5,15 @@
 //!  AMF, SMF ─> Create ──> policy data <─ UDR ──> decision ─> 201
 //! ```
 //!
+//! An AMF or SMF that was killed may not know the association that it created last. It creates it again, and the new one replaces the
+//! former one: an NF has one access association for a subscriber, and one session association for a PDU session.
+//!
 //! Decisions follow the subscription: the session rule authorises the subscribed session-AMBR and default
 //! QoS, the access policy the subscribed UE-AMBR and RFSP.
 
 mod access;
 mod document;
+mod latest;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -19,6 +23,7 @@ use crate::kit::{
     Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
     Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker, Tracking,
 };
+use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
@@ -53,6 +58,7 @@ pub struct Pcf {
     references: References,
     ids: ContextIds,
     associations: Contexts<Association>,
+    latest: Latest,
     /// Associations whose creation is not answered yet.
     creating: usize,
     /// Associations that changed, for a store.
@@ -69,6 +75,7 @@ impl Pcf {
             references: References::new(&identity.reference_key),
             ids: ContextIds::new(identity, rng),
             associations: Contexts::new(LIMIT),
+            latest: Latest::default(),
             creating: 0,
             tracker: Tracker::default(),
             reloads: false,
@@ -133,18 +140,28 @@ impl Pcf {
         // The bound was checked.
         let Some(key) = key else { return };
         self.creating += 1;
+        self.replace_former(key);
         self.changed(key);
         out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
     }
 
-    /// The UDR's reply: the association is created even without policy data; only an unknown subscriber
-    /// is refused.
+    /// The UDR's reply: the association is created even without policy data. Refused are an unknown subscriber, and a request of which a
+    /// later one exists, or whose caller has given up.
     fn policy_data(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
         let key = Key::from_u64(tag.owner);
         let Some(association) = self.associations.get_mut(key) else { return };
         let Some(creating) = association.creating.take() else { return };
         self.creating -= 1;
         self.changed(key);
+        if !self.is_latest(key) {
+            self.delete(key);
+            return creating.refuse(Problem::of_status(409).detail("a later request replaces this one"), out);
+        }
+        if reply.as_ref().is_err_and(|problem| problem.status == 504) {
+            // The caller does not wait longer than this PCF did: it would not know the association.
+            self.delete(key);
+            return creating.refuse(Problem::timed_out(), out);
+        }
         let refused = reply.err().filter(|problem| problem.details.cause == Some(Cause::UserNotFound));
         if refused.is_some() {
             self.delete(key);
@@ -181,6 +198,7 @@ impl Pcf {
 
     fn delete(&mut self, key: Key) -> Response {
         if let Some(association) = self.associations.remove(key) {
+            self.latest.remove(association.purpose(), key);
             self.ids.free(association.id);
             self.tracker.note_end(association.id);
         }
@@ -326,7 +344,8 @@ impl NetworkFunction for Pcf {
 
     fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
         let Some(key) = self.ids.find(id) else { return };
-        if self.associations.abandon(key).is_some() {
+        if let Some(purpose) = self.associations.abandon(key) {
+            self.latest.remove(purpose, key);
             self.ids.free(id);
             self.tracker.note_end(id);
         }
@@ -354,6 +373,7 @@ impl NetworkFunction for Pcf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        self.replace_former(key);
         self.associations.pack_idle();
         Ok(())
     }

@@ -106,6 +106,43 @@ fn a_session_policy_is_read_updated_and_deleted_once() {
     assert_eq!(bench.request(delete).cause(), Some(&Cause::PolicyAssociationNotFound));
 }
 
+/// An AMF or SMF that was killed before it got or stored the answer creates the association again.
+#[test]
+fn an_association_replaces_the_former_one_of_its_purpose() {
+    for ask in [ask_access, ask_session] {
+        let mut bench = bench();
+        let asked = ask(&mut bench);
+        let former = created(&mut bench, &asked);
+        let asked = ask(&mut bench);
+        let latest = created(&mut bench, &asked);
+        assert_ne!(former, latest);
+        assert_eq!(bench.nf.associations(), 1);
+        let asked = [ask(&mut bench), ask(&mut bench)];
+        assert_eq!(bench.nf.associations(), 2, "both are being created");
+        let refused = bench.reply(asked[0].call().0, policy_data());
+        assert_eq!(refused.problem().status, 409);
+        created(&mut bench, &asked[1]);
+        assert_eq!(bench.nf.associations(), 1);
+    }
+}
+
+#[test]
+fn associations_of_other_purposes_stay() {
+    let mut bench = bench();
+    for ask in [ask_access, ask_session] {
+        let asked = ask(&mut bench);
+        created(&mut bench, &asked);
+    }
+    for (process, expected) in [(1, 3), (2, 4), (1, 4)] {
+        let notification = Uri::new(&root("amf"), "/namf-callback/v1/am-policy/1");
+        let body = PolicyAssociationRequest::new(notification, supi(), SupportedFeatures(0));
+        bench.caller = client(process);
+        let asked = bench.request(CreateAmPolicyAssociation { body });
+        created(&mut bench, &asked);
+        assert_eq!(bench.nf.associations(), expected, "process {process}");
+    }
+}
+
 #[test]
 fn an_am_association_is_not_found_as_an_sm_association() {
     let mut bench = bench();
@@ -210,7 +247,7 @@ fn an_association_of_a_former_process_has_its_reference_and_no_other_gets_its_id
     stored.restore(next.now, &mut next.nf, false);
     let document = &stored.documents[&id];
     assert_eq!(next.nf.restore_context(next.now, id, document, false), Err(UnpackError::IdInUse(id)));
-    let asked = ask_access(&mut next);
+    let asked = ask_session(&mut next);
     assert_ne!(created(&mut next, &asked), reference);
     let seen = next.request(DeleteAmPolicyAssociation { pol_asso_id: reference });
     assert_eq!(seen.answer(), &Response::NoContent);
@@ -222,4 +259,25 @@ fn an_association_of_a_former_process_has_its_reference_and_no_other_gets_its_id
     let refused = other.restore_context(next.now, of_first, &[], false);
     assert_eq!(refused, Err(UnpackError::OtherOwner(of_first.block)));
     assert_eq!(other.associations(), 0);
+}
+
+#[test]
+fn an_association_of_a_former_process_is_replaced_as_any_other() {
+    let mut bench = bench();
+    bench.nf.track_contexts(Tracking::default());
+    let asked = ask_access(&mut bench);
+    created(&mut bench, &asked);
+    let mut stored = Stored::default();
+    stored.store(&mut bench.nf, StoreScope::Changed);
+    let former = *stored.documents.keys().next().unwrap();
+
+    let mut next = self::bench();
+    next.nf.track_contexts(Tracking::default());
+    stored.restore(next.now, &mut next.nf, false);
+    let asked = ask_access(&mut next);
+    created(&mut next, &asked);
+    assert_eq!(next.nf.associations(), 1);
+    stored.store(&mut next.nf, StoreScope::Changed);
+    assert_eq!(stored.documents.len(), 1);
+    assert!(!stored.documents.contains_key(&former));
 }

@@ -278,12 +278,18 @@ impl SmContext {
     pub(super) fn recover(mut self) -> (Self, bool) {
         self.modification = None;
         self.draining = None;
-        let Pending { release, qos, .. } = std::mem::take(&mut self.pending);
-        self.pending = Pending { release, qos, ..Pending::default() };
-        self.timers = Timers::default();
         let is_active = self.amf.owner != Owner::Process;
+        let Pending { release, qos, downlink_data, .. } = std::mem::take(&mut self.pending);
+        // Without a restart of the AMF the UE may be connected, and its user plane is still to be activated.
+        let downlink_data = downlink_data && is_active;
+        self.pending = Pending { release, qos, downlink_data, ..Pending::default() };
+        self.timers = Timers::default();
         let has_address = self.address.is_some();
         let state = std::mem::take(&mut self.state);
+        if is_active && matches!(state, procedure::State::AwaitingReleaseComplete(_)) {
+            self.state = state;
+            return (self, false);
+        }
         match state.into_user_plane().filter(|_| has_address) {
             Some(user_plane) => {
                 self.state = procedure::restoration::AwaitingRestoration::new(user_plane, is_active).into();

@@ -121,6 +121,9 @@ impl Smf {
                 session.is_registered &= other.is_none_or(|other| other == key);
             }
             self.with_session(now, key, out, |state, session, env| {
+                if let State::AwaitingReleaseComplete(state) = state {
+                    return state.resume(session, env);
+                }
                 session.log(env, Level::Info, || {
                     "the session ends: it was being set up or released when the process ended".to_owned()
                 });

@@ -134,6 +134,10 @@ fn on_n1_message(
         GsmBody::GsmStatus(status) => {
             session.log(env, Level::Debug, || format!("the UE sends 5GSM STATUS: {}", status.cause));
             acknowledge(reply, env.out);
+            // The UE has released the session before; its PDU SESSION RELEASE COMPLETE was lost.
+            if matches!(status.cause, GsmCause::InvalidPduSessionIdentity | GsmCause::PtiMismatch) {
+                return on_release_complete(state, session, env);
+            }
         }
         // Messages that belong to an establishment, or that only the network sends (TS 24.501 7.4).
         GsmBody::PduSessionEstablishmentRequest(_)

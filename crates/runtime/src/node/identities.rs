@@ -113,6 +113,8 @@ impl Identities {
         N4Config {
             address: config.n4.address.ip(),
             recovery_time_stamp: self.clock.unix_seconds(),
+            // 24 bits of the milliseconds.
+            first_sequence: self.clock.epoch_unix_ms() as u32,
             upfs: config.n4.upfs.iter().map(peer).collect(),
             t1: config.n4.t1.0,
             n1_transmissions: config.n4.n1.into(),

@@ -93,6 +93,10 @@ impl Blueprint {
                 // the one NRF, and not every NF understands the prefix of a shard in a URI.
                 let root = Arc::new(ApiRoot::clone(&root).with_prefix(""));
                 let nrf = Nrf::new(root, self.nrf.clone()).with_wall_clock(wall);
+                let nrf = match identity.blocks().next() {
+                    Some(block) => nrf.in_block(block),
+                    None => nrf,
+                };
                 Box::new(match &self.tokens {
                     Some(tokens) => nrf.with_tokens(tokens.clone()),
                     None => nrf,

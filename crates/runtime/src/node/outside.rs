@@ -7,7 +7,7 @@ use crate::sbi::{Exchange, HttpHandle, Shards};
 use crate::shard::{Outside, ShardQueue};
 use crate::store::StoreHandle;
 use crate::token::ShardToken;
-use pith_nf::fabric::{Bearer, ShardEffect, ShardInput, shard_of};
+use pith_nf::fabric::{Bearer, ShardEffect, ShardInput, shard_of_remote};
 use pith_nf::kit::{Caller, Inspect, Nf, Order, Page, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
 use pith_types::{InstanceId, OwnerMap, ShardId};
@@ -247,7 +247,7 @@ impl Shards for ProcessShards {
 
     fn owner(&self, request: &Request) -> Option<u16> {
         let (owners, instance) = &self.owners;
-        shard_of(owners, *instance, request)
+        shard_of_remote(owners, *instance, request)
     }
 
     fn is_full(&self, shard: u16) -> bool {

@@ -36,7 +36,7 @@ impl Contexts {
         shards: &[ShardQueue],
         clock: Clock,
     ) -> Result<Option<Self>, StartError> {
-        if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
+        if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf)) {
             return Ok(None);
         }
         let Some(mode) = mode(config) else {

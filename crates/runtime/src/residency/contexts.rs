@@ -19,7 +19,7 @@ use super::{
 };
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
+use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use std::sync::Arc;
 /// context is written once.
 const SOFT_DELAY: Duration = Duration::from_millis(200);
 
-/// Downlink NAS COUNTs that a document reserves with `soft`: a UE gets fewer messages within [`SOFT_DELAY`], except in a
-/// registration.
-const SOFT_RESERVED_COUNTS: u32 = 16;
-
 /// Time until the next attempt after the engine failed.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Kinds of documents of NFs that store contexts, in the order in which they are restored.
-const KINDS: [(DocumentKind, Nf); 3] =
-    [(DocumentKind::Pcf, Nf::Pcf), (DocumentKind::Smf, Nf::Smf), (DocumentKind::Amf, Nf::Amf)];
+const KINDS: [(DocumentKind, Nf); 4] = [
+    (DocumentKind::Nrf, Nf::Nrf),
+    (DocumentKind::Pcf, Nf::Pcf),
+    (DocumentKind::Smf, Nf::Smf),
+    (DocumentKind::Amf, Nf::Amf),
+];
 
 /// The only version of the layout of sections: as the NFs pack them.
 const LAYOUT: u16 = 1;
@@ -71,9 +71,11 @@ impl StoreMode {
     }
 
     const fn tracking(self) -> Tracking {
-        let has_delay = matches!(self.time, WriteTime::Later) || self.is_procedural;
-        let reserved_counts = if has_delay { SOFT_RESERVED_COUNTS } else { 0 };
-        Tracking { reserved_counts, whole: self.drops_copies, by_procedure: self.is_procedural }
+        Tracking {
+            reserved_counts: RESERVED_COUNTS,
+            whole: self.drops_copies,
+            by_procedure: self.is_procedural,
+        }
     }
 }
 

@@ -78,16 +78,8 @@ impl fmt::Display for Victim {
 
 impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let residency = match self.residency {
-            Residency::None => "none",
-            Residency::Soft => "soft",
-            Residency::Durable => "durable",
-        };
-        write!(
-            f,
-            "{} --residency {residency} --victim {} --seed {}",
-            self.procedure.name, self.victim, self.seed
-        )
+        let (name, residency) = (self.procedure.name, self.residency.name());
+        write!(f, "{name} --residency {residency} --victim {} --seed {}", self.victim, self.seed)
     }
 }
 
@@ -125,14 +117,9 @@ impl Kill {
     }
 
     /// Whether the residency promises that this cannot happen. With `soft` the last changes may be lost, and with them the record of
-    /// resources at other NFs. If one NF of several is killed, so are requests of other NFs that it was processing; NFs do not
-    /// repeat all of them.
+    /// resources at other NFs.
     pub fn forbids(&self, kind: BreachKind) -> bool {
-        match (self.victim, self.residency) {
-            (Victim::Split(_), _) => matches!(kind, BreachKind::Loss | BreachKind::Reuse),
-            (Victim::Core, Residency::Soft) => kind != BreachKind::Leak,
-            (Victim::Core, _) => true,
-        }
+        self.residency != Residency::Soft || kind != BreachKind::Leak
     }
 
     /// Runs the procedure without a crash; returns the number of its crash points.

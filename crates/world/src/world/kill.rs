@@ -39,7 +39,8 @@ impl World {
         let crashed = self.crash_points.crashed.is_some();
         self.demand(at.is_none() || crashed, || format!("there are only {points} crash points"))
             .map_err(of(BreachKind::Disagreement))?;
-        let used = self.settle().and_then(|()| self.use_sessions(at.unwrap_or(0)));
+        let used =
+            self.synchronise().and_then(|()| self.settle()).and_then(|()| self.use_sessions(at.unwrap_or(0)));
         // A loss may be why they do not agree.
         self.check_losses(procedure.ends)?;
         used?;
@@ -84,7 +85,10 @@ impl World {
         let mut step = Duration::from_secs(4);
         loop {
             self.watched_pass(step)?;
-            match condition(self) {
+            self.load_copies(true);
+            let result = condition(self);
+            self.load_copies(false);
+            match result {
                 Ok(()) => return Ok(()),
                 Err(failure) if self.now >= until => return Err(of(kind)(failure)),
                 Err(_) => step = (step * 2).min(Duration::from_secs(60)),
@@ -94,11 +98,32 @@ impl World {
 
     /// Waits until nothing is in progress, and UEs and core agree.
     fn settle(&mut self) -> Run<()> {
-        self.wait_until(BreachKind::Disagreement, |world| {
+        let is_settled = |world: &Self| {
             world.check_ues_idle()?;
             world.check_quiet()?;
             world.check_agreement().map(drop)
-        })
+        };
+        self.wait_until(BreachKind::Disagreement, is_settled)
+    }
+
+    /// If one NF of several was killed, a session may have been released by one side only: messages for the NF that was down
+    /// were lost. The sides agree after the UE's next message, which has the PDU session status (TS 24.501 5.5.1.3.4).
+    fn synchronise(&mut self) -> Run<()> {
+        if self.processes.len() == 1 || self.crash_points.crashed.is_none() {
+            return Ok(());
+        }
+        let is_idle = |world: &Self| {
+            world.check_ues_idle()?;
+            world.check_quiet()
+        };
+        self.wait_until(BreachKind::Disagreement, is_idle)?;
+        if self.check_agreement().is_ok() {
+            return Ok(());
+        }
+        for ue in self.registered_ues() {
+            self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Register });
+        }
+        Ok(())
     }
 
     /// No UE waits for anything but the next periodic update.
@@ -156,8 +181,15 @@ impl World {
         self.wait_until(BreachKind::Leak, |world| {
             world.check_quiet()?;
             world.check_empty()?;
-            world.check_database()
+            world.check_database()?;
+            world.check_documents()
         })
+    }
+
+    /// No context of a UE, session or association has a document: a restart would bring it back.
+    fn check_documents(&self) -> Result<(), Box<Failure>> {
+        let left = self.processes.iter().find_map(|process| process.documents.as_ref()?.any());
+        self.demand(left.is_none(), || format!("left in the store of contexts: {left:?}"))
     }
 
     /// No subscription of an NF, and no registration of an SMF, is left in the database.

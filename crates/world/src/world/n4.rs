@@ -94,7 +94,13 @@ impl World {
     /// A downlink packet arrives for the first session of that UE; `lost`: its gNB has lost the tunnel.
     pub(super) fn downlink_packet_for(&mut self, ue: usize, lost: bool) {
         let Some(address) = self.ues[ue].ue.sessions().find_map(|session| session.ipv4) else { return };
-        for upf in 0..self.upfs.len() {
+        let has_session = |upf: &usize| self.upfs[*upf].datapath.session_of(address).is_some();
+        let mut upfs: Vec<_> = (0..self.upfs.len()).filter(has_session).collect();
+        if lost {
+            // The last one is next to the gNB.
+            upfs = upfs.last().copied().into_iter().collect();
+        }
+        for upf in upfs {
             let Some(at) = self.upfs[upf].datapath.session_of(address) else { continue };
             let effects = self.upfs[upf].downlink_packet(self.now, at, lost);
             self.upf_effects(upf, effects);

@@ -3,12 +3,12 @@
 use super::crash_point::{CrashSite, is_send};
 use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
-use crate::network::{self, EPOCH, ShardFactory, ShardHost};
+use crate::network::{self, ShardFactory, ShardHost};
 use crate::plan::Residency;
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
-use pith_nf::kit::{Caller, Nf, StoreRequest, Tag};
+use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
 use pith_sbi::{ApiRoot, Reply};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl World {
         let factory =
             |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
         let mut shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
-        let start_time = EPOCH + self.now.as_micros() / 1_000_000;
+        let started = self.now.as_micros() / 1000;
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             let documents = self.processes[process].documents.as_ref();
             let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
@@ -68,7 +68,7 @@ impl World {
         target.n4 = target
             .nfs
             .contains(&Nf::Smf)
-            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, start_time)));
+            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
         target.shard_hosts = shard_hosts;
         if let Err(failure) = self.check_restored() {
             self.watch.fail(failure.what);
@@ -188,8 +188,7 @@ impl World {
                 let (nf, text) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
                 self.record(nf.clone(), nf, text);
             }
-            // No world drops copies of contexts.
-            ShardEffect::Load { .. } => {}
+            ShardEffect::Load { key } => self.load((process, shard), key),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }
@@ -203,6 +202,32 @@ impl World {
             }
             Caller::Remote { exchange, .. } => self.http_answer(exchange, from, reply),
             Caller::Local { .. } => self.watch.fail("an answer to a caller of the same shard left the shard"),
+        }
+    }
+
+    /// A context whose copy was dropped is read; the shard receives it after a random delay.
+    fn load(&mut self, (process, shard): (usize, usize), key: StoredKey) {
+        let document = self.processes[process].documents.as_ref().and_then(|it| it.load(shard, key));
+        let incarnation = self.processes[process].incarnation;
+        let after = self.dice.millis(0, 5);
+        let input = Box::new(ShardInput::Loaded { key, document });
+        let event = SimEvent::ToShard { process, incarnation, shard, input };
+        self.in_order(Channel::Load { process, shard }, after, event);
+    }
+
+    /// Gives the NFs the contexts whose copies were dropped (`stateless`), so that the world can look at them. They are dropped
+    /// again after their next transaction, unless `keep`.
+    pub(super) fn load_copies(&mut self, keep: bool) {
+        for process in 0..self.processes.len() {
+            let Some(documents) = &mut self.processes[process].documents else { continue };
+            let stored = documents.keep_copies(keep);
+            if !keep || !self.processes[process].is_running() {
+                continue;
+            }
+            for (shard, key) in stored {
+                let document = self.processes[process].documents.as_ref().and_then(|it| it.load(shard, key));
+                self.to_shard(process, shard, ShardInput::Loaded { key, document });
+            }
         }
     }
 

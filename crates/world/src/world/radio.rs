@@ -182,6 +182,12 @@ impl World {
         let key = UeKey(connection as u32);
         let known = self.gnbs[gnb].connections.contains_key(&key);
         match signal {
+            // No AMF serves the gNB: RRC REJECT with a wait time (TS 38.331 5.3.15.2).
+            Uplink::Connect { .. } if self.gnbs[gnb].association.is_none() => {
+                let after = self.dice.seconds(1, 2);
+                let event = SimEvent::Downlink { ue, connection, signal: Downlink::Released };
+                self.in_order(Channel::Air { ue, up: false }, after, event);
+            }
             Uplink::Connect { nas, cause, s_tmsi } => {
                 self.gnbs[gnb].connections.insert(key, ue);
                 self.gnb_input(gnb, GnbInput::Connect { ue: key, nas, cause, s_tmsi });

@@ -81,6 +81,39 @@ impl World {
         Ok([before, self.upfs[0].datapath.first_downlink_tunnel()])
     }
 
+    /// The store fails while a UE in CM-IDLE requests service several times, and the process is killed in the meantime; then the store works
+    /// again. Returns the number of service requests that the UE began before the kill.
+    pub fn run_outage(&mut self) -> Result<usize, Box<Failure>> {
+        self.run_single_registration()?;
+        self.fail_stores(true);
+        let mut requests = 0;
+        for _ in 0..24 {
+            for act in [Act::Idle, Act::RequestService] {
+                self.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
+                self.pass(Duration::from_secs(1))?;
+            }
+            requests += 1;
+        }
+        self.crash(0);
+        self.fail_stores(false);
+        self.pass(CALM)?;
+        for act in [Act::Register, Act::RequestService] {
+            self.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
+            self.pass(Duration::from_secs(10))?;
+        }
+        self.pass(CALM)?;
+        self.load_copies(true);
+        self.check_agreement()?;
+        self.load_copies(false);
+        Ok(requests)
+    }
+
+    fn fail_stores(&mut self, fails: bool) {
+        for documents in self.processes.iter_mut().filter_map(|process| process.documents.as_mut()) {
+            documents.fail(fails);
+        }
+    }
+
     fn everyone(&mut self, act: impl Fn(usize) -> Act) -> Result<(), Box<Failure>> {
         for ue in 0..self.ues.len() {
             let after = self.dice.seconds(0, 10);

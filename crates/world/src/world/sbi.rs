@@ -5,7 +5,7 @@ use super::{SimEvent, World};
 use crate::journal::CallerId;
 use crate::network::{owners, root};
 use crate::observed::actor;
-use pith_nf::fabric::{Bearer, ShardInput, shard_of};
+use pith_nf::fabric::{Bearer, ShardInput, shard_of_remote};
 use pith_nf::kit::{Caller, Nf, Tag};
 use pith_sbi::{ApiRoot, Problem, Reply, Request};
 use pith_types::InstanceId;
@@ -100,7 +100,7 @@ impl World {
     /// names, else any.
     fn shard_for(&self, nf: Nf, request: &Request, number: u64) -> usize {
         let any = || number as usize % self.plan.shards;
-        let owner = || shard_of(&owners(self.plan.shards), InstanceId(0), request).map(usize::from);
+        let owner = || shard_of_remote(&owners(self.plan.shards), InstanceId(0), request).map(usize::from);
         if nf == Nf::Nrf { 0 } else { owner().unwrap_or_else(any) }
     }
 

@@ -38,6 +38,9 @@ pub struct N4Config {
     pub address: IpAddr,
     /// Recovery Time Stamp: start time of this process, in seconds since 1970 (TS 29.244 8.2.65).
     pub recovery_time_stamp: u64,
+    /// The sequence number of the first request is the next one: different in each run. A UPF answers a request of a new run that has
+    /// the sequence number of one of the former run as a retransmission of that.
+    pub first_sequence: u32,
     /// UPFs to associate with.
     pub upfs: Vec<N4Peer>,
     /// T1: time without a response until a request is retransmitted (TS 29.244 6.4).
@@ -148,9 +151,9 @@ impl N4Gateway {
             })
             .collect();
         Self {
+            transactions: Transactions::new(config.first_sequence),
             config,
             peers,
-            transactions: Transactions::default(),
             handles: 0,
             full: Vec::new(),
             unknown_peers: 0,

@@ -27,6 +27,7 @@ fn gateway() -> N4Gateway {
     N4Gateway::new(N4Config {
         address: "10.0.0.4".parse().unwrap(),
         recovery_time_stamp: 1_000_000,
+        first_sequence: 0,
         upfs: vec![N4Peer { name: "upf".into(), address: upf() }],
         t1: Duration::from_secs(1),
         n1_transmissions: 3,

@@ -95,6 +95,11 @@ pub(super) struct Transactions {
 }
 
 impl Transactions {
+    /// No requests; the first one has the sequence number after this one.
+    pub(super) fn new(sequence: u32) -> Self {
+        Self { sequence: sequence & SEQUENCE_MASK, ..Self::default() }
+    }
+
     /// A sequence number that no pending request has.
     pub(super) fn next_sequence(&mut self) -> u32 {
         loop {

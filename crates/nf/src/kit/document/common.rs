@@ -57,27 +57,36 @@ impl Reader<'_> {
     }
 }
 
-impl Pack for PendingReply {
+impl Pack for Caller {
     fn pack(&self, writer: &mut Writer<'_>) {
-        match self.caller() {
-            Caller::Local { nf, tag } => (0_u8, nf, tag).pack(writer),
-            Caller::Shard { shard, nf, tag } => (1_u8, shard, nf, tag).pack(writer),
-            Caller::Remote { exchange, client } => (2_u8, exchange, client).pack(writer),
+        match *self {
+            Self::Local { nf, tag } => (0_u8, nf, tag).pack(writer),
+            Self::Shard { shard, nf, tag } => (1_u8, shard, nf, tag).pack(writer),
+            Self::Remote { exchange, client } => (2_u8, exchange, client).pack(writer),
         }
     }
 
     fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
-        let caller = match reader.octet()? {
-            0 => Caller::Local { nf: Nf::unpack(reader)?, tag: Tag::unpack(reader)? },
-            1 => Caller::Shard {
+        Ok(match reader.octet()? {
+            0 => Self::Local { nf: Nf::unpack(reader)?, tag: Tag::unpack(reader)? },
+            1 => Self::Shard {
                 shard: u16::unpack(reader)?,
                 nf: Nf::unpack(reader)?,
                 tag: Tag::unpack(reader)?,
             },
-            2 => Caller::Remote { exchange: u64::unpack(reader)?, client: Option::unpack(reader)? },
+            2 => Self::Remote { exchange: u64::unpack(reader)?, client: Option::unpack(reader)? },
             _ => return Err(reader.malformed("caller")),
-        };
-        Ok(Self::owed_to(caller))
+        })
+    }
+}
+
+impl Pack for PendingReply {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        self.caller().pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        Caller::unpack(reader).map(Self::owed_to)
     }
 }
 

@@ -17,6 +17,7 @@ use pith_ngap::transfer::Tunnel;
 use pith_ngap::{SetupItem, UserLocation};
 use pith_sbi::common::{BinaryData, DateTime, SupiOrSuci};
 use pith_sbi::nausf_ueauthentication::Av5gAka;
+use pith_sbi::nnrf_nfmanagement::{NfProfile, SubscriptionData};
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
@@ -253,7 +254,7 @@ macro_rules! pack_json {
     )+};
 }
 
-pack_json!(PolicyAssociationRequest, SmPolicyContextData);
+pack_json!(PolicyAssociationRequest, SmPolicyContextData, NfProfile, SubscriptionData);
 
 /// The JSON of a body has only references to its binary parts: their octets follow.
 impl Pack for SmContextUpdateData {

@@ -134,6 +134,13 @@ impl AwaitingReleaseComplete {
         State::AwaitingReleaseComplete(Self { retransmissions: self.retransmissions + 1, ..self })
     }
 
+    /// The SMF was restarted. The UE may have released the session, or did not get the command.
+    pub(in crate::smf) fn resume(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let transfer = consumer::transfer(session, Some(self.command(session)), None);
+        consumer::notify_amf(session, env, transfer);
+        self.begin(session, env)
+    }
+
     fn command(&self, session: &SmContext) -> Vec<u8> {
         n1::release_command(session.pdu_session_id, self.pti, self.cause)
     }

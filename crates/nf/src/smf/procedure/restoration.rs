@@ -65,12 +65,24 @@ impl AwaitingRestoration {
             }
         }
         self.user_plane.anchor.upf = anchor;
+        self.leave_out_ending_front(session);
         self.ask_anchor(session, env)
     }
 
     /// A UPF of the session has restarted, perhaps once more. The anchor is asked as soon as all UPFs are associated.
     pub(in crate::smf) fn again(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         Self { call: None, ..self }.begin(session, env)
+    }
+
+    /// A front UPF that was being removed is not established again. If the gNB still sends to it, its resources are set up again.
+    fn leave_out_ending_front(&mut self, session: &mut SmContext) {
+        let user_plane = &mut self.user_plane;
+        if user_plane.front.take_if(|front| front.is_ending).is_some()
+            && user_plane.gnb_uplink != Some(user_plane.anchor.tunnel)
+        {
+            session.pending.downlink_data |= user_plane.gnb.take().is_some();
+            user_plane.gnb_uplink = None;
+        }
     }
 
     fn ask_anchor(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
@@ -122,7 +134,7 @@ impl AwaitingRestoration {
 
     fn restore_front(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.log(env, Level::Debug, || "restored at the UPF".to_owned());
-        let Some(front) = self.user_plane.front.take().filter(|front| !front.is_ending) else {
+        let Some(front) = self.user_plane.front.take() else {
             return State::established(self.user_plane);
         };
         let (upf, is_needed) = (front.session.upf, front.is_needed);

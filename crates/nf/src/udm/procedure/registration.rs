@@ -163,7 +163,8 @@ impl AwaitingRegistrationToModify {
     }
 
     /// Changes the registration that was checked: if another AMF has registered meanwhile, or another shard with the same
-    /// instance id, the tests in the patch fail and nothing is changed (RFC 6902 5).
+    /// instance id, the tests in the patch fail and nothing is changed (RFC 6902 5). A purge ends the AMF's implicit subscription: an
+    /// AMF that did not get the answer to its subscription does not end it itself.
     fn modify(self, checked: &Amf3GppAccessRegistration) -> Step {
         let change = self.request.body;
         let tests = [
@@ -173,8 +174,16 @@ impl AwaitingRegistrationToModify {
         let purge = change.purge_flag.map(|purge| PatchItem::add("/purgeFlag", purge));
         let pei = change.pei.map(|pei| PatchItem::add("/pei", pei.to_string()));
         let body: Vec<PatchItem> = tests.into_iter().chain(purge).chain(pei).collect();
-        let modify = ModifyAmfContextThreeGpp { ue_id: self.request.ue_id, body };
-        Step::Call(modify.into(), Transaction::Relay(super::relay::Relay::AsItIs))
+        let ue_id = self.request.ue_id;
+        let relay = if change.purge_flag == Some(true) {
+            let callback = &checked.dereg_callback_uri;
+            let subs_id = super::relay::implicit_subscription(&checked.amf_instance_id, callback);
+            super::relay::Relay::Purged(Box::new(RemoveSdmSubscriptions { ue_id: ue_id.clone(), subs_id }))
+        } else {
+            super::relay::Relay::AsItIs
+        };
+        let modify = ModifyAmfContextThreeGpp { ue_id, body };
+        Step::Call(modify.into(), Transaction::Relay(relay))
     }
 }
 

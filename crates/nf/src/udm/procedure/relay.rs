@@ -38,6 +38,8 @@ pub(in crate::udm) enum Relay {
     Confirmed(Supi, AuthEvent),
     /// The next of the requested data sets.
     DataSets(Box<DataSets>),
+    /// The registration of an AMF is marked as purged: then this subscription ends.
+    Purged(Box<RemoveSdmSubscriptions>),
 }
 
 /// Several data sets in one request (TS 29.503 5.2.2.2.8), read one after the other.
@@ -206,6 +208,10 @@ impl Relay {
         match self {
             Self::DataSets(sets) => return sets.note(reply),
             Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
+            Self::Purged(subscription) => {
+                let ended = reply.is_ok().then(|| (*subscription).into());
+                return Step::Answer(reply, ended.into_iter().collect());
+            }
             _ => {}
         }
         let reply = if matches!(self, Self::PduSessions) { registrations_or_none(reply) } else { reply };

@@ -339,12 +339,17 @@ impl Ue {
     }
 }
 
-/// Whether the message belongs to no UE-requested procedure, such as the last message of a release:
-/// the AMF may have deleted the session when it arrives.
+/// Whether the message belongs to no UE-requested procedure, such as the last message of a release
+/// or modification: the AMF may have deleted the session when it arrives, or its SMF does not answer.
 fn is_final_message(payload: &[u8]) -> bool {
     let message = GsmMessage::decode(payload);
     message.is_ok_and(|message| {
-        matches!(message.body, GsmBody::PduSessionReleaseComplete(_) | GsmBody::GsmStatus(_))
+        matches!(
+            message.body,
+            GsmBody::PduSessionReleaseComplete(_)
+                | GsmBody::PduSessionModificationComplete(_)
+                | GsmBody::GsmStatus(_)
+        )
     })
 }
 

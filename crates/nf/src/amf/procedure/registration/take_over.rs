@@ -4,7 +4,7 @@
 use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::procedure::Procedure;
 use crate::amf::session::PduSession;
-use crate::amf::{consumer, delivery};
+use crate::amf::{consumer, delivery, residency};
 use pith_nas::ie::RegistrationKind;
 use pith_types::Supi;
 
@@ -25,6 +25,7 @@ pub(crate) fn on_identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
 /// The UE authenticated as another subscriber than the context's: only the connection is kept.
 fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
+    residency::note_resources(ue, env);
     ids.into_iter().for_each(|id| consumer::release_session(ue, env, id));
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);

@@ -1,0 +1,77 @@
+//! The latest association of each purpose: of an NF for a subscriber (access), or for a PDU session.
+//!
+//! No specification says what a PCF does with a second request for the same purpose. The requester has forgotten the first one, or
+//! did not get its answer.
+
+use super::{Association, Context, Pcf};
+use crate::kit::{Key, Owner, shrink};
+use foldhash::fast::FixedState;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// Who has an association for what: a hash of the NF's process, the SUPI and the PDU session identity. SUPIs are those of the UDM, so
+/// nobody can choose two with the same hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Purpose(u64);
+
+/// The latest association of each purpose.
+#[derive(Debug, Default)]
+pub(super) struct Latest(HashMap<Purpose, Key, FixedState>);
+
+impl Association {
+    pub(super) fn purpose(&self) -> Purpose {
+        let mut hasher = FixedState::default().build_hasher();
+        match self.owner {
+            Owner::Process => 0_u8.hash(&mut hasher),
+            Owner::SameUser => 1_u8.hash(&mut hasher),
+            Owner::Client(client) => (2_u8, client.process, client.issuer).hash(&mut hasher),
+        }
+        match &self.context {
+            Context::Access(context) => (context.supi.as_str(), None::<u8>).hash(&mut hasher),
+            Context::Session(context) => {
+                (context.supi.as_str(), Some(context.pdu_session_id)).hash(&mut hasher);
+            }
+        }
+        Purpose(hasher.finish())
+    }
+}
+
+impl Latest {
+    /// Whether no association has the purpose of this one and is later.
+    fn is(&self, purpose: Purpose, key: Key) -> bool {
+        self.0.get(&purpose).is_none_or(|latest| *latest == key)
+    }
+
+    /// An association has ended.
+    pub(super) fn remove(&mut self, purpose: Purpose, key: Key) {
+        if self.0.get(&purpose) == Some(&key) {
+            self.0.remove(&purpose);
+            shrink(&mut self.0);
+        }
+    }
+}
+
+impl Pcf {
+    /// Whether an association is the latest of its purpose.
+    pub(super) fn is_latest(&self, key: Key) -> bool {
+        self.associations.view(key).is_none_or(|association| self.latest.is(association.purpose(), key))
+    }
+
+    /// Records that an association is the latest of its purpose, and deletes the former one. A former one whose creation is not
+    /// answered yet ends with its answer.
+    pub(super) fn replace_former(&mut self, key: Key) {
+        let Some(purpose) = self.associations.view(key).map(|association| association.purpose()) else {
+            return;
+        };
+        let Some(former) = self.latest.0.insert(purpose, key).filter(|former| *former != key) else { return };
+        let id = self.associations.id(former);
+        if self.associations.abandon(former).is_some() {
+            if let Some(id) = id {
+                self.ids.free(id);
+                self.tracker.note_end(id);
+            }
+        } else if self.associations.view(former).is_some_and(|former| former.creating.is_none()) {
+            self.delete(former);
+        }
+    }
+}
