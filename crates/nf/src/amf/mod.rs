@@ -149,9 +149,9 @@ impl Amf {
             }
             return;
         }
-        if let Some(document) = ue.released.take() {
+        if let (Some(document), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
             let id = ue.id;
-            self.note_released(id, *document, effects, out);
+            self.note_released(id, (supi, *document), effects, out);
         }
         if self.reloads {
             self.reload(key);
@@ -161,8 +161,8 @@ impl Amf {
     /// Releases what a removed context owns. `effects`: the first effect of the step that ended it.
     fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
         self.with_env(now, out, |env| forget(ue, env));
-        if let Some(document) = ue.released.take() {
-            self.note_released(ue.id, *document, effects, out);
+        if let (Some(document), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
+            self.note_released(ue.id, (supi, *document), effects, out);
         }
         if self.ended.document(ue.id).is_none() {
             self.end(ue.id);

@@ -267,6 +267,17 @@ impl Shard {
         function.is_some_and(|(_, function)| function.drop_context(key.id))
     }
 
+    /// Whether a context is in the process: its copy was not dropped.
+    pub fn is_resident(&self, key: StoredKey) -> bool {
+        let function = self.functions.iter().find(|(nf, _)| *nf == key.nf);
+        function.is_some_and(|(_, function)| function.is_resident(key.id))
+    }
+
+    /// Whether the shard has that NF.
+    pub fn hosts(&self, nf: Nf) -> bool {
+        self.functions.iter().any(|(hosted, _)| *hosted == nf)
+    }
+
     /// The store may have lost documents: all contexts are stored again.
     pub fn store_all_contexts(&mut self) {
         for (_, function) in &mut self.functions {

@@ -221,6 +221,8 @@ pub enum Residency {
     Procedural,
     /// As `Durable`, and copies are dropped after each transaction.
     Stateless,
+    /// As `Stateless`, with one document for all NFs of a UE.
+    Shared,
 }
 
 /// When the log of contexts is flushed to the disk.
@@ -292,6 +294,7 @@ impl fmt::Display for Residency {
             Self::Durable => f.write_str("durable"),
             Self::Procedural => f.write_str("procedural"),
             Self::Stateless => f.write_str("stateless"),
+            Self::Shared => f.write_str("shared"),
         }
     }
 }
@@ -317,7 +320,7 @@ impl FromStr for StateSync {
 }
 
 /// What `residency` can be.
-const RESIDENCIES: &str = "none, soft, durable, procedural or stateless";
+const RESIDENCIES: &str = "none, soft, durable, procedural, stateless or shared";
 
 impl FromStr for Residency {
     type Err = String;
@@ -328,9 +331,8 @@ impl FromStr for Residency {
             "durable" => Ok(Self::Durable),
             "procedural" => Ok(Self::Procedural),
             "stateless" => Ok(Self::Stateless),
-            "shared" | "embedded" => {
-                Err(format!("this release does not support '{text}': write {RESIDENCIES}"))
-            }
+            "shared" => Ok(Self::Shared),
+            "embedded" => Err(format!("this release does not support '{text}': write {RESIDENCIES}")),
             _ => Err(format!("'{text}' is not a residency: write {RESIDENCIES}")),
         }
     }

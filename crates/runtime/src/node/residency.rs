@@ -25,6 +25,8 @@ pub(super) struct Contexts {
     store: Store,
     shards: Vec<ShardQueue>,
     mode: StoreMode,
+    /// Present if all NFs have one document for a UE.
+    shared: Option<DocumentSecret>,
     health: Arc<StoreHealth>,
 }
 
@@ -40,12 +42,23 @@ impl Contexts {
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
             return Ok(None);
         }
+        if config.residency == Residency::Shared
+            && hosting.several_processes
+            && config.state.engine == StateEngine::File
+        {
+            return Err(
+                "'residency: shared' with NFs in several processes needs a store that they share: set \
+                        'state.engine' to redis"
+                    .into(),
+            );
+        }
         let store = match config.state.engine {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
             StateEngine::Redis => Store::Redis(open_redis(config)?),
         };
+        let shared = if config.residency == Residency::Shared { Some(secret(config)?) } else { None };
         let health = Arc::new(StoreHealth::default());
-        Ok(Some(Self { store, shards: shards.to_vec(), mode, health }))
+        Ok(Some(Self { store, shards: shards.to_vec(), mode, shared, health }))
     }
 
     /// The state of the store.
@@ -69,7 +82,11 @@ impl Contexts {
         } else {
             engine
         };
-        Ok(ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health()))
+        let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health());
+        Ok(match &self.shared {
+            Some(secret) => store.with_shared_documents(secret.clone()),
+            None => store,
+        })
     }
 }
 
@@ -81,7 +98,7 @@ fn mode(config: &Config) -> Option<StoreMode> {
         Residency::Soft => mode.time = WriteTime::Later,
         Residency::Durable => {}
         Residency::Procedural => mode.is_procedural = true,
-        Residency::Stateless => mode.drops_copies = true,
+        Residency::Stateless | Residency::Shared => mode.drops_copies = true,
     }
     mode.form = match config.state.write {
         StateWrite::Replace => WriteForm::Replace,

@@ -17,8 +17,10 @@ mod health;
 mod key;
 mod loads;
 mod memory;
+mod merging;
 mod redis;
 mod seal;
+mod shared;
 mod thread;
 mod written;
 

@@ -10,6 +10,7 @@
 //! before them.
 
 use super::engine::{LateFailure, ReadResult};
+use super::merging;
 use super::{
     Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError,
     OwnerVersion, Sequence, Statistics, UnixMillis,
@@ -290,7 +291,7 @@ impl Worker {
             let error = EngineError::Paused(reason.clone());
             return Some(LateFailure { keys: all(), error: Some(error) });
         }
-        match self.engine.append(batch) {
+        match merging::append(self.engine.as_mut(), batch) {
             Ok(appended) => {
                 self.paused = None;
                 let keys: Vec<_> = batch.keys().collect();

@@ -159,6 +159,9 @@ impl RedisEngine {
         };
         // Of two sections with one id the last one counts.
         let sections: BTreeMap<SectionId, Option<&[u8]>> = Sections(batch.sections(entry)).collect();
+        // What replaces a document has no use for removals.
+        let is_kept = |octets: &Option<&[u8]>| octets.is_some() || entry.change == Change::Update;
+        let sections: BTreeMap<_, _> = sections.into_iter().filter(|(_, octets)| is_kept(octets)).collect();
         let number_of = |is_set: bool| sections.values().filter(|octets| octets.is_some() == is_set).count();
         call.arg(kind).arg(optional(entry.expected.map(|revision| revision.0)));
         call.arg(entry.revision.0).arg(entry.layout).arg(optional(entry.deadline.map(|time| time.0)));
@@ -353,7 +356,7 @@ impl Engine for RedisEngine {
         sections: &[SectionId],
     ) -> Result<Option<Document>, DocumentError> {
         let names = ["r", "o", "l", "d", "g"].map(str::to_owned);
-        let names: Vec<String> = names.into_iter().chain(sections.iter().map(u8::to_string)).collect();
+        let names: Vec<String> = names.into_iter().chain(sections.iter().map(u64::to_string)).collect();
         let mut command = cmd("HMGET");
         command.arg(self.key_of(key)).arg(&names);
         let Value::Array(values) = self.read_one(key, &command)? else { return Ok(None) };

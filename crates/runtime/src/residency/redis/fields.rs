@@ -4,7 +4,7 @@
 //!  section   { salt 16 | number 4 | ciphertext | tag 16 }   AES-256-GCM; associated: the document's key and the section's number
 //! ```
 
-use super::super::document::merge;
+use super::super::document::{merge, put_header};
 use super::super::seal::{DocumentKeySchedule, DocumentSecret, SALT, TAG};
 use super::super::{Document, DocumentKey, Head, OwnerVersion, Revision, SectionId, UnixMillis};
 use redis::Value;
@@ -92,10 +92,9 @@ impl Sealer {
                 b"d" => head.deadline = Some(UnixMillis(number(&value)?)),
                 b"g" => is_stale = value != generation.as_bytes(),
                 name => {
-                    let id = u8::try_from(number(name)?).map_err(|_| Modified)?;
+                    let id = number(name)?;
                     let octets = self.open(key, id, &mut value).ok_or(Modified)?;
-                    wire.push(id);
-                    wire.extend(u32::try_from(octets.len()).map_err(|_| Modified)?.to_le_bytes());
+                    put_header(&mut wire, id, u32::try_from(octets.len()).map_err(|_| Modified)?);
                     wire.extend(octets);
                     // It was decrypted in place.
                     zeroize::Zeroize::zeroize(&mut value);

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A document with these sections.
-fn document(revision: u64, sections: &[(u8, &[u8])]) -> Batch {
+fn document(revision: u64, sections: &[(SectionId, &[u8])]) -> Batch {
     let mut batch = Batch::new(OwnerVersion(1));
     let mut writer = batch.replace(head(key(3, 9), revision));
     for (id, octets) in sections {
