@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// How to use it.
-pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft] [--victim core|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
+pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|all] [--victim core|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
        pith-world kill NAME --residency R --victim V --seed N --point N [--ladder]";
 
 /// Failures that are printed for each row.
@@ -46,7 +46,7 @@ pub fn run(words: impl Iterator<Item = String>) -> ExitCode {
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
     let options = Options {
         seeds: (0, 8),
-        residencies: vec![Residency::Durable, Residency::Soft],
+        residencies: Residency::STORED.into(),
         victims: vec![Victim::Core],
         procedure: None,
         stride: 1,
@@ -59,7 +59,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             "--seeds" => options.seeds = range(&words.next()?)?,
             "--seed" => options.seeds = range(&words.next()?)?,
             "--procedure" => options.procedure = Some(words.next()?),
-            "--residency" => options.residencies = vec![residency(&words.next()?)?],
+            "--residency" => options.residencies = residencies(&words.next()?)?,
             "--victim" => options.victims = victims(&words.next()?)?,
             "--stride" => options.stride = words.next()?.parse().ok()?,
             "--threads" => options.threads = words.next()?.parse().ok()?,
@@ -84,11 +84,10 @@ fn range(text: &str) -> Option<(u64, u64)> {
     }
 }
 
-fn residency(text: &str) -> Option<Residency> {
+fn residencies(text: &str) -> Option<Vec<Residency>> {
     match text {
-        "durable" => Some(Residency::Durable),
-        "soft" => Some(Residency::Soft),
-        _ => None,
+        "all" => Some(Residency::STORED.into()),
+        name => Residency::STORED.into_iter().find(|it| it.name() == name).map(|it| vec![it]),
     }
 }
 
@@ -98,14 +97,6 @@ fn victims(text: &str) -> Option<Vec<Victim>> {
         "core" => Some(vec![Victim::Core]),
         "split" => Some(split),
         name => split.into_iter().find(|victim| victim.to_string() == name).map(|victim| vec![victim]),
-    }
-}
-
-const fn name(residency: Residency) -> &'static str {
-    match residency {
-        Residency::None => "none",
-        Residency::Soft => "soft",
-        Residency::Durable => "durable",
     }
 }
 
@@ -176,12 +167,12 @@ const KINDS: [(&str, BreachKind); 5] = [
 ];
 
 fn print(table: &Table) {
-    print!("{:<36} {:<9} {:<6} {:>7}", "procedure", "residency", "victim", "points");
+    print!("{:<36} {:<10} {:<6} {:>7}", "procedure", "residency", "victim", "points");
     KINDS.iter().for_each(|(name, _)| print!(" {name:>9}"));
     println!(" {:>9}", "failures");
     for ((at, residency, victim), row) in table {
-        let (residency, victim) = (name(*residency), victim.to_string());
-        print!("{:<36} {residency:<9} {victim:<6} {:>7}", PROCEDURES[*at].name, row.points);
+        let (residency, victim) = (residency.name(), victim.to_string());
+        print!("{:<36} {residency:<10} {victim:<6} {:>7}", PROCEDURES[*at].name, row.points);
         KINDS.iter().for_each(|(_, kind)| print!(" {:>9}", row.count(*kind)));
         println!(" {:>9}", row.failures());
     }
@@ -202,7 +193,7 @@ fn report(arguments: &Arguments, table: &Table, started: Instant) -> Value {
             });
             json!({
                 "procedure": PROCEDURES[*at].name,
-                "residency": name(*residency),
+                "residency": residency.name(),
                 "victim": victim.to_string(),
                 "points": row.points,
                 "failures": row.failures(),

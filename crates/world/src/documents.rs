@@ -7,18 +7,20 @@ use pith_nf::kit::{DocumentSink, Instant, Nf, StoreScope, StoredKey, Tracking};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The longest time until a change is written, and the downlink NAS COUNTs that a document reserves, with [`Residency::Soft`]:
-/// as in the runtime.
+/// The longest time until a change is written, and the downlink NAS COUNTs that a document reserves unless each change is written
+/// before its messages are sent: as in the runtime.
 const SOFT_DELAY: Duration = Duration::from_millis(200);
-const SOFT_RESERVED_COUNTS: u32 = 16;
+const RESERVED_COUNTS: u32 = 16;
 
 /// Documents by shard and key.
 #[derive(Debug)]
 pub(crate) struct Documents {
     residency: Residency,
-    stored: BTreeMap<(usize, StoredKey), Vec<u8>>,
+    stored: BTreeMap<(usize, StoredKey), Document>,
     /// When the changes of each shard are written next.
     due: BTreeMap<usize, Due>,
+    /// [`Residency::Stateless`]: copies are not dropped, while the world looks at them.
+    keeps_copies: bool,
 }
 
 /// The writes of a shard ([`Residency::Soft`]).
@@ -39,14 +41,16 @@ pub(crate) struct TurnWrites {
 /// The documents of one shard.
 struct OfShard<'a> {
     shard: usize,
-    stored: &'a mut BTreeMap<(usize, StoredKey), Vec<u8>>,
+    stored: &'a mut BTreeMap<(usize, StoredKey), Document>,
+    written: Vec<StoredKey>,
     wrote: bool,
 }
 
 impl DocumentSink for OfShard<'_> {
     fn write(&mut self, key: StoredKey, document: &Document) {
         self.wrote = true;
-        self.stored.insert((self.shard, key), document.octets().to_vec());
+        self.written.push(key);
+        self.stored.insert((self.shard, key), document.compact());
     }
 
     fn delete(&mut self, key: StoredKey) {
@@ -57,12 +61,12 @@ impl DocumentSink for OfShard<'_> {
 
 impl Documents {
     pub(crate) const fn new(residency: Residency) -> Self {
-        Self { residency, stored: BTreeMap::new(), due: BTreeMap::new() }
+        Self { residency, stored: BTreeMap::new(), due: BTreeMap::new(), keeps_copies: false }
     }
 
     /// Stores what a turn of the shard changed: all of it, or ([`Residency::Soft`]) what must be written before the turn's sends.
     pub(crate) fn end_turn(&mut self, now: Instant, shard: usize, of: &mut Shard) -> TurnWrites {
-        if self.residency == Residency::Durable {
+        if self.residency != Residency::Soft {
             return TurnWrites { wrote: self.store(StoreScope::Changed, shard, of), next: None };
         }
         let due = self.due.entry(shard).or_default();
@@ -78,9 +82,27 @@ impl Documents {
     }
 
     fn store(&mut self, scope: StoreScope, shard: usize, of: &mut Shard) -> bool {
-        let mut sink = OfShard { shard, stored: &mut self.stored, wrote: false };
+        let mut sink = OfShard { shard, stored: &mut self.stored, written: Vec::new(), wrote: false };
         of.store_contexts(scope, &mut sink);
-        sink.wrote
+        let OfShard { written, wrote, .. } = sink;
+        if self.residency == Residency::Stateless && !self.keeps_copies {
+            let touched = of.take_touched_contexts();
+            for key in touched.into_iter().chain(written) {
+                of.drop_context(key);
+            }
+        }
+        wrote
+    }
+
+    /// The document of a context whose copy was dropped.
+    pub(crate) fn load(&self, shard: usize, key: StoredKey) -> Option<Document> {
+        self.stored.get(&(shard, key)).map(Document::compact)
+    }
+
+    /// Whether copies are kept from now on, so that the world can look at them; returns the contexts that have documents.
+    pub(crate) fn keep_copies(&mut self, keep: bool) -> Vec<(usize, StoredKey)> {
+        self.keeps_copies = keep;
+        if self.residency == Residency::Stateless { self.stored.keys().copied().collect() } else { Vec::new() }
     }
 
     /// The shard belongs to a new process.
@@ -90,10 +112,16 @@ impl Documents {
 
     /// Gives a new shard its contexts; the error names one that can't be unpacked.
     pub(crate) fn restore(&self, now: Instant, shard: usize, to: &mut Shard) -> Result<(), String> {
-        let reserved_counts = if self.residency == Residency::Soft { SOFT_RESERVED_COUNTS } else { 0 };
-        to.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, ..Tracking::default() }));
+        let by_procedure = self.residency == Residency::Procedural;
+        let has_delay = by_procedure || self.residency == Residency::Soft;
+        let reserved_counts = if has_delay { RESERVED_COUNTS } else { 0 };
+        let whole = self.residency == Residency::Stateless;
+        to.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole, by_procedure }));
+        if whole {
+            to.expect_dropped_contexts();
+        }
         for ((_, key), document) in self.stored.iter().filter(|((of, _), _)| *of == shard) {
-            to.restore_context(now, *key, document, false).map_err(|error| format!("{key:?}: {error}"))?;
+            to.restore_context(now, *key, document.octets(), false).map_err(|error| format!("{key:?}: {error}"))?;
         }
         Ok(())
     }

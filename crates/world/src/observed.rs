@@ -134,6 +134,54 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
+    fn store_failed(&mut self, id: ContextId) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).store_failed(id);
+    }
+
+    fn store_all_contexts(&mut self) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).store_all_contexts();
+    }
+
+    fn accept_new_contexts(&mut self, accepted: bool) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).accept_new_contexts(accepted);
+    }
+
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).context_of(input)
+    }
+
+    fn is_resident(&self, id: ContextId) -> bool {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).is_resident(id)
+    }
+
+    fn drop_context(&mut self, id: ContextId) -> bool {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).drop_context(id)
+    }
+
+    fn put_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        out: &mut Outbox,
+    ) -> Result<(), UnpackError> {
+        let before = out.effects().len();
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let put = inner.put_context(now, id, document, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+        put
+    }
+
+    fn forget_context(&mut self, now: Instant, id: ContextId, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).forget_context(now, id, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn take_missed(&mut self) -> Vec<ContextId> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).take_missed()
+    }
+
     fn replies_owed(&self) -> Option<usize> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).replies_owed()
     }

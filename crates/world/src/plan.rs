@@ -41,6 +41,26 @@ pub enum Residency {
     Soft,
     /// Changes are written before the messages of their turn are sent.
     Durable,
+    /// As [`Residency::Durable`], but a UE in a 5GMM procedure keeps its former document until the procedure is over.
+    Procedural,
+    /// As [`Residency::Durable`], and the process drops its copies after each transaction.
+    Stateless,
+}
+
+impl Residency {
+    /// All that store contexts.
+    pub const STORED: [Self; 4] = [Self::Durable, Self::Soft, Self::Procedural, Self::Stateless];
+
+    /// The name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Soft => "soft",
+            Self::Durable => "durable",
+            Self::Procedural => "procedural",
+            Self::Stateless => "stateless",
+        }
+    }
 }
 
 /// The parameters of a world.

@@ -78,16 +78,8 @@ impl fmt::Display for Victim {
 
 impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let residency = match self.residency {
-            Residency::None => "none",
-            Residency::Soft => "soft",
-            Residency::Durable => "durable",
-        };
-        write!(
-            f,
-            "{} --residency {residency} --victim {} --seed {}",
-            self.procedure.name, self.victim, self.seed
-        )
+        let (name, residency) = (self.procedure.name, self.residency.name());
+        write!(f, "{name} --residency {residency} --victim {} --seed {}", self.victim, self.seed)
     }
 }
 

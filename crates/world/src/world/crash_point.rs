@@ -31,6 +31,8 @@ pub(super) struct CrashPoints {
     pub victim: usize,
     /// Its points are counted.
     counts: bool,
+    /// Since when they are counted: the begin of the procedure.
+    since: Instant,
     /// Crash points passed.
     pub passed: u64,
     /// Kill the process at this one.
@@ -43,9 +45,13 @@ pub(super) struct CrashPoints {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Crash {
     pub at: Instant,
-    /// The last changes may not be written yet (`residency: soft`).
-    pub may_lose_changes: bool,
+    /// What a UE got within this time before the crash may not be written yet.
+    pub unwritten: Option<Duration>,
 }
+
+/// A change that a UE got less than this before the end of the process may be unwritten with `residency: soft`: 200 ms, and the time
+/// of the message to the UE.
+const SOFT_UNWRITTEN: Duration = Duration::from_millis(250);
 
 /// In-flight messages of SCTP associations arrive within this time.
 const IN_FLIGHT: Duration = Duration::from_millis(6);
@@ -73,7 +79,7 @@ pub(super) const fn is_send(effect: &ShardEffect) -> bool {
 impl World {
     /// Counts the crash points of the victim from now on; kills it at that one.
     pub(super) fn count_crash_points(&mut self, at: Option<u64>) {
-        self.crash_points = CrashPoints { counts: true, at, ..self.crash_points };
+        self.crash_points = CrashPoints { counts: true, since: self.now, at, ..self.crash_points };
     }
 
     /// Counts no more crash points; returns how many there were.
@@ -93,8 +99,13 @@ impl World {
         if points.at != Some(number) {
             return false;
         }
-        let may_lose_changes = self.plan.residency == Residency::Soft;
-        self.crash_points.crashed = Some(Crash { at: self.now, may_lose_changes });
+        let unwritten = match self.plan.residency {
+            Residency::Soft => Some(SOFT_UNWRITTEN),
+            // What the procedure accepted.
+            Residency::Procedural => Some(self.now - self.crash_points.since),
+            Residency::None | Residency::Durable | Residency::Stateless => None,
+        };
+        self.crash_points.crashed = Some(Crash { at: self.now, unwritten });
         self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));
         self.crash(process);
         true

@@ -64,7 +64,9 @@ impl World {
             return;
         }
         if self.processes[process].documents.is_some() {
+            self.load_copies(true);
             self.note_before_crash();
+            self.load_copies(false);
         } else {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
         }

@@ -54,15 +54,14 @@ pub(super) struct History {
     losses: Vec<Lost>,
 }
 
-/// A change that the UE got less than this before the end of the process may be unwritten (`residency: soft`).
-const UNWRITTEN: Duration = Duration::from_millis(250);
 /// Messages of a killed process arrive within this time.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
 
 impl Lost {
-    /// Whether `residency: soft` permits the loss: the change was not written when the process ended.
+    /// Whether the residency permits the loss: the change was not written when the process ended.
     fn was_unwritten(&self, crash: &Crash) -> bool {
-        crash.may_lose_changes && self.since + UNWRITTEN > crash.at && self.since < crash.at + IN_FLIGHT
+        let Some(unwritten) = crash.unwritten else { return false };
+        self.since + unwritten >= crash.at && self.since < crash.at + IN_FLIGHT
     }
 }
 

@@ -84,7 +84,10 @@ impl World {
         let mut step = Duration::from_secs(4);
         loop {
             self.watched_pass(step)?;
-            match condition(self) {
+            self.load_copies(true);
+            let result = condition(self);
+            self.load_copies(false);
+            match result {
                 Ok(()) => return Ok(()),
                 Err(failure) if self.now >= until => return Err(of(kind)(failure)),
                 Err(_) => step = (step * 2).min(Duration::from_secs(60)),

@@ -132,6 +132,7 @@ enum Channel {
     Air { ue: usize, up: bool },
     Shard { process: usize, shard: usize },
     Store { process: usize, shard: usize },
+    Load { process: usize, shard: usize },
 }
 
 /// A running world.

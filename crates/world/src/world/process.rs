@@ -8,7 +8,7 @@ use crate::plan::Residency;
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
-use pith_nf::kit::{Caller, Nf, StoreRequest, Tag};
+use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
 use pith_sbi::{ApiRoot, Reply};
 use std::sync::Arc;
 
@@ -188,8 +188,7 @@ impl World {
                 let (nf, text) = (crate::observed::actor(nf), format!("({:?}) {}", event.level, event.text));
                 self.record(nf.clone(), nf, text);
             }
-            // No world drops copies of contexts.
-            ShardEffect::Load { .. } => {}
+            ShardEffect::Load { key } => self.load((process, shard), key),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }
@@ -203,6 +202,32 @@ impl World {
             }
             Caller::Remote { exchange, .. } => self.http_answer(exchange, from, reply),
             Caller::Local { .. } => self.watch.fail("an answer to a caller of the same shard left the shard"),
+        }
+    }
+
+    /// A context whose copy was dropped is read; the shard receives it after a random delay.
+    fn load(&mut self, (process, shard): (usize, usize), key: StoredKey) {
+        let document = self.processes[process].documents.as_ref().and_then(|it| it.load(shard, key));
+        let incarnation = self.processes[process].incarnation;
+        let after = self.dice.millis(0, 5);
+        let input = Box::new(ShardInput::Loaded { key, document });
+        let event = SimEvent::ToShard { process, incarnation, shard, input };
+        self.in_order(Channel::Load { process, shard }, after, event);
+    }
+
+    /// Gives the NFs the contexts whose copies were dropped (`stateless`), so that the world can look at them. They are dropped
+    /// again after their next transaction, unless `keep`.
+    pub(super) fn load_copies(&mut self, keep: bool) {
+        for process in 0..self.processes.len() {
+            let Some(documents) = &mut self.processes[process].documents else { continue };
+            let stored = documents.keep_copies(keep);
+            if !keep || !self.processes[process].is_running() {
+                continue;
+            }
+            for (shard, key) in stored {
+                let document = self.processes[process].documents.as_ref().and_then(|it| it.load(shard, key));
+                self.to_shard(process, shard, ShardInput::Loaded { key, document });
+            }
         }
     }
 
