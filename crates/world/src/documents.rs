@@ -3,6 +3,7 @@
 use crate::plan::Residency;
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
+use pith_types::Supi;
 use pith_nf::kit::{DocumentSink, Instant, Nf, StoreScope, StoredKey, Tracking};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,7 +48,7 @@ struct OfShard<'a> {
 }
 
 impl DocumentSink for OfShard<'_> {
-    fn write(&mut self, key: StoredKey, document: &Document) {
+    fn write(&mut self, key: StoredKey, _ue: &Supi, document: &Document) {
         self.wrote = true;
         self.written.push(key);
         self.stored.insert((self.shard, key), document.compact());

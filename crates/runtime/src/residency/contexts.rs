@@ -45,7 +45,7 @@ pub(super) const KINDS: [(DocumentKind, Nf); 3] =
 pub(super) const LAYOUT: u16 = 1;
 
 /// A context that was read; `None`: its document is lost.
-pub(crate) type Loaded = (StoredKey, Option<Document>);
+pub type Loaded = (StoredKey, Option<Document>);
 
 /// When changes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -501,6 +501,28 @@ impl ContextStore {
         }
     }
 
+    /// Reads all contexts of the shard that have a document: for simulations.
+    pub fn contexts(&mut self) -> Vec<(StoredKey, Document)> {
+        let mut found = Vec::new();
+        let blocks = if self.shared.is_some() { BlockId::all().collect() } else { self.blocks.clone() };
+        for block in blocks {
+            for (kind, nf) in KINDS.into_iter().chain([(DocumentKind::Ue, Nf::Amf)]) {
+                let visit = &mut |key: DocumentKey, read: Result<StoredDocument, _>| {
+                    let Ok(document) = read else { return };
+                    if kind == DocumentKind::Ue {
+                        return found.extend(contexts_in(&document));
+                    }
+                    let id = ContextId { block, number: key.number };
+                    found.push((StoredKey { nf, id }, packed(StoredKey { nf, id }, &document)));
+                };
+                // What cannot be read is not there.
+                let _ = self.engine.read_block(kind, block.number(), visit);
+            }
+        }
+        found.retain(|(key, _)| self.blocks.contains(&key.id.block));
+        found
+    }
+
     /// Begins to read a context whose copy was dropped.
     pub fn load(&mut self, now: Instant, shard: &mut Shard, key: StoredKey) {
         let document = match &mut self.shared {
@@ -523,7 +545,7 @@ impl ContextStore {
     }
 
     /// Contexts that were read since the last call.
-    pub(crate) fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
+    pub fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
         let findings = self.loads.collect(self.engine.as_mut());
         for finding in findings {
             self.note_finding(now, shard, finding);

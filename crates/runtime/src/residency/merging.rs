@@ -61,7 +61,8 @@ fn merged(batch: &Batch, entry: &Entry, found: Option<&Document>) -> Option<Batc
     };
     let own = batch.own_sections(entry);
     let merged = merge([found.wire(), own]);
-    let revision = Revision(entry.revision.0.max(found.revision.0 + 1));
+    // Not the revision that the writer takes for its own: its copy does not have what was merged.
+    let revision = Revision(entry.revision.0.max(found.revision.0) + 1);
     let head = Head { revision, ..entry.head() };
     let mut again = Batch::new(batch.owner());
     if merged.is_empty() {
@@ -146,6 +147,16 @@ mod tests {
         expect(&store, &[(1, "amf 2"), (SMF, "smf")]);
         assert!(write(&store, (Change::Update, 1), &[], &[(SMF, Some("smf 2")), (1, None)]).is_empty());
         expect(&store, &[(SMF, "smf 2")]);
+    }
+
+    #[test]
+    fn a_writer_whose_change_was_merged_does_not_replace_what_it_has_not_read() {
+        let store = MemoryStore::default();
+        assert!(write(&store, (Change::Replace, 0), &[], &[(SMF, Some("smf"))]).is_empty());
+        assert!(write(&store, (Change::Replace, 6), &[], &[(1, Some("amf"))]).is_empty());
+        // The writer knows only of its own change, and expects the revision that it gave it.
+        assert!(write(&store, (Change::Replace, 7), &[], &[(1, Some("amf 2"))]).is_empty());
+        expect(&store, &[(1, "amf 2"), (SMF, "smf")]);
     }
 
     #[test]

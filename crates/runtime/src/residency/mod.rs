@@ -24,7 +24,7 @@ mod shared;
 mod thread;
 mod written;
 
-pub use contexts::{ContextStore, StoreMode, WriteForm, WriteTime};
+pub use contexts::{ContextStore, Loaded, StoreMode, WriteForm, WriteTime};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
 pub use engine::{
     Appended, DocumentError, Due, Engine, EngineError, LateFailure, ReadResult, Sequence, Statistics,

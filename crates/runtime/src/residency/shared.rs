@@ -17,7 +17,7 @@ use foldhash::fast::FixedState;
 use pith_nf::kit::StoredKey;
 use pith_nf::kit::document::Document;
 use pith_types::{BlockId, ContextId, Supi};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use zeroize::Zeroizing;
 
 /// Sections that a context can have.
@@ -51,7 +51,11 @@ struct UeDocument {
 /// What the store has.
 struct Copy {
     revision: Revision,
+    /// `false`: only what this shard wrote. The document may have more.
+    is_whole: bool,
     sections: BTreeMap<SectionId, Octets>,
+    /// Sections that this shard removed, unless the copy is whole.
+    removed: BTreeSet<SectionId>,
 }
 
 /// What a turn changes in a document; without octets, the section is removed.
@@ -166,11 +170,16 @@ impl SharedDocuments {
         let document = self.documents.entry(place).or_default();
         let has_copy = document.copy.is_some();
         let copy =
-            document.copy.get_or_insert_with(|| Copy { revision: Revision(0), sections: BTreeMap::new() });
+            document.copy.get_or_insert_with(|| Copy {
+            revision: Revision(0),
+            is_whole: false,
+            sections: BTreeMap::new(),
+            removed: BTreeSet::new(),
+        });
         let changed: Vec<(SectionId, Option<Octets>)> = own
             .sections
             .into_iter()
-            .filter(|(id, octets)| !has_copy || copy.sections.get(id) != octets.as_ref())
+            .filter(|(id, octets)| copy.differs(*id, octets.as_ref()))
             .collect();
         if changed.is_empty() {
             return false;
@@ -198,10 +207,14 @@ impl SharedDocuments {
         for (id, octets) in changed {
             match octets {
                 Some(octets) => {
+                    copy.removed.remove(&id);
                     writer.section(id, &octets);
                     copy.sections.insert(id, octets);
                 }
                 None => {
+                    if !copy.is_whole {
+                        copy.removed.insert(id);
+                    }
                     writer.remove(id);
                 }
             }
@@ -246,7 +259,10 @@ impl SharedDocuments {
             return SharedLoad::Ready(None);
         };
         if let Some(copy) = &document.copy {
-            return SharedLoad::Ready(copy.context(key));
+            let found = copy.context(key);
+            if found.is_some() || copy.is_whole {
+                return SharedLoad::Ready(found);
+            }
         }
         document.awaited.push(key);
         if document.awaited.len() > 1 { SharedLoad::Wait } else { SharedLoad::Read(place) }
@@ -259,12 +275,13 @@ impl SharedDocuments {
         read: Option<&StoredDocument>,
     ) -> Vec<(StoredKey, Option<Document>)> {
         let Some(document) = self.documents.get_mut(&place) else { return Vec::new() };
-        // A copy that was made meanwhile has this shard's changes.
-        if document.copy.is_none() {
-            document.copy = read.map(|read| Copy {
-                revision: read.revision,
-                sections: read.sections().map(|(id, octets)| (id, Zeroizing::new(octets.to_vec()))).collect(),
-            });
+        if let Some(read) = read.filter(|_| document.copy.as_ref().is_none_or(|copy| !copy.is_whole)) {
+            let octets = |(id, octets): (_, &[u8])| (id, Zeroizing::new(octets.to_vec()));
+            let mut sections: BTreeMap<_, _> = read.sections().map(octets).collect();
+            // What this shard wrote meanwhile is newer.
+            sections.extend(document.copy.take().into_iter().flat_map(|copy| copy.sections));
+            document.copy =
+                Some(Copy { revision: read.revision, is_whole: true, sections, removed: BTreeSet::new() });
         }
         let copy = document.copy.as_ref();
         let awaited = std::mem::take(&mut document.awaited);
@@ -298,6 +315,14 @@ impl SharedDocuments {
 }
 
 impl Copy {
+    /// Whether a section differs from what the store has, as far as that is known.
+    fn differs(&self, id: SectionId, octets: Option<&Octets>) -> bool {
+        match (self.sections.get(&id), octets) {
+            (None, None) => !self.is_whole && !self.removed.contains(&id),
+            (found, octets) => found != octets,
+        }
+    }
+
     /// The document of a context.
     fn context(&self, key: StoredKey) -> Option<Document> {
         let first = first_section(key)?;

@@ -45,13 +45,18 @@ impl World {
         self.faulty = false;
         self.end_attack();
         self.pass(CALM)?;
+        self.load_copies(true);
         self.check_quiet()?;
+        self.load_copies(false);
         if self.enemy.is_inside() {
             return Ok(self.report(AgreedState::default()));
         }
         self.everyone(|_| Act::Register)?;
+        self.load_copies(true);
         let standing = self.check_agreement()?;
+        self.load_copies(false);
         self.everyone(|_| Act::Deregister { switch_off: false })?;
+        self.load_copies(true);
         self.check_empty()?;
         Ok(self.report(standing))
     }

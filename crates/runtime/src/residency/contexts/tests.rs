@@ -647,3 +647,34 @@ fn two_shards_merge_their_contexts_of_a_ue() {
         assert_eq!(other.values.lock().unwrap()[&remote], 20_000);
     }
 }
+
+#[test]
+fn a_copy_with_only_own_changes_is_not_taken_for_the_document() {
+    for form in FORMS {
+        let documents = MemoryStore::default();
+        let all = || BlockId::all().collect::<Vec<_>>();
+        shared(&documents, form, all()).input(10, 101, Timer::T3550);
+        let mut run = shared(&documents, form, all());
+        // 101 is dropped at its next transaction.
+        run.input(20, 101, Timer::T3550);
+        run.end_turn(21);
+        assert!(run.numbers().is_empty());
+        // A new context of the UE is written without a read, and the former one is needed before the copy is dropped.
+        run.deliver(30, 102, Timer::Expiry);
+        run.store.note_input();
+        run.store.write(at(30), &mut run.shard, StoreScope::Changed);
+        run.deliver(30, 101, Timer::T3550);
+        run.end_turn(31);
+        run.end_turn(32);
+        assert_eq!(in_documents(&documents), [vec![101, 102]]);
+        assert_eq!(shared(&documents, form, all()).values.lock().unwrap()[&101], 31_000);
+        assert_eq!(run.health.unreadable(), 0);
+        // A restored context ends while the copy has only another one.
+        let mut run = shared(&documents, form, all());
+        run.deliver(40, 102, Timer::T3550);
+        run.store.write(at(40), &mut run.shard, StoreScope::Changed);
+        run.deliver(40, 101, Timer::LostSessions);
+        run.end_turn(40);
+        assert_eq!(in_documents(&documents), [vec![102]]);
+    }
+}
