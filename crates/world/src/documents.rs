@@ -3,8 +3,8 @@
 use crate::plan::Residency;
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
-use pith_types::Supi;
 use pith_nf::kit::{DocumentSink, Instant, Nf, StoreScope, StoredKey, Tracking};
+use pith_types::Supi;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -103,7 +103,11 @@ impl Documents {
     /// Whether copies are kept from now on, so that the world can look at them; returns the contexts that have documents.
     pub(crate) fn keep_copies(&mut self, keep: bool) -> Vec<(usize, StoredKey)> {
         self.keeps_copies = keep;
-        if self.residency == Residency::Stateless { self.stored.keys().copied().collect() } else { Vec::new() }
+        if self.residency == Residency::Stateless {
+            self.stored.keys().copied().collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The shard belongs to a new process.
@@ -122,7 +126,8 @@ impl Documents {
             to.expect_dropped_contexts();
         }
         for ((_, key), document) in self.stored.iter().filter(|((of, _), _)| *of == shard) {
-            to.restore_context(now, *key, document.octets(), false).map_err(|error| format!("{key:?}: {error}"))?;
+            to.restore_context(now, *key, document.octets(), false)
+                .map_err(|error| format!("{key:?}: {error}"))?;
         }
         Ok(())
     }

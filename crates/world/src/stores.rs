@@ -138,8 +138,7 @@ impl Stores {
     }
 
     fn mode(&self) -> StoreMode {
-        let time =
-            if self.residency == Residency::Soft { WriteTime::Later } else { WriteTime::BeforeSends };
+        let time = if self.residency == Residency::Soft { WriteTime::Later } else { WriteTime::BeforeSends };
         StoreMode {
             form: self.form,
             is_procedural: self.residency == Residency::Procedural,

@@ -169,18 +169,14 @@ impl SharedDocuments {
     pub fn write(&mut self, batch: &mut Batch, place: DocumentKey, own: OwnSections, next: Revision) -> bool {
         let document = self.documents.entry(place).or_default();
         let has_copy = document.copy.is_some();
-        let copy =
-            document.copy.get_or_insert_with(|| Copy {
+        let copy = document.copy.get_or_insert_with(|| Copy {
             revision: Revision(0),
             is_whole: false,
             sections: BTreeMap::new(),
             removed: BTreeSet::new(),
         });
-        let changed: Vec<(SectionId, Option<Octets>)> = own
-            .sections
-            .into_iter()
-            .filter(|(id, octets)| copy.differs(*id, octets.as_ref()))
-            .collect();
+        let changed: Vec<(SectionId, Option<Octets>)> =
+            own.sections.into_iter().filter(|(id, octets)| copy.differs(*id, octets.as_ref())).collect();
         if changed.is_empty() {
             return false;
         }

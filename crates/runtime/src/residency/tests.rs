@@ -324,3 +324,33 @@ fn bounds_are_checked_before_anything_is_written() {
         assert_eq!(engine.statistics().failures, 2);
     });
 }
+
+#[test]
+fn two_engines_merge_their_sections_of_a_document() {
+    for_each_engine(|one, other| {
+        let ue = DocumentKey::new(DocumentKind::Ue, 3, 9).unwrap();
+        let write =
+            |engine: &mut dyn Engine, expected: u64, change: Change, own: (SectionId, Option<&[u8]>)| {
+                let mut batch = Batch::new(OwnerVersion(0));
+                batch.begin(head(ue, expected + 1), change);
+                batch.own_from_here();
+                match own.1 {
+                    Some(octets) => batch.continued().section(own.0, octets),
+                    None => batch.continued().remove(own.0),
+                };
+                batch.expect(Revision(expected));
+                assert!(merging::append(engine, &batch).unwrap().conflicts.is_empty());
+            };
+        let wide = 1 << 46;
+        write(one, 0, Change::Replace, (1, Some(b"one")));
+        write(other, 0, Change::Replace, (wide, Some(b"other")));
+        write(one, 1, Change::Update, (1, Some(b"ONE")));
+        let found = one.read(ue).unwrap().unwrap();
+        assert_eq!(content(&found), [(1, b"ONE".to_vec()), (wide, b"other".to_vec())].into());
+        // A deletion that expects too much.
+        write(other, 1, Change::Delete, (wide, None));
+        assert_eq!(content(&one.read(ue).unwrap().unwrap()), [(1, b"ONE".to_vec())].into());
+        write(one, 1, Change::Replace, (1, None));
+        assert_eq!(other.read(ue), Ok(None));
+    });
+}
