@@ -50,6 +50,8 @@ pub enum Residency {
     Stateless,
     /// As [`Residency::Stateless`], with one document for all NFs of a UE.
     Shared,
+    /// As [`Residency::Shared`], and the document travels in requests between processes.
+    Embedded,
 }
 
 impl Residency {
@@ -66,6 +68,7 @@ impl Residency {
             Self::Procedural => "procedural",
             Self::Stateless => "stateless",
             Self::Shared => "shared",
+            Self::Embedded => "embedded",
         }
     }
 }
@@ -192,6 +195,7 @@ impl StoredPlan {
             _ if is_durable => return Self { residency: Residency::Durable, form: None, outages: 0 },
             0 if split => Residency::Stateless,
             1 | 2 if split => Residency::Shared,
+            3..=5 if split => Residency::Embedded,
             _ => return Self { residency: Residency::None, form: None, outages: 0 },
         };
         let form = if dice.chance(500) { WriteForm::Update } else { WriteForm::Replace };

@@ -2,7 +2,7 @@
 //! later.
 
 use crate::plan::Residency;
-use pith_nf::fabric::Shard;
+use pith_nf::fabric::{Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{Instant, StoredKey};
 use pith_runtime::residency::{
@@ -116,6 +116,33 @@ impl Engine for Remote {
     }
 }
 
+/// What the stores of contexts have done since their processes started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreOperations {
+    /// Documents read.
+    pub reads: u64,
+    /// Documents replaced, updated or deleted.
+    pub writes: u64,
+    /// Requests to the store.
+    pub requests: u64,
+    /// Documents that requests of other processes brought.
+    pub embedded: u64,
+    /// Documents in requests that were not used.
+    pub refused: u64,
+}
+
+impl StoreOperations {
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            requests: self.requests + other.requests,
+            embedded: self.embedded + other.embedded,
+            refused: self.refused + other.refused,
+        }
+    }
+}
+
 /// The stores of a process's shards.
 pub(crate) struct Stores {
     server: Server,
@@ -142,7 +169,10 @@ impl Stores {
         StoreMode {
             form: self.form,
             is_procedural: self.residency == Residency::Procedural,
-            drops_copies: matches!(self.residency, Residency::Stateless | Residency::Shared),
+            drops_copies: !matches!(
+                self.residency,
+                Residency::Durable | Residency::Procedural | Residency::Soft
+            ),
             ..StoreMode::of_time(time)
         }
     }
@@ -164,13 +194,23 @@ impl Stores {
         let health = Arc::new(StoreHealth::default());
         let mut store =
             ContextStore::new(blocks, Box::new(engine), self.mode(), started, Arc::clone(&health));
-        if self.residency == Residency::Shared {
-            store = store.with_shared_documents(DocumentSecret::of_number(1));
+        let secret = DocumentSecret::of_number(1);
+        match self.residency {
+            Residency::Shared => store = store.with_shared_documents(secret),
+            Residency::Embedded => store = store.with_embedded_documents(secret),
+            _ => {}
         }
         store.restore(now, to);
         let unreadable = health.unreadable();
         self.stores.insert(shard, OfShard { store, health, next: None });
         if unreadable > 0 { Err(format!("{unreadable} contexts")) } else { Ok(()) }
+    }
+
+    /// Takes the document that an input brings.
+    pub(crate) fn open_embedded(&mut self, shard: usize, input: &mut ShardInput) {
+        if let Some(it) = self.stores.get_mut(&shard) {
+            it.store.open_embedded(input);
+        }
     }
 
     /// Begins to read a context.
@@ -186,17 +226,33 @@ impl Stores {
     }
 
     /// Stores what a turn changed. Returns whether that was anything, and when the store is due again, if that must be scheduled.
-    pub(crate) fn end_turn(&mut self, now: Instant, shard: usize, of: &mut Shard) -> (bool, Option<Instant>) {
+    pub(crate) fn end_turn(
+        &mut self,
+        now: Instant,
+        shard: usize,
+        of: &mut Shard,
+        effects: &mut [ShardEffect],
+    ) -> (bool, Option<Instant>) {
         let Some(OfShard { store, health, next }) = self.stores.get_mut(&shard) else { return (false, None) };
         let before = health.statistics().writes;
         store.note_input();
-        store.end_turn(now, of);
+        store.end_turn(now, of, effects);
         let due = store.next_turn();
         let is_scheduled = next.is_some_and(|next| next > now && due.is_some_and(|due| next <= due));
         if !is_scheduled {
             *next = due;
         }
         (health.statistics().writes > before, due.filter(|_| !is_scheduled))
+    }
+
+    /// What the stores have done.
+    pub(crate) fn operations(&self) -> StoreOperations {
+        let each = self.stores.values().map(|it| {
+            let Statistics { reads, writes, requests, .. } = it.health.statistics();
+            let (embedded, refused) = (it.health.embedded(), it.health.embedded_refused());
+            StoreOperations { reads, writes, requests, embedded, refused }
+        });
+        each.fold(StoreOperations::default(), StoreOperations::plus)
     }
 
     /// All contexts of a shard that have a document.

@@ -342,10 +342,9 @@ mod tests {
             ("amf: {security: {integrity: [nia0]}}", "choose one of nia1, nia2, nia3"),
             ("smf: {data_networks: [{pool: 10.0.0.0/8}]}", "'name' is missing"),
             (
-                "residency: embedded",
-                "does not support 'embedded': write none, soft, durable, procedural, stateless or shared",
+                "residency: hard",
+                "is not a residency: write none, soft, durable, procedural, stateless, shared or embedded",
             ),
-            ("residency: hard", "is not a residency"),
             ("state: {engine: etcd}", "choose one of file, redis"),
             ("state: {write: patch}", "choose one of replace, update"),
             ("state: {redis: {url: localhost}}", "write redis://HOST:PORT"),

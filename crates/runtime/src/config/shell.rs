@@ -223,6 +223,8 @@ pub enum Residency {
     Stateless,
     /// As `Stateless`, with one document for all NFs of a UE.
     Shared,
+    /// As `Shared`, and the document travels in the requests between processes.
+    Embedded,
 }
 
 /// When the log of contexts is flushed to the disk.
@@ -295,6 +297,7 @@ impl fmt::Display for Residency {
             Self::Procedural => f.write_str("procedural"),
             Self::Stateless => f.write_str("stateless"),
             Self::Shared => f.write_str("shared"),
+            Self::Embedded => f.write_str("embedded"),
         }
     }
 }
@@ -320,7 +323,7 @@ impl FromStr for StateSync {
 }
 
 /// What `residency` can be.
-const RESIDENCIES: &str = "none, soft, durable, procedural, stateless or shared";
+const RESIDENCIES: &str = "none, soft, durable, procedural, stateless, shared or embedded";
 
 impl FromStr for Residency {
     type Err = String;
@@ -332,7 +335,7 @@ impl FromStr for Residency {
             "procedural" => Ok(Self::Procedural),
             "stateless" => Ok(Self::Stateless),
             "shared" => Ok(Self::Shared),
-            "embedded" => Err(format!("this release does not support '{text}': write {RESIDENCIES}")),
+            "embedded" => Ok(Self::Embedded),
             _ => Err(format!("'{text}' is not a residency: write {RESIDENCIES}")),
         }
     }

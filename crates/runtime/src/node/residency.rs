@@ -25,8 +25,8 @@ pub(super) struct Contexts {
     store: Store,
     shards: Vec<ShardQueue>,
     mode: StoreMode,
-    /// Present if all NFs have one document for a UE.
-    shared: Option<DocumentSecret>,
+    /// Present if all NFs have one document for a UE; and whether it travels in requests.
+    shared: Option<(DocumentSecret, bool)>,
     health: Arc<StoreHealth>,
 }
 
@@ -42,12 +42,10 @@ impl Contexts {
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf)) {
             return Ok(None);
         }
-        if config.residency == Residency::Shared
-            && hosting.several_processes
-            && config.state.engine == StateEngine::File
-        {
+        let is_shared = matches!(config.residency, Residency::Shared | Residency::Embedded);
+        if is_shared && hosting.several_processes && config.state.engine == StateEngine::File {
             return Err(
-                "'residency: shared' with NFs in several processes needs a store that they share: set \
+                "'residency: shared' and 'embedded' with NFs in several processes needs a store that they share: set \
                         'state.engine' to redis"
                     .into(),
             );
@@ -56,7 +54,8 @@ impl Contexts {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
             StateEngine::Redis => Store::Redis(open_redis(config)?),
         };
-        let shared = if config.residency == Residency::Shared { Some(secret(config)?) } else { None };
+        let travels = config.residency == Residency::Embedded;
+        let shared = if is_shared { Some((secret(config)?, travels)) } else { None };
         let health = Arc::new(StoreHealth::default());
         Ok(Some(Self { store, shards: shards.to_vec(), mode, shared, health }))
     }
@@ -84,7 +83,8 @@ impl Contexts {
         };
         let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health());
         Ok(match &self.shared {
-            Some(secret) => store.with_shared_documents(secret.clone()),
+            Some((secret, false)) => store.with_shared_documents(secret.clone()),
+            Some((secret, true)) => store.with_embedded_documents(secret.clone()),
             None => store,
         })
     }
@@ -98,7 +98,7 @@ fn mode(config: &Config) -> Option<StoreMode> {
         Residency::Soft => mode.time = WriteTime::Later,
         Residency::Durable => {}
         Residency::Procedural => mode.is_procedural = true,
-        Residency::Stateless | Residency::Shared => mode.drops_copies = true,
+        Residency::Stateless | Residency::Shared | Residency::Embedded => mode.drops_copies = true,
     }
     mode.form = match config.state.write {
         StateWrite::Replace => WriteForm::Replace,

@@ -19,9 +19,9 @@ use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, DocumentSecret, Engine,
     EngineError, Head, MAX_BATCH, OwnerVersion, Revision, SectionId, Sequence, StoreHealth,
 };
-use pith_nf::fabric::Shard;
+use pith_nf::fabric::{Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
+use pith_nf::kit::{Caller, DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -175,6 +175,56 @@ impl ContextStore {
         self
     }
 
+    /// As `with_shared_documents`; documents travel in requests between processes, too.
+    #[must_use]
+    pub fn with_embedded_documents(mut self, secret: DocumentSecret) -> Self {
+        let shared = SharedDocuments::new(secret.clone(), self.mode.form).embedding(secret);
+        (self.shared, self.written) = (Some(shared), None);
+        self
+    }
+
+    /// Takes the document that an input brings, before the shard handles the input.
+    pub fn open_embedded(&mut self, input: &mut ShardInput) {
+        match input {
+            ShardInput::Request { from, request, .. } | ShardInput::Forwarded { from, request, .. } => {
+                let Some(sealed) = request.take_embedded() else { return };
+                if let (Caller::Remote { exchange, .. }, Some(shared)) = (from, &mut self.shared) {
+                    self.health.note_embedded(&shared.adopt(*exchange, request.operation(), &sealed.0));
+                }
+            }
+            ShardInput::Reply { nf, tag, reply, .. } => {
+                let sealed = reply.as_mut().ok().and_then(pith_sbi::Response::take_embedded);
+                if let Some(shared) = &mut self.shared {
+                    shared.take_answer((*nf, *tag), sealed.as_ref().map(|sealed| &sealed.0));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds documents to calls and answers of the turn.
+    fn embed(&mut self, effects: &mut [ShardEffect]) {
+        let Some(shared) = &mut self.shared else { return };
+        for effect in effects {
+            match effect {
+                ShardEffect::HttpCall { nf, tag, request, context: Some(context), .. } => {
+                    let document =
+                        if request.can_embed() { shared.embed((*nf, *tag), *context) } else { None };
+                    document.into_iter().for_each(|document| request.embed(document));
+                }
+                ShardEffect::Answer { to: Caller::Remote { exchange, .. }, reply, .. } => {
+                    let (contexts, answer) = shared.answer(*exchange);
+                    // If the request changed none of them, the copy is not needed any more.
+                    self.stored.extend(contexts);
+                    if let (Ok(response), Some((operation, document))) = (reply, answer) {
+                        response.embed(operation, document);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Gives a new shard the contexts of its blocks.
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
         self.track(shard);
@@ -226,7 +276,7 @@ impl ContextStore {
     ) {
         for (key, packed) in contexts_in(document) {
             if self.blocks.contains(&key.id.block) && shard.hosts(key.nf) {
-                self.shared.iter_mut().for_each(|shared| shared.note(key, place));
+                self.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
                 self.restore_packed(now, shard, (key, place), packed.octets(), document);
             }
         }
@@ -363,13 +413,14 @@ impl ContextStore {
         self.has_changes = true;
     }
 
-    /// Writes what must be written now. Returns the number of the write that must be durable before the turn's sends leave
+    /// Writes what must be written now, and adds documents to the turn's effects (`embedded`). Returns the number of the write that must be durable before the turn's sends leave
     /// ([`ContextStore::durable`]): with `soft`, and while the engine fails, none.
-    pub fn end_turn(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
+    pub fn end_turn(&mut self, now: Instant, shard: &mut Shard, effects: &mut [ShardEffect]) -> Sequence {
         self.take_late_results(now, shard);
         if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
+        self.embed(effects);
         // In this order: what is durable by this number and is not among the failures is stored.
         let durable = self.engine.durable();
         self.take_late_results(now, shard);

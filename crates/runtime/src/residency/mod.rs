@@ -11,6 +11,7 @@
 
 mod contexts;
 mod document;
+mod embedding;
 mod engine;
 mod file;
 mod health;

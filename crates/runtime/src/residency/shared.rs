@@ -11,6 +11,7 @@
 
 use super::contexts::{KINDS, LAYOUT, WriteForm};
 use super::document::Change;
+use super::embedding::Embedding;
 use super::{BLOCKS, DocumentSecret};
 use super::{Batch, Document as StoredDocument, DocumentKey, DocumentKind, Head, Revision, SectionId};
 use foldhash::fast::FixedState;
@@ -32,28 +33,30 @@ pub(super) struct SharedDocuments {
     secret: DocumentSecret,
     form: WriteForm,
     /// The document of each stored context. The ids are random and of this shard, so a fast hash is safe.
-    places: HashMap<StoredKey, DocumentKey, FixedState>,
-    documents: HashMap<DocumentKey, UeDocument, FixedState>,
+    pub(super) places: HashMap<StoredKey, DocumentKey, FixedState>,
+    pub(super) documents: HashMap<DocumentKey, UeDocument, FixedState>,
     /// Contexts whose end is written, and may not be durable yet.
-    deleted: HashSet<StoredKey>,
+    pub(super) deleted: HashSet<StoredKey>,
+    /// Present with `embedded`: documents travel in requests.
+    pub(super) embedding: Option<Embedding>,
 }
 
 /// A document, as far as this shard knows it.
 #[derive(Default)]
-struct UeDocument {
+pub(super) struct UeDocument {
     /// Contexts of this shard in it.
-    contexts: Vec<StoredKey>,
-    copy: Option<Copy>,
+    pub contexts: Vec<StoredKey>,
+    pub copy: Option<Copy>,
     /// Contexts that are needed as soon as the document is read.
     awaited: Vec<StoredKey>,
 }
 
 /// What the store has.
-struct Copy {
-    revision: Revision,
+pub(super) struct Copy {
+    pub revision: Revision,
     /// `false`: only what this shard wrote. The document may have more.
-    is_whole: bool,
-    sections: BTreeMap<SectionId, Octets>,
+    pub is_whole: bool,
+    pub sections: BTreeMap<SectionId, Octets>,
     /// Sections that this shard removed, unless the copy is whole.
     removed: BTreeSet<SectionId>,
 }
@@ -77,7 +80,7 @@ pub(super) enum SharedLoad {
 }
 
 /// The sections of a context begin here. `None` if contexts of that NF are not stored.
-fn first_section(key: StoredKey) -> Option<SectionId> {
+pub(super) fn first_section(key: StoredKey) -> Option<SectionId> {
     let kind = KINDS.iter().find(|(_, nf)| *nf == key.nf)?.0 as u8;
     let id = SectionId::from(key.id.block.number()) << 36 | SectionId::from(key.id.number) << 4;
     Some(SectionId::from(kind) << 46 | id)
@@ -110,7 +113,14 @@ impl SharedDocuments {
             places: HashMap::default(),
             documents: HashMap::default(),
             deleted: HashSet::new(),
+            embedding: None,
         }
+    }
+
+    /// Documents travel in requests, too.
+    pub fn embedding(mut self, secret: DocumentSecret) -> Self {
+        self.embedding = Some(Embedding::new(secret));
+        self
     }
 
     /// The document of a UE.
@@ -124,6 +134,12 @@ impl SharedDocuments {
         if self.places.insert(key, place).is_none() {
             self.documents.entry(place).or_default().contexts.push(key);
         }
+    }
+
+    /// As `note`, with the content.
+    pub fn note_read(&mut self, key: StoredKey, place: DocumentKey, packed: &Document) {
+        self.note(key, place);
+        self.embedding.iter_mut().for_each(|embedding| embedding.note(key, packed));
     }
 
     /// The contexts of this shard in a document.
@@ -153,6 +169,7 @@ impl SharedDocuments {
         match new {
             Some((_, document)) => {
                 self.deleted.remove(&key);
+                self.embedding.iter_mut().for_each(|embedding| embedding.note(key, document));
                 for (id, octets) in document.sections() {
                     debug_assert!(SectionId::from(id) < SECTIONS, "a context has a section {id}");
                     own.sections.insert(first + SectionId::from(id), Some(Zeroizing::new(octets.to_vec())));
@@ -273,15 +290,17 @@ impl SharedDocuments {
         let Some(document) = self.documents.get_mut(&place) else { return Vec::new() };
         if let Some(read) = read.filter(|_| document.copy.as_ref().is_none_or(|copy| !copy.is_whole)) {
             let octets = |(id, octets): (_, &[u8])| (id, Zeroizing::new(octets.to_vec()));
-            let mut sections: BTreeMap<_, _> = read.sections().map(octets).collect();
-            // What this shard wrote meanwhile is newer.
-            sections.extend(document.copy.take().into_iter().flat_map(|copy| copy.sections));
-            document.copy =
-                Some(Copy { revision: read.revision, is_whole: true, sections, removed: BTreeSet::new() });
+            document.complete(read.revision, read.sections().map(octets).collect());
         }
         let copy = document.copy.as_ref();
         let awaited = std::mem::take(&mut document.awaited);
-        awaited.into_iter().map(|key| (key, copy.and_then(|copy| copy.context(key)))).collect()
+        let found: Vec<_> =
+            awaited.into_iter().map(|key| (key, copy.and_then(|copy| copy.context(key)))).collect();
+        if let Some(embedding) = &mut self.embedding {
+            let contexts = found.iter().filter_map(|(key, document)| Some((*key, document.as_ref()?)));
+            contexts.for_each(|(key, document)| embedding.note(key, document));
+        }
+        found
     }
 
     /// The write of these contexts is durable: deletes the copies of documents of which no context is in the process, and forgets
@@ -292,6 +311,7 @@ impl SharedDocuments {
             let has_ended = self.deleted.remove(key);
             if has_ended {
                 self.places.remove(key);
+                self.embedding.iter_mut().for_each(|embedding| embedding.forget(*key));
             }
             let Some(document) = self.documents.get_mut(&place) else { continue };
             document.contexts.retain(|it| !has_ended || it != key);
@@ -310,6 +330,32 @@ impl SharedDocuments {
     }
 }
 
+impl UeDocument {
+    /// The document was read, or a request brought it.
+    pub fn complete(&mut self, revision: Revision, mut sections: BTreeMap<SectionId, Octets>) {
+        if let Some(former) = self.copy.take() {
+            // What this shard wrote meanwhile is newer.
+            for id in former.removed {
+                sections.remove(&id);
+            }
+            sections.extend(former.sections);
+        }
+        self.copy = Some(Copy { revision, is_whole: true, sections, removed: BTreeSet::new() });
+    }
+}
+
+/// The sections of a context.
+pub(super) fn sections_of(
+    sections: &BTreeMap<SectionId, Octets>,
+    key: StoredKey,
+) -> impl Iterator<Item = (SectionId, &Octets)> {
+    let first = first_section(key);
+    first
+        .into_iter()
+        .flat_map(|first| sections.range(first..first + SECTIONS))
+        .map(|(id, octets)| (*id, octets))
+}
+
 impl Copy {
     /// Whether a section differs from what the store has, as far as that is known.
     fn differs(&self, id: SectionId, octets: Option<&Octets>) -> bool {
@@ -320,10 +366,8 @@ impl Copy {
     }
 
     /// The document of a context.
-    fn context(&self, key: StoredKey) -> Option<Document> {
-        let first = first_section(key)?;
-        let mut sections =
-            self.sections.range(first..first + SECTIONS).map(|(_, octets)| octets.as_slice()).peekable();
+    pub fn context(&self, key: StoredKey) -> Option<Document> {
+        let mut sections = sections_of(&self.sections, key).map(|(_, octets)| octets.as_slice()).peekable();
         sections.peek()?;
         Some(Document::of_sections(key.nf, sections))
     }

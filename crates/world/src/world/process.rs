@@ -124,11 +124,15 @@ impl World {
     }
 
     /// Passes an input to a shard now, and carries out the effects.
-    pub(super) fn to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
+    pub(super) fn to_shard(&mut self, process: usize, shard: usize, mut input: ShardInput) {
         let Process { shard_hosts, documents, stores, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
         let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
+        match stores.as_mut() {
+            Some(stores) => stores.open_embedded(shard, &mut input),
+            None => input.drop_embedded(),
+        }
         host.shard.handle(self.now, input, &mut effects);
         if starts && (documents.is_some() || stores.is_some()) {
             if let Some(documents) = documents {
@@ -174,12 +178,12 @@ impl World {
     }
 
     /// Stores what the turn changed, and carries out its effects. The process may crash at each point of that.
-    fn end_turn(&mut self, place: (usize, usize), effects: Vec<ShardEffect>) {
+    fn end_turn(&mut self, place: (usize, usize), mut effects: Vec<ShardEffect>) {
         let (process, shard) = place;
         if self.crashes_at(place, CrashSite::BeforeStore) {
             return;
         }
-        let wrote = self.store_documents(process, shard);
+        let wrote = self.store_documents(process, shard, &mut effects);
         // Without a write, the state before the first send is that before the store.
         let (mut differs, mut has_sent) = (wrote, false);
         for effect in effects {
@@ -197,10 +201,10 @@ impl World {
     }
 
     /// Writes what must be written at the end of a turn; returns whether that was anything.
-    fn store_documents(&mut self, process: usize, shard: usize) -> bool {
+    fn store_documents(&mut self, process: usize, shard: usize, effects: &mut [ShardEffect]) -> bool {
         let Process { shard_hosts, documents, stores, incarnation, .. } = &mut self.processes[process];
         if let (Some(stores), Some(host)) = (stores, shard_hosts.get_mut(shard)) {
-            let (wrote, due) = stores.end_turn(self.now, shard, &mut host.shard);
+            let (wrote, due) = stores.end_turn(self.now, shard, &mut host.shard, effects);
             let incarnation = *incarnation;
             if let Some(due) = due {
                 self.schedule(due, SimEvent::WriteDocuments { process, incarnation, shard });

@@ -304,7 +304,7 @@ impl Run {
 
     fn end_turn(&mut self, millis: u64) {
         self.take_loaded(millis);
-        self.store.end_turn(at(millis), &mut self.shard);
+        self.store.end_turn(at(millis), &mut self.shard, &mut []);
     }
 
     fn stateless(documents: &MemoryStore) -> Self {
@@ -349,7 +349,7 @@ fn soft_contexts_are_written_together_some_milliseconds_later() {
     assert_eq!(stored(&documents), [1, 4], "required");
     run.input(1022, 1, Timer::LostSessions);
     assert_eq!(stored(&documents), [4], "ended");
-    run.store.end_turn(at(1000) + SOFT_DELAY, &mut run.shard);
+    run.store.end_turn(at(1000) + SOFT_DELAY, &mut run.shard, &mut []);
     assert_eq!(stored(&documents), [2, 3, 4]);
     assert_eq!(run.store.next_turn(), None);
 }
@@ -368,7 +368,7 @@ fn with_a_full_disk_serving_goes_on_and_changes_are_written_later() {
     run.input(500, 3, Timer::MobileReachable);
     assert_eq!(stored(&documents), [1], "not before the next attempt");
     assert_eq!(run.store.next_turn(), Some(at(2) + RETRY));
-    run.store.end_turn(at(2) + RETRY, &mut run.shard);
+    run.store.end_turn(at(2) + RETRY, &mut run.shard, &mut []);
     assert_eq!(stored(&documents), [2, 3]);
     assert_eq!((run.health.error(), run.store.next_turn()), (None, None));
 }

@@ -16,7 +16,7 @@ const HEADER: usize = SALT + 4;
 const KEPT_KEYS: usize = 16;
 
 /// Seals sections with a key of its own, and opens those of other writers.
-pub(super) struct Sealer {
+pub(in super::super) struct Sealer {
     secret: DocumentSecret,
     /// Salt, key and number of the next section.
     own: Option<([u8; SALT], DocumentKeySchedule, u32)>,
@@ -48,7 +48,7 @@ impl Sealer {
     }
 
     /// The section of a stored value; `None` if it was modified or is another one's.
-    fn open<'a>(&mut self, key: DocumentKey, id: SectionId, sealed: &'a mut [u8]) -> Option<&'a [u8]> {
+    pub fn open<'a>(&mut self, key: DocumentKey, id: SectionId, sealed: &'a mut [u8]) -> Option<&'a [u8]> {
         let (header, rest) = sealed.split_at_mut_checked(HEADER)?;
         let (salt, number) = header.split_first_chunk::<SALT>()?;
         let number = u32::from_le_bytes(*number.first_chunk()?);
@@ -111,7 +111,7 @@ impl Sealer {
 
 /// A hash is not as an engine wrote it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Modified;
+pub(in super::super) struct Modified;
 
 fn associated(key: DocumentKey, id: SectionId) -> Vec<u8> {
     format!("{key} {id}").into_bytes()
