@@ -186,7 +186,7 @@ impl ContextStore {
     /// Takes the document that an input brings, before the shard handles the input.
     pub fn open_embedded(&mut self, input: &mut ShardInput) {
         match input {
-            ShardInput::Request { from, request, .. } | ShardInput::Forwarded { from, request, .. } => {
+            ShardInput::Request { from, request, .. } => {
                 let Some(sealed) = request.take_embedded() else { return };
                 if let (Caller::Remote { exchange, .. }, Some(shared)) = (from, &mut self.shared) {
                     self.health.note_embedded(&shared.adopt(*exchange, request.operation(), &sealed.0));
@@ -219,6 +219,10 @@ impl ContextStore {
                     if let (Ok(response), Some((operation, document))) = (reply, answer) {
                         response.embed(operation, document);
                     }
+                }
+                // The context is another shard's, which reads its document.
+                ShardEffect::Forward { from: Caller::Remote { exchange, .. }, .. } => {
+                    self.stored.extend(shared.answer(*exchange).0);
                 }
                 _ => {}
             }

@@ -99,6 +99,13 @@ impl Embedding {
         self.digests.remove(&key);
     }
 
+    /// The shard has no contexts any more.
+    pub fn forget_all(&mut self) {
+        self.digests.clear();
+        self.sent.clear();
+        self.received.clear();
+    }
+
     fn knows(&self, key: StoredKey, sections: &BTreeMap<SectionId, Octets>) -> bool {
         let found = sections_of(sections, key).map(|(id, octets)| (id, octets.as_slice()));
         self.digests.get(&key) == Some(&self.digest(found))
@@ -222,6 +229,45 @@ impl SharedDocuments {
         copy.sections.retain(|id, _| is_own(*id));
         copy.sections.append(&mut sections);
         copy.revision = revision;
+    }
+}
+
+/// The decoder of documents in requests, for fuzzing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddedContent {
+    /// The document's revision.
+    pub revision: u64,
+    /// Its sections, by id.
+    pub sections: BTreeMap<SectionId, Vec<u8>>,
+}
+
+impl EmbeddedContent {
+    /// What an NF adopts of the octets of a request's member; `None` if it refuses them.
+    pub fn adopt(octets: &[u8]) -> Option<Self> {
+        let mut documents = Self::documents();
+        let octets = Bytes::copy_from_slice(octets);
+        (documents.adopt(1, Operation::UpdateSmContext, &octets) == Adoption::Adopted).then_some(())?;
+        let copy = documents.documents.into_values().next()?.copy?;
+        let sections = copy.sections.into_iter().map(|(id, octets)| (id, octets.to_vec()));
+        Some(Self { revision: copy.revision.0, sections: sections.collect() })
+    }
+
+    /// The octets as the plain content of a member that an instance of the same operator sealed.
+    pub fn sealed(plain: &[u8]) -> Option<Vec<u8>> {
+        let key = DocumentKey::new(DocumentKind::Ue, 1, 2)?;
+        Some(Self::documents().embedding?.seal(key, REQUEST, plain)?.0.to_vec())
+    }
+
+    /// The plain content.
+    pub fn plain(&self) -> Option<Vec<u8>> {
+        let sections = self.sections.iter().map(|(id, octets)| (*id, Zeroizing::new(octets.clone())));
+        let copy = Copy::whole(Revision(self.revision), sections.collect());
+        plain(&[], &copy).map(|plain| plain.to_vec())
+    }
+
+    fn documents() -> SharedDocuments {
+        let secret = DocumentSecret::of_number(1);
+        SharedDocuments::new(secret.clone(), super::WriteForm::Replace).embedding(secret)
     }
 }
 

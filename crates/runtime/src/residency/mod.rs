@@ -27,6 +27,7 @@ mod written;
 
 pub use contexts::{ContextStore, Loaded, StoreMode, WriteForm, WriteTime};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
+pub use embedding::EmbeddedContent;
 pub use engine::{
     Appended, DocumentError, Due, Engine, EngineError, LateFailure, ReadResult, Sequence, Statistics,
 };

@@ -257,6 +257,7 @@ impl SharedDocuments {
         self.places.clear();
         self.documents.clear();
         self.deleted.clear();
+        self.embedding.iter_mut().for_each(Embedding::forget_all);
     }
 
     /// The end of that context is not written.
@@ -340,7 +341,7 @@ impl UeDocument {
             }
             sections.extend(former.sections);
         }
-        self.copy = Some(Copy { revision, is_whole: true, sections, removed: BTreeSet::new() });
+        self.copy = Some(Copy::whole(revision, sections));
     }
 }
 
@@ -357,6 +358,11 @@ pub(super) fn sections_of(
 }
 
 impl Copy {
+    /// The document with that revision.
+    pub const fn whole(revision: Revision, sections: BTreeMap<SectionId, Octets>) -> Self {
+        Self { revision, is_whole: true, sections, removed: BTreeSet::new() }
+    }
+
     /// Whether a section differs from what the store has, as far as that is known.
     fn differs(&self, id: SectionId, octets: Option<&Octets>) -> bool {
         match (self.sections.get(&id), octets) {
