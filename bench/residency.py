@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Benchmark of residencies: UEs that all start at once register and open a session, with contexts in a server of Valkey or Redis.
 
-Core and simulator are separate processes; SCTP is real, on the loopback of a network namespace that this program makes and
+Core and simulator are separate processes; with `--split` each NF is a process, too, and `embedded` differs from `shared`.  SCTP is real, on the loopback of a network namespace that this program makes and
 removes. The server is started by this program on a Unix socket, without persistence, and stopped again. Every run has a new core
 and an empty server. Runs of all cases alternate, so that a change of the machine's load meets all.
 
@@ -30,9 +30,9 @@ from plot import COLOURS
 
 UES = list(range(100, 1001, 100))
 # Residency and write. `none` stores nothing.
-CASES = [("none", "replace")] + [(residency, write) for residency in ("soft", "durable", "procedural", "stateless") for write in ("replace", "update")]
-# Savings that the literature reports; those of residencies that this release does not have are shown as such.
-PUBLISHED = "published: replace saves 6 to 9% of update; embedded saves 33% of stateless and 22% of shared (shared and embedded are not in this release)"
+CASES = [("none", "replace")] + [(residency, write) for residency in ("soft", "durable", "procedural", "stateless", "shared", "embedded") for write in ("replace", "update")]
+# Savings that the literature reports, with each NF in a process of its own (`--split`).
+PUBLISHED = "published: replace saves 6 to 9% of update; embedded saves 33% of stateless and 22% of shared"
 # `soft` writes at most 200 ms after a change.
 SETTLE = 0.5
 
@@ -84,42 +84,60 @@ class Connection(http.client.HTTPConnection):
 
 
 class Core:
-    """`pith up --test-network` with contexts in the server."""
+    """`pith up --test-network` with contexts in the server, or `pith nf` for each NF."""
 
-    split = False
-
-    def __init__(self, binary, namespace, subscribers, case, server):
+    def __init__(self, binary, namespace, subscribers, case, server, split):
         residency, write = case
+        self.split = split
         self.work = tempfile.mkdtemp()
         settings = [f"store.path={self.work}/pith.db", f"residency={residency}"]
         if residency != "none":
             settings += ["state.engine=redis", f"state.redis.url=unix://{server.socket}", f"state.write={write}"]
         settings = [part for setting in settings for part in ("--set", setting)]
         command = [binary, "up", "--test-network", "--subscribers", str(subscribers), *settings]
-        self.processes = [control.Process(command, namespace, "residency")]
-        self.processes[0].wait_until(r"ready in (\d+) ms")
+        if not split:
+            self.processes = [control.Process(command, namespace, "residency")]
+            self.processes[0].wait_until(r"ready in (\d+) ms")
+            self.sockets = [f"{self.work}/api.sock"]
+            return
+        # Cleartext: TLS would hide what residencies cost.
+        settings += ["--set", "sbi.security=none", "--set", "sbi.oauth2='off'"]
+        extra = {"udr": ["--test-network", "--subscribers", str(subscribers)]}
+        self.processes = [
+            control.Process([binary, "nf", nf, *extra.get(nf, []), *settings], namespace, f"residency-{nf}") for nf in control.NFS
+        ]
+        for nf, process in zip(control.NFS, self.processes):
+            if nf != "upf":
+                process.wait_until("ready in")
+        self.processes[control.NFS.index("smf")].wait_until(" associated")
+        self.sockets = [f"{self.work}/api-{nf}.sock" for nf in ("amf", "smf", "pcf")]
 
     def cpu_ms(self):
-        return control.cpu_ms(self.processes[0].pid)
+        return sum(control.cpu_ms(process.pid) for process in self.processes)
 
     def operations(self):
-        connection = Connection(f"{self.work}/api.sock")
-        connection.request("GET", "/v1/status")
-        status = json.loads(connection.getresponse().read())
-        connection.close()
-        contexts = status.get("contexts", {})
-        if contexts.get("error"):
-            sys.exit(f"bench: contexts are not stored: {contexts['error']}")
-        return contexts.get("operations", {})
+        total = {}
+        for path in self.sockets:
+            connection = Connection(path)
+            connection.request("GET", "/v1/status")
+            status = json.loads(connection.getresponse().read())
+            connection.close()
+            contexts = status.get("contexts", {})
+            if contexts.get("error"):
+                sys.exit(f"bench: contexts are not stored: {contexts['error']}")
+            for name, count in contexts.get("operations", {}).items():
+                total[name] = total.get(name, 0) + count
+        return total
 
     def stop(self):
-        self.processes[0].stop()
+        for process in reversed(self.processes):
+            process.stop()
         shutil.rmtree(self.work)
 
 
 def run(options, namespace, ues, case, server):
     server.ask("FLUSHALL")
-    core = Core(options.pith, namespace, ues, case, server)
+    core = Core(options.pith, namespace, ues, case, server, options.split)
     try:
         time.sleep(1.0)
         before, server_before = core.operations(), control.cpu_ms(server.process.pid)
@@ -210,11 +228,17 @@ def targets(rows):
     if soft := of.get(("soft", "replace")):
         operations = soft["operations_per_procedure"]
         print(f"soft: {operations:.2f} operations a procedure, of 1.1 at most: {judge(operations <= 1.1)}")
-    for residency in ("soft", "durable", "procedural", "stateless"):
+    for residency in ("soft", "durable", "procedural", "stateless", "shared", "embedded"):
         replace, update = of.get((residency, "replace")), of.get((residency, "update"))
         if replace and update:
             print(f"{residency}: replace takes {replace['total_s'] / update['total_s'] - 1:+.1%} of the completion time of update,"
                   f" and {replace['bytes_per_procedure'] / max(update['bytes_per_procedure'], 1) - 1:+.0%} of its bytes")
+    embedded = of.get(("embedded", "replace"))
+    for residency in ("stateless", "shared"):
+        other = of.get((residency, "replace"))
+        if embedded and other:
+            print(f"embedded takes {embedded['total_s'] / other['total_s'] - 1:+.1%} of the completion time of {residency},"
+                  f" and {embedded['requests_per_procedure'] / max(other['requests_per_procedure'], 0.001) - 1:+.0%} of its requests")
     print(PUBLISHED)
 
 
@@ -224,6 +248,7 @@ def main():
     parser.add_argument("--ran", default="target/release/pith-ran")
     parser.add_argument("--ues", type=int, nargs="*", default=UES)
     parser.add_argument("--runs", type=int, default=10, help="of each case; the table has medians")
+    parser.add_argument("--split", action="store_true", help="each NF is a process, in cleartext")
     parser.add_argument("--residencies", nargs="*", default=None, help="such as none soft")
     options = parser.parse_args()
     cases = [case for case in CASES if options.residencies is None or case[0] in options.residencies]
@@ -247,7 +272,7 @@ def main():
     targets(rows)
     plot(rows, "target/bench/residency.svg")
     with open("target/bench/residency.json", "w") as file:
-        json.dump({"server": server.name, "runs": rows}, file, indent=1)
+        json.dump({"server": server.name, "split": options.split, "runs": rows}, file, indent=1)
     print("written to target/bench/residency.json and target/bench/residency.svg")
 
 

@@ -159,7 +159,7 @@ pub(crate) struct Stored {
 }
 
 impl DocumentSink for Stored {
-    fn write(&mut self, key: StoredKey, document: &Document) {
+    fn write(&mut self, key: StoredKey, _ue: Option<&Supi>, document: &Document) {
         self.documents.insert(key.id, document.octets().to_vec());
         self.writes += 1;
     }

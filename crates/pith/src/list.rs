@@ -135,6 +135,11 @@ pub fn status(cli: &Cli) -> Result<()> {
             count("reads"),
             count("requests")
         );
+        let embedded = &contexts["embedded"];
+        if embedded.is_object() {
+            let (used, refused) = (number(&embedded["used"]), number(&embedded["refused"]));
+            println!("{:<9} {used} documents came in requests, {refused} were refused", "");
+        }
         if contexts["unreadable"] != 0 {
             println!("{:<9} {} could not be restored: see the log", "", number(&contexts["unreadable"]));
         }

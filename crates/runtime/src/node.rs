@@ -20,7 +20,7 @@ mod residency;
 mod security;
 mod user_plane;
 
-use crate::api::{ContextStatus, Guard, Status, bind_socket};
+use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf, StateEngine};
 use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
@@ -348,6 +348,7 @@ fn api_settings(
     let nfs: Vec<String> = hosting.nfs.iter().map(ToString::to_string).chain(own_upf).collect();
     let shards = config.shards();
     let residency = config.residency().to_string();
+    let is_embedded = config.residency() == crate::config::Residency::Embedded;
     let (engine, write) = (engine_name(config), config.state.write.to_string());
     let status = move || Status {
         state: readiness.state(),
@@ -364,6 +365,8 @@ fn api_settings(
             engine: engine.clone(),
             write: write.clone(),
             operations: health.statistics().into(),
+            embedded: is_embedded
+                .then(|| EmbeddedDocuments { used: health.embedded(), refused: health.embedded_refused() }),
         }),
     };
     Ok(Some(ApiSettings {

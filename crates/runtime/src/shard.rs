@@ -83,7 +83,7 @@ impl HeldEffects {
 
     /// Stores the changes of the turn, and carries out what may leave.
     pub(crate) fn end_turn(&mut self, now: Instant, shard: &mut Shard, outside: &mut impl Outside) {
-        let written = self.store.end_turn(now, shard);
+        let written = self.store.end_turn(now, shard, &mut self.turn);
         if !self.turn.is_empty() {
             if self.unwritten.is_empty() && self.store.durable() >= written {
                 self.turn.drain(..).for_each(|effect| outside.carry_out(effect));
@@ -162,9 +162,13 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         }
     }
 
-    fn handle(&mut self, input: ShardInput) {
+    fn handle(&mut self, mut input: ShardInput) {
         let now = self.clock.now();
         let Self { shard, effects, contexts, .. } = self;
+        match contexts {
+            Some(contexts) => contexts.store.open_embedded(&mut input),
+            None => input.drop_embedded(),
+        }
         let resumes = contexts.is_some() && matches!(input, ShardInput::Start);
         let handle = || {
             shard.handle(now, input, effects);

@@ -11,6 +11,7 @@
 //! Start at [`Request`]: its variants are the operations, in the order of the services.
 
 pub mod common;
+pub mod embedded;
 pub mod http;
 pub mod json;
 pub mod namf_communication;

@@ -4,6 +4,7 @@ use crate::common::{
     AccessType, PlmnIdNid, PresenceInfo, RatType, ServiceAreaRestriction, ServiceName, SupportedFeatures,
     UserLocation,
 };
+use crate::embedded::EmbeddedDocument;
 use crate::http::json_bodies;
 use crate::operation::{callbacks, operations};
 use crate::record::{open_enum, record};
@@ -65,6 +66,9 @@ record! {
             /// Service of the callback; spelt as in the OpenAPI file.
             #[serde(rename = "serviveName")]
             service_name: ServiceName,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Access types.
@@ -95,6 +99,9 @@ record! {
             rfsp: u16,
             /// UE-AMBR.
             ue_ambr: Ambr,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Triggers of updates.

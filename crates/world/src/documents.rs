@@ -4,6 +4,7 @@ use crate::plan::Residency;
 use pith_nf::fabric::Shard;
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
+use pith_types::Supi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ struct OfShard<'a> {
 struct Refused(Vec<StoredKey>);
 
 impl DocumentSink for Refused {
-    fn write(&mut self, key: StoredKey, _document: &Document) {
+    fn write(&mut self, key: StoredKey, _ue: Option<&Supi>, _document: &Document) {
         self.0.push(key);
     }
 
@@ -56,7 +57,7 @@ impl DocumentSink for Refused {
 }
 
 impl DocumentSink for OfShard<'_> {
-    fn write(&mut self, key: StoredKey, document: &Document) {
+    fn write(&mut self, key: StoredKey, _ue: Option<&Supi>, document: &Document) {
         self.wrote = true;
         self.written.push(key);
         self.stored.insert((self.shard, key), document.compact());

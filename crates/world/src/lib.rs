@@ -15,6 +15,7 @@ mod kill;
 mod network;
 mod observed;
 mod plan;
+mod stores;
 mod user_plane;
 mod world;
 
@@ -23,5 +24,7 @@ pub use journal::TraceEntry;
 pub use kill::{
     Breach, BreachKind, BrokenRun, Kill, Options, PROCEDURES, Procedure, Row, Table, Victim, campaign,
 };
+pub use pith_runtime::residency::WriteForm;
 pub use plan::{Faults, Plan, Residency};
+pub use stores::StoreOperations;
 pub use world::{AttackAction, Attacker, Failure, ObservedMessages, Report, World};

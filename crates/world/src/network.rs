@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use crate::journal::SharedJournal;
 use crate::observed::{NfView, Observed};
-use crate::plan::Plan;
+use crate::plan::{Plan, Residency};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey};
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
 use pith_nf::amf::{Amf, AmfConfig};
@@ -182,10 +182,8 @@ impl ShardFactory<'_> {
         let hosted = self.hosted();
         let mut views = NfViews::default();
         let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut views))).collect();
-        let registered = |nf: &Nf| Hosted {
-            nf: *nf,
-            profile: profile(*nf, &self.identity(*nf), &profiles(self.plan.oauth2)),
-        };
+        let registered =
+            |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles(self.plan)) };
         let agent = Agent::new(
             self.agent_config(hosted.iter().map(registered).collect(), References::new(&REFERENCE_KEY)),
         );
@@ -336,15 +334,16 @@ const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 /// T3512 of every world: short, so that the core notices soon who is gone.
 pub(crate) const PERIODIC_UPDATE: Duration = Duration::from_secs(10 * 60);
 
-fn profiles(oauth2: bool) -> ProfileConfig {
+fn profiles(plan: &Plan) -> ProfileConfig {
     ProfileConfig {
         plmns: vec![plmn()],
         slices: slices(),
         data_networks: vec![(Snssai::of_sst(1), dnn())],
         guamis: vec![guami()],
         tais: vec![tai()],
-        oauth2,
+        oauth2: plan.oauth2,
         plain: None,
+        reads_embedded: plan.residency == Residency::Embedded,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::dice::Dice;
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::Nf;
+use pith_runtime::residency::WriteForm;
 
 /// Frequency of faults, per mille of the messages of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +30,8 @@ pub struct Faults {
     pub kills: u32,
     /// Kills of NF processes whose contexts are stored, in total.
     pub crashes: u32,
+    /// Outages of the store of contexts, in total.
+    pub outages: u32,
 }
 
 /// Where the contexts of AMF, SMF and PCF are stored (design section 6).
@@ -45,10 +48,15 @@ pub enum Residency {
     Procedural,
     /// As [`Residency::Durable`], and the process drops its copies after each transaction.
     Stateless,
+    /// As [`Residency::Stateless`], with one document for all NFs of a UE.
+    Shared,
+    /// As [`Residency::Shared`], and the document travels in requests between processes.
+    Embedded,
 }
 
 impl Residency {
     /// All that store contexts.
+    /// (`shared` needs the runtime's store: [`Plan::store`].)
     pub const STORED: [Self; 4] = [Self::Durable, Self::Soft, Self::Procedural, Self::Stateless];
 
     /// The name in the configuration.
@@ -59,6 +67,8 @@ impl Residency {
             Self::Durable => "durable",
             Self::Procedural => "procedural",
             Self::Stateless => "stateless",
+            Self::Shared => "shared",
+            Self::Embedded => "embedded",
         }
     }
 }
@@ -86,6 +96,8 @@ pub struct Plan {
     pub ciphering: CipheringAlgorithm,
     /// Where contexts are stored.
     pub residency: Residency,
+    /// Contexts are in the runtime's own store, which all processes of the world share. What a change writes there.
+    pub store: Option<WriteForm>,
     /// Contexts pass through their documents after each step.
     pub reloads: bool,
     /// Faults.
@@ -113,6 +125,7 @@ impl Plan {
         let mut crash_dice = Dice::new(seed ^ 0x6372_6173_6800);
         let is_durable = !split && crash_dice.chance(500);
         let crashes = if is_durable { 1 + crash_dice.below(3) as u32 } else { 0 };
+        let stored = StoredPlan::draw(seed, split, is_durable);
         Self {
             seed,
             processes,
@@ -124,11 +137,15 @@ impl Plan {
             ues: 1 + dice.index(6),
             ciphering: ciphers[dice.index(ciphers.len())],
             reloads: true,
-            residency: if is_durable { Residency::Durable } else { Residency::None },
+            residency: stored.residency,
+            store: stored.form,
             faults: if seed.is_multiple_of(4) {
                 Faults::default()
             } else {
-                Faults { crashes, ..Faults::draw(&mut dice, split) }
+                let faults = Faults::draw(&mut dice, split);
+                // A process of several whose contexts are stored is not killed: its requests to others would be lost.
+                let kills = if stored.residency == Residency::None { faults.kills } else { 0 };
+                Faults { crashes, outages: stored.outages, kills, ..faults }
             },
             acts: 3 + dice.index(10),
         }
@@ -147,6 +164,7 @@ impl Plan {
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
             residency: Residency::None,
+            store: None,
             reloads: true,
             faults: Faults::default(),
             acts: 0,
@@ -156,6 +174,33 @@ impl Plan {
     /// Whether the plan has no faults.
     pub fn is_faultless(&self) -> bool {
         self.faults == Faults::default()
+    }
+}
+
+/// How a world stores contexts.
+struct StoredPlan {
+    residency: Residency,
+    form: Option<WriteForm>,
+    outages: u32,
+}
+
+impl StoredPlan {
+    /// Drawn apart, so that other parameters of a seed stay the same.
+    fn draw(seed: u64, split: bool, is_durable: bool) -> Self {
+        let mut dice = Dice::new(seed ^ 0x7374_6f72_6500);
+        let residency = match dice.below(8) {
+            0 | 1 if is_durable => Residency::Stateless,
+            2 if is_durable => Residency::Procedural,
+            3 | 4 if is_durable => Residency::Shared,
+            _ if is_durable => return Self { residency: Residency::Durable, form: None, outages: 0 },
+            0 if split => Residency::Stateless,
+            1 | 2 if split => Residency::Shared,
+            3..=5 if split => Residency::Embedded,
+            _ => return Self { residency: Residency::None, form: None, outages: 0 },
+        };
+        let form = if dice.chance(500) { WriteForm::Update } else { WriteForm::Replace };
+        let outages = if dice.chance(500) { 1 + dice.below(2) as u32 } else { 0 };
+        Self { residency, form: Some(form), outages }
     }
 }
 
@@ -176,6 +221,7 @@ impl Faults {
             upf_restarts: some(300, 2),
             kills: if split { some(400, 2) } else { 0 },
             crashes: 0,
+            outages: 0,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod document;
 mod document_log;
+mod embedded;
 mod identity;
 mod json;
 mod nas;
@@ -35,6 +36,11 @@ pub const TARGETS: &[Target] = &[
         "gtpu",
         "GTP-U with extension headers and signalling: ranges within the datagram",
         pfcp::gtpu,
+    ),
+    Target::codec(
+        "embedded",
+        "documents in SBI requests: only sealed ones, and the same again when they are sent on",
+        embedded::embedded,
     ),
     Target::text(
         "sbi-request",

@@ -25,7 +25,7 @@ use crate::kit::document::{Document, PackError, UnpackError};
 use crate::kit::{
     DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, Tracking, UNPLACED,
 };
-use pith_types::ContextId;
+use pith_types::{ContextId, Supi};
 use std::collections::VecDeque;
 
 /// Number of restored UEs whose timers start at once.
@@ -71,8 +71,8 @@ impl Amf {
                 continue;
             }
             let ue = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key));
-            match ue.filter(|ue| is_stored(ue)) {
-                Some(ue) => {
+            match ue.filter(|ue| is_stored(ue)).and_then(|ue| Some((ue.supi.clone()?, ue))) {
+                Some((supi, ue)) => {
                     let next = next_count(ue).unwrap_or(0);
                     let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
@@ -88,15 +88,15 @@ impl Amf {
                     };
                     match packed {
                         Ok(document) => {
-                            sink.write(stored, &document);
+                            sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }
                         Err(_) => self.tracker.note_change(id),
                     }
                 }
                 None => match self.ended.document(id) {
-                    Some(document) => {
-                        sink.write(stored, document);
+                    Some((ue, document)) => {
+                        sink.write(stored, Some(ue), document);
                         self.tracker.note_stored(id, 0);
                     }
                     None if self.tracker.note_deleted(id) => sink.delete(stored),
@@ -159,7 +159,7 @@ impl Amf {
     pub(super) fn note_released(
         &mut self,
         id: ContextId,
-        document: Document,
+        document: (Supi, Document),
         effects: usize,
         out: &mut Outbox,
     ) -> bool {

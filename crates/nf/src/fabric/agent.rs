@@ -295,7 +295,13 @@ impl Agent {
     /// The NF instance that the NRF returned for the NF that a request is for, at that apiRoot: the server's
     /// certificate must contain its id.
     pub(super) fn instance_at(&self, root: &Arc<ApiRoot>, request: &Request) -> Option<NfInstanceId> {
-        self.cache.instance_at(root, &request.target_nf()?)
+        self.cache.instance_at(root, &request.target_nf()?).map(|found| found.id)
+    }
+
+    /// Whether the NF that a request is for, at that apiRoot, reads embedded documents, as far as the NRF has told.
+    pub(super) fn reads_embedded(&self, root: &Arc<ApiRoot>, request: &Request) -> bool {
+        let found = request.target_nf().and_then(|nf_type| self.cache.instance_at(root, &nf_type));
+        found.is_some_and(|found| found.reads_embedded)
     }
 
     /// The NF instance at the end of a route, if it is known.

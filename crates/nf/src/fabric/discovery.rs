@@ -58,10 +58,18 @@ impl Query {
 #[derive(Debug)]
 struct Candidate {
     root: Arc<ApiRoot>,
-    instance: NfInstanceId,
+    instance: Instance,
     priority: u16,
     load: u8,
     chosen: u64,
+}
+
+/// An instance that the NRF returned.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Instance {
+    pub id: NfInstanceId,
+    /// Its profile announces that it reads embedded documents.
+    pub reads_embedded: bool,
 }
 
 #[derive(Debug)]
@@ -93,7 +101,7 @@ pub(super) struct Cache {
     answers: HashMap<Query, Answer, FixedState>,
     /// The instance of each NF type at an apiRoot: NFs of a process share their apiRoot, and an NF that
     /// registers the apiRoot of another must not displace it.
-    instances: HashMap<(Arc<ApiRoot>, NfType), NfInstanceId>,
+    instances: HashMap<(Arc<ApiRoot>, NfType), Instance>,
     asked: HashMap<u64, PendingQuery>,
     numbered: u64,
 }
@@ -163,7 +171,7 @@ impl Cache {
     }
 
     /// The instance of that NF type that the NRF returned for that apiRoot.
-    pub(super) fn instance_at(&self, root: &Arc<ApiRoot>, nf_type: &NfType) -> Option<NfInstanceId> {
+    pub(super) fn instance_at(&self, root: &Arc<ApiRoot>, nf_type: &NfType) -> Option<Instance> {
         self.instances.get(&(Arc::clone(root), nf_type.clone())).copied()
     }
 
@@ -184,7 +192,7 @@ fn candidate(profile: &NfProfile, service: &ServiceName) -> Option<Candidate> {
     let offered = offered.min_by_key(|offered| offered.scheme != UriScheme::Https)?;
     Some(Candidate {
         root: Arc::new(offered.api_root()?),
-        instance: profile.nf_instance_id,
+        instance: Instance { id: profile.nf_instance_id, reads_embedded: profile.reads_embedded() },
         priority: offered.priority.or(profile.priority).unwrap_or(0),
         load: offered.load.or(profile.load).unwrap_or(0),
         chosen: 0,
@@ -226,8 +234,8 @@ mod tests {
         learn(Nf::Udm, ServiceName::NudmSdm, 1);
         learn(Nf::Amf, ServiceName::NamfComm, 2);
         let shared = Arc::new(at(Nf::Udm, 1).services().next().unwrap().api_root().unwrap());
-        assert_eq!(cache.instance_at(&shared, &NfType::Udm), Some(instance(1)));
-        assert_eq!(cache.instance_at(&shared, &NfType::Amf), Some(instance(2)));
-        assert_eq!(cache.instance_at(&root, &NfType::Udm), None);
+        assert_eq!(cache.instance_at(&shared, &NfType::Udm).map(|it| it.id), Some(instance(1)));
+        assert_eq!(cache.instance_at(&shared, &NfType::Amf).map(|it| it.id), Some(instance(2)));
+        assert!(cache.instance_at(&root, &NfType::Udm).is_none());
     }
 }

@@ -28,6 +28,8 @@ pub struct ProfileConfig {
     pub oauth2: bool,
     /// Where NFs of another vendor reach this process in cleartext, if the NRF is such an NF.
     pub plain: Option<SocketAddr>,
+    /// NFs that store contexts read documents that requests bring (`residency: embedded`).
+    pub reads_embedded: bool,
 }
 
 /// The services that each NF offers, with their API version.
@@ -64,6 +66,9 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
         let in_cleartext = profile.nf_services.iter().map(|service| plain_service(service, plain));
         let in_cleartext: Vec<_> = in_cleartext.collect();
         profile.nf_services.extend(in_cleartext);
+    }
+    if config.reads_embedded && matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf) {
+        profile.announce_embedded();
     }
     match nf {
         Nf::Amf => profile.amf_info = amf_info(config),

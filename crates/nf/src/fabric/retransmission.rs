@@ -95,6 +95,12 @@ impl Retransmissions {
         Tag { owner: OWNER, step: self.numbered }
     }
 
+    /// The tag that the NF gave a call.
+    pub(super) fn given(&self, tag: Tag) -> Tag {
+        let kept = self.kept.get(&tag.step).filter(|_| tag.owner == OWNER);
+        kept.map_or(tag, |kept| kept.tag)
+    }
+
     /// Handles the reply to a tag.
     pub(super) fn reply(&mut self, tag: Tag, reply: Reply) -> ReplyAction {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {

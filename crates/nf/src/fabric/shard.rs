@@ -100,6 +100,17 @@ pub enum ShardInput {
     Written,
 }
 
+impl ShardInput {
+    /// Removes the document that a request or a reply brings: this process stores none.
+    pub fn drop_embedded(&mut self) {
+        match self {
+            Self::Request { request, .. } | Self::Forwarded { request, .. } => drop(request.take_embedded()),
+            Self::Reply { reply: Ok(response), .. } => drop(response.take_embedded()),
+            _ => {}
+        }
+    }
+}
+
 /// An effect that the shell carries out for a shard.
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -121,6 +132,8 @@ pub enum ShardEffect {
         /// The access token, if the service requires one. If the producer refuses it and it is not
         /// [`Bearer::renewed`], a [`ShardInput::TokenRefused`] follows instead of the reply.
         bearer: Option<Bearer>,
+        /// The context for which the call is made, if the instance reads its document from the request.
+        context: Option<StoredKey>,
     },
     /// Call another shard of this process; a [`ShardInput::Reply`] follows.
     ShardCall {
@@ -265,6 +278,17 @@ impl Shard {
     pub fn drop_context(&mut self, key: StoredKey) -> bool {
         let function = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf);
         function.is_some_and(|(_, function)| function.drop_context(key.id))
+    }
+
+    /// Whether a context is in the process: its copy was not dropped.
+    pub fn is_resident(&self, key: StoredKey) -> bool {
+        let function = self.functions.iter().find(|(nf, _)| *nf == key.nf);
+        function.is_some_and(|(_, function)| function.is_resident(key.id))
+    }
+
+    /// Whether the shard has that NF.
+    pub fn hosts(&self, nf: Nf) -> bool {
+        self.functions.iter().any(|(hosted, _)| *hosted == nf)
     }
 
     /// The store may have lost documents: all contexts are stored again.
@@ -581,11 +605,21 @@ impl Shard {
         let (send, ask) = self.agent.authorize(now, call);
         if let Some((Outgoing { nf, tag, root, request, .. }, bearer)) = send {
             let instance = self.agent.instance_at(&root, &request);
-            out.push(ShardEffect::HttpCall { nf, tag, root, instance, request, bearer });
+            let reads_embedded = self.agent.reads_embedded(&root, &request);
+            let context = if reads_embedded { self.context_of_call(nf, tag) } else { None };
+            out.push(ShardEffect::HttpCall { nf, tag, root, instance, request, bearer, context });
         }
         if let Some(ask) = ask {
             self.call(now, ask, out);
         }
+    }
+
+    /// The context for which an NF makes a call: the one that the reply is for.
+    fn context_of_call(&self, nf: Nf, tag: Tag) -> Option<StoredKey> {
+        let tag = self.retransmissions.given(tag);
+        let reply = Input::Reply { tag, from: None, reply: Err(Box::new(Problem::timed_out())) };
+        let (_, function) = self.functions.iter().find(|(hosted, _)| *hosted == nf)?;
+        Some(StoredKey { nf, id: function.context_of(&reply)? })
     }
 
     /// A reply to a call over HTTP/2: delivered, or the call waits for retransmission.

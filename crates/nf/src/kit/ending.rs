@@ -2,7 +2,7 @@
 //! context keeps its id and a document: a process that is killed meanwhile repeats the requests after its restart.
 
 use super::document::Document;
-use pith_types::ContextId;
+use pith_types::{ContextId, Supi};
 use std::collections::HashMap;
 
 /// The ended contexts of an NF.
@@ -19,6 +19,7 @@ pub struct EndedContexts {
 struct EndedContext {
     /// Requests that are not answered.
     calls: u32,
+    ue: Supi,
     document: Document,
 }
 
@@ -30,10 +31,10 @@ impl EndedContexts {
     }
 
     /// Keeps the document of a context until these requests are answered, and those of an earlier document of that context.
-    pub fn insert(&mut self, id: ContextId, document: Document, calls: &[u32]) {
+    pub fn insert(&mut self, id: ContextId, (ue, document): (Supi, Document), calls: &[u32]) {
         self.calls.extend(calls.iter().map(|call| (*call, id)));
         let calls = calls.len() as u32 + self.contexts.get(&id).map_or(0, |earlier| earlier.calls);
-        self.contexts.insert(id, EndedContext { calls, document });
+        self.contexts.insert(id, EndedContext { calls, ue, document });
     }
 
     /// A request was answered, or failed for good. Returns its context, if nothing is left of it.
@@ -48,9 +49,9 @@ impl EndedContexts {
         Some(id)
     }
 
-    /// The document of an ended context.
-    pub fn document(&self, id: ContextId) -> Option<&Document> {
-        self.contexts.get(&id).map(|context| &context.document)
+    /// The document of an ended context, and the subscriber.
+    pub fn document(&self, id: ContextId) -> Option<(&Supi, &Document)> {
+        self.contexts.get(&id).map(|context| (&context.ue, &context.document))
     }
 
     /// The ids of the contexts.

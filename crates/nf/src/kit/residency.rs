@@ -12,7 +12,7 @@
 use super::Nf;
 use super::document::Document;
 use foldhash::fast::FixedState;
-use pith_types::ContextId;
+use pith_types::{ContextId, Supi};
 use std::collections::HashMap;
 
 /// The stable name of a stored context.
@@ -26,8 +26,8 @@ pub struct StoredKey {
 
 /// Receives the changes of stored contexts.
 pub trait DocumentSink {
-    /// The document replaces the stored one.
-    fn write(&mut self, key: StoredKey, document: &Document);
+    /// The document replaces the stored one. `ue` is the subscriber whose context it is, if it is of one.
+    fn write(&mut self, key: StoredKey, ue: Option<&Supi>, document: &Document);
 
     /// The context has ended.
     fn delete(&mut self, key: StoredKey);

@@ -92,7 +92,7 @@ impl Nrf {
             };
             match document {
                 Some(document) => {
-                    sink.write(stored, &document);
+                    sink.write(stored, None, &document);
                     self.tracker.note_stored(id, 0);
                 }
                 None if self.tracker.note_deleted(id) => sink.delete(stored),

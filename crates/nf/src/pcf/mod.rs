@@ -28,7 +28,7 @@ use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
-use pith_types::ContextId;
+use pith_types::{ContextId, Supi};
 use std::sync::Arc;
 
 /// Maximum number of associations of both kinds.
@@ -50,6 +50,16 @@ struct Association {
     owner: Owner,
     /// The answer to its creation, until the policy data have arrived.
     creating: Option<PendingReply>,
+}
+
+impl Association {
+    /// The subscriber.
+    const fn ue(&self) -> &Supi {
+        match &self.context {
+            Context::Access(context) => &context.supi,
+            Context::Session(context) => &context.supi,
+        }
+    }
 }
 
 /// The PCF of a shard.
@@ -281,9 +291,10 @@ impl NetworkFunction for Pcf {
             let association = self.ids.find(id).and_then(|key| self.associations.view(key));
             // An association that is not answered yet is created again by a new request.
             let association = association.filter(|association| association.creating.is_none());
-            match association.and_then(|association| document::pack(&association).ok()) {
-                Some(document) => {
-                    sink.write(stored, &document);
+            let packed = association.and_then(|it| Some((it.ue().clone(), document::pack(&it).ok()?)));
+            match packed {
+                Some((ue, document)) => {
+                    sink.write(stored, Some(&ue), &document);
                     self.tracker.note_stored(id, 0);
                 }
                 None if self.tracker.note_deleted(id) => sink.delete(stored),

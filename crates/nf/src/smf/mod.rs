@@ -160,7 +160,7 @@ impl Smf {
         };
         match document {
             Some(document) if !calls.is_empty() => {
-                self.ended.insert(session.id, document, &calls);
+                self.ended.insert(session.id, (session.supi.clone(), document), &calls);
                 self.tracker.require(session.id);
             }
             _ => self.end(session.id),

@@ -49,8 +49,8 @@ impl Smf {
         let Some(whole) = self.tracker.tracking().map(|tracking| tracking.whole) else { return };
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Smf, id };
-            if let Some(document) = self.ended.document(id) {
-                sink.write(stored, document);
+            if let Some((ue, document)) = self.ended.document(id) {
+                sink.write(stored, Some(ue), document);
                 self.tracker.note_stored(id, 0);
                 continue;
             }
@@ -63,7 +63,7 @@ impl Smf {
                 Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
                 Some(session) => match pack(&session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
-                        sink.write(stored, &document);
+                        sink.write(stored, Some(&session.supi), &document);
                         self.tracker.note_stored(id, 0);
                     }
                     // Its UPF is lost, and the session ends shortly.

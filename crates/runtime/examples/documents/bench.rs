@@ -280,7 +280,7 @@ impl Candidate for Log {
             if is_whole {
                 let mut writer = self.batch.replace(head);
                 for section in 0..SECTIONS {
-                    writer.section(section, &[fill; WHOLE_SECTION]);
+                    writer.section(section.into(), &[fill; WHOLE_SECTION]);
                 }
             } else {
                 self.batch.update(head).section(3, &[fill; CHANGED_SECTION]);

@@ -38,7 +38,7 @@ pub struct Status {
 /// State of the stored contexts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ContextStatus {
-    /// When they are stored: `soft` or `durable`.
+    /// The setting `residency`.
     pub residency: String,
     /// Where: `file`, or the address of a server.
     pub engine: String,
@@ -46,6 +46,9 @@ pub struct ContextStatus {
     pub write: String,
     /// Counters of the engine since the start.
     pub operations: StoreOperations,
+    /// Documents in requests of other processes, with `embedded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedded: Option<EmbeddedDocuments>,
     /// Contexts that were restored at the start.
     pub restored: u64,
     /// Contexts that could not be restored; the log has their names.
@@ -53,6 +56,15 @@ pub struct ContextStatus {
     /// Why changes are not stored at present.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// Documents in requests of other processes since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct EmbeddedDocuments {
+    /// Those that were used in place of a read.
+    pub used: u64,
+    /// Those that were not: older ones, or of another installation.
+    pub refused: u64,
 }
 
 /// Counters of the engine of stored contexts.

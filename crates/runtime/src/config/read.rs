@@ -352,11 +352,9 @@ mod tests {
             ("amf: {security: {integrity: [nia0]}}", "choose one of nia1, nia2, nia3"),
             ("smf: {data_networks: [{pool: 10.0.0.0/8}]}", "'name' is missing"),
             (
-                "residency: shared",
-                "does not support 'shared': write auto, none, soft, durable, procedural or stateless",
+                "residency: hard",
+                "is not a residency: write auto, none, soft, durable, procedural, stateless, shared or embedded",
             ),
-            ("residency: embedded", "does not support 'embedded'"),
-            ("residency: hard", "is not a residency"),
             ("state: {engine: etcd}", "choose one of file, redis"),
             ("state: {write: patch}", "choose one of replace, update"),
             ("state: {redis: {url: localhost}}", "write redis://HOST:PORT"),

@@ -223,6 +223,10 @@ pub enum Residency {
     Procedural,
     /// As `Durable`, and copies are dropped after each transaction.
     Stateless,
+    /// As `Stateless`, with one document for all NFs of a UE.
+    Shared,
+    /// As `Shared`, and the document travels in the requests between processes.
+    Embedded,
 }
 
 /// When the log of contexts is flushed to the disk.
@@ -295,6 +299,8 @@ impl fmt::Display for Residency {
             Self::Durable => f.write_str("durable"),
             Self::Procedural => f.write_str("procedural"),
             Self::Stateless => f.write_str("stateless"),
+            Self::Shared => f.write_str("shared"),
+            Self::Embedded => f.write_str("embedded"),
         }
     }
 }
@@ -320,7 +326,7 @@ impl FromStr for StateSync {
 }
 
 /// What `residency` can be.
-const RESIDENCIES: &str = "auto, none, soft, durable, procedural or stateless";
+const RESIDENCIES: &str = "auto, none, soft, durable, procedural, stateless, shared or embedded";
 
 impl FromStr for Residency {
     type Err = String;
@@ -332,9 +338,8 @@ impl FromStr for Residency {
             "durable" => Ok(Self::Durable),
             "procedural" => Ok(Self::Procedural),
             "stateless" => Ok(Self::Stateless),
-            "shared" | "embedded" => {
-                Err(format!("this release does not support '{text}': write {RESIDENCIES}"))
-            }
+            "shared" => Ok(Self::Shared),
+            "embedded" => Ok(Self::Embedded),
             _ => Err(format!("'{text}' is not a residency: write {RESIDENCIES}")),
         }
     }

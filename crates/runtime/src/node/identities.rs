@@ -3,7 +3,7 @@
 use super::security::Security;
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
-use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, SbiSecurity};
+use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, Residency, SbiSecurity};
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
@@ -194,6 +194,7 @@ pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
         tais: tais(config),
         oauth2,
         plain: plain_address(config),
+        reads_embedded: config.residency == Residency::Embedded,
     }
 }
 

@@ -138,7 +138,7 @@ impl Outside for ProcessOutside {
                 let shard = ShardId(self.shard as u8);
                 self.tell_edge(EdgeMessage::N4 { shard, effect });
             }
-            ShardEffect::HttpCall { nf, tag, root, instance, request, bearer } => {
+            ShardEffect::HttpCall { nf, tag, root, instance, request, bearer, .. } => {
                 self.http.call(self.token(nf, tag), root, instance, request, bearer)
             }
             ShardEffect::ShardCall { shard, nf, from, request } => {

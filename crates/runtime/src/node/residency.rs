@@ -25,6 +25,8 @@ pub(super) struct Contexts {
     store: Store,
     shards: Vec<ShardQueue>,
     mode: StoreMode,
+    /// Present if all NFs have one document for a UE; and whether it travels in requests.
+    shared: Option<(DocumentSecret, bool)>,
     health: Arc<StoreHealth>,
 }
 
@@ -43,12 +45,22 @@ impl Contexts {
             tracing::info!("contexts of UEs and sessions are not stored: they end with this process");
             return Ok(None);
         };
+        let is_shared = matches!(config.residency(), Residency::Shared | Residency::Embedded);
+        if is_shared && hosting.several_processes && config.state.engine == StateEngine::File {
+            return Err(
+                "'residency: shared' and 'embedded' with NFs in several processes needs a store that they share: set \
+                        'state.engine' to redis"
+                    .into(),
+            );
+        }
         let store = match config.state.engine {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
             StateEngine::Redis => Store::Redis(open_redis(config)?),
         };
+        let travels = config.residency == Residency::Embedded;
+        let shared = if is_shared { Some((secret(config)?, travels)) } else { None };
         let health = Arc::new(StoreHealth::default());
-        Ok(Some(Self { store, shards: shards.to_vec(), mode, health }))
+        Ok(Some(Self { store, shards: shards.to_vec(), mode, shared, health }))
     }
 
     /// The state of the store.
@@ -72,7 +84,12 @@ impl Contexts {
         } else {
             engine
         };
-        Ok(ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health()))
+        let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health());
+        Ok(match &self.shared {
+            Some((secret, false)) => store.with_shared_documents(secret.clone()),
+            Some((secret, true)) => store.with_embedded_documents(secret.clone()),
+            None => store,
+        })
     }
 }
 
@@ -84,7 +101,7 @@ fn mode(config: &Config) -> Option<StoreMode> {
         Residency::Soft => mode.time = WriteTime::Later,
         Residency::Durable => {}
         Residency::Procedural => mode.is_procedural = true,
-        Residency::Stateless => mode.drops_copies = true,
+        Residency::Stateless | Residency::Shared | Residency::Embedded => mode.drops_copies = true,
     }
     mode.form = match config.state.write {
         StateWrite::Replace => WriteForm::Replace,

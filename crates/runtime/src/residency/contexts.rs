@@ -11,17 +11,21 @@
 //! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
 
 use super::health::Slot;
-use super::loads::{Finding, Loaded, Loads};
+use super::loads::{Finding, Loads};
+use super::merging;
+use super::shared::{OwnSections, SharedDocuments, SharedLoad, contexts_in};
 use super::written::{Changes, WrittenSections};
 use super::{
-    Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, Engine, EngineError, Head,
-    MAX_BATCH, OwnerVersion, Revision, Sequence, StoreHealth,
+    Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, DocumentSecret, Engine,
+    EngineError, Head, MAX_BATCH, OwnerVersion, Revision, SectionId, Sequence, StoreHealth,
 };
-use pith_nf::fabric::Shard;
+use pith_nf::fabric::{Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
-use pith_types::{BlockId, ContextId};
-use std::collections::VecDeque;
+use pith_nf::kit::{
+    Caller, DocumentSink, Duration, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking,
+};
+use pith_types::{BlockId, ContextId, Supi};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
@@ -32,7 +36,7 @@ const SOFT_DELAY: Duration = Duration::from_millis(200);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Kinds of documents of NFs that store contexts, in the order in which they are restored.
-const KINDS: [(DocumentKind, Nf); 4] = [
+pub(super) const KINDS: [(DocumentKind, Nf); 4] = [
     (DocumentKind::Nrf, Nf::Nrf),
     (DocumentKind::Pcf, Nf::Pcf),
     (DocumentKind::Smf, Nf::Smf),
@@ -40,7 +44,10 @@ const KINDS: [(DocumentKind, Nf); 4] = [
 ];
 
 /// The only version of the layout of sections: as the NFs pack them.
-const LAYOUT: u16 = 1;
+pub(super) const LAYOUT: u16 = 1;
+
+/// A context that was read; `None`: its document is lost.
+pub type Loaded = (StoredKey, Option<Document>);
 
 /// When changes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,8 +103,8 @@ pub struct ContextStore {
     health: Arc<StoreHealth>,
     slot: Slot,
     batch: Batch,
-    /// The contexts in the batch.
-    keys: Vec<StoredKey>,
+    /// The contexts in the batch, each with the place of its change.
+    keys: Vec<(usize, StoredKey)>,
     /// The sections that the engine has, with [`WriteForm::Update`].
     written: Option<WrittenSections>,
     revision: u64,
@@ -112,6 +119,10 @@ pub struct ContextStore {
     /// Contexts whose copies are dropped when the write of that number is durable.
     dropping: VecDeque<(Sequence, Vec<StoredKey>)>,
     loads: Loads,
+    /// Present if all NFs have one document for a UE.
+    shared: Option<SharedDocuments>,
+    /// Contexts that were read, or found in a copy.
+    loaded: Vec<Loaded>,
     /// The last write and the last durable one when counters were reported.
     reported: (Sequence, Sequence),
 }
@@ -153,14 +164,80 @@ impl ContextStore {
             stored: Vec::new(),
             dropping: VecDeque::new(),
             loads: Loads::default(),
+            shared: None,
+            loaded: Vec::new(),
             reported: (Sequence(0), Sequence(0)),
+        }
+    }
+
+    /// Keeps the contexts of all NFs for a UE in one document, whose key follows from SUPI and secret.
+    #[must_use]
+    pub fn with_shared_documents(mut self, secret: DocumentSecret) -> Self {
+        self.shared = Some(SharedDocuments::new(secret, self.mode.form));
+        // Copies say what the store has.
+        self.written = None;
+        self
+    }
+
+    /// As `with_shared_documents`; documents travel in requests between processes, too.
+    #[must_use]
+    pub fn with_embedded_documents(mut self, secret: DocumentSecret) -> Self {
+        let shared = SharedDocuments::new(secret.clone(), self.mode.form).embedding(secret);
+        (self.shared, self.written) = (Some(shared), None);
+        self
+    }
+
+    /// Takes the document that an input brings, before the shard handles the input.
+    pub fn open_embedded(&mut self, input: &mut ShardInput) {
+        match input {
+            ShardInput::Request { from, request, .. } => {
+                let Some(sealed) = request.take_embedded() else { return };
+                if let (Caller::Remote { exchange, .. }, Some(shared)) = (from, &mut self.shared) {
+                    self.health.note_embedded(&shared.adopt(*exchange, request.operation(), &sealed.0));
+                }
+            }
+            ShardInput::Reply { nf, tag, reply, .. } => {
+                let sealed = reply.as_mut().ok().and_then(pith_sbi::Response::take_embedded);
+                if let Some(shared) = &mut self.shared {
+                    shared.take_answer((*nf, *tag), sealed.as_ref().map(|sealed| &sealed.0));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds documents to calls and answers of the turn.
+    fn embed(&mut self, effects: &mut [ShardEffect]) {
+        let Some(shared) = &mut self.shared else { return };
+        for effect in effects {
+            match effect {
+                ShardEffect::HttpCall { nf, tag, request, context: Some(context), .. } => {
+                    let document =
+                        if request.can_embed() { shared.embed((*nf, *tag), *context) } else { None };
+                    document.into_iter().for_each(|document| request.embed(document));
+                }
+                ShardEffect::Answer { to: Caller::Remote { exchange, .. }, reply, .. } => {
+                    let (contexts, answer) = shared.answer(*exchange);
+                    // If the request changed none of them, the copy is not needed any more.
+                    self.stored.extend(contexts);
+                    if let (Ok(response), Some((operation, document))) = (reply, answer) {
+                        response.embed(operation, document);
+                    }
+                }
+                // The context is another shard's, which reads its document.
+                ShardEffect::Forward { from: Caller::Remote { exchange, .. }, .. } => {
+                    self.stored.extend(shared.answer(*exchange).0);
+                }
+                _ => {}
+            }
         }
     }
 
     /// Gives a new shard the contexts of its blocks.
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
         self.track(shard);
-        for (kind, nf) in KINDS {
+        let is_shared = self.shared.is_some();
+        for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| !(is_shared && is_of_ue(*nf))) {
             // One block at a time is in memory twice.
             for block in self.blocks.clone() {
                 let found = match self.read_block(kind, block) {
@@ -175,7 +252,43 @@ impl ContextStore {
                 }
             }
         }
+        if is_shared {
+            return self.restore_shared(now, shard);
+        }
         self.report();
+    }
+
+    /// As `restore`. The document of a UE may be in any block: contexts say whose they are.
+    fn restore_shared(&mut self, now: Instant, shard: &mut Shard) {
+        for block in BlockId::all() {
+            let found = match self.read_block(DocumentKind::Ue, block) {
+                Ok(found) => found,
+                Err(error) => return self.fail(now, shard, &error),
+            };
+            for (place, read) in found {
+                let checked = read.map_err(|error| error.to_string());
+                match checked.and_then(|document| check_layout(&document).map(|()| document)) {
+                    Ok(document) => self.restore_from(now, shard, place, &document),
+                    Err(error) => self.note_unreadable(&error),
+                }
+            }
+        }
+        self.report();
+    }
+
+    fn restore_from(
+        &mut self,
+        now: Instant,
+        shard: &mut Shard,
+        place: DocumentKey,
+        document: &StoredDocument,
+    ) {
+        for (key, packed) in contexts_in(document) {
+            if self.blocks.contains(&key.id.block) && shard.hosts(key.nf) {
+                self.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
+                self.restore_packed(now, shard, (key, place), packed.octets(), document);
+            }
+        }
     }
 
     /// The documents of a kind in a block. After an error, each further attempt may take long.
@@ -203,6 +316,10 @@ impl ContextStore {
         self.loads = Loads::default();
         self.dropping.clear();
         self.stored.clear();
+        self.loaded.clear();
+        if self.shared.is_some() {
+            return self.end_shared();
+        }
         for (kind, _) in KINDS {
             for block in self.blocks.clone() {
                 let Ok(found) = self.read_block(kind, block) else { return };
@@ -210,6 +327,30 @@ impl ContextStore {
                 self.delete_all(&keys);
             }
         }
+    }
+
+    /// Removes the contexts of this shard from the documents of their UEs.
+    fn end_shared(&mut self) {
+        let Some(shared) = &mut self.shared else { return };
+        shared.forget_copies();
+        let mut turn = Turn::new(self);
+        let places = turn.store.shared.as_ref().map(SharedDocuments::all).unwrap_or_default();
+        for place in places {
+            let contexts = turn.store.shared.as_ref().map(|shared| shared.contexts_of(place));
+            for key in contexts.unwrap_or_default() {
+                turn.delete(key);
+            }
+            turn.add_documents();
+        }
+        turn.append();
+        let Turn { error, .. } = turn;
+        if let Some(error) = error {
+            self.health.note_failure(self.slot, &error);
+        }
+        if let Some(shared) = &mut self.shared {
+            shared.forget_contexts();
+        }
+        self.stored.clear();
     }
 
     fn delete_all(&mut self, keys: &[DocumentKey]) {
@@ -244,14 +385,24 @@ impl ContextStore {
         key: DocumentKey,
         document: &StoredDocument,
     ) {
-        self.revision = self.revision.max(document.revision.0);
         let Some(block) = BlockId::new(key.block) else { return };
         let stored = StoredKey { nf, id: ContextId { block, number: key.number } };
-        let packed = match packed(stored, document) {
-            Ok(packed) => packed,
-            Err(error) => return self.note_unreadable(&error),
-        };
-        match shard.restore_context(now, stored, packed.octets(), document.is_stale) {
+        if let Err(error) = check_layout(document) {
+            return self.note_unreadable(&error);
+        }
+        self.restore_packed(now, shard, (stored, key), packed(stored, document).octets(), document);
+    }
+
+    fn restore_packed(
+        &mut self,
+        now: Instant,
+        shard: &mut Shard,
+        (stored, key): (StoredKey, DocumentKey),
+        packed: &[u8],
+        document: &StoredDocument,
+    ) {
+        self.revision = self.revision.max(document.revision.0);
+        match shard.restore_context(now, stored, packed, document.is_stale) {
             Ok(()) => {
                 self.health.note_restored();
             }
@@ -271,13 +422,14 @@ impl ContextStore {
         self.has_changes = true;
     }
 
-    /// Writes what must be written now. Returns the number of the write that must be durable before the turn's sends leave
+    /// Writes what must be written now, and adds documents to the turn's effects (`embedded`). Returns the number of the write that must be durable before the turn's sends leave
     /// ([`ContextStore::durable`]): with `soft`, and while the engine fails, none.
-    pub fn end_turn(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
+    pub fn end_turn(&mut self, now: Instant, shard: &mut Shard, effects: &mut [ShardEffect]) -> Sequence {
         self.take_late_results(now, shard);
         if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
+        self.embed(effects);
         // In this order: what is durable by this number and is not among the failures is stored.
         let durable = self.engine.durable();
         self.take_late_results(now, shard);
@@ -330,8 +482,8 @@ impl ContextStore {
     /// Failures of an engine that writes on a thread of its own.
     fn take_late_results(&mut self, now: Instant, shard: &mut Shard) {
         for failure in self.engine.take_failures() {
-            for key in failure.keys.iter().filter_map(|key| stored_key(*key)) {
-                self.note_failed(shard, key);
+            for key in failure.keys {
+                self.note_document_failed(shard, key);
             }
             if let Some(error) = failure.error {
                 self.fail(now, shard, &error);
@@ -341,6 +493,7 @@ impl ContextStore {
             tracing::warn!("the server of documents may have lost some: all contexts are written again");
             shard.store_all_contexts();
             self.written = self.written.take().map(|_| WrittenSections::default());
+            self.shared.iter_mut().for_each(SharedDocuments::forget_copies);
             self.has_changes = true;
         }
     }
@@ -356,9 +509,26 @@ impl ContextStore {
             self.dropping.push_back((self.last, touched));
         }
         while let Some((_, keys)) = self.dropping.pop_front_if(|(written, _)| *written <= durable) {
-            for key in keys {
-                shard.drop_context(key);
+            for key in &keys {
+                shard.drop_context(*key);
             }
+            if let Some(shared) = &mut self.shared {
+                shared.drop_copies(&keys, |key| shard.is_resident(key));
+            }
+        }
+    }
+
+    /// A change of a document was accepted, and is not made.
+    fn note_document_failed(&mut self, shard: &mut Shard, document: DocumentKey) {
+        let contexts = match &mut self.shared {
+            Some(shared) if document.kind == DocumentKind::Ue => {
+                shared.forget_copy(document);
+                shared.contexts_of(document)
+            }
+            _ => stored_key(document).into_iter().collect(),
+        };
+        for key in contexts {
+            self.note_failed(shard, key);
         }
     }
 
@@ -366,6 +536,9 @@ impl ContextStore {
         shard.store_failed(key);
         if let Some(written) = &mut self.written {
             written.forget(key);
+        }
+        if let Some(shared) = self.shared.as_mut().filter(|_| is_of_ue(key.nf)) {
+            shared.note_failed(key);
         }
         self.has_changes = true;
     }
@@ -395,19 +568,68 @@ impl ContextStore {
         }
     }
 
+    /// Reads all contexts of the shard that have a document: for simulations.
+    pub fn contexts(&mut self) -> Vec<(StoredKey, Document)> {
+        let mut found = Vec::new();
+        let blocks = if self.shared.is_some() { BlockId::all().collect() } else { self.blocks.clone() };
+        for block in blocks {
+            for (kind, nf) in KINDS.into_iter().chain([(DocumentKind::Ue, Nf::Amf)]) {
+                let visit = &mut |key: DocumentKey, read: Result<StoredDocument, _>| {
+                    let Ok(document) = read else { return };
+                    if kind == DocumentKind::Ue {
+                        return found.extend(contexts_in(&document));
+                    }
+                    let id = ContextId { block, number: key.number };
+                    found.push((StoredKey { nf, id }, packed(StoredKey { nf, id }, &document)));
+                };
+                // What cannot be read is not there.
+                let _ = self.engine.read_block(kind, block.number(), visit);
+            }
+        }
+        found.retain(|(key, _)| self.blocks.contains(&key.id.block));
+        found
+    }
+
     /// Begins to read a context whose copy was dropped.
     pub fn load(&mut self, now: Instant, shard: &mut Shard, key: StoredKey) {
-        let finding = self.loads.begin(self.engine.as_mut(), key);
+        let document = match &mut self.shared {
+            Some(shared) if is_of_ue(key.nf) => match shared.load(key) {
+                SharedLoad::Ready(found) => return self.note_loaded(key, found),
+                SharedLoad::Wait => return,
+                SharedLoad::Read(document) => document,
+            },
+            _ => match document_key(key) {
+                Some(document) => document,
+                None => return self.note_loaded(key, None),
+            },
+        };
+        let finding = self.loads.begin(self.engine.as_mut(), document);
         self.note_finding(now, shard, finding);
     }
 
+    fn note_loaded(&mut self, key: StoredKey, found: Option<Document>) {
+        self.loaded.push((key, found));
+    }
+
     /// Contexts that were read since the last call.
-    pub(crate) fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
+    pub fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
         let findings = self.loads.collect(self.engine.as_mut());
         for finding in findings {
             self.note_finding(now, shard, finding);
         }
-        self.loads.take()
+        for (document, read) in self.loads.take() {
+            match &mut self.shared {
+                Some(shared) if document.kind == DocumentKind::Ue => {
+                    let mut contexts = shared.loaded(document, read.as_ref());
+                    self.loaded.append(&mut contexts);
+                }
+                _ => {
+                    let found = |key| (key, read.as_ref().map(|read| packed(key, read)));
+                    self.loaded.extend(stored_key(document).map(found));
+                }
+            }
+        }
+        std::mem::take(&mut self.loaded)
     }
 
     fn note_finding(&mut self, now: Instant, shard: &mut Shard, finding: Finding) {
@@ -415,6 +637,15 @@ impl ContextStore {
             Finding::Good => {}
             Finding::Unreadable(reason) => self.note_unreadable(&reason),
             Finding::Unreachable(error) => self.fail(now, shard, &EngineError::Paused(error.to_string())),
+        }
+    }
+
+    /// The engine may have other revisions of these documents of the batch than the copies say.
+    fn forget_copies(&mut self, changes: &[usize]) {
+        let Some(shared) = &mut self.shared else { return };
+        let documents: Vec<_> = self.batch.keys().collect();
+        for document in changes.iter().filter_map(|at| documents.get(*at)) {
+            shared.forget_copy(*document);
         }
     }
 
@@ -437,10 +668,11 @@ impl ContextStore {
     }
 
     fn write(&mut self, now: Instant, shard: &mut Shard, scope: StoreScope) {
-        let mut turn = Turn { store: self, failed: Vec::new(), error: None };
+        let mut turn = Turn::new(self);
         shard.store_contexts(scope, &mut turn);
+        turn.add_documents();
         turn.append();
-        let Turn { failed, error, store } = turn;
+        let Turn { failed, error, store, .. } = turn;
         let has_conflicts = !failed.is_empty() && error.is_none();
         for key in failed {
             store.note_failed(shard, key);
@@ -454,15 +686,25 @@ impl ContextStore {
     }
 }
 
-/// The document as its NF packed it, or why it cannot be used.
-pub(super) fn packed(key: StoredKey, document: &StoredDocument) -> Result<Document, String> {
+/// The document as its NF packed it.
+fn packed(key: StoredKey, document: &StoredDocument) -> Document {
+    Document::of_sections(key.nf, document.sections().map(|(_, octets)| octets))
+}
+
+/// Why a document cannot be used, if its layout is another one.
+pub(super) fn check_layout(document: &StoredDocument) -> Result<(), String> {
     if document.layout != LAYOUT {
         let (key, layout) = (document.key, document.layout);
         return Err(format!(
             "{key} has layout {layout}, this program reads {LAYOUT}: start the program that wrote it; until then its UE registers again"
         ));
     }
-    Ok(Document::of_sections(key.nf, document.sections().map(|(_, octets)| octets)))
+    Ok(())
+}
+
+/// Whether contexts of this NF are of a UE. With [`SharedDocuments`] the others have documents of their own.
+const fn is_of_ue(nf: Nf) -> bool {
+    !matches!(nf, Nf::Nrf)
 }
 
 /// The document of a context.
@@ -482,9 +724,33 @@ struct Turn<'a> {
     store: &'a mut ContextStore,
     failed: Vec<StoredKey>,
     error: Option<EngineError>,
+    /// Changes of documents that all NFs of a UE have in common.
+    documents: BTreeMap<DocumentKey, OwnSections>,
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
+    const fn new(store: &'a mut ContextStore) -> Self {
+        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new() }
+    }
+
+    /// Adds the documents that all NFs of a UE have in common.
+    fn add_documents(&mut self) {
+        for (place, mut own) in std::mem::take(&mut self.documents) {
+            if self.store.batch.len() >= MAX_BATCH {
+                self.append();
+            }
+            let store = &mut *self.store;
+            let Some(shared) = &mut store.shared else { return };
+            store.revision += 1;
+            let (at, contexts) = (store.batch.len(), std::mem::take(&mut own.contexts));
+            if shared.write(&mut store.batch, place, own, Revision(store.revision)) {
+                store.keys.extend(contexts.into_iter().map(|key| (at, key)));
+            } else {
+                store.stored.extend(contexts);
+            }
+        }
+    }
+
     /// Writes the batch. After a failure nothing more is written in this turn.
     fn append(&mut self) {
         let store = &mut *self.store;
@@ -493,22 +759,29 @@ impl Turn<'_> {
         }
         let result = match self.error {
             Some(_) => None,
-            None => Some(store.engine.append(&store.batch)),
+            None => Some(merging::append(store.engine.as_mut(), &store.batch)),
         };
         match result {
             Some(Ok(appended)) => {
                 store.last = appended.sequence;
-                let conflicts = appended.conflicts.iter().filter_map(|at| store.keys.get(*at).copied());
-                self.failed.extend(conflicts);
+                if !appended.conflicts.is_empty() {
+                    let is_conflict = |(at, _): &&(usize, StoredKey)| appended.conflicts.contains(at);
+                    self.failed.extend(store.keys.iter().filter(is_conflict).map(|(_, key)| *key));
+                    store.forget_copies(&appended.conflicts);
+                }
                 if store.mode.drops_copies {
-                    store.stored.extend_from_slice(&store.keys);
+                    store.stored.extend(store.keys.iter().map(|(_, key)| *key));
                 }
             }
             Some(Err(error)) => {
-                self.failed.append(&mut store.keys);
+                self.failed.extend(store.keys.iter().map(|(_, key)| *key));
                 self.error = Some(error);
+                store.forget_copies(&(0..store.batch.len()).collect::<Vec<_>>());
             }
-            None => self.failed.append(&mut store.keys),
+            None => {
+                self.failed.extend(store.keys.iter().map(|(_, key)| *key));
+                store.forget_copies(&(0..store.batch.len()).collect::<Vec<_>>());
+            }
         }
         store.keys.clear();
         store.batch.reset(OwnerVersion(0));
@@ -521,13 +794,16 @@ impl Turn<'_> {
         }
         let document = document_key(key)?;
         self.store.revision += 1;
-        self.store.keys.push(key);
+        self.store.keys.push((self.store.batch.len(), key));
         Some((document, Revision(self.store.revision)))
     }
 }
 
 impl DocumentSink for Turn<'_> {
-    fn write(&mut self, key: StoredKey, document: &Document) {
+    fn write(&mut self, key: StoredKey, ue: Option<&Supi>, document: &Document) {
+        if let (Some(shared), Some(ue)) = (&mut self.store.shared, ue) {
+            return shared.change(&mut self.documents, key, Some((ue, document)));
+        }
         let changes = self.store.written.as_mut().map(|written| written.changes(key, document));
         if matches!(changes, Some(Changes::None)) {
             return;
@@ -541,8 +817,10 @@ impl DocumentSink for Turn<'_> {
         match changes {
             Some(Changes::Sections { former, changed, removed }) => {
                 let mut writer = store.batch.update(head);
-                for (id, octets) in document.sections().filter(|(id, _)| changed.contains(id)) {
-                    writer.section(id, octets);
+                for (id, octets) in
+                    document.sections().filter(|(id, _)| changed.contains(&SectionId::from(*id)))
+                {
+                    writer.section(id.into(), octets);
                 }
                 for id in removed {
                     writer.remove(id);
@@ -553,13 +831,16 @@ impl DocumentSink for Turn<'_> {
             _ => {
                 let mut writer = store.batch.replace(head);
                 for (id, octets) in document.sections() {
-                    writer.section(id, octets);
+                    writer.section(id.into(), octets);
                 }
             }
         }
     }
 
     fn delete(&mut self, key: StoredKey) {
+        if let Some(shared) = self.store.shared.as_mut().filter(|_| is_of_ue(key.nf)) {
+            return shared.change(&mut self.documents, key, None);
+        }
         if let Some(written) = &mut self.store.written {
             written.forget(key);
         }

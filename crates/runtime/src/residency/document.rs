@@ -1,7 +1,8 @@
 //! Documents as engines see them: sections of octets, and batches of changes.
 //!
 //! ```text
-//!  sections   { id 8 | length 32 | octets }*      length 0xffffffff: the section is removed (updates only)
+//!  sections   { id 8 | length 32 | octets }*               length 0xffffffff: the section is removed (updates only)
+//!             { 0xff | id 64 | length 32 | octets }*       ids from 255 on
 //! ```
 
 use super::{DocumentKey, OwnerVersion, Revision, UnixMillis};
@@ -14,11 +15,11 @@ pub const MAX_DOCUMENT: usize = 2 << 20;
 /// Most changes of a batch: a record contains the number of following changes in 16 bits.
 pub const MAX_BATCH: usize = 4096;
 
-/// Id of a section within a document. The NF defines its meaning.
-pub type SectionId = u8;
+/// Id of a section within a document. The NF defines its meaning; in a document of all NFs of a UE it also names NF and context.
+pub type SectionId = u64;
 
-/// Octets in front of a section.
-const SECTION_HEADER: usize = 5;
+/// The first octet of an id from that number on, which follows in 64 bits.
+const WIDE: u8 = u8::MAX;
 /// Length of a removed section.
 const REMOVED: u32 = u32::MAX;
 
@@ -51,6 +52,9 @@ pub(super) struct Entry {
     pub deadline: Option<UnixMillis>,
     pub layout: u16,
     range: Range<usize>,
+    /// For a document that has several writers: where in `range` the writer's own sections begin. Before them are those that the
+    /// document had when the writer read it.
+    pub own: Option<usize>,
 }
 
 /// The fields of a document besides its sections.
@@ -98,6 +102,15 @@ impl Batch {
     pub fn expect(&mut self, revision: Revision) {
         if let Some(entry) = self.entries.last_mut() {
             entry.expected = Some(revision);
+        }
+    }
+
+    /// Marks the last change as one of a document that has several writers: if the engine has another revision than the expected one,
+    /// the sections that are added from now on are merged into what it has ([`super::merging`]).
+    pub fn own_from_here(&mut self) {
+        let at = self.octets.len();
+        if let Some(entry) = self.entries.last_mut() {
+            entry.own = Some(at - entry.range.start);
         }
     }
 
@@ -164,15 +177,56 @@ impl Batch {
         &self.entries
     }
 
+    /// Adds sections to the last change.
+    pub(super) const fn continued(&mut self) -> SectionWriter<'_> {
+        SectionWriter { batch: self }
+    }
+
+    /// Makes the last change conditional, or not.
+    pub(super) fn set_expected(&mut self, expected: Option<Revision>) {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.expected = expected;
+        }
+    }
+
+    /// A copy of one change, as a batch.
+    pub(super) fn only(&self, entry: &Entry) -> Self {
+        let octets = self.sections(entry).to_vec();
+        let range = 0..octets.len();
+        Self { owner: self.owner, entries: vec![Entry { range, ..entry.clone() }], octets }
+    }
+
+    /// The sections of a change that are its writer's own, in their wire form.
+    pub(super) fn own_sections(&self, entry: &Entry) -> &[u8] {
+        self.sections(entry).get(entry.own.unwrap_or(0)..).unwrap_or_default()
+    }
+
+    /// Adds sections in their wire form to the last change.
+    pub(super) fn add_wire(&mut self, sections: &[u8]) {
+        self.octets.extend_from_slice(sections);
+        if let Some(entry) = self.entries.last_mut() {
+            entry.range.end = self.octets.len();
+        }
+    }
+
     /// The sections of a change, in their wire form.
     pub(super) fn sections(&self, entry: &Entry) -> &[u8] {
         self.octets.get(entry.range.clone()).unwrap_or_default()
     }
 
-    fn begin(&mut self, head: Head, change: Change) -> SectionWriter<'_> {
+    pub(super) fn begin(&mut self, head: Head, change: Change) -> SectionWriter<'_> {
         let at = self.octets.len();
         let Head { key, revision, layout, deadline } = head;
-        self.entries.push(Entry { key, change, revision, expected: None, deadline, layout, range: at..at });
+        self.entries.push(Entry {
+            key,
+            change,
+            revision,
+            expected: None,
+            deadline,
+            layout,
+            range: at..at,
+            own: None,
+        });
         SectionWriter { batch: self }
     }
 }
@@ -211,8 +265,7 @@ impl SectionWriter<'_> {
 
     fn put(&mut self, id: SectionId, length: u32, octets: &[u8]) -> &mut Self {
         let to = &mut self.batch.octets;
-        to.push(id);
-        to.extend(length.to_le_bytes());
+        put_header(to, id, length);
         to.extend(octets);
         if let Some(entry) = self.batch.entries.last_mut() {
             entry.range.end = to.len();
@@ -281,9 +334,17 @@ impl<'a> Iterator for Sections<'a> {
     type Item = (SectionId, Option<&'a [u8]>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (header, rest) = self.0.split_first_chunk::<SECTION_HEADER>()?;
-        let [id, length @ ..] = *header;
-        let length = u32::from_le_bytes(length);
+        let (short, rest) = self.0.split_first()?;
+        let (id, rest) = match *short {
+            WIDE => {
+                let (wide, rest) = rest.split_first_chunk()?;
+                // One id has one form.
+                (Some(u64::from_le_bytes(*wide)).filter(|id| *id >= WIDE.into())?, rest)
+            }
+            id => (id.into(), rest),
+        };
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = u32::from_le_bytes(*length);
         if length == REMOVED {
             self.0 = rest;
             return Some((id, None));
@@ -303,19 +364,35 @@ pub(super) fn is_complete(octets: &[u8]) -> bool {
 
 /// The document that results from a whole one and updates, in order: each section once, by id.
 pub(super) fn merge<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Zeroizing<Vec<u8>> {
-    let mut newest: [Option<&[u8]>; 256] = [None; 256];
-    for (id, octets) in parts.into_iter().flat_map(Sections) {
-        if let Some(place) = newest.get_mut(usize::from(id)) {
-            *place = octets;
-        }
-    }
-    let present = || (0..=u8::MAX).zip(newest).filter_map(|(id, octets)| Some((id, octets?)));
-    let mut merged =
-        Zeroizing::new(Vec::with_capacity(present().map(|(_, octets)| SECTION_HEADER + octets.len()).sum()));
-    for (id, octets) in present() {
-        merged.push(id);
-        merged.extend(u32::try_from(octets.len()).unwrap_or(0).to_le_bytes());
+    let mut sections: Vec<(SectionId, Option<&[u8]>)> = parts.into_iter().flat_map(Sections).collect();
+    // Stable: of two sections with one id the last one counts.
+    sections.sort_by_key(|(id, _)| *id);
+    let is_last = |at: usize, id: SectionId| sections.get(at + 1).is_none_or(|(next, _)| *next != id);
+    let newest = sections.iter().enumerate().filter(|(at, (id, _))| is_last(*at, *id));
+    let present: Vec<(SectionId, &[u8])> =
+        newest.filter_map(|(_, (id, octets))| Some((*id, (*octets)?))).collect();
+    let room = present.iter().map(|(id, octets)| header_of(*id) + octets.len()).sum();
+    let mut merged = Zeroizing::new(Vec::with_capacity(room));
+    for (id, octets) in present {
+        put_header(&mut merged, id, u32::try_from(octets.len()).unwrap_or(0));
         merged.extend(octets);
     }
     merged
+}
+
+/// Octets in front of a section.
+fn header_of(id: SectionId) -> usize {
+    if id < WIDE.into() { 1 + 4 } else { 1 + 8 + 4 }
+}
+
+/// Adds what is in front of a section.
+pub(super) fn put_header(to: &mut Vec<u8>, id: SectionId, length: u32) {
+    match u8::try_from(id) {
+        Ok(short) if short != WIDE => to.push(short),
+        _ => {
+            to.push(WIDE);
+            to.extend(id.to_le_bytes());
+        }
+    }
+    to.extend(length.to_le_bytes());
 }

@@ -1,5 +1,6 @@
 //! The state of a process's store, for `pith status`.
 
+use super::embedding::Adoption;
 use super::{EngineError, Statistics};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct StoreHealth {
     restored: AtomicU64,
     unreadable: AtomicU64,
+    /// Documents that requests brought, and those of them that were not used.
+    embedded: AtomicU64,
+    refused: AtomicU64,
     shards: Mutex<Vec<ShardHealth>>,
 }
 
@@ -39,6 +43,16 @@ impl StoreHealth {
         self.unreadable.load(Ordering::Relaxed)
     }
 
+    /// Documents that requests of other processes brought, so that they were not read (`embedded`).
+    pub fn embedded(&self) -> u64 {
+        self.embedded.load(Ordering::Relaxed)
+    }
+
+    /// Documents in requests that were not used: older ones, or of another installation.
+    pub fn embedded_refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
     /// The counters of all engines.
     pub fn statistics(&self) -> Statistics {
         self.shards().iter().map(|shard| shard.statistics).fold(Statistics::default(), Statistics::plus)
@@ -52,6 +66,18 @@ impl StoreHealth {
 
     pub(super) fn note_restored(&self) {
         self.restored.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_embedded(&self, adoption: &Adoption) {
+        match adoption {
+            Adoption::Adopted => {
+                self.embedded.fetch_add(1, Ordering::Relaxed);
+            }
+            Adoption::Refused(reason) => {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!("a document in a request is not used: {reason}");
+            }
+        }
     }
 
     pub(super) fn note_unreadable(&self) {

@@ -1,23 +1,21 @@
-//! Contexts that are read again because their copies were dropped (`residency: stateless`).
+//! Contexts that are read again because their copies were dropped (`residency: stateless`, `shared`).
 
-use super::contexts::{document_key, packed, stored_key};
-use super::{DocumentError, Engine, ReadResult};
-use pith_nf::kit::StoredKey;
-use pith_nf::kit::document::Document;
+use super::contexts::check_layout;
+use super::{Document, DocumentError, DocumentKey, Engine, ReadResult};
 use std::collections::HashSet;
 
-/// A context that was read; `None`: its document is lost.
-pub(crate) type Loaded = (StoredKey, Option<Document>);
+/// A document that was read; `None`: it is lost.
+pub(super) type Read = (DocumentKey, Option<Document>);
 
 /// The reads of one shard.
 #[derive(Default)]
 pub(super) struct Loads {
     /// Results that the shard has not got yet.
-    ready: Vec<Loaded>,
+    ready: Vec<Read>,
     /// Reads of the last attempt in an outage that the engine has not answered.
-    repeated: HashSet<StoredKey>,
+    repeated: HashSet<DocumentKey>,
     /// Reads to be repeated, as the store could not be reached.
-    failed: Vec<StoredKey>,
+    failed: Vec<DocumentKey>,
 }
 
 /// What a result says of the store.
@@ -30,13 +28,9 @@ pub(super) enum Finding {
 }
 
 impl Loads {
-    /// Begins to read a context.
-    pub fn begin(&mut self, engine: &mut dyn Engine, key: StoredKey) -> Finding {
-        let Some(document) = document_key(key) else {
-            self.ready.push((key, None));
-            return Finding::Good;
-        };
-        match engine.begin_read(document) {
+    /// Begins to read a document.
+    pub fn begin(&mut self, engine: &mut dyn Engine, key: DocumentKey) -> Finding {
+        match engine.begin_read(key) {
             Some(result) => self.note(key, result),
             None => Finding::Good,
         }
@@ -51,13 +45,11 @@ impl Loads {
 
     /// Takes results from the engine.
     pub fn collect(&mut self, engine: &mut dyn Engine) -> Vec<Finding> {
-        let results =
-            engine.take_reads().into_iter().filter_map(|(key, result)| Some((stored_key(key)?, result)));
-        results.map(|(key, result)| self.note(key, result)).collect()
+        engine.take_reads().into_iter().map(|(key, result)| self.note(key, result)).collect()
     }
 
-    /// Contexts for the shard.
-    pub fn take(&mut self) -> Vec<Loaded> {
+    /// What was read.
+    pub fn take(&mut self) -> Vec<Read> {
         std::mem::take(&mut self.ready)
     }
 
@@ -66,22 +58,22 @@ impl Loads {
         self.repeated.is_empty() && self.failed.is_empty()
     }
 
-    fn note(&mut self, key: StoredKey, result: ReadResult) -> Finding {
+    fn note(&mut self, key: DocumentKey, result: ReadResult) -> Finding {
         self.repeated.remove(&key);
         let lost = match result {
             // A later document may be lost, and NAS COUNTs of this one used.
             Ok(Some(document)) if document.is_stale => {
                 format!("{} may be outdated: the server was replaced; its UE registers again", document.key)
             }
-            Ok(Some(document)) => match packed(key, &document) {
-                Ok(document) => {
+            Ok(Some(document)) => match check_layout(&document) {
+                Ok(()) => {
                     self.ready.push((key, Some(document)));
                     return Finding::Good;
                 }
                 Err(reason) => reason,
             },
             Ok(None) => {
-                format!("context {} is lost: the store has no document of it; its UE registers again", key.id)
+                format!("{key} is lost: the store does not have it; its UE registers again")
             }
             Err(error) if error.is_temporary() => {
                 self.failed.push(key);

@@ -11,19 +11,23 @@
 
 mod contexts;
 mod document;
+mod embedding;
 mod engine;
 mod file;
 mod health;
 mod key;
 mod loads;
 mod memory;
+mod merging;
 mod redis;
 mod seal;
+mod shared;
 mod thread;
 mod written;
 
-pub use contexts::{ContextStore, StoreMode, WriteForm, WriteTime};
+pub use contexts::{ContextStore, Loaded, StoreMode, WriteForm, WriteTime};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
+pub use embedding::EmbeddedContent;
 pub use engine::{
     Appended, DocumentError, Due, Engine, EngineError, LateFailure, ReadResult, Sequence, Statistics,
 };

@@ -41,6 +41,15 @@ impl DocumentSecret {
         Ok(Self::of_key(&key, Path::new("memory")))
     }
 
+    /// A secret that everyone can derive: for simulations, whose documents do not leave the process.
+    pub fn of_number(number: u64) -> Self {
+        let mut key = [0; 32];
+        if let Some(low) = key.first_chunk_mut() {
+            *low = number.to_le_bytes();
+        }
+        Self::of_key(&key, Path::new("simulation"))
+    }
+
     fn of_key(key: &[u8; 32], path: &Path) -> Self {
         let derived = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), PURPOSE);
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()), path: path.into() }
@@ -50,6 +59,12 @@ impl DocumentSecret {
     pub(super) fn id(&self) -> [u8; 8] {
         let id = hmac::sign(&self.key, b"id");
         id.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// A number for that name, the same wherever the secret is known, which reveals nothing about the name.
+    pub(super) fn number(&self, name: &str) -> u64 {
+        let number = hmac::sign(&self.key, format!("number {name}").as_bytes());
+        u64::from_be_bytes(number.as_ref().first_chunk().copied().unwrap_or_default())
     }
 
     /// The path of the key file, for errors.

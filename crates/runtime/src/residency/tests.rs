@@ -40,7 +40,7 @@ pub(super) fn head(key: DocumentKey, revision: u64) -> Head {
 }
 
 /// Sections by id.
-pub(super) type Content = BTreeMap<u8, Vec<u8>>;
+pub(super) type Content = BTreeMap<SectionId, Vec<u8>>;
 
 pub(super) fn content(document: &Document) -> Content {
     document.sections().map(|(id, octets)| (id, octets.to_vec())).collect()
@@ -65,7 +65,7 @@ pub(super) fn all(engine: &mut dyn Engine) -> BTreeMap<DocumentKey, Result<Conte
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Replace(DocumentKey, Content),
-    Update(DocumentKey, BTreeMap<u8, Option<Vec<u8>>>),
+    Update(DocumentKey, BTreeMap<SectionId, Option<Vec<u8>>>),
     Delete(DocumentKey),
 }
 
@@ -82,8 +82,10 @@ fn any_octets() -> impl Strategy<Value = Vec<u8>> {
 }
 
 pub(super) fn any_step() -> impl Strategy<Value = Step> {
-    let sections = prop::collection::btree_map(0u8..5, any_octets(), 0..4);
-    let changed = prop::collection::btree_map(0u8..5, prop::option::of(any_octets()), 1..3);
+    // Ids of one octet, and wide ones.
+    let any_id = || prop::sample::select(vec![0, 1, 254, 255, 1 << 46]);
+    let sections = prop::collection::btree_map(any_id(), any_octets(), 0..4);
+    let changed = prop::collection::btree_map(any_id(), prop::option::of(any_octets()), 1..3);
     prop_oneof![
         3 => (any_key(), sections).prop_map(|(key, sections)| Step::Replace(key, sections)),
         5 => (any_key(), changed).prop_map(|(key, changed)| Step::Update(key, changed)),
@@ -143,11 +145,11 @@ impl Model {
 }
 
 trait Changed {
-    fn change(&mut self, revision: u64, changed: &BTreeMap<u8, Option<Vec<u8>>>);
+    fn change(&mut self, revision: u64, changed: &BTreeMap<SectionId, Option<Vec<u8>>>);
 }
 
 impl Changed for (u64, Content) {
-    fn change(&mut self, revision: u64, changed: &BTreeMap<u8, Option<Vec<u8>>>) {
+    fn change(&mut self, revision: u64, changed: &BTreeMap<SectionId, Option<Vec<u8>>>) {
         self.0 = revision;
         for (id, octets) in changed {
             match octets {
@@ -209,8 +211,9 @@ proptest! {
     #[test]
     fn a_server_follows_the_model(batches in any_batches()) {
         if let Some(server) = Server::start(&[]) {
-            follows_the_model(&mut server.store().engine(), &batches);
-            prop_assert_eq!(all(&mut server.store().engine()).is_empty(), false);
+            let mut engine = server.store().engine();
+            follows_the_model(&mut engine, &batches);
+            prop_assert_eq!(all(&mut server.store().engine()), all(&mut engine));
         }
     }
 }
@@ -319,5 +322,35 @@ fn bounds_are_checked_before_anything_is_written() {
         assert!(engine.fence(1024, OwnerVersion(1)).is_err());
         assert!(all(engine).is_empty());
         assert_eq!(engine.statistics().failures, 2);
+    });
+}
+
+#[test]
+fn two_engines_merge_their_sections_of_a_document() {
+    for_each_engine(|one, other| {
+        let ue = DocumentKey::new(DocumentKind::Ue, 3, 9).unwrap();
+        let write =
+            |engine: &mut dyn Engine, expected: u64, change: Change, own: (SectionId, Option<&[u8]>)| {
+                let mut batch = Batch::new(OwnerVersion(0));
+                batch.begin(head(ue, expected + 1), change);
+                batch.own_from_here();
+                match own.1 {
+                    Some(octets) => batch.continued().section(own.0, octets),
+                    None => batch.continued().remove(own.0),
+                };
+                batch.expect(Revision(expected));
+                assert!(merging::append(engine, &batch).unwrap().conflicts.is_empty());
+            };
+        let wide = 1 << 46;
+        write(one, 0, Change::Replace, (1, Some(b"one")));
+        write(other, 0, Change::Replace, (wide, Some(b"other")));
+        write(one, 1, Change::Update, (1, Some(b"ONE")));
+        let found = one.read(ue).unwrap().unwrap();
+        assert_eq!(content(&found), [(1, b"ONE".to_vec()), (wide, b"other".to_vec())].into());
+        // A deletion that expects too much.
+        write(other, 1, Change::Delete, (wide, None));
+        assert_eq!(content(&one.read(ue).unwrap().unwrap()), [(1, b"ONE".to_vec())].into());
+        write(one, 1, Change::Replace, (1, None));
+        assert_eq!(other.read(ue), Ok(None));
     });
 }

@@ -10,6 +10,7 @@
 //! before them.
 
 use super::engine::{LateFailure, ReadResult};
+use super::merging;
 use super::{
     Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError,
     OwnerVersion, Sequence, Statistics, UnixMillis,
@@ -26,7 +27,7 @@ const MAX_WAITING: usize = 64 << 20;
 const MAX_REQUEST: usize = 4 << 20;
 /// Documents in one request.
 const MAX_READS: usize = 256;
-/// After a failure batches fail at once for this time, instead of each waiting for a server that does not answer.
+/// After a failure batches and reads fail at once for this time, instead of each waiting for a server that does not answer.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Called by the thread after each write, and after the reads of [`Engine::begin_read`].
@@ -214,7 +215,7 @@ struct Worker {
     queue: Receiver<Command>,
     shared: Arc<Shared>,
     on_written: OnWritten,
-    /// After a failure: until when batches fail at once, and why.
+    /// After a failure: until when batches and reads fail at once, and why.
     paused: Option<(Instant, String)>,
     /// A command that was received while others were gathered.
     pending: Option<Command>,
@@ -275,22 +276,38 @@ impl Worker {
             }
         }
         let mut results = Vec::with_capacity(keys.len());
-        self.engine.read_each(&keys, &mut |key, read| results.push((key, read)));
+        match self.pause() {
+            Some(reason) => {
+                let failed = |key| (key, Err(DocumentError::Remote { key, reason: reason.clone() }));
+                results.extend(keys.into_iter().map(failed));
+            }
+            None => self.read_now(&keys, &mut results),
+        }
         self.note_statistics();
         self.shared.state().reads.append(&mut results);
         self.shared.has_reads.store(true, Ordering::Release);
         (self.on_written)();
     }
 
+    fn read_now(&mut self, keys: &[DocumentKey], results: &mut Vec<(DocumentKey, ReadResult)>) {
+        self.engine.read_each(keys, &mut |key, read| results.push((key, read)));
+        let failure = results.iter().find_map(|(_, read)| read.as_ref().err().filter(|it| it.is_temporary()));
+        if let Some(error) = failure {
+            self.paused = Some((Instant::now() + PAUSE, error.to_string()));
+        }
+    }
+
+    /// Why nothing is attempted at present.
+    fn pause(&self) -> Option<String> {
+        self.paused.as_ref().filter(|(until, _)| Instant::now() < *until).map(|(_, reason)| reason.clone())
+    }
+
     fn write(&mut self, batch: &Batch) -> Option<LateFailure> {
         let all = || batch.keys().collect();
-        if let Some((until, reason)) = &self.paused
-            && Instant::now() < *until
-        {
-            let error = EngineError::Paused(reason.clone());
-            return Some(LateFailure { keys: all(), error: Some(error) });
+        if let Some(reason) = self.pause() {
+            return Some(LateFailure { keys: all(), error: Some(EngineError::Paused(reason)) });
         }
-        match self.engine.append(batch) {
+        match merging::append(self.engine.as_mut(), batch) {
             Ok(appended) => {
                 self.paused = None;
                 let keys: Vec<_> = batch.keys().collect();

@@ -37,7 +37,7 @@ pub(super) enum Changes {
 impl WrittenSections {
     /// What a write of this document contains; the document counts as written.
     pub fn changes(&mut self, key: StoredKey, document: &Document) -> Changes {
-        let digest = |(id, octets)| (id, self.hasher.hash_one(octets));
+        let digest = |(id, octets)| (SectionId::from(id), self.hasher.hash_one(octets));
         let new: Box<[Digest]> = document.sections().map(digest).collect();
         let Some((former, old)) = self.contexts.get_mut(&key) else {
             self.contexts.insert(key, (Revision(0), new));
@@ -93,7 +93,7 @@ mod tests {
             }
             changes
         };
-        let sections = |former, changed: &[u8], removed: &[u8]| Changes::Sections {
+        let sections = |former, changed: &[SectionId], removed: &[SectionId]| Changes::Sections {
             former: Revision(former),
             changed: changed.into(),
             removed: removed.into(),

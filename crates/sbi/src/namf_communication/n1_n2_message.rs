@@ -2,6 +2,7 @@
 
 use super::{N1MessageClass, N1N2MessageTransferCause, N2InformationClass, NgapIeType};
 use crate::common::{AccessType, Arp, BinaryData, NfInstanceId, SupportedFeatures};
+use crate::embedded::EmbeddedDocument;
 use crate::record::record;
 use crate::uri::Uri;
 use pith_types::{Guami, Snssai};
@@ -42,6 +43,9 @@ record! {
             target_access: AccessType,
             /// NF instance of the sender.
             nf_id: NfInstanceId,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
     }
 }
@@ -132,6 +136,9 @@ record! {
         optional {
             /// Optional features of both sides.
             supported_features: SupportedFeatures,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
     }
 }

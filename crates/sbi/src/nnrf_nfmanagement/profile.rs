@@ -19,6 +19,18 @@ open_enum! {
 }
 
 record! {
+    /// A feature of a vendor.
+    VendorSpecificFeature {
+        required {
+            /// Its name.
+            feature_name: Arc<str>,
+            /// Its version.
+            feature_version: Arc<str>,
+        }
+    }
+}
+
+record! {
     /// The profile of an NF instance. It has an FQDN or an IP address.
     NfProfile {
         required {
@@ -98,6 +110,8 @@ record! {
             nf_set_id_list: Vec<Arc<str>>,
             /// Serving areas.
             serving_scope: Vec<Arc<str>>,
+            /// Features of vendors, by their IANA private enterprise numbers.
+            vendor_specific_features: BTreeMap<Arc<str>, Vec<VendorSpecificFeature>>,
         }
         rest {
             /// Members unknown to Pith, kept for other readers.
@@ -107,6 +121,17 @@ record! {
 }
 
 impl NfProfile {
+    /// Announces that the NF reads embedded documents ([`crate::embedded`]).
+    pub fn announce_embedded(&mut self) {
+        let feature = VendorSpecificFeature::new(crate::embedded::FEATURE, "1");
+        self.vendor_specific_features.insert(crate::embedded::VENDOR.into(), vec![feature]);
+    }
+
+    /// Whether the NF reads embedded documents.
+    pub fn reads_embedded(&self) -> bool {
+        let features = self.vendor_specific_features.get(crate::embedded::VENDOR);
+        features.into_iter().flatten().any(|feature| &*feature.feature_name == crate::embedded::FEATURE)
+    }
     /// The services in either representation.
     pub fn services(&self) -> impl Iterator<Item = &NfService> {
         self.nf_services.iter().chain(self.nf_service_list.values())

@@ -8,6 +8,7 @@ use crate::common::{
     AccessType, DateTime, NfInstanceId, PduSessionType, PlmnIdNid, RatType, SubscribedDefaultQos,
     SupportedFeatures, UserLocation,
 };
+use crate::embedded::EmbeddedDocument;
 use crate::nsmf_pdusession::DnnSelectionMode;
 use crate::problem::InvalidParam;
 use crate::record::record;
@@ -85,6 +86,9 @@ record! {
             smf_id: NfInstanceId,
             /// Time of the SMF's last restart with loss of contexts.
             recovery_time: DateTime,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Internal group identifiers.
@@ -135,6 +139,9 @@ record! {
             user_location_info_time: DateTime,
             /// The node that serves the UE.
             serv_nf_id: ServingNfIdentity,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Triggers that occurred.
@@ -169,6 +176,9 @@ record! {
             user_location_info_time: DateTime,
             /// The reason for the release.
             pdu_sess_rel_cause: PduSessionRelCause,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Accumulated usage.

@@ -6,6 +6,7 @@ use super::{
     SmPolicyAssociationReleaseCause, SmPolicyContextData,
 };
 use crate::common::{AccessType, Arp, DateTime, PresenceInfo, RatType, SupportedFeatures};
+use crate::embedded::EmbeddedDocument;
 use crate::record::{open_enum, record};
 use pith_types::{Ambr, BitRate};
 use std::collections::BTreeMap;
@@ -32,6 +33,9 @@ record! {
             rel_cause: SmPolicyAssociationReleaseCause,
             /// Optional features of both sides.
             supp_feat: SupportedFeatures,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Session rules.

@@ -5,6 +5,7 @@ use crate::common::{
     AccessType, Arp, BackupAmfInfo, BinaryData, DateTime, NfInstanceId, PlmnIdNid, PresenceState, RatType,
     ServiceName, SupportedFeatures, UserLocation,
 };
+use crate::embedded::EmbeddedDocument;
 use crate::record::record;
 use crate::uri::Uri;
 use pith_types::{Dnn, Guami, Pei, Snssai, Supi};
@@ -80,6 +81,9 @@ record! {
             up_cnx_state: UpCnxState,
             /// Optional features of the AMF.
             supported_features: SupportedFeatures,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Backup AMFs.
@@ -114,6 +118,9 @@ record! {
             supported_features: SupportedFeatures,
             /// The selected SMF.
             selected_smf_id: NfInstanceId,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// EPS bearers of the QoS flows.

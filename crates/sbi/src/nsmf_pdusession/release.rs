@@ -2,6 +2,7 @@
 
 use super::{N2SmInfoType, ResourceStatus, SmContextCause};
 use crate::common::{AccessType, BinaryData, NfInstanceId, NgApCause, UserLocation};
+use crate::embedded::EmbeddedDocument;
 use crate::record::record;
 use serde_json::Value;
 use std::sync::Arc;
@@ -27,6 +28,9 @@ record! {
             n2_sm_info: BinaryData,
             /// Type of the NGAP information.
             n2_sm_info_type: N2SmInfoType,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
     }
 }
@@ -39,6 +43,9 @@ record! {
             small_data_rate_status: Value,
             /// APN rate control status.
             apn_rate_status: Value,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::common::{
     AccessType, BackupAmfInfo, BinaryData, GlobalRanNodeId, NfInstanceId, NgApCause, PlmnIdNid,
     PresenceState, RatType, SupportedFeatures, UserLocation,
 };
+use crate::embedded::EmbeddedDocument;
 use crate::record::record;
 use crate::uri::Uri;
 use pith_types::{Guami, Pei, Snssai, Tai};
@@ -75,6 +76,9 @@ record! {
             an_type_can_be_changed: bool,
             /// Optional features of the AMF.
             supported_features: SupportedFeatures,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Backup AMFs.
@@ -117,6 +121,9 @@ record! {
             cause: SmContextCause,
             /// Optional features of both sides.
             supported_features: SupportedFeatures,
+            /// Stored contexts of the UE, between instances of Pith ([`crate::embedded`]).
+            #[serde(rename = "vendorSpecific-032473")]
+            embedded: EmbeddedDocument,
         }
         repeated {
             /// Released EPS bearers.

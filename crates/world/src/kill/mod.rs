@@ -102,6 +102,7 @@ impl Kill {
             oauth2: false,
             ciphering: ciphers[dice.index(2)],
             residency: self.residency,
+            store: None,
             // World::run does that; here restarts do.
             reloads: false,
             faults: Faults::default(),

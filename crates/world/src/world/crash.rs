@@ -1,6 +1,7 @@
 //! The end of a process whose contexts are stored (`residency: durable`): all of its NFs lose what has no document.
 
 use super::{Failure, World};
+use crate::plan::Residency;
 use pith_nf::kit::Inspect;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -21,15 +22,20 @@ fn text(value: &Value) -> String {
 impl World {
     /// Registered UEs and established sessions, without those that the network is removing.
     pub(super) fn note_before_crash(&mut self) {
-        let mut before = BeforeCrash::default();
+        let (mut before, mut unwritten) = (BeforeCrash::default(), BTreeSet::new());
         for ue in self.inspected(Inspect::Ues) {
             let is_leaving = ue["procedure"] == "AwaitingDeregistrationAccept";
-            if ue["rm"] == "RM-REGISTERED" && !is_leaving {
+            // `procedural` may lose what a procedure in progress accepted.
+            let is_unwritten = self.plan.residency == Residency::Procedural && ue["procedure"] != "Idle";
+            if is_unwritten {
+                unwritten.insert(text(&ue["supi"]));
+            } else if ue["rm"] == "RM-REGISTERED" && !is_leaving {
                 before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
             }
         }
         for session in self.inspected(Inspect::Sessions) {
-            if session["state"] == "established" && session["upf"].is_string() {
+            let is_stored = !unwritten.contains(&text(&session["supi"]));
+            if is_stored && session["state"] == "established" && session["upf"].is_string() {
                 let id = session["pduSessionId"].as_u64().unwrap_or_default();
                 before.sessions.insert((text(&session["supi"]), id, text(&session["ipv4"])));
             }

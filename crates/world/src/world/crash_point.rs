@@ -103,7 +103,11 @@ impl World {
             Residency::Soft => Some(SOFT_UNWRITTEN),
             // What the procedure accepted.
             Residency::Procedural => Some(self.now - self.crash_points.since),
-            Residency::None | Residency::Durable | Residency::Stateless => None,
+            Residency::None
+            | Residency::Durable
+            | Residency::Stateless
+            | Residency::Shared
+            | Residency::Embedded => None,
         };
         self.crash_points.crashed = Some(Crash { at: self.now, unwritten });
         self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));

@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     Kill(usize),
     /// A process whose contexts are stored ends, and restarts some seconds later.
     Crash(usize),
+    /// The store of contexts does not answer for some seconds.
+    Outage,
 }
 
 impl World {
@@ -38,6 +40,9 @@ impl World {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Crash(process));
         }
+        for _ in 0..faults.outages {
+            self.draw_time(time, Fault::Outage);
+        }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Kill(process));
@@ -55,15 +60,38 @@ impl World {
             Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
             Fault::AssociationLost(gnb) => self.disassociate(gnb),
             Fault::UpfRestart(upf) => self.restart_upf(upf),
+            // What changed in an outage is in the process only.
+            Fault::Crash(process) if self.server.is_gone() || self.now < self.store_back => {
+                self.at(Duration::from_secs(10), SimEvent::Break(Fault::Crash(process)));
+            }
             Fault::Kill(process) | Fault::Crash(process) => self.kill(process),
+            Fault::Outage => self.begin_outage(),
         }
+    }
+
+    fn begin_outage(&mut self) {
+        // A process that starts in an outage reads no contexts.
+        if self.processes.iter().any(|process| !process.is_running()) {
+            return self.at(Duration::from_secs(10), SimEvent::Break(Fault::Outage));
+        }
+        if !self.server.is_gone() {
+            self.server.set_gone(true);
+            let after = self.dice.millis(100, 20_000);
+            self.at(after, SimEvent::StoreIsBack);
+        }
+    }
+
+    pub(super) fn store_is_back(&mut self) {
+        self.server.set_gone(false);
+        // An attempt is made each second.
+        self.store_back = self.now + Duration::from_secs(5);
     }
 
     fn kill(&mut self, process: usize) {
         if !self.processes[process].is_running() {
             return;
         }
-        if self.processes[process].documents.is_some() {
+        if self.processes[process].is_stored() {
             self.load_copies(true);
             self.note_before_crash();
             self.load_copies(false);

@@ -8,7 +8,7 @@ use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
 use pith_ran::Violation;
 use pith_ran::ue::State;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// State of the invariants.
 #[derive(Debug, Default)]
@@ -36,10 +36,11 @@ pub(super) struct AgreedState {
 }
 
 /// Sequence numbers of protected downlink NAS messages under one key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Counts {
     keys: u64,
-    last: u8,
+    /// The latest, at most half of their range.
+    latest: VecDeque<u8>,
 }
 
 impl Watch {
@@ -53,8 +54,8 @@ impl Watch {
         self.strict.get_or_insert(format!("{who} at {} µs: {violation}", at.as_micros()));
     }
 
-    /// A NAS COUNT is never used twice for downlink with one key (TS 33.501 6.4.3.1): its low octet
-    /// increases from message to message, until SECURITY MODE COMMAND takes a new key into use.
+    /// A NAS COUNT is never used twice for downlink with one key (TS 33.501 6.4.3.1), until SECURITY MODE COMMAND takes a new key into
+    /// use. Messages on two NG connections of a UE may arrive in another order than they were sent.
     pub fn downlink_nas(&mut self, ue: usize, keys: u64, nas: &[u8]) {
         let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return };
         let header = SecurityHeaderType::from_octet(*header);
@@ -62,22 +63,20 @@ impl Watch {
             return;
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
-        let fresh = Counts { keys, last: sequence };
-        match self.counts.get_mut(&ue) {
-            Some(counts) if starts && counts.keys < keys => *counts = fresh,
-            None => {
-                self.counts.insert(ue, fresh);
-            }
-            Some(counts) => {
-                let ahead = sequence.wrapping_sub(counts.last);
-                if !(1..128).contains(&ahead) {
-                    let last = counts.last;
-                    self.fail(format!("UE{}: downlink NAS COUNT …{sequence:02x} after …{last:02x}", ue + 1));
-                } else {
-                    counts.last = sequence;
-                }
-            }
+        let counts = self.counts.entry(ue).or_insert_with(|| Counts { keys, latest: VecDeque::new() });
+        if starts && counts.keys < keys {
+            *counts = Counts { keys, latest: VecDeque::new() };
         }
+        let last = counts.latest.back().copied().unwrap_or(sequence);
+        // A COUNT that is far behind the last one was used before, or is lower than those that a document reserved.
+        let is_behind = (2..=128).contains(&last.wrapping_sub(sequence));
+        if counts.latest.contains(&sequence) || is_behind {
+            return self.fail(format!("UE{}: downlink NAS COUNT …{sequence:02x} after …{last:02x}", ue + 1));
+        }
+        if counts.latest.len() >= 127 {
+            counts.latest.pop_front();
+        }
+        counts.latest.push_back(sequence);
     }
 }
 
@@ -347,6 +346,7 @@ impl World {
             let left = (upf.upf.sessions().count(), upf.datapath.sessions.len(), upf.upf.teids_in_use());
             self.demand(left == (0, 0, 0), || format!("left in a UPF: sessions, rules, TEIDs {left:?}"))?;
         }
-        Ok(())
+        let documents = self.server.documents();
+        self.demand(documents.is_empty(), || format!("left in the store: {documents:?}"))
     }
 }

@@ -36,6 +36,7 @@ use crate::database::Database;
 use crate::dice::Dice;
 use crate::journal::{Journal, SharedJournal, TraceEntry};
 use crate::plan::Plan;
+use crate::stores::Server;
 use crate::user_plane::UserPlane;
 use attack::AttackerState;
 use crash::BeforeCrash;
@@ -85,6 +86,8 @@ enum SimEvent {
     WriteDocuments { process: usize, incarnation: u32, shard: usize },
     /// An association of a killed process ends at the gNB.
     AssociationLost { gnb: usize, association: u64 },
+    /// The store of contexts answers again.
+    StoreIsBack,
     /// A process starts.
     Start { process: usize },
     /// A gNB tries to establish its association.
@@ -160,6 +163,10 @@ pub struct World {
     /// From a crash to the next start.
     before_crash: Option<BeforeCrash>,
     crash_points: CrashPoints,
+    /// The documents of the runtime's stores.
+    server: Server,
+    /// Until then, changes of contexts may not be stored after an outage.
+    store_back: Instant,
     /// The run is one of [`crate::kill`]: nothing may leak.
     is_kill: bool,
 }
@@ -172,8 +179,9 @@ impl World {
         let mut database = Database::default();
         ues.iter().for_each(|sim_ue| database.add(sim_ue.subscriber.clone()));
         let now = Instant::from_micros(0);
+        let server = Server::default();
         let mut world = Self {
-            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone(), plan.residency)).collect(),
+            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone(), &plan, &server)).collect(),
             dice,
             now,
             agenda: BTreeMap::new(),
@@ -191,6 +199,8 @@ impl World {
             watch: Watch::default(),
             enemy: AttackerState::default(),
             before_crash: None,
+            server,
+            store_back: Instant::default(),
             crash_points: CrashPoints::default(),
             is_kill: false,
             plan,
@@ -319,6 +329,7 @@ impl World {
                 }
             }
             SimEvent::AssociationLost { gnb, association } => self.association_lost(gnb, association),
+            SimEvent::StoreIsBack => self.store_is_back(),
             SimEvent::Start { process } => self.start_process(process),
             SimEvent::Associate { gnb } => self.associate(gnb),
             SimEvent::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),

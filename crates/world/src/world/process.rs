@@ -3,8 +3,9 @@
 use super::crash_point::{CrashSite, is_send};
 use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
-use crate::network::{self, ShardFactory, ShardHost};
-use crate::plan::Residency;
+use crate::network::{self, EPOCH, ShardFactory, ShardHost};
+use crate::plan::{Plan, Residency};
+use crate::stores::{Server, Stores};
 use pith_nf::fabric::{ShardEffect, ShardInput};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
@@ -26,12 +27,22 @@ pub(super) struct Process {
     pub n4: Option<N4Gateway>,
     /// The stored contexts, in a world that stores them.
     pub documents: Option<Documents>,
+    /// The runtime's stores, in a world that uses these instead.
+    pub stores: Option<Stores>,
 }
 
 impl Process {
-    pub fn new(nfs: Vec<Nf>, residency: Residency) -> Self {
-        let documents = (residency != Residency::None).then(|| Documents::new(residency));
-        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None, documents }
+    pub fn new(nfs: Vec<Nf>, plan: &Plan, server: &Server) -> Self {
+        let residency = plan.residency;
+        let has_own = residency != Residency::None && plan.store.is_none();
+        let documents = has_own.then(|| Documents::new(residency));
+        let stores = plan.store.map(|form| Stores::new(server.clone(), residency, form));
+        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None, documents, stores }
+    }
+
+    /// Whether its contexts outlive it.
+    pub fn is_stored(&self) -> bool {
+        self.documents.is_some() || self.stores.is_some()
     }
 
     /// Whether the process runs and was not restarted since that incarnation.
@@ -49,14 +60,22 @@ impl World {
     pub(super) fn start_process(&mut self, process: usize) {
         let shards = self.plan.shards;
         // NF instance IDs are stored with the contexts.
-        let is_durable = self.processes[process].documents.is_some();
+        let is_durable = self.processes[process].is_stored();
         let incarnation = if is_durable { 0 } else { self.processes[process].incarnation };
         let journal = self.journal.clone();
         let factory =
             |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
         let mut shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
         let started = self.now.as_micros() / 1000;
+        let start_time = EPOCH + self.now.as_micros() / 1_000_000;
+        let store_started = start_time + u64::from(self.processes[process].incarnation);
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
+            if let Some(stores) = &mut self.processes[process].stores {
+                let restored = stores.restore((self.now, store_started), (shard, shards), &mut host.shard);
+                if let Err(error) = restored {
+                    self.watch.fail(format!("not restored: {error}"));
+                }
+            }
             let documents = self.processes[process].documents.as_ref();
             let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
             if let Some(Err(error)) = restored {
@@ -106,31 +125,66 @@ impl World {
     }
 
     /// Passes an input to a shard now, and carries out the effects.
-    pub(super) fn to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
-        let Process { shard_hosts, documents, .. } = &mut self.processes[process];
+    pub(super) fn to_shard(&mut self, process: usize, shard: usize, mut input: ShardInput) {
+        let Process { shard_hosts, documents, stores, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
         let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
+        match stores.as_mut() {
+            Some(stores) => stores.open_embedded(shard, &mut input),
+            None => input.drop_embedded(),
+        }
         host.shard.handle(self.now, input, &mut effects);
-        if let (Some(documents), true) = (documents, starts) {
-            documents.note_start(shard);
+        if starts && (documents.is_some() || stores.is_some()) {
+            if let Some(documents) = documents {
+                documents.note_start(shard);
+            }
             host.shard.resume_contexts(self.now, &mut effects);
         }
+        self.read_contexts((process, shard), &mut effects);
         self.end_turn((process, shard), effects);
     }
 
     /// A write of changes is due, without an input.
     pub(super) fn write_documents(&mut self, process: usize, shard: usize) {
-        self.end_turn((process, shard), Vec::new());
+        let mut effects = Vec::new();
+        self.read_contexts((process, shard), &mut effects);
+        self.end_turn((process, shard), effects);
+    }
+
+    /// Begins the reads among the effects; passes on what was read before, with its effects.
+    fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+        let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
+        else {
+            return;
+        };
+        let Some(host) = shard_hosts.get_mut(shard) else { return };
+        let incarnation = *incarnation;
+        for (key, document) in stores.take_loaded(self.now, shard, &mut host.shard) {
+            host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
+        }
+        let (loads, others): (Vec<_>, Vec<_>) = std::mem::take(effects)
+            .into_iter()
+            .partition(|effect| matches!(effect, ShardEffect::Load { .. }));
+        *effects = others;
+        for load in &loads {
+            if let ShardEffect::Load { key } = load {
+                stores.load(self.now, shard, &mut host.shard, *key);
+            }
+        }
+        if !loads.is_empty() {
+            let after = self.dice.millis(0, 5);
+            self.at(after, SimEvent::WriteDocuments { process, incarnation, shard });
+        }
     }
 
     /// Stores what the turn changed, and carries out its effects. The process may crash at each point of that.
-    fn end_turn(&mut self, place: (usize, usize), effects: Vec<ShardEffect>) {
+    fn end_turn(&mut self, place: (usize, usize), mut effects: Vec<ShardEffect>) {
         let (process, shard) = place;
         if self.crashes_at(place, CrashSite::BeforeStore) {
             return;
         }
-        let wrote = self.store_documents(process, shard);
+        let wrote = self.store_documents(process, shard, &mut effects);
         // Without a write, the state before the first send is that before the store.
         let (mut differs, mut has_sent) = (wrote, false);
         for effect in effects {
@@ -148,8 +202,16 @@ impl World {
     }
 
     /// Writes what must be written at the end of a turn; returns whether that was anything.
-    fn store_documents(&mut self, process: usize, shard: usize) -> bool {
-        let Process { shard_hosts, documents, .. } = &mut self.processes[process];
+    fn store_documents(&mut self, process: usize, shard: usize, effects: &mut [ShardEffect]) -> bool {
+        let Process { shard_hosts, documents, stores, incarnation, .. } = &mut self.processes[process];
+        if let (Some(stores), Some(host)) = (stores, shard_hosts.get_mut(shard)) {
+            let (wrote, due) = stores.end_turn(self.now, shard, &mut host.shard, effects);
+            let incarnation = *incarnation;
+            if let Some(due) = due {
+                self.schedule(due, SimEvent::WriteDocuments { process, incarnation, shard });
+            }
+            return wrote;
+        }
         let (Some(documents), Some(host)) = (documents, shard_hosts.get_mut(shard)) else { return false };
         let turn = documents.end_turn(self.now, shard, &mut host.shard);
         if let Some(due) = turn.next {
@@ -219,6 +281,9 @@ impl World {
     /// again after their next transaction, unless `keep`.
     pub(super) fn load_copies(&mut self, keep: bool) {
         for process in 0..self.processes.len() {
+            if keep {
+                self.load_all(process);
+            }
             let Some(documents) = &mut self.processes[process].documents else { continue };
             let stored = documents.keep_copies(keep);
             if !keep || !self.processes[process].is_running() {
@@ -228,6 +293,21 @@ impl World {
                 let document = self.processes[process].documents.as_ref().and_then(|it| it.load(shard, key));
                 self.to_shard(process, shard, ShardInput::Loaded { key, document });
             }
+        }
+    }
+
+    /// As `load_copies`: the runtime's stores drop these copies at the end of the next turn.
+    fn load_all(&mut self, process: usize) {
+        for shard in 0..self.processes[process].shard_hosts.len() {
+            let it = &mut self.processes[process];
+            let (Some(stores), Some(host)) = (&mut it.stores, it.shard_hosts.get_mut(shard)) else { return };
+            let mut effects = Vec::new();
+            for (key, document) in stores.contexts(shard) {
+                let input = ShardInput::Loaded { key, document: Some(document) };
+                host.shard.handle(self.now, input, &mut effects);
+            }
+            self.read_contexts((process, shard), &mut effects);
+            effects.into_iter().for_each(|effect| self.carry_out(process, shard, effect));
         }
     }
 

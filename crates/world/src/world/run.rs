@@ -4,6 +4,7 @@ use super::invariant::AgreedState;
 use super::user::Act;
 use super::{Failure, SimEvent, World};
 use crate::plan::Plan;
+use crate::stores::{StoreOperations, Stores};
 use pith_upf::contract::Tunnel;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,13 +46,18 @@ impl World {
         self.faulty = false;
         self.end_attack();
         self.pass(CALM)?;
+        self.load_copies(true);
         self.check_quiet()?;
+        self.load_copies(false);
         if self.enemy.is_inside() {
             return Ok(self.report(AgreedState::default()));
         }
         self.everyone(|_| Act::Register)?;
+        self.load_copies(true);
         let standing = self.check_agreement()?;
+        self.load_copies(false);
         self.everyone(|_| Act::Deregister { switch_off: false })?;
+        self.load_copies(true);
         self.check_empty()?;
         Ok(self.report(standing))
     }
@@ -69,6 +75,36 @@ impl World {
             self.pass(Duration::from_secs(3))?;
         }
         Ok(())
+    }
+
+    /// One UE registers, establishes a session, becomes idle, and requests service some times, without faults. Returns what the
+    /// stores did in the service requests.
+    pub fn run_service_requests(&mut self, times: u32) -> Result<StoreOperations, Box<Failure>> {
+        self.run_single_registration()?;
+        let act = |world: &mut Self, act| {
+            world.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
+            world.pass(Duration::from_secs(3))
+        };
+        act(self, Act::Idle)?;
+        let before = self.stored_operations();
+        for _ in 0..times {
+            act(self, Act::RequestService)?;
+            act(self, Act::Idle)?;
+        }
+        let after = self.stored_operations();
+        Ok(StoreOperations {
+            reads: after.reads - before.reads,
+            writes: after.writes - before.writes,
+            requests: after.requests - before.requests,
+            embedded: after.embedded - before.embedded,
+            refused: after.refused - before.refused,
+        })
+    }
+
+    /// What the stores of all running processes have done.
+    pub fn stored_operations(&self) -> StoreOperations {
+        let stores = self.processes.iter().filter_map(|process| process.stores.as_ref());
+        stores.map(Stores::operations).fold(StoreOperations::default(), StoreOperations::plus)
     }
 
     /// The gNB loses the tunnel of the UE's session: returns the destinations of downlink packets

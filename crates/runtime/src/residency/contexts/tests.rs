@@ -20,6 +20,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const VALUE: Section = Section { id: 1, name: "value", version: 1 };
 const SECTIONS: &[Section] = &[VALUE];
 
+/// Each hundred numbers are of one UE, in all blocks.
+fn ue_of(id: ContextId) -> Supi {
+    Supi::from_imsi(&format!("99970{:010}", id.number / 100)).unwrap()
+}
+
 /// Contexts by their ids as numbers. A timer changes the context of its owner; `LostSessions` ends it, and `Expiry` must be stored at once.
 #[derive(Default)]
 struct Numbers {
@@ -65,7 +70,7 @@ impl NetworkFunction for Numbers {
                 Some(value) => {
                     let mut writer = Writer::new(Nf::Amf, &());
                     writer.section(&VALUE, |writer| writer.number(*value));
-                    sink.write(stored, &writer.finish().unwrap());
+                    sink.write(stored, Some(&ue_of(id)), &writer.finish().unwrap());
                     self.tracker.note_stored(id, 0);
                 }
                 None if self.tracker.note_deleted(id) => sink.delete(stored),
@@ -232,6 +237,16 @@ impl Run {
         flushed: Option<Arc<AtomicU64>>,
         blocks: Vec<BlockId>,
     ) -> Self {
+        Self::of_layout(documents, mode, flushed, blocks, false)
+    }
+
+    fn of_layout(
+        documents: &MemoryStore,
+        mode: StoreMode,
+        flushed: Option<Arc<AtomicU64>>,
+        blocks: Vec<BlockId>,
+        is_shared: bool,
+    ) -> Self {
         let numbers = Numbers::default();
         let values = Arc::clone(&numbers.values);
         let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
@@ -252,6 +267,9 @@ impl Run {
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
         let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed };
         let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
+        if is_shared {
+            store = store.with_shared_documents(DocumentSecret::of_number(7));
+        }
         store.restore(at(0), &mut shard);
         Self { shard, store, values, health, is_full }
     }
@@ -278,11 +296,15 @@ impl Run {
         self.store.note_input();
     }
 
-    fn end_turn(&mut self, millis: u64) {
+    fn take_loaded(&mut self, millis: u64) {
         for (key, document) in self.store.take_loaded(at(millis), &mut self.shard) {
             self.handle(millis, ShardInput::Loaded { key, document });
         }
-        self.store.end_turn(at(millis), &mut self.shard);
+    }
+
+    fn end_turn(&mut self, millis: u64) {
+        self.take_loaded(millis);
+        self.store.end_turn(at(millis), &mut self.shard, &mut []);
     }
 
     fn stateless(documents: &MemoryStore) -> Self {
@@ -326,7 +348,7 @@ fn soft_contexts_are_written_together_some_milliseconds_later() {
     assert_eq!(stored(&documents), [4], "required");
     run.input(1022, 4, Timer::LostSessions);
     assert!(stored(&documents).is_empty(), "ended");
-    run.store.end_turn(at(1000) + SOFT_DELAY, &mut run.shard);
+    run.store.end_turn(at(1000) + SOFT_DELAY, &mut run.shard, &mut []);
     assert_eq!(stored(&documents), [1, 2, 3]);
     assert_eq!(run.store.next_turn(), None);
     run.input(5000, 5, Timer::MobileReachable);
@@ -348,7 +370,7 @@ fn with_a_full_disk_serving_goes_on_and_changes_are_written_later() {
     run.input(500, 3, Timer::MobileReachable);
     assert_eq!(stored(&documents), [1], "not before the next attempt");
     assert_eq!(run.store.next_turn(), Some(at(2) + RETRY));
-    run.store.end_turn(at(2) + RETRY, &mut run.shard);
+    run.store.end_turn(at(2) + RETRY, &mut run.shard, &mut []);
     assert_eq!(stored(&documents), [2, 3]);
     assert_eq!((run.health.error(), run.store.next_turn()), (None, None));
 }
@@ -531,4 +553,130 @@ fn an_update_that_conflicts_becomes_a_whole_document() {
     documents.engine().append(&batch).unwrap();
     run.input(3, 7, Timer::T3513);
     assert_eq!((value(&documents, 7), run.health.error()), (Some(123), None));
+}
+
+/// A run whose NFs have one document for a UE.
+fn shared(documents: &MemoryStore, form: WriteForm, blocks: Vec<BlockId>) -> Run {
+    let mode = StoreMode { drops_copies: true, form, ..StoreMode::of_time(WriteTime::BeforeSends) };
+    Run::of_layout(documents, mode, None, blocks, true)
+}
+
+/// Contexts in each document of a UE.
+fn in_documents(documents: &MemoryStore) -> Vec<Vec<u64>> {
+    let mut found = Vec::new();
+    for block in BlockId::all() {
+        let visit = &mut |_, read: Result<StoredDocument, DocumentError>| {
+            let contexts = contexts_in(&read.unwrap());
+            found.push(contexts.into_iter().map(|(key, _)| key.id.to_u64()).collect());
+        };
+        documents.engine().read_block(DocumentKind::Ue, block.number(), visit).unwrap();
+    }
+    found.sort();
+    found
+}
+
+const FORMS: [WriteForm; 2] = [WriteForm::Replace, WriteForm::Update];
+
+#[test]
+fn contexts_of_a_ue_have_one_document_which_a_transaction_reads_once() {
+    for form in FORMS {
+        let documents = MemoryStore::default();
+        let mut run = shared(&documents, form, BlockId::all().collect());
+        for owner in [101, 102, 103] {
+            run.deliver(10, owner, Timer::T3550);
+        }
+        run.deliver(10, 201, Timer::T3550);
+        run.end_turn(10);
+        assert_eq!(in_documents(&documents), [vec![101, 102, 103], vec![201]]);
+        let counts = run.store.engine.statistics();
+        assert_eq!((counts.writes, counts.reads), (2, 0), "one write a UE");
+        assert!(run.numbers().is_empty(), "no copies");
+        assert_eq!(run.store.shared.as_ref().unwrap().copies(), 0);
+
+        for owner in [101, 103] {
+            run.deliver(20, owner, Timer::T3550);
+        }
+        run.end_turn(20);
+        run.end_turn(21);
+        let counts = run.store.engine.statistics();
+        assert_eq!((counts.writes, counts.reads), (3, 1));
+        let value = |owner| {
+            let next = shared(&documents, form, BlockId::all().collect());
+            next.values.lock().unwrap().get(&owner).copied()
+        };
+        assert_eq!([101, 102, 103].map(value), [20, 10, 20].map(|millis: u64| Some(millis * 1000)));
+    }
+}
+
+#[test]
+fn the_last_context_takes_the_document_with_it() {
+    for form in FORMS {
+        let documents = MemoryStore::default();
+        let mut run = shared(&documents, form, BlockId::all().collect());
+        for owner in [101, 102] {
+            run.input(10, owner, Timer::T3550);
+        }
+        for (owner, left) in [(101, vec![vec![102]]), (102, vec![])] {
+            run.input(20, owner, Timer::LostSessions);
+            run.end_turn(21);
+            assert_eq!(in_documents(&documents), left);
+        }
+        assert_eq!(run.store.shared.as_ref().unwrap().all(), []);
+    }
+}
+
+#[test]
+fn two_shards_merge_their_contexts_of_a_ue() {
+    for form in FORMS {
+        let documents = MemoryStore::default();
+        let of_block = |block| shared(&documents, form, vec![BlockId::new(block).unwrap()]);
+        let (mut one, mut other) = (of_block(0), of_block(1));
+        let own = 5;
+        let remote = ContextId { block: BlockId::new(1).unwrap(), number: 6 }.to_u64();
+        one.input(10, own, Timer::T3550);
+        other.input(11, remote, Timer::T3550);
+        assert_eq!(in_documents(&documents), [vec![own, remote]]);
+        // Both have read the document before either writes it.
+        one.deliver(20, own, Timer::T3550);
+        other.deliver(20, remote, Timer::T3550);
+        one.take_loaded(20);
+        other.take_loaded(20);
+        one.end_turn(20);
+        other.end_turn(20);
+        let (one, other) = (of_block(0), of_block(1));
+        assert_eq!((one.numbers(), other.numbers()), (vec![own], vec![remote]));
+        assert_eq!(one.values.lock().unwrap()[&own], 20_000);
+        assert_eq!(other.values.lock().unwrap()[&remote], 20_000);
+    }
+}
+
+#[test]
+fn a_copy_with_only_own_changes_is_not_taken_for_the_document() {
+    for form in FORMS {
+        let documents = MemoryStore::default();
+        let all = || BlockId::all().collect::<Vec<_>>();
+        shared(&documents, form, all()).input(10, 101, Timer::T3550);
+        let mut run = shared(&documents, form, all());
+        // 101 is dropped at its next transaction.
+        run.input(20, 101, Timer::T3550);
+        run.end_turn(21);
+        assert!(run.numbers().is_empty());
+        // A new context of the UE is written without a read, and the former one is needed before the copy is dropped.
+        run.deliver(30, 102, Timer::Expiry);
+        run.store.note_input();
+        run.store.write(at(30), &mut run.shard, StoreScope::Changed);
+        run.deliver(30, 101, Timer::T3550);
+        run.end_turn(31);
+        run.end_turn(32);
+        assert_eq!(in_documents(&documents), [vec![101, 102]]);
+        assert_eq!(shared(&documents, form, all()).values.lock().unwrap()[&101], 31_000);
+        assert_eq!(run.health.unreadable(), 0);
+        // A restored context ends while the copy has only another one.
+        let mut run = shared(&documents, form, all());
+        run.deliver(40, 102, Timer::T3550);
+        run.store.write(at(40), &mut run.shard, StoreScope::Changed);
+        run.deliver(40, 101, Timer::LostSessions);
+        run.end_turn(40);
+        assert_eq!(in_documents(&documents), [vec![102]]);
+    }
 }

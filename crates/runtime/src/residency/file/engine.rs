@@ -216,7 +216,8 @@ impl FileEngine {
                 number: 0,
                 body_crc: 0,
             };
-            self.output.push(header, batch.sections(entry))?;
+            let is_deleted = entry.change == Change::Delete;
+            self.output.push(header, if is_deleted { &[] } else { batch.sections(entry) })?;
         }
         Ok(Sequence(first + count(changes) - 1))
     }

@@ -34,7 +34,12 @@ while at <= #ARGV do
   local first = at + 8
   local first_removed = first + 2 * sections
   at = first_removed + removed
-  local found = redis.call('HGET', document, 'r')
+  local found = redis.pcall('HGET', document, 'r')
+  if type(found) == 'table' then
+    -- Not a document, but another program's value: it must not stop the other changes.
+    redis.call('DEL', document)
+    found = false
+  end
   -- If the connection broke before the reply, the request is repeated, and a conditional change conflicts with itself: the
   -- caller then writes the whole document.
   if (expected ~= '' and expected ~= (found or '0')) or (kind == 'u' and not found) then

@@ -117,6 +117,10 @@ impl RedisEngine {
         let (mut replies, mut refusal) = (Vec::new(), None);
         let connection = self.connect()?;
         let result = connection.request(&request, &mut |_, reply| match reply {
+            // Another program's value under a key of a document concerns that document only.
+            Value::ServerError(error) if error.code() == "WRONGTYPE" => {
+                replies.push(Value::ServerError(error))
+            }
             Value::ServerError(error) => refusal = refusal.take().or(Some(error)),
             reply => replies.push(reply),
         });
@@ -159,6 +163,9 @@ impl RedisEngine {
         };
         // Of two sections with one id the last one counts.
         let sections: BTreeMap<SectionId, Option<&[u8]>> = Sections(batch.sections(entry)).collect();
+        // What replaces a document has no use for removals.
+        let is_kept = |octets: &Option<&[u8]>| octets.is_some() || entry.change == Change::Update;
+        let sections: BTreeMap<_, _> = sections.into_iter().filter(|(_, octets)| is_kept(octets)).collect();
         let number_of = |is_set: bool| sections.values().filter(|octets| octets.is_some() == is_set).count();
         call.arg(kind).arg(optional(entry.expected.map(|revision| revision.0)));
         call.arg(entry.revision.0).arg(entry.layout).arg(optional(entry.deadline.map(|time| time.0)));
@@ -221,7 +228,10 @@ impl RedisEngine {
         self.statistics.reads += 1;
         self.statistics.read_ns += nanoseconds_since(start);
         match replies {
-            Ok(replies) => Ok(replies.into_iter().next().unwrap_or_default()),
+            Ok(replies) => match replies.into_iter().next().unwrap_or_default() {
+                Value::ServerError(_) => Err(self.modified(key)),
+                reply => Ok(reply),
+            },
             Err(error) => Err(DocumentError::Remote { key, reason: EngineError::from(error).to_string() }),
         }
     }
@@ -233,7 +243,11 @@ impl RedisEngine {
     ) -> Result<Option<Document>, DocumentError> {
         let generation = self.generation.as_deref().unwrap_or_default();
         let found = self.sealer.document(key, generation, fields);
-        found.map_err(|_| DocumentError::Modified { key, server: self.shared.access.url.to_string() })
+        found.map_err(|_| self.modified(key))
+    }
+
+    fn modified(&self, key: DocumentKey) -> DocumentError {
+        DocumentError::Modified { key, server: self.shared.access.url.to_string() }
     }
 
     fn read_some(
@@ -259,7 +273,9 @@ impl RedisEngine {
         self.statistics.reads += count(keys.len());
         self.statistics.read_ns += nanoseconds_since(start);
         for (key, reply) in keys.iter().zip(replies) {
-            if let Some(read) = self.opened(*key, fields(reply)).transpose() {
+            if matches!(reply, Value::ServerError(_)) {
+                visit(*key, Err(self.modified(*key)));
+            } else if let Some(read) = self.opened(*key, fields(reply)).transpose() {
                 visit(*key, read);
             }
         }
@@ -353,7 +369,7 @@ impl Engine for RedisEngine {
         sections: &[SectionId],
     ) -> Result<Option<Document>, DocumentError> {
         let names = ["r", "o", "l", "d", "g"].map(str::to_owned);
-        let names: Vec<String> = names.into_iter().chain(sections.iter().map(u8::to_string)).collect();
+        let names: Vec<String> = names.into_iter().chain(sections.iter().map(u64::to_string)).collect();
         let mut command = cmd("HMGET");
         command.arg(self.key_of(key)).arg(&names);
         let Value::Array(values) = self.read_one(key, &command)? else { return Ok(None) };

@@ -4,7 +4,7 @@
 //!  section   { salt 16 | number 4 | ciphertext | tag 16 }   AES-256-GCM; associated: the document's key and the section's number
 //! ```
 
-use super::super::document::merge;
+use super::super::document::{merge, put_header};
 use super::super::seal::{DocumentKeySchedule, DocumentSecret, SALT, TAG};
 use super::super::{Document, DocumentKey, Head, OwnerVersion, Revision, SectionId, UnixMillis};
 use redis::Value;
@@ -16,7 +16,7 @@ const HEADER: usize = SALT + 4;
 const KEPT_KEYS: usize = 16;
 
 /// Seals sections with a key of its own, and opens those of other writers.
-pub(super) struct Sealer {
+pub(in super::super) struct Sealer {
     secret: DocumentSecret,
     /// Salt, key and number of the next section.
     own: Option<([u8; SALT], DocumentKeySchedule, u32)>,
@@ -48,7 +48,7 @@ impl Sealer {
     }
 
     /// The section of a stored value; `None` if it was modified or is another one's.
-    fn open<'a>(&mut self, key: DocumentKey, id: SectionId, sealed: &'a mut [u8]) -> Option<&'a [u8]> {
+    pub fn open<'a>(&mut self, key: DocumentKey, id: SectionId, sealed: &'a mut [u8]) -> Option<&'a [u8]> {
         let (header, rest) = sealed.split_at_mut_checked(HEADER)?;
         let (salt, number) = header.split_first_chunk::<SALT>()?;
         let number = u32::from_le_bytes(*number.first_chunk()?);
@@ -92,10 +92,9 @@ impl Sealer {
                 b"d" => head.deadline = Some(UnixMillis(number(&value)?)),
                 b"g" => is_stale = value != generation.as_bytes(),
                 name => {
-                    let id = u8::try_from(number(name)?).map_err(|_| Modified)?;
+                    let id = number(name)?;
                     let octets = self.open(key, id, &mut value).ok_or(Modified)?;
-                    wire.push(id);
-                    wire.extend(u32::try_from(octets.len()).map_err(|_| Modified)?.to_le_bytes());
+                    put_header(&mut wire, id, u32::try_from(octets.len()).map_err(|_| Modified)?);
                     wire.extend(octets);
                     // It was decrypted in place.
                     zeroize::Zeroize::zeroize(&mut value);
@@ -112,7 +111,7 @@ impl Sealer {
 
 /// A hash is not as an engine wrote it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Modified;
+pub(in super::super) struct Modified;
 
 fn associated(key: DocumentKey, id: SectionId) -> Vec<u8> {
     format!("{key} {id}").into_bytes()

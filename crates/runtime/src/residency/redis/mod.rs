@@ -24,6 +24,7 @@ mod tests;
 
 pub use address::{RedisPlace, RedisUrl};
 pub use engine::RedisEngine;
+pub(super) use fields::Sealer;
 
 use super::DocumentSecret;
 use crate::private_file::{self, Readers};

@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A document with these sections.
-fn document(revision: u64, sections: &[(u8, &[u8])]) -> Batch {
+fn document(revision: u64, sections: &[(SectionId, &[u8])]) -> Batch {
     let mut batch = Batch::new(OwnerVersion(1));
     let mut writer = batch.replace(head(key(3, 9), revision));
     for (id, octets) in sections {
@@ -47,6 +47,27 @@ fn an_update_sends_only_changed_sections() {
     let some = engine.read_sections(key(3, 9), &[2, 9]).unwrap().unwrap();
     assert_eq!(content(&some), [(2, b"TWO".to_vec())].into());
     assert_eq!(engine.read_sections(key(3, 8), &[2]), Ok(None));
+}
+
+#[test]
+fn another_programs_value_under_a_key_concerns_one_document_only() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    for number in 1..4 {
+        engine.append(&whole(1, key(3, number), 1, b"fine")).unwrap();
+    }
+    let Value::Array(keys) = raw(&server, cmd("KEYS").arg("*:amf:2")) else { panic!() };
+    raw(&server, cmd("SET").arg(super::connection::text(&keys[0])).arg("a string"));
+    let found = all(&mut engine);
+    assert!(matches!(found[&key(3, 2)], Err(DocumentError::Modified { .. })), "{found:?}");
+    assert!(found[&key(3, 1)].is_ok() && found[&key(3, 3)].is_ok());
+    assert!(matches!(engine.read(key(3, 2)), Err(DocumentError::Modified { .. })));
+    // A whole document replaces it, and other changes of the batch are made.
+    let mut batch = whole(1, key(3, 1), 2, b"new");
+    batch.replace(head(key(3, 2), 2)).section(1, b"new");
+    assert!(engine.append(&batch).unwrap().conflicts.is_empty());
+    let new: Content = [(1, b"new".to_vec())].into();
+    assert_eq!([1, 2].map(|number| all(&mut engine)[&key(3, number)].clone()), [Ok(new.clone()), Ok(new)]);
 }
 
 #[test]

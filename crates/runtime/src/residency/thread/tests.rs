@@ -121,6 +121,13 @@ fn what_a_server_does_not_take_is_reported_and_later_batches_do_not_wait_for_it(
     let failures = engine.take_failures();
     let keys: Vec<_> = failures.iter().flat_map(|failure| failure.keys.clone()).collect();
     assert_eq!(keys, [key(0, 1), key(0, 2)]);
+    // A read does not wait for the server either.
+    assert!(engine.begin_read(key(0, 2)).is_none());
+    written.recv().unwrap();
+    let reads = engine.take_reads();
+    let failed =
+        matches!(&reads[..], [(_, Err(DocumentError::Remote { reason, .. }))] if reason.contains("gone"));
+    assert!(failed, "{reads:?}");
     assert!(failures.iter().all(|failure| failure.error.as_ref().unwrap().to_string().contains("gone")));
     assert!(engine.take_failures().is_empty());
     is_gone.store(false, Ordering::Relaxed);

@@ -1,0 +1,380 @@
+//! One document for all NFs of a UE (residency `shared`): its key follows from the SUPI, and its sections name NF and context.
+//!
+//! ```text
+//!  key      HMAC(secret, SUPI) -> block 10 | number 32      the same in each process of the installation
+//!  section  kind 4 | block 10 | number 32 | section 4       so that no two contexts have a section in common
+//! ```
+//!
+//! The store has a *copy* of a document from the first read of a transaction until all contexts in it are dropped. What a shard
+//! wrote is in its copy, so that contexts of one transaction are read once and written with one change. Each write is conditional
+//! on the copy's revision, and merged otherwise ([`super::merging`]). Two SUPIs with the same key share a document, and nothing else.
+
+use super::contexts::{KINDS, LAYOUT, WriteForm};
+use super::document::Change;
+use super::embedding::Embedding;
+use super::{BLOCKS, DocumentSecret};
+use super::{Batch, Document as StoredDocument, DocumentKey, DocumentKind, Head, Revision, SectionId};
+use foldhash::fast::FixedState;
+use pith_nf::kit::StoredKey;
+use pith_nf::kit::document::Document;
+use pith_types::{BlockId, ContextId, Supi};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use zeroize::Zeroizing;
+
+/// Sections that a context can have.
+const SECTIONS: SectionId = 16;
+/// The purpose of the HMAC.
+const PURPOSE: &str = "ue document";
+
+type Octets = Zeroizing<Vec<u8>>;
+
+/// The documents that have contexts of a shard.
+pub(super) struct SharedDocuments {
+    secret: DocumentSecret,
+    form: WriteForm,
+    /// The document of each stored context. The ids are random and of this shard, so a fast hash is safe.
+    pub(super) places: HashMap<StoredKey, DocumentKey, FixedState>,
+    pub(super) documents: HashMap<DocumentKey, UeDocument, FixedState>,
+    /// Contexts whose end is written, and may not be durable yet.
+    pub(super) deleted: HashSet<StoredKey>,
+    /// Present with `embedded`: documents travel in requests.
+    pub(super) embedding: Option<Embedding>,
+}
+
+/// A document, as far as this shard knows it.
+#[derive(Default)]
+pub(super) struct UeDocument {
+    /// Contexts of this shard in it.
+    pub contexts: Vec<StoredKey>,
+    pub copy: Option<Copy>,
+    /// Contexts that are needed as soon as the document is read.
+    awaited: Vec<StoredKey>,
+}
+
+/// What the store has.
+pub(super) struct Copy {
+    pub revision: Revision,
+    /// `false`: only what this shard wrote. The document may have more.
+    pub is_whole: bool,
+    pub sections: BTreeMap<SectionId, Octets>,
+    /// Sections that this shard removed, unless the copy is whole.
+    removed: BTreeSet<SectionId>,
+}
+
+/// What a turn changes in a document; without octets, the section is removed.
+#[derive(Default)]
+pub(super) struct OwnSections {
+    /// The contexts.
+    pub contexts: Vec<StoredKey>,
+    sections: BTreeMap<SectionId, Option<Octets>>,
+}
+
+/// What becomes of a load.
+pub(super) enum SharedLoad {
+    /// The copy has the context; `None`: the document does not have it.
+    Ready(Option<Document>),
+    /// The document must be read.
+    Read(DocumentKey),
+    /// It is being read.
+    Wait,
+}
+
+/// The sections of a context begin here. `None` if contexts of that NF are not stored.
+pub(super) fn first_section(key: StoredKey) -> Option<SectionId> {
+    let kind = KINDS.iter().find(|(_, nf)| *nf == key.nf)?.0 as u8;
+    let id = SectionId::from(key.id.block.number()) << 36 | SectionId::from(key.id.number) << 4;
+    Some(SectionId::from(kind) << 46 | id)
+}
+
+/// The context that a section belongs to.
+fn context_of(section: SectionId) -> Option<StoredKey> {
+    let kind = DocumentKind::from_code(u8::try_from(section >> 46).ok()?)?;
+    let nf = KINDS.iter().find(|(of, _)| *of == kind)?.1;
+    let block = BlockId::new((section >> 36) as u16 & (BLOCKS as u16 - 1))?;
+    Some(StoredKey { nf, id: ContextId { block, number: (section >> 4) as u32 } })
+}
+
+/// The contexts in a document, each once, with their documents.
+pub(super) fn contexts_in(document: &StoredDocument) -> Vec<(StoredKey, Document)> {
+    let mut sections: BTreeMap<StoredKey, Vec<&[u8]>> = BTreeMap::new();
+    for (id, octets) in document.sections() {
+        if let Some(key) = context_of(id) {
+            sections.entry(key).or_default().push(octets);
+        }
+    }
+    sections.into_iter().map(|(key, octets)| (key, Document::of_sections(key.nf, octets))).collect()
+}
+
+impl SharedDocuments {
+    pub fn new(secret: DocumentSecret, form: WriteForm) -> Self {
+        Self {
+            secret,
+            form,
+            places: HashMap::default(),
+            documents: HashMap::default(),
+            deleted: HashSet::new(),
+            embedding: None,
+        }
+    }
+
+    /// Documents travel in requests, too.
+    pub fn embedding(mut self, secret: DocumentSecret) -> Self {
+        self.embedding = Some(Embedding::new(secret));
+        self
+    }
+
+    /// The document of a UE.
+    fn key_of(&self, ue: &Supi) -> Option<DocumentKey> {
+        let name = self.secret.number(&[PURPOSE, " ", ue.as_str()].concat());
+        DocumentKey::new(DocumentKind::Ue, (name >> 32) as u16 & (BLOCKS as u16 - 1), name as u32)
+    }
+
+    /// Records that a context of this shard is in a document.
+    pub fn note(&mut self, key: StoredKey, place: DocumentKey) {
+        if self.places.insert(key, place).is_none() {
+            self.documents.entry(place).or_default().contexts.push(key);
+        }
+    }
+
+    /// As `note`, with the content.
+    pub fn note_read(&mut self, key: StoredKey, place: DocumentKey, packed: &Document) {
+        self.note(key, place);
+        self.embedding.iter_mut().for_each(|embedding| embedding.note(key, packed));
+    }
+
+    /// The contexts of this shard in a document.
+    pub fn contexts_of(&self, place: DocumentKey) -> Vec<StoredKey> {
+        self.documents.get(&place).map(|document| document.contexts.clone()).unwrap_or_default()
+    }
+
+    /// All documents with contexts of this shard.
+    pub fn all(&self) -> Vec<DocumentKey> {
+        self.documents.keys().copied().collect()
+    }
+
+    /// A context has that document; `None`: it has ended. Adds the change to those of the turn.
+    pub fn change(
+        &mut self,
+        turn: &mut BTreeMap<DocumentKey, OwnSections>,
+        key: StoredKey,
+        new: Option<(&Supi, &Document)>,
+    ) {
+        let known = self.places.get(&key).copied();
+        let Some(place) = known.or_else(|| self.key_of(new?.0)) else { return };
+        let Some(first) = first_section(key) else { return };
+        self.note(key, place);
+        let own = turn.entry(place).or_default();
+        own.contexts.push(key);
+        own.sections.extend((first..first + SECTIONS).map(|id| (id, None)));
+        match new {
+            Some((_, document)) => {
+                self.deleted.remove(&key);
+                self.embedding.iter_mut().for_each(|embedding| embedding.note(key, document));
+                for (id, octets) in document.sections() {
+                    debug_assert!(SectionId::from(id) < SECTIONS, "a context has a section {id}");
+                    own.sections.insert(first + SectionId::from(id), Some(Zeroizing::new(octets.to_vec())));
+                }
+            }
+            None => {
+                self.deleted.insert(key);
+            }
+        }
+    }
+
+    /// Adds the change of a document to a batch, with a revision of at least `next`; returns whether anything differs from what the
+    /// store has. The change counts as written.
+    pub fn write(&mut self, batch: &mut Batch, place: DocumentKey, own: OwnSections, next: Revision) -> bool {
+        let document = self.documents.entry(place).or_default();
+        let has_copy = document.copy.is_some();
+        let copy = document.copy.get_or_insert_with(|| Copy {
+            revision: Revision(0),
+            is_whole: false,
+            sections: BTreeMap::new(),
+            removed: BTreeSet::new(),
+        });
+        let changed: Vec<(SectionId, Option<Octets>)> =
+            own.sections.into_iter().filter(|(id, octets)| copy.differs(*id, octets.as_ref())).collect();
+        if changed.is_empty() {
+            return false;
+        }
+        let expected = copy.revision;
+        let revision = Revision(next.0.max(expected.0 + 1));
+        for (id, _) in &changed {
+            copy.sections.remove(id);
+        }
+        let head = Head { key: place, revision, layout: LAYOUT, deadline: None };
+        let is_empty = copy.sections.is_empty() && changed.iter().all(|(_, octets)| octets.is_none());
+        let change = match self.form {
+            _ if is_empty => Change::Delete,
+            WriteForm::Update if has_copy => Change::Update,
+            _ => Change::Replace,
+        };
+        let mut writer = batch.begin(head, change);
+        if change == Change::Replace {
+            for (id, octets) in &copy.sections {
+                writer.section(*id, octets);
+            }
+        }
+        batch.own_from_here();
+        let mut writer = batch.continued();
+        for (id, octets) in changed {
+            match octets {
+                Some(octets) => {
+                    copy.removed.remove(&id);
+                    writer.section(id, &octets);
+                    copy.sections.insert(id, octets);
+                }
+                None => {
+                    if !copy.is_whole {
+                        copy.removed.insert(id);
+                    }
+                    writer.remove(id);
+                }
+            }
+        }
+        batch.expect(expected);
+        copy.revision = revision;
+        if is_empty {
+            document.copy = None;
+        }
+        true
+    }
+
+    /// The store may have another revision than the copy.
+    pub fn forget_copy(&mut self, place: DocumentKey) {
+        if let Some(document) = self.documents.get_mut(&place) {
+            document.copy = None;
+        }
+    }
+
+    /// The store may have lost documents.
+    pub fn forget_copies(&mut self) {
+        self.documents.values_mut().for_each(|document| document.copy = None);
+    }
+
+    /// The shard has no contexts any more.
+    pub fn forget_contexts(&mut self) {
+        self.places.clear();
+        self.documents.clear();
+        self.deleted.clear();
+        self.embedding.iter_mut().for_each(Embedding::forget_all);
+    }
+
+    /// The end of that context is not written.
+    pub fn note_failed(&mut self, key: StoredKey) {
+        self.deleted.remove(&key);
+    }
+
+    /// Begins to load a context.
+    pub fn load(&mut self, key: StoredKey) -> SharedLoad {
+        let place = self.places.get(&key).copied();
+        let Some((place, document)) = place.and_then(|place| Some((place, self.documents.get_mut(&place)?)))
+        else {
+            return SharedLoad::Ready(None);
+        };
+        if let Some(copy) = &document.copy {
+            let found = copy.context(key);
+            if found.is_some() || copy.is_whole {
+                return SharedLoad::Ready(found);
+            }
+        }
+        document.awaited.push(key);
+        if document.awaited.len() > 1 { SharedLoad::Wait } else { SharedLoad::Read(place) }
+    }
+
+    /// A document was read, or is lost. Returns the contexts that were waiting for it; `None`: the document does not have it.
+    pub fn loaded(
+        &mut self,
+        place: DocumentKey,
+        read: Option<&StoredDocument>,
+    ) -> Vec<(StoredKey, Option<Document>)> {
+        let Some(document) = self.documents.get_mut(&place) else { return Vec::new() };
+        if let Some(read) = read.filter(|_| document.copy.as_ref().is_none_or(|copy| !copy.is_whole)) {
+            let octets = |(id, octets): (_, &[u8])| (id, Zeroizing::new(octets.to_vec()));
+            document.complete(read.revision, read.sections().map(octets).collect());
+        }
+        let copy = document.copy.as_ref();
+        let awaited = std::mem::take(&mut document.awaited);
+        let found: Vec<_> =
+            awaited.into_iter().map(|key| (key, copy.and_then(|copy| copy.context(key)))).collect();
+        if let Some(embedding) = &mut self.embedding {
+            let contexts = found.iter().filter_map(|(key, document)| Some((*key, document.as_ref()?)));
+            contexts.for_each(|(key, document)| embedding.note(key, document));
+        }
+        found
+    }
+
+    /// The write of these contexts is durable: deletes the copies of documents of which no context is in the process, and forgets
+    /// contexts that have ended.
+    pub fn drop_copies(&mut self, written: &[StoredKey], is_resident: impl Fn(StoredKey) -> bool) {
+        for key in written {
+            let Some(place) = self.places.get(key).copied() else { continue };
+            let has_ended = self.deleted.remove(key);
+            if has_ended {
+                self.places.remove(key);
+                self.embedding.iter_mut().for_each(|embedding| embedding.forget(*key));
+            }
+            let Some(document) = self.documents.get_mut(&place) else { continue };
+            document.contexts.retain(|it| !has_ended || it != key);
+            if document.contexts.is_empty() {
+                self.documents.remove(&place);
+            } else if !document.contexts.iter().any(|it| is_resident(*it)) {
+                document.copy = None;
+            }
+        }
+    }
+
+    /// Number of copies.
+    #[cfg(test)]
+    pub fn copies(&self) -> usize {
+        self.documents.values().filter(|document| document.copy.is_some()).count()
+    }
+}
+
+impl UeDocument {
+    /// The document was read, or a request brought it.
+    pub fn complete(&mut self, revision: Revision, mut sections: BTreeMap<SectionId, Octets>) {
+        if let Some(former) = self.copy.take() {
+            // What this shard wrote meanwhile is newer.
+            for id in former.removed {
+                sections.remove(&id);
+            }
+            sections.extend(former.sections);
+        }
+        self.copy = Some(Copy::whole(revision, sections));
+    }
+}
+
+/// The sections of a context.
+pub(super) fn sections_of(
+    sections: &BTreeMap<SectionId, Octets>,
+    key: StoredKey,
+) -> impl Iterator<Item = (SectionId, &Octets)> {
+    let first = first_section(key);
+    first
+        .into_iter()
+        .flat_map(|first| sections.range(first..first + SECTIONS))
+        .map(|(id, octets)| (*id, octets))
+}
+
+impl Copy {
+    /// The document with that revision.
+    pub const fn whole(revision: Revision, sections: BTreeMap<SectionId, Octets>) -> Self {
+        Self { revision, is_whole: true, sections, removed: BTreeSet::new() }
+    }
+
+    /// Whether a section differs from what the store has, as far as that is known.
+    fn differs(&self, id: SectionId, octets: Option<&Octets>) -> bool {
+        match (self.sections.get(&id), octets) {
+            (None, None) => !self.is_whole && !self.removed.contains(&id),
+            (found, octets) => found != octets,
+        }
+    }
+
+    /// The document of a context.
+    pub fn context(&self, key: StoredKey) -> Option<Document> {
+        let mut sections = sections_of(&self.sections, key).map(|(_, octets)| octets.as_slice()).peekable();
+        sections.peek()?;
+        Some(Document::of_sections(key.nf, sections))
+    }
+}
