@@ -29,6 +29,8 @@ pub struct Faults {
     pub kills: u32,
     /// Kills of NF processes whose contexts are stored, in total.
     pub crashes: u32,
+    /// Panics of shards whose contexts are stored, in total.
+    pub panics: u32,
 }
 
 /// Where the contexts of AMF, SMF and PCF are stored (design section 6).
@@ -93,6 +95,7 @@ impl Plan {
         let mut crash_dice = Dice::new(seed ^ 0x6372_6173_6800);
         let is_durable = !split && crash_dice.chance(500);
         let crashes = if is_durable { 1 + crash_dice.below(3) as u32 } else { 0 };
+        let panics = if is_durable { crash_dice.below(5) as u32 } else { 0 };
         Self {
             seed,
             processes,
@@ -108,7 +111,7 @@ impl Plan {
             faults: if seed.is_multiple_of(4) {
                 Faults::default()
             } else {
-                Faults { crashes, ..Faults::draw(&mut dice, split) }
+                Faults { crashes, panics, ..Faults::draw(&mut dice, split) }
             },
             acts: 3 + dice.index(10),
         }
@@ -156,6 +159,7 @@ impl Faults {
             upf_restarts: some(300, 2),
             kills: if split { some(400, 2) } else { 0 },
             crashes: 0,
+            panics: 0,
         }
     }
 }

@@ -55,6 +55,14 @@ pub struct Tracking {
     pub by_procedure: bool,
 }
 
+impl Tracking {
+    /// Whether messages leave before the changes that they report are stored: after a panic the UE, gNB and UPF may be ahead of the
+    /// document.
+    pub const fn may_lag(&self) -> bool {
+        self.reserved_counts > 0 || self.by_procedure
+    }
+}
+
 /// The contexts of one NF that changed, and those that have a document.
 #[derive(Debug, Default)]
 pub struct Tracker {
@@ -64,6 +72,8 @@ pub struct Tracker {
     /// The contexts with a document, each with the lowest downlink NAS COUNT that the document does not reserve (AMF; else 0).
     /// The ids are random and of this shard, so a fast hash is safe.
     stored: HashMap<ContextId, u32, FixedState>,
+    /// The contexts of all changes since the last [`Tracker::take_touched`].
+    touched: Vec<ContextId>,
 }
 
 impl Tracker {
@@ -81,7 +91,23 @@ impl Tracker {
     pub fn note_change(&mut self, id: ContextId) {
         if self.tracking.is_some() {
             self.changed.push(id);
+            self.touched.push(id);
         }
+    }
+
+    /// A context stays recorded as changed, because its transaction goes on.
+    pub fn keep_change(&mut self, id: ContextId) {
+        self.changed.push(id);
+    }
+
+    /// The contexts of all changes since the last [`Tracker::take_touched`], in order.
+    pub fn touched(&self) -> &[ContextId] {
+        &self.touched
+    }
+
+    /// Adds the contexts of all changes since the last call to a list.
+    pub fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        list.append(&mut self.touched);
     }
 
     /// Records that a context must be stored at the end of the turn.

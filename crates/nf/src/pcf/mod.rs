@@ -134,7 +134,7 @@ impl Pcf {
         let Some(key) = key else { return };
         self.creating += 1;
         self.changed(key);
-        out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
+        out.call(Tag::new(key.to_u64(), 0), Target::any(), query);
     }
 
     /// The UDR's reply: the association is created even without policy data; only an unknown subscriber
@@ -276,6 +276,10 @@ impl NetworkFunction for Pcf {
 
     fn store_failed(&mut self, id: ContextId) {
         self.tracker.note_failure(id);
+    }
+
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        self.tracker.take_touched(list);
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {

@@ -17,9 +17,9 @@ use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, Engine, EngineError, Head,
     MAX_BATCH, OwnerVersion, Revision, Sequence, StoreHealth,
 };
-use pith_nf::fabric::Shard;
+use pith_nf::fabric::{Keeps, Shard};
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Duration, Instant, Nf, StoreScope, StoredKey, Tracking};
+use pith_nf::kit::{DocumentSink, Duration, Fate, Instant, Nf, StoreScope, StoredKey, Tracking};
 use pith_types::{BlockId, ContextId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -112,6 +112,8 @@ pub struct ContextStore {
     loads: Loads,
     /// The last write and the last durable one when counters were reported.
     reported: (Sequence, Sequence),
+    /// The context whose document is being taken over.
+    reading: Option<StoredKey>,
 }
 
 /// The engine does not store changes.
@@ -152,6 +154,7 @@ impl ContextStore {
             dropping: VecDeque::new(),
             loads: Loads::default(),
             reported: (Sequence(0), Sequence(0)),
+            reading: None,
         }
     }
 
@@ -193,14 +196,72 @@ impl ContextStore {
         Ok(found)
     }
 
-    /// An empty shard takes the place of one that panicked: its contexts end.
-    pub fn start_empty(&mut self, shard: &mut Shard) {
+    /// Another run of the shard takes the place of one that panicked. Nothing of the turn in which it did is written.
+    pub fn start_run(&mut self, shard: &mut Shard) {
         self.track(shard);
         shard.accept_new_contexts(self.outage.is_none());
         self.written = self.written.take().map(|_| WrittenSections::default());
         self.loads = Loads::default();
         self.dropping.clear();
         self.stored.clear();
+        self.keys.clear();
+        self.batch.reset(OwnerVersion(0));
+        self.reading = None;
+        self.has_changes = true;
+    }
+
+    /// Gives a new run of the shard the contexts of its blocks, while gateways, gNBs and UPFs continue. `fate` says what becomes of a
+    /// context; the document of one that has none is deleted.
+    pub fn take_over(&mut self, now: Instant, shard: &mut Shard, fate: impl Fn(StoredKey) -> Option<Fate>) {
+        let mut given_up = Vec::new();
+        for (kind, _) in KINDS {
+            for block in self.blocks.clone() {
+                let found = match self.read_block(kind, block) {
+                    Ok(found) => found,
+                    Err(error) => return self.fail(now, shard, &error),
+                };
+                for (place, read) in found {
+                    let Some(key) = stored_key(place) else { continue };
+                    let document = match read {
+                        Ok(document) => document,
+                        Err(error) => {
+                            self.note_unreadable(&error);
+                            continue;
+                        }
+                    };
+                    self.revision = self.revision.max(document.revision.0);
+                    let Some(fate) = fate(key) else {
+                        given_up.push(place);
+                        continue;
+                    };
+                    self.reading = Some(key);
+                    let result = packed(key, &document).and_then(|packed| {
+                        let taken = shard.take_over_context(now, key, packed.octets(), fate);
+                        taken.map_err(|error| format!("{place} is unknown, its UE registers again: {error}"))
+                    });
+                    if let Err(error) = result {
+                        self.note_unreadable(&error);
+                    }
+                }
+            }
+        }
+        self.reading = None;
+        self.delete_all(&given_up);
+    }
+
+    /// The messages that the shard keeps for a run after a panic.
+    pub const fn keeps(&self) -> Keeps {
+        Keeps::with(&self.mode.tracking())
+    }
+
+    /// The context whose document was being taken over when the shard panicked.
+    pub const fn reading(&self) -> Option<StoredKey> {
+        self.reading
+    }
+
+    /// The contexts of the shard end: their documents are deleted.
+    pub fn start_empty(&mut self, shard: &mut Shard) {
+        self.start_run(shard);
         for (kind, _) in KINDS {
             for block in self.blocks.clone() {
                 let Ok(found) = self.read_block(kind, block) else { return };

@@ -29,6 +29,8 @@ pub(super) enum CrashSite {
 pub(super) struct CrashPoints {
     /// The process.
     pub victim: usize,
+    /// Not the process ends: the shard panics. Only the points before a store count, as a panic takes back the whole turn.
+    pub panics: bool,
     /// Its points are counted.
     counts: bool,
     /// Crash points passed.
@@ -88,6 +90,9 @@ impl World {
         if !points.counts || points.victim != process || points.crashed.is_some() {
             return false;
         }
+        if points.panics && site != CrashSite::BeforeStore {
+            return false;
+        }
         let number = points.passed;
         points.passed += 1;
         if points.at != Some(number) {
@@ -95,8 +100,12 @@ impl World {
         }
         let may_lose_changes = self.plan.residency == Residency::Soft;
         self.crash_points.crashed = Some(Crash { at: self.now, may_lose_changes });
-        self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));
-        self.crash(process);
+        if self.crash_points.panics {
+            self.panic((process, shard));
+        } else {
+            self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));
+            self.crash(process);
+        }
         true
     }
 

@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     Kill(usize),
     /// A process whose contexts are stored ends, and restarts some seconds later.
     Crash(usize),
+    /// A shard of a process whose contexts are stored panics at one of its next inputs.
+    Panic(usize),
 }
 
 impl World {
@@ -38,6 +40,10 @@ impl World {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Crash(process));
         }
+        for _ in 0..faults.panics {
+            let process = self.dice.index(self.processes.len());
+            self.draw_time(time, Fault::Panic(process));
+        }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Kill(process));
@@ -56,6 +62,7 @@ impl World {
             Fault::AssociationLost(gnb) => self.disassociate(gnb),
             Fault::UpfRestart(upf) => self.restart_upf(upf),
             Fault::Kill(process) | Fault::Crash(process) => self.kill(process),
+            Fault::Panic(process) => self.panicking = Some(process),
         }
     }
 

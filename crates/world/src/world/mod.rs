@@ -18,6 +18,7 @@ mod kill;
 mod n2;
 mod n4;
 mod operator;
+mod panic;
 mod path;
 mod process;
 mod radio;
@@ -159,6 +160,8 @@ pub struct World {
     /// From a crash to the next start.
     before_crash: Option<BeforeCrash>,
     crash_points: CrashPoints,
+    /// A shard of this process panics at one of the next inputs.
+    panicking: Option<usize>,
     /// The run is one of [`crate::kill`]: nothing may leak.
     is_kill: bool,
 }
@@ -191,6 +194,7 @@ impl World {
             enemy: AttackerState::default(),
             before_crash: None,
             crash_points: CrashPoints::default(),
+            panicking: None,
             is_kill: false,
             plan,
         };

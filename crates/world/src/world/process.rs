@@ -5,7 +5,7 @@ use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
 use crate::network::{self, EPOCH, ShardFactory, ShardHost};
 use crate::plan::Residency;
-use pith_nf::fabric::{ShardEffect, ShardInput};
+use pith_nf::fabric::{Keeps, ShardEffect, ShardInput, TakeOver};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Caller, Nf, StoreRequest, Tag};
@@ -26,12 +26,25 @@ pub(super) struct Process {
     pub n4: Option<N4Gateway>,
     /// The stored contexts, in a world that stores them.
     pub documents: Option<Documents>,
+    /// What each shard needs after a panic.
+    pub take_overs: Vec<TakeOver>,
+    /// Panics of shards so far.
+    pub panics: u16,
 }
 
 impl Process {
     pub fn new(nfs: Vec<Nf>, residency: Residency) -> Self {
         let documents = (residency != Residency::None).then(|| Documents::new(residency));
-        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None, documents }
+        Self {
+            nfs,
+            incarnation: 0,
+            shard_hosts: Vec::new(),
+            n2: None,
+            n4: None,
+            documents,
+            take_overs: Vec::new(),
+            panics: 0,
+        }
     }
 
     /// Whether the process runs and was not restarted since that incarnation.
@@ -70,6 +83,8 @@ impl World {
             .contains(&Nf::Smf)
             .then(|| N4Gateway::new(network::n4_config(process, &self.plan, start_time)));
         target.shard_hosts = shard_hosts;
+        let keeps = target.documents.as_ref().map_or(Keeps::Nothing, Documents::keeps);
+        target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
         if let Err(failure) = self.check_restored() {
             self.watch.fail(failure.what);
         }
@@ -107,11 +122,18 @@ impl World {
 
     /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, input: ShardInput) {
-        let Process { shard_hosts, documents, .. } = &mut self.processes[process];
+        let panics = self.panics_at(process, &input);
+        let Process { shard_hosts, documents, take_overs, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
         let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
+        let take_over = &mut take_overs[shard];
+        take_over.begin(&mut host.shard, &input);
         host.shard.handle(self.now, input, &mut effects);
+        if panics {
+            return self.panic((process, shard));
+        }
+        take_over.handled(&host.shard);
         if let (Some(documents), true) = (documents, starts) {
             documents.note_start(shard);
             host.shard.resume_contexts(self.now, &mut effects);
@@ -125,12 +147,15 @@ impl World {
     }
 
     /// Stores what the turn changed, and carries out its effects. The process may crash at each point of that.
-    fn end_turn(&mut self, place: (usize, usize), effects: Vec<ShardEffect>) {
+    pub(super) fn end_turn(&mut self, place: (usize, usize), effects: Vec<ShardEffect>) {
         let (process, shard) = place;
         if self.crashes_at(place, CrashSite::BeforeStore) {
             return;
         }
         let wrote = self.store_documents(process, shard);
+        let Process { shard_hosts, take_overs, .. } = &mut self.processes[process];
+        take_overs[shard].note_answers(effects.iter());
+        take_overs[shard].end_turn(&mut shard_hosts[shard].shard);
         // Without a write, the state before the first send is that before the store.
         let (mut differs, mut has_sent) = (wrote, false);
         for effect in effects {

@@ -429,7 +429,8 @@ fn effects_leave_after_the_changes_of_their_turn_are_durable() {
             held.note_input();
             held.hold(ShardEffect::Ready);
         }
-        held.end_turn(at(9), &mut shard, left);
+        let written = held.write(at(9), &mut shard);
+        held.release(written, left);
     };
     turn(&mut held, &mut left, Some(1));
     turn(&mut held, &mut left, Some(2));
