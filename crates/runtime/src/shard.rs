@@ -95,6 +95,11 @@ impl HeldEffects {
 
     /// Carries out what may leave after that write.
     pub(crate) fn release(&mut self, written: Sequence, outside: &mut impl Outside) {
+        if self.store.is_fenced() {
+            // The UEs belong to another process, which answers them.
+            self.turn.clear();
+            return self.unwritten.clear();
+        }
         if !self.turn.is_empty() {
             if self.unwritten.is_empty() && self.store.durable() >= written {
                 self.turn.drain(..).for_each(|effect| outside.carry_out(effect));

@@ -114,6 +114,10 @@ pub struct ContextStore {
     reported: (Sequence, Sequence),
     /// The context whose document is being taken over.
     reading: Option<StoredKey>,
+    /// The version of the owner in each write, once the blocks are claimed: a fencing token.
+    owner: Option<OwnerVersion>,
+    /// Another process has claimed the blocks since.
+    is_fenced: bool,
 }
 
 /// The engine does not store changes.
@@ -141,7 +145,9 @@ impl ContextStore {
             mode,
             health,
             slot,
-            batch: Batch::new(OwnerVersion(0)),
+            batch: Batch::new(OwnerVersion::default()),
+            owner: None,
+            is_fenced: false,
             keys: Vec::new(),
             written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
@@ -161,6 +167,11 @@ impl ContextStore {
     /// Gives a new shard the contexts of its blocks.
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
         self.track(shard);
+        // First, so that a former owner changes nothing afterwards.
+        if let Err(error) = self.claim() {
+            tracing::error!("contexts can't be claimed, their UEs register again: {error}");
+            return self.fail(now, shard, &error);
+        }
         for (kind, nf) in KINDS {
             // One block at a time is in memory twice.
             for block in self.blocks.clone() {
@@ -177,6 +188,25 @@ impl ContextStore {
             }
         }
         self.report();
+    }
+
+    /// Makes this process the owner of its blocks, if it is not: from then on the store refuses writes of former owners.
+    fn claim(&mut self) -> Result<(), EngineError> {
+        if self.owner.is_none() {
+            let blocks: Vec<u16> = self.blocks.iter().map(|block| block.number()).collect();
+            // Random, so that of two processes that start at once one is refused.
+            let mut step = [0; 2];
+            let _ = getrandom::fill(&mut step);
+            let own = self.engine.claim(&blocks, 1 + u64::from(u16::from_le_bytes(step)))?;
+            self.owner = Some(own);
+            self.batch.reset(own);
+        }
+        Ok(())
+    }
+
+    /// Whether another process has claimed the blocks: nothing of this one may leave.
+    pub const fn is_fenced(&self) -> bool {
+        self.is_fenced
     }
 
     /// The documents of a kind in a block. After an error, each further attempt may take long.
@@ -205,7 +235,7 @@ impl ContextStore {
         self.dropping.clear();
         self.stored.clear();
         self.keys.clear();
-        self.batch.reset(OwnerVersion(0));
+        self.batch.reset(self.owner.unwrap_or_default());
         self.reading = None;
         self.has_changes = true;
     }
@@ -273,7 +303,7 @@ impl ContextStore {
 
     fn delete_all(&mut self, keys: &[DocumentKey]) {
         for part in keys.chunks(MAX_BATCH) {
-            self.batch.reset(OwnerVersion(0));
+            self.batch.reset(self.owner.unwrap_or_default());
             for key in part {
                 self.revision += 1;
                 self.batch.delete(*key, Revision(self.revision));
@@ -283,7 +313,7 @@ impl ContextStore {
                 break;
             }
         }
-        self.batch.reset(OwnerVersion(0));
+        self.batch.reset(self.owner.unwrap_or_default());
     }
 
     fn track(&self, shard: &mut Shard) {
@@ -350,7 +380,7 @@ impl ContextStore {
     }
 
     fn may_write(&self, now: Instant) -> bool {
-        self.outage.is_none_or(|outage| outage.attempt.is_none() && now >= outage.retry)
+        !self.is_fenced && self.outage.is_none_or(|outage| outage.attempt.is_none() && now >= outage.retry)
     }
 
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
@@ -424,6 +454,11 @@ impl ContextStore {
 
     fn fail(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
         self.health.note_failure(self.slot, error);
+        if matches!(error, EngineError::Fenced { .. }) && !std::mem::replace(&mut self.is_fenced, true) {
+            tracing::error!(
+                "another process has taken over the contexts, this one serves no UE any longer: {error}"
+            );
+        }
         self.outage = Some(Outage { retry: now + RETRY, attempt: None });
         self.has_changes = true;
         shard.accept_new_contexts(false);
@@ -472,7 +507,9 @@ impl ContextStore {
 
     /// Writes all changes, at the end of the process.
     pub fn finish(&mut self, now: Instant, shard: &mut Shard) {
-        self.write(now, shard, StoreScope::Changed);
+        if !self.is_fenced {
+            self.write(now, shard, StoreScope::Changed);
+        }
     }
 
     /// What was written up to this number survives what the engine promises.
@@ -483,12 +520,16 @@ impl ContextStore {
     /// When the next turn is due for the store.
     pub fn next_turn(&self) -> Option<Instant> {
         match self.outage {
+            Some(_) if self.is_fenced => None,
             Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
             None => (self.has_changes && self.mode.time == WriteTime::Later).then_some(self.due),
         }
     }
 
     fn write(&mut self, now: Instant, shard: &mut Shard, scope: StoreScope) {
+        if let Err(error) = self.claim() {
+            return self.fail(now, shard, &error);
+        }
         let mut turn = Turn { store: self, failed: Vec::new(), error: None };
         shard.store_contexts(scope, &mut turn);
         turn.append();
@@ -563,7 +604,7 @@ impl Turn<'_> {
             None => self.failed.append(&mut store.keys),
         }
         store.keys.clear();
-        store.batch.reset(OwnerVersion(0));
+        store.batch.reset(store.owner.unwrap_or_default());
     }
 
     /// Makes room for a change; returns its document and revision, if documents have such a key.

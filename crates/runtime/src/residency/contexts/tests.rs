@@ -138,6 +138,8 @@ struct Disk {
     is_full: Arc<AtomicBool>,
     /// What is durable, if not all that was written.
     flushed: Option<Arc<AtomicU64>>,
+    /// Whether blocks are claimed.
+    claims: bool,
 }
 
 impl Engine for Disk {
@@ -182,6 +184,11 @@ impl Engine for Disk {
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
         self.inner.fenced_below(block)
+    }
+
+    /// Most tests look at the documents with further runs, which must not end the first.
+    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
+        if self.claims { self.inner.claim(blocks, step) } else { Ok(OwnerVersion(0)) }
     }
 
     fn durable(&self) -> Sequence {
@@ -232,6 +239,15 @@ impl Run {
         flushed: Option<Arc<AtomicU64>>,
         blocks: Vec<BlockId>,
     ) -> Self {
+        Self::of_owner(documents, mode, flushed, (blocks, false))
+    }
+
+    fn of_owner(
+        documents: &MemoryStore,
+        mode: StoreMode,
+        flushed: Option<Arc<AtomicU64>>,
+        (blocks, claims): (Vec<BlockId>, bool),
+    ) -> Self {
         let numbers = Numbers::default();
         let values = Arc::clone(&numbers.values);
         let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
@@ -250,7 +266,7 @@ impl Run {
         });
         let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
-        let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed };
+        let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed, claims };
         let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
         store.restore(at(0), &mut shard);
         Self { shard, store, values, health, is_full }
@@ -530,4 +546,37 @@ fn an_update_that_conflicts_becomes_a_whole_document() {
     documents.engine().append(&batch).unwrap();
     run.input(3, 7, Timer::T3513);
     assert_eq!((value(&documents, 7), run.health.error()), (Some(123), None));
+}
+
+#[test]
+fn a_process_whose_blocks_another_one_has_claimed_writes_and_sends_nothing() {
+    let documents = MemoryStore::default();
+    let owner = || {
+        let mode = StoreMode::of_time(WriteTime::BeforeSends);
+        Run::of_owner(&documents, mode, None, (BlockId::all().collect(), true))
+    };
+    let Run { mut shard, mut store, .. } = owner();
+    let key = |owner| TimerKey { owner, timer: Timer::MobileReachable };
+    let mut turn = |held: &mut HeldEffects, left: &mut Left<'_>, owner| {
+        let input = ShardInput::Timer { nf: Nf::Amf, key: key(owner) };
+        shard.handle(at(owner), input, &mut Vec::new());
+        held.note_input();
+        held.hold(ShardEffect::Ready);
+        let written = held.write(at(owner), &mut shard);
+        held.release(written, left);
+    };
+    let first = store.owner;
+    assert!(first.is_some_and(|version| version > OwnerVersion(0)));
+    store.has_changes = false;
+    let (mut held, mut left) = (HeldEffects::new(store), Left(&documents, Vec::new()));
+    turn(&mut held, &mut left, 1);
+    assert_eq!((stored(&documents), left.1.len()), (vec![1], 1));
+    let mut other = owner();
+    assert!(other.store.owner > first, "the version rises with each owner");
+    turn(&mut held, &mut left, 2);
+    assert_eq!((stored(&documents), left.1.len()), (vec![1], 1), "refused, and nobody is answered");
+    turn(&mut held, &mut left, 3);
+    assert_eq!((stored(&documents), left.1.len()), (vec![1], 1));
+    other.input(4, 4, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1, 4]);
 }
