@@ -29,7 +29,7 @@ pub struct Faults {
     pub kills: u32,
     /// Kills of NF processes whose contexts are stored, in total.
     pub crashes: u32,
-    /// Panics of shards whose contexts are stored, in total.
+    /// Panics of shards, in total.
     pub panics: u32,
 }
 
@@ -95,7 +95,11 @@ impl Plan {
         let mut crash_dice = Dice::new(seed ^ 0x6372_6173_6800);
         let is_durable = !split && crash_dice.chance(500);
         let crashes = if is_durable { 1 + crash_dice.below(3) as u32 } else { 0 };
-        let panics = if is_durable { crash_dice.below(5) as u32 } else { 0 };
+        let panics = match (split, is_durable) {
+            (true, _) => 0,
+            (false, true) => crash_dice.below(5) as u32,
+            (false, false) => crash_dice.below(2) as u32,
+        };
         Self {
             seed,
             processes,

@@ -42,7 +42,7 @@ impl Contexts {
         }
         let store = match config.state.engine {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
-            StateEngine::Redis => Store::Redis(open_redis(config)?),
+            StateEngine::Redis => Store::Redis(open_redis(config, hosting)?),
         };
         let health = Arc::new(StoreHealth::default());
         Ok(Some(Self { store, shards: shards.to_vec(), mode, health }))
@@ -113,13 +113,15 @@ fn open_file(
     Ok(store)
 }
 
-fn open_redis(config: &Config) -> Result<RedisStore, StartError> {
+fn open_redis(config: &Config, hosting: &Hosting) -> Result<RedisStore, StartError> {
+    let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
     let redis = &config.state.redis;
     let store = RedisStore::open(RedisSettings {
         url: redis.url.clone(),
         password_file: redis.password_file.clone(),
         ca: redis.ca.clone(),
         secret: secret(config)?,
+        scope: first.unwrap_or_default(),
     })?;
     tracing::info!("contexts are stored in Redis at {}", store.url());
     Ok(store)

@@ -167,10 +167,12 @@ impl ContextStore {
     /// Gives a new shard the contexts of its blocks.
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
         self.track(shard);
-        // First, so that a former owner changes nothing afterwards.
+        // First, so that a former owner changes nothing afterwards. With a full disk they are claimed by the first write that succeeds.
         if let Err(error) = self.claim() {
-            tracing::error!("contexts can't be claimed, their UEs register again: {error}");
-            return self.fail(now, shard, &error);
+            self.fail(now, shard, &error);
+            if self.is_fenced {
+                return;
+            }
         }
         for (kind, nf) in KINDS {
             // One block at a time is in memory twice.

@@ -16,7 +16,7 @@ pub(crate) enum Fault {
     Kill(usize),
     /// A process whose contexts are stored ends, and restarts some seconds later.
     Crash(usize),
-    /// A shard of a process whose contexts are stored panics at one of its next inputs.
+    /// A shard of a process panics at one of its next inputs.
     Panic(usize),
 }
 

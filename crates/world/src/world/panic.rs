@@ -1,4 +1,4 @@
-//! Panics of shards whose contexts are stored: gateways, gNBs, UPFs and other shards continue.
+//! Panics of shards: gateways, gNBs, UPFs and other shards continue. A shard whose contexts are not stored loses them.
 
 use super::process::Process;
 use super::{TimerId, World};
@@ -25,7 +25,11 @@ impl World {
             return false;
         }
         self.panicking = None;
-        self.note_before_crash();
+        if self.processes[process].documents.is_some() {
+            self.note_before_crash();
+        } else {
+            self.watch.killed.extend(self.processes[process].nfs.iter().copied());
+        }
         true
     }
 
@@ -41,7 +45,9 @@ impl World {
             self.timers.stop(timer);
         }
         let journal = self.journal.clone();
-        let factory = ShardFactory { plan: &self.plan, process, incarnation: 0, shard, journal };
+        let is_stored = self.processes[process].documents.is_some();
+        let incarnation = if is_stored { 0 } else { self.processes[process].incarnation };
+        let factory = ShardFactory { plan: &self.plan, process, incarnation, shard, journal };
         let mut host = factory.make(&mut self.dice);
         let Process { shard_hosts, documents, take_overs, panics, .. } = &mut self.processes[process];
         *panics += 1;

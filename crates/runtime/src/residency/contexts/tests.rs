@@ -138,8 +138,16 @@ struct Disk {
     is_full: Arc<AtomicBool>,
     /// What is durable, if not all that was written.
     flushed: Option<Arc<AtomicU64>>,
-    /// Whether blocks are claimed.
-    claims: bool,
+    claims: Claims,
+}
+
+/// How blocks are claimed.
+#[derive(Clone, Copy)]
+enum Claims {
+    None,
+    Blocks,
+    /// The disk is full at the first attempt.
+    OnFullDisk,
 }
 
 impl Engine for Disk {
@@ -188,7 +196,14 @@ impl Engine for Disk {
 
     /// Most tests look at the documents with further runs, which must not end the first.
     fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
-        if self.claims { self.inner.claim(blocks, step) } else { Ok(OwnerVersion(0)) }
+        match self.claims {
+            Claims::None => Ok(OwnerVersion(0)),
+            Claims::Blocks => self.inner.claim(blocks, step),
+            Claims::OnFullDisk => {
+                self.claims = Claims::Blocks;
+                Err(EngineError::Full(PathBuf::from("/full")))
+            }
+        }
     }
 
     fn durable(&self) -> Sequence {
@@ -239,14 +254,14 @@ impl Run {
         flushed: Option<Arc<AtomicU64>>,
         blocks: Vec<BlockId>,
     ) -> Self {
-        Self::of_owner(documents, mode, flushed, (blocks, false))
+        Self::of_owner(documents, mode, flushed, (blocks, Claims::None))
     }
 
     fn of_owner(
         documents: &MemoryStore,
         mode: StoreMode,
         flushed: Option<Arc<AtomicU64>>,
-        (blocks, claims): (Vec<BlockId>, bool),
+        (blocks, claims): (Vec<BlockId>, Claims),
     ) -> Self {
         let numbers = Numbers::default();
         let values = Arc::clone(&numbers.values);
@@ -553,7 +568,7 @@ fn a_process_whose_blocks_another_one_has_claimed_writes_and_sends_nothing() {
     let documents = MemoryStore::default();
     let owner = || {
         let mode = StoreMode::of_time(WriteTime::BeforeSends);
-        Run::of_owner(&documents, mode, None, (BlockId::all().collect(), true))
+        Run::of_owner(&documents, mode, None, (BlockId::all().collect(), Claims::Blocks))
     };
     let Run { mut shard, mut store, .. } = owner();
     let key = |owner| TimerKey { owner, timer: Timer::MobileReachable };
@@ -579,4 +594,17 @@ fn a_process_whose_blocks_another_one_has_claimed_writes_and_sends_nothing() {
     assert_eq!((stored(&documents), left.1.len()), (vec![1], 1));
     other.input(4, 4, Timer::MobileReachable);
     assert_eq!(stored(&documents), [1, 4]);
+}
+
+#[test]
+fn with_a_full_disk_at_the_start_contexts_return_and_are_claimed_later() {
+    let documents = MemoryStore::default();
+    Run::start(&documents, WriteTime::BeforeSends).input(1, 1, Timer::MobileReachable);
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let all = BlockId::all().collect();
+    let mut run = Run::of_owner(&documents, mode, None, (all, Claims::OnFullDisk));
+    assert_eq!((run.numbers(), run.store.owner), (vec![1], None));
+    run.input(2_000, 2, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1, 2]);
+    assert!(run.store.owner.is_some() && run.health.error().is_none());
 }

@@ -89,7 +89,7 @@ impl RedisEngine {
     }
 
     fn fence_of(&self, block: u16) -> String {
-        format!("{}:owner", self.key_of_block(block))
+        format!("{}:owner{}", self.key_of_block(block), self.shared.scope)
     }
 
     /// Connects if there is no connection.
