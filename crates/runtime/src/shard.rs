@@ -9,7 +9,7 @@
 use crate::clock::Clock;
 use crate::residency::{ContextStore, Sequence};
 use crate::work_queue::{QueueThread, UnstartedQueue, Work, WorkQueue, work_queue};
-use pith_nf::fabric::{Shard, ShardEffect, ShardInput, Timers};
+use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput, TakeOver, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,7 +53,9 @@ pub fn start(
         HeldEffects::new(store)
     });
     let (timers, effects) = (Timers::default(), Vec::new());
-    let driver = Driver { number, clock, shard, make, outside, timers, effects, contexts };
+    let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
+    let take_over = TakeOver::new(keeps);
+    let driver = Driver { number, clock, shard, make, outside, timers, effects, contexts, take_over, run: 0 };
     unstarted.start(BATCH, driver)
 }
 
@@ -81,9 +83,23 @@ impl HeldEffects {
         self.turn.push(effect);
     }
 
-    /// Stores the changes of the turn, and carries out what may leave.
-    pub(crate) fn end_turn(&mut self, now: Instant, shard: &mut Shard, outside: &mut impl Outside) {
-        let written = self.store.end_turn(now, shard, &mut self.turn);
+    /// Stores the changes of the turn. Returns the write that must be durable before its effects leave.
+    pub(crate) fn write(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
+        self.store.end_turn(now, shard, &mut self.turn)
+    }
+
+    /// The effects of the current turn.
+    fn effects(&self) -> impl Iterator<Item = &ShardEffect> {
+        self.turn.iter()
+    }
+
+    /// Carries out what may leave after that write.
+    pub(crate) fn release(&mut self, written: Sequence, outside: &mut impl Outside) {
+        if self.store.is_fenced() {
+            // The UEs belong to another process, which answers them.
+            self.turn.clear();
+            return self.unwritten.clear();
+        }
         if !self.turn.is_empty() {
             if self.unwritten.is_empty() && self.store.durable() >= written {
                 self.turn.drain(..).for_each(|effect| outside.carry_out(effect));
@@ -112,7 +128,14 @@ struct Driver<M, O> {
     effects: Vec<ShardEffect>,
     /// Present if contexts are stored.
     contexts: Option<HeldEffects>,
+    /// What the shard needs after a panic.
+    take_over: TakeOver,
+    /// Panics of the shard so far, modulo 2^16.
+    run: u16,
 }
+
+/// The shard has panicked.
+struct Panicked;
 
 impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
     fn process(&mut self, input: ShardInput) {
@@ -122,10 +145,10 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
     fn end_turn(&mut self) -> Option<Duration> {
         self.expire();
         self.take_loaded();
-        let store = self.contexts.as_mut().and_then(|contexts| {
-            contexts.end_turn(self.clock.now(), &mut self.shard, &mut self.outside);
-            contexts.store.next_turn()
-        });
+        while self.end_turn_of_shard().is_err() {
+            self.recover();
+        }
+        let store = self.contexts.as_ref().and_then(|contexts| contexts.store.next_turn());
         self.outside.flush();
         let now = self.clock.now();
         let next = self.timers.next_deadline().into_iter().chain(store).min();
@@ -162,27 +185,59 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         }
     }
 
+    /// Handles an input. After a panic the shard continues with its stored contexts.
     fn handle(&mut self, mut input: ShardInput) {
-        let now = self.clock.now();
-        let Self { shard, effects, contexts, .. } = self;
-        match contexts {
+        match &mut self.contexts {
             Some(contexts) => contexts.store.open_embedded(&mut input),
             None => input.drop_embedded(),
         }
-        let resumes = contexts.is_some() && matches!(input, ShardInput::Start);
-        let handle = || {
+        self.take_over.begin(&mut self.shard, &input);
+        if self.attempt(input).is_err() {
+            self.recover();
+        }
+    }
+
+    /// Handles an input, unless the shard panics.
+    fn attempt(&mut self, input: ShardInput) -> Result<(), Panicked> {
+        let resumes = self.contexts.is_some() && matches!(input, ShardInput::Start);
+        self.attempt_to(|shard, now, effects| {
             shard.handle(now, input, effects);
             if resumes {
                 shard.resume_contexts(now, effects);
             }
-        };
-        if catch_unwind(AssertUnwindSafe(handle)).is_err() {
-            return self.rebuild(now);
-        }
-        if let Some(contexts) = contexts {
+        })?;
+        self.take_over.handled(&self.shard);
+        if let Some(contexts) = &mut self.contexts {
             contexts.note_input();
         }
+        Ok(())
+    }
+
+    /// Has the shard do something, and carries out the effects.
+    fn attempt_to(
+        &mut self,
+        what: impl FnOnce(&mut Shard, Instant, &mut Vec<ShardEffect>),
+    ) -> Result<(), Panicked> {
+        let now = self.clock.now();
+        let Self { shard, effects, .. } = self;
+        catch_unwind(AssertUnwindSafe(|| what(shard, now, effects))).map_err(|_| Panicked)?;
         self.carry_out(now);
+        Ok(())
+    }
+
+    /// Stores what the turn changed; then its effects leave.
+    fn end_turn_of_shard(&mut self) -> Result<(), Panicked> {
+        let now = self.clock.now();
+        let Self { shard, contexts, take_over, outside, .. } = self;
+        let Some(contexts) = contexts else {
+            take_over.end_turn(shard);
+            return Ok(());
+        };
+        let written = catch_unwind(AssertUnwindSafe(|| contexts.write(now, shard))).map_err(|_| Panicked)?;
+        take_over.note_answers(contexts.effects());
+        take_over.end_turn(shard);
+        contexts.release(written, outside);
+        Ok(())
     }
 
     fn carry_out(&mut self, now: Instant) {
@@ -199,30 +254,70 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
                 }
                 other => match &mut self.contexts {
                     Some(contexts) => contexts.hold(other),
-                    None => self.outside.carry_out(other),
+                    None => {
+                        self.take_over.note_answers(std::iter::once(&other));
+                        self.outside.carry_out(other);
+                    }
                 },
             }
         }
         self.effects = effects;
     }
 
-    /// A panic in a shard ends its UEs' contexts, not the process: the NFs are created again, and the UEs
-    /// register again.
-    fn rebuild(&mut self, now: Instant) {
+    /// The shard has panicked: no value in it can be trusted. Another run of it continues with the stored contexts, and with the
+    /// messages whose transactions were not over (ADR 0010). A context that causes panics repeatedly ends.
+    fn recover(&mut self) {
+        while self.begin_run().is_err() {}
+    }
+
+    fn begin_run(&mut self) -> Result<(), Panicked> {
+        let reading = self.contexts.as_ref().and_then(|contexts| contexts.store.reading());
+        let suspect = self.shard.in_step().or(reading);
+        let gives_up = self.take_over.panicked(suspect);
         tracing::error!(
             shard = self.number,
-            "an NF panicked: this is a bug in Pith, please report it; the shard restarts with empty state"
+            "an NF panicked: this is a bug in Pith, please report it; the shard restarts {}",
+            if gives_up || self.contexts.is_none() { "with empty state" } else { "with its stored contexts" }
         );
         self.effects.clear();
         self.timers = Timers::default();
+        self.run = self.run.wrapping_add(1);
         self.shard = (self.make)();
+        self.shard.begin_run(self.run);
         if let Some(contexts) = &mut self.contexts {
             // The changes of this turn are lost, so its effects must not leave.
             contexts.turn.clear();
-            contexts.store.start_empty(&mut self.shard);
+            contexts.store.start_run(&mut self.shard);
         }
-        let Self { shard, effects, .. } = self;
-        shard.handle(now, ShardInput::Start, effects);
-        self.carry_out(now);
+        for effect in self.take_over.answers(&self.shard) {
+            self.effects.push(effect);
+        }
+        for input in self.take_over.connections() {
+            self.attempt_to(|shard, now, effects| shard.handle(now, input, effects))?;
+        }
+        self.take_contexts_over(gives_up)?;
+        self.attempt(ShardInput::Start)?;
+        self.take_over.resumed(&mut self.shard);
+        while let Some(input) = self.take_over.next(&mut self.shard) {
+            self.attempt(input)?;
+        }
+        self.attempt_to(|shard, now, effects| shard.finish_take_over(now, effects))
+    }
+
+    fn take_contexts_over(&mut self, gives_up: bool) -> Result<(), Panicked> {
+        let now = self.clock.now();
+        let Self { shard, contexts: Some(contexts), take_over, .. } = self else { return Ok(()) };
+        let store = &mut contexts.store;
+        let take = || {
+            if gives_up {
+                store.start_empty(shard);
+            } else {
+                store.take_over(now, shard, |key| take_over.fate(key));
+            }
+        };
+        catch_unwind(AssertUnwindSafe(take)).map_err(|_| Panicked)
     }
 }
+
+#[cfg(test)]
+mod tests;

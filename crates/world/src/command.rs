@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// How to use it.
-pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|all] [--victim core|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
+pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|all] [--victim core|shard|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
        pith-world kill NAME --residency R --victim V --seed N --point N [--ladder]";
 
 /// Failures that are printed for each row.
@@ -95,6 +95,7 @@ fn victims(text: &str) -> Option<Vec<Victim>> {
     let split = Victim::split();
     match text {
         "core" => Some(vec![Victim::Core]),
+        "shard" => Some(vec![Victim::Shard]),
         "split" => Some(split),
         name => split.into_iter().find(|victim| victim.to_string() == name).map(|victim| vec![victim]),
     }

@@ -1,9 +1,9 @@
 //! The store of a simulated process: it survives the process's end.
 
 use crate::plan::Residency;
-use pith_nf::fabric::Shard;
+use pith_nf::fabric::{Keeps, Shard};
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{DocumentSink, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
+use pith_nf::kit::{DocumentSink, Fate, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
 use pith_types::Supi;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -162,15 +162,52 @@ impl Documents {
         self.failing.remove(&shard);
     }
 
+    fn tracking(&self) -> Tracking {
+        Tracking {
+            reserved_counts: RESERVED_COUNTS,
+            whole: self.residency == Residency::Stateless,
+            by_procedure: self.residency == Residency::Procedural,
+            is_late: self.residency == Residency::Soft,
+        }
+    }
+
+    /// The messages that a shard keeps for a run after a panic.
+    pub(crate) fn keeps(&self) -> Keeps {
+        Keeps::with(&self.tracking())
+    }
+
+    /// The shard records changes from now on.
+    pub(crate) fn track(&self, shard: &mut Shard) {
+        let tracking = self.tracking();
+        shard.track_contexts(|nf| is_stored(nf).then_some(tracking));
+        if tracking.whole {
+            shard.expect_dropped_contexts();
+        }
+    }
+
+    /// Gives the next run of a shard its contexts, in the order of the runtime; those without a fate are deleted.
+    pub(crate) fn take_over(
+        &mut self,
+        now: Instant,
+        shard: usize,
+        to: &mut Shard,
+        fate: impl Fn(StoredKey) -> Option<Fate>,
+    ) -> Result<(), String> {
+        self.stored.retain(|(of, key), _| *of != shard || fate(*key).is_some());
+        for nf in [Nf::Nrf, Nf::Pcf, Nf::Smf, Nf::Amf] {
+            for ((of, key), document) in &self.stored {
+                if let Some(fate) = fate(*key).filter(|_| (*of, key.nf) == (shard, nf)) {
+                    to.take_over_context(now, *key, document.octets(), fate)
+                        .map_err(|error| format!("{key:?}: {error}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Gives a new shard its contexts; the error names one that can't be unpacked.
     pub(crate) fn restore(&self, now: Instant, shard: usize, to: &mut Shard) -> Result<(), String> {
-        let by_procedure = self.residency == Residency::Procedural;
-        let reserved_counts = RESERVED_COUNTS;
-        let whole = self.residency == Residency::Stateless;
-        to.track_contexts(|nf| is_stored(nf).then_some(Tracking { reserved_counts, whole, by_procedure }));
-        if whole {
-            to.expect_dropped_contexts();
-        }
+        self.track(to);
         for ((_, key), document) in self.stored.iter().filter(|((of, _), _)| *of == shard) {
             to.restore_context(now, *key, document.octets(), false)
                 .map_err(|error| format!("{key:?}: {error}"))?;

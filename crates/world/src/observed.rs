@@ -3,8 +3,8 @@
 use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
-    Caller, DocumentSink, Effect, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox, StoreScope,
-    Tracking,
+    Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox,
+    StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
@@ -31,6 +31,10 @@ impl<T> Observed<T> {
     pub fn new(place: CallerId, inner: T, journal: SharedJournal) -> (Self, NfView<T>) {
         let inner = Arc::new(Mutex::new(inner));
         (Self { place, inner: Arc::clone(&inner), journal }, NfView(inner))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, T> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note_input(&self, input: &Input) {
@@ -180,6 +184,44 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
 
     fn take_missed(&mut self) -> Vec<ContextId> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).take_missed()
+    }
+
+    fn begin_take_over(&mut self) {
+        self.inner().begin_take_over();
+    }
+
+    fn take_over_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        fate: Fate,
+    ) -> Result<(), UnpackError> {
+        self.inner().take_over_context(now, id, document, fate)
+    }
+
+    fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
+        self.inner().finish_take_over(now, out);
+    }
+
+    fn in_step(&self) -> Option<ContextId> {
+        self.inner().in_step()
+    }
+
+    fn touched(&self) -> usize {
+        self.inner().touched()
+    }
+
+    fn touched_at(&self, number: usize) -> Option<ContextId> {
+        self.inner().touched_at(number)
+    }
+
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        self.inner().take_touched(list);
+    }
+
+    fn is_in_transaction(&self, id: ContextId) -> bool {
+        self.inner().is_in_transaction(id)
     }
 
     fn replies_owed(&self) -> Option<usize> {

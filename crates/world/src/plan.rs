@@ -32,6 +32,8 @@ pub struct Faults {
     pub crashes: u32,
     /// Outages of the store of contexts, in total.
     pub outages: u32,
+    /// Panics of shards, in total.
+    pub panics: u32,
 }
 
 /// Where the contexts of AMF, SMF and PCF are stored (design section 6).
@@ -126,6 +128,11 @@ impl Plan {
         let is_durable = !split && crash_dice.chance(500);
         let crashes = if is_durable { 1 + crash_dice.below(3) as u32 } else { 0 };
         let stored = StoredPlan::draw(seed, split, is_durable);
+        let panics = match (split || stored.form.is_some(), is_durable) {
+            (true, _) => 0,
+            (false, true) => crash_dice.below(5) as u32,
+            (false, false) => crash_dice.below(2) as u32,
+        };
         Self {
             seed,
             processes,
@@ -145,7 +152,7 @@ impl Plan {
                 let faults = Faults::draw(&mut dice, split);
                 // A process of several whose contexts are stored is not killed: its requests to others would be lost.
                 let kills = if stored.residency == Residency::None { faults.kills } else { 0 };
-                Faults { crashes, outages: stored.outages, kills, ..faults }
+                Faults { crashes, panics, outages: stored.outages, kills, ..faults }
             },
             acts: 3 + dice.index(10),
         }
@@ -222,6 +229,7 @@ impl Faults {
             kills: if split { some(400, 2) } else { 0 },
             crashes: 0,
             outages: 0,
+            panics: 0,
         }
     }
 }

@@ -24,6 +24,28 @@ fn no_crash_point_breaks_what_the_residency_promises() {
     assert_eq!(table.len(), 4 * PROCEDURES.len());
 }
 
+/// Every second input of each procedure, in two worlds with several shards.
+#[test]
+fn no_panic_of_a_shard_breaks_what_the_residency_promises() {
+    let options = Options {
+        seeds: (0, 2),
+        residencies: vec![Residency::Durable, Residency::Soft],
+        victims: vec![Victim::Shard],
+        procedure: None,
+        stride: 2,
+        threads: 2,
+    };
+    let table = campaign(&options, &|_, _, _| {});
+    let failures: Vec<String> = table
+        .values()
+        .flat_map(|row| row.broken.iter().filter(|broken| broken.is_failure))
+        .map(|broken| format!("pith-world kill {}: {}", broken.run, broken.what))
+        .collect();
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    let points: u64 = table.values().map(|row| row.points).sum();
+    assert!(points > 500, "{points} panics");
+}
+
 #[test]
 fn a_run_has_the_same_crash_points_each_time() {
     for procedure in PROCEDURES.iter().step_by(7) {

@@ -118,7 +118,7 @@ impl<N: NetworkFunction> Stage<N> {
 
     /// A reply that is repeated, late or unsolicited.
     fn answer_again(&mut self, choices: &mut Choices<'_>) {
-        let any = Tag { owner: choices.below(4) as u64, step: choices.below(4) as u32 };
+        let any = Tag::new(choices.below(4) as u64, choices.below(4) as u32);
         let tag = choices.pick(&self.answered).copied().unwrap_or(any);
         if !self.calls.iter().any(|(open, _)| *open == tag) {
             self.reply(tag, Ok(Response::NoContent));
@@ -197,6 +197,7 @@ impl<N: NetworkFunction> Stage<N> {
                 open.push((tag, message));
             }
             (N4Effect::Answer { message, .. }, Some(_)) => drop(message),
+            (N4Effect::TakenOver, Some(_)) => {}
             (effect, None) => self.broken = Some(format!("it has no N4: {effect:?}")),
         }
     }

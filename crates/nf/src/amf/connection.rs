@@ -95,6 +95,20 @@ impl Connections {
         Some(key)
     }
 
+    /// Opens a connection that another owner of its block had: with its ids and its state. `None` if there are too many connections.
+    pub fn adopt(&mut self, connection: NgConnection) -> Option<Key> {
+        let (id, ran) = (connection.id, (connection.gnb, connection.ran_id));
+        let key = self.table.insert_with(|_| connection)?;
+        self.by_id.insert(id, key);
+        self.by_ran.insert(ran, key);
+        Some(key)
+    }
+
+    /// New ids follow this number. A gNB may still have connections of which a former owner's document says nothing.
+    pub const fn count_ids_from(&mut self, number: u32) {
+        self.last = number & AmfUeNgapId::MAX_OWN;
+    }
+
     /// An unused id. The owner's part counts up, so that an id is used again as late as possible. It is never 0: UERANSIM
     /// reads id 0 as absent and omits the IE.
     fn next_id(&mut self, block: BlockId) -> AmfUeNgapId {

@@ -340,7 +340,7 @@ impl UeContext {
     /// Sends a request to another NF on behalf of the UE; the reply has the returned call id.
     pub fn call(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) -> CallId {
         let CallId(step) = self.next_number();
-        env.out.call(Tag { owner: self.key.to_u64(), step }, target, request.into());
+        env.out.call(Tag::new(self.key.to_u64(), step), target, request.into());
         CallId(step)
     }
 
@@ -391,7 +391,7 @@ impl UeContext {
 }
 
 /// The tag of calls without a UE: their replies are ignored.
-pub(super) const IGNORED_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
+pub(super) const IGNORED_REPLY: Tag = Tag::new(u64::MAX, 0);
 
 impl Env<'_> {
     /// Sends a request whose reply is ignored, such as the deletion of a resource.

@@ -36,6 +36,7 @@ mod session;
 mod slices;
 mod subscription;
 mod table;
+mod take_over;
 #[cfg(feature = "testing")]
 #[allow(missing_docs, clippy::new_without_default, clippy::should_implement_trait, clippy::duplicate_mod)]
 #[path = "tests/world.rs"]
@@ -50,8 +51,8 @@ pub use retained::Retention;
 
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, DocumentSink, EndedContexts, Input, Inspect, Instant, Key, N2Input, NetworkFunction, Order,
-    Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, N2Input, NetworkFunction,
+    Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -79,6 +80,8 @@ pub struct Amf {
     ended: EndedContexts,
     /// UEs of a former run, to be resumed.
     restored: Restored,
+    /// The context of the step in progress.
+    in_step: Option<ContextId>,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -108,6 +111,7 @@ impl Amf {
             tracker: Tracker::default(),
             ended: EndedContexts::default(),
             restored: Restored::default(),
+            in_step: None,
             reloads: false,
         }
     }
@@ -141,9 +145,11 @@ impl Amf {
         let (ues, effects) = (self.ues.len(), out.effects().len());
         let Some(ue) = self.ues.get_mut(key) else { return };
         ue.counts_end = self.tracker.counts_end(ue.id);
+        self.in_step = Some(ue.id);
         let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
+        self.in_step = None;
         if ue.is_over() {
             if let Some(mut ue) = self.ues.remove(key) {
                 self.release(now, &mut ue, effects, out);
@@ -385,6 +391,45 @@ impl NetworkFunction for Amf {
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
         self.resume_ues(now, out);
+    }
+
+    fn take_over_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        fate: Fate,
+    ) -> Result<(), UnpackError> {
+        self.take_over_ue(id, document, fate)
+    }
+
+    fn begin_take_over(&mut self) {
+        self.separate_ids();
+    }
+
+    fn finish_take_over(&mut self, _now: Instant, out: &mut Outbox) {
+        self.report_connections(out);
+    }
+
+    fn in_step(&self) -> Option<ContextId> {
+        self.in_step
+    }
+
+    fn touched(&self) -> usize {
+        self.tracker.touched().len()
+    }
+
+    fn touched_at(&self, number: usize) -> Option<ContextId> {
+        self.tracker.touched().get(number).copied()
+    }
+
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        self.tracker.take_touched(list);
+    }
+
+    fn is_in_transaction(&self, id: ContextId) -> bool {
+        let ue = self.shared.ids.find(id).and_then(|key| self.ues.view(key));
+        ue.is_some_and(|ue| ue.is_in_transaction())
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

@@ -20,8 +20,9 @@ use super::n2::Initial;
 use super::procedure::{Procedure, ue_context_release};
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::{PduSession, UserPlane};
+use super::take_over::TakenOver;
 use super::{Amf, consumer};
-use crate::kit::document::{Document, PackError, UnpackError};
+use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, Tracking, UNPLACED,
 };
@@ -37,12 +38,26 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// UEs of a former run, to be resumed.
 #[derive(Debug, Default)]
 pub(super) struct Restored {
-    due: VecDeque<Key>,
+    due: VecDeque<(Key, Resumption)>,
     /// Contexts of subscribers that have another, with that one.
     superseded: Vec<(Key, Key)>,
 }
 
+/// How a UE is resumed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Resumption {
+    /// In CM-IDLE: its N2 association ended with the process. Its document must not name the connection any longer, if it does.
+    Idle { was_connected: bool },
+    /// Where its document says: gateways and gNBs have continued.
+    Continue(TakenOver),
+}
+
 impl Amf {
+    /// Notes that a UE that was placed is to be resumed.
+    pub(super) fn resume_later(&mut self, key: Key, resumption: Resumption) {
+        self.restored.due.push_back((key, resumption));
+    }
+
     /// Records a change of a UE's context, and whether it must be stored before the next message is sent.
     pub(super) fn note_change(&mut self, key: Key) {
         if self.tracker.tracking().is_none() {
@@ -59,11 +74,12 @@ impl Amf {
     /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
     /// reservation was used, or the UE is registered and has none.
     pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        let Some(&Tracking { reserved_counts: reserved, whole, by_procedure }) = self.tracker.tracking()
+        let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking()
         else {
             return;
         };
         for id in self.tracker.take(scope) {
+            self.in_step = Some(id);
             self.ues.pack_idle();
             let stored = StoredKey { nf: Nf::Amf, id };
             let below = self.tracker.counts_below(id);
@@ -77,21 +93,16 @@ impl Amf {
                     let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
-                        self.tracker.note_change(id);
+                        self.tracker.keep_change(id);
                         continue;
                     }
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
-                    let packed = if whole {
-                        document::pack(ue, connection, &self.shared.gnbs)
-                    } else {
-                        pack(ue, &self.shared.gnbs)
-                    };
-                    match packed {
+                    match document::pack(ue, connection, &self.shared.gnbs) {
                         Ok(document) => {
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }
-                        Err(_) => self.tracker.note_change(id),
+                        Err(_) => self.tracker.keep_change(id),
                     }
                 }
                 None => match self.ended.document(id) {
@@ -104,6 +115,7 @@ impl Amf {
                 },
             }
         }
+        self.in_step = None;
     }
 
     /// Takes a UE's context back under its id.
@@ -114,9 +126,16 @@ impl Amf {
         is_stale: bool,
     ) -> Result<(), UnpackError> {
         self.shared.ids.check_free(id)?;
-        let Unpacked { mut ue, .. } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
+        let Unpacked { mut ue, connection } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
         recover(&mut ue, &self.shared.config, is_stale, reserved);
+        let key = self.place_ue(id, ue)?;
+        self.restored.due.push_back((key, Resumption::Idle { was_connected: connection.is_some() }));
+        Ok(())
+    }
+
+    /// Places a context of a document in the tables.
+    pub(super) fn place_ue(&mut self, id: ContextId, mut ue: UeContext) -> Result<Key, UnpackError> {
         let (supi, gutis) = (ue.supi.clone(), [ue.guti, ue.old_guti]);
         let (is_registered, since, next) = (ue.is_registered(), ue.since, next_count(&ue));
         let placed = self.ues.insert_with(|key| {
@@ -126,10 +145,9 @@ impl Amf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, next.unwrap_or(0));
-        self.restored.due.push_back(key);
         if !is_registered {
             // It ends at once, and the UE begins again.
-            return Ok(());
+            return Ok(key);
         }
         let index = &mut self.shared.index;
         for guti in gutis.into_iter().flatten() {
@@ -151,7 +169,7 @@ impl Amf {
             }
         }
         self.ues.pack_idle();
-        Ok(())
+        Ok(key)
     }
 
     /// Keeps what a step released at other NFs in a document, until the requests for that, among the effects from that one on, are
@@ -191,7 +209,15 @@ impl Amf {
     /// Starts the timers of a batch of restored UEs, and ends contexts that have no registration.
     pub(super) fn resume_batch(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..BATCH {
-            let Some(key) = self.restored.due.pop_front() else { break };
+            let Some((key, resumption)) = self.restored.due.pop_front() else { break };
+            match (resumption, self.ues.id(key)) {
+                (Resumption::Continue(state), _) => {
+                    self.resume_taken_over(now, key, state, out);
+                    continue;
+                }
+                (Resumption::Idle { was_connected: true }, Some(id)) => self.tracker.keep_change(id),
+                (Resumption::Idle { .. }, _) => {}
+            }
             self.step(now, key, out, |ue, env| {
                 // A UE that returned meanwhile has its timers.
                 if !ue.is_registered() || ue.connection.is_some() || !ue.timers().is_empty() {
@@ -272,26 +298,15 @@ fn next_count(ue: &UeContext) -> Option<u32> {
     ue.security.as_ref()?.nas.next_to_send().map(|count| count.value())
 }
 
-/// The document for a store: the UE as it will be restored.
-fn pack(ue: &mut UeContext, gnbs: &Gnbs) -> Result<Document, PackError> {
-    let (rm, in_udm) = (ue.rm, ue.registered_in_udm);
-    let procedure = end_procedure(ue);
-    let document = document::pack(ue, None, gnbs);
-    (ue.rm, ue.registered_in_udm, ue.procedure) = (rm, in_udm, procedure);
-    document
-}
-
-/// Ends the procedure in a document, with what is known of its result; returns its state.
-fn end_procedure(ue: &mut UeContext) -> Procedure {
-    let procedure = std::mem::take(&mut ue.procedure);
-    match procedure {
+/// Ends the procedure of a document, with what is known of its result.
+pub(super) fn end_procedure(ue: &mut UeContext) {
+    match std::mem::take(&mut ue.procedure) {
         // The network has ended the registration.
         Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
         // The UDM may have processed the registration.
         Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
         _ => {}
     }
-    procedure
 }
 
 /// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of the same process know that the
@@ -311,6 +326,11 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32
             session.user_plane = UserPlane::Deactivated;
         }
     }
+    skip_reserved_counts(ue, is_stale, reserved);
+}
+
+/// COUNTs that the document reserved may have been used: a UE that cannot estimate the next one is authenticated again.
+pub(super) fn skip_reserved_counts(ue: &mut UeContext, is_stale: bool, reserved: u32) {
     if let Some(security) = &mut ue.security {
         security.nas.skip_to_send(reserved);
         security.unconfirmed += reserved;

@@ -65,7 +65,7 @@ const EXCESS_BATCH: usize = MAX_CHALLENGED / 8;
 const CHALLENGE_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The tag of calls whose reply is ignored: the report of a result to the UDM.
-const IGNORE_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
+const IGNORE_REPLY: Tag = Tag::new(u64::MAX, 0);
 
 /// The states of an authentication, in their order. A state that waits for the UDM has the pending reply to the AMF.
 #[derive(Default)]
@@ -190,7 +190,7 @@ impl Ausf {
         });
         self.replies_owed += 1;
         self.changed(key);
-        out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call);
+        out.call(Tag::new(key.to_u64(), 0), Target::any(), call);
     }
 
     /// Handles the UDM's reply: the first vector, or another one after a resynchronisation.
@@ -346,7 +346,7 @@ impl Ausf {
                 out.stop(key.to_u64(), Timer::Expiry);
                 self.store(key, Authentication::AwaitingResyncVector(next, pending), None);
                 self.replies_owed += 1;
-                out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), call.into());
+                out.call(Tag::new(key.to_u64(), 0), Target::any(), call.into());
             }
             Step::Refused(problem, state) => {
                 let deadline = self.authentications.get(key).and_then(|entry| entry.deadline);

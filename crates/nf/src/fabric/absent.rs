@@ -36,7 +36,7 @@ pub(super) enum Fate {
     /// It waits for a load, which begins now.
     Load(StoredKey),
     /// It waits for a load that has begun.
-    Wait,
+    Wait(StoredKey),
 }
 
 impl Absent {
@@ -64,7 +64,7 @@ impl Absent {
                 Input::N2(_) | Input::N4(_) if waiting.len() >= MOST_WAITING && !is_response(&input) => {}
                 input => waiting.push_back((nf, input, asked)),
             }
-            return Fate::Wait;
+            return Fate::Wait(key);
         }
         if function.is_resident(id) {
             self.touched.push(key);
@@ -81,6 +81,11 @@ impl Absent {
         }
         self.waiting.insert(key, VecDeque::new());
         true
+    }
+
+    /// Whether inputs wait for that context.
+    pub fn is_awaited(&self, key: StoredKey) -> bool {
+        self.waiting.contains_key(&key)
     }
 
     /// A load has ended: the inputs that waited for it.

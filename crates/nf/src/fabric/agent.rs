@@ -211,8 +211,7 @@ impl Agent {
         call: Outgoing,
     ) -> (Option<(Outgoing, Option<Bearer>)>, Option<Call>) {
         let authorized = self.tokens.authorize(now, call);
-        let ask =
-            authorized.ask.map(|(id, request)| self.own_call(Tag { owner: id, step: step::TOKEN }, request));
+        let ask = authorized.ask.map(|(id, request)| self.own_call(Tag::new(id, step::TOKEN), request));
         (authorized.send, ask)
     }
 
@@ -320,7 +319,7 @@ impl Agent {
     pub(super) fn discover(&mut self, question: Query, call: Call) -> Option<Call> {
         let requester = self.requester();
         let (id, query) = self.cache.ask(question, call, requester)?;
-        Some(self.own_call(Tag { owner: id, step: step::DISCOVER }, query))
+        Some(self.own_call(Tag::new(id, step::DISCOVER), query))
     }
 
     fn own_call(&self, tag: Tag, request: Request) -> Call {

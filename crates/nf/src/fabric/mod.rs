@@ -14,6 +14,7 @@ mod profile;
 mod registration;
 mod retransmission;
 mod shard;
+mod take_over;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -24,4 +25,5 @@ pub use agent::{Agent, AgentConfig, Hosted};
 pub use owner::{shard_of, shard_of_remote};
 pub use profile::{ProfileConfig, profile};
 pub use shard::{Shard, ShardEffect, ShardInput};
+pub use take_over::{Keeps, TakeOver};
 pub use timers::Timers;

@@ -152,5 +152,5 @@ impl Registrations {
 }
 
 fn tag(at: usize, step: u32) -> Tag {
-    Tag { owner: at as u64, step }
+    Tag::new(at as u64, step)
 }

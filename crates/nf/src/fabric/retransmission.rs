@@ -92,7 +92,7 @@ impl Retransmissions {
         };
         self.kept.insert(self.numbered, kept);
         self.latest.extend(resource.map(|resource| (resource, self.numbered)));
-        Tag { owner: OWNER, step: self.numbered }
+        Tag::new(OWNER, self.numbered)
     }
 
     /// The tag that the NF gave a call.
@@ -140,7 +140,7 @@ impl Retransmissions {
             return Some(DueCall::Superseded(kept.nf, kept.tag));
         }
         let request = Box::new(kept.request.clone());
-        Some(DueCall::Send(kept.nf, Tag { owner: OWNER, step }, Arc::clone(&kept.root), request))
+        Some(DueCall::Send(kept.nf, Tag::new(OWNER, step), Arc::clone(&kept.root), request))
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
     use pith_sbi::nudm_uecm::SmfDeregistration;
     use pith_sbi::{Response, Scheme};
 
-    const GIVEN: Tag = Tag { owner: 5, step: 6 };
+    const GIVEN: Tag = Tag::new(5, 6);
 
     fn root() -> Arc<ApiRoot> {
         Arc::new(ApiRoot::new(Scheme::Http, "udm:80"))
@@ -322,7 +322,7 @@ mod tests {
     fn tags_of_other_calls_are_unchanged() {
         let mut retransmissions = Retransmissions::default();
         assert_eq!(retransmissions.reply(GIVEN, lost()), ReplyAction::Deliver(GIVEN, lost()));
-        let unknown = Tag { owner: OWNER, step: 9 };
+        let unknown = Tag::new(OWNER, 9);
         assert_eq!(retransmissions.reply(unknown, lost()), ReplyAction::Deliver(unknown, lost()));
     }
 }

@@ -190,6 +190,9 @@ pub enum ShardEffect {
     },
 }
 
+/// The owner in the tags of replies to an earlier run: no key of any NF's table, and not that of calls without an owner.
+const FORMER_OWNER: u64 = u64::MAX - 2;
+
 /// Capacity of the queues for inputs and effects that is kept between turns.
 const KEPT: usize = 1024;
 
@@ -204,6 +207,10 @@ pub struct Shard {
     outbox: Outbox,
     effects: Vec<Effect>,
     told_ready: bool,
+    /// The number of this run of the shard: replies to earlier ones are not for it.
+    run: u16,
+    /// The context whose load the last input waits for.
+    held: Option<StoredKey>,
 }
 
 impl Shard {
@@ -218,6 +225,8 @@ impl Shard {
             outbox: Outbox::new(verbosity),
             effects: Vec::new(),
             told_ready: false,
+            run: 0,
+            held: None,
         }
     }
 
@@ -319,6 +328,91 @@ impl Shard {
         }
     }
 
+    /// The shard is another run, with that number, of one that panicked. Replies to calls of earlier runs are ignored, except that what
+    /// they say was created is deleted.
+    pub fn begin_run(&mut self, run: u16) {
+        self.run = run;
+        self.functions.iter_mut().for_each(|(_, function)| function.begin_take_over());
+    }
+
+    /// As [`Shard::restore_context`], while gateways, gNBs and UPFs have continued.
+    pub fn take_over_context(
+        &mut self,
+        now: Instant,
+        key: StoredKey,
+        document: &[u8],
+        fate: kit::Fate,
+    ) -> Result<(), UnpackError> {
+        match self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
+            Some((_, function)) => function.take_over_context(now, key.id, document, fate),
+            None => Ok(()),
+        }
+    }
+
+    /// All contexts were taken over, and messages were delivered again: the gateways learn what the shard has.
+    pub fn finish_take_over(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+        for each in 0..self.functions.len() {
+            let (nf, function) = &mut self.functions[each];
+            let nf = *nf;
+            function.finish_take_over(now, &mut self.outbox);
+            self.route(now, nf, out);
+        }
+        self.run(now, out);
+    }
+
+    /// The context that a step is about: after a panic, the one that caused it.
+    pub fn in_step(&self) -> Option<StoredKey> {
+        let in_step = |(nf, function): &(Nf, Box<dyn NetworkFunction>)| {
+            function.in_step().map(|id| StoredKey { nf: *nf, id })
+        };
+        self.functions.iter().find_map(in_step)
+    }
+
+    /// Number of changes of contexts of an NF in this turn.
+    pub fn touched(&mut self, nf: Nf) -> usize {
+        self.held = None;
+        self.functions.iter().find(|(hosted, _)| *hosted == nf).map_or(0, |(_, function)| function.touched())
+    }
+
+    /// The context that the input since then was about: the first one that changed, or the one that must be loaded first.
+    pub fn subject(&self, nf: Nf, since: usize) -> Option<StoredKey> {
+        let (_, function) = self.functions.iter().find(|(hosted, _)| *hosted == nf)?;
+        let changed = function.touched_at(since).map(|id| StoredKey { nf, id });
+        changed.or(self.held)
+    }
+
+    /// The contexts that changed since the last call. A context may occur several times.
+    pub fn take_touched(&mut self, list: &mut Vec<StoredKey>) {
+        let mut ids = Vec::new();
+        for (nf, function) in &mut self.functions {
+            function.take_touched(&mut ids);
+            list.extend(ids.drain(..).map(|id| StoredKey { nf: *nf, id }));
+        }
+    }
+
+    /// Whether the transaction of a context goes on: a request to another NF is pending, or inputs wait for its load.
+    pub fn is_in_transaction(&self, key: StoredKey) -> bool {
+        let is_pending = |(nf, function): &(Nf, Box<dyn NetworkFunction>)| {
+            *nf == key.nf && function.is_in_transaction(key.id)
+        };
+        self.absent.is_awaited(key) || self.functions.iter().any(is_pending)
+    }
+
+    /// The API root in answers of the shard.
+    pub fn own_root(&self) -> Arc<ApiRoot> {
+        self.agent.own_root()
+    }
+
+    /// A tag as it leaves the shard.
+    const fn outside_tag(&self, tag: Tag) -> Tag {
+        Tag { run: self.run, ..tag }
+    }
+
+    /// A tag from outside as the NF gave it; that of an earlier run has an owner that does not exist.
+    const fn own_tag(&self, tag: Tag) -> Tag {
+        if tag.run == self.run { Tag { run: 0, ..tag } } else { Tag::new(FORMER_OWNER, 0) }
+    }
+
     /// All contexts were restored: the NFs resume them. Called once, after [`ShardInput::Start`].
     pub fn resume_contexts(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         for each in 0..self.functions.len() {
@@ -342,7 +436,12 @@ impl Shard {
                 self.agent.connection_lost(&authority, &mut self.outbox);
             }
             ShardInput::N2(input) => self.push(Nf::Amf, Input::N2(input)),
-            ShardInput::N4(input) => self.push(Nf::Smf, Input::N4(input)),
+            ShardInput::N4(mut input) => {
+                if let N4Input::Response { tag, .. } = &mut *input {
+                    *tag = self.own_tag(*tag);
+                }
+                self.push(Nf::Smf, Input::N4(input));
+            }
             ShardInput::Request { from, nf, request } => {
                 self.push(nf, Input::Request { reply: PendingReply::owed_to(from), request });
             }
@@ -351,13 +450,21 @@ impl Shard {
                 self.queue.push_back((nf, input, asked));
             }
             ShardInput::NrfRestarted => self.agent.renew_watches(now, &mut self.outbox),
-            ShardInput::Reply { nf, tag, from, reply } => self.replied(nf, tag, from, reply, out),
+            // The agent's calls are made again.
+            ShardInput::Reply { nf: Nf::Agent, tag, .. } if tag.run != self.run => {}
+            ShardInput::Reply { nf, tag, from, reply } => {
+                self.replied(nf, self.own_tag(tag), from, reply, out);
+            }
+            ShardInput::TokenRefused { tag, .. } | ShardInput::Stored { tag, .. } if tag.run != self.run => {}
             ShardInput::TokenRefused { nf, tag, root, request, bearer } => {
+                let tag = Tag { run: 0, ..tag };
                 let call = Outgoing { nf, tag, root, request: *request, renewed: true };
                 self.agent.token_refused(&call, &bearer);
                 self.send_http(now, call, out);
             }
-            ShardInput::Stored { nf, tag, result } => self.push(nf, Input::Stored { tag, result }),
+            ShardInput::Stored { nf, tag, result } => {
+                self.push(nf, Input::Stored { tag: Tag { run: 0, ..tag }, result });
+            }
             ShardInput::Timer { key, .. } if key.timer == Timer::SbiRetransmission => {
                 match self.retransmissions.due_call(key) {
                     Some(DueCall::Send(nf, tag, root, request)) => {
@@ -446,7 +553,9 @@ impl Shard {
             return Some(Input::Request { reply, request });
         }
         let from = match reply.caller() {
-            Caller::Local { nf, tag } => Caller::Shard { shard: self.agent.shard(), nf, tag },
+            Caller::Local { nf, tag } => {
+                Caller::Shard { shard: self.agent.shard(), nf, tag: self.outside_tag(tag) }
+            }
             other => other,
         };
         let shard = self.agent.next_shard();
@@ -462,10 +571,14 @@ impl Shard {
         match self.absent.hold((nf, input, asked), function.as_ref(), &mut self.outbox) {
             Fate::Deliver(input) => Some(input),
             Fate::Load(key) => {
+                self.held = Some(key);
                 out.push(ShardEffect::Load { key });
                 None
             }
-            Fate::Wait => None,
+            Fate::Wait(key) => {
+                self.held = Some(key);
+                None
+            }
         }
     }
 
@@ -560,10 +673,15 @@ impl Shard {
             }
             Effect::Answer { to, reply } => return self.answer(to, reply, out),
             Effect::N2(effect) => ShardEffect::N2(effect),
-            Effect::N4(effect) => ShardEffect::N4(effect),
+            Effect::N4(mut effect) => {
+                if let N4Effect::Request { tag, .. } = &mut *effect {
+                    tag.run = self.run;
+                }
+                ShardEffect::N4(effect)
+            }
             Effect::StartTimer { key, after } => ShardEffect::StartTimer { nf, key, after },
             Effect::StopTimer(key) => ShardEffect::StopTimer { nf, key },
-            Effect::Store { tag, request } => ShardEffect::Store { nf, tag, request },
+            Effect::Store { tag, request } => ShardEffect::Store { nf, tag: self.outside_tag(tag), request },
             Effect::Event(event) => ShardEffect::Event { nf, event },
         });
     }
@@ -583,7 +701,8 @@ impl Shard {
                 self.push(target, Input::Request { reply, request: call.request });
             }
             Ok(Route::Shard(shard, target)) => {
-                let from = Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag: call.tag };
+                let tag = self.outside_tag(call.tag);
+                let from = Caller::Shard { shard: self.agent.shard(), nf: call.nf, tag };
                 out.push(ShardEffect::ShardCall { shard, nf: target, from, request: call.request });
             }
             Ok(Route::Http(root)) => {
@@ -607,6 +726,7 @@ impl Shard {
             let instance = self.agent.instance_at(&root, &request);
             let reads_embedded = self.agent.reads_embedded(&root, &request);
             let context = if reads_embedded { self.context_of_call(nf, tag) } else { None };
+            let tag = self.outside_tag(tag);
             out.push(ShardEffect::HttpCall { nf, tag, root, instance, request, bearer, context });
         }
         if let Some(ask) = ask {

@@ -2,6 +2,7 @@
 //! the last ones.
 
 mod owner;
+mod take_over;
 
 use super::*;
 use crate::kit::{
@@ -153,7 +154,7 @@ impl NetworkFunction for Requesting {
                 let callback = Uri::new(&own_root(), "/namf-callback/v1/x");
                 let access = pith_sbi::common::AccessType::ThreeGppAccess;
                 let body = SmContextCreateData::new(instance(1), PlmnIdNid::from(plmn()), access, callback);
-                out.call(Tag { owner: 7, step: 3 }, Target::any(), PostSmContexts { body }.into());
+                out.call(Tag::new(7, 3), Target::any(), PostSmContexts { body }.into());
             }
             Input::Routed { tag, instance } => {
                 out.log(Level::Error, || format!("{} {} {instance}", tag.owner, tag.step));

@@ -65,7 +65,7 @@ impl Watches {
                 UpdateSubscription { subscription_id, body }.into()
             }
         };
-        let tag = Tag { owner: at as u64, step: step::SUBSCRIBE };
+        let tag = Tag::new(at as u64, step::SUBSCRIBE);
         out.call(tag, Target::Root(Arc::clone(&self.nrf)), request);
     }
 
@@ -105,7 +105,7 @@ impl Watches {
     /// The shard stops: ends all subscriptions.
     pub(super) fn end_all(&mut self, out: &mut Outbox) {
         for subscription_id in self.list.iter_mut().filter_map(|watch| watch.id.take()) {
-            let tag = Tag { owner: 0, step: step::UNSUBSCRIBE };
+            let tag = Tag::new(0, step::UNSUBSCRIBE);
             let request = RemoveSubscription { subscription_id };
             out.call(tag, Target::Root(Arc::clone(&self.nrf)), request.into());
         }

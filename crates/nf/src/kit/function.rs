@@ -108,6 +108,58 @@ pub trait NetworkFunction: Send {
 
     /// All contexts were restored, and the NF may use other NFs and timers.
     fn resume_contexts(&mut self, _now: Instant, _out: &mut Outbox) {}
+
+    /// The NF is another run of one that panicked, before its first input. Ids of the former run may be in use at gNBs.
+    fn begin_take_over(&mut self) {}
+
+    /// Takes a context over from its document while gateways, gNBs and UPFs continue: from a run of the shard that panicked. Called
+    /// like [`NetworkFunction::restore_context`], after the gNBs and UPFs that are connected. The context goes on where the
+    /// document says, or ends.
+    fn take_over_context(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _fate: Fate,
+    ) -> Result<(), UnpackError> {
+        self.restore_context(now, id, document, false)
+    }
+
+    /// All contexts were taken over, and the messages whose transaction was not over were delivered again: gateways compare what
+    /// they have.
+    fn finish_take_over(&mut self, _now: Instant, _out: &mut Outbox) {}
+
+    /// The context that a step is about: after a panic, the one that caused it.
+    fn in_step(&self) -> Option<ContextId> {
+        None
+    }
+
+    /// Number of changes of contexts since the last call of [`NetworkFunction::take_touched`].
+    fn touched(&self) -> usize {
+        0
+    }
+
+    /// The context of the change of that number, from 0.
+    fn touched_at(&self, _number: usize) -> Option<ContextId> {
+        None
+    }
+
+    /// Adds the contexts that changed since the last call to a list. A context may occur several times.
+    fn take_touched(&mut self, _list: &mut Vec<ContextId>) {}
+
+    /// Whether a request that a message from outside caused for this context is pending at another NF.
+    fn is_in_transaction(&self, _id: ContextId) -> bool {
+        false
+    }
+}
+
+/// What becomes of a context that is taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes on.
+    GoesOn,
+    /// It releases what it has at other NFs, and ends: its steps panicked repeatedly.
+    Ends,
 }
 
 /// Gives an NF an input. In debug builds it checks that no answer is lost: each request that the NF received is

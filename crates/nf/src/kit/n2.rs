@@ -1,7 +1,7 @@
 //! The interface between the AMF and the N2 gateway.
 
 use bytes::Bytes;
-use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -71,4 +71,6 @@ pub enum N2Effect {
         stream: u16,
         pdu: Bytes,
     },
+    /// The AMF of a shard continues after a panic, and has these connections: no others of the shard are left.
+    TakenOver { shard: ShardId, connections: Vec<(GnbHandle, AmfUeNgapId, RanUeNgapId)> },
 }

@@ -96,6 +96,9 @@ pub enum N4Effect {
         seid: Seid,
         message: Message,
     },
+    /// The SMF of the shard continues after a panic: what a request of the former run establishes or changes at a UPF may be out of
+    /// date, so such requests are not retransmitted.
+    TakenOver,
     /// Answer a request of a UPF.
     Answer {
         transaction: N4Transaction,

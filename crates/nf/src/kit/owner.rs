@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_resource_is_its_makers_and_that_of_the_makers_process() {
-        let own = Caller::Local { nf: Nf::Amf, tag: Tag { owner: 1, step: 1 } };
+        let own = Caller::Local { nf: Nf::Amf, tag: Tag::new(1, 1) };
         let (amf, same_process) = (remote(Some((2, 1))), remote(Some((3, 1))));
         let (other, nobody) = (remote(Some((5, 4))), remote(None));
         let renewed = remote(Some((2, 6)));

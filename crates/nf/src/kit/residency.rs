@@ -53,6 +53,16 @@ pub struct Tracking {
     pub whole: bool,
     /// A UE in a procedure keeps the document from before the procedure, as long as that is sufficient.
     pub by_procedure: bool,
+    /// Documents are written some time after the changes.
+    pub is_late: bool,
+}
+
+impl Tracking {
+    /// Whether messages leave before the changes that they report are stored: after a panic the UE, gNB and UPF may be ahead of the
+    /// document.
+    pub const fn may_lag(&self) -> bool {
+        self.is_late || self.by_procedure
+    }
 }
 
 /// The contexts of one NF that changed, and those that have a document.
@@ -65,6 +75,8 @@ pub struct Tracker {
     stored: HashMap<ContextId, Reserved, FixedState>,
     /// Writes fail at present.
     is_failing: bool,
+    /// The contexts of all changes since the last [`Tracker::take_touched`].
+    touched: Vec<ContextId>,
 }
 
 /// Downlink NAS COUNTs between two writes of a context that an engine with a thread of its own may have begun, and that both fail.
@@ -98,7 +110,23 @@ impl Tracker {
     pub fn note_change(&mut self, id: ContextId) {
         if self.tracking.is_some() {
             self.changed.push(id);
+            self.touched.push(id);
         }
+    }
+
+    /// A context stays recorded as changed, because its transaction goes on.
+    pub fn keep_change(&mut self, id: ContextId) {
+        self.changed.push(id);
+    }
+
+    /// The contexts of all changes since the last [`Tracker::take_touched`], in order.
+    pub fn touched(&self) -> &[ContextId] {
+        &self.touched
+    }
+
+    /// Adds the contexts of all changes since the last call to a list.
+    pub fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        list.append(&mut self.touched);
     }
 
     /// Records that a context must be stored at the end of the turn.

@@ -91,6 +91,16 @@ pub struct Tag {
     pub owner: u64,
     /// The number of the call among its owner's.
     pub step: u32,
+    /// The run of the shard, as [`crate::fabric::Shard`] sets it in what leaves the shard: a later run takes no reply to an earlier
+    /// one. 0 within a shard.
+    pub run: u16,
+}
+
+impl Tag {
+    /// The tag of a call within its shard.
+    pub const fn new(owner: u64, step: u32) -> Self {
+        Self { owner, step, run: 0 }
+    }
 }
 
 /// The destination of a call.

@@ -198,7 +198,7 @@ impl Nrf {
             subscription.open = Some(subscription.sent);
             let uri = subscription.data.nf_status_notification_uri.clone();
             let root = uri.root.clone();
-            let tag = Tag { owner: id, step: subscription.sent };
+            let tag = Tag::new(id, subscription.sent);
             return out.call(tag, Target::Root(root), NfStatusNotify { uri, body }.into());
         }
     }

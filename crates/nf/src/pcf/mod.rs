@@ -152,7 +152,7 @@ impl Pcf {
         self.creating += 1;
         self.replace_former(key);
         self.changed(key);
-        out.call(Tag { owner: key.to_u64(), step: 0 }, Target::any(), query);
+        out.call(Tag::new(key.to_u64(), 0), Target::any(), query);
     }
 
     /// The UDR's reply: the association is created even without policy data. Refused are an unknown subscriber, and a request of which a
@@ -305,6 +305,10 @@ impl NetworkFunction for Pcf {
 
     fn store_failed(&mut self, id: ContextId) {
         self.tracker.note_failure(id);
+    }
+
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        self.tracker.take_touched(list);
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {

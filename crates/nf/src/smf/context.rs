@@ -67,7 +67,7 @@ pub(super) struct SmContext {
     pub pending: Pending,
     /// Its running timers.
     pub timers: Timers,
-    /// What the session waits for. Set by [`SmContext::step`] only.
+    /// What the session waits for. Set by [`SmContext::step`], and when the session is read from a document.
     state: State,
     calls: u32,
     /// What is left of an ended session at other NFs.
@@ -299,7 +299,7 @@ impl SmContext {
         }
     }
 
-    /// Runs a step, which consumes the state and returns the next one. Nothing else sets a session's state.
+    /// Runs a step, which consumes the state and returns the next one. Nothing else sets the state of a session in use.
     pub(super) fn step(
         &mut self,
         env: &mut Env<'_>,
@@ -308,6 +308,16 @@ impl SmContext {
         let state = std::mem::take(&mut self.state);
         let next = step(state, self, env);
         self.state = procedure::resume_pending(next, self, env);
+    }
+
+    /// Takes the state of a session that was read from a document, outside of a step.
+    pub(super) fn take_state(&mut self) -> State {
+        std::mem::take(&mut self.state)
+    }
+
+    /// Places the state of a session that was read from a document.
+    pub(super) fn place_state(&mut self, state: State) {
+        self.state = state;
     }
 
     /// What it waits for.
@@ -357,7 +367,7 @@ impl SmContext {
 
     fn next_tag(&mut self) -> Tag {
         self.calls = self.calls.wrapping_add(1);
-        Tag { owner: self.key.to_u64(), step: self.calls }
+        Tag::new(self.key.to_u64(), self.calls)
     }
 
     /// Starts or restarts one of its timers.

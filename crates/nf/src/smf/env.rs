@@ -12,7 +12,7 @@ use pith_sbi::Request;
 use pith_types::Seid;
 
 /// A tag that names no session: the answer changes nothing.
-pub(super) const IGNORED_REPLY: Tag = Tag { owner: u64::MAX, step: 0 };
+pub(super) const IGNORED_REPLY: Tag = Tag::new(u64::MAX, 0);
 
 /// Data that all sessions of a shard share.
 pub(super) struct Shared {

@@ -38,6 +38,7 @@ mod residency;
 mod selection;
 mod services;
 mod table;
+mod take_over;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -45,9 +46,9 @@ mod update;
 
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
-    ContextIds, DocumentSink, Duration, EndedContexts, Identity, Input, Inspect, Instant, Key, Level,
-    N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer,
-    TimerKey, Tracker, Tracking, UpfHandle,
+    ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
+    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag,
+    Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -92,6 +93,10 @@ pub struct Smf {
     ended: EndedContexts,
     /// Sessions of a former run, to be resumed.
     restored: Restored,
+    /// This run follows one that panicked, and is not resumed yet.
+    takes_over: bool,
+    /// The session of the step in progress.
+    in_step: Option<ContextId>,
     /// Sessions pass through their documents after each step.
     reloads: bool,
 }
@@ -123,6 +128,8 @@ impl Smf {
             tracker: Tracker::default(),
             ended: EndedContexts::default(),
             restored: Restored::default(),
+            takes_over: false,
+            in_step: None,
             reloads: false,
         }
     }
@@ -138,7 +145,9 @@ impl Smf {
     ) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let (owed, effects) = (session.replies_owed(), out.effects().len());
+        self.in_step = Some(session.id);
         session.step(&mut self.shared.env(now, out), step);
+        self.in_step = None;
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
         if session.state().is_over() {
             return self.remove(key, effects, out);
@@ -191,6 +200,9 @@ impl Smf {
 
     fn n4(&mut self, now: Instant, input: N4Input, out: &mut Outbox) {
         match input {
+            N4Input::Response { tag, result } if !self.sessions.contains(Key::from_u64(tag.owner)) => {
+                self.delete_unknown_session(result, out);
+            }
             N4Input::Response { tag, result } => {
                 self.with_session(now, Key::from_u64(tag.owner), out, |state, session, env| {
                     procedure::on_n4_response(state, session, env, CallId(tag.step), result)
@@ -417,6 +429,41 @@ impl NetworkFunction for Smf {
         self.restore_session(id, document)
     }
 
+    fn begin_take_over(&mut self) {
+        self.takes_over = true;
+    }
+
+    fn take_over_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        fate: Fate,
+    ) -> Result<(), UnpackError> {
+        self.take_over_session(id, document, fate)
+    }
+
+    fn in_step(&self) -> Option<ContextId> {
+        self.in_step
+    }
+
+    fn touched(&self) -> usize {
+        self.tracker.touched().len()
+    }
+
+    fn touched_at(&self, number: usize) -> Option<ContextId> {
+        self.tracker.touched().get(number).copied()
+    }
+
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        self.tracker.take_touched(list);
+    }
+
+    fn is_in_transaction(&self, id: ContextId) -> bool {
+        let session = self.shared.ids.find(id).and_then(|key| self.sessions.view(key));
+        session.is_some_and(|session| session.is_in_transaction())
+    }
+
     fn context_of(&self, input: &Input) -> Option<ContextId> {
         self.context_named(input)
     }
@@ -448,6 +495,9 @@ impl NetworkFunction for Smf {
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        if std::mem::take(&mut self.takes_over) {
+            out.n4(N4Effect::TakenOver);
+        }
         self.resume_sessions(now, out);
     }
 }

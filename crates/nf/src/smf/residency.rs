@@ -29,9 +29,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct Restored {
     /// Until all are read: those with a user plane, and those that are to end.
     read: Vec<(Key, Option<Ipv4Addr>)>,
-    ending: Vec<(Key, Option<Ipv4Addr>)>,
+    pub(super) ending: Vec<(Key, Option<Ipv4Addr>)>,
+    /// Until all are read: those that were taken over and go on. The flag: the AMF's request was changing the rules at the UPF.
+    pub(super) taken_over: Vec<(Key, Option<Ipv4Addr>, bool)>,
     /// Sessions that wait for their UPFs.
-    waiting: BTreeSet<Key>,
+    pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
     due: VecDeque<Key>,
 }
@@ -48,6 +50,7 @@ impl Smf {
     pub(super) fn store_sessions(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         let Some(whole) = self.tracker.tracking().map(|tracking| tracking.whole) else { return };
         for id in self.tracker.take(scope) {
+            self.in_step = Some(id);
             let stored = StoredKey { nf: Nf::Smf, id };
             if let Some((ue, document)) = self.ended.document(id) {
                 sink.write(stored, Some(ue), document);
@@ -67,12 +70,13 @@ impl Smf {
                         self.tracker.note_stored(id, 0);
                     }
                     // Its UPF is lost, and the session ends shortly.
-                    Err(_) => self.tracker.note_change(id),
+                    Err(_) => self.tracker.keep_change(id),
                 },
                 None if self.tracker.note_deleted(id) => sink.delete(stored),
                 None => {}
             }
         }
+        self.in_step = None;
     }
 
     /// Takes a session back under its id.
@@ -103,14 +107,21 @@ impl Smf {
     /// All sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
     /// associated.
     pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
-        let Restored { read, mut ending, .. } = std::mem::take(&mut self.restored);
+        let Restored { read, mut ending, taken_over, .. } = std::mem::take(&mut self.restored);
+        let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
         let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
+        let addresses = addresses.chain(taken_over_addresses);
         let foreign: BTreeSet<_> = self.shared.pools.claim(addresses.collect()).into_iter().collect();
         let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));
         self.restored.waiting = waiting.into_iter().map(|(key, _)| key).collect();
         ending.extend(without_address);
+        let (ends, taken_over): (Vec<_>, Vec<_>) =
+            taken_over.into_iter().partition(|(_, address, _)| is_foreign(address));
+        ending.extend(ends.into_iter().map(|(key, address, _)| (key, address)));
+        let taken_over = taken_over.into_iter().map(|(key, _, is_modified)| (key, is_modified)).collect();
+        self.resume_taken_over(now, taken_over, out);
         for (key, address) in ending {
             if let Some(session) = self.sessions.get_mut(key) {
                 if is_foreign(&address) {

@@ -158,6 +158,11 @@ impl Upfs {
         self.known.insert(handle, Upf { info, service, load: 0, is_leaving: false, credit: 0 });
     }
 
+    /// The associated UPF whose PFCP entity has this address.
+    pub(super) fn at_address(&self, address: std::net::IpAddr) -> Option<UpfHandle> {
+        self.known.iter().find(|(_, upf)| upf.info.address == address).map(|(handle, _)| *handle)
+    }
+
     /// Removes a UPF that is lost.
     pub(super) fn remove(&mut self, handle: UpfHandle) {
         self.known.remove(&handle);

@@ -64,7 +64,7 @@ impl Udm {
                 let Some(entry) = self.entries.get_mut(key) else { return };
                 entry.transaction = next;
                 entry.step += 1;
-                out.call(Tag { owner: key.to_u64(), step: entry.step }, Target::any(), request);
+                out.call(Tag::new(key.to_u64(), entry.step), Target::any(), request);
             }
             Step::Answer(reply, requests) => {
                 let Some(entry) = self.entries.remove(key) else { return };
@@ -78,7 +78,7 @@ impl Udm {
 /// Sends a notification to its URI, or a request to the UDR; the reply is ignored (the tag has no entry).
 fn send(request: Request, out: &mut Outbox) {
     let root = request.target_uri().map(|uri| uri.root.clone());
-    out.call(Tag { owner: u64::MAX, step: 0 }, root.map_or_else(Target::any, Target::Root), request);
+    out.call(Tag::new(u64::MAX, 0), root.map_or_else(Target::any, Target::Root), request);
 }
 
 impl NetworkFunction for Udm {

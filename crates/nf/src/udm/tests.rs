@@ -295,7 +295,7 @@ fn implicit_subscription_of(reference: &str) -> String {
 fn the_former_shard_of_the_same_amf_can_not_purge_the_ue() {
     let mut bench = bench();
     let mut purge = |shard| {
-        bench.caller = Caller::Shard { shard, nf: Nf::Amf, tag: Tag { owner: 1, step: 1 } };
+        bench.caller = Caller::Shard { shard, nf: Nf::Amf, tag: Tag::new(1, 1) };
         let mut body = Amf3GppAccessRegistrationModification::new(guami("020040"));
         body.purge_flag = Some(true);
         let asked = bench.request(UpdateThreeGppRegistration { ue_id: supi(), body });

@@ -56,7 +56,7 @@ impl Udr {
             Err(problem) => return reply.refuse(*problem, out),
         };
         match self.pending.insert(Pending { reply, request }) {
-            Ok(key) => out.store(Tag { owner: key.to_u64(), step: 0 }, store),
+            Ok(key) => out.store(Tag::new(key.to_u64(), 0), store),
             Err(pending) => pending.reply.refuse(Problem::congestion(1), out),
         }
     }

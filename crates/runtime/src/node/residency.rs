@@ -55,7 +55,7 @@ impl Contexts {
         }
         let store = match config.state.engine {
             StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
-            StateEngine::Redis => Store::Redis(open_redis(config)?),
+            StateEngine::Redis => Store::Redis(open_redis(config, hosting)?),
         };
         let travels = config.residency == Residency::Embedded;
         let shared = if is_shared { Some((secret(config)?, travels)) } else { None };
@@ -133,13 +133,15 @@ fn open_file(
     Ok(store)
 }
 
-fn open_redis(config: &Config) -> Result<RedisStore, StartError> {
+fn open_redis(config: &Config, hosting: &Hosting) -> Result<RedisStore, StartError> {
+    let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
     let redis = &config.state.redis;
     let store = RedisStore::open(RedisSettings {
         url: redis.url.clone(),
         password_file: redis.password_file.clone(),
         ca: redis.ca.clone(),
         secret: secret(config)?,
+        scope: first.unwrap_or_default(),
     })?;
     tracing::info!("contexts are stored in Redis at {}", store.url());
     Ok(store)

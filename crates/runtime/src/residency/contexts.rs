@@ -19,10 +19,10 @@ use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, DocumentSecret, Engine,
     EngineError, Head, MAX_BATCH, OwnerVersion, Revision, SectionId, Sequence, StoreHealth,
 };
-use pith_nf::fabric::{Shard, ShardEffect, ShardInput};
+use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{
-    Caller, DocumentSink, Duration, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking,
+    Caller, DocumentSink, Duration, Fate, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking,
 };
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeMap, VecDeque};
@@ -82,6 +82,7 @@ impl StoreMode {
             reserved_counts: RESERVED_COUNTS,
             whole: self.drops_copies,
             by_procedure: self.is_procedural,
+            is_late: matches!(self.time, WriteTime::Later),
         }
     }
 }
@@ -125,6 +126,12 @@ pub struct ContextStore {
     loaded: Vec<Loaded>,
     /// The last write and the last durable one when counters were reported.
     reported: (Sequence, Sequence),
+    /// The context whose document is being taken over.
+    reading: Option<StoredKey>,
+    /// The version of the owner in each write, once the blocks are claimed: a fencing token.
+    owner: Option<OwnerVersion>,
+    /// Another process has claimed the blocks since.
+    is_fenced: bool,
 }
 
 /// The engine does not store changes.
@@ -152,7 +159,9 @@ impl ContextStore {
             mode,
             health,
             slot,
-            batch: Batch::new(OwnerVersion(0)),
+            batch: Batch::new(OwnerVersion::default()),
+            owner: None,
+            is_fenced: false,
             keys: Vec::new(),
             written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
@@ -167,6 +176,7 @@ impl ContextStore {
             shared: None,
             loaded: Vec::new(),
             reported: (Sequence(0), Sequence(0)),
+            reading: None,
         }
     }
 
@@ -236,6 +246,13 @@ impl ContextStore {
     /// Gives a new shard the contexts of its blocks.
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
         self.track(shard);
+        // First, so that a former owner changes nothing afterwards. With a full disk they are claimed by the first write that succeeds.
+        if let Err(error) = self.claim() {
+            self.fail(now, shard, &error);
+            if self.is_fenced {
+                return;
+            }
+        }
         let is_shared = self.shared.is_some();
         for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| !(is_shared && is_of_ue(*nf))) {
             // One block at a time is in memory twice.
@@ -291,6 +308,27 @@ impl ContextStore {
         }
     }
 
+    /// Makes this process the owner of its blocks, if it is not: from then on the store refuses writes of former owners.
+    fn claim(&mut self) -> Result<(), EngineError> {
+        if self.owner.is_none() {
+            // A document of several processes may be in any block: each version that is not older will do.
+            let (of, step) = match self.shared {
+                Some(_) => (BlockId::all().collect(), 0),
+                None => (self.blocks.clone(), 1 + random_step()),
+            };
+            let blocks: Vec<u16> = of.iter().map(|block| block.number()).collect();
+            let own = self.engine.claim(&blocks, step)?;
+            self.owner = Some(own);
+            self.batch.reset(own);
+        }
+        Ok(())
+    }
+
+    /// Whether another process has claimed the blocks: nothing of this one may leave.
+    pub const fn is_fenced(&self) -> bool {
+        self.is_fenced
+    }
+
     /// The documents of a kind in a block. After an error, each further attempt may take long.
     fn read_block(
         &mut self,
@@ -308,8 +346,8 @@ impl ContextStore {
         Ok(found)
     }
 
-    /// An empty shard takes the place of one that panicked: its contexts end.
-    pub fn start_empty(&mut self, shard: &mut Shard) {
+    /// Another run of the shard takes the place of one that panicked. Nothing of the turn in which it did is written.
+    pub fn start_run(&mut self, shard: &mut Shard) {
         self.track(shard);
         shard.accept_new_contexts(self.outage.is_none());
         self.written = self.written.take().map(|_| WrittenSections::default());
@@ -317,8 +355,116 @@ impl ContextStore {
         self.dropping.clear();
         self.stored.clear();
         self.loaded.clear();
+        self.shared.iter_mut().for_each(SharedDocuments::forget_copies);
+        self.keys.clear();
+        self.batch.reset(self.owner.unwrap_or_default());
+        self.reading = None;
+        self.has_changes = true;
+    }
+
+    /// Gives a new run of the shard the contexts of its blocks, while gateways, gNBs and UPFs continue. `fate` says what becomes of a
+    /// context; the document of one that has none is deleted.
+    pub fn take_over(&mut self, now: Instant, shard: &mut Shard, fate: impl Fn(StoredKey) -> Option<Fate>) {
+        let mut given_up = Vec::new();
         if self.shared.is_some() {
-            return self.end_shared();
+            return self.take_over_shared(now, shard, fate);
+        }
+        for (kind, _) in KINDS {
+            for block in self.blocks.clone() {
+                let found = match self.read_block(kind, block) {
+                    Ok(found) => found,
+                    Err(error) => return self.fail(now, shard, &error),
+                };
+                for (place, read) in found {
+                    let Some(key) = stored_key(place) else { continue };
+                    let document = match read {
+                        Ok(document) => document,
+                        Err(error) => {
+                            self.note_unreadable(&error);
+                            continue;
+                        }
+                    };
+                    self.revision = self.revision.max(document.revision.0);
+                    let Some(fate) = fate(key) else {
+                        given_up.push(place);
+                        continue;
+                    };
+                    self.reading = Some(key);
+                    let result = check_layout(&document).and_then(|()| {
+                        let packed = packed(key, &document);
+                        let taken = shard.take_over_context(now, key, packed.octets(), fate);
+                        taken.map_err(|error| format!("{place} is unknown, its UE registers again: {error}"))
+                    });
+                    if let Err(error) = result {
+                        self.note_unreadable(&error);
+                    }
+                }
+            }
+        }
+        self.reading = None;
+        self.delete_all(&given_up);
+    }
+
+    /// As `take_over`. The document of a UE may be in any block, and other shards may have contexts in it.
+    fn take_over_shared(
+        &mut self,
+        now: Instant,
+        shard: &mut Shard,
+        fate: impl Fn(StoredKey) -> Option<Fate>,
+    ) {
+        let mut given_up = Vec::new();
+        for block in BlockId::all() {
+            let found = match self.read_block(DocumentKind::Ue, block) {
+                Ok(found) => found,
+                Err(error) => return self.fail(now, shard, &error),
+            };
+            for (place, read) in found {
+                let checked = read.map_err(|error| error.to_string());
+                let document = match checked.and_then(|document| check_layout(&document).map(|()| document)) {
+                    Ok(document) => document,
+                    Err(error) => {
+                        self.note_unreadable(&error);
+                        continue;
+                    }
+                };
+                self.revision = self.revision.max(document.revision.0);
+                for (key, packed) in contexts_in(&document) {
+                    if !self.blocks.contains(&key.id.block) || !shard.hosts(key.nf) {
+                        continue;
+                    }
+                    self.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
+                    let Some(fate) = fate(key) else {
+                        given_up.push(key);
+                        continue;
+                    };
+                    self.reading = Some(key);
+                    if let Err(error) = shard.take_over_context(now, key, packed.octets(), fate) {
+                        self.note_unreadable(&format!("{place} is unknown, its UE registers again: {error}"));
+                    }
+                }
+            }
+        }
+        self.reading = None;
+        self.end_contexts(&given_up);
+    }
+
+    /// The messages that the shard keeps for a run after a panic.
+    pub const fn keeps(&self) -> Keeps {
+        Keeps::with(&self.mode.tracking())
+    }
+
+    /// The context whose document was being taken over when the shard panicked.
+    pub const fn reading(&self) -> Option<StoredKey> {
+        self.reading
+    }
+
+    /// The contexts of the shard end: their documents are deleted.
+    pub fn start_empty(&mut self, shard: &mut Shard) {
+        self.start_run(shard);
+        if let Some(shared) = &self.shared {
+            let all: Vec<_> = shared.all().into_iter().flat_map(|place| shared.contexts_of(place)).collect();
+            self.end_contexts(&all);
+            self.shared.iter_mut().for_each(SharedDocuments::forget_contexts);
         }
         for (kind, _) in KINDS {
             for block in self.blocks.clone() {
@@ -329,33 +475,24 @@ impl ContextStore {
         }
     }
 
-    /// Removes the contexts of this shard from the documents of their UEs.
-    fn end_shared(&mut self) {
-        let Some(shared) = &mut self.shared else { return };
-        shared.forget_copies();
+    /// Removes contexts of this shard from the documents of their UEs.
+    fn end_contexts(&mut self, contexts: &[StoredKey]) {
         let mut turn = Turn::new(self);
-        let places = turn.store.shared.as_ref().map(SharedDocuments::all).unwrap_or_default();
-        for place in places {
-            let contexts = turn.store.shared.as_ref().map(|shared| shared.contexts_of(place));
-            for key in contexts.unwrap_or_default() {
-                turn.delete(key);
-            }
-            turn.add_documents();
+        for key in contexts {
+            turn.delete(*key);
         }
+        turn.add_documents();
         turn.append();
         let Turn { error, .. } = turn;
         if let Some(error) = error {
             self.health.note_failure(self.slot, &error);
-        }
-        if let Some(shared) = &mut self.shared {
-            shared.forget_contexts();
         }
         self.stored.clear();
     }
 
     fn delete_all(&mut self, keys: &[DocumentKey]) {
         for part in keys.chunks(MAX_BATCH) {
-            self.batch.reset(OwnerVersion(0));
+            self.batch.reset(self.owner.unwrap_or_default());
             for key in part {
                 self.revision += 1;
                 self.batch.delete(*key, Revision(self.revision));
@@ -365,7 +502,7 @@ impl ContextStore {
                 break;
             }
         }
-        self.batch.reset(OwnerVersion(0));
+        self.batch.reset(self.owner.unwrap_or_default());
     }
 
     fn track(&self, shard: &mut Shard) {
@@ -443,7 +580,7 @@ impl ContextStore {
     }
 
     fn may_write(&self, now: Instant) -> bool {
-        self.outage.is_none_or(|outage| outage.attempt.is_none() && now >= outage.retry)
+        !self.is_fenced && self.outage.is_none_or(|outage| outage.attempt.is_none() && now >= outage.retry)
     }
 
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
@@ -545,6 +682,11 @@ impl ContextStore {
 
     fn fail(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
         self.health.note_failure(self.slot, error);
+        if matches!(error, EngineError::Fenced { .. }) && !std::mem::replace(&mut self.is_fenced, true) {
+            tracing::error!(
+                "another process has taken over the contexts, this one serves no UE any longer: {error}"
+            );
+        }
         self.outage = Some(Outage { retry: now + RETRY, attempt: None });
         self.has_changes = true;
         shard.accept_new_contexts(false);
@@ -651,7 +793,9 @@ impl ContextStore {
 
     /// Writes all changes, at the end of the process.
     pub fn finish(&mut self, now: Instant, shard: &mut Shard) {
-        self.write(now, shard, StoreScope::Changed);
+        if !self.is_fenced {
+            self.write(now, shard, StoreScope::Changed);
+        }
     }
 
     /// What was written up to this number survives what the engine promises.
@@ -662,12 +806,16 @@ impl ContextStore {
     /// When the next turn is due for the store.
     pub fn next_turn(&self) -> Option<Instant> {
         match self.outage {
+            Some(_) if self.is_fenced => None,
             Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
             None => self.due.filter(|_| self.has_changes),
         }
     }
 
     fn write(&mut self, now: Instant, shard: &mut Shard, scope: StoreScope) {
+        if let Err(error) = self.claim() {
+            return self.fail(now, shard, &error);
+        }
         let mut turn = Turn::new(self);
         shard.store_contexts(scope, &mut turn);
         turn.add_documents();
@@ -700,6 +848,13 @@ pub(super) fn check_layout(document: &StoredDocument) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Random, so that of two processes that start at once one is refused.
+fn random_step() -> u64 {
+    let mut step = [0; 2];
+    let _ = getrandom::fill(&mut step);
+    u16::from_le_bytes(step).into()
 }
 
 /// Whether contexts of this NF are of a UE. With [`SharedDocuments`] the others have documents of their own.
@@ -784,7 +939,7 @@ impl<'a> Turn<'a> {
             }
         }
         store.keys.clear();
-        store.batch.reset(OwnerVersion(0));
+        store.batch.reset(store.owner.unwrap_or_default());
     }
 
     /// Makes room for a change; returns its document and revision, if documents have such a key.

@@ -43,6 +43,20 @@ pub trait Engine: Send {
     /// The version of the owner map below which writes to the block are refused.
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError>;
 
+    /// Makes the caller the owner of these blocks: fences them with a version that is higher than that of each former owner by `step`, and
+    /// returns it. Two callers at once with different steps get different versions, and the lower one is refused.
+    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
+        let mut latest = OwnerVersion(0);
+        for block in blocks {
+            latest = latest.max(self.fenced_below(*block)?);
+        }
+        let own = OwnerVersion(latest.0.saturating_add(step));
+        for block in blocks {
+            self.fence(*block, own)?;
+        }
+        Ok(own)
+    }
+
     /// The last write that is as durable as `sync` promises. Without `sync` that is the last write of `append`.
     fn durable(&self) -> Sequence;
 

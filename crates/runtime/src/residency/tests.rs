@@ -211,9 +211,10 @@ proptest! {
     #[test]
     fn a_server_follows_the_model(batches in any_batches()) {
         if let Some(server) = Server::start(&[]) {
-            let mut engine = server.store().engine();
+            let store = server.store();
+            let mut engine = store.engine();
             follows_the_model(&mut engine, &batches);
-            prop_assert_eq!(all(&mut server.store().engine()), all(&mut engine));
+            prop_assert_eq!(all(&mut store.engine()), all(&mut engine), "over another connection");
         }
     }
 }
@@ -253,6 +254,24 @@ fn a_former_owner_is_refused_and_its_batch_not_written() {
         owner.append(&whole(5, key(7, 1), 2, b"owner")).unwrap();
         assert_eq!(former.read(key(7, 1)).unwrap().unwrap().section(1), Some(b"owner".as_slice()));
         assert_eq!(former.fenced_below(7).unwrap(), OwnerVersion(5));
+    });
+}
+
+#[test]
+fn each_claim_raises_the_version_of_all_its_blocks_and_refuses_the_owner_before() {
+    for_each_engine(|former, owner| {
+        // More than one request has, with engines that need several.
+        let blocks: Vec<u16> = (0..300).collect();
+        let first = former.claim(&blocks, 3).unwrap();
+        assert_eq!(first, OwnerVersion(3));
+        former.append(&whole(first.0, key(299, 1), 1, b"former")).unwrap();
+        let second = owner.claim(&blocks[250..], 2).unwrap();
+        assert_eq!(second, OwnerVersion(5));
+        let error = former.append(&whole(first.0, key(299, 1), 2, b"late")).unwrap_err();
+        assert!(matches!(error, EngineError::Fenced { block: 299, current: 5, own: 3 }), "{error}");
+        former.append(&whole(first.0, key(249, 1), 1, b"still its own")).unwrap();
+        owner.append(&whole(second.0, key(299, 1), 2, b"owner")).unwrap();
+        assert_eq!(former.read(key(299, 1)).unwrap().unwrap().section(1), Some(b"owner".as_slice()));
     });
 }
 

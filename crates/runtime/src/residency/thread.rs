@@ -157,6 +157,11 @@ impl Engine for EngineThread {
         self.query(move |engine| engine.fenced_below(block)).ok_or_else(ended)?
     }
 
+    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
+        let blocks = blocks.to_vec();
+        self.query(move |engine| engine.claim(&blocks, step)).ok_or_else(ended)?
+    }
+
     /// A batch that failed counts as well: its effects leave, and the shard writes its contexts again.
     fn durable(&self) -> Sequence {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {

@@ -155,13 +155,13 @@ impl Process {
     }
 
     fn call(&self, step: u32, root: &Arc<ApiRoot>, request: impl Into<Request>) {
-        let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step } };
+        let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag::new(7, step) };
         self.http.call(token, root.clone(), None, request.into(), None);
     }
 
     /// Calls with an access token that is not renewed after a refusal.
     fn call_with(&self, access: &str, root: &Arc<ApiRoot>, request: impl Into<Request>) {
-        let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag { owner: 7, step: 1 } };
+        let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag::new(7, 1) };
         let bearer = Bearer { token: access.into(), renewed: true };
         self.http.call(token, root.clone(), None, request.into(), Some(bearer));
     }
@@ -209,7 +209,7 @@ fn a_call_over_http_2_returns_its_response_to_the_caller() {
     let root = pcf.root();
     amf.call(1, &root, delete("a b/c"));
     let (token, from, reply) = amf.replies.recv_timeout(Duration::from_secs(5)).unwrap();
-    assert_eq!((token.tag, from, reply), (Tag { owner: 7, step: 1 }, Some(root), Ok(Response::NoContent)));
+    assert_eq!((token.tag, from, reply), (Tag::new(7, 1), Some(root), Ok(Response::NoContent)));
     assert_eq!(pcf.requests.recv().unwrap(), (0, delete("a b/c").into()));
 }
 

@@ -43,6 +43,8 @@ pub struct Breach {
 pub enum Victim {
     /// The only process, with all NFs and the N2 gateway.
     Core,
+    /// A shard of the only process: it panics, and gateways and other shards continue.
+    Shard,
     /// The process of one NF; each NF has its own.
     Split(Nf),
 }
@@ -71,6 +73,7 @@ impl fmt::Display for Victim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Core => f.write_str("core"),
+            Self::Shard => f.write_str("shard"),
             Self::Split(nf) => write!(f, "{}", nf.name()),
         }
     }
@@ -91,7 +94,7 @@ impl Kill {
         Plan {
             seed: self.seed,
             processes: match self.victim {
-                Victim::Core => vec![Nf::ALL.to_vec()],
+                Victim::Core | Victim::Shard => vec![Nf::ALL.to_vec()],
                 Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
             },
             shards: 1 + dice.index(3),
@@ -112,7 +115,7 @@ impl Kill {
 
     fn victim(&self) -> usize {
         match self.victim {
-            Victim::Core => 0,
+            Victim::Core | Victim::Shard => 0,
             Victim::Split(nf) => Nf::ALL.iter().position(|other| *other == nf).unwrap_or(0),
         }
     }
@@ -139,7 +142,7 @@ impl Kill {
             if keeps_ladder {
                 world.keep_ladder();
             }
-            (world.run_kill(self.procedure, self.victim(), at), Some(world))
+            (world.run_kill(self.procedure, (self.victim(), self.victim == Victim::Shard), at), Some(world))
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| (Err(self.panicked(&*panic)), None))
     }

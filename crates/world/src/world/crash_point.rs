@@ -29,6 +29,8 @@ pub(super) enum CrashSite {
 pub(super) struct CrashPoints {
     /// The process.
     pub victim: usize,
+    /// Not the process ends: the shard panics. Only the points before a store count, as a panic takes back the whole turn.
+    pub panics: bool,
     /// Its points are counted.
     counts: bool,
     /// Since when they are counted: the begin of the procedure.
@@ -94,6 +96,9 @@ impl World {
         if !points.counts || points.victim != process || points.crashed.is_some() {
             return false;
         }
+        if points.panics && site != CrashSite::BeforeStore {
+            return false;
+        }
         let number = points.passed;
         points.passed += 1;
         if points.at != Some(number) {
@@ -110,8 +115,12 @@ impl World {
             | Residency::Embedded => None,
         };
         self.crash_points.crashed = Some(Crash { at: self.now, unwritten });
-        self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));
-        self.crash(process);
+        if self.crash_points.panics {
+            self.panic((process, shard));
+        } else {
+            self.record("fault", "world", format!("crash {site:?} in shard {shard} of process {process}"));
+            self.crash(process);
+        }
         true
     }
 

@@ -18,6 +18,8 @@ pub(crate) enum Fault {
     Crash(usize),
     /// The store of contexts does not answer for some seconds.
     Outage,
+    /// A shard of a process panics at one of its next inputs.
+    Panic(usize),
 }
 
 impl World {
@@ -43,6 +45,10 @@ impl World {
         for _ in 0..faults.outages {
             self.draw_time(time, Fault::Outage);
         }
+        for _ in 0..faults.panics {
+            let process = self.dice.index(self.processes.len());
+            self.draw_time(time, Fault::Panic(process));
+        }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Kill(process));
@@ -66,6 +72,7 @@ impl World {
             }
             Fault::Kill(process) | Fault::Crash(process) => self.kill(process),
             Fault::Outage => self.begin_outage(),
+            Fault::Panic(process) => self.panicking = Some(process),
         }
     }
 

@@ -96,13 +96,14 @@ impl World {
         let sim_ue = &mut self.ues[ue];
         let (history, ue) = (&mut sim_ue.history, &sim_ue.ue);
         let mut lose = |what, since| history.losses.push(Lost { what, since, at: now });
+        let changed = history.guti_since;
         let had = history.sessions.iter().map(|(id, (address, since))| (*id, *address, *since));
         for (id, address, since) in had {
             if !ue.sessions().any(|session| session.id == id && session.ipv4 == address) {
-                lose(Loss::Session(id), since);
+                // A UE whose 5G-GUTI the AMF does not know loses its sessions, too.
+                lose(Loss::Session(id), since.max(changed));
             }
         }
-        let changed = history.guti_since;
         match (history.registered, ue.state()) {
             (Some(since), State::Deregistered) => {
                 lose(Loss::Registration, since.max(changed));

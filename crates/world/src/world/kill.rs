@@ -21,10 +21,16 @@ const ANOTHER: u8 = 9;
 type Run<T> = Result<T, Breach>;
 
 impl World {
-    /// Runs the procedure, with a crash of the victim at that point if there is one. Returns the number of crash points.
-    pub(crate) fn run_kill(&mut self, procedure: &Procedure, victim: usize, at: Option<u64>) -> Run<u64> {
+    /// Runs the procedure, with a crash of the victim at that point if there is one, or a panic of its shard. Returns the number of crash points.
+    pub(crate) fn run_kill(
+        &mut self,
+        procedure: &Procedure,
+        (victim, panics): (usize, bool),
+        at: Option<u64>,
+    ) -> Run<u64> {
         self.is_kill = true;
         self.crash_points.victim = victim;
+        self.crash_points.panics = panics;
         self.watched_pass(Duration::from_secs(3))?;
         self.prepare_bystanders()?;
         for act in procedure.before {

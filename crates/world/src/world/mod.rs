@@ -18,6 +18,7 @@ mod kill;
 mod n2;
 mod n4;
 mod operator;
+mod panic;
 mod path;
 mod process;
 mod radio;
@@ -167,6 +168,8 @@ pub struct World {
     server: Server,
     /// Until then, changes of contexts may not be stored after an outage.
     store_back: Instant,
+    /// A shard of this process panics at one of the next inputs.
+    panicking: Option<usize>,
     /// The run is one of [`crate::kill`]: nothing may leak.
     is_kill: bool,
 }
@@ -202,6 +205,7 @@ impl World {
             server,
             store_back: Instant::default(),
             crash_points: CrashPoints::default(),
+            panicking: None,
             is_kill: false,
             plan,
         };

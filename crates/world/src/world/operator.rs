@@ -17,7 +17,7 @@ use pith_sbi::{Request, ResourceUri, Uri};
 use pith_types::{Ambr, BitRate, InstanceId};
 
 /// The sender of notifications: no call of an NF has this tag, so that the answer is ignored.
-const NOBODY: Tag = Tag { owner: u64::MAX, step: u32::MAX };
+const NOBODY: Tag = Tag::new(u64::MAX, u32::MAX);
 
 impl World {
     /// Sends the order to every AMF and SMF; the one that has the UE or session carries it out.

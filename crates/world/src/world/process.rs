@@ -6,7 +6,7 @@ use crate::documents::Documents;
 use crate::network::{self, EPOCH, ShardFactory, ShardHost};
 use crate::plan::{Plan, Residency};
 use crate::stores::{Server, Stores};
-use pith_nf::fabric::{ShardEffect, ShardInput};
+use pith_nf::fabric::{Keeps, ShardEffect, ShardInput, TakeOver};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
@@ -29,6 +29,10 @@ pub(super) struct Process {
     pub documents: Option<Documents>,
     /// The runtime's stores, in a world that uses these instead.
     pub stores: Option<Stores>,
+    /// What each shard needs after a panic.
+    pub take_overs: Vec<TakeOver>,
+    /// Panics of shards so far.
+    pub panics: u16,
 }
 
 impl Process {
@@ -37,7 +41,17 @@ impl Process {
         let has_own = residency != Residency::None && plan.store.is_none();
         let documents = has_own.then(|| Documents::new(residency));
         let stores = plan.store.map(|form| Stores::new(server.clone(), residency, form));
-        Self { nfs, incarnation: 0, shard_hosts: Vec::new(), n2: None, n4: None, documents, stores }
+        Self {
+            nfs,
+            incarnation: 0,
+            shard_hosts: Vec::new(),
+            n2: None,
+            n4: None,
+            documents,
+            stores,
+            take_overs: Vec::new(),
+            panics: 0,
+        }
     }
 
     /// Whether its contexts outlive it.
@@ -89,6 +103,8 @@ impl World {
             .contains(&Nf::Smf)
             .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
         target.shard_hosts = shard_hosts;
+        let keeps = target.documents.as_ref().map_or(Keeps::Nothing, Documents::keeps);
+        target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
         if let Err(failure) = self.check_restored() {
             self.watch.fail(failure.what);
         }
@@ -126,7 +142,8 @@ impl World {
 
     /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, mut input: ShardInput) {
-        let Process { shard_hosts, documents, stores, .. } = &mut self.processes[process];
+        let panics = self.panics_at(process, &input);
+        let Process { shard_hosts, documents, stores, take_overs, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
         let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
@@ -134,7 +151,13 @@ impl World {
             Some(stores) => stores.open_embedded(shard, &mut input),
             None => input.drop_embedded(),
         }
+        let take_over = &mut take_overs[shard];
+        take_over.begin(&mut host.shard, &input);
         host.shard.handle(self.now, input, &mut effects);
+        if panics {
+            return self.panic((process, shard));
+        }
+        take_over.handled(&host.shard);
         if starts && (documents.is_some() || stores.is_some()) {
             if let Some(documents) = documents {
                 documents.note_start(shard);
@@ -179,12 +202,15 @@ impl World {
     }
 
     /// Stores what the turn changed, and carries out its effects. The process may crash at each point of that.
-    fn end_turn(&mut self, place: (usize, usize), mut effects: Vec<ShardEffect>) {
+    pub(super) fn end_turn(&mut self, place: (usize, usize), mut effects: Vec<ShardEffect>) {
         let (process, shard) = place;
         if self.crashes_at(place, CrashSite::BeforeStore) {
             return;
         }
         let wrote = self.store_documents(process, shard, &mut effects);
+        let Process { shard_hosts, take_overs, .. } = &mut self.processes[process];
+        take_overs[shard].note_answers(effects.iter());
+        take_overs[shard].end_turn(&mut shard_hosts[shard].shard);
         // Without a write, the state before the first send is that before the store.
         let (mut differs, mut has_sent) = (wrote, false);
         for effect in effects {

@@ -186,7 +186,7 @@ impl HostilePhone {
     }
 
     fn answer_again(&mut self, world: &mut World, choices: &mut Choices<'_>) {
-        let any = Tag { owner: choices.below(4) as u64, step: choices.below(4) as u32 };
+        let any = Tag::new(choices.below(4) as u64, choices.below(4) as u32);
         let tag = choices.pick(&self.answered).copied().unwrap_or(any);
         if !world.calls.iter().any(|(open, ..)| *open == tag) {
             let reply = if choices.below(2) == 0 {

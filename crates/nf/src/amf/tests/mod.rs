@@ -14,6 +14,7 @@ mod n2_errors;
 mod nas_security;
 mod owner;
 mod paging;
+mod panic;
 mod pdu_session;
 mod registration_update;
 mod release;

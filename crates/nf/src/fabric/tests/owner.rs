@@ -22,7 +22,7 @@ impl NetworkFunction for Probe {
         match input {
             Input::Timer(_) => {
                 let (target, request) = self.0.take().expect("called once");
-                out.call(Tag { owner: 1, step: 1 }, target, request);
+                out.call(Tag::new(1, 1), target, request);
             }
             Input::Request { reply, .. } => reply.answer(Response::NoContent, out),
             _ => {}

@@ -8,7 +8,7 @@ use pith_ngap::{
     NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
-use pith_types::{Plmn, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 /// Time To Wait in a refusal.
 const RETRY_AFTER: TimeToWait = TimeToWait::v10s;
+
+/// Connections in one NG RESET, which may list 65,536 (TS 38.413 9.2.6.11): the message stays below 64 kB.
+const MAX_RESET: usize = 2_048;
 
 impl N2Gateway {
     pub(super) fn interface_management(&mut self, gnb: GnbHandle, pdu: &[u8]) {
@@ -163,6 +166,37 @@ impl N2Gateway {
         }
         if let Some(association) = self.associations.get_mut(&gnb) {
             association.ran_ids.reset(&connections.iter().map(reset_ue).collect::<Vec<_>>());
+        }
+    }
+
+    /// A shard continues after a panic with these connections. Others that it had are released by the gNB: NG RESET for a part of
+    /// the interface (TS 38.413 8.7.4.2.1). Those that the gNB has released meanwhile are closed by the shard.
+    pub(super) fn taken_over(
+        &mut self,
+        shard: ShardId,
+        connections: &[(GnbHandle, AmfUeNgapId, RanUeNgapId)],
+    ) {
+        let mut gnbs: Vec<_> = self.associations.keys().copied().collect();
+        gnbs.sort_unstable();
+        for gnb in gnbs {
+            let Some(association) = self.associations.get_mut(&gnb) else { continue };
+            let of_gnb = connections.iter().filter(|(of, ..)| *of == gnb);
+            let kept: BTreeMap<_, _> = of_gnb.map(|(_, amf, ran)| (*ran, *amf)).collect();
+            let (left, closed) = association.ran_ids.reconcile(shard, &kept);
+            for part in left.chunks(MAX_RESET) {
+                let named = |(amf, ran): &(AmfUeNgapId, RanUeNgapId)| NgConnection {
+                    amf_ue_ngap_id: Some(*amf),
+                    ran_ue_ngap_id: Some(*ran),
+                };
+                let scope = ResetScope::Part(part.iter().map(named).collect());
+                let cause = Cause::Misc(CauseMisc::unspecified);
+                self.answer(gnb, NgReset { cause, scope }.encode());
+            }
+            if !closed.is_empty() {
+                let ues = closed.into_iter().map(|(amf, ran)| ResetUe { amf: Some(amf), ran: Some(ran) });
+                let input = N2Input::Reset { gnb, ues: Some(ues.collect()) };
+                self.out.push(N2GatewayEffect::ToShard { shard, input });
+            }
         }
     }
 

@@ -178,6 +178,9 @@ impl N2Gateway {
             N2GatewayInput::Message { gnb, stream, ppid, pdu } => self.message(gnb, stream, ppid, pdu),
             N2GatewayInput::Down { gnb } => self.down(gnb),
             N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => self.send(gnb, stream, pdu),
+            N2GatewayInput::Shard(N2Effect::TakenOver { shard, connections }) => {
+                self.taken_over(shard, &connections);
+            }
         }
         self.out.drain(..)
     }

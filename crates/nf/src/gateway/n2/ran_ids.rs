@@ -3,7 +3,7 @@
 
 use crate::kit::{ResetUe, shrink};
 use pith_types::{AmfUeNgapId, RanUeNgapId, ShardId};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// RAN-UE-NGAP-IDs recorded for an association: more than a gNB has connected UEs, and at most 600
 /// kB for a gNB that sends invented ids. Further ids may be on any shard.
@@ -83,6 +83,34 @@ impl RanIds {
             self.entries.retain(|_, entry| entry.amf.is_none_or(|amf| !amf_only.contains(&amf)));
         }
         self.forget_overflow();
+    }
+
+    /// A shard has continued with the connections `kept`. Returns the other ones that it had according to this table, which are
+    /// removed from it, and those of `kept` that the gNB has released.
+    ///
+    /// A connection whose AMF-UE-NGAP-ID no uplink message has shown is not among the others: it may have begun since. If it was
+    /// lost, the shard answers the gNB's next message for it with ERROR INDICATION (TS 38.413 10.6).
+    pub fn reconcile(
+        &mut self,
+        shard: ShardId,
+        kept: &BTreeMap<RanUeNgapId, AmfUeNgapId>,
+    ) -> (Vec<(AmfUeNgapId, RanUeNgapId)>, Vec<(AmfUeNgapId, RanUeNgapId)>) {
+        let is_kept = |ran: &RanUeNgapId, amf: AmfUeNgapId| kept.get(ran) == Some(&amf);
+        let of_shard = self.entries.iter().filter(|(_, entry)| entry.shard == shard);
+        let others = of_shard.filter_map(|(ran, entry)| Some((entry.amf?, *ran)));
+        let mut left: Vec<_> = others.filter(|(amf, ran)| !is_kept(ran, *amf)).collect();
+        left.sort_unstable();
+        let is_released = |ran: &RanUeNgapId, amf: &AmfUeNgapId| match self.entries.get(ran) {
+            Some(entry) => entry.shard != shard || entry.amf.is_some_and(|known| known != *amf),
+            None => !self.is_incomplete,
+        };
+        let released = kept.iter().filter(|(ran, amf)| is_released(ran, amf));
+        let released = released.map(|(ran, amf)| (*amf, *ran)).collect();
+        left.iter().for_each(|(_, ran)| {
+            self.entries.remove(ran);
+        });
+        self.forget_overflow();
+        (left, released)
     }
 
     /// The gNB has no connections: NG RESET of the NG interface, or a new NG Setup (TS 38.413 8.7.1.1, 8.7.4.1).

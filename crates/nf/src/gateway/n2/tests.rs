@@ -625,3 +625,31 @@ fn gnbs_in_one_ipv6_network_are_on_one_host() {
     assert_eq!(seen.len(), 4);
     assert!(seen[1] == seen[2] && seen[0] != seen[1] && seen[2] != seen[3], "{seen:?}");
 }
+
+#[test]
+fn after_a_panic_of_a_shard_the_gnb_releases_what_the_shard_does_not_have() {
+    let mut gateway = set_up();
+    let ids = |connection| AmfUeNgapId::new(block(0), connection);
+    let shown = |gateway: &mut N2Gateway, ran: u32, connection: u32| {
+        receive(gateway, initial_with(ran, Vec::new(), None));
+        let association = gateway.associations.get_mut(&GNB).unwrap();
+        association.ran_ids.assign(RanUeNgapId(ran), ShardId(0));
+        association.ran_ids.note_amf_id(RanUeNgapId(ran), (ids(connection), ShardId(0)));
+    };
+    (1..=3).for_each(|ue| shown(&mut gateway, ue, 100 + ue));
+    // A connection that began after the panic has shown no AMF-UE-NGAP-ID.
+    gateway.associations.get_mut(&GNB).unwrap().ran_ids.assign(RanUeNgapId(4), ShardId(0));
+    let kept = vec![(GNB, ids(101), RanUeNgapId(1)), (GNB, ids(109), RanUeNgapId(9))];
+    let effect = N2Effect::TakenOver { shard: ShardId(0), connections: kept };
+    let effects: Vec<_> = gateway.handle(N2GatewayInput::Shard(effect)).collect();
+    let Message::NgReset(NgReset { scope: ResetScope::Part(reset), .. }) = answer(&effects) else { panic!() };
+    let reset: Vec<_> = reset.iter().filter_map(|it| it.ran_ue_ngap_id.map(|ran| ran.0)).collect();
+    assert_eq!(reset, [2, 3], "its UEs are in CM-IDLE, or begin again");
+    let closed = effects.iter().find_map(|effect| match effect {
+        N2GatewayEffect::ToShard { shard, input: N2Input::Reset { ues, .. } } => Some((shard.0, ues.clone())),
+        _ => None,
+    });
+    let released = ResetUe { amf: Some(ids(109)), ran: Some(RanUeNgapId(9)) };
+    assert_eq!(closed, Some((0, Some(vec![released]))), "the gNB has released it meanwhile");
+    assert_eq!(ran_ids(&gateway), 2);
+}

@@ -207,6 +207,7 @@ impl N4Gateway {
                 }
                 self.request(peer, Purpose::Session { shard, tag }, seid, &message);
             }
+            N4Effect::TakenOver => self.transactions.stop_retransmitting(shard),
             N4Effect::Answer { transaction, seid, message } => {
                 if self.peer_of(transaction.upf).is_some() {
                     self.answer(transaction.from, seid, transaction.sequence, &message);

@@ -12,12 +12,12 @@ use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
     AssociationUpdateRequest, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
     SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
-    SessionEstablishmentResponse, SessionReportRequest,
+    SessionEstablishmentResponse, SessionModificationRequest, SessionReportRequest,
 };
 use pith_pfcp::rules::{CreateFar, CreatePdr, CreatedPdr, Pdi};
 use pith_types::InstanceId;
 
-const TAG: Tag = Tag { owner: 9, step: 2 };
+const TAG: Tag = Tag::new(9, 2);
 
 fn upf() -> SocketAddr {
     "10.0.0.7:8805".parse().unwrap()
@@ -681,4 +681,20 @@ fn invalid_endpoints_are_removed_from_responses() {
         };
         assert_eq!((it.created_pdrs[0].local_f_teids.len(), it.up_f_seid.is_some()), kept, "{f_teid:?}");
     }
+}
+
+#[test]
+fn after_a_panic_of_a_shard_only_deletions_are_retransmitted() {
+    let (mut gateway, upf) = associated();
+    let deletion = ask(&mut gateway, upf).sent[0].0.sequence;
+    let message = Message::SessionModificationRequest(SessionModificationRequest::new());
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
+    let change = handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect });
+    let change = change.sent[0].0.sequence;
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(0), effect: N4Effect::TakenOver });
+    let expired = |gateway: &mut N4Gateway, sequence| handle(gateway, N4GatewayInput::Timer(t1(sequence)));
+    assert_eq!(expired(&mut gateway, change).sent.len(), 1, "another shard has panicked");
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: N4Effect::TakenOver });
+    assert_eq!(expired(&mut gateway, change).sent.len(), 0, "it may undo what the next run changes");
+    assert_eq!(expired(&mut gateway, deletion).sent.len(), 1);
 }

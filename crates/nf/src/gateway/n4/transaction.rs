@@ -166,6 +166,25 @@ impl Transactions {
         Some((pending.to, pending.octets.clone()))
     }
 
+    /// Establishments and modifications of a shard are no longer retransmitted, and those that were not sent yet are dropped.
+    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) {
+        let is_of_shard =
+            |purpose: Purpose| matches!(purpose, Purpose::Session { shard: of, .. } if of == shard);
+        let is_change = |pending: &Pending| pending.message_type != MessageType::SESSION_DELETION_REQUEST;
+        let mut unsent = Vec::new();
+        for (sequence, pending) in &mut self.pending {
+            if is_of_shard(pending.purpose) && is_change(pending) {
+                match pending.sent {
+                    0 => unsent.push(*sequence),
+                    _ => pending.sent = u32::MAX,
+                }
+            }
+        }
+        for sequence in unsent {
+            self.remove(sequence);
+        }
+    }
+
     /// Removes a pending request.
     pub(super) fn remove(&mut self, sequence: u32) -> Option<Pending> {
         let pending = self.pending.remove(&sequence)?;

@@ -1,7 +1,7 @@
 //! [`Pack`] for the types of [`crate::kit`].
 
 use super::pack::text;
-use super::{Pack, PackError, Reader, UnpackError, Writer, pack_enum, pack_struct};
+use super::{Pack, PackError, Reader, UnpackError, Writer, pack_enum};
 use crate::kit::{Caller, Client, Issuer, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
 
 /// The name of the UPF. A session is at its UPFs: it cannot be loaded before they have associations.
@@ -61,7 +61,11 @@ impl Pack for Caller {
     fn pack(&self, writer: &mut Writer<'_>) {
         match *self {
             Self::Local { nf, tag } => (0_u8, nf, tag).pack(writer),
-            Self::Shard { shard, nf, tag } => (1_u8, shard, nf, tag).pack(writer),
+            Self::Shard { shard, nf, tag } if tag.run == 0 => (1_u8, shard, nf, tag).pack(writer),
+            Self::Shard { shard, nf, tag } => {
+                (3_u8, shard, nf).pack(writer);
+                (tag, tag.run).pack(writer);
+            }
             Self::Remote { exchange, client } => (2_u8, exchange, client).pack(writer),
         }
     }
@@ -74,6 +78,11 @@ impl Pack for Caller {
                 nf: Nf::unpack(reader)?,
                 tag: Tag::unpack(reader)?,
             },
+            3 => {
+                let (shard, nf) = Pack::unpack(reader)?;
+                let (tag, run) = Pack::unpack(reader)?;
+                Self::Shard { shard, nf, tag: Tag { run, ..tag } }
+            }
             2 => Self::Remote { exchange: u64::unpack(reader)?, client: Option::unpack(reader)? },
             _ => return Err(reader.malformed("caller")),
         })
@@ -116,7 +125,18 @@ impl Pack for Client {
 /// Set in the octet of `is_named` if `is_proven` and `issuer` follow.
 const WITH_ISSUER: u8 = 2;
 
-pack_struct!(Tag { owner, step });
+/// Without the run: 0 within a shard. That of another shard's call is in [`PendingReply`].
+impl Pack for Tag {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        (self.owner, self.step).pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (owner, step) = Pack::unpack(reader)?;
+        Ok(Self::new(owner, step))
+    }
+}
+
 pack_enum!(Issuer { 0 => Own, 1 => External(ca), 2 => Address });
 pack_enum!(Owner { 0 => Process, 1 => SameUser, 2 => Client(client) });
 pack_enum!(Nf {

@@ -294,7 +294,7 @@ mod tests {
     fn update() -> impl Strategy<Value = (PendingReply, SmContextUpdateData)> {
         (any::<(u64, u32, u16)>(), any::<bool>(), option::of(vec(any::<u8>(), 0..200))).prop_map(
             |((owner, step, shard), is_local, n2)| {
-                let tag = Tag { owner, step };
+                let tag = Tag::new(owner, step);
                 let local = Caller::Local { nf: Nf::Amf, tag };
                 let caller = if is_local { local } else { Caller::Shard { shard, nf: Nf::Amf, tag } };
                 let mut body = SmContextUpdateData::default();

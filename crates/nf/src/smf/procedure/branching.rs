@@ -138,6 +138,11 @@ pub(in crate::smf) fn remove(state: State, session: &SmContext) -> (State, Resul
 }
 
 impl AwaitingClassifier {
+    /// Sends the request again: the response to the former one cannot be matched. A UPF that has the session replaces it.
+    pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        restore(self.user_plane, session, env, self.plan)
+    }
+
     /// Handles the UPF's response (TS 23.502 4.3.5.4 step 3).
     pub(in crate::smf) fn on_response(
         self,

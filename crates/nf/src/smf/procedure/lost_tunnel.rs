@@ -80,12 +80,21 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
          its resources are set up again"
             .to_owned()
     });
-    let n3_session = user_plane.n3_session();
-    let call = session.ask_upf(env, n3_session.upf, n3_session.seid, n4::deactivation());
-    State::AwaitingBuffering(AwaitingBuffering { user_plane, call })
+    AwaitingBuffering::begin(user_plane, session, env)
 }
 
 impl AwaitingBuffering {
+    fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let n3_session = user_plane.n3_session();
+        let call = session.ask_upf(env, n3_session.upf, n3_session.seid, n4::deactivation());
+        State::AwaitingBuffering(Self { user_plane, call })
+    }
+
+    /// Sends the request again: the response to the former one cannot be matched.
+    pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        Self::begin(self.user_plane, session, env)
+    }
+
     /// The UPF buffers; the SMF now commands the gNB to release the resources (step 5; TS 23.502 4.3.7). The SMF waits for the
     /// UPF's response first: otherwise, if the request to buffer was lost, its retransmission could follow the request that
     /// opens the new tunnel. A UE in CM-IDLE is not paged for it.

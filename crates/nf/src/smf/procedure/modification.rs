@@ -147,12 +147,21 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     let Some(qos) = session.pending.qos.take() else { return established.into() };
     session.qos = qos;
     let Established { user_plane } = established;
-    let (upf, seid) = (user_plane.anchor.upf, user_plane.anchor.seid);
-    let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
-    State::AwaitingRates(AwaitingRates { user_plane, sent_to: RatesSentTo::Anchor, call })
+    AwaitingRates::begin(user_plane, session, env)
 }
 
 impl AwaitingRates {
+    fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let (upf, seid) = (user_plane.anchor.upf, user_plane.anchor.seid);
+        let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
+        State::AwaitingRates(Self { user_plane, sent_to: RatesSentTo::Anchor, call })
+    }
+
+    /// Sends the requests again: the response to the former one cannot be matched.
+    pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        Self::begin(self.user_plane, session, env)
+    }
+
     /// Handles a UPF's response (step 2b).
     pub(in crate::smf) fn on_response(
         self,

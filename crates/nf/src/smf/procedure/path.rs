@@ -145,6 +145,13 @@ fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towar
     State::established(user_plane)
 }
 
+impl AwaitingDownlinkSwitch {
+    /// Sends the request again: the response to the former one cannot be matched.
+    pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        switch_downlink(self.user_plane, session, env, self.towards)
+    }
+}
+
 impl AwaitingUplinkSwitch {
     /// Handles the AMF's answer. If the UE became idle meanwhile, no gNB has to switch (TS 29.518 5.2.2.3.1.2).
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {

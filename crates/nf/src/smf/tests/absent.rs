@@ -6,7 +6,7 @@ use crate::testing::Stateless;
 
 fn stateless() -> World {
     let mut world = World::new();
-    world.bench.nf.track_contexts(Tracking { reserved_counts: 0, whole: true, by_procedure: false });
+    world.bench.nf.track_contexts(Tracking { whole: true, ..Tracking::default() });
     world.bench.stateless = Some(Stateless::default());
     world.establish();
     world.gnb_answers();

@@ -5,6 +5,7 @@ mod branching;
 mod document;
 mod establishment;
 mod owner;
+mod panic;
 mod policy;
 mod residency;
 mod standing;

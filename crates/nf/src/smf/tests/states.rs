@@ -220,7 +220,7 @@ fn late_inputs_change_no_state() {
     for state in STATES {
         let mut world = world_in(state);
         let owner = world.bench.nf.sessions.iter().next().unwrap().0.to_u64();
-        let tag = Tag { owner, step: 1000 };
+        let tag = Tag::new(owner, 1000);
         let late = [
             Input::Reply { tag, from: None, reply: Ok(Response::NoContent) },
             Input::N4(Box::new(N4Input::Response { tag, result: Err(crate::kit::N4Error::NoAnswer) })),

@@ -143,6 +143,16 @@ struct Disk {
     is_full: Arc<AtomicBool>,
     /// What is durable, if not all that was written.
     flushed: Option<Arc<AtomicU64>>,
+    claims: Claims,
+}
+
+/// How blocks are claimed.
+#[derive(Clone, Copy)]
+enum Claims {
+    None,
+    Blocks,
+    /// The disk is full at the first attempt.
+    OnFullDisk,
 }
 
 impl Engine for Disk {
@@ -187,6 +197,18 @@ impl Engine for Disk {
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
         self.inner.fenced_below(block)
+    }
+
+    /// Most tests look at the documents with further runs, which must not end the first.
+    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
+        match self.claims {
+            Claims::None => Ok(OwnerVersion(0)),
+            Claims::Blocks => self.inner.claim(blocks, step),
+            Claims::OnFullDisk => {
+                self.claims = Claims::Blocks;
+                Err(EngineError::Full(PathBuf::from("/full")))
+            }
+        }
     }
 
     fn durable(&self) -> Sequence {
@@ -237,14 +259,23 @@ impl Run {
         flushed: Option<Arc<AtomicU64>>,
         blocks: Vec<BlockId>,
     ) -> Self {
-        Self::of_layout(documents, mode, flushed, blocks, false)
+        Self::of_layout(documents, mode, flushed, (blocks, Claims::None), false)
+    }
+
+    fn of_owner(
+        documents: &MemoryStore,
+        mode: StoreMode,
+        flushed: Option<Arc<AtomicU64>>,
+        owner: (Vec<BlockId>, Claims),
+    ) -> Self {
+        Self::of_layout(documents, mode, flushed, owner, false)
     }
 
     fn of_layout(
         documents: &MemoryStore,
         mode: StoreMode,
         flushed: Option<Arc<AtomicU64>>,
-        blocks: Vec<BlockId>,
+        (blocks, claims): (Vec<BlockId>, Claims),
         is_shared: bool,
     ) -> Self {
         let numbers = Numbers::default();
@@ -265,7 +296,7 @@ impl Run {
         });
         let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
-        let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed };
+        let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed, claims };
         let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
         if is_shared {
             store = store.with_shared_documents(DocumentSecret::of_number(7));
@@ -453,7 +484,8 @@ fn effects_leave_after_the_changes_of_their_turn_are_durable() {
             held.note_input();
             held.hold(ShardEffect::Ready);
         }
-        held.end_turn(at(9), &mut shard, left);
+        let written = held.write(at(9), &mut shard);
+        held.release(written, left);
     };
     turn(&mut held, &mut left, Some(1));
     turn(&mut held, &mut left, Some(2));
@@ -558,7 +590,7 @@ fn an_update_that_conflicts_becomes_a_whole_document() {
 /// A run whose NFs have one document for a UE.
 fn shared(documents: &MemoryStore, form: WriteForm, blocks: Vec<BlockId>) -> Run {
     let mode = StoreMode { drops_copies: true, form, ..StoreMode::of_time(WriteTime::BeforeSends) };
-    Run::of_layout(documents, mode, None, blocks, true)
+    Run::of_layout(documents, mode, None, (blocks, Claims::None), true)
 }
 
 /// Contexts in each document of a UE.
@@ -679,4 +711,50 @@ fn a_copy_with_only_own_changes_is_not_taken_for_the_document() {
         run.end_turn(40);
         assert_eq!(in_documents(&documents), [vec![102]]);
     }
+}
+
+#[test]
+fn a_process_whose_blocks_another_one_has_claimed_writes_and_sends_nothing() {
+    let documents = MemoryStore::default();
+    let owner = || {
+        let mode = StoreMode::of_time(WriteTime::BeforeSends);
+        Run::of_owner(&documents, mode, None, (BlockId::all().collect(), Claims::Blocks))
+    };
+    let Run { mut shard, mut store, .. } = owner();
+    let key = |owner| TimerKey { owner, timer: Timer::MobileReachable };
+    let mut turn = |held: &mut HeldEffects, left: &mut Left<'_>, owner| {
+        let input = ShardInput::Timer { nf: Nf::Amf, key: key(owner) };
+        shard.handle(at(owner), input, &mut Vec::new());
+        held.note_input();
+        held.hold(ShardEffect::Ready);
+        let written = held.write(at(owner), &mut shard);
+        held.release(written, left);
+    };
+    let first = store.owner;
+    assert!(first.is_some_and(|version| version > OwnerVersion(0)));
+    store.has_changes = false;
+    let (mut held, mut left) = (HeldEffects::new(store), Left(&documents, Vec::new()));
+    turn(&mut held, &mut left, 1);
+    assert_eq!((stored(&documents), left.1.len()), (vec![1], 1));
+    let mut other = owner();
+    assert!(other.store.owner > first, "the version rises with each owner");
+    turn(&mut held, &mut left, 2);
+    assert_eq!((stored(&documents), left.1.len()), (vec![1], 1), "refused, and nobody is answered");
+    turn(&mut held, &mut left, 3);
+    assert_eq!((stored(&documents), left.1.len()), (vec![1], 1));
+    other.input(4, 4, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1, 4]);
+}
+
+#[test]
+fn with_a_full_disk_at_the_start_contexts_return_and_are_claimed_later() {
+    let documents = MemoryStore::default();
+    Run::start(&documents, WriteTime::BeforeSends).input(1, 1, Timer::MobileReachable);
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let all = BlockId::all().collect();
+    let mut run = Run::of_owner(&documents, mode, None, (all, Claims::OnFullDisk));
+    assert_eq!((run.numbers(), run.store.owner), (vec![1], None));
+    run.input(2_000, 2, Timer::MobileReachable);
+    assert_eq!(stored(&documents), [1, 2]);
+    assert!(run.store.owner.is_some() && run.health.error().is_none());
 }

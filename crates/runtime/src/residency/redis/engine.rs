@@ -62,8 +62,34 @@ impl RedisEngine {
         format!("{}:{:x}", self.key_of_kind(key.kind, key.block), key.number)
     }
 
+    /// Fences blocks with one request.
+    fn fence_all(&mut self, blocks: &[u16], owner: OwnerVersion) -> Result<(), EngineError> {
+        blocks.iter().try_for_each(|block| check_block(*block))?;
+        let replies = self.request(|engine, request| {
+            for block in blocks {
+                let mut call = cmd("EVALSHA");
+                call.arg(engine.script.as_str()).arg(1).arg(engine.fence_of(*block)).arg(1).arg(owner.0);
+                request.add(call.arg(engine.generation.as_deref().unwrap_or_default()));
+            }
+            Some(())
+        })?;
+        if replies.len() != blocks.len() {
+            return Err(self.strange_reply());
+        }
+        for (block, reply) in blocks.iter().zip(&replies) {
+            match result_of(reply).as_deref() {
+                Some([0]) => {}
+                Some([1, current]) => {
+                    return Err(EngineError::Fenced { block: *block, current: *current, own: owner.0 });
+                }
+                _ => return Err(self.strange_reply()),
+            }
+        }
+        Ok(())
+    }
+
     fn fence_of(&self, block: u16) -> String {
-        format!("{}:owner", self.key_of_block(block))
+        format!("{}:owner{}", self.key_of_block(block), self.shared.scope)
     }
 
     /// Connects if there is no connection.
@@ -426,19 +452,25 @@ impl Engine for RedisEngine {
     }
 
     fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
-        check_block(block)?;
-        let fence = self.fence_of(block);
-        let replies = self.request(|engine, request| {
-            let mut call = cmd("EVALSHA");
-            call.arg(engine.script.as_str()).arg(1).arg(fence.as_str()).arg(1).arg(owner.0);
-            request.add(call.arg(engine.generation.as_deref().unwrap_or_default()));
-            Some(())
-        })?;
-        match replies.first().and_then(result_of).as_deref() {
-            Some([0]) => Ok(()),
-            Some([1, current]) => Err(EngineError::Fenced { block, current: *current, own: owner.0 }),
-            _ => Err(self.strange_reply()),
+        self.fence_all(&[block], owner)
+    }
+
+    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
+        let mut latest = 0;
+        for part in blocks.chunks(READ_AT_ONCE) {
+            let replies = self.request(|engine, request| {
+                for block in part {
+                    request.add(cmd("GET").arg(engine.fence_of(*block)));
+                }
+                Some(())
+            })?;
+            latest = replies.iter().filter_map(integer).fold(latest, u64::max);
         }
+        let own = OwnerVersion(latest.saturating_add(step));
+        for part in blocks.chunks(READ_AT_ONCE) {
+            self.fence_all(part, own)?;
+        }
+        Ok(own)
     }
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {

@@ -48,6 +48,9 @@ pub struct RedisSettings {
     pub ca: Option<PathBuf>,
     /// Seals documents.
     pub secret: DocumentSecret,
+    /// The NF whose process writes, if each NF has a process of its own: these own the same blocks, each with its kinds of documents, and
+    /// do not fence each other off. Empty for a process with all NFs.
+    pub scope: String,
 }
 
 /// A server cannot be used.
@@ -70,12 +73,14 @@ struct Shared {
     secret: DocumentSecret,
     /// What all keys begin with.
     namespace: String,
+    /// The scope of fences.
+    scope: String,
 }
 
 impl RedisStore {
     /// Connects once, to find mistakes at the start.
     pub fn open(settings: RedisSettings) -> Result<Self, RedisOpenError> {
-        let RedisSettings { url, password_file, ca, secret } = settings;
+        let RedisSettings { url, password_file, ca, secret, scope } = settings;
         let password = password_file.as_deref().map(read_password).transpose()?;
         let tls = ca.as_deref().filter(|_| url.is_tls()).map(read_ca).transpose()?;
         if url.is_tls() && tls.is_none() {
@@ -89,7 +94,7 @@ impl RedisStore {
             reason: error.reason,
         })?;
         let namespace = format!("pith:{}", hex::encode(secret.id()));
-        Ok(Self { shared: Arc::new(Shared { access, secret, namespace }) })
+        Ok(Self { shared: Arc::new(Shared { access, secret, namespace, scope }) })
     }
 
     /// An engine for a shard.

@@ -107,7 +107,13 @@ impl Server {
 
     pub fn settings(&self) -> RedisSettings {
         let secret = DocumentSecret::of_file(&self.path("key"), true).unwrap();
-        RedisSettings { url: self.url.parse().unwrap(), password_file: None, ca: None, secret }
+        RedisSettings {
+            url: self.url.parse().unwrap(),
+            password_file: None,
+            ca: None,
+            secret,
+            scope: String::new(),
+        }
     }
 
     pub fn store(&self) -> RedisStore {

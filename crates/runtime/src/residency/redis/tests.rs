@@ -162,6 +162,22 @@ fn two_cores_share_a_server() {
     assert_eq!(sections(&mut engine), [(1, b"one".to_vec())].into());
 }
 
+#[test]
+fn processes_of_different_nfs_do_not_fence_each_other_off() {
+    let Some(server) = Server::start(&[]) else { return };
+    let settings = server.settings();
+    let engine = |scope: &str| {
+        let settings = RedisSettings { scope: scope.into(), ..settings.clone() };
+        RedisStore::open(settings).unwrap().engine()
+    };
+    let (mut amf, mut smf, mut next) = (engine("amf"), engine("smf"), engine("amf"));
+    let claim = |engine: &mut RedisEngine| engine.claim(&[3], 1).unwrap();
+    assert_eq!((claim(&mut amf), claim(&mut smf)), (OwnerVersion(1), OwnerVersion(1)));
+    amf.append(&document(1, &[(1, b"of the AMF")])).unwrap();
+    assert_eq!(claim(&mut next), OwnerVersion(2));
+    assert!(matches!(amf.append(&document(2, &[(1, b"late")])), Err(EngineError::Fenced { .. })));
+}
+
 fn refusal(settings: RedisSettings) -> String {
     RedisStore::open(settings).err().unwrap().to_string()
 }
@@ -229,7 +245,8 @@ fn a_peer_that_is_no_server_is_refused_within_bounds() {
             }
         });
         let secret = DocumentSecret::ephemeral().unwrap();
-        let error = refusal(RedisSettings { url, password_file: None, ca: None, secret });
+        let error =
+            refusal(RedisSettings { url, password_file: None, ca: None, secret, scope: String::new() });
         assert!(error.starts_with("'state.redis.url' redis://127.0.0.1"), "{error}");
         peer.join().unwrap();
     }

@@ -49,6 +49,16 @@ impl AwaitingN4Establishment {
         ask(session, env, Attempt { request, tried: Vec::new() }, path)
     }
 
+    /// Sends the request again: the response to the former one cannot be matched.
+    pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let Self { attempt, upf, front, .. } = self;
+        let (request, tried) = (attempt.request, attempt.tried.clone());
+        match ask(session, env, attempt, Some(Path { anchor: upf, front })) {
+            Ok(next) => next,
+            Err(error) => Attempt { request, tried }.try_another(session, env, upf, &error),
+        }
+    }
+
     /// Handles the anchor's response (step 10b).
     pub(in crate::smf) fn on_response(
         self,

@@ -1,0 +1,107 @@
+//! Sessions after a panic of their shard: gateways, gNBs and UPFs have continued.
+
+use super::super::Smf;
+use super::super::procedure::State;
+use super::world::*;
+use crate::kit::{Fate, Input, Level, N4Input, NetworkFunction, Outbox, Rng, StoreScope, Tag, Tracking};
+use crate::testing::{self, Bench, Stored};
+use pith_pfcp::Message;
+use pith_pfcp::ie::{Cause as N4Cause, FSeid, NodeId};
+use pith_pfcp::message::SessionEstablishmentResponse;
+
+fn tracked(mut world: World) -> World {
+    world.bench.nf.track_contexts(Tracking::default());
+    world
+}
+
+fn stored(world: &mut World) -> Stored {
+    let mut stored = Stored::default();
+    stored.store(&mut world.bench.nf, StoreScope::Changed);
+    stored
+}
+
+/// The next run of the shard, with the UPFs of the former one.
+fn taken_over(world: &World, stored: &Stored, fate: Fate) -> World {
+    let mut next = World::with(config(), &[]);
+    let mut smf = Smf::new(testing::identity(), config(), Rng::from_number(2));
+    smf.track_contexts(Tracking::default());
+    smf.begin_take_over();
+    next.bench = Bench::new(smf);
+    next.reference.clone_from(&world.reference);
+    next.associate(UPF, "upf");
+    next.take_ladder();
+    for (id, document) in &stored.documents {
+        next.bench.nf.take_over_context(world.bench.now, *id, document, fate).unwrap();
+    }
+    let mut out = Outbox::new(Level::Debug);
+    next.bench.nf.resume_contexts(world.bench.now, &mut out);
+    let seen = next.bench.take(out);
+    next.follow(seen);
+    next
+}
+
+#[test]
+fn an_established_session_goes_on_without_a_message_to_its_upf() {
+    let mut world = tracked(World::new());
+    world.establish();
+    world.gnb_answers();
+    let stored = stored(&mut world);
+    let mut next = taken_over(&world, &stored, Fate::GoesOn);
+    assert_eq!(next.take_ladder(), "");
+    let before = world.user_plane().unwrap();
+    let after = next.user_plane().unwrap();
+    assert_eq!((after.anchor, after.gnb), (before.anchor, before.gnb), "SEID, F-TEID and the gNB's tunnel");
+    assert_eq!(next.bench.nf.audit().addresses, 1);
+    next.deactivate();
+    assert_eq!(next.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+    next.release_by_amf();
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
+#[test]
+fn a_session_that_waits_for_its_anchor_is_requested_again() {
+    let mut world = tracked(World::new());
+    world.upf = None;
+    world.establish();
+    let stored = stored(&mut world);
+    let mut next = taken_over(&world, &stored, Fate::GoesOn);
+    let ladder = next.take_ladder();
+    assert!(ladder.starts_with("upf <- SessionEstablishmentRequest"), "{ladder}");
+    assert!(ladder.contains("amf <- N1N2MessageTransfer"), "the establishment goes on: {ladder}");
+    next.gnb_answers();
+    let (_, session) = next.bench.nf.sessions.iter().next().unwrap();
+    assert!(matches!(session.state(), State::Established(_)), "{}", session.state().name());
+}
+
+#[test]
+fn what_a_upf_established_for_a_former_run_is_deleted() {
+    let world = tracked(World::new());
+    let mut next = taken_over(&world, &Stored::default(), Fate::GoesOn);
+    let address = next.bench.nf.shared.upfs.info(UPF).unwrap().address;
+    let response = SessionEstablishmentResponse {
+        up_f_seid: Some(FSeid::new(0x77, address)),
+        ..SessionEstablishmentResponse::new(NodeId::from(address), N4Cause::RequestAccepted)
+    };
+    let result = Ok(Message::SessionEstablishmentResponse(response));
+    let input = N4Input::Response { tag: Tag::new(u64::MAX - 2, 0), result };
+    let mut out = Outbox::new(Level::Debug);
+    next.bench.nf.handle(world.bench.now, Input::N4(Box::new(input)), &mut out);
+    let seen = next.bench.take(out);
+    next.follow(seen);
+    assert_eq!(next.take_ladder(), "upf <- SessionDeletionRequest");
+}
+
+#[test]
+fn a_session_that_panicked_repeatedly_ends_with_what_it_has() {
+    let mut world = tracked(World::new());
+    world.establish();
+    world.gnb_answers();
+    let stored = stored(&mut world);
+    let next = taken_over(&world, &stored, Fate::Ends);
+    let ladder = next.ladder.join("\n");
+    for expected in ["upf <- SessionDeletionRequest", "pcf <- DeleteSmPolicy", "amf <- SmContextStatusNotify"]
+    {
+        assert!(ladder.contains(expected), "{expected} in {ladder}");
+    }
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}

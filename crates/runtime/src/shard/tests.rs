@@ -1,0 +1,279 @@
+//! A shard that panics, with an NF whose contexts are numbers.
+
+use super::*;
+use crate::residency::{MemoryStore, StoreHealth, StoreMode, WriteTime};
+use pith_nf::fabric::{Agent, AgentConfig};
+use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
+use pith_nf::kit::{
+    DocumentSink, Fate, GnbHandle, Input, Level, N2Effect, N2Input, NetworkFunction, Outbox, ReferenceKey,
+    References, StoreScope, StoredKey, Timer, Tracker, Tracking,
+};
+use pith_sbi::{ApiRoot, Scheme};
+use pith_types::{BlockId, BlockOwner, ContextId, InstanceId, OwnerMap};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+const VALUE: Section = Section { id: 1, name: "value", version: 1 };
+
+/// How often the shard panics, for all its runs.
+type Panics = Arc<AtomicU32>;
+
+/// A PDU with the octet `n` adds 1 to the number of context `n`, which is sent to the gNB. With a second octet the shard panics then, as
+/// long as there are panics left.
+struct Numbers {
+    values: BTreeMap<u64, u64>,
+    tracker: Tracker,
+    in_step: Option<ContextId>,
+    panics: Panics,
+}
+
+fn id(number: u64) -> ContextId {
+    ContextId::from_u64(number).unwrap()
+}
+
+fn panic_if_left(panics: &Panics) {
+    let left = panics.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+    assert!(left.is_err(), "the panic of a test");
+}
+
+impl NetworkFunction for Numbers {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        let (number, panics) = match &input {
+            Input::N2(N2Input::Pdu { pdu, .. }) => (u64::from(pdu[0]), pdu.len() > 1),
+            Input::Timer(key) => (key.owner, true),
+            _ => return,
+        };
+        self.in_step = Some(id(number));
+        let value = self.values.entry(number).or_default();
+        *value += 1;
+        out.n2(N2Effect::Send { gnb: GnbHandle(number), stream: *value as u16, pdu: Vec::new().into() });
+        if panics {
+            panic_if_left(&self.panics);
+        }
+        self.tracker.note_change(id(number));
+        self.in_step = None;
+    }
+
+    fn track_contexts(&mut self, tracking: Tracking) {
+        self.tracker.start(tracking);
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        for id in self.tracker.take(scope) {
+            let Some(value) = self.values.get(&id.to_u64()) else { continue };
+            let mut writer = Writer::new(Nf::Amf, &());
+            writer.section(&VALUE, |writer| writer.number(*value));
+            sink.write(StoredKey { nf: Nf::Amf, id }, &writer.finish().unwrap());
+            self.tracker.note_stored(id, 0);
+        }
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        let value: u64 = Sections::of(document, Nf::Amf, &[VALUE], &())?.unpack(&VALUE)?;
+        self.values.insert(id.to_u64(), value);
+        self.tracker.note_stored(id, 0);
+        Ok(())
+    }
+
+    fn take_over_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        fate: Fate,
+    ) -> Result<(), UnpackError> {
+        let value: u64 = Sections::of(document, Nf::Amf, &[VALUE], &())?.unpack(&VALUE)?;
+        self.values.insert(id.to_u64(), if fate == Fate::Ends { 0 } else { value });
+        if value == POISON {
+            panic_if_left(&self.panics);
+        }
+        self.tracker.note_stored(id, 0);
+        Ok(())
+    }
+
+    fn resume_contexts(&mut self, _now: Instant, out: &mut Outbox) {
+        if self.values.contains_key(&TIMED) {
+            out.start(TIMED, Timer::T3513, Duration::ZERO);
+        }
+    }
+
+    fn in_step(&self) -> Option<ContextId> {
+        self.in_step
+    }
+
+    fn touched(&self) -> usize {
+        self.tracker.touched().len()
+    }
+
+    fn touched_at(&self, number: usize) -> Option<ContextId> {
+        self.tracker.touched().get(number).copied()
+    }
+
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        self.tracker.take_touched(list);
+    }
+}
+
+/// A context whose document with this number cannot be read without a panic.
+const POISON: u64 = 7;
+
+/// A context with a timer that runs from the start, and panics.
+const TIMED: u64 = 200;
+
+/// What left the shard: contexts and their numbers.
+#[derive(Clone, Default)]
+struct Sent(Arc<Mutex<Vec<(u64, u16)>>>);
+
+impl Outside for Sent {
+    fn carry_out(&mut self, effect: ShardEffect) {
+        if let ShardEffect::N2(N2Effect::Send { gnb, stream, .. }) = effect {
+            self.0.lock().unwrap().push((gnb.0, stream));
+        }
+    }
+
+    fn flush(&mut self) {}
+}
+
+type TestDriver = Driver<Box<dyn FnMut() -> Shard + Send>, Sent>;
+
+fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
+    let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
+    let panics: Panics = Arc::new(AtomicU32::new(panics));
+    let mut make: Box<dyn FnMut() -> Shard + Send> = Box::new(move || {
+        let agent = Agent::new(AgentConfig {
+            shard: 0,
+            shards: 1,
+            owner: BlockOwner::default(),
+            owners: Arc::new(OwnerMap::of_instance(InstanceId(0), 1)),
+            own_root: Arc::clone(&root),
+            hosted: Vec::new(),
+            nrf: Arc::clone(&root),
+            fixed: BTreeMap::new(),
+            forced_http: Default::default(),
+            protected: Default::default(),
+            references: References::new(&ReferenceKey::new([1; 32])),
+        });
+        let numbers = Numbers {
+            values: BTreeMap::new(),
+            tracker: Tracker::default(),
+            in_step: None,
+            panics: Arc::clone(&panics),
+        };
+        Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info)
+    });
+    let mut shard = make();
+    let (clock, sent) = (Clock::start(), Sent::default());
+    let contexts = documents.map(|documents| {
+        let health = Arc::new(StoreHealth::default());
+        let mode = StoreMode::of_time(WriteTime::BeforeSends);
+        let blocks = BlockId::all().collect();
+        let mut store = ContextStore::new(blocks, Box::new(documents.engine()), mode, 1, health);
+        store.restore(clock.now(), &mut shard);
+        HeldEffects::new(store)
+    });
+    let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
+    let driver = Driver {
+        number: 0,
+        clock,
+        shard,
+        make,
+        outside: sent.clone(),
+        timers: Timers::default(),
+        effects: Vec::new(),
+        contexts,
+        take_over: TakeOver::new(keeps),
+        run: 0,
+    };
+    (driver, sent)
+}
+
+fn turn(driver: &mut TestDriver, pdus: &[&[u8]]) {
+    for pdu in pdus {
+        let pdu = pdu.to_vec().into();
+        driver.process(ShardInput::N2(N2Input::Pdu { gnb: GnbHandle(1), stream: 1, pdu }));
+    }
+    driver.end_turn();
+}
+
+fn taken(sent: &Sent) -> Vec<(u64, u16)> {
+    std::mem::take(&mut sent.0.lock().unwrap())
+}
+
+#[test]
+fn after_a_panic_no_message_of_the_turn_is_lost_and_none_is_sent_twice() {
+    let documents = MemoryStore::default();
+    let (mut driver, sent) = driver(1, Some(&documents));
+    turn(&mut driver, &[&[1], &[2]]);
+    assert_eq!(taken(&sent), [(1, 1), (2, 1)]);
+    turn(&mut driver, &[&[1], &[2, 0], &[1]]);
+    assert_eq!(taken(&sent), [(1, 2), (2, 2), (1, 3)], "from the documents, in the order of arrival");
+    assert_eq!(driver.run, 1);
+}
+
+#[test]
+fn without_a_store_the_shard_starts_empty_and_goes_on() {
+    let (mut driver, sent) = driver(1, None);
+    turn(&mut driver, &[&[1], &[2, 0], &[1]]);
+    assert_eq!(taken(&sent), [(1, 1), (1, 1)], "the effects of the panicking input are lost");
+}
+
+#[test]
+fn a_message_that_always_panics_is_dropped_and_its_context_ends() {
+    let documents = MemoryStore::default();
+    let (mut driver, sent) = driver(u32::MAX, Some(&documents));
+    turn(&mut driver, &[&[1], &[2]]);
+    turn(&mut driver, &[&[1], &[2, 0]]);
+    assert_eq!(taken(&sent), [(1, 1), (2, 1), (1, 2)]);
+    assert_eq!(driver.run, 2, "given once more, and no more");
+    turn(&mut driver, &[&[1], &[2]]);
+    assert_eq!(taken(&sent), [(1, 3), (2, 1)], "the other context goes on; this one had ended");
+}
+
+#[test]
+fn a_timer_that_always_panics_takes_the_shard_into_no_loop() {
+    let documents = MemoryStore::default();
+    let (mut driver, sent) = driver(0, Some(&documents));
+    turn(&mut driver, &[&[TIMED as u8], &[2]]);
+    taken(&sent);
+    let (mut driver, sent) = self::driver(u32::MAX, Some(&documents));
+    driver.process(ShardInput::Start);
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(2));
+        driver.end_turn();
+    }
+    assert_eq!(driver.run, 3, "goes on, ends, its document is deleted");
+    turn(&mut driver, &[&[2]]);
+    assert!(taken(&sent).ends_with(&[(2, 2)]) || taken(&sent).is_empty());
+}
+
+#[test]
+fn a_document_that_cannot_be_read_without_a_panic_is_deleted() {
+    let documents = MemoryStore::default();
+    let (mut driver, sent) = driver(0, Some(&documents));
+    turn(&mut driver, &[&[1]]);
+    (0..POISON).for_each(|_| turn(&mut driver, &[&[3]]));
+    let (mut driver, _) = {
+        taken(&sent);
+        self::driver(u32::MAX, None)
+    };
+    // The first run has no documents: it panics, and the next one reads them.
+    let health = Arc::new(StoreHealth::default());
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let store = ContextStore::new(BlockId::all().collect(), Box::new(documents.engine()), mode, 2, health);
+    driver.contexts = Some(HeldEffects::new(store));
+    driver.take_over = TakeOver::new(Keeps::All);
+    turn(&mut driver, &[&[9, 0]]);
+    assert_eq!(driver.run, 5, "the message twice, the document three times");
+    let values = |driver: &mut TestDriver| {
+        turn(driver, &[&[1], &[3]]);
+        taken(&driver.outside)
+    };
+    assert!(values(&mut driver).ends_with(&[(1, 2), (3, 1)]));
+}

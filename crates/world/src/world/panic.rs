@@ -1,0 +1,86 @@
+//! Panics of shards: gateways, gNBs, UPFs and other shards continue. A shard whose contexts are not stored loses them.
+
+use super::process::Process;
+use super::{TimerId, World};
+use crate::network::ShardFactory;
+use pith_nf::fabric::ShardInput;
+use pith_nf::kit::{N2Input, Nf};
+
+/// Of the inputs that may cause the panic, this many do, per mille: so that it also happens in the middle of procedures.
+const CHANCE: u32 = 300;
+
+impl World {
+    /// Whether the shard panics while it handles this input. Notes what must not be lost.
+    pub(super) fn panics_at(&mut self, process: usize, input: &ShardInput) -> bool {
+        let is_candidate = match input {
+            ShardInput::N2(N2Input::Pdu { .. } | N2Input::Reset { .. })
+            | ShardInput::N4(_)
+            | ShardInput::Reply { .. }
+            | ShardInput::Stored { .. }
+            | ShardInput::Request { .. } => true,
+            ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
+            _ => false,
+        };
+        if self.panicking != Some(process) || self.processes[process].stores.is_some() || !is_candidate || !self.dice.chance(CHANCE) {
+            return false;
+        }
+        self.panicking = None;
+        if self.processes[process].documents.is_some() {
+            self.note_before_crash();
+        } else {
+            self.watch.killed.extend(self.processes[process].nfs.iter().copied());
+        }
+        true
+    }
+
+    /// A shard has panicked in a turn, whose effects and changes are lost. Its next run takes its contexts over, and gets the messages again whose
+    /// transactions were not over.
+    pub(super) fn panic(&mut self, place: (usize, usize)) {
+        let (process, shard) = place;
+        self.record("fault", "world", format!("panic of shard {shard} of process {process}"));
+        self.journal().open_calls.retain(|((of, at, _), _)| (*of, *at) != place);
+        let is_of_shard = |timer: &&TimerId| matches!(timer, TimerId::Nf { process, shard, .. } if (*process, *shard) == place);
+        let timers: Vec<_> = self.timers.keys().filter(is_of_shard).copied().collect();
+        for timer in timers {
+            self.timers.stop(timer);
+        }
+        let journal = self.journal.clone();
+        let is_stored = self.processes[process].documents.is_some();
+        let incarnation = if is_stored { 0 } else { self.processes[process].incarnation };
+        let factory = ShardFactory { plan: &self.plan, process, incarnation, shard, journal };
+        let mut host = factory.make(&mut self.dice);
+        let Process { shard_hosts, documents, take_overs, panics, .. } = &mut self.processes[process];
+        *panics += 1;
+        host.shard.begin_run(*panics);
+        let take_over = &mut take_overs[shard];
+        let gives_up = take_over.panicked(None);
+        let mut effects = take_over.answers(&host.shard);
+        if let Some(documents) = documents {
+            documents.track(&mut host.shard);
+            documents.note_start(shard);
+        }
+        for input in take_over.connections() {
+            host.shard.handle(self.now, input, &mut effects);
+        }
+        let fate = |key| take_over.fate(key).filter(|_| !gives_up);
+        let taken = documents.as_mut().map(|it| it.take_over(self.now, shard, &mut host.shard, fate));
+        host.shard.handle(self.now, ShardInput::Start, &mut effects);
+        host.shard.resume_contexts(self.now, &mut effects);
+        take_over.resumed(&mut host.shard);
+        shard_hosts[shard] = host;
+        if let Some(Err(error)) = taken {
+            self.watch.fail(format!("not taken over: {error}"));
+        }
+        if let Err(failure) = self.check_restored() {
+            self.watch.fail(failure.what);
+        }
+        let Process { shard_hosts, take_overs, .. } = &mut self.processes[process];
+        let (host, take_over) = (&mut shard_hosts[shard], &mut take_overs[shard]);
+        while let Some(input) = take_over.next(&mut host.shard) {
+            host.shard.handle(self.now, input, &mut effects);
+            take_over.handled(&host.shard);
+        }
+        host.shard.finish_take_over(self.now, &mut effects);
+        self.end_turn(place, effects);
+    }
+}
