@@ -54,7 +54,7 @@ const FOUND: [(&str, Residency, &str, u64, u64); 18] = [
     // The UE simulator did not start T3512 after a service request without answer.
     ("paging", Residency::Durable, "core", 0, 6),
     // A UPF took the association of the second of two runs within a second for a retransmission of the first one's.
-    ("restart", Residency::Durable, "core", 16, 21),
+    ("restart", Residency::Durable, "core", 17, 16),
     // A restored UE was dropped, and read again as it was before the restart.
     ("paging", Residency::Stateless, "core", 0, 0),
     // The AMF forgot a session of which only it and the SMF knew before the SMF had released it.
