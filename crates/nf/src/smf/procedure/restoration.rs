@@ -60,7 +60,7 @@ impl AwaitingRestoration {
             match env.upfs.resolve(front.session.upf) {
                 Some(upf) => front.session.upf = upf,
                 None if front.is_needed => return self.into(),
-                None => front.is_ending = true,
+                None => self.user_plane.front = None,
             }
         }
         self.user_plane.anchor.upf = anchor;
@@ -68,7 +68,7 @@ impl AwaitingRestoration {
         self.ask_anchor(session, env)
     }
 
-    /// A front UPF that was being removed, or that has no association, is left out. If the gNB still sends to it, its resources are set up again.
+    /// A front UPF that was being removed is left out. If the gNB still sends to it, its resources are set up again.
     fn leave_out_ending_front(&mut self, session: &mut SmContext) {
         let user_plane = &mut self.user_plane;
         if user_plane.front.take_if(|front| front.is_ending).is_some()
