@@ -9,8 +9,8 @@ use foldhash::fast::FixedState;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Who has an association for what: a hash of the NF's process, the SUPI and the PDU session identity. SUPIs are those of the UDM, so
-/// nobody can choose two with the same hash.
+/// The purpose of an association: a hash of the NF's process, the SUPI and the PDU session identity. SUPIs are those of the UDM: a UE
+/// cannot choose two with the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Purpose(u64);
 

@@ -290,8 +290,13 @@ impl SmContext {
             self.state = state;
             return (self, false);
         }
+        let is_switching = matches!(state, procedure::State::AwaitingUplinkSwitch(_));
         match state.into_user_plane().filter(|_| has_address) {
-            Some(user_plane) => {
+            Some(mut user_plane) => {
+                if is_switching {
+                    // The gNB may not have got the command.
+                    user_plane.gnb_uplink = None;
+                }
                 self.state = procedure::restoration::AwaitingRestoration::new(user_plane, is_active).into();
                 (self, true)
             }

@@ -74,7 +74,7 @@ impl AwaitingRestoration {
         Self { call: None, ..self }.begin(session, env)
     }
 
-    /// A front UPF that was being removed is not established again. If the gNB still sends to it, its resources are set up again.
+    /// A front UPF that was being removed is left out. If the gNB still sends to it, its resources are set up again.
     fn leave_out_ending_front(&mut self, session: &mut SmContext) {
         let user_plane = &mut self.user_plane;
         if user_plane.front.take_if(|front| front.is_ending).is_some()
