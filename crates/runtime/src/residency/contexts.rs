@@ -218,7 +218,7 @@ impl ContextStore {
                 }
                 ShardEffect::Answer { to: Caller::Remote { exchange, .. }, reply, .. } => {
                     let (contexts, answer) = shared.answer(now, *exchange);
-                    // If the request changed none of them, the copy is not needed any more.
+                    // If the request changed none of them, the copy is no longer needed.
                     self.stored.extend(contexts);
                     if let (Ok(response), Some((operation, document))) = (reply, answer) {
                         response.embed(operation, document);

@@ -106,7 +106,7 @@ impl Embedding {
         self.digests.remove(&key);
     }
 
-    /// The shard has no contexts any more.
+    /// The shard no longer has contexts.
     pub fn forget_all(&mut self) {
         self.digests.clear();
         self.sent.clear();

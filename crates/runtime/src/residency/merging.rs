@@ -1,5 +1,5 @@
 //! Writes of a document that has several writers (residencies `shared` and `embedded`): a write is conditional on the revision that
-//! its writer read. If another writer was faster, the document is read anew, and the writer's sections replace those with the same
+//! its writer read. If another writer was faster, the document is read again, and the writer's sections replace those with the same
 //! ids; all others stay as the other writer left them.
 //!
 //! ```text
@@ -69,7 +69,7 @@ fn read(
     engine.read_each(&keys, &mut |key, read| match read {
         Ok(document) => found.extend(document.map(|document| (key, document))),
         Err(error) if error.is_temporary() => failure = Some(unreachable(&error)),
-        // Nobody can read it: the writer's copy replaces it.
+        // No program can read it: the writer's copy replaces it.
         Err(_) => {}
     });
     match failure {

@@ -252,7 +252,7 @@ impl SharedDocuments {
         self.documents.values_mut().for_each(|document| document.copy = None);
     }
 
-    /// The shard has no contexts any more.
+    /// The shard no longer has contexts.
     pub fn forget_contexts(&mut self) {
         self.places.clear();
         self.documents.clear();
