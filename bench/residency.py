@@ -103,9 +103,12 @@ class Core:
         # Cleartext: TLS would hide what residencies cost.
         settings += ["--set", "sbi.security=none", "--set", "sbi.oauth2='off'"]
         extra = {"udr": ["--test-network", "--subscribers", str(subscribers)]}
-        self.processes = [
-            control.Process([binary, "nf", nf, *extra.get(nf, []), *settings], namespace, f"residency-{nf}") for nf in control.NFS
-        ]
+        self.processes = []
+        for nf in control.NFS:
+            self.processes.append(control.Process([binary, "nf", nf, *extra.get(nf, []), *settings], namespace, f"residency-{nf}"))
+            # The UDR makes the key file, which the others need.
+            if nf == "udr":
+                wait_for_file(f"{self.work}/pith.db.key")
         for nf, process in zip(control.NFS, self.processes):
             if nf != "upf":
                 process.wait_until("ready in")
@@ -133,6 +136,14 @@ class Core:
         for process in reversed(self.processes):
             process.stop()
         shutil.rmtree(self.work)
+
+
+def wait_for_file(path):
+    for _ in range(200):
+        if os.path.exists(path) and os.path.getsize(path):
+            return
+        time.sleep(0.05)
+    sys.exit(f"bench: there is no {path}")
 
 
 def run(options, namespace, ues, case, server):

@@ -56,10 +56,10 @@ struct Remote {
 
 impl Remote {
     fn check(&self) -> Result<(), EngineError> {
-        match self.is_gone.load(Ordering::Relaxed) {
-            true => Err(EngineError::Remote { server: "memory".into(), reason: "an outage".into() }),
-            false => Ok(()),
+        if self.is_gone.load(Ordering::Relaxed) {
+            return Err(EngineError::Remote { server: "memory".into(), reason: "an outage".into() });
         }
+        Ok(())
     }
 }
 

@@ -217,18 +217,22 @@ impl ContextStore {
     }
 
     /// Adds documents to calls and answers of the turn.
-    fn embed(&mut self, effects: &mut [ShardEffect]) {
+    fn embed(&mut self, now: Instant, effects: &mut [ShardEffect]) {
         let Some(shared) = &mut self.shared else { return };
+        shared.delete_unused(now);
         for effect in effects {
             match effect {
                 ShardEffect::HttpCall { nf, tag, request, context: Some(context), .. } => {
-                    let document =
-                        if request.can_embed() { shared.embed((*nf, *tag), *context) } else { None };
+                    let ue = request.supi();
+                    let document = request
+                        .can_embed()
+                        .then(|| shared.embed((*nf, *tag), *context, ue.as_ref()))
+                        .flatten();
                     document.into_iter().for_each(|document| request.embed(document));
                 }
                 ShardEffect::Answer { to: Caller::Remote { exchange, .. }, reply, .. } => {
-                    let (contexts, answer) = shared.answer(*exchange);
-                    // If the request changed none of them, the copy is not needed any more.
+                    let (contexts, answer) = shared.answer(now, *exchange);
+                    // If the request changed none of them, the copy is no longer needed.
                     self.stored.extend(contexts);
                     if let (Ok(response), Some((operation, document))) = (reply, answer) {
                         response.embed(operation, document);
@@ -236,7 +240,7 @@ impl ContextStore {
                 }
                 // The context is another shard's, which reads its document.
                 ShardEffect::Forward { from: Caller::Remote { exchange, .. }, .. } => {
-                    self.stored.extend(shared.answer(*exchange).0);
+                    self.stored.extend(shared.answer(now, *exchange).0);
                 }
                 _ => {}
             }
@@ -566,7 +570,7 @@ impl ContextStore {
         if self.has_changes && self.may_write(now) {
             self.write_scope(now, shard);
         }
-        self.embed(effects);
+        self.embed(now, effects);
         // In this order: what is durable by this number and is not among the failures is stored.
         let durable = self.engine.durable();
         self.take_late_results(now, shard);

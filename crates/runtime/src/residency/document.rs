@@ -182,20 +182,6 @@ impl Batch {
         SectionWriter { batch: self }
     }
 
-    /// Makes the last change conditional, or not.
-    pub(super) fn set_expected(&mut self, expected: Option<Revision>) {
-        if let Some(entry) = self.entries.last_mut() {
-            entry.expected = expected;
-        }
-    }
-
-    /// A copy of one change, as a batch.
-    pub(super) fn only(&self, entry: &Entry) -> Self {
-        let octets = self.sections(entry).to_vec();
-        let range = 0..octets.len();
-        Self { owner: self.owner, entries: vec![Entry { range, ..entry.clone() }], octets }
-    }
-
     /// The sections of a change that are its writer's own, in their wire form.
     pub(super) fn own_sections(&self, entry: &Entry) -> &[u8] {
         self.sections(entry).get(entry.own.unwrap_or(0)..).unwrap_or_default()

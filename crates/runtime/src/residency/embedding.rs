@@ -19,16 +19,20 @@ use super::{DocumentKey, DocumentKind, Revision, SectionId};
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{Nf, StoredKey, Tag};
+use pith_nf::kit::{Duration, Instant, Nf, StoredKey, Tag};
 use pith_sbi::Operation;
 use pith_sbi::embedded::{EmbeddedDocument, MAX_EMBEDDED};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use pith_types::Supi;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasher;
 use zeroize::Zeroizing;
 
 /// What is sealed, in place of the number of a section. No section has these.
 const REQUEST: SectionId = SectionId::MAX;
 const ANSWER: SectionId = SectionId::MAX - 1;
+/// Time after the answer for which a document is kept that has no context of this shard yet: an SMF answers before it has what it
+/// stores.
+const KEPT: Duration = Duration::from_secs(1);
 /// Octets of a document's key.
 const KEY: usize = 6;
 /// Octets that name a seal: salt and number.
@@ -46,6 +50,8 @@ pub(super) struct Embedding {
     sent: HashMap<(Nf, Tag), Sent>,
     /// Requests with a document, until their answers.
     received: HashMap<u64, Received>,
+    /// Documents without a context of this shard, with the time of the answer.
+    unused: VecDeque<(Instant, DocumentKey)>,
 }
 
 struct Sent {
@@ -78,6 +84,7 @@ impl Embedding {
             digests: HashMap::new(),
             sent: HashMap::new(),
             received: HashMap::new(),
+            unused: VecDeque::new(),
         }
     }
 
@@ -99,11 +106,12 @@ impl Embedding {
         self.digests.remove(&key);
     }
 
-    /// The shard has no contexts any more.
+    /// The shard no longer has contexts.
     pub fn forget_all(&mut self) {
         self.digests.clear();
         self.sent.clear();
         self.received.clear();
+        self.unused.clear();
     }
 
     fn knows(&self, key: StoredKey, sections: &BTreeMap<SectionId, Octets>) -> bool {
@@ -153,8 +161,14 @@ fn plain(before: &[u8], copy: &Copy) -> Option<Octets> {
 
 impl SharedDocuments {
     /// The document of a context, for a request that is made for it. `None` if the store has not read it in this transaction.
-    pub fn embed(&mut self, call: (Nf, Tag), context: StoredKey) -> Option<EmbeddedDocument> {
-        let document = *self.places.get(&context)?;
+    pub fn embed(
+        &mut self,
+        call: (Nf, Tag),
+        context: StoredKey,
+        ue: Option<&Supi>,
+    ) -> Option<EmbeddedDocument> {
+        // A context that is not stored yet may be one of a UE with a document.
+        let document = self.places.get(&context).copied().or_else(|| self.key_of(ue?))?;
         let copy = self.documents.get(&document)?.copy.as_ref().filter(|copy| copy.is_whole)?;
         let (plain, revision) = (plain(&[], copy)?, copy.revision);
         let embedding = self.embedding.as_mut()?;
@@ -191,7 +205,11 @@ impl SharedDocuments {
     }
 
     /// The contexts of this shard in the document that a request brought, and the document for the answer, if it changed since.
-    pub fn answer(&mut self, exchange: u64) -> (Vec<StoredKey>, Option<(Operation, EmbeddedDocument)>) {
+    pub fn answer(
+        &mut self,
+        now: Instant,
+        exchange: u64,
+    ) -> (Vec<StoredKey>, Option<(Operation, EmbeddedDocument)>) {
         let received = self.embedding.as_mut().and_then(|embedding| embedding.received.remove(&exchange));
         let (Some(received), Some(embedding)) = (received, &mut self.embedding) else {
             return (Vec::new(), None);
@@ -202,9 +220,23 @@ impl SharedDocuments {
         let answer = copy.and_then(|copy| embedding.seal(document, ANSWER, &plain(&seal, copy)?));
         let contexts = known.contexts.clone();
         if contexts.is_empty() {
-            self.documents.remove(&document);
+            // The request may have begun a context, which is stored later.
+            embedding.unused.push_back((now, document));
         }
         (contexts, answer.map(|answer| (operation, answer)))
+    }
+
+    /// Deletes the copies of documents of which this shard has no context after all.
+    pub fn delete_unused(&mut self, now: Instant) {
+        let Some(embedding) = &mut self.embedding else { return };
+        let documents = &mut self.documents;
+        while let Some((_, document)) =
+            embedding.unused.pop_front_if(|(answered, _)| now.since(*answered) >= KEPT)
+        {
+            if documents.get(&document).is_some_and(|it| it.contexts.is_empty()) {
+                documents.remove(&document);
+            }
+        }
     }
 
     /// A call has its reply, perhaps with the changed document.
@@ -276,7 +308,7 @@ mod tests {
     use super::super::{Batch, OwnerVersion, WriteForm};
     use super::*;
     use pith_nf::kit::document::{Section, Writer};
-    use pith_types::{ContextId, Supi};
+    use pith_types::ContextId;
 
     const VALUE: Section = Section { id: 1, name: "value", version: 1 };
 
@@ -364,12 +396,12 @@ mod tests {
     #[test]
     fn a_document_travels_to_the_next_nf_and_returns_changed() {
         let (mut amf, mut smf) = chain();
-        let request = amf.documents.embed(CALL, key(Nf::Amf, 7)).unwrap();
+        let request = amf.documents.embed(CALL, key(Nf::Amf, 7), None).unwrap();
         assert!(smf.value().is_none());
         assert_eq!(smf.documents.adopt(5, Operation::UpdateSmContext, &request.0), Adoption::Adopted);
         assert_eq!(smf.value(), Some(packed(Nf::Smf, 20)), "without a read");
         smf.write(21);
-        let (operation, answer) = smf.documents.answer(5).1.unwrap();
+        let (operation, answer) = smf.documents.answer(Instant::default(), 5).1.unwrap();
         assert_eq!(operation, Operation::UpdateSmContext);
         let before = amf.documents.documents.values().next().unwrap().copy.as_ref().unwrap().revision;
         amf.documents.take_answer(CALL, Some(&answer.0));
@@ -379,31 +411,49 @@ mod tests {
         assert_eq!(copy.context(key(Nf::Amf, 7)), Some(packed(Nf::Amf, 10)));
         // An answer is used once.
         amf.documents.take_answer(CALL, Some(&answer.0));
-        assert!(smf.documents.answer(5).1.is_none());
+        assert!(smf.documents.answer(Instant::default(), 5).1.is_none());
     }
 
     #[test]
     fn an_older_document_is_refused() {
         let (mut amf, mut smf) = chain();
-        let old = amf.documents.embed(CALL, key(Nf::Amf, 7)).unwrap();
+        let old = amf.documents.embed(CALL, key(Nf::Amf, 7), None).unwrap();
         assert_eq!(smf.documents.adopt(5, Operation::UpdateSmContext, &old.0), Adoption::Adopted);
         smf.write(21);
-        smf.documents.answer(5);
+        smf.documents.answer(Instant::default(), 5);
         smf.drop_copy();
         let refused = smf.documents.adopt(6, Operation::UpdateSmContext, &old.0);
         assert_eq!(refused, Adoption::Refused("it is older than what this NF has written"));
-        assert!(smf.value().is_none() && smf.documents.answer(6).1.is_none());
+        assert!(smf.value().is_none() && smf.documents.answer(Instant::default(), 6).1.is_none());
+    }
+
+    #[test]
+    fn a_document_that_began_no_context_is_deleted() {
+        let (mut amf, _) = chain();
+        let request = amf.documents.embed(CALL, key(Nf::Amf, 7), None).unwrap();
+        let mut pcf = Process::new(Nf::Pcf, 1);
+        for (exchange, begins) in [(1, false), (2, true)] {
+            pcf.documents.adopt(exchange, Operation::CreateSmPolicy, &request.0);
+            pcf.documents.answer(Instant::default(), exchange);
+            if begins {
+                pcf.write(30);
+            }
+            pcf.documents.delete_unused(Instant::default());
+            assert_eq!(pcf.documents.documents.len(), 1);
+            pcf.documents.delete_unused(Instant::default() + KEPT);
+            assert_eq!(pcf.documents.documents.len(), usize::from(begins));
+        }
     }
 
     #[test]
     fn an_answer_to_another_request_is_ignored() {
         let (mut amf, mut smf) = chain();
-        let request = amf.documents.embed(CALL, key(Nf::Amf, 7)).unwrap();
+        let request = amf.documents.embed(CALL, key(Nf::Amf, 7), None).unwrap();
         smf.documents.adopt(5, Operation::UpdateSmContext, &request.0);
         smf.write(21);
-        let (_, answer) = smf.documents.answer(5).1.unwrap();
+        let (_, answer) = smf.documents.answer(Instant::default(), 5).1.unwrap();
         amf.documents.take_answer(CALL, None);
-        amf.documents.embed(CALL, key(Nf::Amf, 7)).unwrap();
+        amf.documents.embed(CALL, key(Nf::Amf, 7), None).unwrap();
         amf.documents.take_answer(CALL, Some(&answer.0));
         let copy = amf.documents.documents.values().next().unwrap().copy.as_ref().unwrap();
         assert_eq!(copy.context(key(Nf::Smf, 7)), Some(packed(Nf::Smf, 20)));
@@ -412,7 +462,7 @@ mod tests {
     #[test]
     fn what_is_modified_or_sealed_with_another_key_is_refused() {
         let (mut amf, mut smf) = chain();
-        let request = amf.documents.embed(CALL, key(Nf::Amf, 7)).unwrap();
+        let request = amf.documents.embed(CALL, key(Nf::Amf, 7), None).unwrap();
         let refused = |adoption| matches!(adoption, Adoption::Refused(_));
         for at in 0..request.0.len() {
             let mut changed = request.0.to_vec();

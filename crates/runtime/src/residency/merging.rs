@@ -1,5 +1,5 @@
 //! Writes of a document that has several writers (residencies `shared` and `embedded`): a write is conditional on the revision that
-//! its writer read. If another writer was faster, the document is read anew, and the writer's sections replace those with the same
+//! its writer read. If another writer was faster, the document is read again, and the writer's sections replace those with the same
 //! ids; all others stay as the other writer left them.
 //!
 //! ```text
@@ -9,62 +9,91 @@
 //! Each write raises the revision, so that no revision occurs twice while there is a document.
 
 use super::document::{Change, Entry, merge};
-use super::{Appended, Batch, Document, DocumentError, Engine, EngineError, Head, Revision};
+use super::{Appended, Batch, Document, DocumentError, DocumentKey, Engine, EngineError, Head, Revision};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Attempts until a conflict is returned to the writer: so many others would have to be faster each time.
 const ATTEMPTS: usize = 16;
 
 /// Writes a batch, and merges what conflicts with another writer's change. Conflicts remain where the document is lost, or is
-/// outdated, and the change has not all of it.
+/// outdated, and the change has not all of it. What conflicts is read with one request, and written with one.
 pub(super) fn append(engine: &mut dyn Engine, batch: &Batch) -> Result<Appended, EngineError> {
     let mut appended = engine.append(batch)?;
-    let mut conflicts = Vec::new();
-    for at in std::mem::take(&mut appended.conflicts) {
-        let entry = batch.entries().get(at).filter(|entry| entry.own.is_some());
-        match entry {
-            Some(entry) => match resolve(engine, batch, entry)? {
-                Some(merged) => appended.sequence = appended.sequence.max(merged.sequence),
-                None => conflicts.push(at),
-            },
-            None => conflicts.push(at),
+    let is_merged = |at: &usize| batch.entries().get(*at).is_some_and(|entry| entry.own.is_some());
+    let (mut left, mut conflicts): (Vec<usize>, Vec<usize>) =
+        std::mem::take(&mut appended.conflicts).into_iter().partition(is_merged);
+    for _ in 0..ATTEMPTS {
+        if left.is_empty() {
+            break;
         }
+        let (now, later) = first_of_each(batch, left);
+        let found = read(engine, &now)?;
+        let (mut again, mut written) = (Batch::new(batch.owner()), Vec::new());
+        for (at, entry) in now {
+            let place = if merge_into(&mut again, batch, entry, found.get(&entry.key)) {
+                &mut written
+            } else {
+                &mut conflicts
+            };
+            place.push(at);
+        }
+        let result = engine.append(&again)?;
+        appended.sequence = appended.sequence.max(result.sequence);
+        left = result.conflicts.iter().filter_map(|at| written.get(*at).copied()).chain(later).collect();
     }
+    conflicts.append(&mut left);
+    conflicts.sort_unstable();
     appended.conflicts = conflicts;
     Ok(appended)
 }
 
-/// Merges a change into what the engine has; `None` if that is not possible.
-fn resolve(engine: &mut dyn Engine, batch: &Batch, entry: &Entry) -> Result<Option<Appended>, EngineError> {
-    for _ in 0..ATTEMPTS {
-        let found = match engine.read(entry.key) {
-            Ok(found) => found,
-            Err(error) if error.is_temporary() => return Err(unreachable(&error)),
-            // Nobody can read it: the writer's copy replaces it.
-            Err(_) => None,
-        };
-        let Some(again) = merged(batch, entry, found.as_ref()) else { return Ok(None) };
-        let appended = engine.append(&again)?;
-        if appended.conflicts.is_empty() {
-            return Ok(Some(appended));
+/// The first of these changes of each document; the others, in their order.
+fn first_of_each(batch: &Batch, changes: Vec<usize>) -> (Vec<(usize, &Entry)>, Vec<usize>) {
+    let (mut first, mut later, mut documents) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for at in changes {
+        match batch.entries().get(at) {
+            Some(entry) if documents.insert(entry.key) => first.push((at, entry)),
+            _ => later.push(at),
         }
     }
-    Ok(None)
+    (first, later)
 }
 
-/// The change for a document as it was found.
-fn merged(batch: &Batch, entry: &Entry, found: Option<&Document>) -> Option<Batch> {
+/// What the engine has of the documents of these changes.
+fn read(
+    engine: &mut dyn Engine,
+    changes: &[(usize, &Entry)],
+) -> Result<BTreeMap<DocumentKey, Document>, EngineError> {
+    let keys: Vec<DocumentKey> = changes.iter().map(|(_, entry)| entry.key).collect();
+    let (mut found, mut failure) = (BTreeMap::new(), None);
+    engine.read_each(&keys, &mut |key, read| match read {
+        Ok(document) => found.extend(document.map(|document| (key, document))),
+        Err(error) if error.is_temporary() => failure = Some(unreachable(&error)),
+        // No program can read it: the writer's copy replaces it.
+        Err(_) => {}
+    });
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(found),
+    }
+}
+
+/// Adds the change for a document as it was found; returns `false` if that is not possible.
+fn merge_into(again: &mut Batch, batch: &Batch, entry: &Entry, found: Option<&Document>) -> bool {
     let Some(found) = found.filter(|found| !found.is_stale) else {
         // Sections of other contexts may be outdated or lost. Those of the writer are not, if it has them all.
-        let mut whole = batch.only(entry);
-        whole.set_expected(None);
-        return (entry.change != Change::Update).then_some(whole);
+        if entry.change == Change::Update {
+            return false;
+        }
+        again.begin(entry.head(), entry.change);
+        again.add_wire(batch.sections(entry));
+        return true;
     };
     let own = batch.own_sections(entry);
     let merged = merge([found.wire(), own]);
     // Not the revision that the writer takes for its own: its copy does not have what was merged.
     let revision = Revision(entry.revision.0.max(found.revision.0) + 1);
     let head = Head { revision, ..entry.head() };
-    let mut again = Batch::new(batch.owner());
     if merged.is_empty() {
         again.delete(entry.key, revision);
     } else if entry.change == Change::Update {
@@ -75,7 +104,7 @@ fn merged(batch: &Batch, entry: &Entry, found: Option<&Document>) -> Option<Batc
         again.add_wire(&merged);
     }
     again.expect(found.revision);
-    Some(again)
+    true
 }
 
 fn unreachable(error: &DocumentError) -> EngineError {
@@ -84,7 +113,7 @@ fn unreachable(error: &DocumentError) -> EngineError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DocumentKey, DocumentKind, MemoryStore, OwnerVersion};
+    use super::super::{DocumentKind, MemoryStore, OwnerVersion};
     use super::*;
 
     fn key() -> DocumentKey {

@@ -124,7 +124,7 @@ impl SharedDocuments {
     }
 
     /// The document of a UE.
-    fn key_of(&self, ue: &Supi) -> Option<DocumentKey> {
+    pub(super) fn key_of(&self, ue: &Supi) -> Option<DocumentKey> {
         let name = self.secret.number(&[PURPOSE, " ", ue.as_str()].concat());
         DocumentKey::new(DocumentKind::Ue, (name >> 32) as u16 & (BLOCKS as u16 - 1), name as u32)
     }
@@ -252,7 +252,7 @@ impl SharedDocuments {
         self.documents.values_mut().for_each(|document| document.copy = None);
     }
 
-    /// The shard has no contexts any more.
+    /// The shard no longer has contexts.
     pub fn forget_contexts(&mut self) {
         self.places.clear();
         self.documents.clear();
