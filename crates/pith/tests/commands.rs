@@ -276,6 +276,8 @@ fn the_error_for_an_address_in_use_names_the_setting() {
     let dir = TestDirectory::new("twice");
     let _running = dir.start(&["nf", "nrf"]);
     let error = dir.fails(&["nf", "nrf"]);
+    assert!(error.contains("contexts/nrf is in use by another process"), "{error}");
+    let error = dir.fails(&["nf", "nrf", "--set", "residency=none"]);
     assert!(error.contains("cannot listen on") && error.contains("change 'api.socket'"), "{error}");
 }
 

@@ -85,6 +85,24 @@ pub(crate) fn create(path: &Path, text: &str) -> io::Result<()> {
     write_new(path, PRIVATE, text)
 }
 
+/// Writes a file for its owner, and its directory if needed, unless the file exists: of several processes that do so at once, one
+/// makes it. A reader sees the whole content.
+pub(crate) fn create_once(path: &Path, text: &str) -> io::Result<()> {
+    make_directory_of(path)?;
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".{}", std::process::id()));
+    let draft = Path::new(&draft);
+    // A killed process with the same id may have left a file.
+    let _ = fs::remove_file(draft);
+    write_new(draft, PRIVATE, text)?;
+    let linked = fs::hard_link(draft, path);
+    fs::remove_file(draft)?;
+    match linked {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
 /// Creates or replaces a file atomically: a reader sees the old or the new content. Creates the directory if
 /// needed.
 pub(crate) fn replace(path: &Path, mode: u32, text: &str) -> io::Result<()> {

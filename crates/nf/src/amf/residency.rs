@@ -74,8 +74,7 @@ impl Amf {
     /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
     /// reservation was used, or the UE is registered and has none.
     pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking()
-        else {
+        let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
         };
         for id in self.tracker.take(scope) {

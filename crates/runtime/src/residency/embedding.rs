@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    const CALL: (Nf, Tag) = (Nf::Amf, Tag { owner: 1, step: 2 });
+    const CALL: (Nf, Tag) = (Nf::Amf, Tag { owner: 1, step: 2, run: 0 });
 
     /// AMF and SMF have a context each, in one document, which the AMF has read.
     fn chain() -> (Process, Process) {

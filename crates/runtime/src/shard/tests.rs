@@ -64,7 +64,7 @@ impl NetworkFunction for Numbers {
             let Some(value) = self.values.get(&id.to_u64()) else { continue };
             let mut writer = Writer::new(Nf::Amf, &());
             writer.section(&VALUE, |writer| writer.number(*value));
-            sink.write(StoredKey { nf: Nf::Amf, id }, &writer.finish().unwrap());
+            sink.write(StoredKey { nf: Nf::Amf, id }, None, &writer.finish().unwrap());
             self.tracker.note_stored(id, 0);
         }
     }

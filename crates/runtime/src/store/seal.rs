@@ -132,8 +132,9 @@ pub(crate) fn read_key_file(path: &Path, may_make: bool) -> Result<Zeroizing<[u8
         Ok(text) => text,
         Err(error) if error.is_not_found() && may_make => {
             let text = Zeroizing::new(hex::encode(*random_key()?) + "\n");
-            private_file::create(path, &text).map_err(file)?;
-            text
+            private_file::create_once(path, &text).map_err(file)?;
+            // Another process may have been first.
+            private_file::read(path, Readers::Owner).map_err(|error| file(error.into_io()))?
         }
         Err(ReadError::Exposed) => return Err(SealError::Exposed(path.into())),
         Err(error) => return Err(file(error.into_io())),

@@ -7,6 +7,7 @@ use pith_nas::SecurityHeaderType;
 use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
 use pith_ran::Violation;
 use pith_ran::ue::State;
+use pith_runtime::residency::DocumentKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -359,7 +360,9 @@ impl World {
             let left = (upf.upf.sessions().count(), upf.datapath.sessions.len(), upf.upf.teids_in_use());
             self.demand(left == (0, 0, 0), || format!("left in a UPF: sessions, rules, TEIDs {left:?}"))?;
         }
-        let documents = self.server.documents();
+        // The NRF's are of NFs, which go on.
+        let mut documents = self.server.documents();
+        documents.retain(|document| document.kind != DocumentKind::Nrf);
         self.demand(documents.is_empty(), || format!("left in the store: {documents:?}"))
     }
 }

@@ -21,7 +21,11 @@ impl World {
             ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
             _ => false,
         };
-        if self.panicking != Some(process) || self.processes[process].stores.is_some() || !is_candidate || !self.dice.chance(CHANCE) {
+        if self.panicking != Some(process)
+            || self.processes[process].stores.is_some()
+            || !is_candidate
+            || !self.dice.chance(CHANCE)
+        {
             return false;
         }
         self.panicking = None;
