@@ -22,10 +22,10 @@ impl Gnb {
     ) {
         if self.state != NgState::Up {
             self.barred.retain(|barred| barred.ue != ue);
-            return match self.bars_cell {
-                true => self.barred.push(BarredUe { ue, nas: nas_pdu, cause, s_tmsi }),
-                false => self.out.push(Output::Released { ue }),
-            };
+            if self.bars_cell {
+                return self.barred.push(BarredUe { ue, nas: nas_pdu, cause, s_tmsi });
+            }
+            return self.out.push(Output::Released { ue });
         }
         if let Some(old) = self.ran_ids.get(&ue).copied() {
             self.release_context(old);

@@ -212,7 +212,7 @@ fn a_upf_without_the_association_gets_it_again_at_once() {
     assert!(matches!(seen.sent[0].1, Message::AssociationSetupRequest(_)), "{:?}", seen.sent);
     let late = handle(&mut gateway, datagram(&denied, 0, other.sent[0].0.sequence));
     assert!(late.told.is_empty());
-    // A UPF that denies each association is asked once in T1.
+    // A UPF that denies each association gets one request in T1.
     let back = handle(&mut gateway, datagram(&setup_response(6), 0, seen.sent[0].0.sequence));
     assert_eq!(changes(&back), [("up", 2)]);
     let asked = ask(&mut gateway, UpfHandle(2));

@@ -69,7 +69,7 @@ impl AwaitingRestoration {
         self.ask_anchor(session, env)
     }
 
-    /// A UPF of the session has restarted, perhaps once more. The anchor is asked as soon as all UPFs are associated.
+    /// A UPF of the session has restarted, perhaps once more. The anchor gets its request as soon as all UPFs are associated.
     pub(in crate::smf) fn again(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         Self { call: None, ..self }.begin(session, env)
     }
