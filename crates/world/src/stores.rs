@@ -148,6 +148,8 @@ pub(crate) struct Stores {
     server: Server,
     residency: Residency,
     form: WriteForm,
+    /// The process: each has NFs of its own, with blocks of the same numbers.
+    process: u16,
     /// By shard.
     stores: BTreeMap<usize, OfShard>,
 }
@@ -160,8 +162,8 @@ struct OfShard {
 }
 
 impl Stores {
-    pub(crate) const fn new(server: Server, residency: Residency, form: WriteForm) -> Self {
-        Self { server, residency, form, stores: BTreeMap::new() }
+    pub(crate) const fn new(server: Server, process: u16, residency: Residency, form: WriteForm) -> Self {
+        Self { server, process, residency, form, stores: BTreeMap::new() }
     }
 
     fn mode(&self) -> StoreMode {
@@ -185,7 +187,7 @@ impl Stores {
         to: &mut Shard,
     ) -> Result<(), String> {
         let engine = Remote {
-            inner: self.server.documents.engine(),
+            inner: self.server.documents.engine_in(self.process),
             is_gone: Arc::clone(&self.server.is_gone),
             reads: Vec::new(),
         };

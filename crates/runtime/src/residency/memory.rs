@@ -17,14 +17,20 @@ pub struct MemoryStore(Arc<Mutex<Content>>);
 #[derive(Debug, Default)]
 struct Content {
     documents: BTreeMap<(u16, DocumentKind, u32), Document>,
-    fences: BTreeMap<u16, OwnerVersion>,
+    /// By scope and block.
+    fences: BTreeMap<(u16, u16), OwnerVersion>,
     sequence: u64,
 }
 
 impl MemoryStore {
     /// An engine for a shard.
     pub fn engine(&self) -> MemoryEngine {
-        MemoryEngine { store: self.clone(), sequence: Sequence(0), statistics: Statistics::default() }
+        self.engine_in(0)
+    }
+
+    /// An engine for a shard of one of several processes: those with another scope do not fence it off.
+    pub fn engine_in(&self, scope: u16) -> MemoryEngine {
+        MemoryEngine { store: self.clone(), scope, sequence: Sequence(0), statistics: Statistics::default() }
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
@@ -37,6 +43,8 @@ impl MemoryStore {
 #[derive(Debug)]
 pub struct MemoryEngine {
     store: MemoryStore,
+    /// That of its fences.
+    scope: u16,
     sequence: Sequence,
     statistics: Statistics,
 }
@@ -44,7 +52,7 @@ pub struct MemoryEngine {
 impl Engine for MemoryEngine {
     fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
         let start = Instant::now();
-        let result = check_bounds(batch).and_then(|()| self.store.content().append(batch));
+        let result = check_bounds(batch).and_then(|()| self.store.content().append(self.scope, batch));
         let counts = &mut self.statistics;
         counts.write_ns += nanoseconds_since(start);
         match &result {
@@ -98,14 +106,14 @@ impl Engine for MemoryEngine {
     fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
         check_block(block)?;
         let mut content = self.store.content();
-        content.check_fence(block, owner)?;
-        content.fences.insert(block, owner);
+        content.check_fence((self.scope, block), owner)?;
+        content.fences.insert((self.scope, block), owner);
         Ok(())
     }
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
         check_block(block)?;
-        Ok(self.store.content().fences.get(&block).copied().unwrap_or_default())
+        Ok(self.store.content().fences.get(&(self.scope, block)).copied().unwrap_or_default())
     }
 
     fn durable(&self) -> Sequence {
@@ -118,9 +126,9 @@ impl Engine for MemoryEngine {
 }
 
 impl Content {
-    fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
+    fn append(&mut self, scope: u16, batch: &Batch) -> Result<Appended, EngineError> {
         for entry in batch.entries() {
-            self.check_fence(entry.key.block, batch.owner())?;
+            self.check_fence((scope, entry.key.block), batch.owner())?;
         }
         let mut conflicts = Vec::new();
         for (at, entry) in batch.entries().iter().enumerate() {
@@ -129,14 +137,14 @@ impl Content {
                 continue;
             }
             self.sequence += 1;
-            self.fences.insert(entry.key.block, batch.owner());
+            self.fences.insert((scope, entry.key.block), batch.owner());
             self.change(batch, entry);
         }
         Ok(Appended { sequence: Sequence(self.sequence), conflicts })
     }
 
-    fn check_fence(&self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
-        let current = self.fences.get(&block).copied().unwrap_or_default();
+    fn check_fence(&self, (scope, block): (u16, u16), owner: OwnerVersion) -> Result<(), EngineError> {
+        let current = self.fences.get(&(scope, block)).copied().unwrap_or_default();
         if owner < current {
             return Err(EngineError::Fenced { block, current: current.0, own: owner.0 });
         }

@@ -184,7 +184,10 @@ impl World {
         let now = Instant::from_micros(0);
         let server = Server::default();
         let mut world = Self {
-            processes: plan.processes.iter().map(|nfs| Process::new(nfs.clone(), &plan, &server)).collect(),
+            processes: (0..)
+                .zip(&plan.processes)
+                .map(|(number, nfs)| Process::new(number, nfs.clone(), &plan, &server))
+                .collect(),
             dice,
             now,
             agenda: BTreeMap::new(),

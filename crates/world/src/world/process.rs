@@ -36,11 +36,11 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub fn new(nfs: Vec<Nf>, plan: &Plan, server: &Server) -> Self {
+    pub fn new(number: usize, nfs: Vec<Nf>, plan: &Plan, server: &Server) -> Self {
         let residency = plan.residency;
         let has_own = residency != Residency::None && plan.store.is_none();
         let documents = has_own.then(|| Documents::new(residency));
-        let stores = plan.store.map(|form| Stores::new(server.clone(), residency, form));
+        let stores = plan.store.map(|form| Stores::new(server.clone(), number as u16, residency, form));
         Self {
             nfs,
             incarnation: 0,
