@@ -1,7 +1,8 @@
 //! Retransmission of requests that end a resource at another NF, or report a state of it, and get no reply (TS 29.500 6.4: a
 //! client may repeat idempotent requests).
 //!
-//! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first.
+//! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
+//! activation of a user plane is repeated once, too: its result is the same.
 //!
 //! An NF that deletes a resource forgets it. If the request were lost, the
 //! session or policy at the other NF would remain. Only calls over HTTP/2 can be lost, so no others are kept.
@@ -11,7 +12,7 @@
 
 use super::agent::Call;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
 use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ const LIMIT: usize = 1 << 14;
 /// Maximum number of transmissions of a call.
 const TRIES: u8 = 6;
 
-/// As [`TRIES`], of a request that creates a policy association: a procedure of the UE waits for it.
-const TRIES_TO_CREATE: u8 = 2;
+/// As [`TRIES`], of a request that a procedure of the UE waits for.
+const TRIES_IN_PROCEDURE: u8 = 2;
 
 /// Pause before the second transmission; doubled for each further one: the last is sent 7.75 s after the first.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -106,7 +107,7 @@ impl Retransmissions {
         let Some(kept) = self.kept.get_mut(&tag.step).filter(|_| tag.owner == OWNER) else {
             return ReplyAction::Deliver(tag, reply);
         };
-        let tries = if creates(&kept.request) { TRIES_TO_CREATE } else { TRIES };
+        let tries = if is_awaited(&kept.request) { TRIES_IN_PROCEDURE } else { TRIES };
         let may_repeat = kept.tries < tries && !kept.is_superseded;
         if may_repeat && reply.as_ref().is_err_and(|problem| has_no_answer(problem)) {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
@@ -157,11 +158,17 @@ fn may_be_repeated(request: &Request) -> bool {
         Request::UpdateSmContext(request) => {
             let body = &request.body;
             body.n1_sm_msg.is_none()
-                && (body.up_cnx_state == Some(UpCnxState::Deactivated)
+                && (matches!(body.up_cnx_state, Some(UpCnxState::Activating | UpCnxState::Deactivated))
                     || body.n2_sm_info_type == Some(N2SmInfoType::PduResSetupRsp))
         }
         request => creates(request),
     }
+}
+
+/// Requests whose answer a procedure of the UE waits for.
+fn is_awaited(request: &Request) -> bool {
+    let activates = |data: &SmContextUpdateData| data.up_cnx_state == Some(UpCnxState::Activating);
+    creates(request) || matches!(request, Request::UpdateSmContext(request) if activates(&request.body))
 }
 
 /// Requests that create a resource, and replace the one of a former request for the same subscriber or session.
@@ -191,7 +198,7 @@ fn has_no_answer(problem: &Problem) -> bool {
 mod tests {
     use super::*;
     use crate::kit::Target;
-    use pith_sbi::nsmf_pdusession::ReleaseSmContext;
+    use pith_sbi::nsmf_pdusession::{ReleaseSmContext, UpdateSmContext};
     use pith_sbi::nudm_sdm::SdmUnsubscribe;
     use pith_sbi::nudm_uecm::SmfDeregistration;
     use pith_sbi::{Response, Scheme};
@@ -255,6 +262,21 @@ mod tests {
         assert!(matches!(retransmissions.due_call(key), Some(DueCall::Send(Nf::Amf, ..))));
         assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(retransmissions.kept.is_empty());
+    }
+
+    /// The SMF was killed in the middle of a service request.
+    #[test]
+    fn an_activation_is_repeated_once() {
+        let mut body = SmContextUpdateData::default();
+        body.up_cnx_state = Some(UpCnxState::Activating);
+        let request = UpdateSmContext { sm_context_ref: "1".into(), body }.into();
+        let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
+        let mut kept = Retransmissions::default();
+        let tag = kept.note(&call, &root());
+        let ReplyAction::RetryAfter(key, pause) = kept.reply(tag, lost()) else { panic!() };
+        assert_eq!(pause, FIRST_PAUSE);
+        assert!(matches!(kept.due_call(key), Some(DueCall::Send(Nf::Amf, again, ..)) if again == tag));
+        assert_eq!(kept.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
     }
 
     #[test]

@@ -149,9 +149,7 @@ impl N4Gateway {
         match self.peers.get(peer).map(|peer| &peer.association) {
             Some(Association::Up { recovery, .. }) if *recovery == response.recovery_time_stamp => {
                 self.start(Timer::PfcpHeartbeat, peer);
-                if let Some(slot) = self.peers.get_mut(peer) {
-                    slot.is_proven = true;
-                }
+                self.note_proof(peer);
             }
             Some(Association::Up { .. }) => self.associate_again(peer),
             _ => {}
@@ -187,6 +185,13 @@ impl N4Gateway {
                 }
                 self.send_to_all_shards(|| N4Input::UpfRestarted { upf });
             }
+        }
+    }
+
+    /// The association works.
+    pub(super) fn note_proof(&mut self, peer: usize) {
+        if let Some(slot) = self.peers.get_mut(peer) {
+            slot.is_proven = true;
         }
     }
 

@@ -113,7 +113,7 @@ struct Peer {
     association: Association,
     /// The handle of an association that the UPF has lost: its sessions wait for another one.
     restarted: Option<UpfHandle>,
-    /// The association outlived a heartbeat.
+    /// The UPF has answered a session's request or a heartbeat since.
     is_proven: bool,
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
@@ -243,6 +243,7 @@ impl N4Gateway {
             }
             Purpose::Session { shard, tag } => {
                 if let Some(peer) = self.peer_at(from) {
+                    self.note_proof(peer);
                     self.learn_load(peer, &message);
                     self.check_endpoints(peer, &mut message);
                 }
