@@ -12,7 +12,7 @@ use super::document::{Change, Entry, merge};
 use super::{Appended, Batch, Document, DocumentError, DocumentKey, Engine, EngineError, Head, Revision};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Attempts until a conflict is returned to the writer: so many others would have to be faster each time.
+/// Maximum number of attempts to merge a document that other shards write at the same time; then the writer gets the conflict.
 const ATTEMPTS: usize = 16;
 
 /// Writes a batch, and merges what conflicts with another writer's change. Conflicts remain where the document is lost, or is
