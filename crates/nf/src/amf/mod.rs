@@ -336,14 +336,6 @@ impl NetworkFunction for Amf {
         self.store_ues(scope, sink);
     }
 
-    fn store_failed(&mut self, id: ContextId) {
-        self.tracker.note_failure(id);
-    }
-
-    fn store_all_contexts(&mut self) {
-        self.tracker.note_all();
-    }
-
     fn accept_new_contexts(&mut self, accepted: bool) {
         self.shared.refuses_new = !accepted;
         self.tracker.note_failing(!accepted);
@@ -415,16 +407,12 @@ impl NetworkFunction for Amf {
         self.in_step
     }
 
-    fn touched(&self) -> usize {
-        self.tracker.touched().len()
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
     }
 
-    fn touched_at(&self, number: usize) -> Option<ContextId> {
-        self.tracker.touched().get(number).copied()
-    }
-
-    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
-        self.tracker.take_touched(list);
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
     }
 
     fn is_in_transaction(&self, id: ContextId) -> bool {

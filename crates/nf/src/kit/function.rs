@@ -1,7 +1,7 @@
 //! The interface between an NF and its shard.
 
 use super::document::UnpackError;
-use super::{DocumentSink, Input, Instant, Outbox, StoreScope, Tracking};
+use super::{DocumentSink, Input, Instant, Outbox, StoreScope, Tracker, Tracking};
 use pith_sbi::Request;
 use pith_types::{ContextId, Supi};
 use serde_json::Value;
@@ -40,18 +40,40 @@ pub trait NetworkFunction: Send {
     /// ([`super::document`]); a context that is not the same afterwards panics.
     fn reload_contexts(&mut self) {}
 
+    /// The changes of contexts, if the NF stores contexts.
+    fn tracker(&self) -> Option<&Tracker> {
+        None
+    }
+
+    /// As [`NetworkFunction::tracker`].
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        None
+    }
+
     /// From now on the NF records which of its contexts change.
-    fn track_contexts(&mut self, _tracking: Tracking) {}
+    fn track_contexts(&mut self, tracking: Tracking) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.start(tracking);
+        }
+    }
 
     /// Passes on the documents of the contexts that changed since the last call; called at the end of a turn, if contexts are
     /// tracked. A context in the middle of a transaction stays recorded: its pending calls are not stored.
     fn store_contexts(&mut self, _scope: StoreScope, _sink: &mut dyn DocumentSink) {}
 
     /// The store did not take the last change of this context.
-    fn store_failed(&mut self, _id: ContextId) {}
+    fn store_failed(&mut self, id: ContextId) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.note_failure(id);
+        }
+    }
 
     /// The store may have lost documents: all contexts that have one count as changed.
-    fn store_all_contexts(&mut self) {}
+    fn store_all_contexts(&mut self) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.note_all();
+        }
+    }
 
     /// Whether the NF creates contexts for new UEs. Not while changes are not stored: a restart would lose them.
     fn accept_new_contexts(&mut self, _accepted: bool) {}
@@ -136,16 +158,20 @@ pub trait NetworkFunction: Send {
 
     /// Number of changes of contexts since the last call of [`NetworkFunction::take_touched`].
     fn touched(&self) -> usize {
-        0
+        self.tracker().map_or(0, |tracker| tracker.touched().len())
     }
 
     /// The context of the change of that number, from 0.
-    fn touched_at(&self, _number: usize) -> Option<ContextId> {
-        None
+    fn touched_at(&self, number: usize) -> Option<ContextId> {
+        self.tracker()?.touched().get(number).copied()
     }
 
     /// Adds the contexts that changed since the last call to a list. A context may occur several times.
-    fn take_touched(&mut self, _list: &mut Vec<ContextId>) {}
+    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.take_touched(list);
+        }
+    }
 
     /// Whether a request that a message from outside caused for this context is pending at another NF.
     fn is_in_transaction(&self, _id: ContextId) -> bool {

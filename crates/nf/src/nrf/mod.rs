@@ -22,7 +22,7 @@ mod tests;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     Caller, Client, DocumentSink, Input, Inspect, Instant, Issuer, NetworkFunction, Outbox, Owner,
-    PendingReply, StoreScope, Timer, Tracker, Tracking, WallClock,
+    PendingReply, StoreScope, Timer, Tracker, WallClock,
 };
 pub use access_token::{TokenIssuer, TokenSigner};
 pub use config::NrfConfig;
@@ -169,20 +169,16 @@ impl NetworkFunction for Nrf {
         Some(0)
     }
 
-    fn track_contexts(&mut self, tracking: Tracking) {
-        self.tracker.start(tracking);
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
+    }
+
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         self.store_records(scope, sink);
-    }
-
-    fn store_failed(&mut self, id: ContextId) {
-        self.tracker.note_failure(id);
-    }
-
-    fn store_all_contexts(&mut self) {
-        self.tracker.note_all();
     }
 
     fn restore_context(

@@ -21,7 +21,7 @@ mod tests;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
-    Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker, Tracking,
+    Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
@@ -278,10 +278,6 @@ impl NetworkFunction for Pcf {
         self.associations.keep_cold();
     }
 
-    fn track_contexts(&mut self, tracking: Tracking) {
-        self.tracker.start(tracking);
-    }
-
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         for id in self.tracker.take(scope) {
             let stored = StoredKey { nf: Nf::Pcf, id };
@@ -303,12 +299,12 @@ impl NetworkFunction for Pcf {
         }
     }
 
-    fn store_failed(&mut self, id: ContextId) {
-        self.tracker.note_failure(id);
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
     }
 
-    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
-        self.tracker.take_touched(list);
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {
@@ -368,10 +364,6 @@ impl NetworkFunction for Pcf {
 
     fn take_missed(&mut self) -> Vec<ContextId> {
         self.associations.take_missed()
-    }
-
-    fn store_all_contexts(&mut self) {
-        self.tracker.note_all();
     }
 
     fn restore_context(

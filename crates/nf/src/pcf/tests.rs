@@ -1,6 +1,7 @@
 //! Policy associations of both kinds, from creation to deletion.
 
 use super::*;
+use crate::kit::Tracking;
 use crate::testing::{self, Bench, Seen, Stored, ambr, client, root, supi};
 use pith_sbi::Operation;
 use pith_sbi::common::{PduSessionType, SupportedFeatures};

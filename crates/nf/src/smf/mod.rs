@@ -411,14 +411,6 @@ impl NetworkFunction for Smf {
         self.store_sessions(scope, sink);
     }
 
-    fn store_failed(&mut self, id: ContextId) {
-        self.tracker.note_failure(id);
-    }
-
-    fn store_all_contexts(&mut self) {
-        self.tracker.note_all();
-    }
-
     fn restore_context(
         &mut self,
         _now: Instant,
@@ -447,16 +439,12 @@ impl NetworkFunction for Smf {
         self.in_step
     }
 
-    fn touched(&self) -> usize {
-        self.tracker.touched().len()
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
     }
 
-    fn touched_at(&self, number: usize) -> Option<ContextId> {
-        self.tracker.touched().get(number).copied()
-    }
-
-    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
-        self.tracker.take_touched(list);
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
     }
 
     fn is_in_transaction(&self, id: ContextId) -> bool {

@@ -55,10 +55,6 @@ impl NetworkFunction for Numbers {
         self.in_step = None;
     }
 
-    fn track_contexts(&mut self, tracking: Tracking) {
-        self.tracker.start(tracking);
-    }
-
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         for id in self.tracker.take(scope) {
             let Some(value) = self.values.get(&id.to_u64()) else { continue };
@@ -108,16 +104,12 @@ impl NetworkFunction for Numbers {
         self.in_step
     }
 
-    fn touched(&self) -> usize {
-        self.tracker.touched().len()
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
     }
 
-    fn touched_at(&self, number: usize) -> Option<ContextId> {
-        self.tracker.touched().get(number).copied()
-    }
-
-    fn take_touched(&mut self, list: &mut Vec<ContextId>) {
-        self.tracker.take_touched(list);
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
     }
 }
 

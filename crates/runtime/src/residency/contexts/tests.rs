@@ -56,8 +56,12 @@ impl NetworkFunction for Numbers {
         }
     }
 
-    fn track_contexts(&mut self, tracking: Tracking) {
-        self.tracker.start(tracking);
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
+    }
+
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
@@ -113,14 +117,6 @@ impl NetworkFunction for Numbers {
 
     fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
         self.absent.remove(&id.to_u64());
-    }
-
-    fn store_all_contexts(&mut self) {
-        self.tracker.note_all();
-    }
-
-    fn store_failed(&mut self, id: ContextId) {
-        self.tracker.note_failure(id);
     }
 
     fn restore_context(
