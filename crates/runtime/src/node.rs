@@ -158,8 +158,8 @@ impl Node {
             }
             None => None,
         };
-        let mut threads = Vec::with_capacity(count);
-        for (number, unstarted) in unstarted.into_iter().enumerate() {
+        let mut unrestored = Vec::with_capacity(count);
+        for number in 0..count {
             let number = number as u16;
             let outside = ProcessOutside::new(
                 number,
@@ -173,8 +173,9 @@ impl Node {
             let of_shard =
                 |contexts: &mut Contexts| contexts.of_shard(number, identities.blocks(number), clock);
             let store = contexts.as_mut().map(of_shard).transpose()?;
-            threads.push(shard::start(number, clock, unstarted, make, outside, store)?);
+            unrestored.push(move || shard::restored(number, clock, make, outside, store));
         }
+        let threads = shard::start_all(unrestored, unstarted)?;
         let housekeeping = Housekeeping::start()?;
         give_up_privileges()?;
         opener.open();

@@ -12,7 +12,8 @@ use crate::work_queue::{QueueThread, UnstartedQueue, Work, WorkQueue, work_queue
 use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput, TakeOver, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
 use std::time::Duration;
 
 /// Inputs that a shard's thread handles before it flushes their effects.
@@ -38,15 +39,27 @@ pub fn shard_queue(number: u16, bound: usize) -> (ShardQueue, UnstartedQueue<Sha
     work_queue(format!("shard-{number}"), bound)
 }
 
-/// Starts shard `number`. `make` creates the NFs, at the start and again after a panic.
-pub fn start(
+/// Starts shards. Their stored contexts are read first, in parallel.
+pub fn start_all<W: Work<ShardInput> + 'static>(
+    shards: Vec<impl FnOnce() -> W + Send>,
+    queues: Vec<UnstartedQueue<ShardInput>>,
+) -> std::io::Result<Vec<ShardThread>> {
+    let restored: Vec<W> = thread::scope(|scope| {
+        let readers: Vec<_> = shards.into_iter().map(|restore| scope.spawn(restore)).collect();
+        let joined = readers.into_iter().map(|reader| reader.join());
+        joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    queues.into_iter().zip(restored).map(|(queue, work)| queue.start(BATCH, work)).collect()
+}
+
+/// Shard `number`, with the stored contexts of its blocks. `make` creates the NFs, now and again after a panic.
+pub fn restored(
     number: u16,
     clock: Clock,
-    unstarted: UnstartedQueue<ShardInput>,
     mut make: impl FnMut() -> Shard + Send + 'static,
     outside: impl Outside + 'static,
     contexts: Option<ContextStore>,
-) -> std::io::Result<ShardThread> {
+) -> impl Work<ShardInput> + 'static {
     let mut shard = make();
     let contexts = contexts.map(|mut store| {
         store.restore(clock.now(), &mut shard);
@@ -55,8 +68,7 @@ pub fn start(
     let (timers, effects) = (Timers::default(), Vec::new());
     let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
     let take_over = TakeOver::new(keeps);
-    let driver = Driver { number, clock, shard, make, outside, timers, effects, contexts, take_over, run: 0 };
-    unstarted.start(BATCH, driver)
+    Driver { number, clock, shard, make, outside, timers, effects, contexts, take_over, run: 0 }
 }
 
 /// The effects of a shard whose contexts are stored: they leave when the changes of their turn are written.

@@ -10,9 +10,12 @@ use crate::private_file::{self, Readers};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
 
 /// What opening the log found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,10 +86,18 @@ pub(super) fn recover(
 ) -> Result<Recovered, OpenError> {
     let mut report = Recovery::default();
     let mut loaded = Vec::new();
-    let mut next_segment = 1;
-    for (id, path) in files(directory)? {
-        next_segment = next_segment.max(id.saturating_add(1));
-        loaded.extend(load(id, path, secret, &mut report)?);
+    let files: Vec<_> = files(directory)?.into_iter().collect();
+    let next_segment = files.last().map_or(1, |(id, _)| id.saturating_add(1));
+    let of_file = |(id, path): &(u32, PathBuf)| {
+        let mut found = Recovery::default();
+        load(*id, path.clone(), secret, &mut found).map(|segment| (segment, found))
+    };
+    for result in in_parallel(&files, of_file) {
+        let (segment, found) = result?;
+        loaded.extend(segment);
+        report.torn += found.torn;
+        report.lost.extend(found.lost);
+        report.foreign.extend(found.foreign);
     }
     remove_old_stops(&mut loaded)?;
     let next_sequence = 1 + loaded.iter().map(Loaded::last_sequence).max().unwrap_or(0);
@@ -224,20 +235,57 @@ fn make_damaged(item: &mut Item) {
     }
 }
 
+/// The results of a function for each value, in the order of the values. The values are divided among the machine's cores.
+fn in_parallel<T: Sync, R: Send>(values: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)));
+        let rest = numbers.map_while(|number| Some((number, values.get(number)?)));
+        rest.map(|(number, value)| (number, of(value))).collect::<Vec<_>>()
+    };
+    let mut results = thread::scope(|scope| {
+        let helpers: Vec<_> = (1..cores().min(values.len())).map(|_| scope.spawn(work)).collect();
+        let mut results = work();
+        for helper in helpers {
+            results.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        results
+    });
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Threads that read a log, at most.
+const MOST_READERS: usize = 8;
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_READERS)
+}
+
+/// The index: each core reads all items, and adds those of a range of blocks.
 fn index(loaded: &[Loaded]) -> Vec<Block> {
+    let length = super::BLOCKS.div_ceil(cores());
+    let starts: Vec<usize> = (0..super::BLOCKS).step_by(length).collect();
+    let of_range = |start: &usize| index_range(loaded, *start, length.min(super::BLOCKS - start));
+    in_parallel(&starts, of_range).into_iter().flatten().collect()
+}
+
+/// The index of that many blocks from `start` on.
+fn index_range(loaded: &[Loaded], start: usize, length: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    blocks.resize_with(super::BLOCKS, Block::default);
+    blocks.resize_with(length, Block::default);
+    let place = |block: u16| usize::from(block).checked_sub(start).filter(|place| *place < length);
     for Loaded { segment, items, .. } in loaded {
         for item in items {
             let at = location_of(segment.id, item);
             match item {
                 Item::Record { header, .. } => {
-                    if let Some(block) = blocks.get_mut(usize::from(header.key.block)) {
+                    if let Some(block) = place(header.key.block).and_then(|place| blocks.get_mut(place)) {
                         block.add(header, at);
                     }
                 }
                 Item::Damaged { key, kind, sequence, .. } if kind.is_of_document() => {
-                    if let Some(block) = blocks.get_mut(usize::from(key.block)) {
+                    if let Some(block) = place(key.block).and_then(|place| blocks.get_mut(place)) {
                         block.entry_mut(*key).add_damaged(*sequence, at);
                     }
                 }
