@@ -168,6 +168,21 @@ impl Agent {
         Arc::clone(&self.config.own_root)
     }
 
+    /// The instance and shard in the owner map.
+    pub(super) const fn owner(&self) -> BlockOwner {
+        self.config.owner
+    }
+
+    /// The owner map.
+    pub(super) const fn owners(&self) -> &Arc<OwnerMap> {
+        &self.config.owners
+    }
+
+    /// The owner map has changed.
+    pub(super) fn set_owners(&mut self, owners: Arc<OwnerMap>) {
+        self.config.owners = owners;
+    }
+
     pub(super) const fn shard(&self) -> u16 {
         self.config.shard
     }

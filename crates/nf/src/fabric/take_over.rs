@@ -245,7 +245,7 @@ impl TakeOver {
             N4Input::UpfRestarted { upf } | N4Input::UpfDown { upf } => {
                 self.upfs.remove(upf);
             }
-            N4Input::Response { .. } | N4Input::Request { .. } => {}
+            N4Input::Response { .. } | N4Input::Request { .. } | N4Input::Held { .. } | N4Input::GiveUp { .. } => {}
         }
     }
 
