@@ -15,7 +15,7 @@
 //!   stays, and what waits goes to its owner.
 //! - The former owner answers nothing for the block afterwards: requests, replies, and responses of UPFs follow the contexts.
 //! - Each change of the owner map has a version. An older change of the same block has no effect, so that a late one does not undo it.
-//! - A shard keeps at least one block. It passes one block at a time, so that its other UEs wait a few milliseconds at most.
+//! - The first block that a shard has at the start stays: subscriptions of its agent and records of the NRF are in it. A shard passes one block at a time, so that its other UEs wait a few milliseconds at most.
 
 use super::owner::shard_of;
 use super::shard::{Shard, ShardEffect, ShardInput};
@@ -43,9 +43,9 @@ pub enum MoveError {
     /// It is there.
     #[error("the shard has the block already")]
     SameShard,
-    /// The shard would be without a block.
-    #[error("it is the last block of its shard, which keeps one")]
-    LastBlock,
+    /// The shard's own subscriptions and the NRF's records are in it.
+    #[error("it is the first block of its shard, which stays: the records of NRF and agent are in it")]
+    FirstBlock,
     /// Transactions went on for too long, or too much arrived meanwhile.
     #[error("requests for its UEs did not end in time: repeat the command when there is less load")]
     Busy,
@@ -105,6 +105,11 @@ impl Shard {
         }
     }
 
+    /// Whether no block is about to leave.
+    pub const fn is_at_rest(&self) -> bool {
+        self.passages.leaving.is_none()
+    }
+
     /// UE addresses of the shard's blocks that sessions of other shards have.
     pub fn addresses_elsewhere(&self) -> Vec<std::net::Ipv4Addr> {
         self.functions.iter().flat_map(|(_, function)| function.addresses_elsewhere()).collect()
@@ -113,6 +118,31 @@ impl Shard {
     /// Number of contexts of each NF in a block.
     pub fn contexts_in(&self, block: BlockId) -> usize {
         self.functions.iter().map(|(_, function)| function.contexts_in(block)).sum()
+    }
+
+    /// The shard as operators see it.
+    pub(super) fn describe(&self) -> serde_json::Value {
+        let own = self.agent.owner();
+        let mut ranges: Vec<(u16, u16)> = Vec::new();
+        let mut contexts = 0;
+        for block in self.owners().blocks_of(own) {
+            contexts += self.contexts_in(block);
+            match ranges.last_mut().filter(|(_, last)| *last + 1 == block.number()) {
+                Some((_, last)) => *last = block.number(),
+                None => ranges.push((block.number(), block.number())),
+            }
+        }
+        let range = |(first, last): (u16, u16)| {
+            if first == last { format!("{first:x}") } else { format!("{first:x}-{last:x}") }
+        };
+        serde_json::json!({
+            "shard": own.shard.0,
+            "blocks": ranges.into_iter().map(range).collect::<Vec<_>>(),
+            "contexts": contexts,
+            "inputs": self.inputs,
+            "mapVersion": self.owners().version(),
+            "leaving": self.passages.leaving.as_ref().map(|it| it.change.block.to_string()),
+        })
     }
 
     fn set_owners(&mut self, owners: Arc<OwnerMap>) {
@@ -163,8 +193,8 @@ impl Shard {
         if change.to.instance != own.instance || u16::from(change.to.shard.0) >= self.agent.shards() {
             return Err(MoveError::NoSuchShard);
         }
-        if owners.blocks_of(own).nth(1).is_none() {
-            return Err(MoveError::LastBlock);
+        if self.agent.home() == Some(change.block) {
+            return Err(MoveError::FirstBlock);
         }
         Ok(())
     }
@@ -216,26 +246,31 @@ impl Shard {
         }
     }
 
-    /// Passes the block that is to leave, if nothing holds it any more; then begins with the next one.
-    pub(super) fn advance_moves(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+    /// An input was handled.
+    pub(super) fn advance_moves(&mut self, out: &mut Vec<ShardEffect>) {
         self.send_address_news(out);
-        loop {
-            if self.passages.leaving.is_none() {
-                let Some(next) = self.passages.queue.pop_front() else { return };
-                self.begin_move(next, out);
-                continue;
-            }
-            if !self.is_settled(out) {
-                return;
-            }
+        self.is_settled(out);
+    }
+
+    /// Passes the block that is to leave, if nothing holds it any more, and begins with the next one. Called at the end of a turn, after
+    /// its changes are written: the documents of the block are those of its contexts.
+    pub fn complete_move(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+        if self.is_settled(out) {
             self.pass(now, out);
+        }
+        while self.passages.leaving.is_none()
+            && let Some(next) = self.passages.queue.pop_front()
+        {
+            self.begin_move(next, out);
         }
     }
 
     /// Whether the block that is to leave can pass. A context of which only the store has a copy is read first.
     fn is_settled(&mut self, out: &mut Vec<ShardEffect>) -> bool {
         let Some(leaving) = &self.passages.leaving else { return false };
-        if leaving.unanswered > 0 {
+        // While a store fails, only this shard knows which NAS COUNTs may be used.
+        let is_failing = self.functions.iter().any(|(_, function)| function.is_store_failing());
+        if leaving.unanswered > 0 || is_failing {
             return false;
         }
         let block = leaving.change.block;

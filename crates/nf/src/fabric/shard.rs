@@ -236,6 +236,8 @@ pub struct Shard {
     run: u16,
     /// The context whose load the last input waits for.
     held: Option<StoredKey>,
+    /// Inputs since the start.
+    pub(super) inputs: u64,
 }
 
 impl Shard {
@@ -253,6 +255,7 @@ impl Shard {
             told_ready: false,
             run: 0,
             held: None,
+            inputs: 0,
         }
     }
 
@@ -293,6 +296,10 @@ impl Shard {
 
     /// The store did not take a change of this context.
     pub fn store_failed(&mut self, key: StoredKey) {
+        if self.agent.owners().owner(key.id.block) != self.agent.owner() {
+            // It has passed to another shard, which writes it.
+            return;
+        }
         if let Some((_, function)) = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
             function.store_failed(key.id);
         }
@@ -456,8 +463,9 @@ impl Shard {
     /// Handles one input: runs it and the calls that it causes through the NFs of the shard until
     /// none is left, and returns the effects for the shell.
     pub fn handle(&mut self, now: Instant, input: ShardInput, out: &mut Vec<ShardEffect>) {
+        self.inputs += 1;
         if self.note_gateway(&input, out) {
-            return self.advance_moves(now, out);
+            return self.advance_moves(out);
         }
         let Some(input) = self.forward_from_gateway(input, out) else { return };
         match input {
@@ -526,7 +534,7 @@ impl Shard {
         }
         self.route(now, Nf::Agent, out);
         self.run(now, out);
-        self.advance_moves(now, out);
+        self.advance_moves(out);
         if self.agent.take_nrf_restart() {
             out.push(ShardEffect::NrfRestarted);
         }
@@ -552,6 +560,9 @@ impl Shard {
     }
 
     fn inspect(&self, exchange: u64, what: Inspect, page: &Page) -> ShardEffect {
+        if what == Inspect::Shard {
+            return ShardEffect::Inspected { exchange, list: vec![self.describe()], next: None };
+        }
         let (mut list, mut next) = (Vec::new(), None);
         for (_, function) in &self.functions {
             // Only one NF of the shard has what the operator requests.

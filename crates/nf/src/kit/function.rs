@@ -224,6 +224,11 @@ pub trait NetworkFunction: Send {
         Vec::new()
     }
 
+    /// Whether a store does not take changes at present.
+    fn is_store_failing(&self) -> bool {
+        self.tracker().is_some_and(Tracker::is_failing)
+    }
+
     /// Number of contexts in a block.
     fn contexts_in(&self, _block: BlockId) -> usize {
         0
@@ -267,6 +272,8 @@ pub enum Inspect {
     Sessions,
     /// NF instances that the NRF knows.
     Instances,
+    /// The shard itself: its blocks and contexts.
+    Shard,
 }
 
 /// A part of a list, so that no operator's request keeps a shard busy for long.

@@ -192,6 +192,11 @@ impl Tracker {
         self.is_failing = is_failing;
     }
 
+    /// Whether writes fail at present.
+    pub const fn is_failing(&self) -> bool {
+        self.is_failing
+    }
+
     /// Whether a context has a document, perhaps of a former state.
     pub fn has_document(&self, id: ContextId) -> bool {
         self.stored.contains_key(&id)
