@@ -13,6 +13,7 @@
 
 mod access;
 mod identities;
+mod moves;
 mod nfs;
 mod outside;
 mod reference_key;
@@ -134,9 +135,10 @@ impl Node {
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
+        let moves = moves::Moves::new(identities.owners());
         let process_shards = ProcessShards {
             shards: shards.clone(),
-            owners: identities.owners(),
+            moves: Arc::clone(&moves),
             edge: edge_handle.clone(),
             nfs: hosting.nfs.clone(),
         };
@@ -168,6 +170,7 @@ impl Node {
                 http.0.clone(),
                 shards.clone(),
                 Arc::clone(&readiness),
+                Arc::clone(&moves),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
             let of_shard =

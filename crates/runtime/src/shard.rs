@@ -200,7 +200,12 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
     /// Handles an input. After a panic the shard continues with its stored contexts.
     fn handle(&mut self, mut input: ShardInput) {
         match &mut self.contexts {
-            Some(contexts) => contexts.store.open_embedded(&mut input),
+            Some(contexts) => {
+                if let ShardInput::Block(passed) = &input {
+                    contexts.store.take_block(self.clock.now(), &mut self.shard, passed.change.block);
+                }
+                contexts.store.open_embedded(&mut input);
+            }
             None => input.drop_embedded(),
         }
         self.take_over.begin(&mut self.shard, &input);
@@ -240,6 +245,19 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
     /// Stores what the turn changed; then its effects leave.
     fn end_turn_of_shard(&mut self) -> Result<(), Panicked> {
         let now = self.clock.now();
+        self.write_turn(now)?;
+        if self.contexts.as_ref().is_none_or(|contexts| contexts.store.is_settled()) {
+            // A block passes to another shard when its documents are written.
+            let before = self.shard.owners().version();
+            self.attempt_to(|shard, now, effects| shard.complete_move(now, effects))?;
+            if self.shard.owners().version() != before || !self.shard.is_at_rest() {
+                self.write_turn(now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_turn(&mut self, now: Instant) -> Result<(), Panicked> {
         let Self { shard, contexts, take_over, outside, .. } = self;
         let Some(contexts) = contexts else {
             take_over.end_turn(shard);
@@ -265,7 +283,14 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
                     }
                 }
                 other => match &mut self.contexts {
-                    Some(contexts) => contexts.hold(other),
+                    Some(contexts) => {
+                        if let ShardEffect::PassOn { input, .. } = &other
+                            && let ShardInput::Block(passed) = &**input
+                        {
+                            contexts.store.pass_block(passed.change.block);
+                        }
+                        contexts.hold(other);
+                    }
                     None => {
                         self.take_over.note_answers(std::iter::once(&other));
                         self.outside.carry_out(other);
@@ -296,6 +321,9 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         self.run = self.run.wrapping_add(1);
         self.shard = (self.make)();
         self.shard.begin_run(self.run);
+        if let Some((owners, elsewhere)) = self.take_over.moved() {
+            self.shard.begin_with(owners, elsewhere);
+        }
         if let Some(contexts) = &mut self.contexts {
             // The changes of this turn are lost, so its effects must not leave.
             contexts.turn.clear();

@@ -17,7 +17,7 @@ pub mod text;
 pub use bitrate::{Ambr, BitRate};
 pub use block::{AmfUeNgapId, BlockId, ContextId, InstanceId, RanUeNgapId, Seid, ShardId, Teid};
 pub use guti::{AmfId, FiveGGuti, FiveGSTmsi, FiveGTmsi, Guami};
-pub use owner_map::{BlockOwner, OwnerMap};
+pub use owner_map::{BlockMove, BlockOwner, OwnerMap};
 pub use plmn::Plmn;
 pub use slice::{Dnn, Snssai};
 pub use subscriber::{Pei, SchemeOutput, Suci, Supi};

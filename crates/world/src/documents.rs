@@ -4,7 +4,7 @@ use crate::plan::Residency;
 use pith_nf::fabric::{Keeps, Shard};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Fate, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
-use pith_types::Supi;
+use pith_types::{BlockId, Supi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -97,6 +97,23 @@ impl Documents {
             None => None,
         };
         TurnWrites { wrote: self.store(scope, shard, of), next }
+    }
+
+    /// A block has another owner.
+    pub(crate) fn assign_block(&mut self, block: BlockId, shard: usize) {
+        let of_block = |(_, key): &&(usize, StoredKey)| key.id.block == block;
+        for place in self.stored.keys().filter(of_block).copied().collect::<Vec<_>>() {
+            if let Some(document) = self.stored.remove(&place) {
+                self.stored.insert((shard, place.1), document);
+            }
+        }
+    }
+
+    /// Blocks have these owners: documents are those of the owner's shard.
+    pub(crate) fn assign(&mut self, shard_of: impl Fn(BlockId) -> usize) {
+        let stored = std::mem::take(&mut self.stored);
+        let assigned = stored.into_iter().map(|((_, key), document)| ((shard_of(key.id.block), key), document));
+        self.stored = assigned.collect();
     }
 
     /// Writes fail from now on, or succeed again.

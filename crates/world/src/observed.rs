@@ -3,12 +3,13 @@
 use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
-    Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, NetworkFunction, Nf, Order, Outbox,
-    StoreScope, Tracking,
+    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, NetworkFunction, Nf,
+    Order, Outbox, PassedPart, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
-use pith_types::ContextId;
+use pith_types::{BlockId, ContextId, OwnerMap};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The world's access to an NF.
@@ -222,6 +223,56 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
 
     fn is_in_transaction(&self, id: ContextId) -> bool {
         self.inner().is_in_transaction(id)
+    }
+
+    fn is_store_failing(&self) -> bool {
+        self.inner().is_store_failing()
+    }
+
+    fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
+        self.inner().change_owners(owners);
+    }
+
+    fn unsettled(&self, block: BlockId) -> Option<ContextId> {
+        self.inner().unsettled(block)
+    }
+
+    fn is_unsettled(&self, id: ContextId) -> bool {
+        self.inner().is_unsettled(id)
+    }
+
+    fn pass_block(&mut self, now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
+        self.inner().pass_block(now, block, out)
+    }
+
+    fn take_block(&mut self, now: Instant, block: BlockId, part: PassedPart, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner().take_block(now, block, part, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn connections_of(&self, block: BlockId) -> Vec<MovedConnection> {
+        self.inner().connections_of(block)
+    }
+
+    fn key_of(&self, id: ContextId) -> Option<u64> {
+        self.inner().key_of(id)
+    }
+
+    fn note_address(&mut self, news: AddressNews) {
+        self.inner().note_address(news);
+    }
+
+    fn take_address_news(&mut self) -> Vec<(BlockId, AddressNews)> {
+        self.inner().take_address_news()
+    }
+
+    fn addresses_elsewhere(&self) -> Vec<Ipv4Addr> {
+        self.inner().addresses_elsewhere()
+    }
+
+    fn contexts_in(&self, block: BlockId) -> usize {
+        self.inner().contexts_in(block)
     }
 
     fn replies_owed(&self) -> Option<usize> {

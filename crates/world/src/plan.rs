@@ -104,6 +104,8 @@ pub struct Plan {
     pub reloads: bool,
     /// Faults.
     pub faults: Faults,
+    /// Blocks of ids that pass from shard to shard, in total.
+    pub moves: u32,
     /// Maximum number of actions of each UE.
     pub acts: usize,
 }
@@ -154,8 +156,21 @@ impl Plan {
                 let kills = if stored.residency == Residency::None { faults.kills } else { 0 };
                 Faults { crashes, panics, outages: stored.outages, kills, ..faults }
             },
+            moves: 0,
             acts: 3 + dice.index(10),
         }
+        .with_moves()
+    }
+
+    /// Drawn apart, so that other parameters of a seed stay the same.
+    fn with_moves(mut self) -> Self {
+        let mut dice = Dice::new(self.seed ^ 0x6d6f_7665_0000);
+        // A document that all NFs of a UE share stays with its shard.
+        let can_move = self.shards > 1 && !matches!(self.residency, Residency::Shared | Residency::Embedded);
+        if can_move && dice.chance(600) {
+            self.moves = 1 + dice.below(60) as u32;
+        }
+        self
     }
 
     /// One UE that registers and establishes a session, all in one process, without faults: for ladders.
@@ -174,6 +189,7 @@ impl Plan {
             store: None,
             reloads: true,
             faults: Faults::default(),
+            moves: 0,
             acts: 0,
         }
     }

@@ -215,6 +215,25 @@ impl Stores {
         }
     }
 
+    /// Whether all writes of a shard are made.
+    pub(crate) fn is_settled(&self, shard: usize) -> bool {
+        self.stores.get(&shard).is_none_or(|it| it.store.is_settled())
+    }
+
+    /// A shard gets a block.
+    pub(crate) fn take_block(&mut self, now: Instant, shard: usize, of: &mut Shard, block: BlockId) {
+        if let Some(it) = self.stores.get_mut(&shard) {
+            it.store.take_block(now, of, block);
+        }
+    }
+
+    /// A shard has passed a block.
+    pub(crate) fn pass_block(&mut self, shard: usize, block: BlockId) {
+        if let Some(it) = self.stores.get_mut(&shard) {
+            it.store.pass_block(block);
+        }
+    }
+
     /// Begins to read a context.
     pub(crate) fn load(&mut self, now: Instant, shard: usize, of: &mut Shard, key: StoredKey) {
         if let Some(it) = self.stores.get_mut(&shard) {

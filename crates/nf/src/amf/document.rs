@@ -243,6 +243,16 @@ pub(super) fn unpack(
     Ok(Unpacked { ue, connection })
 }
 
+/// Packs a context in the local form, for another shard of the process.
+pub(super) fn pack_local(ue: &UeContext) -> Result<Document, PackError> {
+    pack_sections(ue, None, &Handles, LOCAL_SECTIONS)
+}
+
+/// Unpacks a context in the local form.
+pub(super) fn unpack_local(octets: &[u8], named: (Key, ContextId)) -> Result<UeContext, UnpackError> {
+    read_all(&Sections::of(octets, Nf::Amf, LOCAL_SECTIONS, &Handles)?, LOCAL_SECTIONS, named)
+}
+
 /// Reads the context in these sections; that of its connection is left out.
 fn read_all(
     sections: &Sections<'_>,

@@ -24,6 +24,7 @@ mod error;
 mod inspect;
 mod n1;
 mod n2;
+mod passage;
 mod pending_table;
 mod procedure;
 mod refusal;
@@ -51,8 +52,8 @@ pub use retained::Retention;
 
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, N2Input, NetworkFunction,
-    Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, MovedConnection, N2Input,
+    NetworkFunction, Order, Outbox, Page, PassedPart, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -60,10 +61,11 @@ use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::{NfInstanceId, Reply, Request};
-use pith_types::ContextId;
+use pith_types::{BlockId, ContextId, OwnerMap};
 use residency::Restored;
 use retained::KnownUe;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use table::{Index, Ues};
 
 /// One AMF, or one shard of it.
@@ -299,6 +301,8 @@ impl NetworkFunction for Amf {
             Input::N2(N2Input::GnbUp { gnb, info }) => self.gnb_up(gnb, info),
             Input::N2(N2Input::GnbDown { gnb }) => self.gnb_down(now, gnb, out),
             Input::N2(N2Input::Reset { gnb, ues }) => self.reset(now, gnb, ues, out),
+            // For the shard.
+            Input::N2(N2Input::Held { .. } | N2Input::GiveUp { .. }) => {}
             Input::Request { reply, request } => self.serve(now, reply, request, out),
             Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
             Input::Routed { tag, instance } => self.routed(tag, instance),
@@ -418,6 +422,39 @@ impl NetworkFunction for Amf {
     fn is_in_transaction(&self, id: ContextId) -> bool {
         let ue = self.shared.ids.find(id).and_then(|key| self.ues.view(key));
         ue.is_some_and(|ue| ue.is_in_transaction())
+    }
+
+    fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
+        self.shared.config.identity.owners = Arc::clone(owners);
+        self.shared.ids.change_blocks(&self.shared.config.identity);
+    }
+
+    fn unsettled(&self, block: BlockId) -> Option<ContextId> {
+        self.unsettled_ue(block)
+    }
+
+    fn is_unsettled(&self, id: ContextId) -> bool {
+        self.is_unsettled_ue(id)
+    }
+
+    fn pass_block(&mut self, now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
+        self.pass_ues(now, block, out)
+    }
+
+    fn take_block(&mut self, now: Instant, _block: BlockId, part: PassedPart, out: &mut Outbox) {
+        self.take_ues(now, part, out);
+    }
+
+    fn connections_of(&self, block: BlockId) -> Vec<MovedConnection> {
+        self.connections_of_block(block)
+    }
+
+    fn key_of(&self, id: ContextId) -> Option<u64> {
+        self.shared.ids.find(id).map(Key::to_u64)
+    }
+
+    fn contexts_in(&self, block: BlockId) -> usize {
+        self.shared.ids.of_block(block).count()
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {

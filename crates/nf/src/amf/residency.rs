@@ -58,6 +58,11 @@ impl Amf {
         self.restored.due.push_back((key, resumption));
     }
 
+    /// Whether a UE of a former run is not resumed yet.
+    pub(super) fn is_to_be_resumed(&self, key: Key) -> bool {
+        self.restored.due.iter().any(|(due, _)| *due == key)
+    }
+
     /// Records a change of a UE's context, and whether it must be stored before the next message is sent.
     pub(super) fn note_change(&mut self, key: Key) {
         if self.tracker.tracking().is_none() {

@@ -2,12 +2,13 @@
 //! a message that passes the integrity check, needs no authentication. Limited in number and time.
 
 use super::security::SecurityContext;
+use crate::kit::document::pack_struct;
 use crate::kit::{Duration, Instant};
 use pith_crypto::keys::KAmf;
 use pith_nas::ie::UeSecurityCapability;
 use pith_nas::security::Algorithms;
 use pith_nas::{NasCount, Unprotected};
-use pith_types::{FiveGGuti, FiveGTmsi, Pei, Supi};
+use pith_types::{BlockId, FiveGGuti, FiveGTmsi, Pei, Supi};
 use std::collections::{HashMap, VecDeque};
 
 /// Limits of the retained security contexts.
@@ -28,6 +29,19 @@ pub(crate) struct KnownUe {
     pub guti: FiveGGuti,
     pub security: SecurityContext,
 }
+
+/// A deregistered UE that passes to another shard with the block of its 5G-TMSI.
+#[derive(Debug)]
+pub(crate) struct PassedUe {
+    supi: Supi,
+    pei: Option<Pei>,
+    guti: FiveGGuti,
+    security: SecurityContext,
+    /// Microseconds for which it is still retained.
+    left: u64,
+}
+
+pack_struct!(PassedUe { supi, pei, guti, security, left });
 
 /// A table entry of a [`KnownUe`], without the NAS keys, which are derived again when needed.
 #[derive(Debug)]
@@ -109,6 +123,29 @@ impl Retained {
         }
         crate::kit::shrink(&mut self.by_tmsi);
         crate::kit::shrink(&mut self.by_supi);
+    }
+
+    /// Removes and returns the UEs with a 5G-TMSI of that block.
+    pub fn pass(&mut self, block: BlockId, now: Instant) -> Vec<PassedUe> {
+        let of_block = self.by_tmsi.iter().filter(|(tmsi, _)| tmsi.block() == block);
+        let mut tmsis: Vec<_> = of_block.map(|(tmsi, entry)| (entry.number, *tmsi)).collect();
+        tmsis.sort_unstable();
+        let mut passed = Vec::new();
+        for (_, tmsi) in tmsis {
+            let Some(entry) = self.by_tmsi.remove(&tmsi) else { continue };
+            self.by_supi.remove(&entry.supi);
+            let (security, left) = (entry.security(), entry.until.since(now).as_micros());
+            let Entry { supi, pei, guti, .. } = *entry;
+            passed.push(PassedUe { supi, pei, guti, security, left: left.try_into().unwrap_or(u64::MAX) });
+        }
+        passed
+    }
+
+    /// Retains a UE that another shard has passed.
+    pub fn take_passed(&mut self, ue: PassedUe, now: Instant, retention: Retention) {
+        let PassedUe { supi, pei, guti, security, left } = ue;
+        let time = Duration::from_micros(left).min(retention.time);
+        self.keep(KnownUe { supi, pei, guti, security }, now, Retention { time, ..retention });
     }
 
     fn remove(&mut self, tmsi: FiveGTmsi) {

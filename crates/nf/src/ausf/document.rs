@@ -5,7 +5,7 @@
 
 use super::{Authentication, Entry};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
-use crate::kit::{Key, Nf};
+use crate::kit::{Key, Nf, Owner};
 use pith_types::ContextId;
 
 const AUTHENTICATION: Section = Section { id: 1, name: "authentication", version: 1 };
@@ -38,6 +38,21 @@ pub(super) fn pack(entry: &Entry) -> Result<Document, PackError> {
 pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Entry, UnpackError> {
     let (state, deadline) = Sections::of(octets, Nf::Ausf, SECTIONS, &())?.unpack(&AUTHENTICATION)?;
     Ok(Entry { id, state, deadline, owner: None })
+}
+
+/// The owners of authentications, which no other document has.
+const OWNERS: Section = Section { id: 1, name: "owners", version: 1 };
+
+/// Packs the owners of authentications that pass to another shard.
+pub(super) fn pack_owners(owners: &Vec<(u64, Option<Owner>)>) -> Result<Document, PackError> {
+    let mut writer = Writer::new(Nf::Ausf, &());
+    writer.section(&OWNERS, |writer| owners.pack(writer));
+    writer.finish()
+}
+
+/// Unpacks them.
+pub(super) fn unpack_owners(document: &Document) -> Result<Vec<(u64, Option<Owner>)>, UnpackError> {
+    Sections::of(document.octets(), Nf::Ausf, &[OWNERS], &())?.unpack(&OWNERS)
 }
 
 impl super::Ausf {

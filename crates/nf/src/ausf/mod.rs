@@ -34,20 +34,21 @@ mod procedure;
 mod tests;
 
 use crate::kit::{
-    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply,
-    References, Rng, Tag, Target, Timer, TimerKey,
+    Arena, ContextIds, Duration, Identity, Input, Instant, Key, Level, NetworkFunction, Outbox, Owner,
+    PassedContext, PassedPart, PendingReply, References, Rng, Tag, Target, Timer, TimerKey, WallClock,
 };
 pub use config::AusfConfig;
 use pith_sbi::common::DateTime;
 use pith_sbi::nausf_ueauthentication::{EapAuthMethod, FiveGAkaConfirmation};
 use pith_sbi::{Base64, Cause, Problem, Reply, Request, Response};
-use pith_types::ContextId;
+use pith_types::{BlockId, ContextId, OwnerMap};
 use procedure::eap_aka_prime::{
     AwaitingEapResponse, AwaitingNotificationResponse, AwaitingResyncVector, Step,
 };
 use procedure::five_g_aka::Challenged;
 use procedure::vector::{AwaitingVector, FirstChallenge};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 /// Maximum number of authentications in progress on a shard. Beyond it requests are rejected as congestion.
 const MAX_AUTHENTICATIONS: u32 = 1 << 18;
@@ -452,6 +453,65 @@ impl NetworkFunction for Ausf {
             Input::Timer(key) => self.timer(key),
             Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } => {}
         }
+    }
+
+    fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
+        self.identity.owners = Arc::clone(owners);
+        self.ids.change_blocks(&self.identity);
+    }
+
+    fn unsettled(&self, block: BlockId) -> Option<ContextId> {
+        self.ids.of_block(block).map(|(id, _)| id).find(|id| self.is_unsettled(*id))
+    }
+
+    fn is_unsettled(&self, id: ContextId) -> bool {
+        let entry = self.ids.find(id).and_then(|key| self.authentications.get(key));
+        entry.is_some_and(|entry| !entry.state.awaits_ue())
+    }
+
+    fn pass_block(&mut self, _now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
+        let mut ids: Vec<_> = self.ids.of_block(block).collect();
+        ids.sort_unstable();
+        let (mut part, mut owners) = (PassedPart::default(), Vec::new());
+        for (id, key) in ids {
+            out.stop(key.to_u64(), Timer::Expiry);
+            let Some(entry) = self.remove(key) else { continue };
+            match document::pack(&entry) {
+                Ok(document) => {
+                    owners.push((id.to_u64(), entry.owner));
+                    part.contexts.push(PassedContext { id, key: key.to_u64(), document, stored: None });
+                }
+                Err(error) => out.log(Level::Error, || format!("an authentication is lost: {error}")),
+            }
+        }
+        part.rest = document::pack_owners(&owners).ok();
+        part
+    }
+
+    fn take_block(&mut self, now: Instant, _block: BlockId, part: PassedPart, out: &mut Outbox) {
+        let owners = part.rest.and_then(|rest| document::unpack_owners(&rest).ok()).unwrap_or_default();
+        let owners: HashMap<u64, Option<Owner>> = owners.into_iter().collect();
+        for PassedContext { id, document, .. } in part.contexts {
+            let Ok(entry) = document::unpack(document.octets(), id) else { continue };
+            let (deadline, owner) = (entry.deadline, owners.get(&id.to_u64()).copied().flatten());
+            let Ok(key) = self.authentications.insert(Entry { owner, ..entry }) else { continue };
+            self.ids.claim(id, key);
+            self.challenged.push_back(key);
+            if let Some(deadline) = deadline {
+                let clock = WallClock::of_epoch(self.identity.epoch_unix_ms);
+                let left = clock.instant(deadline).since(now).max(Duration::from_millis(1));
+                out.start(key.to_u64(), Timer::Expiry, left);
+            }
+        }
+        self.end_excess(out);
+    }
+
+    fn key_of(&self, id: ContextId) -> Option<u64> {
+        self.ids.find(id).map(Key::to_u64)
+    }
+
+    fn contexts_in(&self, block: BlockId) -> usize {
+        self.ids.of_block(block).count()
     }
 
     fn replies_owed(&self) -> Option<usize> {

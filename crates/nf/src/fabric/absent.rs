@@ -10,6 +10,7 @@
 
 use crate::kit::{Input, N4Input, NetworkFunction, Nf, Outbox, StoredKey};
 use pith_sbi::Problem;
+use pith_types::BlockId;
 use std::collections::{HashMap, VecDeque};
 
 /// Inputs from outside that wait for one context, beyond which further ones are dropped. A UE has one procedure, and sends no more than
@@ -81,6 +82,11 @@ impl Absent {
         }
         self.waiting.insert(key, VecDeque::new());
         true
+    }
+
+    /// A context of a block for which inputs wait.
+    pub fn awaited_in(&self, block: BlockId) -> Option<StoredKey> {
+        self.waiting.keys().find(|key| key.id.block == block).copied()
     }
 
     /// Whether inputs wait for that context.

@@ -18,7 +18,7 @@ use crate::kit::{
 };
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
-use pith_types::{BlockOwner, ContextId, OwnerMap};
+use pith_types::{BlockId, BlockOwner, ContextId, OwnerMap};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -94,6 +94,8 @@ pub(super) enum Route {
 #[derive(Debug)]
 pub struct Agent {
     config: AgentConfig,
+    /// A block that the shard keeps.
+    home: Option<BlockId>,
     registrations: Registrations,
     cache: Cache,
     /// Subscriptions to changes of NF instances at the NRF.
@@ -130,8 +132,10 @@ impl Agent {
         let watches = Watches::new(Arc::clone(&config.nrf), WallClock::default());
         let consumers = config.hosted.iter().map(|hosted| (hosted.nf, hosted.profile.nf_instance_id));
         let tokens = AccessTokens::new(config.protected.clone(), consumers.collect());
+        let home = config.owners.blocks_of(config.owner).next();
         Self {
             config,
+            home,
             tokens,
             authorized: Vec::new(),
             refused: Vec::new(),
@@ -166,6 +170,26 @@ impl Agent {
 
     pub(super) fn own_root(&self) -> Arc<ApiRoot> {
         Arc::clone(&self.config.own_root)
+    }
+
+    /// The instance and shard in the owner map.
+    pub(super) const fn owner(&self) -> BlockOwner {
+        self.config.owner
+    }
+
+    /// The block that the shard keeps.
+    pub(super) const fn home(&self) -> Option<BlockId> {
+        self.home
+    }
+
+    /// The owner map.
+    pub(super) const fn owners(&self) -> &Arc<OwnerMap> {
+        &self.config.owners
+    }
+
+    /// The owner map has changed.
+    pub(super) fn set_owners(&mut self, owners: Arc<OwnerMap>) {
+        self.config.owners = owners;
     }
 
     pub(super) const fn shard(&self) -> u16 {
@@ -387,8 +411,7 @@ impl Agent {
 
     /// The name of a subscription: it begins with an id of a block of this shard, so that notifications arrive here.
     fn watch_name(&self, nf_type: &NfType) -> String {
-        let block = self.config.owners.blocks_of(self.config.owner).next();
-        let id = block.map(|block| ContextId { block, number: 0 });
+        let id = self.home.map(|block| ContextId { block, number: 0 });
         format!("{}-{}", id.map(|id| id.to_string()).unwrap_or_default(), nf_type.as_str())
     }
 

@@ -8,15 +8,17 @@
 
 use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
+use super::passage::{MoveError, Passages};
 use super::agent::{Agent, Call, Route};
 use super::retransmission::{DueCall, ReplyAction, Retransmissions};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    self, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
-    N4Input, NetworkFunction, Nf, Order, Outbox, Page, PendingReply, StoreError, StoreRequest, StoreResponse,
+    self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
+    N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply, StoreError, StoreRequest, StoreResponse,
     StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
+use pith_types::{BlockId, BlockMove, ContextId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +100,16 @@ pub enum ShardInput {
     },
     /// Contexts that the shell wrote are durable; the shard itself does nothing.
     Written,
+    /// Pass a block to another shard. A [`ShardEffect::MoveEnded`] follows.
+    Move(BlockMove),
+    /// A block that another shard has passed.
+    Block(Box<PassedBlock>),
+    /// A block has passed to another shard.
+    OwnersChanged(BlockMove),
+    /// An input for a context that another shard has passed.
+    ForContext { nf: Nf, id: ContextId, input: Box<Input> },
+    /// Another shard tells of a UE address of this block.
+    Address { block: BlockId, news: AddressNews },
 }
 
 impl ShardInput {
@@ -188,29 +200,44 @@ pub enum ShardEffect {
         /// Where the next page begins, if there may be more.
         next: Option<u32>,
     },
+    /// Give another shard of the process an input, after all that this shard gave it before.
+    PassOn {
+        shard: u16,
+        input: Box<ShardInput>,
+    },
+    /// A block has passed to this shard: all other shards get a [`ShardInput::OwnersChanged`], and the server of the SBI routes by it.
+    OwnersChanged(BlockMove),
+    /// A [`ShardInput::Move`] has ended.
+    MoveEnded {
+        change: BlockMove,
+        result: Result<(), MoveError>,
+    },
 }
 
 /// The owner in the tags of replies to an earlier run: no key of any NF's table, and not that of calls without an owner.
-const FORMER_OWNER: u64 = u64::MAX - 2;
+pub(super) const FORMER_OWNER: u64 = u64::MAX - 2;
 
 /// Capacity of the queues for inputs and effects that is kept between turns.
 const KEPT: usize = 1024;
 
 /// The NFs of one shard, and the agent that routes calls.
 pub struct Shard {
-    functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
-    agent: Agent,
+    pub(super) functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
+    pub(super) agent: Agent,
     retransmissions: Retransmissions,
     /// NF, input, and for a request the number of shards that do not have its context.
     queue: VecDeque<Queued>,
-    absent: Absent,
-    outbox: Outbox,
+    pub(super) absent: Absent,
+    pub(super) passages: Passages,
+    pub(super) outbox: Outbox,
     effects: Vec<Effect>,
     told_ready: bool,
     /// The number of this run of the shard: replies to earlier ones are not for it.
     run: u16,
     /// The context whose load the last input waits for.
     held: Option<StoredKey>,
+    /// Inputs since the start.
+    pub(super) inputs: u64,
 }
 
 impl Shard {
@@ -222,11 +249,13 @@ impl Shard {
             retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
             absent: Absent::default(),
+            passages: Passages::default(),
             outbox: Outbox::new(verbosity),
             effects: Vec::new(),
             told_ready: false,
             run: 0,
             held: None,
+            inputs: 0,
         }
     }
 
@@ -267,6 +296,10 @@ impl Shard {
 
     /// The store did not take a change of this context.
     pub fn store_failed(&mut self, key: StoredKey) {
+        if self.agent.owners().owner(key.id.block) != self.agent.owner() {
+            // It has passed to another shard, which writes it.
+            return;
+        }
         if let Some((_, function)) = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
             function.store_failed(key.id);
         }
@@ -285,6 +318,9 @@ impl Shard {
     /// Deletes the copy of a context whose document is stored, unless its transaction goes on. The next input for it waits for a
     /// [`ShardEffect::Load`].
     pub fn drop_context(&mut self, key: StoredKey) -> bool {
+        if self.passages.needs_copies(key.id.block) {
+            return false;
+        }
         let function = self.functions.iter_mut().find(|(nf, _)| *nf == key.nf);
         function.is_some_and(|(_, function)| function.drop_context(key.id))
     }
@@ -427,7 +463,18 @@ impl Shard {
     /// Handles one input: runs it and the calls that it causes through the NFs of the shard until
     /// none is left, and returns the effects for the shell.
     pub fn handle(&mut self, now: Instant, input: ShardInput, out: &mut Vec<ShardEffect>) {
+        self.inputs += 1;
+        if self.note_gateway(&input, out) {
+            return self.advance_moves(out);
+        }
+        let Some(input) = self.forward_from_gateway(input, out) else { return };
         match input {
+            ShardInput::Move(change) => self.begin_move(change, out),
+            ShardInput::Block(passed) => self.take_block(now, *passed, out),
+            ShardInput::OwnersChanged(change) => self.owners_changed(change),
+            ShardInput::ForContext { nf, id, input } => self.passed_on((nf, id), *input, out),
+            ShardInput::Address { block, news } => self.address_news(block, news, out),
+            ShardInput::Timer { key, .. } if key.timer == Timer::BlockMove => self.move_is_late(key, out),
             ShardInput::Start => self.agent.start(&mut self.outbox),
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
             ShardInput::Written => {}
@@ -487,6 +534,7 @@ impl Shard {
         }
         self.route(now, Nf::Agent, out);
         self.run(now, out);
+        self.advance_moves(out);
         if self.agent.take_nrf_restart() {
             out.push(ShardEffect::NrfRestarted);
         }
@@ -501,6 +549,7 @@ impl Shard {
 
     fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         while let Some((nf, input, asked)) = self.queue.pop_front() {
+            let Some(input) = self.forward_if_passed((nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) else { continue };
             if let Some(input) = self.hold_if_absent((nf, input, asked), out) {
                 self.deliver(now, nf, input);
@@ -511,6 +560,9 @@ impl Shard {
     }
 
     fn inspect(&self, exchange: u64, what: Inspect, page: &Page) -> ShardEffect {
+        if what == Inspect::Shard {
+            return ShardEffect::Inspected { exchange, list: vec![self.describe()], next: None };
+        }
         let (mut list, mut next) = (Vec::new(), None);
         for (_, function) in &self.functions {
             // Only one NF of the shard has what the operator requests.
@@ -531,7 +583,7 @@ impl Shard {
         out.push(ShardEffect::Inspected { exchange, list, next: None });
     }
 
-    fn push(&mut self, nf: Nf, input: Input) {
+    pub(super) fn push(&mut self, nf: Nf, input: Input) {
         self.queue.push_back((nf, input, 0));
     }
 
@@ -552,15 +604,20 @@ impl Shard {
         if asked >= self.agent.shards() || !self.functions.iter().any(lacks_context) {
             return Some(Input::Request { reply, request });
         }
-        let from = match reply.caller() {
+        let from = self.caller_outside(reply.caller());
+        let shard = self.agent.next_shard();
+        out.push(ShardEffect::Forward { shard, nf, from, request, asked });
+        None
+    }
+
+    /// A caller as other shards see it.
+    pub(super) fn caller_outside(&self, caller: Caller) -> Caller {
+        match caller {
             Caller::Local { nf, tag } => {
                 Caller::Shard { shard: self.agent.shard(), nf, tag: self.outside_tag(tag) }
             }
             other => other,
-        };
-        let shard = self.agent.next_shard();
-        out.push(ShardEffect::Forward { shard, nf, from, request, asked });
-        None
+        }
     }
 
     /// Returns the input unless it waits for its context.
@@ -637,7 +694,7 @@ impl Shard {
     }
 
     /// Routes the effects of `nf`; those that stay on the shard are queued.
-    fn route(&mut self, now: Instant, nf: Nf, out: &mut Vec<ShardEffect>) {
+    pub(super) fn route(&mut self, now: Instant, nf: Nf, out: &mut Vec<ShardEffect>) {
         let mut effects = std::mem::take(&mut self.effects);
         effects.extend(self.outbox.drain());
         for effect in effects.drain(..) {

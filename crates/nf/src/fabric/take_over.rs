@@ -18,8 +18,9 @@ use crate::kit::{
 use bytes::Bytes;
 use pith_pfcp::Message;
 use pith_sbi::{Cause, Problem};
-use pith_types::Seid;
+use pith_types::{BlockMove, OwnerMap, Seid};
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// Messages of one UE or session that are kept while its transaction goes on: the oldest is forgotten first.
@@ -180,6 +181,10 @@ pub struct TakeOver {
     calm: u32,
     gnbs: BTreeMap<GnbHandle, Arc<GnbInfo>>,
     upfs: BTreeMap<UpfHandle, Associated>,
+    /// Once a block has another owner than at the start: the owner map, and UE addresses of the shard that sessions of other shards have.
+    moved: Option<(Arc<OwnerMap>, Vec<Ipv4Addr>)>,
+    /// Such an address changed in this turn.
+    addresses_changed: bool,
 }
 
 /// An associated UPF.
@@ -205,6 +210,10 @@ impl TakeOver {
             ShardInput::N2(N2Input::GnbDown { gnb }) => {
                 self.gnbs.remove(gnb);
             }
+            // At once: if the turn fails, the block is this shard's nevertheless, and its documents are in the store.
+            ShardInput::Block(passed) => self.note_change(shard, passed.change),
+            ShardInput::OwnersChanged(change) => self.note_change(shard, *change),
+            ShardInput::Address { .. } => self.addresses_changed = true,
             ShardInput::N4(input) => self.note_upf(input),
             ShardInput::Request { from, .. } | ShardInput::Forwarded { from, .. } => self.owed.push(*from),
             _ => {}
@@ -219,6 +228,20 @@ impl TakeOver {
             let changes = shard.touched(input.nf());
             self.current = Some((Entry { number: self.numbered, is_suspect: false, input }, changes));
         }
+    }
+
+    fn note_change(&mut self, shard: &Shard, change: BlockMove) {
+        let owners = self.moved.as_ref().map_or_else(|| shard.owners(), |(owners, _)| owners);
+        if let Some(owners) = owners.moved(change) {
+            let elsewhere = self.moved.take().map(|(_, elsewhere)| elsewhere).unwrap_or_default();
+            self.moved = Some((Arc::new(owners), elsewhere));
+        }
+        self.addresses_changed = true;
+    }
+
+    /// The owner map of the next run, and UE addresses of the shard that sessions of other shards have.
+    pub fn moved(&self) -> Option<(&Arc<OwnerMap>, &[Ipv4Addr])> {
+        self.moved.as_ref().map(|(owners, elsewhere)| (owners, elsewhere.as_slice()))
     }
 
     fn note_upf(&mut self, input: &N4Input) {
@@ -245,7 +268,7 @@ impl TakeOver {
             N4Input::UpfRestarted { upf } | N4Input::UpfDown { upf } => {
                 self.upfs.remove(upf);
             }
-            N4Input::Response { .. } | N4Input::Request { .. } => {}
+            N4Input::Response { .. } | N4Input::Request { .. } | N4Input::Held { .. } | N4Input::GiveUp { .. } => {}
         }
     }
 
@@ -279,6 +302,12 @@ impl TakeOver {
 
     /// The turn is over, and its effects leave the shard: forgets the messages of transactions that are over.
     pub fn end_turn(&mut self, shard: &mut Shard) {
+        let known = self.moved.as_ref().map_or(1, |(owners, _)| owners.version());
+        let owners = shard.owners();
+        let is_newer = owners.version() > known;
+        if is_newer || std::mem::take(&mut self.addresses_changed) {
+            self.moved = Some((Arc::clone(owners), shard.addresses_elsewhere()));
+        }
         self.touched.clear();
         shard.take_touched(&mut self.touched);
         for at in 0..if self.open.is_empty() { 0 } else { self.touched.len() } {

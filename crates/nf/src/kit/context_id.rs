@@ -30,9 +30,25 @@ impl ContextIds {
         Self { blocks: identity.blocks().collect(), next: 0, keys: HashMap::default(), rng }
     }
 
+    /// The shard has these blocks from now on.
+    pub fn change_blocks(&mut self, identity: &Identity) {
+        self.blocks = identity.blocks().collect();
+    }
+
+    /// The contexts of a block.
+    pub fn of_block(&self, block: BlockId) -> impl Iterator<Item = (ContextId, Key)> {
+        self.keys.iter().filter(move |(id, _)| id.block == block).map(|(id, key)| (*id, *key))
+    }
+
     /// Allocates an unused id for the context at `key`.
     pub fn allocate(&mut self, key: Key) -> ContextId {
         let block = self.next_block();
+        self.allocate_in(block, key)
+    }
+
+    /// As [`ContextIds::allocate`], in that block if the shard has it.
+    pub fn allocate_in(&mut self, block: BlockId, key: Key) -> ContextId {
+        let block = if self.blocks.binary_search(&block).is_ok() { block } else { self.next_block() };
         loop {
             let id = ContextId { block, number: self.rng.next_u32() };
             if self.claim(id, key) {

@@ -1,9 +1,9 @@
 //! The interface between an NF and its shard.
 
 use super::document::UnpackError;
-use super::{DocumentSink, Input, Instant, Outbox, StoreScope, Tracker, Tracking};
+use super::{AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, StoreScope, Tracker, Tracking};
 use pith_sbi::Request;
-use pith_types::{ContextId, Supi};
+use pith_types::{BlockId, ContextId, OwnerMap, Supi};
 use serde_json::Value;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -177,6 +177,62 @@ pub trait NetworkFunction: Send {
     fn is_in_transaction(&self, _id: ContextId) -> bool {
         false
     }
+
+    /// The owner map has changed. The blocks that this shard gained or lost are passed by [`NetworkFunction::take_block`] and
+    /// [`NetworkFunction::pass_block`].
+    fn change_owners(&mut self, _owners: &Arc<OwnerMap>) {}
+
+    /// A context of the block that cannot pass to another shard yet: a request of or to another NF is pending, or the shell has its only
+    /// copy.
+    fn unsettled(&self, _block: BlockId) -> Option<ContextId> {
+        None
+    }
+
+    /// Whether that context still cannot pass.
+    fn is_unsettled(&self, _id: ContextId) -> bool {
+        false
+    }
+
+    /// Gives away the contexts of a block, with their timers, which are stopped.
+    fn pass_block(&mut self, _now: Instant, _block: BlockId, _out: &mut Outbox) -> PassedPart {
+        PassedPart::default()
+    }
+
+    /// Takes the contexts of a block that another shard has given away: they go on where they are.
+    fn take_block(&mut self, _now: Instant, _block: BlockId, _part: PassedPart, _out: &mut Outbox) {}
+
+    /// The NG connections of a block.
+    fn connections_of(&self, _block: BlockId) -> Vec<MovedConnection> {
+        Vec::new()
+    }
+
+    /// The owner in the tags of calls for a context.
+    fn key_of(&self, _id: ContextId) -> Option<u64> {
+        None
+    }
+
+    /// Another shard tells of a UE address of this shard's blocks.
+    fn note_address(&mut self, _news: AddressNews) {}
+
+    /// What the owners of these blocks must know of their UE addresses.
+    fn take_address_news(&mut self) -> Vec<(BlockId, AddressNews)> {
+        Vec::new()
+    }
+
+    /// UE addresses of this shard's blocks that sessions of other shards have.
+    fn addresses_elsewhere(&self) -> Vec<Ipv4Addr> {
+        Vec::new()
+    }
+
+    /// Whether a store does not take changes at present.
+    fn is_store_failing(&self) -> bool {
+        self.tracker().is_some_and(Tracker::is_failing)
+    }
+
+    /// Number of contexts in a block.
+    fn contexts_in(&self, _block: BlockId) -> usize {
+        0
+    }
 }
 
 /// What becomes of a context that is taken over.
@@ -216,6 +272,8 @@ pub enum Inspect {
     Sessions,
     /// NF instances that the NRF knows.
     Instances,
+    /// The shard itself: its blocks and contexts.
+    Shard,
 }
 
 /// A part of a list, so that no operator's request keeps a shard busy for long.

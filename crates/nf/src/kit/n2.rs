@@ -1,7 +1,8 @@
 //! The interface between the AMF and the N2 gateway.
 
+use super::{MovedConnection, Passage};
 use bytes::Bytes;
-use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, BlockId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -58,6 +59,10 @@ pub enum N2Input {
     /// NG Reset: close these UE-associated connections; with `None`, all of that gNB (TS 38.413
     /// 8.7.4.2). The gateway acknowledges.
     Reset { gnb: GnbHandle, ues: Option<Vec<ResetUe>> },
+    /// The gateway keeps what arrives for this block: nothing of it follows ([`Passage::Hold`]).
+    Held { block: BlockId },
+    /// So much arrives for the block that the gateway can't wait any longer.
+    GiveUp { block: BlockId },
 }
 
 /// What an AMF requests from the gateway.
@@ -73,4 +78,6 @@ pub enum N2Effect {
     },
     /// The AMF of a shard continues after a panic, and has these connections: no others of the shard are left.
     TakenOver { shard: ShardId, connections: Vec<(GnbHandle, AmfUeNgapId, RanUeNgapId)> },
+    /// A block passes to another shard.
+    Passage(Passage<Vec<MovedConnection>>),
 }

@@ -1,8 +1,8 @@
 //! The interface between the SMF and the N4 gateway.
 
-use super::Tag;
+use super::{Passage, Tag};
 use pith_pfcp::Message;
-use pith_types::Seid;
+use pith_types::{BlockId, Seid};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -81,6 +81,10 @@ pub enum N4Input {
     UpfRestarted { upf: UpfHandle },
     /// The association ended, and the UPF with its sessions is lost.
     UpfDown { upf: UpfHandle },
+    /// As [`super::N2Input::Held`].
+    Held { block: BlockId },
+    /// As [`super::N2Input::GiveUp`].
+    GiveUp { block: BlockId },
 }
 
 /// What an SMF requests from the gateway.
@@ -99,6 +103,8 @@ pub enum N4Effect {
     /// The SMF of the shard continues after a panic: what a request of the former run establishes or changes at a UPF may be out of
     /// date, so such requests are not retransmitted.
     TakenOver,
+    /// A block passes to another shard.
+    Passage(Passage<()>),
     /// Answer a request of a UPF.
     Answer {
         transaction: N4Transaction,

@@ -12,7 +12,7 @@
 use super::Nf;
 use super::document::Document;
 use foldhash::fast::FixedState;
-use pith_types::{ContextId, Supi};
+use pith_types::{BlockId, ContextId, Supi};
 use std::collections::HashMap;
 
 /// The stable name of a stored context.
@@ -192,6 +192,11 @@ impl Tracker {
         self.is_failing = is_failing;
     }
 
+    /// Whether writes fail at present.
+    pub const fn is_failing(&self) -> bool {
+        self.is_failing
+    }
+
     /// Whether a context has a document, perhaps of a former state.
     pub fn has_document(&self, id: ContextId) -> bool {
         self.stored.contains_key(&id)
@@ -205,6 +210,25 @@ impl Tracker {
     /// All contexts with a document count as changed: the store may have lost some.
     pub fn note_all(&mut self) {
         self.changed.extend(self.stored.keys());
+    }
+
+    /// The contexts of a block pass to another shard: they are no longer recorded here.
+    pub fn forget_block(&mut self, block: BlockId) {
+        self.changed.retain(|id| id.block != block);
+        self.required.retain(|id| id.block != block);
+        self.stored.retain(|id, _| id.block != block);
+    }
+
+    /// A context came from another shard; `stored` is what that one's document reserves, if there is one. It is stored before the next
+    /// message leaves, so that the new owner's documents are those of the block.
+    pub fn note_passed(&mut self, id: ContextId, stored: Option<u32>) {
+        if self.tracking.is_some() {
+            if let Some(counts_below) = stored {
+                self.note_stored(id, counts_below);
+            }
+            self.changed.push(id);
+            self.required.push(id);
+        }
     }
 
     /// The store did not take a change: the context counts as changed, or as one to be deleted.

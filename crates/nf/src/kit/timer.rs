@@ -37,6 +37,8 @@ pub enum Timer {
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.
     SbiGuard,
+    /// Transactions of a block that is to pass to another shard are not over.
+    BlockMove,
     /// The retransmission of a call that ends a resource and got no reply.
     SbiRetransmission,
     /// Heart-beat of an NF instance to the NRF (TS 29.510 5.2.2.3.2).

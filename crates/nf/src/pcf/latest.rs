@@ -42,6 +42,11 @@ impl Latest {
         self.0.get(&purpose).is_none_or(|latest| *latest == key)
     }
 
+    /// An association came from another shard: it has its purpose, unless one of this shard has it.
+    pub(super) fn note_if_first(&mut self, purpose: Purpose, key: Key) {
+        self.0.entry(purpose).or_insert(key);
+    }
+
     /// An association has ended.
     pub(super) fn remove(&mut self, purpose: Purpose, key: Key) {
         if self.0.get(&purpose) == Some(&key) {

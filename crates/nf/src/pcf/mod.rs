@@ -18,17 +18,17 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use crate::kit::document::UnpackError;
+use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
-    Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
+    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, NetworkFunction, Nf, Outbox,
+    Owner, PassedContext, PassedPart, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
-use pith_types::{ContextId, Supi};
+use pith_types::{BlockId, ContextId, OwnerMap, Supi};
 use std::sync::Arc;
 
 /// Maximum number of associations of both kinds.
@@ -64,6 +64,7 @@ impl Association {
 
 /// The PCF of a shard.
 pub struct Pcf {
+    identity: Identity,
     root: Arc<ApiRoot>,
     references: References,
     ids: ContextIds,
@@ -81,6 +82,7 @@ impl Pcf {
     /// A PCF without associations.
     pub fn new(identity: &Identity, rng: Rng) -> Self {
         Self {
+            identity: identity.clone(),
             root: Arc::clone(&identity.api_root),
             references: References::new(&identity.reference_key),
             ids: ContextIds::new(identity, rng),
@@ -241,6 +243,23 @@ impl Pcf {
         Ok((key, &association.context))
     }
 
+    /// Takes an association that another shard has given away.
+    fn take_association(
+        &mut self,
+        id: ContextId,
+        document: &Document,
+        stored: Option<u32>,
+    ) -> Result<(), UnpackError> {
+        self.ids.check_free(id)?;
+        let association = document::unpack(document.octets(), id)?;
+        let purpose = association.purpose();
+        let key = self.associations.insert_with(|_| Box::new(association)).ok_or(UnpackError::NoRoom)?;
+        self.ids.claim(id, key);
+        self.latest.note_if_first(purpose, key);
+        self.tracker.note_passed(id, stored);
+        Ok(())
+    }
+
     /// The reference of an association.
     fn reference(&self, key: Key) -> String {
         let id = self.associations.id(key);
@@ -269,6 +288,59 @@ impl NetworkFunction for Pcf {
         }
         self.associations.pack_idle();
     }
+
+    fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
+        self.identity.owners = Arc::clone(owners);
+        self.ids.change_blocks(&self.identity);
+    }
+
+    fn unsettled(&self, block: BlockId) -> Option<ContextId> {
+        self.ids.of_block(block).map(|(id, _)| id).find(|id| self.is_unsettled(*id))
+    }
+
+    fn is_unsettled(&self, id: ContextId) -> bool {
+        let Some(key) = self.ids.find(id) else { return false };
+        // Without a copy here, its document must be read first.
+        self.associations.view(key).is_none_or(|association| association.creating.is_some())
+    }
+
+    fn pass_block(&mut self, _now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
+        let mut ids: Vec<_> = self.ids.of_block(block).collect();
+        ids.sort_unstable();
+        let mut part = PassedPart::default();
+        for (id, key) in ids {
+            let Some(association) = self.associations.remove(key) else { continue };
+            self.latest.remove(association.purpose(), key);
+            self.ids.free(id);
+            match document::pack(&association) {
+                Ok(document) => {
+                    let stored = self.tracker.counts_below(id);
+                    part.contexts.push(PassedContext { id, key: key.to_u64(), document, stored });
+                }
+                Err(error) => out.log(Level::Error, || format!("a policy association is lost: {error}")),
+            }
+        }
+        self.tracker.forget_block(block);
+        part
+    }
+
+    fn take_block(&mut self, _now: Instant, _block: BlockId, part: PassedPart, out: &mut Outbox) {
+        for PassedContext { id, document, stored, .. } in part.contexts {
+            if let Err(error) = self.take_association(id, &document, stored) {
+                out.log(Level::Error, || format!("policy association {id} is lost: {error}"));
+            }
+        }
+        self.associations.pack_idle();
+    }
+
+    fn key_of(&self, id: ContextId) -> Option<u64> {
+        self.ids.find(id).map(Key::to_u64)
+    }
+
+    fn contexts_in(&self, block: BlockId) -> usize {
+        self.ids.of_block(block).count()
+    }
+
     fn replies_owed(&self) -> Option<usize> {
         Some(self.creating)
     }

@@ -32,6 +32,7 @@ mod n1;
 mod n2;
 mod n4;
 mod n9;
+mod passage;
 mod pool;
 mod procedure;
 mod residency;
@@ -46,8 +47,8 @@ mod update;
 
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
-    ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
-    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag,
+    AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
+    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart, References, Rng, StoreScope, Tag,
     Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
@@ -57,13 +58,14 @@ use error::BranchingError;
 pub use inspect::SmfAudit;
 use pith_pfcp::Message;
 use pith_sbi::Reply;
-use pith_types::{ContextId, Seid, Supi};
+use pith_types::{BlockId, ContextId, OwnerMap, Seid, Supi};
 use pool::Pools;
 use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::{Index, Sessions};
 use timers::SessionTimer;
@@ -219,6 +221,8 @@ impl Smf {
             N4Input::UpfLeaves { upf } => self.shared.upfs.note_leaving(upf),
             N4Input::UpfRestarted { upf } => self.upf_lost(now, upf, true, out),
             N4Input::UpfDown { upf } => self.upf_lost(now, upf, false, out),
+            // For the shard.
+            N4Input::Held { .. } | N4Input::GiveUp { .. } => {}
         }
     }
 
@@ -450,6 +454,51 @@ impl NetworkFunction for Smf {
     fn is_in_transaction(&self, id: ContextId) -> bool {
         let session = self.shared.ids.find(id).and_then(|key| self.sessions.view(key));
         session.is_some_and(|session| session.is_in_transaction())
+    }
+
+    fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
+        self.shared.identity.owners = Arc::clone(owners);
+        self.shared.ids.change_blocks(&self.shared.identity);
+        if self.sessions.len() == 0 && self.takes_over {
+            // A run that has nothing yet.
+            self.shared.pools = Pools::new(&self.shared.config, &self.shared.identity);
+        }
+    }
+
+    fn unsettled(&self, block: BlockId) -> Option<ContextId> {
+        self.unsettled_session(block)
+    }
+
+    fn is_unsettled(&self, id: ContextId) -> bool {
+        self.is_unsettled_session(id)
+    }
+
+    fn pass_block(&mut self, _now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
+        self.pass_sessions(block, out)
+    }
+
+    fn take_block(&mut self, now: Instant, block: BlockId, part: PassedPart, out: &mut Outbox) {
+        self.take_sessions(now, block, part, out);
+    }
+
+    fn key_of(&self, id: ContextId) -> Option<u64> {
+        self.shared.ids.find(id).map(Key::to_u64)
+    }
+
+    fn contexts_in(&self, block: BlockId) -> usize {
+        self.shared.ids.of_block(block).count()
+    }
+
+    fn note_address(&mut self, news: AddressNews) {
+        self.shared.pools.note_news(news);
+    }
+
+    fn take_address_news(&mut self) -> Vec<(BlockId, AddressNews)> {
+        self.shared.pools.take_news()
+    }
+
+    fn addresses_elsewhere(&self) -> Vec<Ipv4Addr> {
+        self.shared.pools.elsewhere().iter().copied().collect()
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {

@@ -4,15 +4,44 @@
 //! first allocates addresses that were never used, in order; then it allocates the address that has been unused longest.
 
 use super::config::{Network, SmfConfig};
-use crate::kit::Identity;
+use crate::kit::{AddressNews, Identity};
+use crate::kit::document::pack_struct;
 use pith_types::BlockId;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
 /// The pools of an SMF: those of data networks and those of single UPFs. A pool that several slices or UPFs have in common
 /// is stored once.
+///
+/// A session keeps its address when its block passes to another shard, or the block of its address does. Then shard and address have
+/// different owners: the shard *borrows* the address, and for the address's owner it is in use *elsewhere*.
 #[derive(Debug)]
-pub(super) struct Pools(Vec<(Network, Pool)>);
+pub(super) struct Pools {
+    pools: Vec<(Network, Pool)>,
+    /// Addresses of other shards' blocks that sessions of this shard have.
+    borrowed: BTreeSet<Ipv4Addr>,
+    /// Addresses of this shard's blocks that sessions of other shards have.
+    elsewhere: BTreeSet<Ipv4Addr>,
+    /// What the owners of borrowed addresses must know.
+    news: Vec<(BlockId, AddressNews)>,
+    /// While a block is passed: the addresses of it that its sessions have.
+    leaving: BTreeSet<Ipv4Addr>,
+}
+
+/// The addresses of a block in one pool.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PassedAddresses {
+    network: Ipv4Addr,
+    prefix: u8,
+    /// Never allocated: first address and end of each range.
+    unused: Vec<(u32, u32)>,
+    /// Released.
+    released: Vec<u32>,
+    /// In use by sessions of other blocks.
+    used: Vec<Ipv4Addr>,
+}
+
+pack_struct!(PassedAddresses { network, prefix, unused, released, used });
 
 impl Pools {
     /// All pools of the configuration, a shard's part of each.
@@ -26,37 +55,150 @@ impl Pools {
                 pools.push((network, Pool::new(network, reserved, &blocks)));
             }
         }
-        Self(pools)
+        Self::of(pools)
+    }
+
+    fn of(pools: Vec<(Network, Pool)>) -> Self {
+        let (borrowed, elsewhere, leaving) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { pools, borrowed, elsewhere, news: Vec::new(), leaving }
     }
 
     /// Allocates an address of this pool; `None` if all are in use.
     pub(super) fn allocate(&mut self, network: Network) -> Option<Ipv4Addr> {
-        self.0.iter_mut().find(|(known, _)| *known == network)?.1.allocate()
+        self.pools.iter_mut().find(|(known, _)| *known == network)?.1.allocate()
+    }
+
+    fn pool_of(&mut self, address: Ipv4Addr) -> Option<&mut Pool> {
+        self.pools.iter_mut().find(|(network, _)| contains(*network, address)).map(|(_, pool)| pool)
     }
 
     /// Releases an address.
     pub(super) fn release(&mut self, address: Ipv4Addr) {
-        let of = |network: Network| contains(network, address);
-        let pool = self.0.iter_mut().find(|(network, _)| of(*network));
-        if let Some((_, pool)) = pool {
-            pool.release(address);
+        let is_borrowed = self.borrowed.remove(&address);
+        let Some(pool) = self.pool_of(address) else { return };
+        pool.in_use -= 1;
+        if !is_borrowed {
+            return pool.released.push_back(address.into());
         }
+        let block = pool.block_of(address);
+        self.news.extend(block.map(|block| (block, AddressNews::Released(address))));
     }
 
-    /// Allocates the addresses of restored sessions; returns those that are in no pool, or belong to another shard.
+    /// Allocates the addresses of restored sessions; returns those that are in no pool. Those of other shards' blocks are borrowed.
     pub(super) fn claim(&mut self, mut addresses: Vec<Ipv4Addr>) -> Vec<Ipv4Addr> {
         // In order, so that a pool skips each address in between once.
         addresses.sort_unstable();
         addresses.retain(|address| {
-            let pool = self.0.iter_mut().find(|(network, _)| contains(*network, *address));
-            !pool.is_some_and(|(_, pool)| pool.claim(*address))
+            let Some(pool) = self.pool_of(*address) else { return true };
+            if pool.claim(*address) {
+                return false;
+            }
+            let foreign = pool.foreign_block(*address);
+            if let Some(block) = foreign {
+                pool.in_use += 1;
+                self.borrowed.insert(*address);
+                self.news.push((block, AddressNews::Used(*address)));
+            }
+            foreign.is_none()
         });
         addresses
     }
 
-    /// Addresses in use.
+    /// Addresses in use by sessions of this shard.
     pub(super) fn in_use(&self) -> usize {
-        self.0.iter().map(|(_, pool)| pool.in_use()).sum()
+        self.pools.iter().map(|(_, pool)| pool.in_use()).sum()
+    }
+
+    /// What the owners of borrowed addresses must know since the last call.
+    pub(super) fn take_news(&mut self) -> Vec<(BlockId, AddressNews)> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Another shard tells of an address of this one.
+    pub(super) fn note_news(&mut self, news: AddressNews) {
+        match news {
+            AddressNews::Released(address) => {
+                if self.elsewhere.remove(&address)
+                    && let Some(pool) = self.pool_of(address)
+                {
+                    pool.released.push_back(address.into());
+                }
+            }
+            AddressNews::Used(address) => {
+                if let Some(pool) = self.pool_of(address) {
+                    pool.take_out(address);
+                }
+                self.elsewhere.insert(address);
+            }
+        }
+    }
+
+    /// Addresses of this shard's blocks that sessions of other shards have.
+    pub(super) const fn elsewhere(&self) -> &BTreeSet<Ipv4Addr> {
+        &self.elsewhere
+    }
+
+    /// A session leaves with the block `with`, and keeps this address.
+    pub(super) fn pass_used(&mut self, address: Ipv4Addr, with: BlockId) {
+        let Some(pool) = self.pool_of(address) else { return };
+        pool.in_use -= 1;
+        if pool.block_of(address) == Some(with) {
+            self.leaving.insert(address);
+        } else if !self.borrowed.remove(&address) {
+            self.elsewhere.insert(address);
+        }
+    }
+
+    /// A session came from another shard with this address.
+    pub(super) fn take_used(&mut self, address: Ipv4Addr) {
+        let Some(pool) = self.pool_of(address) else { return };
+        pool.in_use += 1;
+        if pool.foreign_block(address).is_some() {
+            self.borrowed.insert(address);
+        } else {
+            self.elsewhere.remove(&address);
+        }
+    }
+
+    /// Gives away the addresses of a block, after its sessions.
+    pub(super) fn pass_block(&mut self, block: BlockId) -> Vec<PassedAddresses> {
+        let Self { pools, borrowed, elsewhere, leaving, .. } = self;
+        let mut passed = Vec::new();
+        for ((network, prefix), pool) in pools {
+            let (unused, released) = pool.pass_free(block);
+            let (first, end) = range((*network, *prefix), pool.reserved, block);
+            let is_free = |address: &u32| {
+                released.contains(address) || unused.iter().any(|(from, to)| (*from..*to).contains(address))
+            };
+            let used = (first..end).filter(|address| !is_free(address)).map(Ipv4Addr::from);
+            let used: Vec<_> = used.filter(|address| !leaving.contains(address)).collect();
+            for address in &used {
+                if !elsewhere.remove(address) {
+                    borrowed.insert(*address);
+                }
+            }
+            passed.push(PassedAddresses { network: *network, prefix: *prefix, unused, released, used });
+        }
+        leaving.clear();
+        passed
+    }
+
+    /// Takes the addresses of a block, before its sessions.
+    pub(super) fn take_block(&mut self, block: BlockId, passed: Vec<PassedAddresses>) {
+        for (_, pool) in &mut self.pools {
+            pool.blocks.insert(block);
+        }
+        for PassedAddresses { network, prefix, unused, released, used } in passed {
+            if let Some((_, pool)) = self.pools.iter_mut().find(|(known, _)| *known == (network, prefix)) {
+                pool.unused.extend(unused);
+                pool.released.extend(released);
+            }
+            for address in used {
+                if !self.borrowed.remove(&address) {
+                    self.elsewhere.insert(address);
+                }
+            }
+        }
     }
 }
 
@@ -69,6 +211,10 @@ pub(super) fn contains((network, prefix): Network, address: Ipv4Addr) -> bool {
 /// A shard's part of a pool.
 #[derive(Debug)]
 struct Pool {
+    network: Network,
+    reserved: u32,
+    /// The blocks of the shard.
+    blocks: BTreeSet<BlockId>,
     /// Addresses that were never allocated: first address and end of each range, in ascending order.
     unused: VecDeque<(u32, u32)>,
     /// Released addresses, the one released first in front.
@@ -87,7 +233,62 @@ impl Pool {
                 None => unused.push_back((first, end)),
             }
         }
-        Self { unused, released: VecDeque::new(), in_use: 0 }
+        let blocks = blocks.iter().copied().collect();
+        Self { network, reserved, blocks, unused, released: VecDeque::new(), in_use: 0 }
+    }
+
+    /// The block of an address; `None` for one that is not allocated.
+    fn block_of(&self, address: Ipv4Addr) -> Option<BlockId> {
+        let address = u32::from(address);
+        let of = |number| BlockId::new(number).map(|block| range(self.network, self.reserved, block));
+        // The ranges of blocks are in ascending order.
+        let (mut low, mut high) = (0, BlockId::COUNT);
+        while low < high {
+            let middle = low.midpoint(high);
+            if of(middle).is_some_and(|(_, end)| end <= address) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        of(low).filter(|(first, _)| *first <= address).and(BlockId::new(low))
+    }
+
+    /// The block of an address, if another shard has it.
+    fn foreign_block(&self, address: Ipv4Addr) -> Option<BlockId> {
+        self.block_of(address).filter(|block| !self.blocks.contains(block))
+    }
+
+    /// A free address is no longer free.
+    fn take_out(&mut self, address: Ipv4Addr) {
+        let address = u32::from(address);
+        self.released.retain(|released| *released != address);
+        if let Some(at) = self.unused.iter().position(|(from, to)| (*from..*to).contains(&address)) {
+            let (from, to) = self.unused[at];
+            self.unused[at] = (from, address);
+            self.unused.insert(at + 1, (address + 1, to));
+        }
+    }
+
+    /// Removes and returns the free addresses of a block: ranges that were never allocated, and released addresses.
+    fn pass_free(&mut self, block: BlockId) -> (Vec<(u32, u32)>, Vec<u32>) {
+        self.blocks.remove(&block);
+        let (first, end) = range(self.network, self.reserved, block);
+        let (mut passed, mut kept) = (Vec::new(), VecDeque::new());
+        for (from, to) in std::mem::take(&mut self.unused) {
+            let (inside_from, inside_to) = (from.max(first), to.min(end));
+            if inside_from >= inside_to {
+                kept.push_back((from, to));
+                continue;
+            }
+            passed.push((inside_from, inside_to));
+            kept.extend([(from, inside_from), (inside_to, to)].into_iter().filter(|(from, to)| from < to));
+        }
+        self.unused = kept;
+        let is_of_block = |address: &u32| (first..end).contains(address);
+        let of_block = self.released.iter().copied().filter(is_of_block).collect();
+        self.released.retain(|address| !is_of_block(address));
+        (passed, of_block)
     }
 
     /// Allocates an address; `None` if all are in use.
@@ -124,12 +325,6 @@ impl Pool {
         }
         self.in_use += 1;
         true
-    }
-
-    /// Releases an address.
-    fn release(&mut self, address: Ipv4Addr) {
-        self.in_use -= 1;
-        self.released.push_back(address.into());
     }
 
     const fn in_use(&self) -> usize {
@@ -188,7 +383,7 @@ mod tests {
     #[test]
     fn addresses_of_restored_sessions_are_not_allocated_again() {
         let mut pool =
-            Pools(vec![(("10.0.0.0".parse().unwrap(), 29), pool(("10.0.0.0".parse().unwrap(), 29), 0, 1))]);
+            Pools::of(vec![(("10.0.0.0".parse().unwrap(), 29), pool(("10.0.0.0".parse().unwrap(), 29), 0, 1))]);
         let address = |last: u8| Ipv4Addr::new(10, 0, 0, last);
         let foreign = Ipv4Addr::new(10, 9, 0, 1);
         assert_eq!(pool.claim(vec![address(5), foreign, address(3), address(1)]), [address(1), foreign]);
@@ -202,10 +397,12 @@ mod tests {
 
     #[test]
     fn a_released_address_is_allocated_last() {
-        let mut pool = pool(("10.0.0.0".parse().unwrap(), 29), 0, 1);
+        let network = ("10.0.0.0".parse().unwrap(), 29);
+        let mut pool = pool(network, 0, 1);
         let first = pool.allocate().unwrap();
-        pool.release(first);
-        assert_ne!(pool.allocate(), Some(first));
-        assert_eq!(pool.in_use(), 1);
+        let mut pools = Pools::of(vec![(network, pool)]);
+        pools.release(first);
+        assert_ne!(pools.allocate(network), Some(first));
+        assert_eq!(pools.in_use(), 1);
     }
 }

@@ -39,6 +39,12 @@ pub(super) struct Restored {
 }
 
 impl Restored {
+    /// Whether a session is still to be resumed.
+    pub(super) fn is_in_work(&self, key: Key) -> bool {
+        let read = self.read.iter().chain(&self.ending).any(|(of, _)| *of == key);
+        read || self.taken_over.iter().any(|(of, ..)| *of == key) || self.due.contains(&key)
+    }
+
     /// Whether sessions wait for UPFs.
     pub(super) fn has_waiting(&self) -> bool {
         !(self.waiting.is_empty() && self.due.is_empty())

@@ -163,6 +163,24 @@ impl Upfs {
         self.known.iter().find(|(_, upf)| upf.info.address == address).map(|(handle, _)| *handle)
     }
 
+    /// Whether a handle stands for a UPF without association: only this shard knows which.
+    pub(super) const fn is_expected(upf: UpfHandle) -> bool {
+        upf.0 >= FIRST_EXPECTED
+    }
+
+    /// The handles of UPFs that have restarted, with their names.
+    pub(super) fn restarted(&self) -> Vec<(u64, Arc<str>)> {
+        self.restarted.iter().map(|(handle, name)| (handle.0, Arc::clone(name))).collect()
+    }
+
+    /// Another shard knows that these UPFs have restarted.
+    pub(super) fn note_restarted(&mut self, restarted: Vec<(u64, Arc<str>)>) {
+        for (handle, name) in restarted {
+            self.note_restart(UpfHandle(handle));
+            self.restarted.entry(UpfHandle(handle)).or_insert(name);
+        }
+    }
+
     /// Removes a UPF that is lost.
     pub(super) fn remove(&mut self, handle: UpfHandle) {
         self.known.remove(&handle);

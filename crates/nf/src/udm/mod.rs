@@ -82,6 +82,10 @@ fn send(request: Request, out: &mut Outbox) {
 }
 
 impl NetworkFunction for Udm {
+    fn change_owners(&mut self, owners: &std::sync::Arc<pith_types::OwnerMap>) {
+        self.config.identity.owners = std::sync::Arc::clone(owners);
+    }
+
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { reply, request } => self.begin(now, reply, request, out),

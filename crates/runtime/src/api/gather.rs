@@ -6,6 +6,7 @@
 use super::ApiError;
 use hyper::StatusCode;
 use pith_nf::kit::{Order, Page};
+use pith_types::{BlockId, ShardId};
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -35,6 +36,15 @@ pub enum Topic {
     Instances,
     /// UPFs with an association.
     Upfs,
+    /// Shards with their blocks.
+    Shards,
+    /// Moves a block to a shard; the answer has one entry.
+    Move {
+        /// The block.
+        block: BlockId,
+        /// Its new owner.
+        to: ShardId,
+    },
     /// A command; the answer has an entry for each object that it changed.
     Order(Order),
 }

@@ -34,6 +34,8 @@ struct Waiting {
     queues: HashMap<GnbHandle, VecDeque<N2Input>>,
     /// The gNBs with a queue, in round-robin order.
     turns: VecDeque<GnbHandle>,
+    /// Inputs of no gNB that must not overtake what waits.
+    last: Vec<N2Input>,
 }
 
 /// What the edge holds of one gNB, for all shards.
@@ -66,7 +68,13 @@ impl HeldInputs {
     pub fn send(&mut self, queues: &[ShardQueue], shard: ShardId, input: N2Input) -> Option<GnbHandle> {
         let number = usize::from(shard.0);
         let queue = queues.get(number)?;
-        let gnb = gnb_of(&input);
+        let Some(gnb) = gnb_of(&input) else {
+            match self.shards.get_mut(number).filter(|waiting| !waiting.turns.is_empty()) {
+                Some(waiting) => waiting.last.push(input),
+                None => queue.send(ShardInput::N2(input)),
+            }
+            return None;
+        };
         if let N2Input::GnbDown { .. } = input {
             // The shard removes all UEs of the gNB, so that their held messages are obsolete.
             self.forget(number, gnb);
@@ -109,6 +117,10 @@ impl HeldInputs {
                 again.extend(self.give_back(gnb, size_of_input(&input)));
                 queue.send(ShardInput::N2(input));
             }
+            let waiting = self.shards.get_mut(shard).filter(|waiting| waiting.turns.is_empty());
+            for input in waiting.map(|waiting| std::mem::take(&mut waiting.last)).into_iter().flatten() {
+                queue.send(ShardInput::N2(input));
+            }
         }
         again
     }
@@ -148,12 +160,13 @@ impl HeldInputs {
     }
 }
 
-fn gnb_of(input: &N2Input) -> GnbHandle {
+fn gnb_of(input: &N2Input) -> Option<GnbHandle> {
     match input {
         N2Input::Pdu { gnb, .. }
         | N2Input::GnbUp { gnb, .. }
         | N2Input::GnbDown { gnb }
-        | N2Input::Reset { gnb, .. } => *gnb,
+        | N2Input::Reset { gnb, .. } => Some(*gnb),
+        N2Input::Held { .. } | N2Input::GiveUp { .. } => None,
     }
 }
 
@@ -161,7 +174,7 @@ fn size_of_input(input: &N2Input) -> usize {
     let own = match input {
         N2Input::Pdu { pdu, .. } => pdu.len(),
         N2Input::Reset { ues, .. } => ues.as_ref().map_or(0, |ues| size_of_val(ues.as_slice())),
-        N2Input::GnbUp { .. } | N2Input::GnbDown { .. } => 0,
+        N2Input::GnbUp { .. } | N2Input::GnbDown { .. } | N2Input::Held { .. } | N2Input::GiveUp { .. } => 0,
     };
     ENTRY_SIZE + own
 }

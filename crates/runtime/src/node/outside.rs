@@ -10,7 +10,8 @@ use crate::token::ShardToken;
 use pith_nf::fabric::{Bearer, ShardEffect, ShardInput, shard_of_remote};
 use pith_nf::kit::{Caller, Inspect, Nf, Order, Page, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
-use pith_types::{InstanceId, OwnerMap, ShardId};
+use super::moves::Moves;
+use pith_types::ShardId;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -86,6 +87,7 @@ pub(super) struct ProcessOutside {
     http: HttpHandle,
     shards: Vec<ShardQueue>,
     readiness: Arc<Readiness>,
+    moves: Arc<Moves>,
 }
 
 impl ProcessOutside {
@@ -96,8 +98,9 @@ impl ProcessOutside {
         http: HttpHandle,
         shards: Vec<ShardQueue>,
         readiness: Arc<Readiness>,
+        moves: Arc<Moves>,
     ) -> Self {
-        Self { shard, edge, edge_has_more: false, store, http, shards, readiness }
+        Self { shard, edge, edge_has_more: false, store, http, shards, readiness, moves }
     }
 
     fn tell_edge(&mut self, message: EdgeMessage) {
@@ -160,6 +163,19 @@ impl Outside for ProcessOutside {
             ShardEffect::Event { nf, event } => crate::events::log_event(nf, &event),
             ShardEffect::Inspected { exchange, list, next } => self.http.inspected(exchange, list, next),
             ShardEffect::Ready => self.readiness.shard_is_ready(),
+            ShardEffect::PassOn { shard, input } => self.to_shard(shard, *input),
+            ShardEffect::OwnersChanged(change) => {
+                self.moves.note(change);
+                let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
+                others.for_each(|shard| self.to_shard(shard, ShardInput::OwnersChanged(change)));
+            }
+            ShardEffect::MoveEnded { change, result } => {
+                if let Some(exchange) = self.moves.end(change.version) {
+                    let refusal = result.err().map(|error| error.to_string());
+                    let entry = serde_json::json!({ "block": change.block.number(), "refusal": refusal });
+                    self.http.inspected(exchange, vec![entry], None);
+                }
+            }
             // The shard's driver runs the timers, and loads contexts.
             ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } | ShardEffect::Load { .. } => {}
         }
@@ -181,8 +197,8 @@ impl Outside for ProcessOutside {
 /// The shards of the process as the HTTP thread uses them.
 pub(super) struct ProcessShards {
     pub(super) shards: Vec<ShardQueue>,
-    /// The owner of each block of ids, and the instance of this process.
-    pub(super) owners: (Arc<OwnerMap>, InstanceId),
+    /// The owner of each block of ids, and what operators move.
+    pub(super) moves: Arc<Moves>,
     pub(super) edge: Option<EdgeHandle>,
     pub(super) nfs: Vec<Nf>,
 }
@@ -246,8 +262,8 @@ impl Shards for ProcessShards {
     }
 
     fn owner(&self, request: &Request) -> Option<u16> {
-        let (owners, instance) = &self.owners;
-        shard_of_remote(owners, *instance, request)
+        let (owners, instance) = self.moves.owners();
+        shard_of_remote(&owners, instance, request)
     }
 
     fn is_full(&self, shard: u16) -> bool {
@@ -283,6 +299,17 @@ impl Shards for ProcessShards {
             Topic::Gnbs => self.ask_edge(EdgeMessage::InspectGnbs(exchange)),
             Topic::Upfs => self.ask_edge(EdgeMessage::InspectUpfs(exchange)),
             Topic::Order(what) => self.operate(what, exchange),
+            Topic::Shards => {
+                for shard in 0..self.count() {
+                    self.send(shard, ShardInput::Inspect { exchange, what: Inspect::Shard, page: Page::ALL });
+                }
+                self.shards.len()
+            }
+            Topic::Move { block, to } => {
+                let (owner, change) = self.moves.begin(block, to, exchange);
+                self.send(owner, ShardInput::Move(change));
+                1
+            }
         }
     }
 }

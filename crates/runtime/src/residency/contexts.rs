@@ -328,6 +328,45 @@ impl ContextStore {
         Ok(())
     }
 
+    /// Whether all writes are made: a block may pass to another shard, whose fence refuses later ones.
+    pub fn is_settled(&self) -> bool {
+        !self.is_fenced && self.outage.is_none() && self.engine.durable() >= self.last
+    }
+
+    /// The shard has passed a block: its documents are those of the new owner.
+    pub fn pass_block(&mut self, block: BlockId) {
+        self.blocks.retain(|own| *own != block);
+        self.stored.retain(|key| key.id.block != block);
+        for (_, keys) in &mut self.dropping {
+            keys.retain(|key| key.id.block != block);
+        }
+        if let Some(written) = &mut self.written {
+            written.forget_block(block);
+        }
+    }
+
+    /// The shard gets a block, before its contexts: from now on the store refuses writes of the former owner. The contexts are
+    /// written at the end of the turn.
+    pub fn take_block(&mut self, now: Instant, shard: &mut Shard, block: BlockId) {
+        if let Err(at) = self.blocks.binary_search(&block) {
+            self.blocks.insert(at, block);
+        }
+        self.has_changes = true;
+        if let Err(error) = self.claim_block(block) {
+            self.fail(now, shard, &error);
+        }
+    }
+
+    /// Fences a block with the shard's version, or all of its blocks with a higher one if the former owner's is higher.
+    fn claim_block(&mut self, block: BlockId) -> Result<(), EngineError> {
+        let Some(own) = self.owner else { return self.claim() };
+        if self.engine.fenced_below(block.number())? > own {
+            self.owner = None;
+            return self.claim();
+        }
+        self.engine.fence(block.number(), own)
+    }
+
     /// Whether another process has claimed the blocks: nothing of this one may leave.
     pub const fn is_fenced(&self) -> bool {
         self.is_fenced

@@ -4,6 +4,7 @@ use super::{Revision, SectionId};
 use foldhash::fast::RandomState;
 use pith_nf::kit::StoredKey;
 use pith_nf::kit::document::Document;
+use pith_types::BlockId;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
@@ -59,6 +60,11 @@ impl WrittenSections {
         if let Some((former, _)) = self.contexts.get_mut(&key) {
             *former = revision;
         }
+    }
+
+    /// Another shard writes the contexts of this block.
+    pub fn forget_block(&mut self, block: BlockId) {
+        self.contexts.retain(|key, _| key.id.block != block);
     }
 
     /// The engine may not have what was written last.

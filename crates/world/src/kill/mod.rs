@@ -109,6 +109,7 @@ impl Kill {
             // World::run does that; here restarts do.
             reloads: false,
             faults: Faults::default(),
+            moves: 0,
             acts: 0,
         }
     }

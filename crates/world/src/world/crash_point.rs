@@ -67,12 +67,15 @@ pub(super) const fn is_send(effect: &ShardEffect) -> bool {
         | ShardEffect::ShardCall { .. }
         | ShardEffect::Forward { .. }
         | ShardEffect::Answer { .. }
-        | ShardEffect::Store { .. } => true,
+        | ShardEffect::Store { .. }
+        | ShardEffect::PassOn { .. } => true,
         ShardEffect::NrfRestarted
         | ShardEffect::Load { .. }
         | ShardEffect::StartTimer { .. }
         | ShardEffect::StopTimer { .. }
         | ShardEffect::Event { .. }
+        | ShardEffect::OwnersChanged(_)
+        | ShardEffect::MoveEnded { .. }
         | ShardEffect::Ready
         | ShardEffect::Inspected { .. } => false,
     }

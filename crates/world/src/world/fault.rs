@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     Outage,
     /// A shard of a process panics at one of its next inputs.
     Panic(usize),
+    /// A block of a process passes to another shard.
+    Move(usize),
 }
 
 impl World {
@@ -49,6 +51,10 @@ impl World {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Panic(process));
         }
+        for _ in 0..self.plan.moves {
+            let process = self.dice.index(self.processes.len());
+            self.draw_time(time, Fault::Move(process));
+        }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Kill(process));
@@ -72,6 +78,7 @@ impl World {
             }
             Fault::Kill(process) | Fault::Crash(process) => self.kill(process),
             Fault::Outage => self.begin_outage(),
+            Fault::Move(process) => self.move_block(process),
             Fault::Panic(process) => self.panicking = Some(process),
         }
     }

@@ -15,6 +15,7 @@ mod fault;
 mod history;
 mod invariant;
 mod kill;
+mod moves;
 mod n2;
 mod n4;
 mod operator;

@@ -57,6 +57,9 @@ impl World {
         *panics += 1;
         host.shard.begin_run(*panics);
         let take_over = &mut take_overs[shard];
+        if let Some((owners, elsewhere)) = take_over.moved() {
+            host.shard.begin_with(owners, elsewhere);
+        }
         let gives_up = take_over.panicked(None);
         let mut effects = take_over.answers(&host.shard);
         if let Some(documents) = documents {

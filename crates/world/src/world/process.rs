@@ -11,6 +11,7 @@ use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
 use pith_sbi::{ApiRoot, Reply};
+use pith_types::OwnerMap;
 use std::sync::Arc;
 
 /// A simulated process.
@@ -33,6 +34,10 @@ pub(super) struct Process {
     pub take_overs: Vec<TakeOver>,
     /// Panics of shards so far.
     pub panics: u16,
+    /// The owner of each block.
+    pub owners: Arc<OwnerMap>,
+    /// Moves of blocks so far.
+    pub moves: u64,
 }
 
 impl Process {
@@ -51,6 +56,8 @@ impl Process {
             stores,
             take_overs: Vec::new(),
             panics: 0,
+            owners: network::owners(plan.shards),
+            moves: 0,
         }
     }
 
@@ -83,6 +90,11 @@ impl World {
         let started = self.now.as_micros() / 1000;
         let start_time = EPOCH + self.now.as_micros() / 1_000_000;
         let store_started = start_time + u64::from(self.processes[process].incarnation);
+        let owners = network::owners(shards);
+        if let Some(documents) = &mut self.processes[process].documents {
+            documents.assign(|block| owners.owner(block).shard.0.into());
+        }
+        self.processes[process].owners = owners;
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             if let Some(stores) = &mut self.processes[process].stores {
                 let restored = stores.restore((self.now, store_started), (shard, shards), &mut host.shard);
@@ -151,6 +163,15 @@ impl World {
             Some(stores) => stores.open_embedded(shard, &mut input),
             None => input.drop_embedded(),
         }
+        if let ShardInput::Block(passed) = &input {
+            let change = passed.change;
+            if let Some(documents) = documents {
+                documents.assign_block(change.block, change.to.shard.0.into());
+            }
+            if let Some(stores) = stores {
+                stores.take_block(self.now, shard, &mut host.shard, change.block);
+            }
+        }
         let take_over = &mut take_overs[shard];
         take_over.begin(&mut host.shard, &input);
         host.shard.handle(self.now, input, &mut effects);
@@ -208,7 +229,19 @@ impl World {
             return;
         }
         let wrote = self.store_documents(process, shard, &mut effects);
-        let Process { shard_hosts, take_overs, .. } = &mut self.processes[process];
+        let Process { shard_hosts, stores, .. } = &mut self.processes[process];
+        if stores.as_ref().is_none_or(|stores| stores.is_settled(shard)) {
+            shard_hosts[shard].shard.complete_move(self.now, &mut effects);
+        }
+        self.read_contexts(place, &mut effects);
+        let Process { shard_hosts, take_overs, stores, .. } = &mut self.processes[process];
+        for effect in &effects {
+            if let (ShardEffect::PassOn { input, .. }, Some(stores)) = (effect, stores.as_mut())
+                && let ShardInput::Block(passed) = &**input
+            {
+                stores.pass_block(shard, passed.change.block);
+            }
+        }
         take_overs[shard].note_answers(effects.iter());
         take_overs[shard].end_turn(&mut shard_hosts[shard].shard);
         // Without a write, the state before the first send is that before the store.
@@ -277,6 +310,9 @@ impl World {
                 self.record(nf.clone(), nf, text);
             }
             ShardEffect::Load { key } => self.load((process, shard), key),
+            ShardEffect::PassOn { shard: to, input } => self.pass_on((process, shard), to.into(), *input),
+            ShardEffect::OwnersChanged(change) => self.owners_changed((process, shard), change),
+            ShardEffect::MoveEnded { change, result } => self.move_ended(change, result),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }

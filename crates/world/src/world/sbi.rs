@@ -3,7 +3,7 @@
 
 use super::{SimEvent, World};
 use crate::journal::CallerId;
-use crate::network::{owners, root};
+use crate::network::root;
 use crate::observed::actor;
 use pith_nf::fabric::{Bearer, ShardInput, shard_of_remote};
 use pith_nf::kit::{Caller, Nf, Tag};
@@ -47,7 +47,7 @@ impl World {
         let number = self.numbered;
         let process = (0..self.processes.len()).find(|process| root(*process) == *to);
         let target = target_nf(&request).zip(process);
-        let target = target.map(|(nf, process)| (process, self.shard_for(nf, &request, number), nf));
+        let target = target.map(|(nf, process)| (process, self.shard_for((process, nf), &request, number), nf));
         let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_running()) else {
             return self.unreachable(number, caller, tag);
         };
@@ -98,9 +98,10 @@ impl World {
 
     /// The shard of the server's process to which the server passes the request: the owner of the context that the request
     /// names, else any.
-    fn shard_for(&self, nf: Nf, request: &Request, number: u64) -> usize {
+    fn shard_for(&self, (process, nf): (usize, Nf), request: &Request, number: u64) -> usize {
         let any = || number as usize % self.plan.shards;
-        let owner = || shard_of_remote(&owners(self.plan.shards), InstanceId(0), request).map(usize::from);
+        let owners = &self.processes[process].owners;
+        let owner = || shard_of_remote(owners, InstanceId(0), request).map(usize::from);
         if nf == Nf::Nrf { 0 } else { owner().unwrap_or_else(any) }
     }
 

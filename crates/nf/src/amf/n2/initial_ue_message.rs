@@ -105,7 +105,9 @@ impl Amf {
         let (ids, index) = (&mut self.shared.ids, &mut self.shared.index);
         let after = &mut self.shared.after;
         self.ues.insert_with(|key| {
-            let mut ue = Box::new(UeContext::new((key, ids.allocate(key)), since));
+            // In the block of its 5G-TMSI, so that both have one owner.
+            let id = ids.allocate_in(guti.tmsi.block(), key);
+            let mut ue = Box::new(UeContext::new((key, id), since));
             index.claim_tmsi(guti.tmsi, key);
             if let Some(old) = index.claim_supi(&supi, key) {
                 after.push(DeferredAction::Supersede { new: key, old });

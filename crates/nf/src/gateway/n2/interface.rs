@@ -161,6 +161,7 @@ impl N2Gateway {
             }
         }
         for (shard, ues) in of_shards {
+            self.note_reset(Some(shard), gnb, Some(&ues));
             let input = N2Input::Reset { gnb, ues: Some(ues) };
             self.out.push(N2GatewayEffect::ToShard { shard, input });
         }

@@ -11,6 +11,7 @@
 mod admission;
 mod areas;
 mod interface;
+mod passage;
 mod ran_ids;
 
 pub use admission::PermittedGnb;
@@ -141,6 +142,8 @@ pub struct N2Gateway {
     begun: Vec<u64>,
     /// Length of each shard's inbox.
     loads: Vec<usize>,
+    /// Blocks that pass to another shard.
+    held: Vec<passage::HeldBlock>,
     out: Vec<N2GatewayEffect>,
 }
 
@@ -155,6 +158,7 @@ impl N2Gateway {
             admission: Admission::default(),
             begun: vec![0; shards],
             loads: vec![0; shards],
+            held: Vec::new(),
             out: Vec::new(),
         }
     }
@@ -179,8 +183,10 @@ impl N2Gateway {
             N2GatewayInput::Down { gnb } => self.down(gnb),
             N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => self.send(gnb, stream, pdu),
             N2GatewayInput::Shard(N2Effect::TakenOver { shard, connections }) => {
+                self.release_all_of(shard);
                 self.taken_over(shard, &connections);
             }
+            N2GatewayInput::Shard(N2Effect::Passage(passage)) => self.passage(passage),
         }
         self.out.drain(..)
     }
@@ -216,6 +222,10 @@ impl N2Gateway {
                 self.interface_management(gnb, &pdu)
             }
             (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
+                let block = self.temporary_identity(&peeked).map(|s_tmsi| s_tmsi.tmsi.block());
+                if block.is_some_and(|block| self.hold(block, gnb, stream, &pdu)) {
+                    return;
+                }
                 let shard = self.shard_of_new(&peeked);
                 self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
                 self.hand_to_shard(shard, gnb, stream, pdu);
@@ -228,6 +238,7 @@ impl N2Gateway {
     fn ue_associated(&mut self, gnb: GnbHandle, stream: u16, peeked: &Peek<'_>, pdu: &Bytes) {
         let owner = peeked.amf_ue_ngap_id.and_then(|id| Some((id, self.shard_of(id.block())?)));
         match (owner, peeked.amf_ue_ngap_id) {
+            (Some((id, _)), _) if self.hold(id.block(), gnb, stream, pdu) => {}
             (Some((id, shard)), _) => {
                 self.note_ids(gnb, peeked, (id, shard));
                 self.hand_to_shard(shard, gnb, stream, pdu.clone());
@@ -253,6 +264,9 @@ impl N2Gateway {
         pdu: &Bytes,
     ) {
         for shard in self.shards_that_may_have(gnb, ran_id) {
+            if self.hold_of_shard(shard, gnb, stream, pdu) {
+                return;
+            }
             self.hand_to_shard(shard, gnb, stream, pdu.clone());
         }
         self.without_ue(gnb, pdu);
@@ -265,7 +279,9 @@ impl N2Gateway {
         let Some(ran) = ran_id else { return };
         for shard in self.shards_that_may_have(gnb, ran_id) {
             if shard != new {
-                let input = N2Input::Reset { gnb, ues: Some(vec![ResetUe { amf: None, ran: Some(ran) }]) };
+                let ues = vec![ResetUe { amf: None, ran: Some(ran) }];
+                self.note_reset(Some(shard), gnb, Some(&ues));
+                let input = N2Input::Reset { gnb, ues: Some(ues) };
                 self.out.push(N2GatewayEffect::ToShard { shard, input });
             }
         }
@@ -376,6 +392,9 @@ impl N2Gateway {
     }
 
     fn send_to_all_shards(&mut self, make: impl Fn() -> N2Input) {
+        if let N2Input::GnbDown { gnb } | N2Input::Reset { gnb, .. } = make() {
+            self.note_reset(None, gnb, None);
+        }
         for shard in 0..self.config.shards {
             self.out.push(N2GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
         }

@@ -64,6 +64,15 @@ impl RanIds {
         }
     }
 
+    /// The connection with these ids has passed to a shard.
+    pub fn move_to(&mut self, id: RanUeNgapId, (amf, shard): (AmfUeNgapId, ShardId)) {
+        if let Some(entry) = self.entries.get_mut(&id)
+            && entry.amf.is_none_or(|known| known == amf)
+        {
+            *entry = Entry { shard, amf: Some(amf) };
+        }
+    }
+
     /// The gNB has released the connection with these ids. A later connection with the same RAN-UE-NGAP-ID remains.
     pub fn release(&mut self, id: RanUeNgapId, (amf, shard): (AmfUeNgapId, ShardId)) {
         let is_that = |entry: &Entry| entry.shard == shard && entry.amf.is_none_or(|known| known == amf);

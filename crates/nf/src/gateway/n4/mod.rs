@@ -9,6 +9,7 @@
 mod association;
 mod endpoint;
 mod overload;
+mod passage;
 mod transaction;
 mod unknown_peers;
 mod update;
@@ -131,6 +132,8 @@ pub struct N4Gateway {
     full: Vec<bool>,
     /// Messages of unknown peers in the current period.
     unknown_peers: u64,
+    /// Blocks that pass to another shard.
+    held: Vec<passage::HeldBlock>,
     out: Vec<N4GatewayEffect>,
 }
 
@@ -157,6 +160,7 @@ impl N4Gateway {
             handles: 0,
             full: Vec::new(),
             unknown_peers: 0,
+            held: Vec::new(),
             out: Vec::new(),
         }
     }
@@ -207,7 +211,11 @@ impl N4Gateway {
                 }
                 self.request(peer, Purpose::Session { shard, tag }, seid, &message);
             }
-            N4Effect::TakenOver => self.transactions.stop_retransmitting(shard),
+            N4Effect::TakenOver => {
+                self.release_all_of(shard);
+                self.transactions.stop_retransmitting(shard);
+            }
+            N4Effect::Passage(passage) => self.passage(passage),
             N4Effect::Answer { transaction, seid, message } => {
                 if self.peer_of(transaction.upf).is_some() {
                     self.answer(transaction.from, seid, transaction.sequence, &message);
@@ -293,6 +301,10 @@ impl N4Gateway {
     }
 
     fn is_full(&self, header: &Header) -> bool {
+        let block = header.seid.map(|seid| Seid(seid).block());
+        if self.held.iter().any(|held| Some(held.block()) == block && held.is_full()) {
+            return true;
+        }
         let shard = header.seid.and_then(|seid| self.shard_of(Seid(seid)));
         shard.and_then(|shard| self.full.get(usize::from(shard.0)).copied()).unwrap_or(false)
     }
@@ -343,6 +355,9 @@ impl N4Gateway {
             return self.answer(from, Seid(0), header.sequence, &Message::SessionReportResponse(answer));
         };
         let transaction = N4Transaction { upf, from, sequence: header.sequence };
+        if let Some(held) = self.held_block(seid) {
+            return held.push(transaction, seid, message);
+        }
         let input = N4Input::Request { transaction, seid, message };
         self.out.push(N4GatewayEffect::ToShard { shard, input });
     }
@@ -488,6 +503,7 @@ impl N4Gateway {
     }
 
     fn send_to_all_shards(&mut self, make: impl Fn() -> N4Input) {
+        self.note_loss(&make());
         for shard in 0..self.config.shards {
             self.out.push(N4GatewayEffect::ToShard { shard: ShardId(shard), input: make() });
         }

@@ -1,0 +1,65 @@
+//! Blocks of ids pass from shard to shard while UEs are served.
+
+use super::World;
+use pith_nf::fabric::{MoveError, ShardInput};
+use pith_nf::kit::Input;
+use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, ShardId};
+
+/// Of the moves, this many are of a block with contexts, per mille.
+const OF_CONTEXTS: u32 = 900;
+
+impl World {
+    /// A block of a process passes to another shard: most times one that has contexts.
+    pub(super) fn move_block(&mut self, process: usize) {
+        if !self.processes[process].is_running() || self.plan.shards < 2 {
+            return;
+        }
+        let of_contexts: Vec<_> = BlockId::all().filter(|block| self.contexts_in(process, *block) > 0).collect();
+        let block = if !of_contexts.is_empty() && self.dice.chance(OF_CONTEXTS) {
+            of_contexts[self.dice.index(of_contexts.len())]
+        } else {
+            BlockId::new(self.dice.below(BlockId::COUNT.into()) as u16).expect("below the number of blocks")
+        };
+        let to = self.dice.index(self.plan.shards);
+        self.begin_move(process, block, to);
+    }
+
+    /// Asks the owner of a block to pass it.
+    pub(super) fn begin_move(&mut self, process: usize, block: BlockId, to: usize) {
+        let target = &mut self.processes[process];
+        target.moves += 1;
+        let to = BlockOwner { instance: InstanceId(0), shard: ShardId(to as u8) };
+        let change = BlockMove { block, to, version: 1 + target.moves };
+        let owner = target.owners.owner(block).shard;
+        self.send_to_shard(process, owner.0.into(), ShardInput::Move(change));
+    }
+
+    fn contexts_in(&self, process: usize, block: BlockId) -> usize {
+        self.processes[process].shard_hosts.iter().map(|host| host.shard.contexts_in(block)).sum()
+    }
+
+    pub(super) fn pass_on(&mut self, (process, from): (usize, usize), to: usize, input: ShardInput) {
+        if let ShardInput::ForContext { nf, input, .. } = &input
+            && let Input::Reply { tag, .. } = &**input
+        {
+            self.journal().open_calls.remove(&((process, from, *nf), *tag));
+        }
+        self.send_to_shard(process, to, input);
+    }
+
+    pub(super) fn owners_changed(&mut self, (process, shard): (usize, usize), change: BlockMove) {
+        let target = &mut self.processes[process];
+        if let Some(owners) = target.owners.moved(change) {
+            target.owners = std::sync::Arc::new(owners);
+        }
+        for other in (0..self.plan.shards).filter(|other| *other != shard) {
+            self.send_to_shard(process, other, ShardInput::OwnersChanged(change));
+        }
+    }
+
+    pub(super) fn move_ended(&mut self, change: BlockMove, result: Result<(), MoveError>) {
+        let BlockMove { block, to, version } = change;
+        let outcome = result.map_or_else(|error| error.to_string(), |()| "moved".into());
+        self.record("world", "world", format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0));
+    }
+}
