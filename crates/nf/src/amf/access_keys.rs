@@ -6,9 +6,12 @@ use pith_crypto::kdf::{self, AccessType};
 use pith_crypto::keys::{KAmf, Nh};
 use pith_nas::NasCount;
 
-/// The keys of the UE's access stratum, while it is connected.
+/// The keys of the UE's access stratum, while it is connected: nothing until the first handover.
 #[derive(Debug, Default)]
-pub(crate) struct AccessKeys {
+pub(crate) struct AccessKeys(Option<Box<Chain>>);
+
+#[derive(Debug, Default)]
+struct Chain {
     /// NH and NCC that a gNB got last; `None`: the gNB has K_gNB of the connection, with NCC 0.
     last: Option<NextHop>,
     /// The base of the chain, while the gNB has not taken K_gNB of a newer K_AMF into use (TS 33.501 6.9.5.1): K_AMF, and the
@@ -23,8 +26,18 @@ pub(crate) struct NextHop {
     pub chaining_count: u8,
 }
 
-pack_struct!(AccessKeys { last, former });
+pack_struct!(Chain { last, former });
 pack_struct!(NextHop { nh, chaining_count });
+
+impl Pack for AccessKeys {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        self.0.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        Pack::unpack(reader).map(Self)
+    }
+}
 
 impl Pack for Nh {
     fn pack(&self, writer: &mut Writer<'_>) {
@@ -45,25 +58,28 @@ impl From<&NextHop> for pith_ngap::NextHop {
 impl AccessKeys {
     /// Whether the gNB has K_gNB of the current K_AMF, and no handover has taken place.
     pub fn is_initial(&self) -> bool {
-        self.last.is_none() && self.former.is_none()
+        self.0.is_none()
     }
 
     /// Whether the gNB is still to take K_gNB of the current K_AMF into use.
     pub fn is_outdated(&self) -> bool {
-        self.former.is_some()
+        self.0.as_ref().is_some_and(|chain| chain.former.is_some())
     }
 
     /// The gNB uses K_gNB of the current K_AMF and COUNT, or has no UE context.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
+
+    fn chain(&mut self) -> &mut Chain {
+        self.0.get_or_insert_default()
+    }
 }
 
 /// A new K_AMF is taken into use on N1. Until the gNB has K_gNB of it, the chain continues with the former one.
 pub(crate) fn note_new_k_amf(ue: &mut UeContext, k_amf: &KAmf) {
-    if ue.access_keys.former.is_none() {
-        ue.access_keys.former = Some((k_amf.clone(), ue.k_gnb_count));
-    }
+    let count = ue.k_gnb_count;
+    ue.access_keys.chain().former.get_or_insert_with(|| (k_amf.clone(), count));
 }
 
 /// The next NH of the chain, for the target of a handover; `None` without a security context. At the setup of the connection
@@ -71,8 +87,9 @@ pub(crate) fn note_new_k_amf(ue: &mut UeContext, k_amf: &KAmf) {
 pub(crate) fn next_hop(ue: &mut UeContext) -> Option<NextHop> {
     let security = ue.security.as_ref()?;
     let current = (&security.k_amf, ue.k_gnb_count);
-    let (k_amf, count) = ue.access_keys.former.as_ref().map_or(current, |(k_amf, count)| (k_amf, *count));
-    let (nh, chaining_count) = match &ue.access_keys.last {
+    let chain = ue.access_keys.chain();
+    let (k_amf, count) = chain.former.as_ref().map_or(current, |(k_amf, count)| (k_amf, *count));
+    let (nh, chaining_count) = match &chain.last {
         Some(last) => (kdf::next_nh(k_amf, &last.nh), (last.chaining_count + 1) & 7),
         None => {
             let k_gnb = kdf::k_gnb(k_amf, count.value(), AccessType::ThreeGpp);
@@ -80,6 +97,6 @@ pub(crate) fn next_hop(ue: &mut UeContext) -> Option<NextHop> {
         }
     };
     let next = NextHop { nh, chaining_count };
-    ue.access_keys.last = Some(next.clone());
+    chain.last = Some(next.clone());
     Some(next)
 }
