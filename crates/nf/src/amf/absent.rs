@@ -48,8 +48,10 @@ impl Amf {
     fn ue_of_pdu(&self, gnb: GnbHandle, pdu: &[u8]) -> Option<Key> {
         let peeked = pith_ngap::peek(pdu)?;
         let connections = &self.shared.connections;
+        // The target of a handover names the UE by the id of its connection at the source.
+        let is_switch = peeked.procedure_code == PATH_SWITCH_REQUEST;
         if let Some(id) = peeked.amf_ue_ngap_id {
-            return connections.get(connections.find(id)?).filter(|it| it.gnb == gnb)?.ue;
+            return connections.get(connections.find(id)?).filter(|it| it.gnb == gnb || is_switch)?.ue;
         }
         let named = match peeked.nas_pdu.and_then(peek_temporary_identity) {
             Some(TemporaryIdentity::FiveGGuti(guti)) => {
@@ -169,6 +171,9 @@ impl Amf {
         self.with_ue(now, key, out, |ue, env| deregistration::by_network(ue, env, reason));
     }
 }
+
+/// Procedure code of Path Switch Request (TS 38.413 9.4.7).
+const PATH_SWITCH_REQUEST: u8 = 25;
 
 /// Whether a reply is due that no procedure waits for.
 const fn awaits_reply(ue: &UeContext) -> bool {

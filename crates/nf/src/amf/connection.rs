@@ -6,6 +6,7 @@
 
 use super::config::RELEASING;
 use super::pending_table::{EntryId, PendingTable};
+use crate::kit::document::pack_struct;
 use crate::kit::{Arena, GnbHandle, Key, shrink};
 use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
 use std::collections::HashMap;
@@ -25,8 +26,27 @@ pub(crate) struct NgConnection {
     pub context: RanContext,
     /// Downlink PDUs queued until the gNB has a UE context.
     pub queued: Vec<Vec<u8>>,
+    /// The gNB that the UE has left, with its RAN-UE-NGAP-ID: messages of it may still be in transit.
+    pub left: Option<(GnbHandle, RanUeNgapId)>,
     /// Its entry in the list of connections that gNBs are to release.
     pub(super) releasing: Option<EntryId>,
+}
+
+/// A gNB's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RanSide {
+    pub gnb: GnbHandle,
+    pub stream: u16,
+    pub ran_id: RanUeNgapId,
+}
+
+pack_struct!(RanSide { gnb, stream, ran_id });
+
+impl NgConnection {
+    /// The gNB's end.
+    pub const fn side(&self) -> RanSide {
+        RanSide { gnb: self.gnb, stream: self.stream, ran_id: self.ran_id }
+    }
 }
 
 /// Whether a gNB has a UE context with security.
@@ -40,6 +60,8 @@ pub(crate) enum RanContext {
     Established,
     /// UE CONTEXT RELEASE COMMAND sent.
     Releasing,
+    /// PATH SWITCH REQUEST received, and not answered yet.
+    Switching,
 }
 
 /// All connections of a shard.
@@ -88,6 +110,7 @@ impl Connections {
             ue: None,
             context: RanContext::Absent,
             queued: Vec::new(),
+            left: None,
             releasing: None,
         })?;
         self.by_id.insert(id, key);
@@ -137,6 +160,28 @@ impl Connections {
 
     pub fn get_mut(&mut self, key: Key) -> Option<&mut NgConnection> {
         self.table.get_mut(key)
+    }
+
+    /// The gNB's end of a connection.
+    pub fn side(&self, key: Key) -> Option<RanSide> {
+        self.get(key).map(NgConnection::side)
+    }
+
+    /// The UE has moved to another gNB. Returns the former gNB's end.
+    pub fn relocate(&mut self, key: Key, to: RanSide, context: RanContext) -> Option<RanSide> {
+        let connection = self.table.get_mut(key)?;
+        let former = connection.side();
+        (connection.gnb, connection.stream, connection.ran_id) = (to.gnb, to.stream, to.ran_id);
+        connection.left = Some((former.gnb, former.ran_id));
+        connection.context = context;
+        connection.queued.clear();
+        let ran = (former.gnb, former.ran_id);
+        if self.by_ran.get(&ran) == Some(&key) {
+            self.by_ran.remove(&ran);
+            shrink(&mut self.by_ran);
+        }
+        self.by_ran.insert((to.gnb, to.ran_id), key);
+        Some(former)
     }
 
     /// Removes a connection and frees its ids.

@@ -367,6 +367,34 @@ pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<
     update(ue, env, id, body)
 }
 
+/// Requests the SMF to switch the session's path to the target gNB of an Xn handover (TS 29.502 5.2.2.3.3.2); `None` if there is no
+/// such session.
+pub(crate) fn switch_path(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) -> Option<CallId> {
+    let body = nsmf::SmContextUpdateData {
+        to_be_switched: Some(true),
+        n2_sm_info: Some(BinaryData::from(transfer)),
+        n2_sm_info_type: Some(nsmf::N2SmInfoType::PathSwitchReq),
+        ue_location: location(ue),
+        an_type: Some(AccessType::ThreeGppAccess),
+        rat_type: Some(RatType::Nr),
+        ..Default::default()
+    };
+    update(ue, env, id, body)
+}
+
+/// Reports that the target gNB of an Xn handover has no resources for the session (TS 29.502 5.2.2.3.3.3).
+pub(crate) fn path_switch_setup_failed(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) {
+    let Some(session) = ue.session_mut(id) else { return };
+    session.user_plane = UserPlane::Deactivated;
+    let body = nsmf::SmContextUpdateData {
+        failed_to_be_switched: Some(true),
+        n2_sm_info: Some(BinaryData::from(transfer)),
+        n2_sm_info_type: Some(nsmf::N2SmInfoType::PathSwitchSetupFail),
+        ..Default::default()
+    };
+    notify_smf(ue, env, id, body);
+}
+
 /// Requests the SMF to deactivate the session's user plane, if it has one.
 pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(session) = ue.session_mut(id) else { return };

@@ -1,7 +1,9 @@
 //! The UE context (TS 23.502 table 5.2.2.2.2-1), and the environment of a step on it.
 
+use super::access_keys::AccessKeys;
 use super::config::AmfConfig;
 use super::connection::{Connections, NgConnection, RanContext};
+use super::mobility::Mobility;
 use super::n2::Initial;
 use super::pending_table::{EntryId, PendingTable};
 use super::procedure::Procedure;
@@ -74,6 +76,10 @@ pub(crate) struct UeContext {
     pub undelivered: Vec<super::delivery::Undelivered>,
     /// The 5GMM procedure in progress; one at a time.
     pub procedure: Procedure,
+    /// The handover in progress; it runs beside the 5GMM procedure.
+    pub mobility: Mobility,
+    /// Keys of the access stratum.
+    pub access_keys: AccessKeys,
     /// Start of the current registration.
     pub since: DateTime,
     /// When the UE was last authenticated because of its NAS COUNTs.
@@ -252,6 +258,8 @@ impl UeContext {
             sessions: Vec::new(),
             undelivered: Vec::new(),
             procedure: Procedure::Idle,
+            mobility: Mobility::Idle,
+            access_keys: AccessKeys::default(),
             since,
             reauthenticated: None,
             transferred_to: None,
@@ -273,7 +281,9 @@ impl UeContext {
 
     /// Whether a request of the UE to another NF is pending: its transaction is not over.
     pub fn is_in_transaction(&self) -> bool {
-        self.procedure.awaits_nf() || self.sessions.iter().any(|session| !session.calls.is_empty())
+        self.procedure.awaits_nf()
+            || self.mobility.awaits_nf()
+            || self.sessions.iter().any(|session| !session.calls.is_empty())
     }
 
     /// Whether the context can be deleted: not registered, and no procedure in progress.
@@ -354,6 +364,12 @@ impl UeContext {
     pub fn is_reachable(&self, env: &Env<'_>) -> bool {
         let connection = self.connection.and_then(|key| env.connections.get(key));
         connection.is_some_and(|connection| connection.context != RanContext::Releasing)
+    }
+
+    /// Whether the gNB has a UE context, or is getting one.
+    pub fn has_ran_context(&self, env: &Env<'_>) -> bool {
+        let connection = self.connection.and_then(|key| env.connections.get(key));
+        connection.is_some_and(|connection| connection.context != RanContext::Absent)
     }
 
     pub fn ng<'e>(&self, env: &'e mut Env<'_>) -> Option<&'e mut NgConnection> {

@@ -8,6 +8,7 @@
 //!  procedure     the state of the 5GMM procedure
 //!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
+//!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -30,14 +31,15 @@ const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 1 };
 const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
 const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
+const MOBILITY: Section = Section { id: 9, name: "mobility", version: 1 };
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS, MOBILITY];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, TIMERS];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, TIMERS, MOBILITY];
 
 /// A context in the local form: a UE that is packed in memory.
 impl Context for UeContext {
@@ -54,6 +56,7 @@ impl Context for UeContext {
 
     fn is_idle(&self) -> bool {
         matches!(self.procedure, super::procedure::Procedure::Idle)
+            && self.mobility.is_idle()
             && !self.is_in_transaction()
             && self.undelivered.is_empty()
     }
@@ -64,7 +67,7 @@ impl Context for UeContext {
             return None;
         }
         let mut writer = Writer::new(Nf::Amf, &Handles);
-        for section in LOCAL_SECTIONS {
+        for section in LOCAL_SECTIONS.iter().filter(|it| **it != MOBILITY || has_mobility(self)) {
             writer.section(section, |writer| write(self, section, writer));
         }
         writer.finish().ok()
@@ -90,7 +93,7 @@ impl Names for Gnbs {
     }
 }
 
-pack_enum!(RanContext { 0 => Absent, 1 => Requested, 2 => Established, 3 => Releasing });
+pack_enum!(RanContext { 0 => Absent, 1 => Requested, 2 => Established, 3 => Releasing, 4 => Switching });
 
 /// An NG connection as it is in a document.
 #[derive(Debug, PartialEq, Eq)]
@@ -129,7 +132,7 @@ pub(super) fn pack_sections(
     sections: &[Section],
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Amf, names);
-    for section in sections {
+    for section in sections.iter().filter(|it| **it != MOBILITY || has_mobility(ue)) {
         if *section != CONNECTION {
             writer.section(section, |writer| write(ue, section, writer));
         } else if let Some((connection, gnb)) = connection.and_then(|it| Some((it, names.gnb_name(it.gnb)?)))
@@ -138,6 +141,11 @@ pub(super) fn pack_sections(
         }
     }
     writer.finish()
+}
+
+/// Whether the section of the handover is not empty.
+fn has_mobility(ue: &UeContext) -> bool {
+    !(ue.mobility.is_idle() && ue.access_keys.is_initial())
 }
 
 /// Writes a section's body: each field belongs to one section.
@@ -167,6 +175,8 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         sessions,
         undelivered,
         procedure,
+        mobility,
+        access_keys,
         since,
         reauthenticated,
         transferred_to,
@@ -212,6 +222,10 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         SESSIONS => sessions.pack(writer),
         PROCEDURE => procedure.pack(writer),
         UNDELIVERED => undelivered.pack(writer),
+        MOBILITY => {
+            access_keys.pack(writer);
+            mobility.pack(writer);
+        }
         _ => {
             timers.pack(writer);
             calls.pack(writer);
@@ -222,7 +236,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
 }
 
 fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
-    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, releasing: _ } = connection;
+    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } = connection;
     id.pack(writer);
     ran_id.pack(writer);
     writer.counted(gnb.as_bytes());
@@ -260,7 +274,8 @@ fn read_all(
     named: (Key, ContextId),
 ) -> Result<UeContext, UnpackError> {
     let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
-    for kind in kinds.iter().filter(|kind| **kind != CONNECTION) {
+    let is_there = |kind: &&Section| **kind != CONNECTION && (**kind != MOBILITY || sections.has(kind));
+    for kind in kinds.iter().filter(is_there) {
         sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
     }
     Ok(ue)
@@ -300,6 +315,10 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
         PROCEDURE => ue.procedure = Pack::unpack(reader)?,
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
+        MOBILITY => {
+            ue.access_keys = Pack::unpack(reader)?;
+            ue.mobility = Pack::unpack(reader)?;
+        }
         _ => {
             ue.timers = Pack::unpack(reader)?;
             ue.calls = Pack::unpack(reader)?;
@@ -360,7 +379,7 @@ impl super::Amf {
         let connection = connection.and_then(|it| {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
             let gnb = names.gnb(&gnb)?;
-            Some(NgConnection { id, ran_id, gnb, stream, ue: None, context, queued, releasing: None })
+            Some(NgConnection { id, ran_id, gnb, stream, ue: None, context, queued, left: None, releasing: None })
         });
         Ok(pack(&ue, connection.as_ref(), names).expect("an AMF's context can be packed"))
     }

@@ -60,7 +60,7 @@ impl Amf {
             contexts: self.ues.len(),
             registered: count(UeContext::is_registered),
             connected: count(|ue| ue.connection.is_some()),
-            in_procedure: count(|ue| ue.procedure.name() != "Idle"),
+            in_procedure: count(|ue| ue.procedure.name() != "Idle" || !ue.mobility.is_idle()),
             connections: self.shared.connections.len(),
             releasing: connections().filter(|connection| releasing(connection.context)).count(),
             orphaned_connections: connections()
@@ -91,6 +91,7 @@ impl Amf {
             "rm": match ue.rm { RmState::Registered => "RM-REGISTERED", RmState::Deregistered => "RM-DEREGISTERED" },
             "cm": if connection.is_some() { "CM-CONNECTED" } else { "CM-IDLE" },
             "procedure": ue.procedure.name(),
+            "mobility": ue.mobility.name(),
             "gnb": gnb.map(|gnb| &gnb.global_id),
             "amfUeNgapId": connection.map(|connection| connection.id.value()),
             "ranUeNgapId": connection.map(|connection| connection.ran_id.0),

@@ -14,6 +14,7 @@
 //! neither registered nor in a procedure is deleted.
 
 mod absent;
+mod access_keys;
 mod config;
 mod connection;
 mod consumer;
@@ -22,6 +23,7 @@ mod delivery;
 mod document;
 mod error;
 mod inspect;
+mod mobility;
 mod n1;
 mod n2;
 mod passage;

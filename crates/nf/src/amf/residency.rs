@@ -16,6 +16,7 @@
 use super::config::AmfConfig;
 use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
 use super::document::{self, Unpacked};
+use super::mobility::Mobility;
 use super::n2::Initial;
 use super::procedure::{Procedure, ue_context_release};
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
@@ -317,6 +318,8 @@ pub(super) fn end_procedure(ue: &mut UeContext) {
 /// user planes are gone.
 fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32) {
     end_procedure(ue);
+    ue.mobility = Mobility::Idle;
+    ue.access_keys.reset();
     (ue.sdm_call, ue.refresh_call) = (None, None);
     ue.timers.clear();
     ue.initial = Initial::default();

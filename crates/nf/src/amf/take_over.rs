@@ -15,6 +15,7 @@ use super::Amf;
 use super::connection::{NgConnection, RanContext};
 use super::context::{Env, UeContext, host_of};
 use super::document::{self, StoredConnection, Unpacked};
+use super::mobility;
 use super::n2;
 use super::procedure::{self, Procedure, deregistration, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
@@ -81,7 +82,7 @@ impl Amf {
             return None;
         }
         let connection =
-            NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, releasing: None };
+            NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None };
         let key = connections.adopt(connection)?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));
@@ -140,6 +141,7 @@ fn resume(ue: &mut UeContext, env: &mut Env<'_>, TakenOver { is_cut, lost_connec
         deregistration::implicit(ue, env);
     }
     procedure::abort(ue, env);
+    mobility::abort(ue, env);
     if connection.is_some() {
         let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
         n2::release(ue, env, Cause::RadioNetwork(cause));

@@ -65,6 +65,8 @@ pub(super) struct SmContext {
     pub draining: Option<UpfSession>,
     /// Inputs received while the session could not process them.
     pub pending: Pending,
+    /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
+    pub handover_target: Option<Tunnel>,
     /// Its running timers.
     pub timers: Timers,
     /// What the session waits for. Set by [`SmContext::step`], and when the session is read from a document.
@@ -266,6 +268,7 @@ impl SmContext {
             modification: None,
             draining: None,
             pending: Pending::default(),
+            handover_target: None,
             timers: Timers::default(),
             state: State::Over,
             calls: 0,
@@ -332,7 +335,10 @@ impl SmContext {
 
     /// Whether the session waits for a UPF that is to apply a change of which only the AMF knows, as it requested it.
     pub(super) const fn is_in_transaction(&self) -> bool {
-        let waits = matches!(self.state, State::AwaitingN4Modification(_) | State::AwaitingN9Modification(_));
+        let waits = matches!(
+            self.state,
+            State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_) | State::AwaitingN9Modification(_)
+        );
         waits && self.pending.release.is_none() && self.pending.qos.is_none()
     }
 

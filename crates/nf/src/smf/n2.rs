@@ -3,7 +3,7 @@
 use super::context::{DEFAULT_QFI, SmContext, UserPlane};
 use pith_ngap::transfer::{
     Arp, HandoverPreparationUnsuccessfulTransfer, ModifyIndicationUnsuccessfulTransfer,
-    ModifyRequestTransfer, PathSwitchRequestUnsuccessfulTransfer, QosFlow, ReleaseCommandTransfer,
+    ModifyRequestTransfer, PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestUnsuccessfulTransfer, QosFlow, ReleaseCommandTransfer,
     SessionType, SetupRequestTransfer, Tunnel, TunnelChange,
 };
 use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, CauseTransport};
@@ -55,6 +55,11 @@ pub(super) fn refusal(kind: &N2SmInfoType) -> Option<(N2SmInfoType, Vec<u8>)> {
 pub(super) fn modify_request(uplink: Tunnel, downlink: Tunnel) -> Vec<u8> {
     let tunnels = vec![TunnelChange { uplink, downlink }];
     ModifyRequestTransfer { tunnels, ..ModifyRequestTransfer::default() }.encode()
+}
+
+/// Path Switch Request Acknowledge Transfer, with the UPF's endpoint if it has changed.
+pub(super) fn path_switch_acknowledge(uplink: Option<Tunnel>) -> Vec<u8> {
+    PathSwitchRequestAcknowledgeTransfer { uplink }.encode()
 }
 
 /// PDU Session Resource Release Command Transfer.

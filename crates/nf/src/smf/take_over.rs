@@ -39,7 +39,7 @@ impl Smf {
         }
         self.shared.ids.check_free(id)?;
         let mut session = unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?;
-        let is_modified = matches!(session.state(), State::AwaitingN4Modification(_));
+        let is_modified = matches!(session.state(), State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_));
         let is_cut = session.take_over(|upf| self.shared.upfs.info(upf).is_some());
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
@@ -137,6 +137,7 @@ impl SmContext {
             }
             // The AMF gets no answer, and repeats its request.
             S::AwaitingN4Modification(state) if has_upfs => (S::established(state.user_plane), false),
+            S::AwaitingPathSwitch(state) if has_upfs => (S::established(state.user_plane), false),
             state if state.is_changing() || matches!(state, S::Established(_)) => {
                 self.timers.expire(SessionTimer::Guard);
                 let user_plane = state.into_user_plane();

@@ -3,14 +3,14 @@
 
 use super::context::SmContext;
 use super::env::Env;
-use super::procedure::{AwaitingResourceSetup, Established, State, modification, release, user_plane};
+use super::procedure::{AwaitingResourceSetup, Established, State, handover, modification, path_switch, release, user_plane};
 use super::{n1, n2};
 use crate::kit::{Level, Outbox, PendingReply};
 use bytes::Bytes;
 use pith_nas::{GsmBody, GsmCause, GsmMessage, NasError};
 use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
 use pith_sbi::nsmf_pdusession::{
-    N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
+    HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
 };
 use pith_sbi::{Cause, Problem, ProblemMore, Response};
 
@@ -33,6 +33,7 @@ pub(super) fn on_update(
         S::AwaitingResourceRelease(state) => state.on_update(session, env, reply, data),
         S::AwaitingRestoration(state) => state.on_update(session, env, reply, data),
         S::AwaitingN4Modification(_)
+        | S::AwaitingPathSwitch(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
@@ -73,6 +74,9 @@ fn apply(
 ) -> State {
     if let Some(message) = &data.n1_sm_msg {
         return on_n1_message(state, session, env, reply, &message.content);
+    }
+    if let Some(handover) = data.ho_state.clone().filter(|handover| *handover != HoState::None) {
+        return handover::on_update(state, session, env, reply, (&handover, &data));
     }
     match (&data.n2_sm_info_type, &data.up_cnx_state) {
         (Some(kind), _) => {
@@ -210,6 +214,9 @@ fn on_n2_information(
             return on_delivery_failure(state, session, env);
         }
         N2SmInfoType::PduResNtyRel => return change_user_plane(state, session, env, reply, None),
+        N2SmInfoType::PathSwitchReq => return path_switch::on_request(state, session, env, reply, info),
+        // The target gNB has no resources for the session (TS 23.502 4.9.1.2.2).
+        N2SmInfoType::PathSwitchSetupFail => return change_user_plane(state, session, env, reply, None),
         N2SmInfoType::PduResModFail => {
             session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             acknowledge(reply, env.out);
@@ -247,6 +254,9 @@ fn change_user_plane(
         State::Established(Established { mut user_plane })
         | State::AwaitingResourceSetup(AwaitingResourceSetup { mut user_plane, .. }) => {
             user_plane.gnb = gnb;
+            if gnb.is_none() {
+                session.handover_target = None;
+            }
             user_plane::change(user_plane, session, env, reply)
         }
         state => {
@@ -277,6 +287,11 @@ pub(super) fn on_delivery_failure(state: State, session: &mut SmContext, env: &m
 fn refuse_n2(reply: PendingReply, kind: &N2SmInfoType, out: &mut Outbox) {
     let problem = Problem::new(Cause::N2SmError)
         .detail(format!("this SMF does not support N2 information of type {}", kind.as_str()));
+    refuse_transfer(reply, kind, problem, out);
+}
+
+/// Refuses N2 information with the unsuccessful transfer for the gNB, if its type has one (TS 29.502 table 6.1.3.3.4.2.2-2).
+pub(super) fn refuse_transfer(reply: PendingReply, kind: &N2SmInfoType, problem: Problem, out: &mut Outbox) {
     let Some((kind, transfer)) = n2::refusal(kind) else { return reply.refuse(problem, out) };
     let mut data = SmContextUpdateErrorData::default();
     data.n2_sm_info = Some(transfer.into());
@@ -332,8 +347,11 @@ pub(super) fn await_gnb(
         acknowledge(reply, env.out);
         return Some(GnbAnswer::N2(answer));
     }
-    let is_deactivation =
-        data.n2_sm_info_type.is_none() && data.up_cnx_state == Some(UpCnxState::Deactivated);
+    // After a path switch another gNB serves the UE, too.
+    let is_deactivation = match &data.n2_sm_info_type {
+        None => data.up_cnx_state == Some(UpCnxState::Deactivated) || data.ho_state == Some(HoState::Completed),
+        Some(kind) => matches!(kind, N2SmInfoType::PathSwitchReq | N2SmInfoType::PathSwitchSetupFail),
+    };
     session.queue_update(env, reply, data);
     is_deactivation.then_some(GnbAnswer::Deactivated)
 }

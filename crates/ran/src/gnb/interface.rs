@@ -1,5 +1,6 @@
 //! Inputs and outputs of a gNB.
 
+use super::handover::{Cell, XnHandover};
 use crate::violation::Violation;
 use pith_ngap::transfer::Tunnel;
 use pith_ngap::{Cause, CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
@@ -55,6 +56,8 @@ pub enum Input<'a> {
     },
     /// A UE lost its radio connection.
     RadioLost { ue: UeKey },
+    /// A UE arrives from another gNB.
+    XnHandover(Box<XnHandover>),
     /// The gNB loses its state and sends NG RESET.
     Reset,
     /// The time of [`super::Gnb::next_timeout`] is reached.
@@ -76,6 +79,17 @@ pub enum Output {
         /// UE security capabilities from the AMF.
         capabilities: SecurityCapabilities,
     },
+    /// A UE is handed over to this gNB: it derives its keys.
+    HandedOver {
+        ue: UeKey,
+        /// K_NG-RAN*.
+        key: [u8; 32],
+        /// NCC of the key.
+        chaining_count: u8,
+        cell: Cell,
+    },
+    /// The AMF has switched the path of a UE that was handed over.
+    PathSwitched { ue: UeKey },
     /// Radio bearers and a tunnel are set up.
     BearerUp { ue: UeKey, bearer: Bearer },
     /// The tunnel has another endpoint at the UPF.

@@ -103,6 +103,7 @@ impl Gnb {
             self.release_context(id);
         }
         self.unanswered.clear();
+        self.departed.clear();
         self.state = NgState::Down;
         self.amf = Amf::default();
         self.deadline = None;

@@ -63,6 +63,10 @@ impl Gnb {
                 self.receive_release_command(stream, command)
             }
             Message::PduSessionResourceModifyRequest(request) => self.receive_modify_request(stream, request),
+            Message::PathSwitchRequestAcknowledge(message) => {
+                self.receive_path_switch_acknowledge(stream, message);
+            }
+            Message::PathSwitchRequestFailure(message) => self.receive_path_switch_failure(stream, &message),
             other => self.refuse(&other),
         }
     }
@@ -97,6 +101,9 @@ impl Gnb {
         stream: u16,
     ) -> Option<KnownUe> {
         let Some(context) = self.contexts.get_mut(&ran_id) else {
+            if self.departed.contains(&ran_id) {
+                return None;
+            }
             if !self.unanswered.contains(&ran_id) {
                 self.violation(
                     "TS 38.413 10.6",

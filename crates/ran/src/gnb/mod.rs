@@ -6,6 +6,7 @@
 //!  the tester    ReleaseContext, Reset                ──┘          └──> Event, Violation
 //! ```
 
+mod handover;
 mod interface;
 mod management;
 mod message;
@@ -14,6 +15,7 @@ mod pdu_session;
 mod reset;
 mod ue_context;
 
+pub use handover::{Cell, XnHandover};
 pub use interface::{Bearer, Event, Input, Output, UeKey};
 
 use crate::clock::Instant;
@@ -91,6 +93,10 @@ struct UeContext {
     /// Initial Context Setup is complete.
     is_set_up: bool,
     bearers: Vec<Bearer>,
+    /// Keys of the access stratum, once it is set up.
+    keys: Option<handover::AsKeys>,
+    /// Sessions whose path is being switched after a handover.
+    switching: Vec<u8>,
 }
 
 /// A UE that found the cell barred, with its first message.
@@ -115,6 +121,8 @@ pub struct Gnb {
     ran_ids: HashMap<UeKey, RanUeNgapId>,
     /// Ids of contexts that were released before the AMF answered: the AMF could not be notified.
     unanswered: HashSet<RanUeNgapId>,
+    /// Ids of UEs that were handed over to another gNB.
+    departed: HashSet<RanUeNgapId>,
     last_ran_id: u32,
     next_teid: u32,
     /// Deadline of the NG Setup response, or of the next attempt.
@@ -140,6 +148,7 @@ impl Gnb {
             contexts: HashMap::new(),
             ran_ids: HashMap::new(),
             unanswered: HashSet::new(),
+            departed: HashSet::new(),
             last_ran_id: 0,
             deadline: None,
             now: Instant::START,
@@ -167,6 +176,7 @@ impl Gnb {
                 self.barred.retain(|barred| barred.ue != ue);
                 self.request_context_release(ue, CauseRadioNetwork::radio_connection_with_ue_lost);
             }
+            Input::XnHandover(handover) => self.receive_xn_handover(*handover),
             Input::Reset => self.reset(),
             Input::Timeout => self.on_timeout(),
         }

@@ -32,7 +32,7 @@ impl Gnb {
         }
         let ran_ue_ngap_id = self.allocate_ran_id();
         let stream = self.stream_for(ran_ue_ngap_id);
-        let context = UeContext { ue, amf_id: None, amf_stream: None, is_set_up: false, bearers: Vec::new() };
+        let context = UeContext { ue, amf_id: None, amf_stream: None, is_set_up: false, bearers: Vec::new(), keys: None, switching: Vec::new() };
         self.contexts.insert(ran_ue_ngap_id, context);
         self.ran_ids.insert(ue, ran_ue_ngap_id);
         let message = InitialUeMessage {
@@ -55,12 +55,13 @@ impl Gnb {
     }
 
     /// The next id in sequence, so that an id stays unused as long as possible (TS 38.413 10.6).
-    fn allocate_ran_id(&mut self) -> RanUeNgapId {
+    pub(super) fn allocate_ran_id(&mut self) -> RanUeNgapId {
         loop {
             self.last_ran_id = self.last_ran_id.wrapping_add(1);
             let id = RanUeNgapId(self.last_ran_id);
             if !self.contexts.contains_key(&id) {
                 self.unanswered.remove(&id);
+                self.departed.remove(&id);
                 return id;
             }
         }

@@ -9,6 +9,7 @@
 //!   |    UE CONTEXT RELEASE COMPLETE ->     |
 //! ```
 
+use super::handover::AsKeys;
 use super::{Gnb, Output, UeKey};
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, InitialContextSetupFailure, InitialContextSetupRequest,
@@ -34,6 +35,7 @@ impl Gnb {
         let Some(context) = self.contexts.get_mut(&known.0) else { return };
         context.is_set_up = true;
         let (ue, k_gnb, capabilities) = (context.ue, request.security_key, request.security_capabilities);
+        context.keys = Some(AsKeys::new(k_gnb, capabilities));
         self.out.push(Output::SecurityActivated { ue, k_gnb, capabilities });
         let sessions = self.set_up_sessions(known.0, request.sessions.unwrap_or_default());
         let response = InitialContextSetupResponse {
@@ -113,6 +115,16 @@ impl Gnb {
                 "UE CONTEXT MODIFICATION REQUEST before Initial Context Setup",
             );
         }
+        let context = self.contexts.get_mut(&known.0).filter(|context| context.is_set_up);
+        if let (Some(k_gnb), Some(context)) = (request.security_key, context) {
+            // The gNB takes the key into use by a handover within the cell (TS 33.501 6.9.4.4).
+            let former = context.keys.as_ref().map(|keys| keys.capabilities);
+            if let Some(capabilities) = request.security_capabilities.or(former) {
+                context.keys = Some(AsKeys::new(k_gnb, capabilities));
+                let ue = context.ue;
+                self.out.push(Output::SecurityActivated { ue, k_gnb, capabilities });
+            }
+        }
         let response = UeContextModificationResponse { amf_ue_ngap_id, ran_ue_ngap_id, diagnostics: None };
         self.send(stream, response.encode());
     }
@@ -156,6 +168,17 @@ impl Gnb {
             let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
             return self.indicate_error((Some(amf_ue_ngap_id), None), cause, stream);
         };
+        if self.departed.remove(&ran_ue_ngap_id) {
+            // The UE has left, and its path was not switched yet.
+            let complete = UeContextReleaseComplete {
+                amf_ue_ngap_id,
+                ran_ue_ngap_id,
+                location: None,
+                sessions: None,
+                diagnostics: None,
+            };
+            return self.send(self.stream_for(ran_ue_ngap_id), complete.encode());
+        }
         let known = self.check_ids("UeContextReleaseCommand", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
         let stream = self.stream_for(known.0);

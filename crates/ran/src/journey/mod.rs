@@ -27,6 +27,8 @@ pub(crate) enum UserAction {
     Deregister,
     /// The gNB releases the UE for inactivity.
     BecomeIdle,
+    /// Move to another gNB.
+    XnHandover,
     /// Send an echo request with that sequence number.
     Ping(u16),
     /// Send the datagram of the stream with that number.
@@ -155,6 +157,7 @@ impl Journey {
             Step::RequestService => scene.actions.push(UserAction::RequestService),
             Step::BecomeIdle => scene.actions.push(UserAction::BecomeIdle),
             Step::Deregister => scene.actions.push(UserAction::Deregister),
+            Step::XnHandover => scene.actions.push(UserAction::XnHandover),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
             Step::Ping => {
                 if let Some(plan) = scene.plan.packets.ping {
@@ -211,6 +214,7 @@ impl Journey {
                 scene.statistics.add_service(scene.now, elapsed);
                 self.complete_half(scene);
             }
+            (Step::XnHandover, Event::Idle) => self.fail("handover: connection lost".to_owned(), scene),
             (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
                 self.end_step(scene);
             }
@@ -273,6 +277,21 @@ impl Journey {
         self.half_done = true;
         if self.has_bearer {
             self.end_step(scene);
+        }
+    }
+
+    /// The path was switched to the target gNB.
+    pub fn on_handover(&mut self, scene: &mut JourneyContext<'_>) {
+        if self.progress == Progress::Under(Step::XnHandover) {
+            scene.statistics.handover.add(scene.now - self.began);
+            self.end_step(scene);
+        }
+    }
+
+    /// The UE cannot move: it is not connected with bearers, or there is no other gNB.
+    pub fn on_handover_failed(&mut self, scene: &mut JourneyContext<'_>) {
+        if self.progress == Progress::Under(Step::XnHandover) {
+            self.fail("handover: no bearers, or no other gNB".to_owned(), scene);
         }
     }
 

@@ -24,6 +24,8 @@ pub enum Step {
     RequestService,
     /// Releases its PDU session.
     ReleaseSession,
+    /// Moves to the next gNB over Xn; complete when the path is switched.
+    XnHandover,
     /// Deregisters; complete when the radio connection is released.
     Deregister,
 }
@@ -39,6 +41,7 @@ impl fmt::Display for Step {
             Self::BecomeIdle => "release for inactivity",
             Self::RequestService => "service request",
             Self::ReleaseSession => "release of the session",
+            Self::XnHandover => "Xn handover",
             Self::Deregister => "de-registration",
         })
     }
@@ -60,6 +63,8 @@ pub enum Profile {
     Deregister,
     /// As `Session`, then idle.
     Parked,
+    /// As `Session`, then Xn handovers from gNB to gNB, repeatedly.
+    Moving,
 }
 
 /// Echo requests of a UE.
@@ -151,6 +156,10 @@ impl Plan {
                 let away = [Step::BecomeIdle].into_iter().chain(wait).chain([Step::RequestService]);
                 (session, away.chain(use_it()).chain(wait).collect())
             }
+            Profile::Moving => {
+                let cycle = [Step::XnHandover].into_iter().chain(use_it());
+                (session, cycle.chain(wait).collect())
+            }
             Profile::Parked => (session.into_iter().chain([Step::BecomeIdle]).collect(), vec![]),
             Profile::Release => (vec![Step::Register], {
                 let cycle = [Step::EstablishSession].into_iter().chain(use_it());
@@ -186,18 +195,19 @@ impl Plan {
 }
 
 /// The profiles by name.
-const NAMES: [(&str, Profile); 6] = [
+const NAMES: [(&str, Profile); 7] = [
     ("register", Profile::Register),
     ("session", Profile::Session),
     ("idle", Profile::Idle),
     ("release", Profile::Release),
     ("deregister", Profile::Deregister),
     ("parked", Profile::Parked),
+    ("moving", Profile::Moving),
 ];
 
 /// A text that is not a profile's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile: use register, session, idle, release, deregister or parked")]
+#[error("unknown profile: use register, session, idle, release, deregister, parked or moving")]
 pub struct ParseProfileError;
 
 impl FromStr for Profile {

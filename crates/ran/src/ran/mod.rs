@@ -8,6 +8,7 @@
 //!
 //! The radio loses nothing and has no delay. The caller of a [`Ran`] simulates or implements N2 and N3.
 
+mod handover;
 mod interface;
 mod schedule;
 mod user_plane;
@@ -60,6 +61,7 @@ enum Signal {
     Nas(Vec<u8>),
     Security([u8; 32], pith_ngap::SecurityCapabilities),
     Bearer(gnb::Bearer, bool),
+    HandedOver { key: [u8; 32], chaining_count: u8, cell: gnb::Cell },
     Released,
     Paging,
 }
@@ -75,6 +77,8 @@ pub struct Ran {
     next_ue: usize,
     /// The session of each downlink TEID.
     endpoints: HashMap<Teid, Endpoint>,
+    /// Tunnels to gNBs that UEs have left: packets arrive until the End Marker.
+    draining: HashMap<Teid, Endpoint>,
     pending: VecDeque<PendingOutput>,
     schedule: Schedule,
     statistics: Statistics,
@@ -96,6 +100,7 @@ impl Ran {
             in_flight: None,
             next_ue: 0,
             endpoints: HashMap::new(),
+            draining: HashMap::new(),
             pending: VecDeque::new(),
             schedule: Schedule::default(),
             statistics: Statistics::default(),
@@ -271,6 +276,11 @@ impl Ran {
             gnb::Output::SecurityActivated { ue, k_gnb, capabilities } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::Security(k_gnb, capabilities)));
             }
+            gnb::Output::HandedOver { ue, key, chaining_count, cell } => {
+                let signal = Signal::HandedOver { key, chaining_count, cell };
+                self.pending.push_back(PendingOutput::Ue(ue, signal));
+            }
+            gnb::Output::PathSwitched { ue } => self.on_path_switched(ue),
             gnb::Output::BearerUp { ue, bearer } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::Bearer(bearer, true)));
             }
@@ -305,6 +315,7 @@ impl Ran {
                 self.ue_input(ue, ue::Input::SecurityActivated { k_gnb, capabilities });
             }
             Signal::Bearer(bearer, up) => self.note_bearer(ue, bearer, up),
+            Signal::HandedOver { key, chaining_count, cell } => self.enter_cell(ue, (key, chaining_count, cell)),
             Signal::Released => self.ue_input(ue, ue::Input::ConnectionReleased),
             Signal::Paging => self.ue_input(ue, ue::Input::Paging),
         }
@@ -393,6 +404,7 @@ impl Ran {
                 self.pending
                     .push_back(PendingOutput::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
+            UserAction::XnHandover => self.start_xn_handover(key),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),
             UserAction::Probe(number) => self.send_probe(key, number),
         }

@@ -116,13 +116,15 @@ impl Ran {
                 let text = format!("Error Indication for uplink TEID {teid:#x}");
                 self.note_n3_violation("TS 29.281 7.3.1", text);
             }
+            Ok(Some(Signalling::EndMarker { teid })) => self.note_end_marker(Teid(teid)),
             Ok(_) => {}
             Err(error) => self.note_n3_violation("TS 29.281 7", error.to_string()),
         }
     }
 
     fn receive_gpdu(&mut self, from: SocketAddr, packet: &Packet<'_>) {
-        let Some(endpoint) = self.endpoints.get(&Teid(packet.teid)).copied() else {
+        let teid = Teid(packet.teid);
+        let Some(endpoint) = self.endpoints.get(&teid).or_else(|| self.draining.get(&teid)).copied() else {
             return self.refuse_gpdu(from, packet.teid);
         };
         match packet.pdu_session_information() {
@@ -190,7 +192,7 @@ impl Ran {
         subscriber.ue.sessions().find(|other| other.id == session)?.ipv4
     }
 
-    fn note_n3_violation(&mut self, clause: &'static str, text: String) {
+    pub(super) fn note_n3_violation(&mut self, clause: &'static str, text: String) {
         self.statistics.violations.add("N3", Violation::new(clause, text));
     }
 }

@@ -40,6 +40,8 @@ pub struct Report {
     pub service_ms: Summary,
     /// From the user's request to DEREGISTRATION ACCEPT.
     pub deregistration_ms: Summary,
+    /// From the start of an Xn handover to its path switch.
+    pub handover_ms: Summary,
     /// Pings.
     pub ping: PingReport,
     /// Streams to an echo service.
@@ -123,6 +125,7 @@ impl Report {
             session_ms: statistics.session.summary(),
             service_ms: statistics.service.summary(),
             deregistration_ms: statistics.deregistration.summary(),
+            handover_ms: statistics.handover.summary(),
             ping: PingReport {
                 sent: ping.sent,
                 received: ping.received,
@@ -153,6 +156,7 @@ impl Report {
             ("session", self.session_ms),
             ("service", self.service_ms),
             ("leaving", self.deregistration_ms),
+            ("handover", self.handover_ms),
             ("ping", self.ping.rtt_ms),
             ("traffic", self.traffic.rtt_ms),
         ];

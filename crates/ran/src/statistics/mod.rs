@@ -26,6 +26,10 @@ pub struct Statistics {
     pub service: Latencies,
     /// From the user's request to DEREGISTRATION ACCEPT.
     pub deregistration: Latencies,
+    /// From the start of an Xn handover to its path switch.
+    pub handover: Latencies,
+    /// End Markers at gNBs that UEs have left.
+    pub end_markers: u64,
     /// Pings.
     pub ping: PingStatistics,
     /// Streams.

@@ -1,6 +1,7 @@
 //! Inputs and outputs of a UE.
 
 use super::session::SessionRequest;
+use crate::gnb::Cell;
 use crate::violation::Violation;
 use pith_nas::ie::RegistrationKind;
 use pith_nas::{GmmCause, GsmCause};
@@ -34,6 +35,14 @@ pub enum Input<'a> {
         k_gnb: [u8; 32],
         /// The UE security capabilities that the AMF sent to the gNB.
         capabilities: SecurityCapabilities,
+    },
+    /// The gNB hands the UE over to a cell of another gNB.
+    HandedOver {
+        /// K_NG-RAN* of the target gNB.
+        key: [u8; 32],
+        /// NCC of the key.
+        chaining_count: u8,
+        cell: Cell,
     },
     /// The radio bearers of a PDU session were set up or released.
     UserPlane {

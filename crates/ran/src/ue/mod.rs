@@ -13,6 +13,7 @@ mod configuration_update;
 mod deregistration;
 mod downlink;
 mod eap_aka_prime;
+mod handover;
 mod identification;
 mod initial;
 mod interface;
@@ -34,6 +35,7 @@ use crate::violation::Violation;
 use authentication::Authentication;
 use initial::InitialMessage;
 use pith_crypto::kdf::{self, AccessType};
+use pith_crypto::keys::KGnb;
 use pith_nas::ie::{RegistrationKind, TaiList, UeSecurityCapability};
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
 use pith_ngap::SecurityCapabilities;
@@ -113,6 +115,8 @@ pub struct Ue {
     initial: Option<InitialMessage>,
     /// The uplink COUNT from which K_gNB of this connection is derived (TS 33.501 6.8.1.2.2).
     k_gnb_count: Option<u32>,
+    /// Keys of the access stratum.
+    as_keys: Option<handover::AsKeys>,
     /// Register again when the connection is released.
     register_when_idle: Option<RegistrationKind>,
     /// The user deregisters when the procedure in progress is over.
@@ -156,6 +160,7 @@ impl Ue {
             authentication: Authentication::default(),
             initial: None,
             k_gnb_count: None,
+            as_keys: None,
             register_when_idle: None,
             wants_to_deregister: false,
             registration_attempts: 0,
@@ -219,6 +224,7 @@ impl Ue {
             Input::Nas(_) if self.is_off() => {}
             Input::Nas(octets) => self.receive_nas(octets),
             Input::SecurityActivated { k_gnb, capabilities } => self.check_as_security(&k_gnb, capabilities),
+            Input::HandedOver { key, chaining_count, cell } => self.check_handover(&key, chaining_count, cell),
             Input::UserPlane { session, up } => self.sessions.note_user_plane(session, up),
             Input::ConnectionReleased => self.on_connection_released(),
             Input::Paging => self.answer_paging(),
@@ -290,6 +296,7 @@ impl Ue {
     fn enter_idle(&mut self) {
         self.connection = Connection::Idle;
         self.k_gnb_count = None;
+        self.as_keys = None;
         self.authentication.forget_challenge();
         self.authentication.failures = 0;
         self.authentication.partial = None;
@@ -333,6 +340,8 @@ impl Ue {
             }
             Some(_) => {}
         }
+        let k_amf = self.current_security_context.as_ref().map(|context| context.k_amf.clone());
+        self.as_keys = k_amf.map(|k_amf| handover::AsKeys::new(k_amf, KGnb::new(*k_gnb)));
     }
 
     /// Sends a message other than the initial one, with the protection of the connection.

@@ -98,7 +98,7 @@ impl Kill {
                 Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
             },
             shards: 1 + dice.index(3),
-            gnbs: 1 + dice.index(2),
+            gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
             ues: 2,
             upfs,
             breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),

@@ -21,6 +21,8 @@ pub struct Procedure {
     pub(crate) ends: Ends,
     /// A UPF can be inserted into sessions as a classifier.
     pub(crate) needs_classifier: bool,
+    /// UEs can move to another gNB.
+    pub(crate) needs_gnbs: bool,
 }
 
 impl Procedure {
@@ -33,6 +35,7 @@ impl Procedure {
             window: Duration::from_secs(3),
             ends: Ends::Nothing,
             needs_classifier: false,
+            needs_gnbs: false,
         }
     }
 
@@ -48,6 +51,10 @@ impl Procedure {
         Self { lead: Duration::from_secs(seconds), ..self }
     }
 
+    const fn with_gnbs(self) -> Self {
+        Self { needs_gnbs: true, ..self }
+    }
+
     const fn with_classifier(self) -> Self {
         Self { needs_classifier: true, ..self }
     }
@@ -59,6 +66,8 @@ use Act::{RequestService, Restart, Vanish};
 const SESSION: &[Act] = &[Register, Establish(1)];
 const IDLE: &[Act] = &[Register, Establish(1), Idle];
 const LEFT: &[Act] = &[Register, Establish(1), Leave { switch_off: false }];
+const TWO_SESSIONS: &[Act] = &[Register, Establish(1), Establish(2)];
+const MOVED: &[Act] = &[Register, Establish(1), Act::XnHandover];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
 const BRANCHED: &[Act] = &[Register, Establish(1), Act::Branch(1)];
 
@@ -86,6 +95,10 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("paging", IDLE, DownlinkFor { lost: false }),
     Procedure::new("paging-after-restart", RESTARTED, DownlinkFor { lost: false }),
     Procedure::new("an-release", SESSION, Idle),
+    Procedure::new("xn-handover", SESSION, Act::XnHandover).with_gnbs(),
+    Procedure::new("xn-handover-two-sessions", TWO_SESSIONS, Act::XnHandover).with_gnbs(),
+    Procedure::new("xn-handover-after-handover", MOVED, Act::XnHandover).with_gnbs(),
+    Procedure::new("registration-update-after-handover", MOVED, Register).with_gnbs(),
     Procedure::new("radio-failure", SESSION, Act::LoseRadio).within(11),
     Procedure::new("error-indication", SESSION, DownlinkFor { lost: true }),
     Procedure::new("session-establishment", &[Register], Establish(1)),

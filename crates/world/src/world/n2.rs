@@ -178,6 +178,10 @@ impl World {
             Output::SecurityActivated { ue, k_gnb, capabilities } => {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::Security { k_gnb, capabilities });
             }
+            Output::HandedOver { ue, key, chaining_count, cell } => {
+                self.signal_to_ue(gnb, ue, super::radio::Downlink::HandedOver { key, chaining_count, cell });
+            }
+            Output::PathSwitched { .. } => {}
             Output::BearerUp { ue, bearer } => {
                 self.gnbs[gnb].bearers.insert((ue, bearer.session), bearer);
                 self.signal_to_ue(

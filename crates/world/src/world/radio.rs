@@ -17,7 +17,7 @@ use pith_nas::ie::UeSecurityCapability;
 use pith_nas::{GmmMessage, SecurityHeaderType};
 use pith_nf::kit::{AuthenticationMethod, Subscriber};
 use pith_ngap::{CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
-use pith_ran::gnb::{Input as GnbInput, UeKey};
+use pith_ran::gnb::{Cell, Input as GnbInput, UeKey};
 use pith_ran::ue::{Concealment, Input, Output, Settings, Subscription, Ue};
 use pith_types::FiveGSTmsi;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ pub(super) enum Uplink {
 pub(super) enum Downlink {
     Nas(Vec<u8>),
     Security { k_gnb: [u8; 32], capabilities: SecurityCapabilities },
+    HandedOver { key: [u8; 32], chaining_count: u8, cell: Cell },
     UserPlane { session: u8, up: bool },
     Released,
 }
@@ -194,6 +195,11 @@ impl World {
             }
             Uplink::Nas(nas) if known => self.gnb_input(gnb, GnbInput::Uplink { ue: key, nas }),
             Uplink::Lost if known => self.gnb_input(gnb, GnbInput::RadioLost { ue: key }),
+            // The UE was handed over to another gNB meanwhile.
+            signal if !known && self.ues[ue].connection == Some(connection) && self.ues[ue].gnb != gnb => {
+                let gnb = self.ues[ue].gnb;
+                self.uplink(ue, gnb, connection, signal);
+            }
             // The gNB has no such connection: the UE gets a release.
             Uplink::Nas(_) => self.to_ue(ue, connection, Downlink::Released),
             Uplink::Lost => {}
@@ -239,6 +245,9 @@ impl World {
             Downlink::Security { k_gnb, capabilities } => {
                 self.ue_input(ue, Input::SecurityActivated { k_gnb, capabilities });
             }
+            Downlink::HandedOver { key, chaining_count, cell } => {
+                self.ue_input(ue, Input::HandedOver { key, chaining_count, cell });
+            }
             Downlink::UserPlane { session, up } => self.ue_input(ue, Input::UserPlane { session, up }),
             Downlink::Released => {
                 self.ues[ue].connection = None;
@@ -254,6 +263,23 @@ impl World {
         let after = self.dice.seconds(0, 10);
         self.at(after, SimEvent::Uplink { ue, gnb, connection, signal: Uplink::Lost });
         self.downlink(ue, connection, Downlink::Released);
+    }
+
+    /// The UE's gNB hands it over to the next one over Xn.
+    pub(super) fn xn_handover(&mut self, ue: usize) {
+        let Some(connection) = self.ues[ue].connection else { return };
+        let (source, key) = (self.ues[ue].gnb, UeKey(connection as u32));
+        let target = (source + 1) % self.gnbs.len();
+        if target == source || !self.gnbs[target].gnb.is_up() {
+            return;
+        }
+        let cell = self.gnbs[target].gnb.cell();
+        let Some(handover) = self.gnbs[source].gnb.start_xn_handover(key, cell) else { return };
+        self.gnbs[source].connections.remove(&key);
+        self.gnbs[source].bearers.retain(|(of, _), _| *of != key);
+        self.gnbs[target].connections.insert(key, ue);
+        self.ues[ue].gnb = target;
+        self.gnb_input(target, GnbInput::XnHandover(Box::new(handover)));
     }
 
     /// The gNB detects the inactivity of a UE.

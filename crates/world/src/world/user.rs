@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::{SimEvent, World};
+use crate::dice::Dice;
 use crate::network;
 use pith_nas::ie::PduSessionType;
 use pith_nf::kit::Deregister;
@@ -26,6 +27,8 @@ pub(crate) enum Act {
     Deregister { switch_off: bool },
     /// The network's stored sequence number is set back.
     LoseSequenceNumber,
+    /// Moves to another gNB, over Xn.
+    XnHandover,
     /// The radio fails.
     LoseRadio,
     /// A downlink packet arrives for a random UE.
@@ -69,6 +72,22 @@ impl World {
                 self.at(when, SimEvent::Act { ue, act });
             }
         }
+        self.draw_handovers(time);
+    }
+
+    /// Handovers between gNBs. Drawn apart, so that other actions of a seed stay the same.
+    fn draw_handovers(&mut self, time: Duration) {
+        if self.gnbs.len() < 2 {
+            return;
+        }
+        let mut dice = Dice::new(self.plan.seed ^ 0x786e_686f_0000);
+        let millis = time.as_millis() as u64;
+        for ue in 0..self.ues.len() {
+            for _ in 0..dice.below(8) {
+                let when = dice.millis(millis / 8, millis);
+                self.at(when, SimEvent::Act { ue, act: Act::XnHandover });
+            }
+        }
     }
 
     fn draw_act(&mut self) -> Act {
@@ -103,6 +122,7 @@ impl World {
                 self.database.put_sequence_number(&supi, 0);
                 self.watch.is_sqn_lost = true;
             }
+            Act::XnHandover => self.xn_handover(ue),
             Act::LoseRadio => self.lose_radio(ue),
             Act::DownlinkPacket => self.downlink_packet(),
             Act::Branch(_) | Act::Unbranch(_) | Act::OrderDeregister(_) => self.order(ue, act),

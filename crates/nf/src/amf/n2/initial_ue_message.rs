@@ -137,7 +137,7 @@ impl Amf {
 
     /// A gNB reuses a RAN-UE-NGAP-ID only when the id is no longer in use (TS 38.413 8.6.1.2):
     /// the connection that had the id is closed.
-    fn drop_stale(&mut self, now: Instant, from: N2Origin, ran_id: RanUeNgapId, out: &mut Outbox) {
+    pub(super) fn drop_stale(&mut self, now: Instant, from: N2Origin, ran_id: RanUeNgapId, out: &mut Outbox) {
         if let Some(stale) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
             self.connection_lost(now, stale, out);
         }

@@ -12,14 +12,15 @@ mod send;
 pub(crate) use initial_ue_message::Initial;
 use initial_ue_message::octets_kept;
 pub(crate) use send::{
-    close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context, page,
-    rekey, release, release_connection, release_resources, release_sessions,
+    close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context, open_context,
+    page, rekey, release, release_connection, release_resources, release_sessions, send_to,
 };
 
 use super::Amf;
-use super::connection::RanContext;
+use super::connection::{RanContext, RanSide};
 use super::context::{Env, UeContext};
 use super::error::unknown_connection;
+use super::mobility::path_switch;
 use super::n1::{self, NasOutcome};
 use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
@@ -84,6 +85,9 @@ impl Amf {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
                 self.over_connection(now, from, key, message, out);
             }
+            (Some(key), Some(known)) if known.left == Some((from.gnb, ran_id)) => {
+                self.from_former_gnb(now, from, key, message, out);
+            }
             (key, known) => {
                 let cause = unknown_connection(connection.is_some());
                 out.log(Level::Warn, || format!("{} for {amf_id:?}, {ran_id:?}: {cause}", message.name()));
@@ -96,6 +100,14 @@ impl Amf {
                 }
             }
         }
+    }
+
+    /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, the gNB's own do not.
+    fn from_former_gnb(&mut self, now: Instant, from: N2Origin, key: Key, message: Message, out: &mut Outbox) {
+        if matches!(message, Message::UplinkNasTransport(_)) {
+            return self.over_connection(now, from, key, message, out);
+        }
+        out.log(Level::Debug, || format!("{} of the gNB that the UE has left", message.name()));
     }
 
     /// PATH SWITCH REQUEST: the target gNB identifies the UE by the AMF-UE-NGAP-ID from the source
@@ -115,7 +127,15 @@ impl Amf {
             out.log(Level::Warn, || format!("PathSwitchRequest for {ids:?}: {cause}"));
             return error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
         };
-        self.with_ue(now, ue, out, |ue, env| refusal::path_switch_request(ue, env, from, message));
+        let target = RanSide { gnb: from.gnb, stream: from.stream, ran_id: message.ran_ue_ngap_id };
+        if self.shared.connections.find_by_ran(from.gnb, target.ran_id) != connection {
+            self.drop_stale(now, from, target.ran_id, out);
+        }
+        self.with_ue(now, ue, out, |ue, env| {
+            if let Some(key) = ue.connection.filter(|key| Some(*key) == connection) {
+                path_switch::request(ue, env, (key, target), message);
+            }
+        });
     }
 
     /// Handles a PDU over an open connection.
@@ -268,6 +288,8 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::PduSessionResourceNotify(message) => {
             pdu_session_resources::notified(ue, env, message.notified, message.released);
         }
+        // The gNB has taken K_gNB of the current K_AMF into use, if it had another one (TS 33.501 6.9.4.4).
+        Message::UeContextModificationResponse(_) if ue.access_keys.is_outdated() => ue.access_keys.reset(),
         Message::ErrorIndication(error) => ue_context_release::error_indication(ue, env, &error),
         Message::HandoverRequired(message) => refusal::handover_required(ue, env, from, &message),
         Message::HandoverCancel(message) => refusal::handover_cancel(env, from, &message),

@@ -4,10 +4,10 @@
 use super::{N2Origin, send};
 use crate::amf::context::{Env, UeContext};
 use crate::kit::{Level, Outbox};
-use pith_ngap::transfer::{ModifyIndicationUnsuccessfulTransfer, PathSwitchRequestUnsuccessfulTransfer};
+use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, HandoverCancel, HandoverCancelAcknowledge,
-    HandoverPreparationFailure, HandoverRequired, NgapError, PathSwitchRequest, PathSwitchRequestFailure,
+    HandoverPreparationFailure, HandoverRequired, NgapError,
     PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, SessionTransfer,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
@@ -63,25 +63,6 @@ pub(super) fn handover_cancel(env: &mut Env<'_>, from: N2Origin, message: &Hando
         diagnostics: None,
     };
     send::send(env.out, from.gnb, from.stream, acknowledge.encode());
-}
-
-/// PATH SWITCH REQUEST: PATH SWITCH REQUEST FAILURE to the target gNB, with all its sessions (TS 38.413 8.4.4.3). The
-/// connection over the source gNB stays.
-pub(super) fn path_switch_request(
-    ue: &UeContext,
-    env: &mut Env<'_>,
-    from: N2Origin,
-    message: PathSwitchRequest,
-) {
-    env.out.log(Level::Warn, || format!("{}: path switch is not supported", ue.name()));
-    let transfer = PathSwitchRequestUnsuccessfulTransfer { cause: NOT_SUPPORTED }.encode();
-    let failure = PathSwitchRequestFailure {
-        amf_ue_ngap_id: message.source_amf_ue_ngap_id,
-        ran_ue_ngap_id: message.ran_ue_ngap_id,
-        released: Some(with_transfer(message.sessions, &transfer)),
-        diagnostics: None,
-    };
-    send::send(env.out, from.gnb, from.stream, failure.encode());
 }
 
 /// PDU SESSION RESOURCE MODIFY INDICATION: PDU SESSION RESOURCE MODIFY CONFIRM, all sessions in the list of those that

@@ -1,7 +1,7 @@
 //! NGAP messages that the AMF sends.
 
 use super::N2Origin;
-use crate::amf::connection::{NgConnection, RanContext};
+use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
@@ -24,6 +24,21 @@ pub(super) fn send(out: &mut Outbox, gnb: GnbHandle, stream: u16, pdu: Encoded) 
     }
 }
 
+/// Sends a PDU to the gNB's end of a connection.
+pub(crate) fn send_to(out: &mut Outbox, side: RanSide, pdu: Encoded) {
+    send(out, side.gnb, side.stream, pdu);
+}
+
+/// The gNB has a UE context: sends the PDUs queued for it.
+pub(crate) fn open_context(ue: &UeContext, env: &mut Env<'_>) {
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
+    connection.context = RanContext::Established;
+    let (gnb, stream) = (connection.gnb, connection.stream);
+    for pdu in std::mem::take(&mut connection.queued) {
+        env.out.n2(N2Effect::Send { gnb, stream, pdu: pdu.into() });
+    }
+}
+
 /// Sends a PDU over a connection.
 fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
     send(out, connection.gnb, connection.stream, pdu);
@@ -32,7 +47,7 @@ fn send_over(out: &mut Outbox, connection: &NgConnection, pdu: Encoded) {
 /// Sends a PDU over a connection, or queues it until the gNB has a UE context.
 fn send_in_context(out: &mut Outbox, connection: &mut NgConnection, pdu: Encoded) {
     match (&connection.context, pdu) {
-        (RanContext::Requested, Ok(pdu)) => connection.queued.push(pdu),
+        (RanContext::Requested | RanContext::Switching, Ok(pdu)) => connection.queued.push(pdu),
         (RanContext::Releasing, _) => {}
         (_, pdu) => send_over(out, connection, pdu),
     }
@@ -67,7 +82,7 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
         ue_ambr: None,
         allowed_nssai: None,
     };
-    if connection.queued.is_empty() {
+    if connection.queued.is_empty() && connection.context != RanContext::Switching {
         send_over(env.out, connection, message.encode())
     } else {
         send_in_context(env.out, connection, message.encode())
@@ -124,6 +139,7 @@ pub(crate) fn initial_context_setup_request(
         nas_pdu,
     };
     connection.context = RanContext::Requested;
+    ue.access_keys.reset();
     send_over(env.out, connection, message.encode());
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }

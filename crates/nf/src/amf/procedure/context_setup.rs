@@ -12,13 +12,7 @@ use pith_ngap::{
 /// INITIAL CONTEXT SETUP RESPONSE: the gNB has a UE context; sends the queued PDUs.
 pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupResponse) {
     answered(ue, env);
-    if let Some(connection) = ue.ng(env) {
-        connection.context = RanContext::Established;
-        let (gnb, stream) = (connection.gnb, connection.stream);
-        for pdu in std::mem::take(&mut connection.queued) {
-            env.out.n2(crate::kit::N2Effect::Send { gnb, stream, pdu: pdu.into() });
-        }
-    }
+    n2::open_context(ue, env);
     delivery::guard_release(ue, env);
     pdu_session_resources::set_up(ue, env, message.setup, message.failed);
 }

@@ -24,6 +24,7 @@ pub(crate) mod ue_context_release;
 
 use super::context::{CallId, Env, UeContext};
 use super::error::RegistrationError;
+use super::mobility;
 use super::n1::{NasOutcome, Silence};
 use super::security::SecurityContext;
 use crate::kit::document::pack_enum;
@@ -289,6 +290,9 @@ fn not_expected(ue: &mut UeContext, env: &mut Env<'_>, state: Procedure, message
 /// Handles the reply to one of the UE's calls.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
     use Procedure as P;
+    if ue.mobility.awaits(call) {
+        return mobility::on_reply(ue, env, call, reply);
+    }
     if !ue.procedure.awaits(call) {
         return session_reply::on_reply(ue, env, call, reply);
     }

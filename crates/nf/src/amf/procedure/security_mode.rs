@@ -11,6 +11,7 @@
 
 use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step, reauthentication};
+use crate::amf::access_keys;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n2;
@@ -97,6 +98,9 @@ impl AwaitingSecurityModeComplete {
     ) -> RegistrationStep {
         self.command.stop(ue, env);
         let Self { mut attempt, supi, context, .. } = self;
+        if let Some(former) = ue.security.take().filter(|_| ue.has_ran_context(env)) {
+            access_keys::note_new_k_amf(ue, &former.k_amf);
+        }
         if let Some(count) = context.nas.last_received() {
             ue.k_gnb_count = count;
         }

@@ -11,7 +11,7 @@ use super::{Procedure, deregistration, paging};
 use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{Amf, delivery, n2, procedure, refusal};
+use crate::amf::{Amf, delivery, mobility, n2, procedure, refusal};
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
@@ -56,6 +56,8 @@ pub(crate) fn on_connection_lost(ue: &mut UeContext, env: &mut Env<'_>) {
         deregistration::implicit(ue, env);
     }
     procedure::abort(ue, env);
+    mobility::abort(ue, env);
+    ue.access_keys.reset();
     deactivate_sessions(ue, env);
 }
 

@@ -26,3 +26,4 @@ mod slices;
 mod take_over;
 #[allow(clippy::duplicate_mod)]
 pub(crate) mod world;
+mod xn_handover;

@@ -85,33 +85,6 @@ fn transfers() -> Vec<pith_ngap::SessionTransfer> {
 }
 
 #[test]
-fn a_path_switch_request_is_refused_and_the_ue_stays_at_its_gnb() {
-    let (mut world, phone) = registered();
-    let request = pith_ngap::PathSwitchRequest {
-        ran_ue_ngap_id: RanUeNgapId(77),
-        source_amf_ue_ngap_id: phone.amf_id.unwrap(),
-        location: None,
-        security_capabilities: None,
-        sessions: transfers(),
-        failed: None,
-    };
-    world.ngap(OTHER_GNB, "PathSwitchRequest", request.encode());
-    let Message::PathSwitchRequestFailure(failure) = world.next() else { panic!() };
-    assert_eq!((failure.amf_ue_ngap_id, failure.ran_ue_ngap_id), (phone.amf_id.unwrap(), RanUeNgapId(77)));
-    let released = failure.released.unwrap();
-    assert_eq!(released[0].pdu_session_id, 5);
-    assert!(
-        pith_ngap::transfer::PathSwitchRequestUnsuccessfulTransfer::decode(&released[0].transfer).is_ok()
-    );
-    assert_eq!(world.amf.audit().connected, 1);
-    let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
-    let request = pith_ngap::PathSwitchRequest { source_amf_ue_ngap_id: unknown, ..request };
-    world.ngap(OTHER_GNB, "PathSwitchRequest", request.encode());
-    let error = error(&mut world);
-    assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(unknown), Some(RanUeNgapId(77))));
-}
-
-#[test]
 fn a_handover_required_is_refused_with_handover_preparation_failure() {
     let (mut world, phone) = registered();
     let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);

@@ -46,10 +46,12 @@ const SAME_LOAD: usize = 64;
 mod procedure {
     pub const AMF_CONFIGURATION_UPDATE: u8 = 0;
     pub const ERROR_INDICATION: u8 = 9;
+    pub const HANDOVER_RESOURCE_ALLOCATION: u8 = 13;
     pub const INITIAL_UE_MESSAGE: u8 = 15;
     pub const NG_RESET: u8 = 20;
     pub const NG_SETUP: u8 = 21;
     pub const RAN_CONFIGURATION_UPDATE: u8 = 35;
+    pub const PATH_SWITCH_REQUEST: u8 = 25;
     pub const UE_CONTEXT_RELEASE: u8 = 41;
 }
 
@@ -240,6 +242,9 @@ impl N2Gateway {
         match (owner, peeked.amf_ue_ngap_id) {
             (Some((id, _)), _) if self.hold(id.block(), gnb, stream, pdu) => {}
             (Some((id, shard)), _) => {
+                if begins_connection(peeked) {
+                    self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
+                }
                 self.note_ids(gnb, peeked, (id, shard));
                 self.hand_to_shard(shard, gnb, stream, pdu.clone());
             }
@@ -455,6 +460,15 @@ impl N2Gateway {
         let event = Event { level, procedure: "NGAP", outcome: "", ue: String::new(), text };
         self.out.push(N2GatewayEffect::Event(event));
     }
+}
+
+/// Whether the RAN-UE-NGAP-ID in the message is new: that of the target gNB of a handover (TS 38.413 8.4.2.2, 8.4.4.2).
+fn begins_connection(peeked: &Peek<'_>) -> bool {
+    matches!(
+        (peeked.procedure_code, peeked.class),
+        (procedure::PATH_SWITCH_REQUEST, Class::Initiating)
+            | (procedure::HANDOVER_RESOURCE_ALLOCATION, Class::Successful)
+    )
 }
 
 #[cfg(test)]

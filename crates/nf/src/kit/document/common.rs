@@ -2,9 +2,27 @@
 
 use super::pack::text;
 use super::{Pack, PackError, Reader, UnpackError, Writer, pack_enum};
-use crate::kit::{Caller, Client, Issuer, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
+use crate::kit::{Caller, Client, GnbHandle, Issuer, Nf, Owner, PendingReply, Tag, Timer, UpfHandle};
 
 /// The name of the UPF. A session is at its UPFs: it cannot be loaded before they have associations.
+/// A gNB by its name. One that is gone has none: messages to it are dropped.
+impl Pack for GnbHandle {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        if writer.names().keeps_handles() {
+            return self.0.pack(writer);
+        }
+        writer.counted(writer.names().gnb_name(*self).unwrap_or_default().as_bytes());
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        if reader.names().keeps_handles() {
+            return u64::unpack(reader).map(Self);
+        }
+        let name = text(reader)?;
+        Ok(reader.names().gnb(name).unwrap_or(Self(u64::MAX)))
+    }
+}
+
 impl Pack for UpfHandle {
     fn pack(&self, writer: &mut Writer<'_>) {
         if writer.names().keeps_handles() {

@@ -5,6 +5,7 @@
 //!  policy     authorised QoS, policy association, registration in the UDM
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
+//!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -20,9 +21,10 @@ const POLICY: Section = Section { id: 2, name: "policy", version: 1 };
 const PROCEDURE: Section = Section { id: 3, name: "procedure", version: 1 };
 const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
+const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
 /// All sections, in their order in a document.
-pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, TIMERS];
+pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, TIMERS, HANDOVER];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -31,7 +33,7 @@ pub(in crate::smf) fn pack(
     sections: &[Section],
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Smf, upfs);
-    for section in sections {
+    for section in sections.iter().filter(|it| **it != HANDOVER || session.handover_target.is_some()) {
         writer.section(section, |writer| write(session, section, writer));
     }
     writer.finish()
@@ -56,6 +58,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         modification,
         draining,
         pending,
+        handover_target,
         timers,
         state,
         calls,
@@ -83,6 +86,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             draining.pack(writer);
         }
         PENDING => pending.pack(writer),
+        HANDOVER => handover_target.pack(writer),
         _ => {
             timers.pack(writer);
             calls.pack(writer);
@@ -107,6 +111,7 @@ pub(in crate::smf) fn unpack(
     let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
+    let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
     Ok(SmContext {
         address,
         qos,
@@ -115,6 +120,7 @@ pub(in crate::smf) fn unpack(
         modification,
         draining,
         pending,
+        handover_target,
         timers,
         state,
         calls,

@@ -5,9 +5,11 @@
 
 pub(super) mod branching;
 pub(super) mod establishment;
+pub(super) mod handover;
 pub(super) mod lost_tunnel;
 pub(super) mod modification;
 pub(super) mod path;
+pub(super) mod path_switch;
 pub(super) mod release;
 pub(super) mod restoration;
 pub(super) mod session_report;
@@ -52,6 +54,7 @@ pub(super) fn on_reply(
         | S::AwaitingN9Modification(_)
         | S::Established(_)
         | S::AwaitingN4Modification(_)
+        | S::AwaitingPathSwitch(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
@@ -81,6 +84,7 @@ pub(super) fn on_n4_response(
         S::AwaitingFrontEstablishment(state) => state.on_response(session, env, result),
         S::AwaitingN9Modification(state) => state.on_response(session, env, result),
         S::AwaitingN4Modification(state) => state.on_response(session, env, result),
+        S::AwaitingPathSwitch(state) => state.on_response(session, env, result),
         S::AwaitingRates(state) => state.on_response(session, env, result),
         S::AwaitingClassifier(state) => state.on_response(session, env, result),
         S::AwaitingDownlinkSwitch(state) => state.on_response(session, env, result),
@@ -139,6 +143,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         S::AwaitingResourceRelease(state) => state.released(session, env),
         // The gateway retransmits requests to a UPF and reports if there is no response; these states need no guard timer.
         S::AwaitingN4Modification(_)
+        | S::AwaitingPathSwitch(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)

@@ -113,6 +113,7 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos) {
         | State::AwaitingResourceSetup(_)
         | State::Established(_)
         | State::AwaitingN4Modification(_)
+        | State::AwaitingPathSwitch(_)
         | State::AwaitingRates(_)
         | State::AwaitingClassifier(_)
         | State::AwaitingDownlinkSwitch(_)

@@ -8,6 +8,7 @@ use super::establishment::{
 use super::lost_tunnel::{AwaitingBuffering, AwaitingResourceRelease};
 use super::modification::AwaitingRates;
 use super::path::{AwaitingDownlinkSwitch, AwaitingUplinkSwitch};
+use super::path_switch::AwaitingPathSwitch;
 use super::release::{Abandoned, AwaitingReleaseComplete, Held};
 use super::restoration::AwaitingRestoration;
 use super::user_plane::AwaitingN4Modification;
@@ -34,6 +35,8 @@ pub(in crate::smf) enum State {
     Established(Established),
     /// Activation or deactivation: the UPF, which is to apply new rules. The AMF's request is not answered yet.
     AwaitingN4Modification(AwaitingN4Modification),
+    /// Handover: the UPF, which is to send downlink packets to the target gNB. The AMF's request is not answered yet.
+    AwaitingPathSwitch(AwaitingPathSwitch),
     /// Modification: the UPFs, which are to apply new rates.
     AwaitingRates(AwaitingRates),
     /// Branching: the tunnel endpoints of the UPF that becomes the classifier.
@@ -83,6 +86,7 @@ pack_enum!(State {
     15 => AwaitingReleaseComplete(state),
     16 => Abandoned(state),
     17 => AwaitingRestoration(state),
+    18 => AwaitingPathSwitch(state),
 });
 pack_struct!(Established { user_plane });
 
@@ -108,6 +112,7 @@ impl State {
             Self::AwaitingN9Modification(state) => Some(state.call),
             Self::AwaitingResourceSetup(state) => Some(state.call),
             Self::AwaitingN4Modification(state) => Some(state.call),
+            Self::AwaitingPathSwitch(state) => Some(state.call),
             Self::AwaitingRates(state) => Some(state.call),
             Self::AwaitingClassifier(state) => Some(state.call),
             Self::AwaitingDownlinkSwitch(state) => Some(state.call),
@@ -128,6 +133,7 @@ impl State {
             Self::AwaitingResourceSetup(state) => Some(&state.user_plane),
             Self::Established(state) => Some(&state.user_plane),
             Self::AwaitingN4Modification(state) => Some(&state.user_plane),
+            Self::AwaitingPathSwitch(state) => Some(&state.user_plane),
             Self::AwaitingRates(state) => Some(&state.user_plane),
             Self::AwaitingClassifier(state) => Some(&state.user_plane),
             Self::AwaitingDownlinkSwitch(state) => Some(&state.user_plane),
@@ -152,6 +158,7 @@ impl State {
             Self::AwaitingResourceSetup(state) => Some(state.user_plane),
             Self::Established(state) => Some(state.user_plane),
             Self::AwaitingN4Modification(state) => Some(state.user_plane),
+            Self::AwaitingPathSwitch(state) => Some(state.user_plane),
             Self::AwaitingRates(state) => Some(state.user_plane),
             Self::AwaitingClassifier(state) => Some(state.user_plane),
             Self::AwaitingDownlinkSwitch(state) => Some(state.user_plane),
@@ -178,6 +185,7 @@ impl State {
             Self::AwaitingResourceSetup(state) => state.user_plane.into(),
             Self::Established(state) => state.user_plane.into(),
             Self::AwaitingN4Modification(state) => state.into_held(),
+            Self::AwaitingPathSwitch(state) => state.into_held(),
             Self::AwaitingRates(state) => state.user_plane.into(),
             Self::AwaitingClassifier(state) => state.into_held(),
             Self::AwaitingDownlinkSwitch(state) => state.user_plane.into(),
@@ -208,6 +216,7 @@ impl State {
             | Self::AwaitingResourceSetup(_)
             | Self::Established(_)
             | Self::AwaitingN4Modification(_)
+            | Self::AwaitingPathSwitch(_)
             | Self::AwaitingRates(_)
             | Self::AwaitingDownlinkSwitch(_)
             | Self::AwaitingUplinkSwitch(_)
@@ -229,7 +238,10 @@ impl State {
 
     /// Whether the state has a request of another NF to answer.
     pub(in crate::smf) const fn owes_reply(&self) -> bool {
-        matches!(self, Self::AwaitingSubscriptionData(_) | Self::AwaitingN4Modification(_))
+        matches!(
+            self,
+            Self::AwaitingSubscriptionData(_) | Self::AwaitingN4Modification(_) | Self::AwaitingPathSwitch(_)
+        )
     }
 
     /// Whether a change of an established session at UPF or gNB is in progress. Other changes are pending until its end.
@@ -258,6 +270,7 @@ impl State {
             Self::AwaitingResourceSetup(_) => Phase::AwaitingGnb,
             Self::Established(_) => Phase::Established,
             Self::AwaitingN4Modification(_)
+            | Self::AwaitingPathSwitch(_)
             | Self::AwaitingRates(_)
             | Self::AwaitingBuffering(_)
             | Self::AwaitingResourceRelease(_)
@@ -280,6 +293,7 @@ impl State {
             Self::AwaitingResourceSetup(_) => "AwaitingResourceSetup",
             Self::Established(_) => "Established",
             Self::AwaitingN4Modification(_) => "AwaitingN4Modification",
+            Self::AwaitingPathSwitch(_) => "AwaitingPathSwitch",
             Self::AwaitingRates(_) => "AwaitingRates",
             Self::AwaitingClassifier(_) => "AwaitingClassifier",
             Self::AwaitingDownlinkSwitch(_) => "AwaitingDownlinkSwitch",

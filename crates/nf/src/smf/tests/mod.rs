@@ -4,6 +4,7 @@ mod absent;
 mod branching;
 mod document;
 mod establishment;
+mod handover;
 mod owner;
 mod panic;
 mod policy;

@@ -3,6 +3,7 @@
 use super::super::procedure::State;
 use super::super::*;
 use super::branching::plain;
+use super::handover;
 use super::policy::{notify, rule, terminate};
 use super::standing::{not_delivered, withdraw};
 use super::upfs::breakout;
@@ -74,12 +75,13 @@ fn is_established(state: &str) -> bool {
 
 /// Brings an established session into a state.
 fn change(world: &mut World, state: &str) {
-    if matches!(state, "AwaitingN4Modification" | "AwaitingRates" | "AwaitingBuffering") {
+    if matches!(state, "AwaitingN4Modification" | "AwaitingPathSwitch" | "AwaitingRates" | "AwaitingBuffering") {
         world.upf = None;
     }
     match state {
         "Established" => {}
         "AwaitingN4Modification" => world.deactivate(),
+        "AwaitingPathSwitch" => handover::switch(world),
         "AwaitingRates" => notify(world, rule(50, 9)),
         "AwaitingBuffering" | "AwaitingResourceRelease" => world.report_lost(GNB_TUNNEL),
         "AwaitingReleaseComplete" => world.uplink(PduSessionReleaseRequest::new()),
@@ -96,7 +98,7 @@ fn change(world: &mut World, state: &str) {
     }
 }
 
-const STATES: [&str; 16] = [
+const STATES: [&str; 17] = [
     "AwaitingSubscriptionData",
     "AwaitingPolicyDecision",
     "AwaitingN4Establishment",
@@ -105,6 +107,7 @@ const STATES: [&str; 16] = [
     "AwaitingResourceSetup",
     "Established",
     "AwaitingN4Modification",
+    "AwaitingPathSwitch",
     "AwaitingRates",
     "AwaitingClassifier",
     "AwaitingDownlinkSwitch",
@@ -118,7 +121,7 @@ const STATES: [&str; 16] = [
 type Act = fn(&mut World);
 
 /// Inputs that may arrive for a session in any state.
-const INPUTS: [(&str, Act); 27] = [
+const INPUTS: [(&str, Act); 33] = [
     ("release request", |world| world.uplink(PduSessionReleaseRequest::new())),
     ("release complete", |world| world.uplink(PduSessionReleaseComplete::new())),
     ("modification request", |world| world.uplink(PduSessionModificationRequest::new())),
@@ -137,7 +140,13 @@ const INPUTS: [(&str, Act); 27] = [
     ("modify failure", |world| n2(world, N2SmInfoType::PduResModFail)),
     ("release response", |world| n2(world, N2SmInfoType::PduResRelRsp)),
     ("release notification", |world| n2(world, N2SmInfoType::PduResNtyRel)),
-    ("path switch", |world| n2(world, N2SmInfoType::PathSwitchReq)),
+    ("path switch without transfer", |world| n2(world, N2SmInfoType::PathSwitchReq)),
+    ("path switch", handover::switch),
+    ("path switch failed", |world| n2(world, N2SmInfoType::PathSwitchSetupFail)),
+    ("handover required", handover::required),
+    ("handover prepared", handover::prepared),
+    ("handover completed", handover::completed),
+    ("handover cancelled", handover::cancelled),
     ("activating", |world| world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating))),
     ("deactivated", World::deactivate),
     ("another AMF", |world| world.update(|_| {})),

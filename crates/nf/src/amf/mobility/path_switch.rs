@@ -1,0 +1,284 @@
+//! Xn handover: the gNBs have moved the UE, and the target gNB requests the path switch (TS 23.502 4.9.1.2; TS 38.413 8.4.4).
+//!
+//! | step | state | from | TS 23.502 4.9.1.2.2 |
+//! |---|---|---|---|
+//! | PATH SWITCH REQUEST | | target gNB | 1 |
+//! | UpdateSMContext (PATH_SWITCH_REQ), a session each | [`AwaitingPathSwitch`] | SMFs | 2 to 6 |
+//! | PATH SWITCH REQUEST ACKNOWLEDGE with NH and NCC | | | 7 |
+//!
+//! The NG connection belongs to the target gNB from the request on: it keeps its AMF-UE-NGAP-ID. Downlink messages are queued until
+//! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, the target
+//! gets PATH SWITCH REQUEST FAILURE, and the connection belongs to the source gNB again.
+
+use super::Mobility;
+use crate::amf::access_keys::{self, NextHop};
+use crate::amf::connection::{RanContext, RanSide};
+use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::procedure::ue_context_release;
+use crate::amf::session::UserPlane;
+use crate::amf::{consumer, n2, security};
+use crate::kit::document::pack_struct;
+use crate::kit::{Key, Level};
+use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
+use pith_ngap::{
+    Cause, CauseProtocol, CauseRadioNetwork, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure,
+    SessionTransfer,
+};
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::{Problem, ProblemMore, Reply, Response};
+
+/// UpdateSMContext requests to switch the paths of sessions are pending.
+#[derive(Debug)]
+pub(crate) struct AwaitingPathSwitch {
+    calls: Vec<(CallId, u8)>,
+    /// The connection at the source gNB.
+    source: RanSide,
+    /// For the target gNB.
+    next_hop: NextHop,
+    /// The target gNB has other UE security capabilities than the AMF (TS 33.501 6.7.3.1).
+    has_wrong_capabilities: bool,
+    switched: Vec<SessionTransfer>,
+    released: Vec<SessionTransfer>,
+}
+
+pack_struct!(AwaitingPathSwitch { calls, source, next_hop, has_wrong_capabilities, switched, released });
+
+/// PATH SWITCH REQUEST for the UE of a connection. A request that repeats the one in progress is ignored; one of another gNB
+/// supersedes it, because the UE has moved on.
+pub(crate) fn request(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    (key, target): (Key, RanSide),
+    message: PathSwitchRequest,
+) {
+    let source = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingPathSwitch(state) if env.connections.side(key) == Some(target) => {
+            ue.mobility = Mobility::AwaitingPathSwitch(state);
+            return env.out.log(Level::Debug, || format!("{}: PathSwitchRequest is repeated", ue.name()));
+        }
+        Mobility::AwaitingPathSwitch(state) => state.supersede(ue, env, key),
+        Mobility::Idle => None,
+    };
+    let is_established = env.connections.get(key).is_some_and(|it| it.context == RanContext::Established);
+    let next_hop = if is_established { access_keys::next_hop(ue) } else { None };
+    let Some(next_hop) = next_hop.filter(|_| ue.is_registered()) else {
+        return refuse(ue, env, target, message);
+    };
+    let Some(former) = env.connections.relocate(key, target, RanContext::Switching) else { return };
+    let capability = ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
+    let has_wrong_capabilities = message.security_capabilities != capability;
+    if has_wrong_capabilities {
+        env.out.log(Level::Warn, || {
+            format!("{}: the gNB has other UE security capabilities than the AMF (TS 33.501 6.7.3.1)", ue.name())
+        });
+    }
+    ue.location = message.location.or(ue.location);
+    let mut state = Box::new(AwaitingPathSwitch {
+        calls: Vec::new(),
+        source: source.unwrap_or(former),
+        next_hop,
+        has_wrong_capabilities,
+        switched: Vec::new(),
+        released: Vec::new(),
+    });
+    end_missing_sessions(ue, env, &message);
+    for item in message.sessions {
+        let id = item.pdu_session_id;
+        match consumer::switch_path(ue, env, id, item.transfer) {
+            Some(call) => state.calls.push((call, id)),
+            None => state.released.push(unsuccessful(id, UNKNOWN_SESSION)),
+        }
+    }
+    ue.mobility = state.go_on(ue, env);
+}
+
+/// The session was released while the UE moved.
+const UNKNOWN_SESSION: Cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID);
+
+/// The SMF or its UPF did not switch the session.
+const NOT_SWITCHED: Cause =
+    Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
+
+fn unsuccessful(pdu_session_id: u8, cause: Cause) -> SessionTransfer {
+    SessionTransfer { pdu_session_id, transfer: PathSwitchRequestUnsuccessfulTransfer { cause }.encode() }
+}
+
+/// Sessions that the target gNB could not set up, and those that it does not list: they count as released by the gNBs (TS 38.413
+/// 8.4.4.2). The setup of a session at the source gNB has failed if the target gNB does not have it.
+fn end_missing_sessions(ue: &mut UeContext, env: &mut Env<'_>, message: &PathSwitchRequest) {
+    for item in message.failed.iter().flatten() {
+        consumer::path_switch_setup_failed(ue, env, item.pdu_session_id, item.transfer.clone());
+    }
+    let is_listed = |id: u8| message.sessions.iter().any(|item| item.pdu_session_id == id);
+    let missing = ue.sessions.iter().filter(|session| !is_listed(session.id));
+    let missing: Vec<_> = missing.map(|session| (session.id, session.user_plane)).collect();
+    for (id, user_plane) in missing {
+        if user_plane != UserPlane::Activating {
+            consumer::deactivate(ue, env, id);
+            continue;
+        }
+        if let Some(session) = ue.session_mut(id) {
+            session.user_plane = UserPlane::Deactivated;
+        }
+        let cause = Cause::RadioNetwork(CauseRadioNetwork::xn_handover_triggered);
+        let transfer = SetupUnsuccessfulTransfer { cause }.encode();
+        consumer::report(ue, env, id, transfer, N2SmInfoType::PduResSetupFail);
+    }
+}
+
+/// PATH SWITCH REQUEST FAILURE with all sessions (TS 38.413 8.4.4.3): the AMF has no UE context that the target gNB could take
+/// over.
+fn refuse(ue: &UeContext, env: &mut Env<'_>, target: RanSide, message: PathSwitchRequest) {
+    env.out.log(Level::Warn, || format!("{}: no connection to be switched", ue.name()));
+    let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+    let released = message.sessions.iter().map(|item| unsuccessful(item.pdu_session_id, cause)).collect();
+    let failure = PathSwitchRequestFailure {
+        amf_ue_ngap_id: message.source_amf_ue_ngap_id,
+        ran_ue_ngap_id: message.ran_ue_ngap_id,
+        released: Some(released),
+        diagnostics: None,
+    };
+    n2::send_to(env.out, target, failure.encode());
+}
+
+impl AwaitingPathSwitch {
+    /// Whether the state waits for a call that meets the condition.
+    pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
+        self.calls.iter().any(|(id, _)| meets(*id))
+    }
+
+    /// The reply of one SMF.
+    pub fn on_reply(
+        mut self: Box<Self>,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        call: CallId,
+        reply: Reply,
+    ) -> Mobility {
+        let at = self.calls.iter().position(|(id, _)| *id == call);
+        if let Some((_, id)) = at.map(|at| self.calls.swap_remove(at)) {
+            self.take(ue, env, id, reply);
+        }
+        self.go_on(ue, env)
+    }
+
+    fn take(&mut self, ue: &mut UeContext, env: &mut Env<'_>, id: u8, reply: Reply) {
+        let transfer = match &reply {
+            Ok(Response::SmContextUpdated(updated)) => {
+                let is_acknowledged = updated.n2_sm_info_type == Some(N2SmInfoType::PathSwitchReqAck);
+                updated.n2_sm_info.as_ref().filter(|_| is_acknowledged)
+            }
+            _ => None,
+        };
+        let session = ue.session_mut(id);
+        if let (Some(session), Some(transfer)) = (session, transfer) {
+            session.user_plane = UserPlane::Activated;
+            let transfer = transfer.content.to_vec();
+            return self.switched.push(SessionTransfer { pdu_session_id: id, transfer });
+        }
+        let problem = reply.err();
+        env.out.log(Level::Warn, || {
+            let why = problem.as_ref().map_or_else(|| "unexpected reply".into(), ToString::to_string);
+            format!("{}: session {id} is not switched: {why}", ue.name())
+        });
+        let transfer = problem.as_ref().and_then(|problem| transfer_of(problem));
+        self.released.push(transfer.map_or_else(
+            || unsuccessful(id, NOT_SWITCHED),
+            |transfer| SessionTransfer { pdu_session_id: id, transfer },
+        ));
+        match problem {
+            Some(problem) if problem.status == 404 => ue.sessions.retain(|session| session.id != id),
+            _ => consumer::deactivate(ue, env, id),
+        }
+    }
+
+    /// Answers the target gNB once all SMFs have replied.
+    fn go_on(self: Box<Self>, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+        if !self.calls.is_empty() {
+            return Mobility::AwaitingPathSwitch(self);
+        }
+        let Some(key) = ue.connection else { return Mobility::Idle };
+        let is_switching = env.connections.get(key).is_some_and(|it| it.context == RanContext::Switching);
+        if is_switching {
+            if self.switched.is_empty() { self.fail(ue, env, key) } else { self.complete(ue, env, key) }
+        }
+        Mobility::Idle
+    }
+
+    /// PATH SWITCH REQUEST ACKNOWLEDGE (TS 38.413 8.4.4.2; TS 33.501 6.9.2.3.2).
+    fn complete(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) {
+        let Self { next_hop, has_wrong_capabilities, switched, released, .. } = self;
+        let Some(connection) = env.connections.get(key) else { return };
+        let capability = ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
+        let acknowledge = PathSwitchRequestAcknowledge {
+            amf_ue_ngap_id: connection.id,
+            ran_ue_ngap_id: connection.ran_id,
+            security_capabilities: capability.filter(|_| has_wrong_capabilities),
+            security_context: (&next_hop).into(),
+            new_security_context: None,
+            switched: Some(switched),
+            released: (!released.is_empty()).then_some(released),
+            allowed_nssai: ue.slices.allowed.clone(),
+            diagnostics: None,
+        };
+        n2::send_to(env.out, connection.side(), acknowledge.encode());
+        n2::open_context(ue, env);
+        if ue.access_keys.is_outdated() {
+            // The source gNB did not take the new K_gNB into use before the handover (TS 33.501 6.9.5.1).
+            n2::rekey(ue, env);
+        }
+        ue.log_outcome(env, Level::Info, "Xn handover", "ok");
+    }
+
+    /// PATH SWITCH REQUEST FAILURE (TS 38.413 8.4.4.3): no session was switched.
+    fn fail(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) {
+        self.send_failure(ue, env, key);
+        ue.log_outcome(env, Level::Warn, "Xn handover", "failed: no session was switched");
+        restore(ue, env, key, self.source);
+    }
+
+    fn send_failure(&self, ue: &UeContext, env: &mut Env<'_>, key: Key) {
+        let Some(connection) = env.connections.get(key) else { return };
+        let pending = self.calls.iter().map(|(_, id)| unsuccessful(*id, NOT_SWITCHED));
+        let switched = self.switched.iter().map(|item| unsuccessful(item.pdu_session_id, NOT_SWITCHED));
+        let released: Vec<_> = self.released.iter().cloned().chain(switched).chain(pending).collect();
+        let failure = PathSwitchRequestFailure {
+            amf_ue_ngap_id: connection.id,
+            ran_ue_ngap_id: connection.ran_id,
+            released: Some(released),
+            diagnostics: None,
+        };
+        env.out.log(Level::Warn, || format!("{}: the path is not switched", ue.name()));
+        n2::send_to(env.out, connection.side(), failure.encode());
+    }
+
+    /// Another gNB requests the path switch: the UE is no longer at this target. Returns the source of the first handover. SMFs
+    /// serve the later request after this one.
+    fn supersede(self: Box<Self>, ue: &mut UeContext, env: &mut Env<'_>, key: Key) -> Option<RanSide> {
+        self.send_failure(ue, env, key);
+        if let Some(connection) = env.connections.get_mut(key) {
+            connection.context = RanContext::Established;
+            connection.queued.clear();
+        }
+        Some(self.source)
+    }
+}
+
+/// The connection belongs to the source gNB again. If that is gone, the UE is in CM-IDLE.
+fn restore(ue: &mut UeContext, env: &mut Env<'_>, key: Key, source: RanSide) {
+    if env.gnbs.contains_key(&source.gnb) {
+        env.connections.relocate(key, source, RanContext::Established);
+        return;
+    }
+    n2::close(env, key);
+    ue.connection = None;
+    ue_context_release::on_connection_lost(ue, env);
+    ue_context_release::on_idle(ue, env);
+}
+
+/// Path Switch Request Unsuccessful Transfer of an SMF's refusal.
+fn transfer_of(problem: &Problem) -> Option<Vec<u8>> {
+    let Some(ProblemMore::SmContextUpdateError(error)) = &problem.more else { return None };
+    let is_failure = error.n2_sm_info_type == Some(N2SmInfoType::PathSwitchReqFail);
+    error.n2_sm_info.as_ref().filter(|_| is_failure).map(|info| info.content.to_vec())
+}

@@ -1,0 +1,360 @@
+//! Xn handover (TS 23.502 4.9.1.2, TS 38.413 8.4.4).
+
+use super::world::*;
+use crate::kit::{GnbHandle, Input, N2Input, Timer};
+use pith_crypto::kdf::{self, AccessType};
+use pith_crypto::keys::{KAmf, Nh};
+use pith_nas::GmmMessage;
+use pith_nas::gmm;
+use pith_nas::ie::RegistrationKind;
+use pith_ngap::transfer::PathSwitchRequestUnsuccessfulTransfer;
+use pith_ngap::{
+    Message, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SecurityCapabilities,
+    SessionTransfer,
+};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState};
+use pith_sbi::{Cause as SbiCause, Operation, Problem, ProblemMore, Reply, Request, Response};
+use pith_types::{AmfUeNgapId, RanUeNgapId, Tac, Tai};
+
+/// RAN-UE-NGAP-ID at the target gNB.
+const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
+
+/// The phone's algorithms, 5G-EA1, EA2, IA1 and IA2, in NGAP's format.
+const CAPABILITIES: SecurityCapabilities =
+    SecurityCapabilities { nr_encryption: 0xc000, nr_integrity: 0xc000, eutra_encryption: 0, eutra_integrity: 0 };
+
+fn connected(sessions: &[u8]) -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    sessions.iter().for_each(|id| phone.establish(&mut world, *id));
+    world.script.insert(Operation::UpdateSmContext, Some(acknowledged()));
+    world.take_ladder();
+    (world, phone)
+}
+
+/// The SMF has switched the session's path.
+fn acknowledged() -> Reply {
+    Ok(Response::SmContextUpdated(Box::new(SmContextUpdatedData {
+        n2_sm_info: Some(b"acknowledge".to_vec().into()),
+        n2_sm_info_type: Some(N2SmInfoType::PathSwitchReqAck),
+        ..Default::default()
+    })))
+}
+
+/// The SMF refuses, with a transfer for the gNB.
+fn refused(status: SbiCause) -> Reply {
+    let mut data = SmContextUpdateErrorData::default();
+    data.n2_sm_info = Some(b"refusal".to_vec().into());
+    data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReqFail);
+    Err(Box::new(Problem::new(status).with(ProblemMore::SmContextUpdateError(Box::new(data)))))
+}
+
+fn request(id: AmfUeNgapId, sessions: &[u8]) -> PathSwitchRequest {
+    PathSwitchRequest {
+        ran_ue_ngap_id: AT_TARGET,
+        source_amf_ue_ngap_id: id,
+        location: Some(location()),
+        security_capabilities: Some(CAPABILITIES),
+        sessions: transfers(sessions),
+        failed: None,
+    }
+}
+
+fn switch(world: &mut World, gnb: GnbHandle, request: &PathSwitchRequest) {
+    world.ngap(gnb, "PathSwitchRequest", request.encode());
+}
+
+fn acknowledge(world: &mut World, gnb: GnbHandle) -> PathSwitchRequestAcknowledge {
+    match world.downlinks.pop_front() {
+        Some((to, Message::PathSwitchRequestAcknowledge(message))) if to == gnb => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failure(world: &mut World, gnb: GnbHandle) -> PathSwitchRequestFailure {
+    match world.downlinks.pop_front() {
+        Some((to, Message::PathSwitchRequestFailure(message))) if to == gnb => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ids(list: &Option<Vec<SessionTransfer>>) -> Vec<u8> {
+    list.iter().flatten().map(|item| item.pdu_session_id).collect()
+}
+
+/// The phone is at the target gNB.
+fn arrive(phone: &mut Phone) {
+    (phone.gnb, phone.ran_id) = (OTHER_GNB, AT_TARGET);
+}
+
+fn k_amf(world: &World) -> (KAmf, u32) {
+    let key = world.amf.shared.index.find_supi(&supi()).unwrap();
+    let ue = world.amf.ues.view(key).unwrap();
+    (ue.security.as_ref().unwrap().k_amf.clone(), ue.k_gnb_count.value())
+}
+
+/// The NH with that NCC, derived from K_gNB as the UE does (TS 33.501 A.10).
+fn nh(world: &World, chaining_count: u8) -> [u8; 32] {
+    let (k_amf, count) = k_amf(world);
+    let mut nh: Nh = kdf::first_nh(&k_amf, &kdf::k_gnb(&k_amf, count, AccessType::ThreeGpp));
+    for _ in 1..chaining_count {
+        nh = kdf::next_nh(&k_amf, &nh);
+    }
+    *nh.as_bytes()
+}
+
+#[test]
+fn the_paths_of_all_sessions_are_switched_to_the_target_gnb() {
+    let (mut world, mut phone) = connected(&[5, 6]);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5, 6]));
+    assert_eq!(
+        world.take_ladder(),
+        "gnb2 -> PathSwitchRequest\n\
+         smf  <- UpdateSmContext\n\
+         smf  <- UpdateSmContext\n\
+         gnb2 <- PathSwitchRequestAcknowledge"
+    );
+    let answer = acknowledge(&mut world, OTHER_GNB);
+    assert_eq!((answer.amf_ue_ngap_id, answer.ran_ue_ngap_id), (phone.amf_id.unwrap(), AT_TARGET));
+    assert_eq!((ids(&answer.switched), answer.released, answer.security_capabilities), (vec![5, 6], None, None));
+    assert_eq!(answer.switched.unwrap()[0].transfer, b"acknowledge");
+    assert_eq!(answer.allowed_nssai, [pith_types::Snssai::of_sst(1)]);
+    // Messages of the UE arrive over the target gNB from now on.
+    arrive(&mut phone);
+    world.script.remove(&Operation::UpdateSmContext);
+    phone.send(&mut world, establishment(7));
+    assert!(world.take_ladder().contains("smf  <- PostSmContexts"));
+    phone.release(&mut world);
+    assert_eq!(world.amf.audit().connected, 0);
+}
+
+#[test]
+fn the_smf_gets_the_transfer_and_the_location_of_the_target_gnb() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let there = Tai { tac: Tac::new(2), ..tai() };
+    let seen = pith_ngap::UserLocation { tai: there, ..location() };
+    switch(&mut world, OTHER_GNB, &PathSwitchRequest { location: Some(seen), ..request(phone.amf_id.unwrap(), &[5]) });
+    let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+    let body = update.body;
+    assert_eq!((body.to_be_switched, body.n2_sm_info_type), (Some(true), Some(N2SmInfoType::PathSwitchReq)));
+    assert_eq!(body.n2_sm_info.unwrap().content, b"done"[..]);
+    assert_eq!(body.ue_location.unwrap().nr_location.unwrap().tai, there);
+}
+
+#[test]
+fn each_handover_gets_the_next_nh_of_the_chain() {
+    let (mut world, phone) = connected(&[5]);
+    for (gnb, ncc) in [(OTHER_GNB, 2_u8), (GNB, 3), (OTHER_GNB, 4), (GNB, 5), (OTHER_GNB, 6), (GNB, 7), (OTHER_GNB, 8)] {
+        switch(&mut world, gnb, &request(phone.amf_id.unwrap(), &[5]));
+        let answer = acknowledge(&mut world, gnb);
+        assert_eq!(answer.security_context.chaining_count, ncc & 7);
+        assert_eq!(answer.security_context.nh, nh(&world, ncc), "NCC {ncc}");
+    }
+}
+
+#[test]
+fn wrong_security_capabilities_are_replaced() {
+    for wrong in [None, Some(SecurityCapabilities { nr_integrity: 0x8000, ..CAPABILITIES })] {
+        let (mut world, phone) = connected(&[5]);
+        let request = PathSwitchRequest { security_capabilities: wrong, ..request(phone.amf_id.unwrap(), &[5]) };
+        switch(&mut world, OTHER_GNB, &request);
+        assert_eq!(acknowledge(&mut world, OTHER_GNB).security_capabilities, Some(CAPABILITIES));
+        let warned = world.events.iter().any(|event| event.text.contains("TS 33.501 6.7.3.1"));
+        assert!(warned, "the operator learns it");
+    }
+}
+
+#[test]
+fn sessions_that_are_not_switched_are_released_at_the_target_gnb() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5, 6, 9]));
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    world.reply_to(Operation::UpdateSmContext, refused(SbiCause::InsufficientResources));
+    let answer = acknowledge(&mut world, OTHER_GNB);
+    assert_eq!((ids(&answer.switched), ids(&answer.released)), (vec![5], vec![9, 6]));
+    let released = answer.released.unwrap();
+    assert!(PathSwitchRequestUnsuccessfulTransfer::decode(&released[0].transfer).is_ok(), "an unknown session");
+    assert_eq!(released[1].transfer, b"refusal", "the SMF's transfer");
+    let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+    assert_eq!(update.body.up_cnx_state, Some(UpCnxState::Deactivated), "the SMF of session 6");
+}
+
+#[test]
+fn sessions_that_failed_or_are_not_listed_lose_their_user_plane() {
+    let (mut world, phone) = connected(&[5, 6, 7]);
+    let failed = PathSwitchRequest { failed: Some(transfers(&[6])), ..request(phone.amf_id.unwrap(), &[5]) };
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &failed);
+    let mut updates = Vec::new();
+    for _ in 0..3 {
+        let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+        let body = update.body;
+        updates.push((update.sm_context_ref, body.n2_sm_info_type, body.failed_to_be_switched, body.up_cnx_state));
+    }
+    let failed = ("sm-6".to_owned(), Some(N2SmInfoType::PathSwitchSetupFail), Some(true), None);
+    let missing = ("sm-7".to_owned(), None, None, Some(UpCnxState::Deactivated));
+    assert!(updates.contains(&failed) && updates.contains(&missing), "{updates:?}");
+}
+
+#[test]
+fn without_a_switched_session_the_connection_stays_at_the_source_gnb() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    world.reply_to(Operation::UpdateSmContext, refused(SbiCause::PeerNotResponding));
+    let answer = failure(&mut world, OTHER_GNB);
+    assert_eq!((answer.amf_ue_ngap_id, answer.ran_ue_ngap_id), (phone.amf_id.unwrap(), AT_TARGET));
+    assert_eq!(answer.released.unwrap()[0].transfer, b"refusal");
+    phone.release(&mut world);
+    assert_eq!(world.amf.audit().connected, 0, "over the source gNB");
+}
+
+#[test]
+fn the_source_gnb_is_gone_when_the_path_switch_fails() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    assert_eq!(world.amf.audit().connected, 1, "the UE is at the target gNB");
+    world.reply_to(Operation::UpdateSmContext, refused(SbiCause::PeerNotResponding));
+    failure(&mut world, OTHER_GNB);
+    assert_eq!((world.amf.audit().connected, world.amf.audit().connections), (0, 0));
+    assert_eq!(world.running(), [Timer::MobileReachable]);
+}
+
+#[test]
+fn the_target_gnb_is_gone_while_paths_are_switched() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    world.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
+    assert_eq!((world.amf.audit().connected, world.amf.audit().in_procedure), (0, 0));
+    world.take_ladder();
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    assert_eq!(world.take_ladder(), "", "a late reply changes nothing");
+}
+
+#[test]
+fn an_unregistered_or_unknown_ue_is_refused() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let nas = phone.registration_request(RegistrationKind::Initial);
+    let nas = phone.initial_nas(nas);
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    assert_eq!(ids(&failure(&mut world, OTHER_GNB).released), [5]);
+    let unknown = AmfUeNgapId::from_wire(phone.amf_id.unwrap().value() ^ 1).unwrap();
+    switch(&mut world, OTHER_GNB, &request(unknown, &[5]));
+    let Message::ErrorIndication(error) = world.next() else { panic!("an ERROR INDICATION") };
+    assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(unknown), Some(AT_TARGET)));
+}
+
+#[test]
+fn a_repeated_request_is_ignored_and_another_gnb_supersedes_the_first() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let first = request(phone.amf_id.unwrap(), &[5]);
+    switch(&mut world, OTHER_GNB, &first);
+    switch(&mut world, OTHER_GNB, &first);
+    assert_eq!(world.calls.len(), 1);
+    let back = PathSwitchRequest { ran_ue_ngap_id: RanUeNgapId(9), ..first };
+    switch(&mut world, GNB, &back);
+    assert_eq!(ids(&failure(&mut world, OTHER_GNB).released), [5]);
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    assert!(world.downlinks.is_empty(), "the reply to the first request");
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    assert_eq!(acknowledge(&mut world, GNB).ran_ue_ngap_id, RanUeNgapId(9));
+}
+
+#[test]
+fn downlink_messages_wait_for_the_acknowledgement() {
+    let (mut world, mut phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    assert!(world.request(transfer(5, Some(b"5GSM"), None)).is_ok());
+    assert!(world.request(transfer(6, None, Some((NgapIe::PduResSetupReq, b"setup")))).is_ok());
+    assert!(world.downlinks.is_empty(), "nothing is sent to a gNB that may not have the UE");
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    let is_path_switch = |world: &World| world.calls.iter().all(|(_, _, request)| request.operation() == Operation::UpdateSmContext);
+    assert!(is_path_switch(&world));
+    acknowledge(&mut world, OTHER_GNB);
+    arrive(&mut phone);
+    let GmmMessage::DlNasTransport(message) = phone.receive(&mut world) else { panic!("the 5GSM message") };
+    assert_eq!(message.payload_container, b"5GSM");
+    let Message::PduSessionResourceSetupRequest(setup) = world.next() else { panic!("the setup") };
+    assert_eq!((setup.ran_ue_ngap_id, setup.sessions[0].pdu_session_id), (AT_TARGET, 6));
+}
+
+#[test]
+fn a_5gmm_procedure_runs_beside_the_handover() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    world.script.insert(Operation::GetDataSets, None);
+    let update = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut world, update);
+    let in_registration = world.amf.audit().in_procedure;
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    assert_eq!((in_registration, world.amf.audit().in_procedure), (1, 1));
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    acknowledge(&mut world, OTHER_GNB);
+    arrive(&mut phone);
+    if world.calls.iter().any(|(_, _, request)| request.operation() == Operation::GetDataSets) {
+        world.reply_to(Operation::GetDataSets, Ok(Response::SubscriptionDataSets(Box::new(subscription(&[1])))));
+    }
+    phone.accepted(&mut world);
+    phone.send(&mut world, gmm::RegistrationComplete::new());
+    assert_eq!(world.amf.audit().in_procedure, 0);
+}
+
+#[test]
+fn late_messages_of_the_source_gnb_do_not_end_the_connection() {
+    let (mut world, mut phone) = connected(&[5]);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    acknowledge(&mut world, OTHER_GNB);
+    world.take_ladder();
+    let release = pith_ngap::UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", release.encode());
+    assert_eq!(world.take_ladder(), "gnb1 -> UeContextReleaseRequest");
+    world.script.remove(&Operation::UpdateSmContext);
+    // The UE sent it before it left.
+    phone.send(&mut world, establishment(7));
+    assert!(world.take_ladder().contains("smf  <- PostSmContexts"));
+    assert_eq!(world.amf.audit().connected, 1);
+}
+
+#[test]
+fn a_session_that_was_being_set_up_has_failed() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.remove(&Operation::UpdateSmContext);
+    phone.send(&mut world, establishment(6));
+    assert!(world.request(transfer(6, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).is_ok());
+    world.script.insert(Operation::UpdateSmContext, None);
+    world.downlinks.clear();
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    let kinds: Vec<_> = world
+        .calls
+        .iter()
+        .filter_map(|(_, _, request)| match request {
+            Request::UpdateSmContext(update) => update.body.n2_sm_info_type.clone(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, [N2SmInfoType::PduResSetupFail, N2SmInfoType::PathSwitchReq]);
+}
+
+#[test]
+fn an_an_release_while_paths_are_switched_ends_the_handover() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    arrive(&mut phone);
+    phone.release(&mut world);
+    assert_eq!((world.amf.audit().connected, world.amf.audit().in_procedure), (0, 0));
+}

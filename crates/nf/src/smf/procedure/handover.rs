@@ -1,0 +1,96 @@
+//! N2 handover of a session (TS 23.502 4.9.1.3; TS 29.502 5.2.2.3.4). The packets keep their path until the UE is at the target.
+//!
+//! | hoState | N2 information of the AMF | the SMF answers |
+//! |---|---|---|
+//! | PREPARING | HANDOVER_REQUIRED | PDU_RES_SETUP_REQ, for the target gNB |
+//! | PREPARED | HANDOVER_REQ_ACK | HANDOVER_CMD, for the source gNB; notes the target gNB's endpoint |
+//! | PREPARED | HANDOVER_RES_ALLOC_FAIL | HANDOVER_PREP_FAIL |
+//! | COMPLETED | | after the path switch ([`super::path_switch`]) |
+//! | CANCELLED | | forgets the target gNB's endpoint |
+
+use super::path_switch::{self, Handover};
+use super::{Established, State};
+use crate::kit::{Level, PendingReply};
+use crate::smf::context::{DEFAULT_QFI, SmContext};
+use crate::smf::env::Env;
+use crate::smf::n2;
+use crate::smf::update::{answer_update, refuse_transfer};
+use bytes::Bytes;
+use pith_ngap::transfer::{HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData};
+use pith_sbi::{Cause, Problem};
+
+/// The AMF changes the session's handover state.
+pub(in crate::smf) fn on_update(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    (handover, data): (&HoState, &SmContextUpdateData),
+) -> State {
+    let info = data.n2_sm_info.as_ref().map(|info| info.content.clone()).unwrap_or_default();
+    let Established { mut user_plane } = match state {
+        State::Established(established) => established,
+        state => {
+            let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
+            refuse_transfer(reply, &N2SmInfoType::HandoverRequired, problem, env.out);
+            return state;
+        }
+    };
+    match handover {
+        HoState::Preparing if user_plane.gnb.is_some() => {
+            session.handover_target = None;
+            user_plane.note_uplink_sent_to_gnb();
+            let setup = n2::setup_request(session, &user_plane);
+            answer(HoState::Preparing, Some((N2SmInfoType::PduResSetupReq, setup)), reply, env);
+        }
+        HoState::Prepared if data.n2_sm_info_type == Some(N2SmInfoType::HandoverReqAck) => {
+            prepared(session, env, reply, &info);
+        }
+        HoState::Prepared => {
+            session.handover_target = None;
+            refuse(reply, "the target gNB did not admit the session", env);
+        }
+        HoState::Completed => match session.handover_target {
+            Some(target) => return path_switch::begin(user_plane, session, env, reply, (target, Handover::N2)),
+            None => refuse(reply, "no handover of this session is prepared", env),
+        },
+        HoState::Cancelled => {
+            session.handover_target = None;
+            answer(HoState::Cancelled, None, reply, env);
+        }
+        _ => refuse(reply, "the session has no user plane to hand over", env),
+    }
+    State::established(user_plane)
+}
+
+/// The target gNB has resources: notes its endpoint, and answers with the tunnel for forwarded packets, if gNBs forward directly.
+fn prepared(session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply, info: &Bytes) {
+    let transfer = match HandoverRequestAcknowledgeTransfer::decode(info) {
+        Ok(transfer) if transfer.flows.iter().any(|(qfi, _)| *qfi == DEFAULT_QFI) => transfer,
+        Ok(_) => return refuse(reply, "the target gNB did not admit the default QoS flow", env),
+        Err(error) => return refuse(reply, &error.to_string(), env),
+    };
+    session.handover_target = Some(transfer.downlink);
+    session.log(env, Level::Debug, || "handover prepared".to_owned());
+    let forwarded = transfer.flows.iter().filter(|(_, is_forwarded)| *is_forwarded).map(|(qfi, _)| *qfi);
+    let flows = if transfer.forwarding.is_some() { forwarded.collect() } else { Vec::new() };
+    let command = HandoverCommandTransfer { forwarding: transfer.forwarding, flows };
+    answer(HoState::Prepared, Some((N2SmInfoType::HandoverCmd, command.encode())), reply, env);
+}
+
+fn answer(state: HoState, n2: Option<(N2SmInfoType, Vec<u8>)>, reply: PendingReply, env: &mut Env<'_>) {
+    let mut data = SmContextUpdatedData::default();
+    data.ho_state = Some(state);
+    if let Some((kind, transfer)) = n2 {
+        data.n2_sm_info = Some(transfer.into());
+        data.n2_sm_info_type = Some(kind);
+    }
+    answer_update(reply, data, env.out);
+}
+
+/// Refuses with Handover Preparation Unsuccessful Transfer.
+fn refuse(reply: PendingReply, why: &str, env: &mut Env<'_>) {
+    let problem = Problem::new(Cause::N2SmError).detail(why);
+    refuse_transfer(reply, &N2SmInfoType::HandoverRequired, problem, env.out);
+}

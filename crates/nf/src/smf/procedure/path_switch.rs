@@ -1,0 +1,156 @@
+//! Path switch of a session after a handover: the UPF sends downlink packets to the target gNB, and an End Marker into the
+//! tunnel to the source gNB (TS 23.502 4.9.1.2.2, 4.9.1.3.3; TS 23.501 5.8.2.9; TS 29.502 5.2.2.3.3, 5.2.2.3.4).
+//!
+//! ```text
+//!  AMF ─> PATH_SWITCH_REQ, or hoState COMPLETED     the target gNB's tunnel endpoint
+//!         AwaitingPathSwitch                        <─ UPF; then the SMF answers the AMF
+//! ```
+
+use super::restoration::AwaitingRestoration;
+use super::{Established, State, branching, release};
+use crate::kit::document::{pack_enum, pack_struct};
+use crate::kit::{Level, N4Error, PendingReply};
+use crate::smf::context::{CallId, DEFAULT_QFI, SmContext, UserPlane};
+use crate::smf::env::Env;
+use crate::smf::n4::EndMarker;
+use crate::smf::timers::SessionTimer;
+use crate::smf::update::{answer_update, refuse_transfer};
+use crate::smf::{n2, n4};
+use bytes::Bytes;
+use pith_ngap::transfer::{PathSwitchRequestTransfer, Tunnel};
+use pith_pfcp::Message;
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdatedData};
+use pith_sbi::{Cause, Problem};
+
+/// The target gNB's endpoint was sent to the UPF. The AMF's request is not answered yet.
+#[derive(Debug)]
+pub(in crate::smf) struct AwaitingPathSwitch {
+    /// With the target gNB's endpoint.
+    pub user_plane: UserPlane,
+    kind: Handover,
+    reply: PendingReply,
+    /// The request.
+    pub call: CallId,
+}
+
+/// How the UE moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Handover {
+    /// By the gNBs, over Xn.
+    Xn,
+    /// Through the AMF.
+    N2,
+}
+
+pack_enum!(Handover { 0 => Xn, 1 => N2 });
+pack_struct!(AwaitingPathSwitch { user_plane, kind, reply, call });
+
+/// PATH_SWITCH_REQ: the target gNB's endpoint (TS 29.502 5.2.2.3.3.2).
+pub(in crate::smf) fn on_request(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    info: &Bytes,
+) -> State {
+    let kind = N2SmInfoType::PathSwitchReq;
+    let target = match PathSwitchRequestTransfer::decode(info) {
+        Ok(transfer) if transfer.flows.contains(&DEFAULT_QFI) => Ok(transfer.downlink),
+        Ok(_) => Err("the target gNB did not accept the default QoS flow".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    match (state, target) {
+        (State::Established(Established { user_plane }), Ok(target)) => {
+            begin(user_plane, session, env, reply, (target, Handover::Xn))
+        }
+        (state, Ok(_)) => {
+            let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
+            refuse_transfer(reply, &kind, problem, env.out);
+            state
+        }
+        (state, Err(why)) => {
+            refuse_transfer(reply, &kind, Problem::new(Cause::N2SmError).detail(why), env.out);
+            state
+        }
+    }
+}
+
+/// Requests the UPF to send downlink packets to the target gNB. A repeated request sends no second End Marker: the tunnel
+/// to the source gNB is no longer known.
+pub(super) fn begin(
+    mut user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    (target, kind): (Tunnel, Handover),
+) -> State {
+    let source = user_plane.gnb.replace(target);
+    session.handover_target = None;
+    session.stop(env, SessionTimer::Guard);
+    let end_marker = match source {
+        Some(source) if source != target => EndMarker::Send,
+        _ => EndMarker::Omit,
+    };
+    let n3_session = user_plane.n3_session();
+    let message = n4::activation(target, end_marker);
+    let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);
+    State::AwaitingPathSwitch(AwaitingPathSwitch { user_plane, kind, reply, call })
+}
+
+impl AwaitingPathSwitch {
+    /// Handles the UPF's response. A classifier that refuses is removed from the path, and the anchor gets the rules.
+    pub(in crate::smf) fn on_response(
+        self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        result: Result<Message, N4Error>,
+    ) -> State {
+        let Self { mut user_plane, kind, reply, .. } = self;
+        let is_silent = result.is_err();
+        // The gateway says next whether the UPF returns. If it does, it gets the session with these rules.
+        let is_lost = matches!(result, Err(N4Error::NoAssociation));
+        match n4::modified(result) {
+            Err(why) if !is_lost && user_plane.has_removable_front() => {
+                session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));
+                branching::drain_front(&mut user_plane, session, env);
+                match user_plane.gnb {
+                    Some(target) => begin(user_plane, session, env, reply, (target, kind)),
+                    None => State::established(user_plane),
+                }
+            }
+            Err(why) if !is_lost => {
+                let cause = if is_silent { Cause::PeerNotResponding } else { Cause::InsufficientResources };
+                let problem = Problem::new(cause).detail(why);
+                refuse_transfer(reply, &N2SmInfoType::PathSwitchReq, problem, env.out);
+                release::end_and_notify_amf(user_plane.into(), session, env)
+            }
+            _ => {
+                session.log(env, Level::Debug, || format!("path switched ({kind:?} handover)"));
+                answer(&mut user_plane, env, reply, kind);
+                if is_lost { AwaitingRestoration::new(user_plane, true).into() } else { State::established(user_plane) }
+            }
+        }
+    }
+
+    /// What must be released and answered: the sessions at the UPFs, and the AMF's request.
+    pub(in crate::smf) fn into_held(self) -> release::Held {
+        release::Held { reply: Some(self.reply), ..self.user_plane.into() }
+    }
+}
+
+/// Answers the AMF: after an Xn handover with the transfer for the target gNB, which has the UPF's endpoint if the source gNB
+/// had another one (TS 38.413 9.3.4.9).
+fn answer(user_plane: &mut UserPlane, env: &mut Env<'_>, reply: PendingReply, kind: Handover) {
+    let mut data = SmContextUpdatedData::default();
+    match kind {
+        Handover::Xn => {
+            let uplink = user_plane.n3_session().tunnel;
+            let changed = (user_plane.gnb_uplink != Some(uplink)).then_some(uplink);
+            user_plane.note_uplink_sent_to_gnb();
+            data.n2_sm_info = Some(n2::path_switch_acknowledge(changed).into());
+            data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReqAck);
+        }
+        Handover::N2 => data.ho_state = Some(HoState::Completed),
+    }
+    answer_update(reply, data, env.out);
+}

@@ -1,0 +1,212 @@
+//! Handover of a session: path switch after an Xn handover, and the handover states of an N2 handover (TS 29.502 5.2.2.3.3, 5.2.2.3.4).
+
+use super::branching::plain;
+use super::world::*;
+use pith_ngap::transfer::{
+    HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer, HandoverRequiredTransfer,
+    PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestTransfer, SetupRequestTransfer, Tunnel,
+};
+use pith_pfcp::Message;
+use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, OuterHeaderCreation, PfcpSmReqFlags};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdatedData, UpCnxState};
+use pith_sbi::{Cause, ProblemMore, Response};
+use pith_types::Teid;
+
+/// The target gNB's endpoint.
+pub(super) const TARGET: Tunnel =
+    Tunnel { address: std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 3)), teid: Teid(0x77) };
+
+/// The target gNB's endpoint for forwarded packets.
+const FORWARDING: Tunnel = Tunnel { teid: Teid(0x78), ..TARGET };
+
+pub(super) fn switch(world: &mut World) {
+    switch_to(world, TARGET, &[1]);
+}
+
+fn switch_to(world: &mut World, downlink: Tunnel, flows: &[u8]) {
+    let transfer = PathSwitchRequestTransfer { downlink, flows: flows.to_vec() }.encode();
+    world.update(|data| {
+        data.to_be_switched = Some(true);
+        data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReq);
+        data.n2_sm_info = Some(transfer.into());
+    });
+}
+
+fn handover(world: &mut World, state: HoState, n2: Option<(N2SmInfoType, Vec<u8>)>) {
+    world.update(|data| {
+        data.ho_state = Some(state);
+        if let Some((kind, transfer)) = n2 {
+            data.n2_sm_info = Some(transfer.into());
+            data.n2_sm_info_type = Some(kind);
+        }
+    });
+}
+
+pub(super) fn required(world: &mut World) {
+    let transfer = HandoverRequiredTransfer { direct_forwarding_path: true }.encode();
+    handover(world, HoState::Preparing, Some((N2SmInfoType::HandoverRequired, transfer)));
+}
+
+pub(super) fn prepared(world: &mut World) {
+    let transfer = HandoverRequestAcknowledgeTransfer {
+        downlink: TARGET,
+        forwarding: Some(FORWARDING),
+        flows: vec![(1, true)],
+        failed: Vec::new(),
+    };
+    handover(world, HoState::Prepared, Some((N2SmInfoType::HandoverReqAck, transfer.encode())));
+}
+
+pub(super) fn completed(world: &mut World) {
+    handover(world, HoState::Completed, None);
+}
+
+pub(super) fn cancelled(world: &mut World) {
+    handover(world, HoState::Cancelled, None);
+}
+
+fn answer(world: &World) -> &SmContextUpdatedData {
+    match world.answers.last() {
+        Some(Ok(Response::SmContextUpdated(data))) => data,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Endpoint, action and flags of the last modification for downlink packets.
+fn downlink(world: &World) -> (Option<OuterHeaderCreation>, Option<ApplyAction>, Option<PfcpSmReqFlags>) {
+    let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!("{:?}", world.n4.last()) };
+    let far = &request.update_fars[0];
+    let parameters = far.update_forwarding_parameters.as_ref().unwrap();
+    let header = match parameters.outer_header_creation {
+        Some(pith_pfcp::Change::Set(header)) => Some(header),
+        _ => None,
+    };
+    (header, far.apply_action, parameters.pfcp_sm_req_flags)
+}
+
+fn to(tunnel: Tunnel) -> Option<OuterHeaderCreation> {
+    Some(OuterHeaderCreation::gtpu(tunnel.teid.0, tunnel.address))
+}
+
+/// The N2 information of a refusal.
+fn refused_transfer(world: &World) -> Option<N2SmInfoType> {
+    match world.answers.last() {
+        Some(Err(problem)) => match &problem.more {
+            Some(ProblemMore::SmContextUpdateError(data)) => data.n2_sm_info_type.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_path_switch_sends_an_end_marker_into_the_former_tunnel() {
+    let mut world = World::established();
+    switch(&mut world);
+    assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
+    assert_eq!(downlink(&world), (to(TARGET), Some(ApplyAction::FORW), Some(PfcpSmReqFlags::SNDEM)));
+    let data = answer(&world);
+    assert_eq!(data.n2_sm_info_type, Some(N2SmInfoType::PathSwitchReqAck));
+    let transfer = &data.n2_sm_info.as_ref().unwrap().content;
+    assert_eq!(PathSwitchRequestAcknowledgeTransfer::decode(transfer).unwrap().uplink, None);
+    assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
+}
+
+#[test]
+fn a_repeated_path_switch_sends_no_end_marker() {
+    let mut world = World::established();
+    switch(&mut world);
+    switch(&mut world);
+    assert_eq!(downlink(&world), (to(TARGET), Some(ApplyAction::FORW), None));
+    assert_eq!(answer(&world).n2_sm_info_type, Some(N2SmInfoType::PathSwitchReqAck));
+}
+
+#[test]
+fn a_path_switch_without_the_default_flow_is_refused() {
+    let mut world = World::established();
+    switch_to(&mut world, TARGET, &[2]);
+    assert_eq!((world.refusal(), refused_transfer(&world)), (&Cause::N2SmError, Some(N2SmInfoType::PathSwitchReqFail)));
+    assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
+}
+
+#[test]
+fn a_path_switch_that_the_upf_refuses_ends_the_session() {
+    let mut world = World::established();
+    world.upf = Some(Ok(N4Cause::RuleCreationModificationFailure));
+    switch(&mut world);
+    let refusal = world.answers.iter().find_map(|answer| answer.as_ref().err()).unwrap();
+    assert_eq!(refusal.cause(), Some(&Cause::InsufficientResources));
+    world.upf = Some(Ok(N4Cause::RequestAccepted));
+    world.upf_answers_late();
+    world.is_quiet();
+}
+
+#[test]
+fn a_session_that_the_target_gnb_did_not_set_up_is_deactivated() {
+    let mut world = World::established();
+    world.update(|data| data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchSetupFail));
+    assert_eq!(answer(&world).up_cnx_state, Some(UpCnxState::Deactivated));
+    assert_eq!(world.user_plane().unwrap().gnb, None);
+}
+
+/// The source gNB does not answer a switch of the uplink any longer; the target gets the endpoint with the acknowledgement.
+#[test]
+fn a_path_switch_ends_the_wait_for_the_source_gnb() {
+    let mut world = World::with(plain(), &["upf", "edge"]);
+    world.establish();
+    world.gnb_answers();
+    assert_eq!(world.branch("edge"), None);
+    switch(&mut world);
+    let user_plane = world.user_plane().unwrap();
+    assert_eq!((user_plane.gnb, user_plane.gnb_uplink), (Some(TARGET), Some(user_plane.n3_session().tunnel)));
+    assert_eq!(answer(&world).n2_sm_info_type, Some(N2SmInfoType::PathSwitchReqAck));
+}
+
+#[test]
+fn an_n2_handover_keeps_the_path_until_the_ue_is_at_the_target() {
+    let mut world = World::established();
+    required(&mut world);
+    let data = answer(&world);
+    assert_eq!((data.ho_state.clone(), data.n2_sm_info_type.clone()), (Some(HoState::Preparing), Some(N2SmInfoType::PduResSetupReq)));
+    let setup = SetupRequestTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap();
+    assert_eq!(setup.uplink, world.user_plane().unwrap().n3_session().tunnel);
+    prepared(&mut world);
+    let data = answer(&world);
+    assert_eq!((data.ho_state.clone(), data.n2_sm_info_type.clone()), (Some(HoState::Prepared), Some(N2SmInfoType::HandoverCmd)));
+    let command = HandoverCommandTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap();
+    assert_eq!((command.forwarding, command.flows), (Some(FORWARDING), vec![1]));
+    assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
+    assert_eq!(world.take_ladder(), "amf <- 200\namf <- 200", "no message to the UPF");
+    completed(&mut world);
+    assert_eq!(downlink(&world), (to(TARGET), Some(ApplyAction::FORW), Some(PfcpSmReqFlags::SNDEM)));
+    assert_eq!(answer(&world).ho_state, Some(HoState::Completed));
+    assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
+}
+
+#[test]
+fn a_cancelled_handover_cannot_complete() {
+    let mut world = World::established();
+    required(&mut world);
+    prepared(&mut world);
+    cancelled(&mut world);
+    assert_eq!(answer(&world).ho_state, Some(HoState::Cancelled));
+    completed(&mut world);
+    assert_eq!(world.refusal(), &Cause::N2SmError);
+    assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
+}
+
+#[test]
+fn a_target_without_resources_is_refused_with_the_transfer_for_the_source_gnb() {
+    let mut world = World::established();
+    required(&mut world);
+    handover(&mut world, HoState::Prepared, Some((N2SmInfoType::HandoverResAllocFail, Vec::new())));
+    assert_eq!((world.refusal(), refused_transfer(&world)), (&Cause::N2SmError, Some(N2SmInfoType::HandoverPrepFail)));
+}
+
+#[test]
+fn a_session_without_user_plane_is_not_handed_over() {
+    let mut world = World::established();
+    world.deactivate();
+    required(&mut world);
+    assert_eq!(refused_transfer(&world), Some(N2SmInfoType::HandoverPrepFail));
+}

@@ -1,0 +1,56 @@
+//! Handover of UEs between gNBs of the radio network, over Xn (TS 23.502 4.9.1.2).
+
+use super::{PendingOutput, Ran};
+use crate::gnb::{self, Cell, UeKey};
+use crate::journey::Journey;
+use crate::ue;
+use pith_types::Teid;
+
+impl Ran {
+    /// The UE moves to the next gNB that has an AMF.
+    pub(super) fn start_xn_handover(&mut self, key: UeKey) {
+        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else { return };
+        let gnbs = self.gnbs.len();
+        let target = (1..gnbs).map(|step| (source + step) % gnbs).find(|gnb| self.gnbs[*gnb].is_up());
+        let handover = target.and_then(|target| {
+            let cell = self.gnbs[target].cell();
+            Some((target, self.gnbs.get_mut(source)?.start_xn_handover(key, cell)?))
+        });
+        let Some((target, handover)) = handover else { return self.advance(key, Journey::on_handover_failed) };
+        for bearer in handover.bearers() {
+            if let Some(endpoint) = self.endpoints.remove(&bearer.downlink) {
+                self.draining.insert(bearer.downlink, endpoint);
+            }
+        }
+        if let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) {
+            subscriber.gnb = target;
+        }
+        self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::XnHandover(Box::new(handover))));
+    }
+
+    /// The UE is in the cell of the target gNB.
+    pub(super) fn enter_cell(&mut self, key: UeKey, (k_ng_ran, chaining_count, cell): ([u8; 32], u8, Cell)) {
+        self.ue_input(key, ue::Input::HandedOver { key: k_ng_ran, chaining_count, cell });
+        let gnb = self.subscribers.get(key.0 as usize).and_then(|subscriber| self.gnbs.get(subscriber.gnb));
+        if let Some(tai) = gnb.map(|gnb| gnb.settings().tai()) {
+            self.ue_input(key, ue::Input::Camp(tai));
+        }
+    }
+
+    /// The AMF has switched the path.
+    pub(super) fn on_path_switched(&mut self, key: UeKey) {
+        self.advance(key, Journey::on_handover);
+        self.run_actions(key);
+        self.reschedule_ue(key);
+    }
+
+    /// The UPF sends no packet into the tunnel any longer (TS 29.281 5.1, 7.3.2).
+    pub(super) fn note_end_marker(&mut self, teid: Teid) {
+        if self.draining.remove(&teid).is_some() {
+            self.statistics.end_markers += 1;
+        } else if self.endpoints.contains_key(&teid) {
+            let text = format!("End Marker in the tunnel in use, TEID {:#x}", teid.0);
+            self.note_n3_violation("TS 23.501 5.8.2.9", text);
+        }
+    }
+}
