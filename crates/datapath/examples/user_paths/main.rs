@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code)]
 
+mod conntrack;
 mod control;
 mod cpu;
 mod memory;

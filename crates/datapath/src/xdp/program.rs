@@ -3,6 +3,7 @@
 use super::XdpError;
 use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
+use super::conntrack::Conntrack;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
@@ -19,6 +20,8 @@ use std::os::fd::AsFd;
 
 /// The compiled `bpf/upf.bpf.c`; empty if built without clang.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
+/// The same with NAT, which needs functions of the kernel's connection tracking.
+const NAT_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf_nat.o"));
 /// Attempts to load: a signal interrupts the kernel's verifier, and libbpf gives up after five interruptions.
 const LOAD_ATTEMPTS: usize = 10;
 /// The program's name.
@@ -104,20 +107,24 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads the program for frames of these interfaces. Needs CAP_BPF and CAP_NET_ADMIN.
+    /// Loads the program for frames of these interfaces, with NAT if the kernel's connection tracking is ready for it. Needs
+    /// CAP_BPF and CAP_NET_ADMIN, and CAP_PERFMON for NAT.
     pub fn load(
         config: &DatapathConfig,
         clock: &Clock,
         sizes: Sizes,
         links: Vec<Link>,
+        conntrack: Option<&Conntrack>,
     ) -> Result<Self, XdpError> {
-        if OBJECT.is_empty() {
+        let object = if conntrack.is_some() { NAT_OBJECT } else { OBJECT };
+        if object.is_empty() {
             return Err(XdpError::NotBuilt);
         }
         libbpf_rs::set_print(Some((PrintLevel::Info, |_, line| tracing::debug!("{}", line.trim()))));
-        let settings = settings(config, clock, sizes, links).encode();
+        let conntrack = conntrack.map(Conntrack::times).unwrap_or_default();
+        let settings = Settings { conntrack, ..settings(config, clock, sizes, links) }.encode();
         let load = || -> Result<Object, XdpError> {
-            let mut open = ObjectBuilder::default().open_memory(OBJECT)?;
+            let mut open = ObjectBuilder::default().open_memory(object)?;
             resize(&mut open, &settings, sizes)?;
             Ok(open.load()?)
         };

@@ -4,15 +4,17 @@
 #[path = "../../tests/support/random.rs"]
 #[allow(dead_code)]
 mod random;
+mod nat;
 
 use super::areas::Areas;
 use super::compile::{N3Side, compile};
+use super::conntrack::Conntrack;
 use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
 use crate::boundary::{Boundary, Host, Mirror, Reach, Tenant};
 use crate::config::DatapathConfig;
 use crate::rules::{Clock, Sessions};
-use crate::sys::layout::{Action as State, Link};
+use crate::sys::layout::{Action as State, Link, UE_NAT};
 use crate::sys::{enter_namespace, interface_index};
 use libbpf_rs::{MapCore, MapFlags};
 use pith_upf::contract::*;
@@ -64,6 +66,7 @@ struct Lab {
     areas: Areas,
     tables: Tables,
     sessions: Sessions,
+    conntrack: Option<Conntrack>,
 }
 
 /// The program with one session; `None` if the test must be skipped.
@@ -72,6 +75,11 @@ fn lab(session: &Session) -> Option<Lab> {
 }
 
 fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
+    lab_of(session, vlan, false)
+}
+
+/// With `nat`, the program translates the UE's packets.
+fn lab_of(session: &Session, vlan: u16, nat: bool) -> Option<Lab> {
     if !enter_namespace() {
         return None;
     }
@@ -108,8 +116,9 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
     // Test frames appear as received by the loopback interface.
     let link = |vlan, tunnels| Link { device: 1, vlan, ethernet: OWN, tunnels };
     let links = vec![link(vlan, true), link(NO_RADIOS, false)];
+    let conntrack = nat.then(|| Conntrack::prepare().expect("a kernel with connection tracking"));
     let program =
-        Program::load(&config, &Clock::start(), sizes, links).expect("clang at build time, and root");
+        Program::load(&config, &Clock::start(), sizes, links, conntrack.as_ref()).expect("clang at build time, and root");
     let interfaces = ["n3", "n6"].map(|name| {
         let index = interface_index(name).unwrap();
         Interface { index, device: index, vlan, driver: "veth".into(), one_sided: name == "n3" }
@@ -120,7 +129,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
     [UPF_PEER, UPF_PEER_V6].iter().for_each(|peer| areas.set_peer(peer.parse().unwrap(), true));
     let tables = Tables::of(&program, sizes).unwrap();
     let sessions = Sessions::new(program.pools().unwrap(), config.enforcement);
-    let mut lab = Lab { program, areas, tables, sessions };
+    let mut lab = Lab { program, areas, tables, sessions, conntrack };
     lab.install(session);
     Some(lab)
 }
@@ -128,7 +137,9 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
 impl Lab {
     fn install(&mut self, session: &Session) {
         let rules = self.sessions.install(session).rules;
-        let published = self.tables.publish(compile(&rules, N3, Some(0)), rules, State::Forward, None);
+        let mut compiled = compile(&rules, N3, Some(0));
+        compiled.session.flags |= if self.conntrack.is_some() { UE_NAT } else { 0 };
+        let published = self.tables.publish(compiled, rules, State::Forward, None);
         // Its slots stay allocated until the lab ends.
         std::mem::forget(published.expect("room for a session"));
     }
