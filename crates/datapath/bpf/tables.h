@@ -454,7 +454,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
+	__uint(max_entries, 4096);
 } events SEC(".maps");
 
 /* Hides a value's derivation from the compiler: the verifier does not follow partial pointers. */

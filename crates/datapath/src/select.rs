@@ -141,7 +141,8 @@ fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
     }
     let needs_kernel =
         !config.pools.is_empty() && config.pools.iter().all(|pool| config.is_only_by_kernel(*pool));
-    needs_kernel.then_some("bypasses the kernel, which firewall, routes, MSS or NAT66 of all data networks need")
+    needs_kernel
+        .then_some("bypasses the kernel, which firewall, routes, MSS or NAT66 of all data networks need")
 }
 
 impl Datapath for UserPlane {

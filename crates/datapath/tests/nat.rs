@@ -49,10 +49,14 @@ fn a_connection_keeps_its_public_address_on_whichever_path_its_packets_take() {
             server.send_to(&[number, 1], from).unwrap();
             let gpdu = lab.downlink();
             assert_eq!((gpdu.teid, gpdu.payload()), (GNB_TEID, &[number, 1][..]));
-            assert_eq!((&gpdu.inner[16..20], &gpdu.inner[22..24]), (&UE.octets()[..], &5000u16.to_be_bytes()[..]));
+            assert_eq!(
+                (&gpdu.inner[16..20], &gpdu.inner[22..24]),
+                (&UE.octets()[..], &5000u16.to_be_bytes()[..])
+            );
         }
         let volume = lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume;
-        let expected = Volume { uplink: 20 * 29, downlink: 20 * 30, uplink_packets: 20, downlink_packets: 20 };
+        let expected =
+            Volume { uplink: 20 * 29, downlink: 20 * 30, uplink_packets: 20, downlink_packets: 20 };
         assert_eq!(volume, expected);
         // By the kernel: the first packet of each direction.
         assert_eq!(fast_packets(&lab), if lab.kind == Kind::Portable { 0 } else { 38 });

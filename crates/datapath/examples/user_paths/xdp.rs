@@ -62,7 +62,8 @@ pub fn run(wanted: &str) -> Vec<Row> {
     }
     println!("xdp-full: {TRAIN} packets in a row for a session; xdp-scattered: each packet is another's");
     println!("xdp-installed: packets are those of 1000 sessions");
-    let cases: Vec<_> = cases().into_iter().filter(|case| case.0.contains(wanted)).collect();
+    let is_wanted = |name: &str| wanted.split(',').any(|part| name.contains(part));
+    let cases: Vec<_> = cases().into_iter().filter(|case| is_wanted(case.0)).collect();
     let (mut generator, mut gross) = ([const { Vec::new() }; 2], vec![Vec::new(); cases.len()]);
     for turn in 1..=TURNS {
         for (runs, direction) in generator.iter_mut().zip([TrafficDirection::Up, TrafficDirection::Down]) {
@@ -298,7 +299,9 @@ impl Bench {
             _ => ETHERNET + TUNNEL + 16,
         };
         let (teid_at, address_at) = match case {
-            Case::Full(TrafficDirection::Up) | Case::Nat(TrafficDirection::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
+            Case::Full(TrafficDirection::Up) | Case::Nat(TrafficDirection::Up) => {
+                (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12)
+            }
             Case::Full(TrafficDirection::Down) | Case::Nat(TrafficDirection::Down) | Case::Shaped(_) => {
                 (0, ETHERNET + 16)
             }

@@ -27,7 +27,8 @@ impl Conntrack {
             let loaded = run_command("modprobe nf_conntrack");
             tracing::debug!(?loaded, "connection tracking");
         }
-        let hz = kernel_ticks().map_err(|source| XdpError::Conntrack { what: "kernel ticks".into(), source })?;
+        let hz =
+            kernel_ticks().map_err(|source| XdpError::Conntrack { what: "kernel ticks".into(), source })?;
         let times = ConntrackTimes {
             hz,
             tcp: lifetime("tcp_timeout_established")?,

@@ -38,13 +38,23 @@ pub struct Sizes {
     sessions: u32,
     cpus: u32,
     workers: u32,
+    /// Bytes of the ring of events, a power of two and of pages.
+    pub events: u32,
 }
+
+/// The ring has room for 4,681 events.
+const EVENTS: u32 = 1 << 18;
 
 impl Sizes {
     /// For a configuration with this number of workers.
     pub fn of(config: &DatapathConfig, workers: usize) -> Result<Self, XdpError> {
         let cpus = libbpf_rs::num_possible_cpus()? as u32;
-        Ok(Self { sessions: config.sessions.clamp(1, 1 << 20), cpus, workers: workers as u32 })
+        Ok(Self {
+            sessions: config.sessions.clamp(1, 1 << 20),
+            cpus,
+            workers: workers as u32,
+            events: EVENTS,
+        })
     }
 
     pub fn session_blocks(&self) -> u32 {
@@ -94,6 +104,7 @@ impl Sizes {
             "by_v4" | "by_v6" => self.sessions + SPARE,
             "framed" => self.sessions * 4 + SPARE,
             "cpus" => self.cpus,
+            "events" => self.events,
             _ => return None,
         })
     }

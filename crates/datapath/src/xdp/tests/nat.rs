@@ -279,19 +279,20 @@ fn the_trust_rules_hold_before_and_after_translation() {
     route_everywhere();
     let closed = ([198, 18, 0, 1], 7000);
     let connection = Entry::of(UDP);
-    let to = |peer| Entry {
-        original: [(UE, 5000), peer],
-        reply: [peer, (PUBLIC, PUBLIC_PORT)],
-        ..connection
-    };
+    let to =
+        |peer| Entry { original: [(UE, 5000), peer], reply: [peer, (PUBLIC, PUBLIC_PORT)], ..connection };
     to(closed).create();
     let up = tunnelled(&gpdu(TEID, &packet(UDP, (UE, 5000), closed, 64, 0)));
     lab.drops(&up, DropReason::ClosedDestination);
     lab.drops(&to_ue(&packet(UDP, closed, (PUBLIC, PUBLIC_PORT), 64, 0)), DropReason::SpoofedSource);
     // A source of another UE, whose connection exists.
     let other = [10, 45, 0, 3];
-    Entry { original: [(other, 5000), (SERVER, 7000)], reply: [(SERVER, 7000), (PUBLIC, 40_001)], ..connection }
-        .create();
+    Entry {
+        original: [(other, 5000), (SERVER, 7000)],
+        reply: [(SERVER, 7000), (PUBLIC, 40_001)],
+        ..connection
+    }
+    .create();
     let spoofed = tunnelled(&gpdu(TEID, &packet(UDP, (other, 5000), (SERVER, 7000), 64, 0)));
     lab.drops(&spoofed, DropReason::SpoofedSource);
     lab.passes("a connection without session", &to_ue(&packet(UDP, (SERVER, 7000), (PUBLIC, 40_001), 64, 0)));
