@@ -104,6 +104,18 @@ def print_xdp(ns):
             print(f"{'':<32} each packet another session's: " + ", ".join(f"{cost:.0f} ns of {count:,}" for count, cost in scattered.items()))
 
 
+def print_nat(rows):
+    """The default configuration, NAT and single packets of 1,000 UEs, beside the kernel's masquerading: gross."""
+    gross = {row["name"]: row["gross_ns"]["median"] for row in rows}
+    kernel = gross.get("kernel-masquerade")
+    for name in ("default-nat-ul", "default-nat-dl"):
+        own = gross.get(name)
+        if not kernel or not own:
+            continue
+        part = own / kernel
+        print(f"{name:<32} {own:.0f} ns gross, {part:.2f} of the kernel's masquerading ({kernel:.0f}), of 450 ns or 0.6: {verdict(own <= 450 or part <= 0.6)}")
+
+
 def print_portable(ns):
     """The portable path beside a loop of one packet a call, over the same wire."""
     for way, sessions, least in (("ul", 1, 3), ("dl", 1, 3), ("ul", 1000, 1.3)):
@@ -126,6 +138,7 @@ def print_paths(result):
         for row in rows:
             print(f"{row['name']:<24} {row['sessions']:>9} {row['kpps']:>8.0f} {row['ns_per_packet']:>10.0f}")
     print_xdp(ns)
+    print_nat(result.get("paths", []))
     print_portable(ns)
     for way in result.get("tcp", []):
         name = f"TCP through GTP, {way['way']}"

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// The fast path, and the programs of the benchmarks.
-const PROGRAMS: [&str; 2] = ["upf", "bench"];
+/// The fast path without and with NAT, and the programs of the benchmarks.
+const PROGRAMS: [&str; 3] = ["upf", "upf_nat", "bench"];
 
 fn main() {
     println!("cargo:rerun-if-changed=bpf");

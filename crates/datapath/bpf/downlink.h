@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* Downlink: from the data network into tunnels. */
 #pragma once
+#include "nat.h"
 #include "tunnel.h"
 
 INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
-			    const struct flow *flow)
+			    const struct flow *flow, const struct mapping *mapping)
 {
 	u32 length = flow->length;
 	u8 qfi = mark_of(rule, NO_QFI);
@@ -15,12 +16,16 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	u32 reason = enforce(found->session, found->index, rule, DOWNLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->session);
+		if (flow->natted)
+			return pass_to_user(path, found->session);
 		return redirect_to_worker(ctx, path, found->session, &cpu->n6_rest, length, route, redirect_peer(rule));
 	}
 	if (reason < DROP_REASONS)
 		return refuse(path, &cpu->n6_rest, found, rule, length, reason);
 	count_passed(found->session, found->index, rule, path->number, DOWNLINK, length, path->now, reason);
 	count_traffic(&cpu->down, length);
+	if (mapping)
+		translate(ctx, flow, mapping);
 	take_hop(flow);
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }
@@ -30,7 +35,8 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 INLINE int redirect_downlink(struct xdp_md *ctx, struct path *path, struct session *session, const struct rule *rule,
 			 const struct flow *flow)
 {
-	if (!has_hop(flow) || flow->length > settings.ue_mtu)
+	/* The kernel translates a packet that user space queues. */
+	if (!has_hop(flow) || flow->length > settings.ue_mtu || flow->natted)
 		return pass_to_user(path, session);
 	u32 peer = rule && action_of(rule) == FORWARD ? redirect_peer(rule) : 0;
 	const struct route *route = peer ? route_to(ctx, address_v4(peer), 0, path->now) : 0;
@@ -118,13 +124,19 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 	struct flow flow;
 	if (!take_packet(&cursor, frame, &flow))
 		return XDP_PASS;
+	const struct mapping *mapping = 0;
 	struct found found = session_to(&flow);
+	if (!found.session)
+		found = session_behind(ctx, &flow, &mapping);
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;
 	prefetch_session(session, path->number, DOWNLINK);
 	if (!is_sound(ctx, &flow))
 		return drop(path, &path->cpu->n6_rest, flow.length, BAD_CHECKSUM);
+	/* The kernel has to see both directions of each connection of a UE with NAT. */
+	if (is_natted(session, &flow) && !flow.natted)
+		return pass_to_user(path, session);
 	enum admission admission = check_sender(&flow, session, path->now);
 	if (admission == FORGED)
 		return drop(path, &path->cpu->n6_rest, flow.length, SPOOFED_SOURCE);
@@ -144,5 +156,5 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 		return redirect_downlink(ctx, path, session, rule, &flow);
 	if (action_of(rule) != FORWARD)
 		return drop(path, in, flow.length, action_of(rule) == DROP ? RULE_DROP : NO_RULE_FOUND);
-	return forward_downlink(ctx, path, &found, rule, &flow);
+	return forward_downlink(ctx, path, &found, rule, &flow, mapping);
 }

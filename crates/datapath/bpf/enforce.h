@@ -171,15 +171,7 @@ INLINE int reached(const struct bounds *bounds, const struct usage_event *volume
 	       volume->downlink >= bounds->downlink;
 }
 
-/* Whether a URR has exhausted its quota. */
-NOINLINE int exhausted(u32 urr, u32 limit)
-{
-	struct limits *bounds = slot(&limits, limit);
-	struct usage_event volume = {};
-	return bounds && sum_urr_shares(urr, &volume) && reached(&bounds->quota, &volume);
-}
-
-/* Reports a reached limit to user space, once for each limit. */
+/* Reports a reached limit to user space, once for each limit. If the ring has no room, the next packet does it. */
 NOINLINE int report_if_reached(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
@@ -188,11 +180,28 @@ NOINLINE int report_if_reached(u32 urr, u32 limit)
 		return 0;
 	u32 news = (reached(&bounds->threshold, &volume) ? REPORTED_THRESHOLD : 0) |
 		   (reached(&bounds->quota, &volume) ? REPORTED_QUOTA : 0);
-	if (!news || !(news & ~__sync_fetch_and_or(&bounds->reported, news)))
+	if (news)
+		news &= ~__sync_fetch_and_or(&bounds->reported, news);
+	if (!news)
 		return 0;
 	volume.session = bounds->session;
 	volume.urr = bounds->urr;
-	return bpf_ringbuf_output(&events, &volume, sizeof(volume), 0);
+	if (bpf_ringbuf_output(&events, &volume, sizeof(volume), 0))
+		__sync_fetch_and_and(&bounds->reported, ~news);
+	return 0;
+}
+
+/* Whether a URR has exhausted its quota. */
+NOINLINE int exhausted(u32 urr, u32 limit)
+{
+	struct limits *bounds = slot(&limits, limit);
+	struct usage_event volume = {};
+	if (!bounds || !sum_urr_shares(urr, &volume) || !reached(&bounds->quota, &volume))
+		return 0;
+	/* Packets beyond a quota are not counted, so only these can repeat a report that the ring had no room for. */
+	if (!(bounds->reported & REPORTED_QUOTA))
+		report_if_reached(urr, limit);
+	return 1;
 }
 
 INLINE void count_at(struct urr_share *urr_share, u8 direction, u32 bytes, u64 now)

@@ -113,6 +113,8 @@ struct flow {
 	u32 length;
 	u8 v6;
 	u8 whole; /* protocol and ports are known, or known to be absent */
+	u8 natted; /* `destination` and `port` are those that the packet has after NAT */
+	u16 port;  /* wire; the destination */
 	struct address source, destination;
 };
 
@@ -140,6 +142,8 @@ INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 	flow->length = bpf_ntohs(ip->tot_len);
 	flow->v6 = 0;
 	flow->whole = ip->ihl == 5;
+	flow->natted = 0;
+	flow->port = 0;
 	return flow->length >= ip->ihl * 4 && flow->length <= room;
 }
 
@@ -160,6 +164,8 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	flow->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	flow->v6 = 1;
 	flow->whole = !is_extension(ip->nexthdr);
+	flow->natted = 0;
+	flow->port = 0;
 	return flow->length <= room;
 }
 
@@ -189,6 +195,8 @@ INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 	/* The frame's padding is not read as ports. */
 	if (rest >= 4)
 		take_ports(key, &cursor);
+	if (flow->natted)
+		key->destination_port = bpf_ntohs(flow->port);
 }
 
 /* Bytes before the packet in the frame. */

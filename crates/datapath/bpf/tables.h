@@ -24,6 +24,11 @@ typedef __u64 u64;
 #define NO_LIMIT 0xffffffffffffffffull
 #define NO_RULE 0xff
 
+/* Whether the program translates addresses. */
+#ifndef NAT
+#define NAT 0
+#endif
+
 enum direction { UPLINK, DOWNLINK };
 
 /* The action on a packet. Packets that XDP does not handle are passed to the kernel, which delivers them
@@ -102,6 +107,7 @@ struct meter {
 #define BLOCK_FLOWS 2
 #define UE_V4 1
 #define UE_V6 2
+#define UE_NAT 8    /* the kernel translates its IPv4 packets */
 #define UE_FRAMED 4 /* there are networks behind it, in `framed` */
 
 /* A session's rules, one meter for each direction, the counters of a URR, and the counters of its first
@@ -285,6 +291,10 @@ struct settings {
 	u32 link_count;
 	struct link links[LINKS]; /* first those of N3 and N9, which receive GTP-U */
 	u32 tunnel_links;         /* number of those */
+	u32 hz;                   /* kernel ticks a second */
+	u32 tcp_timeout;          /* of established connections in connection tracking, milliseconds */
+	u32 udp_timeout;
+	u32 udp_stream_timeout;
 	u32 reserved;
 };
 
@@ -444,7 +454,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 18);
+	__uint(max_entries, 4096);
 } events SEC(".maps");
 
 /* Hides a value's derivation from the compiler: the verifier does not follow partial pointers. */

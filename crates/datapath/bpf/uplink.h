@@ -2,6 +2,7 @@
 /* Uplink: from tunnels to the data network. */
 #pragma once
 #include "across.h"
+#include "nat.h"
 
 #define NOT_UPLINK -1
 
@@ -120,17 +121,24 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	}
 	if (!has_hop(flow) || flow->length > route->mtu)
 		return pass_to_user(path, found->session);
+	u32 natted = is_natted(found->session, flow);
+	struct mapping *mapping = natted ? slot(&mappings, 0) : 0;
+	if (natted && (!mapping || !find_uplink_mapping(ctx, found->session, flow, mapping)))
+		return pass_to_user(path, found->session);
 	struct cpu *cpu = path->cpu;
 	u32 length = flow->length;
 	u32 reason = enforce(found->session, found->index, rule, UPLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->session);
-		return redirect_to_worker(ctx, path, found->session, &cpu->n3_rest, length, route, 0);
+		/* Without a route the worker sends by the kernel, which translates. */
+		return redirect_to_worker(ctx, path, found->session, &cpu->n3_rest, length, natted ? 0 : route, 0);
 	}
 	if (reason < DROP_REASONS)
 		return refuse(path, &cpu->n3_rest, found, rule, length, reason);
 	count_passed(found->session, found->index, rule, path->number, UPLINK, length, path->now, reason);
 	count_traffic(&cpu->up, length);
+	if (mapping)
+		translate(ctx, flow, mapping);
 	return send_to_network(ctx, path, flow, route);
 }
 
@@ -146,7 +154,7 @@ INLINE int refuse_source(struct path *path, struct session *session, u32 length)
 INLINE int redirect_uplink(struct xdp_md *ctx, struct path *path, struct session *session, const struct flow *flow)
 {
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
-	if (route && !is_open(route, session))
+	if (route && (!is_open(route, session) || is_natted(session, flow)))
 		route = 0;
 	return redirect_to_worker(ctx, path, session, &path->cpu->n3_rest, flow->length, route, 0);
 }

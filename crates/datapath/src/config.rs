@@ -24,11 +24,11 @@ pub struct DatapathConfig {
     pub mtu: u16,
     /// Number of worker threads; 0: one for each core.
     pub workers: usize,
-    /// Whether packets to other networks get an address of the host (NAT44).
+    /// Whether packets to other networks get an address of the host (NAT44). The XDP path needs Linux 6.0 for it.
     pub nat: bool,
     /// Closed destinations in addition to this host and the networks of `n3_addresses`.
     pub boundary: Boundary,
-    /// N6 policies of pools, at most one a pool. Sessions of these pools take the portable path.
+    /// N6 policies of pools, at most one a pool. Sessions of pools with another policy than NAT44 take the portable path.
     pub policies: Vec<NetworkPolicy>,
     /// Limits on packets held for idle UEs and on queued packets.
     pub buffer: BufferLimits,
@@ -57,7 +57,7 @@ pub struct DatapathConfig {
 /// The packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathChoice {
-    /// XDP if interfaces are named, Pith does no NAT and the system permits it; otherwise the portable path.
+    /// XDP if interfaces are named and the system permits it; otherwise the portable path.
     #[default]
     Auto,
     /// XDP; the start fails if it is not available.
@@ -120,6 +120,18 @@ impl DatapathConfig {
     /// Whether a pool's packets must pass through the kernel, in both directions.
     pub fn needs_kernel(&self, pool: UePool) -> bool {
         self.nat && pool.gateway.is_ipv4() || self.policy(pool).is_some_and(|policy| !policy.is_none())
+    }
+
+    /// Whether a pool's packets to other networks get another source address (NAT44).
+    pub fn has_nat44(&self, pool: UePool) -> bool {
+        let has_blocks = self.policy(pool).is_some_and(|policy| policy.port_blocks.is_some());
+        pool.gateway.is_ipv4() && (self.nat || has_blocks)
+    }
+
+    /// Whether a pool has a policy that the XDP program cannot apply: any but NAT44.
+    pub fn is_only_by_kernel(&self, pool: UePool) -> bool {
+        let without_nat44 = |policy: &NetworkPolicy| NetworkPolicy { port_blocks: None, ..policy.clone() };
+        self.policy(pool).is_some_and(|policy| !without_nat44(policy).is_none())
     }
 
     /// The pools whose packets must pass through the kernel.

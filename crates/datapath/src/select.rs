@@ -1,7 +1,7 @@
 //! Selects the packet path of a configuration.
 
 use crate::boundary::Host;
-use crate::config::{DatapathConfig, PathChoice, StartError};
+use crate::config::{DatapathConfig, PathChoice, StartError, UePool};
 use crate::portable::PortableDatapath;
 use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
 use pith_upf::contract::{
@@ -43,7 +43,7 @@ impl UserPlane {
                 let waiting = if xdp.uses_af_xdp() { "AF_XDP" } else { "the kernel" };
                 let interfaces = config.interfaces.join(", ");
                 tracing::info!(interfaces, "user plane: XDP path, {hook}; queued packets by {waiting}");
-                log_networks_by_kernel(config);
+                log_networks_by_kernel(xdp.pools_by_kernel());
                 Ok(Self::Xdp(xdp))
             }
             StartedPath::Portable(_, error) if choice == PathChoice::Xdp => Err(error.into()),
@@ -124,8 +124,8 @@ impl UserPlane {
 }
 
 /// Logs the data networks that the XDP path does not carry.
-fn log_networks_by_kernel(config: &DatapathConfig) {
-    for pool in config.pools_by_kernel() {
+fn log_networks_by_kernel(pools: &[UePool]) {
+    for pool in pools {
         let pool = format!("{}/{}", pool.gateway, pool.prefix);
         tracing::info!(
             pool,
@@ -139,9 +139,10 @@ fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
     if config.interfaces.is_empty() {
         return Some("needs the N3 and N6 interfaces ('upf.interfaces')");
     }
-    let needs_kernel = !config.pools.is_empty() && config.pools_by_kernel().count() == config.pools.len();
+    let needs_kernel =
+        !config.pools.is_empty() && config.pools.iter().all(|pool| config.is_only_by_kernel(*pool));
     needs_kernel
-        .then_some("bypasses the kernel, which NAT, firewall, routes or MSS of all data networks need")
+        .then_some("bypasses the kernel, which firewall, routes, MSS or NAT66 of all data networks need")
 }
 
 impl Datapath for UserPlane {
@@ -193,14 +194,17 @@ impl Datapath for UserPlane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::NetworkPolicy;
 
     #[test]
     fn settings_that_xdp_does_not_support_are_reported() {
         let bare = DatapathConfig { path: PathChoice::Xdp, ..DatapathConfig::default() };
         let named = DatapathConfig { interfaces: vec!["eth1".into()], ..bare.clone() };
-        let nat = DatapathConfig { nat: true, ..named.clone() };
+        let policy = NetworkPolicy { mss: Some(1300), ..NetworkPolicy::none(named.pools[0]) };
+        let limited = DatapathConfig { policies: vec![policy], ..named.clone() };
         assert!(UserPlane::start(bare).unwrap_err().to_string().contains("N3 and N6 interfaces"));
-        assert!(UserPlane::start(nat).unwrap_err().to_string().contains("NAT"));
+        assert!(UserPlane::start(limited).unwrap_err().to_string().contains("MSS"));
+        assert_eq!(obstacle(&DatapathConfig { nat: true, ..named.clone() }), None);
         assert_eq!(obstacle(&named), None);
     }
 }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use pith_datapath::{DatapathConfig, PathChoice, UserPlane, XdpHook};
+use pith_datapath::{DatapathConfig, NetworkPolicy, PathChoice, UserPlane, XdpHook};
 use pith_pfcp::gtpu::{GTPU_PORT, Packet, UlPduSessionInformation};
 use pith_upf::contract::{Datapath, SessionId};
 use std::io::{BufRead, BufReader, Write};
@@ -286,10 +286,11 @@ fn the_portable_path_ends_the_program_of_a_killed_process() {
     let Some((folder, _hosts)) = left_behind("portable") else { return };
     let auto = DatapathConfig { path: PathChoice::Auto, ..pinned(&folder.0) };
     let asked_for = DatapathConfig { path: PathChoice::Portable, ..auto.clone() };
-    let nat = DatapathConfig { nat: true, ..auto.clone() };
+    let policies = vec![NetworkPolicy { mss: Some(1300), ..NetworkPolicy::none(auto.pools[0]) }];
+    let by_kernel = DatapathConfig { policies, ..auto.clone() };
     let interfaces = vec!["n3".into(), "no-such".into()];
     let not_loaded = DatapathConfig { interfaces, ..auto };
-    for config in [asked_for, nat, not_loaded] {
+    for config in [asked_for, by_kernel, not_loaded] {
         let upf = UserPlane::start(config.clone()).unwrap();
         assert!(matches!(upf, UserPlane::Portable(_)), "{config:?}");
         assert!(!has_program(), "packets go on by a dead process's rules: {config:?}");

@@ -1,12 +1,13 @@
 //! The cost of a packet on each path, in one run: the kernel's own forwarding, XDP, the portable path, and a
 //! loop of one packet a system call; TCP through a tunnel; and the rates of session establishment and update.
 //!
-//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable|tcp|control|memory|socket [PART OF A CASE'S NAME]]`
+//! `cargo run --release -p pith-datapath --example user_paths [xdp|shaped|portable|tcp|control|memory|socket [PART OF A CASE'S NAME,…]]`
 //! prints a table and writes `target/bench/user-paths.json`, which `bench/user.py` merges. Needs root. Every run is bounded in
 //! time; nothing leaves namespaces of its own.
 
 #![allow(unsafe_code)]
 
+mod conntrack;
 mod control;
 mod cpu;
 mod memory;

@@ -16,7 +16,7 @@ pub fn run() -> String {
             let _bench = Bench::set_up(TrafficDirection::Up);
             let before = (resident_kb(), maps_kb());
             // The tables are made for one session at least.
-            let upf = start_upf(sessions.max(1), UNLIMITED);
+            let upf = start_upf(sessions.max(1), UNLIMITED, false);
             let after = (resident_kb(), maps_kb());
             drop(upf);
             (after.0.saturating_sub(before.0), after.1 - before.1)

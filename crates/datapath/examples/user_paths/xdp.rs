@@ -5,6 +5,7 @@
 //!   generate ─ redirect ─▶ g ── veth ── in │ what is measured │ out ── veth ── s: sink
 //! ```
 
+use super::conntrack::Conntrack;
 use super::cpu::{pin, put_off, used_by};
 use super::support::run as command;
 use super::support::{self, GNB, SERVER, UPF, UPF_N6, enter_namespace, session_of};
@@ -42,6 +43,12 @@ const TUNNEL: usize = 20 + 8 + 16;
 const LINK: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const FIRST_TEID: u32 = 0x100;
 const FIRST_UE: Ipv4Addr = Ipv4Addr::new(10, 45, 1, 0);
+/// The public address of session 0, with NAT; each session has its own, so that the generator can count them up.
+const FIRST_PUBLIC: Ipv4Addr = Ipv4Addr::new(198, 51, 0, 0);
+/// The UE's and the server's port of `support::udp`.
+const PORTS: (u16, u16) = (5000, 7000);
+/// Connections of the rows with NAT: one for each session.
+const CONNECTIONS: u32 = 1000;
 /// The first of many destinations; all are routed by `SERVER`.
 const FIRST_FAR: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
 
@@ -55,7 +62,8 @@ pub fn run(wanted: &str) -> Vec<Row> {
     }
     println!("xdp-full: {TRAIN} packets in a row for a session; xdp-scattered: each packet is another's");
     println!("xdp-installed: packets are those of 1000 sessions");
-    let cases: Vec<_> = cases().into_iter().filter(|case| case.0.contains(wanted)).collect();
+    let is_wanted = |name: &str| wanted.split(',').any(|part| name.contains(part));
+    let cases: Vec<_> = cases().into_iter().filter(|case| is_wanted(case.0)).collect();
     let (mut generator, mut gross) = ([const { Vec::new() }; 2], vec![Vec::new(); cases.len()]);
     for turn in 1..=TURNS {
         for (runs, direction) in generator.iter_mut().zip([TrafficDirection::Up, TrafficDirection::Down]) {
@@ -106,6 +114,17 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
     for sessions in [1, 1000, 100_000] {
         both(["xdp-full-ul", "xdp-full-dl"], sessions, sessions, TRAIN);
     }
+    // The default configuration: NAT, single packets of many UEs.
+    both(["default-nat-ul", "default-nat-dl"], CONNECTIONS, CONNECTIONS, 1);
+    for case in cases.iter_mut().filter(|case| case.0.starts_with("default-nat")) {
+        case.1 = Case::Nat(case.1.direction());
+    }
+    cases.push(("kernel-masquerade", Case::Masquerade, Sessions { destinations: CONNECTIONS, ..NONE }));
+    let mut both = |names: [&'static str; 2], installed, active, train| {
+        let sessions = Sessions { installed, active, train, destinations: 1 };
+        cases.push((names[0], Case::Full(TrafficDirection::Up), sessions));
+        cases.push((names[1], Case::Full(TrafficDirection::Down), sessions));
+    };
     // Whether look-ups slow down with the number of sessions: the touched memory is that of 1,000.
     both(["xdp-installed-ul", "xdp-installed-dl"], 100_000, 1000, TRAIN);
     // The worst case: consecutive packets belong to different sessions.
@@ -134,10 +153,14 @@ pub enum Case {
     Discard(TrafficDirection),
     /// Plain packets routed by the kernel.
     Kernel,
+    /// The same with masquerading.
+    Masquerade,
     /// A program that encapsulates or decapsulates without checks.
     Bare(&'static str, TrafficDirection),
     /// Pith.
     Full(TrafficDirection),
+    /// Pith with NAT, as configured by default.
+    Nat(TrafficDirection),
     /// Pith, downlink, with a limit for all sessions together, in bit/s.
     Shaped(u64),
 }
@@ -145,9 +168,12 @@ pub enum Case {
 impl Case {
     fn direction(self) -> TrafficDirection {
         match self {
-            Self::Kernel => TrafficDirection::Up,
+            Self::Kernel | Self::Masquerade => TrafficDirection::Up,
             Self::Shaped(_) => TrafficDirection::Down,
-            Self::Discard(direction) | Self::Bare(_, direction) | Self::Full(direction) => direction,
+            Self::Discard(direction)
+            | Self::Bare(_, direction)
+            | Self::Full(direction)
+            | Self::Nat(direction) => direction,
         }
     }
 }
@@ -219,17 +245,32 @@ impl Bench {
                 links.push(self.attach("sink", self.into));
                 None
             }
-            Case::Kernel => {
+            Case::Kernel | Case::Masquerade => {
                 std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
                 command(&format!("ethtool -K {} gro on", self.into));
+                if case == Case::Masquerade {
+                    command("nft add table ip nat");
+                    command("nft add chain ip nat post { type nat hook postrouting priority 100 ; }");
+                    command("nft add rule ip nat post oifname n6 masquerade");
+                }
                 None
             }
             Case::Bare(program, _) => {
                 links.push(self.attach(program, self.into));
                 None
             }
-            Case::Full(_) => Some(start_upf(sessions, UNLIMITED)),
-            Case::Shaped(rate) => Some(start_upf(sessions, rate / u64::from(sessions))),
+            Case::Full(_) => Some(start_upf(sessions, UNLIMITED, false)),
+            Case::Nat(_) => {
+                let upf = start_upf(sessions, UNLIMITED, true);
+                let conntrack = Conntrack::open();
+                let number = |first: Ipv4Addr, number| Ipv4Addr::from_bits(first.to_bits() + number);
+                for session in 0..sessions {
+                    let public = (number(FIRST_PUBLIC, session), PORTS.0);
+                    conntrack.add((number(FIRST_UE, session), PORTS.0), (SERVER, PORTS.1), public);
+                }
+                Some(upf)
+            }
+            Case::Shaped(rate) => Some(start_upf(sessions, rate / u64::from(sessions), false)),
         };
         (links, upf)
     }
@@ -254,12 +295,16 @@ impl Bench {
         let frame = frame_of(case, packet, if destinations > 1 { FIRST_FAR } else { SERVER });
         let destination_at = match case {
             _ if destinations == 1 => 0,
-            Case::Kernel => ETHERNET + 16,
+            Case::Kernel | Case::Masquerade => ETHERNET + 16,
             _ => ETHERNET + TUNNEL + 16,
         };
         let (teid_at, address_at) = match case {
-            Case::Full(TrafficDirection::Up) => (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12),
-            Case::Full(TrafficDirection::Down) | Case::Shaped(_) => (0, ETHERNET + 16),
+            Case::Full(TrafficDirection::Up) | Case::Nat(TrafficDirection::Up) => {
+                (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12)
+            }
+            Case::Full(TrafficDirection::Down) | Case::Nat(TrafficDirection::Down) | Case::Shaped(_) => {
+                (0, ETHERNET + 16)
+            }
             _ => (0, 0),
         };
         let mut value = vec![0; 16];
@@ -364,9 +409,19 @@ thread_local! {
 fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
     let payload = vec![0; packet - 28];
     let link = [&LINK[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
-    let up = support::udp(FIRST_UE, server, 7000, &payload);
+    let mut up = support::udp(FIRST_UE, server, PORTS.1, &payload);
+    if let Case::Nat(_) = case {
+        // A checksum, which NAT must update; nobody verifies it.
+        up[26..28].fill(0x5a);
+    }
     match case {
-        Case::Kernel => [link, support::udp(GNB, server, 7000, &payload)].concat(),
+        Case::Nat(TrafficDirection::Down) => {
+            let mut down = support::udp(server, FIRST_PUBLIC, PORTS.0, &payload);
+            down[20..22].copy_from_slice(&PORTS.1.to_be_bytes());
+            down[26..28].fill(0x5a);
+            [link, down].concat()
+        }
+        Case::Kernel | Case::Masquerade => [link, support::udp(GNB, server, 7000, &payload)].concat(),
         Case::Full(TrafficDirection::Down)
         | Case::Shaped(_)
         | Case::Bare(_, TrafficDirection::Down)
@@ -384,11 +439,12 @@ fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
 }
 
 /// With sessions of that rate in each direction, in bit/s.
-pub fn start_upf(sessions: u32, rate: u64) -> UserPlane {
+pub fn start_upf(sessions: u32, rate: u64, nat: bool) -> UserPlane {
     let config = DatapathConfig {
         n3_addresses: vec![UPF.into()],
         pools: vec![UePool { gateway: Ipv4Addr::new(10, 0, 0, 1).into(), prefix: 8 }],
         workers: 1,
+        nat,
         path: PathChoice::Xdp,
         xdp_hook: XdpHook::Native,
         interfaces: vec!["n3".into(), "n6".into()],

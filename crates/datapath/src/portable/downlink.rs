@@ -10,32 +10,24 @@ use pith_upf::contract::{Action, Destination, DropReason, Fate, Tunnel};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Batches of reads before other work.
-const READS: usize = 16;
-
 impl Path {
-    /// Forwards packets from the TUN queue, up to a batch. Returns whether there may be more.
-    pub fn downlink(&mut self, tables: &Tables) -> bool {
+    /// Reads packets from the TUN queue, up to a batch. Returns whether there may be more.
+    pub fn read_from_network(&mut self) -> bool {
+        self.n3.read_from(&mut self.tun, &mut self.read)
+    }
+
+    /// Forwards the packets that were read.
+    pub fn forward_read(&mut self, tables: &Tables) {
         let mut read = std::mem::take(&mut self.read);
-        let mut more = true;
-        for _ in 0..READS {
-            more = self.n3.read_from(&mut self.tun, &mut read);
-            let mut trains = false;
-            for packet in read.drain(..) {
-                trains |= self.forward_from_network(tables, packet);
-            }
-            // A train is sent from its slot, which the next read overwrites.
-            if trains {
-                self.flush_n3();
-            }
-            if !more {
-                break;
-            }
+        let mut trains = false;
+        for packet in read.drain(..) {
+            trains |= self.forward_from_network(tables, packet);
         }
-        self.flush_n3();
-        self.ports.flush();
+        // A train is sent from its slot, which the next read overwrites.
+        if trains {
+            self.flush_n3();
+        }
         self.read = read;
-        more
     }
 
     /// Forwards a packet or train in its slot. Returns whether it is a train.

@@ -118,6 +118,8 @@ impl PortableDatapath {
             tracer: Tracer::default(),
             worker_queues: worker_queues.into(),
             refuses: AtomicBool::new(true),
+            #[cfg(test)]
+            delay: path::Delay::default(),
         });
         let sockets = bind_all(&config.n3_addresses)?;
         let keeper = Keeper::start(config, inboxes.clone(), network.closed_sets(config))?;
@@ -412,6 +414,42 @@ fn bind_all(addresses: &[IpAddr]) -> Result<Vec<GtpuSocket>, StartError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// While the worker is between taking messages and receiving packets.
+    #[test]
+    fn a_sessions_first_packet_meets_its_rules() {
+        use std::sync::atomic::Ordering::SeqCst;
+        const DELAY: u64 = 20;
+        if !crate::sys::enter_namespace() {
+            return;
+        }
+        assert!(
+            std::process::Command::new("ip").args("link set lo up".split(' ')).status().unwrap().success()
+        );
+        let config = DatapathConfig { workers: 1, ..DatapathConfig::default() };
+        let mut upf = PortableDatapath::start(config).unwrap();
+        let gnb = UdpSocket::bind("127.0.0.2:2152").unwrap();
+        let delay = |upf: &PortableDatapath| upf.shared.delay.count.load(SeqCst);
+        upf.shared.delay.millis.store(DELAY, SeqCst);
+        for number in 1..=10u32 {
+            let before = delay(&upf);
+            // An unknown TEID wakes the worker.
+            gnb.send_to(&gpdu(0xdead, number), "127.0.0.1:2152").unwrap();
+            upf.wait_until(|| delay(&upf) > before);
+            upf.install(Arc::new(tables::tests::session(number.into(), number, number as u8)));
+            gnb.send_to(&gpdu(number, number), "127.0.0.1:2152").unwrap();
+            upf.wait_until(|| upf.counters().n3_in.packets == 2 * u64::from(number));
+        }
+        upf.wait_until(|| upf.counters().dropped(DropReason::UnknownTeid) >= 10);
+        assert_eq!(upf.counters().dropped(DropReason::UnknownTeid), 10, "the packets that woke the worker");
+    }
+
+    /// A G-PDU with a packet of UE 10.45.0.`ue` to a remote host.
+    fn gpdu(teid: u32, ue: u32) -> Vec<u8> {
+        let mut inner = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 45, 0, ue as u8, 192, 0, 2, 1];
+        inner.extend([0, 7, 0, 7, 0, 8, 0, 0]);
+        [&[0x30, 255, 0, 28][..], &teid.to_be_bytes(), &inner].concat()
+    }
 
     #[test]
     fn more_tenants_than_can_be_kept_apart_are_refused() {

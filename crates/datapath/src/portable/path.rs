@@ -41,6 +41,29 @@ pub struct Shared {
     pub worker_queues: Box<[WorkerQueue]>,
     /// Whether unknown TEIDs are answered with Error Indications.
     pub refuses: AtomicBool,
+    #[cfg(test)]
+    pub delay: Delay,
+}
+
+/// A delay of workers before they receive packets, for tests of what happens meanwhile.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub struct Delay {
+    pub millis: std::sync::atomic::AtomicU64,
+    /// How often a worker was delayed.
+    pub count: std::sync::atomic::AtomicU64,
+}
+
+#[cfg(test)]
+impl Delay {
+    pub fn wait(&self) {
+        use std::sync::atomic::Ordering::SeqCst;
+        let millis = self.millis.load(SeqCst);
+        if millis > 0 {
+            self.count.fetch_add(1, SeqCst);
+            std::thread::sleep(std::time::Duration::from_millis(millis));
+        }
+    }
 }
 
 /// A worker's outputs and counters.

@@ -109,14 +109,14 @@ impl Hasher for Mix {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::rules::{Pools, Sessions};
     use pith_upf::contract::{AddressRange, Direction, FarId, Pdr, PdrId, Session, Source, UeAddress};
     use pith_upf::qos::Enforcement;
     use std::net::Ipv4Addr;
 
-    fn session(id: u64, teid: u32, last: u8) -> Session {
+    pub fn session(id: u64, teid: u32, last: u8) -> Session {
         let pdr = Pdr {
             id: PdrId(1),
             precedence: 1,

@@ -8,6 +8,9 @@
 //!   │                                          ▼                  │
 //!   └──── flush ◀── downlink batch ◀── uplink batch ◀─────────────┘
 //! ```
+//!
+//! A batch is: receive packets, take messages, forward the packets. `install` does not wait for awake workers, so the rules of
+//! a received packet may have been posted while the worker was about to receive it.
 
 use super::inbox::{Inbox, Message};
 use super::pace::Pace;
@@ -24,6 +27,8 @@ use std::sync::Arc;
 const WAKE: u32 = 1;
 const TUN: u32 = 2;
 const ALL: u32 = u32::MAX;
+/// Batches of reads from TUN before other work.
+const READS: usize = 16;
 
 /// The state of the thread.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ pub struct Worker {
     frames: Vec<Range<usize>>,
     pace: Pace,
     taken: Vec<Message>,
+    /// Whether the worker was told to stop.
+    stops: bool,
 }
 
 /// Whether the worker continues.
@@ -62,6 +69,7 @@ impl Worker {
             frames: Vec::new(),
             pace,
             taken: Vec::new(),
+            stops: false,
         }
     }
 
@@ -91,7 +99,7 @@ impl Worker {
         }
         let before = self.path.counters.packets_received();
         let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
-        let more_downlink = ready & TUN != 0 && self.path.downlink(&self.tables);
+        let more_downlink = ready & TUN != 0 && self.downlink();
         let packets = self.path.counters.packets_received() - before;
         let (more_redirected, frames) =
             if ready & !(WAKE | TUN) != 0 { self.forward_redirected() } else { (false, false) };
@@ -101,7 +109,8 @@ impl Worker {
 
     fn begin_batch(&mut self) -> Continuation {
         self.path.now = self.path.shared.clock.now();
-        self.take_messages()
+        self.take_messages();
+        if self.stops { Continuation::Stop } else { Continuation::Continue }
     }
 
     /// Waits for packets or a wake-up, and returns the ready bits.
@@ -139,9 +148,8 @@ impl Worker {
         ready
     }
 
-    fn take_messages(&mut self) -> Continuation {
-        let Some(number) = self.inbox.take(&mut self.taken) else { return Continuation::Continue };
-        let mut continuation = Continuation::Continue;
+    fn take_messages(&mut self) {
+        let Some(number) = self.inbox.take(&mut self.taken) else { return };
         self.path.border.forget();
         for message in std::mem::take(&mut self.taken) {
             let Self { tables, queues, path, .. } = self;
@@ -158,11 +166,10 @@ impl Worker {
                 Message::Reach(reach) => path.border.set_reach(reach),
                 Message::Peer { address, known } => path.border.set_peer(address, known),
                 Message::Serve(port) => path.ports.serve(port),
-                Message::Stop => continuation = Continuation::Stop,
+                Message::Stop => self.stops = true,
             }
         }
         self.inbox.confirm(number);
-        continuation
     }
 
     /// Receives and forwards a batch from each socket. Returns whether there may be more.
@@ -170,15 +177,40 @@ impl Worker {
         let mut full = false;
         for socket in 0..self.path.sockets.len() {
             self.received.clear();
+            self.before_receiving();
             let Some(from) = self.path.sockets.get(socket) else { continue };
             if from.receive(&mut self.arena, &mut self.received).is_err() {
                 continue;
             }
             full |= self.received.len() == RECEIVE_SLOTS;
+            self.take_messages();
             let (path, signaller) = (&mut self.path, &mut self.signaller);
             path.uplink(&self.tables, signaller, &self.arena, &self.received, socket);
         }
         full
+    }
+
+    /// Forwards a batch of packets from the TUN queue. Returns whether there may be more.
+    fn downlink(&mut self) -> bool {
+        let mut more = true;
+        for _ in 0..READS {
+            self.before_receiving();
+            more = self.path.read_from_network();
+            self.take_messages();
+            self.path.forward_read(&self.tables);
+            if !more {
+                break;
+            }
+        }
+        self.path.flush_n3();
+        self.path.ports.flush();
+        more
+    }
+
+    /// Lets a test act between taking messages and receiving packets.
+    fn before_receiving(&self) {
+        #[cfg(test)]
+        self.path.shared.delay.wait();
     }
 
     /// Forwards a batch of frames redirected by the program. Returns whether there may be more, and whether
@@ -189,6 +221,7 @@ impl Worker {
             self.frames.clear();
             more |= self.path.ports.receive(port, &mut self.arena, &mut self.frames);
             any |= !self.frames.is_empty();
+            self.take_messages();
             self.path.forward_redirected(&self.tables, &mut self.signaller, &self.arena, &self.frames);
         }
         (more, any)

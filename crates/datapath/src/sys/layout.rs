@@ -124,6 +124,8 @@ pub const UE_V4: u32 = 1;
 pub const UE_V6: u32 = 2;
 /// The UE has framed routes.
 pub const UE_FRAMED: u32 = 4;
+/// The kernel translates the IPv4 packets of this UE.
+pub const UE_NAT: u32 = 8;
 pub const NO_RULE: u8 = 0xff;
 
 /// A session's rules (`struct session`). In its block they are followed by [`BLOCK_METERS`] meters, the
@@ -470,6 +472,19 @@ pub struct Settings {
     pub hairpin: bool,
     /// At most [`LINKS`].
     pub links: Vec<Link>,
+    /// The kernel's connection tracking; all zero without NAT.
+    pub conntrack: ConntrackTimes,
+}
+
+/// Times of the kernel's connection tracking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConntrackTimes {
+    /// Kernel ticks a second.
+    pub hz: u32,
+    /// Lifetimes of an idle connection, in milliseconds: TCP when established, UDP, UDP with packets in both directions.
+    pub tcp: u32,
+    pub udp: u32,
+    pub udp_stream: u32,
 }
 
 impl Settings {
@@ -493,7 +508,8 @@ impl Settings {
         let tunnels = first.len() as u32;
         let none = std::iter::repeat(Link::default());
         octets.extend(first.into_iter().chain(others).chain(none).take(LINKS).flat_map(|link| link.encode()));
-        octets.extend([tunnels, 0].into_iter().flat_map(u32::to_ne_bytes));
+        let ConntrackTimes { hz, tcp, udp, udp_stream } = self.conntrack;
+        octets.extend([tunnels, hz, tcp, udp, udp_stream, 0].into_iter().flat_map(u32::to_ne_bytes));
         octets
     }
 }
@@ -529,7 +545,7 @@ mod tests {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 320);
-        assert_eq!(Settings::default().encode().len(), 208 + 16 * LINKS);
+        assert_eq!(Settings::default().encode().len(), 224 + 16 * LINKS);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A NETLINK_ROUTE socket for requests and their acknowledgements.
+//! A netlink socket for requests and their acknowledgements.
 
 use super::{check, check_len};
 use std::ffi::CString;
@@ -10,10 +10,15 @@ pub struct NetlinkSocket(OwnedFd);
 
 impl NetlinkSocket {
     pub fn open() -> io::Result<Self> {
+        Self::of(libc::NETLINK_ROUTE)
+    }
+
+    /// Opens a socket for another subsystem than routing, such as connection tracking (`NETLINK_NETFILTER`).
+    pub fn of(protocol: libc::c_int) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: takes no pointers; the descriptor it answers is new and ours alone.
         unsafe {
-            let fd = check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))?;
+            let fd = check(libc::socket(libc::AF_NETLINK, kind, protocol))?;
             Ok(Self(OwnedFd::from_raw_fd(fd)))
         }
     }

@@ -1,39 +1,40 @@
-//! The kernel's forwarding between interfaces.
+//! Settings of the kernel that Pith switches on: forwarding between interfaces, and tolerant connection tracking.
 
-use crate::config::StartError;
-use std::fs;
+use std::{fs, io};
 
 /// Forwarding of IPv4.
 pub const V4: &str = "/proc/sys/net/ipv4/ip_forward";
 /// Forwarding of IPv6.
 pub const V6: &str = "/proc/sys/net/ipv6/conf/all/forwarding";
 
-/// Enabled forwarding; dropping this restores the previous value.
+/// Connection tracking accepts TCP packets outside of the windows that it has seen: it does not see those that XDP translates.
+pub const LIBERAL: &str = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal";
+
+/// A setting that is on; dropping this restores the previous value.
 #[derive(Debug)]
-pub struct Forwarding {
+pub struct Switch {
     setting: &'static str,
     former: Option<String>,
 }
 
-impl Forwarding {
+impl Switch {
     /// Enables a setting, if it is disabled.
-    pub fn enable(setting: &'static str) -> Result<Self, StartError> {
-        let error = |source| StartError::setup(format!("turning forwarding on in {setting}"))(source);
-        let now = fs::read_to_string(setting).map_err(error)?;
+    pub fn enable(setting: &'static str) -> io::Result<Self> {
+        let now = fs::read_to_string(setting)?;
         if now.trim() == "1" {
             return Ok(Self { setting, former: None });
         }
-        fs::write(setting, "1").map_err(error)?;
+        fs::write(setting, "1")?;
         Ok(Self { setting, former: Some(now) })
     }
 }
 
-impl Drop for Forwarding {
+impl Drop for Switch {
     fn drop(&mut self) {
         if let Some(former) = &self.former
             && let Err(error) = fs::write(self.setting, former)
         {
-            tracing::warn!(setting = self.setting, %error, "forwarding could not be switched off");
+            tracing::warn!(setting = self.setting, %error, "a setting of the kernel could not be restored");
         }
     }
 }

@@ -18,7 +18,7 @@ mod routing;
 use crate::boundary::{Host, Reach, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
 pub use closed::ClosedSets;
-use forwarding::Forwarding;
+pub use forwarding::{LIBERAL, Switch};
 pub use framed::FramedRoutes;
 use nat::Iptables;
 use nft::{Table, Tables};
@@ -35,7 +35,7 @@ use std::net::IpAddr;
 /// The settings; dropping this restores the system. The interface itself ends with its last queue.
 #[derive(Debug)]
 pub struct Network {
-    _forwarding: Vec<Forwarding>,
+    _forwarding: Vec<Switch>,
     _routes: Vec<NetworkRoutes>,
     _tables: Tables,
     _iptables: Iptables,
@@ -65,7 +65,10 @@ impl Network {
         let forwarding = families
             .into_iter()
             .filter(|(wanted, _)| *wanted)
-            .map(|(_, setting)| Forwarding::enable(setting))
+            .map(|(_, setting)| {
+                let what = format!("turning forwarding on in {setting}");
+                Switch::enable(setting).map_err(StartError::setup(what))
+            })
             .collect::<Result<_, _>>()?;
         let routes = NetworkRoutes::set_up(config)?;
         let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
@@ -91,6 +94,11 @@ impl Network {
         let iptables = iptables.unwrap_or_default();
         Ok(Self { _forwarding: forwarding, _routes: routes, _tables: tables, _iptables: iptables, closes })
     }
+}
+
+/// Runs a command, whose words are separated by spaces.
+pub fn run_command(command: &str) -> io::Result<String> {
+    nft::run(&nft::words(command), "")
 }
 
 /// Adds advice to an error of `nft` or `iptables`.

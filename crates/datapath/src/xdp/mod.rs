@@ -18,6 +18,7 @@
 mod areas;
 mod attach;
 mod compile;
+mod conntrack;
 mod events;
 mod folder;
 mod lookup;
@@ -31,11 +32,12 @@ use crate::boundary::{Host, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::portable::{PortableDatapath, worker_count};
 use crate::rules::{Clock, Now, Pools};
-use crate::sys::layout::Action;
+use crate::sys::layout::{Action, UE_NAT};
 use crate::sys::{Gathered, Hook, Timer};
 use areas::Areas;
 use attach::Attached;
 use compile::{N3Side, compile};
+use conntrack::Conntrack;
 use events::Events;
 use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
@@ -85,6 +87,15 @@ pub enum XdpError {
          there; if the process is running, configure other interfaces for one of the two"
     )]
     Occupied { device: u32 },
+    /// The program cannot translate addresses.
+    #[error(
+        "NAT in XDP is not available ({0}): it needs Linux 6.0 with CONFIG_NF_CONNTRACK and CONFIG_DEBUG_INFO_BTF, and CAP_PERFMON; \
+         without Pith's NAT ('upf: {{nat: false}}') XDP does not need these"
+    )]
+    Nat(Box<Self>),
+    /// A setting of the kernel's connection tracking.
+    #[error("connection tracking, {what}: {source}")]
+    Conntrack { what: String, source: io::Error },
     /// AF_XDP is not available.
     #[error("AF_XDP: {0}")]
     XskSockets(io::Error),
@@ -144,6 +155,10 @@ pub struct XdpDatapath {
     n3: N3Side,
     /// Pools whose packets must pass the kernel: their sessions are not in the program's tables.
     by_kernel: Vec<UePool>,
+    /// Pools whose IPv4 packets the program translates.
+    natted: Vec<UePool>,
+    /// While the program translates addresses.
+    conntrack: Option<Conntrack>,
     /// Determines the tenant of each session.
     reach: Arc<Reach>,
     ready: Gathered,
@@ -187,8 +202,13 @@ impl XdpDatapath {
         attached: AttachedProgram,
         portable: PortableDatapath,
     ) -> Self {
-        let (Prepared { program, tables }, AttachedProgram { attached, ready, timer, events }) =
+        let (Prepared { program, tables, conntrack }, AttachedProgram { attached, ready, timer, events }) =
             (prepared, attached);
+        let pools = config.pools.iter().copied();
+        let by_kernel = match conntrack {
+            Some(_) => pools.clone().filter(|pool| config.is_only_by_kernel(*pool)).collect(),
+            None => config.pools_by_kernel().collect(),
+        };
         let xsk_sockets = open_xsk_sockets(&program, &portable, config, attached.hook);
         portable.refuse_unknown(!attached.succeeds);
         Self {
@@ -196,7 +216,9 @@ impl XdpDatapath {
             mirrored: HashMap::new(),
             waiting: HashMap::new(),
             tables,
-            by_kernel: config.pools_by_kernel().collect(),
+            by_kernel,
+            natted: pools.filter(|pool| config.has_nat44(*pool)).collect(),
+            conntrack,
             reach: portable.reach(),
             n3: N3Side::of(config),
             ready,
@@ -216,6 +238,16 @@ impl XdpDatapath {
     /// Whether the program runs in the interfaces' drivers.
     pub fn is_native(&self) -> bool {
         self.attached.hook == Hook::Native
+    }
+
+    /// Whether the program translates the addresses of networks with NAT; otherwise these take the portable path.
+    pub fn translates(&self) -> bool {
+        self.conntrack.is_some()
+    }
+
+    /// Pools whose sessions take the portable path.
+    pub fn pools_by_kernel(&self) -> &[UePool] {
+        &self.by_kernel
     }
 
     /// Whether the previous process's program may still handle packets of its sessions.
@@ -269,7 +301,10 @@ impl XdpDatapath {
             || before.as_ref().is_some_and(|before| before.user_space)
             || rules.state.is_waiting()
             || rules.state.is_traced();
-        let compiled = compile(&rules, self.n3, self.reach.tenant(rules.ue));
+        let mut compiled = compile(&rules, self.n3, self.reach.tenant(rules.ue));
+        if rules.ue.v4.is_some_and(|v4| self.natted.iter().any(|pool| pool.contains(v4.into()))) {
+            compiled.session.flags |= UE_NAT;
+        }
         let action = if waits { Action::ToUser } else { Action::Forward };
         let Some(mirrored) = self.tables.publish(compiled, rules, action, before) else { return };
         self.mirrored.insert(id, mirrored);
@@ -406,6 +441,7 @@ fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
 struct Prepared {
     program: Program,
     tables: Tables,
+    conntrack: Option<Conntrack>,
 }
 
 /// The attached program, its events and timer.
@@ -419,9 +455,31 @@ struct AttachedProgram {
 
 fn prepare(config: &DatapathConfig, clock: &Clock) -> Result<(Prepared, Pools), XdpError> {
     let sizes = Sizes::of(config, worker_count(config))?;
-    let program = Program::load(config, clock, sizes, links(config)?)?;
+    let (program, conntrack) = load(config, clock, sizes)?;
     let (tables, pools) = (Tables::of(&program, sizes)?, program.pools()?);
-    Ok((Prepared { program, tables }, pools))
+    Ok((Prepared { program, tables, conntrack }, pools))
+}
+
+/// Loads the program with NAT if a pool needs it; without NAT if that fails and other pools remain for the program.
+fn load(
+    config: &DatapathConfig,
+    clock: &Clock,
+    sizes: Sizes,
+) -> Result<(Program, Option<Conntrack>), XdpError> {
+    let mut pools = config.pools.iter().filter(|pool| !config.is_only_by_kernel(**pool));
+    let needs_nat = |pool: &&UePool| config.has_nat44(**pool);
+    if pools.clone().any(|pool| needs_nat(&pool)) {
+        let with_nat = Conntrack::prepare().and_then(|conntrack| {
+            let program = Program::load(config, clock, sizes, links(config)?, Some(&conntrack))?;
+            Ok((program, Some(conntrack)))
+        });
+        match with_nat {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) if pools.all(|pool| needs_nat(&pool)) => return Err(XdpError::Nat(error.into())),
+            Err(error) => tracing::warn!(%error, "user plane: networks with NAT take the portable path"),
+        }
+    }
+    Ok((Program::load(config, clock, sizes, links(config)?, None)?, None))
 }
 
 impl Prepared {

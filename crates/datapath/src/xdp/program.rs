@@ -3,6 +3,7 @@
 use super::XdpError;
 use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
+use super::conntrack::Conntrack;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
@@ -19,6 +20,8 @@ use std::os::fd::AsFd;
 
 /// The compiled `bpf/upf.bpf.c`; empty if built without clang.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
+/// The same with NAT, which needs functions of the kernel's connection tracking.
+const NAT_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf_nat.o"));
 /// Attempts to load: a signal interrupts the kernel's verifier, and libbpf gives up after five interruptions.
 const LOAD_ATTEMPTS: usize = 10;
 /// The program's name.
@@ -35,13 +38,23 @@ pub struct Sizes {
     sessions: u32,
     cpus: u32,
     workers: u32,
+    /// Bytes of the ring of events, a power of two and of pages.
+    pub events: u32,
 }
+
+/// The ring has room for 4,681 events.
+const EVENTS: u32 = 1 << 18;
 
 impl Sizes {
     /// For a configuration with this number of workers.
     pub fn of(config: &DatapathConfig, workers: usize) -> Result<Self, XdpError> {
         let cpus = libbpf_rs::num_possible_cpus()? as u32;
-        Ok(Self { sessions: config.sessions.clamp(1, 1 << 20), cpus, workers: workers as u32 })
+        Ok(Self {
+            sessions: config.sessions.clamp(1, 1 << 20),
+            cpus,
+            workers: workers as u32,
+            events: EVENTS,
+        })
     }
 
     pub fn session_blocks(&self) -> u32 {
@@ -91,6 +104,7 @@ impl Sizes {
             "by_v4" | "by_v6" => self.sessions + SPARE,
             "framed" => self.sessions * 4 + SPARE,
             "cpus" => self.cpus,
+            "events" => self.events,
             _ => return None,
         })
     }
@@ -104,20 +118,24 @@ pub struct Program {
 }
 
 impl Program {
-    /// Loads the program for frames of these interfaces. Needs CAP_BPF and CAP_NET_ADMIN.
+    /// Loads the program for frames of these interfaces, with NAT if the kernel's connection tracking is ready for it. Needs
+    /// CAP_BPF and CAP_NET_ADMIN, and CAP_PERFMON for NAT.
     pub fn load(
         config: &DatapathConfig,
         clock: &Clock,
         sizes: Sizes,
         links: Vec<Link>,
+        conntrack: Option<&Conntrack>,
     ) -> Result<Self, XdpError> {
-        if OBJECT.is_empty() {
+        let object = if conntrack.is_some() { NAT_OBJECT } else { OBJECT };
+        if object.is_empty() {
             return Err(XdpError::NotBuilt);
         }
         libbpf_rs::set_print(Some((PrintLevel::Info, |_, line| tracing::debug!("{}", line.trim()))));
-        let settings = settings(config, clock, sizes, links).encode();
+        let conntrack = conntrack.map(Conntrack::times).unwrap_or_default();
+        let settings = Settings { conntrack, ..settings(config, clock, sizes, links) }.encode();
         let load = || -> Result<Object, XdpError> {
-            let mut open = ObjectBuilder::default().open_memory(OBJECT)?;
+            let mut open = ObjectBuilder::default().open_memory(object)?;
             resize(&mut open, &settings, sizes)?;
             Ok(open.load()?)
         };

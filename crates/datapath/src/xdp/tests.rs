@@ -1,18 +1,21 @@
 //! Tests of the program's stages with frames given directly (BPF_PROG_TEST_RUN): the output octet by octet,
 //! the counters, and that passed frames are unchanged.
 
+mod nat;
 #[path = "../../tests/support/random.rs"]
 #[allow(dead_code)]
 mod random;
 
 use super::areas::Areas;
 use super::compile::{N3Side, compile};
+use super::conntrack::Conntrack;
+use super::events::Events;
 use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
 use crate::boundary::{Boundary, Host, Mirror, Reach, Tenant};
 use crate::config::DatapathConfig;
 use crate::rules::{Clock, Sessions};
-use crate::sys::layout::{Action as State, Link};
+use crate::sys::layout::{Action as State, Link, UE_NAT};
 use crate::sys::{enter_namespace, interface_index};
 use libbpf_rs::{MapCore, MapFlags};
 use pith_upf::contract::*;
@@ -64,6 +67,7 @@ struct Lab {
     areas: Areas,
     tables: Tables,
     sessions: Sessions,
+    conntrack: Option<Conntrack>,
 }
 
 /// The program with one session; `None` if the test must be skipped.
@@ -72,6 +76,11 @@ fn lab(session: &Session) -> Option<Lab> {
 }
 
 fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
+    lab_of(session, vlan, false)
+}
+
+/// With `nat`, the program translates the UE's packets.
+fn lab_of(session: &Session, vlan: u16, nat: bool) -> Option<Lab> {
     if !enter_namespace() {
         return None;
     }
@@ -104,12 +113,15 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
         enforcement: Enforcement::Police,
         ..DatapathConfig::default()
     };
-    let sizes = Sizes::of(&config, 1).unwrap();
+    let mut sizes = Sizes::of(&config, 1).unwrap();
+    // A test can fill the ring.
+    sizes.events = 4096;
     // Test frames appear as received by the loopback interface.
     let link = |vlan, tunnels| Link { device: 1, vlan, ethernet: OWN, tunnels };
     let links = vec![link(vlan, true), link(NO_RADIOS, false)];
-    let program =
-        Program::load(&config, &Clock::start(), sizes, links).expect("clang at build time, and root");
+    let conntrack = nat.then(|| Conntrack::prepare().expect("a kernel with connection tracking"));
+    let program = Program::load(&config, &Clock::start(), sizes, links, conntrack.as_ref())
+        .expect("clang at build time, and root");
     let interfaces = ["n3", "n6"].map(|name| {
         let index = interface_index(name).unwrap();
         Interface { index, device: index, vlan, driver: "veth".into(), one_sided: name == "n3" }
@@ -120,7 +132,7 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
     [UPF_PEER, UPF_PEER_V6].iter().for_each(|peer| areas.set_peer(peer.parse().unwrap(), true));
     let tables = Tables::of(&program, sizes).unwrap();
     let sessions = Sessions::new(program.pools().unwrap(), config.enforcement);
-    let mut lab = Lab { program, areas, tables, sessions };
+    let mut lab = Lab { program, areas, tables, sessions, conntrack };
     lab.install(session);
     Some(lab)
 }
@@ -128,7 +140,9 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
 impl Lab {
     fn install(&mut self, session: &Session) {
         let rules = self.sessions.install(session).rules;
-        let published = self.tables.publish(compile(&rules, N3, Some(0)), rules, State::Forward, None);
+        let mut compiled = compile(&rules, N3, Some(0));
+        compiled.session.flags |= if self.conntrack.is_some() { UE_NAT } else { 0 };
+        let published = self.tables.publish(compiled, rules, State::Forward, None);
         // Its slots stay allocated until the lab ends.
         std::mem::forget(published.expect("room for a session"));
     }
@@ -678,6 +692,46 @@ fn rare_packets_are_passed_to_user_space_unchanged() {
     lab.passes("another version of IP", &other_version);
     lab.passes("a frame cut short", &tunnelled(&gpdu(TEID, &up(64)))[..60]);
     lab.passes("another protocol", &[ethernet(&TO_US, 0x806), vec![0; 46]].concat());
+}
+
+/// The ring has room for 73 events: the quotas of further sessions are reported once it has been read.
+#[test]
+fn a_limit_that_the_full_ring_could_not_report_is_reported_by_a_later_packet() {
+    let limited = |number: u32| {
+        let mut session = session();
+        session.id = SessionId(u64::from(number));
+        session.ue = UeAddress::v4([10, 45, 1, number as u8].into());
+        session.pdrs[0].source = Source::Tunnel { teid: Teid(number), direction: Direction::Uplink };
+        session.urrs[0].quota.total = Some(1);
+        session
+    };
+    let packet = |number: u32| {
+        let source = [10, 45, 1, number as u8];
+        tunnelled(&gpdu(number, &ipv4(source, SERVER, 64, 17, &udp(5000, 7000, b"x"))))
+    };
+    const SESSIONS: u32 = 75;
+    let Some(mut lab) = lab(&limited(1)) else { return };
+    (2..=SESSIONS).for_each(|number| lab.install(&limited(number)));
+    let mut events = Events::new(&lab.program).unwrap();
+    for number in 1..=SESSIONS {
+        assert_eq!(lab.run(&packet(number)).0, REDIRECT, "{number}");
+    }
+    let read = |events: &mut Events| {
+        let mut found = Vec::new();
+        events.drain_into(&mut found);
+        let session = |event: &Event| match event {
+            Event::Usage { session, .. } => session.0,
+            other => panic!("{other:?}"),
+        };
+        found.iter().map(session).collect::<Vec<_>>()
+    };
+    let reported = read(&mut events);
+    assert!(reported.len() < SESSIONS as usize, "the ring was never full");
+    for number in 1..=SESSIONS {
+        assert_eq!(lab.run(&packet(number)).0, DROP, "{number}");
+    }
+    let all: Vec<_> = reported.into_iter().chain(read(&mut events)).collect();
+    assert_eq!(all, (1..=u64::from(SESSIONS)).collect::<Vec<_>>(), "each once, in order");
 }
 
 #[test]

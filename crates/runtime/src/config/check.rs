@@ -4,7 +4,7 @@ use super::{
     Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Residency,
     Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
 };
-use pith_datapath::FirewallRule;
+use pith_datapath::{FirewallRule, NetworkPolicy};
 use pith_upf::contract::Direction;
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -131,8 +131,8 @@ impl Findings {
         let room = (1..=1 << 20).contains(&upf.sessions);
         self.require(room, "upf.sessions", "this must be 1 to 1048576");
         let xdp = upf.datapath == PacketPath::Xdp;
-        self.require(!xdp || !upf.nat, "upf.datapath", "XDP bypasses Pith's NAT: write nat: false too");
-        let by_kernel = |network: &DataNetwork| !network.policy().is_none();
+        let by_kernel =
+            |network: &DataNetwork| !NetworkPolicy { port_blocks: None, ..network.policy() }.is_none();
         let carries = !config.smf.data_networks.iter().all(by_kernel) || config.smf.data_networks.is_empty();
         let sentence =
             "XDP bypasses firewall, routes and MSS, and every data network has one of these: write auto";
@@ -448,8 +448,7 @@ mod tests {
             ("amf: {n2: {gnbs: [{id: 999/70-gnb-000001, addresses: []}]}}", "at least one"),
             ("n4: {n1: 0}", "1 to 10"),
             ("upf: {tun: a/b}", "letters and digits"),
-            ("upf: {datapath: xdp, interfaces: [eth1]}", "write nat: false too"),
-            ("upf: {datapath: xdp, nat: false}", "such as [eth1, eth2]"),
+            ("upf: {datapath: xdp}", "such as [eth1, eth2]"),
             ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "also be listed in 'interfaces'"),
             ("upf: {sessions: 0}", "1 to 1048576"),
             ("amf: {max_ues: 10}", "1000 to 16777216"),

@@ -1,0 +1,197 @@
+//! NAT on each path: the kernel's masquerade translates the first packets of a connection, and the XDP program those that
+//! follow, with the same public address and port.
+
+#![allow(unsafe_code)]
+
+mod support;
+
+use pith_datapath::DatapathConfig;
+use pith_upf::contract::*;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+use support::*;
+
+fn nat_labs() -> impl Iterator<Item = Lab> {
+    labs_with(DatapathConfig { nat: true, workers: 2, ..DatapathConfig::default() }).map(|lab| {
+        lab.server.run(|| {
+            // Complete checksums, as a network card delivers them; no route to UEs.
+            run("ethtool -K eth0 tx off");
+            run("ip route del 10.45.0.0/16");
+        });
+        lab
+    })
+}
+
+/// The address and port that a server's packet came from.
+fn receive_from(server: &UdpSocket, expected: &[u8]) -> SocketAddr {
+    let mut buffer = [0; 2048];
+    let (length, from) = server.recv_from(&mut buffer).expect("a datagram");
+    assert!(&buffer[..length] == expected, "{:?}…", &buffer[..length.min(8)]);
+    from
+}
+
+/// Packets of the session that the program forwarded.
+fn fast_packets(lab: &Lab) -> u64 {
+    lab.upf.flows(SessionId(1)).iter().map(|flow| flow.count.fast.packets).sum()
+}
+
+#[test]
+fn a_connection_keeps_its_public_address_on_whichever_path_its_packets_take() {
+    for mut lab in nat_labs() {
+        lab.install(session());
+        let server = lab.data_network(7000);
+        let mut public = None;
+        for number in 0..20u8 {
+            lab.uplink(TEID, &udp(UE, SERVER, 7000, &[number]));
+            let from = receive_from(&server, &[number]);
+            assert_eq!(from.ip(), IpAddr::V4(UPF_N6), "{number}");
+            assert_eq!(*public.get_or_insert(from), from, "{number}");
+            server.send_to(&[number, 1], from).unwrap();
+            let gpdu = lab.downlink();
+            assert_eq!((gpdu.teid, gpdu.payload()), (GNB_TEID, &[number, 1][..]));
+            assert_eq!(
+                (&gpdu.inner[16..20], &gpdu.inner[22..24]),
+                (&UE.octets()[..], &5000u16.to_be_bytes()[..])
+            );
+        }
+        let volume = lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume;
+        let expected =
+            Volume { uplink: 20 * 29, downlink: 20 * 30, uplink_packets: 20, downlink_packets: 20 };
+        assert_eq!(volume, expected);
+        // By the kernel: the first packet of each direction.
+        assert_eq!(fast_packets(&lab), if lab.kind == Kind::Portable { 0 } else { 38 });
+        assert_eq!(lab.upf.counters().dropped, []);
+    }
+}
+
+#[test]
+fn a_packet_without_connection_does_not_reach_the_ue() {
+    for mut lab in nat_labs() {
+        lab.install(session());
+        let server = lab.data_network(7000);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"up"));
+        let public = receive_from(&server, b"up");
+        lab.data_network(7001).send_to(b"from another port", public).unwrap();
+        assert!(lab.gnb_hears_nothing());
+        server.send_to(b"answer", public).unwrap();
+        assert_eq!(lab.downlink().payload(), b"answer");
+    }
+}
+
+/// Packets above the rate are queued in user space, where the kernel translates them.
+#[test]
+fn a_session_above_its_rate_is_shaped_and_translated() {
+    for mut lab in nat_labs() {
+        let mut session = session();
+        session.qers[1].mbr = Some(Rates { uplink: 4_000_000, downlink: 4_000_000 });
+        lab.install(session);
+        let server = lab.data_network(7000);
+        receive_much(&server);
+        lab.uplink(TEID, &udp(UE, SERVER, 7000, b"first"));
+        let public = receive_from(&server, b"first");
+        server.send_to(b"first", public).unwrap();
+        assert_eq!(lab.downlink().payload(), b"first");
+        for number in 0..12u8 {
+            lab.uplink(TEID, &udp(UE, SERVER, 7000, &[number; 1000]));
+            server.send_to(&[number; 1000], public).unwrap();
+        }
+        for number in 0..12u8 {
+            assert_eq!(receive_from(&server, &[number; 1000]), public, "{number}");
+            assert!(lab.downlink().payload() == [number; 1000], "{number}");
+        }
+        lab.upf.poll_events(&mut Vec::new());
+    }
+}
+
+/// A TCP connection of the UE, whose segments the test writes: the handshake by the kernel, data by the program, the end by
+/// the kernel, which has to accept sequence numbers beyond those that it has seen.
+#[test]
+fn a_tcp_connection_begins_and_ends_in_the_kernel() {
+    for mut lab in nat_labs() {
+        lab.install(session());
+        let listener = lab.server.run(|| std::net::TcpListener::bind((SERVER, 7000)).unwrap());
+        let mut ue = TcpUe { next: 1_000, acknowledged: 0 };
+        lab.uplink(TEID, &ue.segment(SYN, &[]));
+        let answer = lab.downlink().inner;
+        ue.acknowledged = sequence(&answer).wrapping_add(1);
+        lab.uplink(TEID, &ue.segment(ACK, &[]));
+        let (mut stream, from) = lab.server.run(move || listener.accept().unwrap());
+        assert_eq!(from.ip(), IpAddr::V4(UPF_N6));
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let before = fast_packets(&lab);
+        // More than the window that connection tracking has seen.
+        let mut received = vec![0; 1000];
+        for number in 0..200u8 {
+            lab.uplink(TEID, &ue.segment(ACK, &[number; 1000]));
+            std::io::Read::read_exact(&mut stream, &mut received).unwrap();
+            assert_eq!(received, [number; 1000]);
+        }
+        if lab.kind != Kind::Portable {
+            assert!(fast_packets(&lab) >= before + 200, "{before} {}", fast_packets(&lab));
+        }
+        lab.uplink(TEID, &ue.segment(ACK | FIN, &[]));
+        assert_eq!(std::io::Read::read(&mut stream, &mut received).unwrap(), 0, "the end arrives");
+        drop(stream);
+        let is_end = || lab.downlink().inner[33] & FIN != 0;
+        wait_for("the server's end", is_end);
+        let states = std::fs::read_to_string("/proc/thread-self/net/nf_conntrack").unwrap();
+        assert!(!states.contains("ESTABLISHED"), "{states}");
+    }
+}
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const ACK: u8 = 0x10;
+
+struct TcpUe {
+    next: u32,
+    acknowledged: u32,
+}
+
+impl TcpUe {
+    /// The UE's next segment, from port 5000 to the server's port 7000.
+    fn segment(&mut self, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let mut tcp = [5000u16.to_be_bytes(), 7000u16.to_be_bytes()].concat();
+        tcp.extend(self.next.to_be_bytes());
+        tcp.extend(self.acknowledged.to_be_bytes());
+        tcp.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        tcp.extend(payload);
+        let begins_or_ends = u32::from(flags & (SYN | FIN) != 0);
+        self.next = self.next.wrapping_add(payload.len() as u32 + begins_or_ends);
+        // The header of a UDP packet of that length, with another protocol.
+        let mut packet = udp(UE, SERVER, 7000, &vec![0; tcp.len() - 8])[..20].to_vec();
+        packet[9] = 6;
+        set_sum(&mut packet, 10, &[]);
+        let length = (tcp.len() as u16).to_be_bytes();
+        let pseudo = [&packet[12..20], &[0, 6], &length].concat();
+        set_sum(&mut tcp, 16, &pseudo);
+        [packet, tcp].concat()
+    }
+}
+
+/// Writes the checksum of `octets`, and of `before` them, at an offset.
+fn set_sum(octets: &mut [u8], at: usize, before: &[u8]) {
+    octets[at..at + 2].fill(0);
+    let words = before.chunks(2).chain(octets.chunks(2));
+    let sum: u32 = words.map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    octets[at..at + 2].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+}
+
+fn sequence(packet: &[u8]) -> u32 {
+    u32::from_be_bytes(packet[24..28].try_into().unwrap())
+}
+
+/// The setting that connection tracking needs is restored.
+#[test]
+fn the_system_is_left_as_it_was() {
+    for lab in nat_labs() {
+        let setting =
+            || std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal").unwrap();
+        assert_eq!(setting().trim() == "1", lab.kind != Kind::Portable);
+        lab.upf.stop();
+        assert_eq!(setting().trim(), "0");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
