@@ -1,6 +1,8 @@
 //! The UE context (TS 23.502 table 5.2.2.2.2-1), and the environment of a step on it.
 
 use super::config::AmfConfig;
+pub(crate) use super::gnbs::Gnbs;
+
 use super::connection::{Connections, NgConnection, RanContext};
 use super::n2::Initial;
 use super::pending_table::{EntryId, PendingTable};
@@ -12,7 +14,7 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Document, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    ContextIds, Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng,
+    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng,
     Tag, Target, Timer,
 };
 use bytes::Bytes;
@@ -21,9 +23,7 @@ use pith_ngap::UserLocation;
 use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Supi, Tai};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 pub(crate) struct UeContext {
     /// Its key in the table; also the owner of its timers and calls.
@@ -137,8 +137,6 @@ impl Pack for CallId {
     }
 }
 
-/// gNBs that are connected, in a fixed order, so that a replay pages them in the order of the recorded run.
-pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
 
 /// The host of a gNB. Connections of a gNB that is not connected are closed without an answer of the gNB, so the address
 /// of those does not matter.
@@ -350,10 +348,12 @@ impl UeContext {
         CallId(self.calls)
     }
 
-    /// Whether a downlink message would reach the UE: CM-CONNECTED, and the connection is not being released.
+    /// Whether a downlink message would reach the UE: CM-CONNECTED, the connection is not being released, and its gNB is connected.
     pub fn is_reachable(&self, env: &Env<'_>) -> bool {
         let connection = self.connection.and_then(|key| env.connections.get(key));
-        connection.is_some_and(|connection| connection.context != RanContext::Releasing)
+        connection.is_some_and(|connection| {
+            connection.context != RanContext::Releasing && env.gnbs.contains_key(&connection.gnb)
+        })
     }
 
     pub fn ng<'e>(&self, env: &'e mut Env<'_>) -> Option<&'e mut NgConnection> {

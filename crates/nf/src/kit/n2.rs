@@ -53,6 +53,13 @@ pub enum N2Input {
         gnb: GnbHandle,
         info: Arc<GnbInfo>,
     },
+    /// NG Setup of a gNB, after its `GnbUp`. The shard answers [`N2Effect::SetUp`] when no UE has a user plane at that gNB from an
+    /// association before, except those that it retains.
+    NgSetup {
+        gnb: GnbHandle,
+        /// Whether the gNB proposes to retain its UEs (UE Retention Information, TS 38.413 9.3.1.117).
+        retains_ues: bool,
+    },
     /// The association of a gNB has ended.
     GnbDown { gnb: GnbHandle },
     /// NG Reset: close these UE-associated connections; with `None`, all of that gNB (TS 38.413
@@ -73,4 +80,15 @@ pub enum N2Effect {
     },
     /// The AMF of a shard continues after a panic, and has these connections: no others of the shard are left.
     TakenOver { shard: ShardId, connections: Vec<(GnbHandle, AmfUeNgapId, RanUeNgapId)> },
+    /// The answer of a shard to [`N2Input::NgSetup`].
+    SetUp { shard: ShardId, gnb: GnbHandle, connections: RetainedConnections },
+}
+
+/// The NG connections that a gNB had with a shard in a former run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RetainedConnections {
+    /// They continue.
+    pub kept: Vec<(AmfUeNgapId, RanUeNgapId)>,
+    /// The AMF has ended them; a gNB that retains its UEs is to release them.
+    pub ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
 }

@@ -152,6 +152,7 @@ fn gnb_of(input: &N2Input) -> GnbHandle {
     match input {
         N2Input::Pdu { gnb, .. }
         | N2Input::GnbUp { gnb, .. }
+        | N2Input::NgSetup { gnb, .. }
         | N2Input::GnbDown { gnb }
         | N2Input::Reset { gnb, .. } => *gnb,
     }
@@ -161,7 +162,7 @@ fn size_of_input(input: &N2Input) -> usize {
     let own = match input {
         N2Input::Pdu { pdu, .. } => pdu.len(),
         N2Input::Reset { ues, .. } => ues.as_ref().map_or(0, |ues| size_of_val(ues.as_slice())),
-        N2Input::GnbUp { .. } | N2Input::GnbDown { .. } => 0,
+        N2Input::GnbUp { .. } | N2Input::NgSetup { .. } | N2Input::GnbDown { .. } => 0,
     };
     ENTRY_SIZE + own
 }

@@ -167,6 +167,7 @@ pack_enum!(Timer {
     13 => LostConnections,
     14 => LostSessions,
     29 => RestoredContexts,
+    30 => AbsentGnbs,
     15 => NgapGuard,
     16 => SbiGuard,
     17 => SbiRetransmission,
