@@ -123,6 +123,7 @@ convert!(u64, wire::IndexToRFSP, |w| Ok(w.0), |own| wire::IndexToRFSP(*own));
 convert!(Diagnostics, wire::CriticalityDiagnostics, |w| Ok(Self(w)), |own| own.0.clone());
 convert!(wire::PagingDRX, wire::PagingDRX, Ok, |own| *own);
 convert!(wire::TimeToWait, wire::TimeToWait, Ok, |own| *own);
+convert!(wire::UERetentionInformation, wire::UERetentionInformation, Ok, |own| *own);
 convert!(wire::RRCEstablishmentCause, wire::RRCEstablishmentCause, Ok, |own| *own);
 // The IE is present or absent.
 convert!((), wire::UEContextRequest, |_| Ok(()), |_| wire::UEContextRequest::requested);

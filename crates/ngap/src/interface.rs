@@ -4,7 +4,7 @@
 use crate::error::{Diagnostics, NgapError};
 use crate::macros::message;
 use crate::types::{Cause, GlobalRanNodeId, NgConnection, ResetScope, SupportedTa};
-use oxirush_ngap::ngap::{self as wire, NGAPPDU, PagingDRX, TimeToWait};
+use oxirush_ngap::ngap::{self as wire, NGAPPDU, PagingDRX, TimeToWait, UERetentionInformation};
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, Plmn, RanUeNgapId, Snssai};
 
 message! {
@@ -18,6 +18,8 @@ message! {
         req supported_tas: Vec<SupportedTa> = SupportedTAList,
         /// Default paging DRX of its UEs.
         lax default_paging_drx: PagingDRX = DefaultPagingDRX,
+        /// The node has kept its UE contexts and signalling connections, and proposes to retain them (TS 38.413 8.7.1.2).
+        lax ue_retention: UERetentionInformation = UERetentionInformation,
     }
 }
 
@@ -34,6 +36,8 @@ message! {
         req plmn_support: Vec<(Plmn, Vec<Snssai>)> = PLMNSupportList,
         /// Errors in the request that its criticality permits to ignore.
         lax diagnostics: Diagnostics = CriticalityDiagnostics,
+        /// The AMF accepts to retain the node's UE contexts and signalling connections (TS 38.413 8.7.1.2).
+        lax ue_retention: UERetentionInformation = UERetentionInformation,
     }
 }
 

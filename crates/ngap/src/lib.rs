@@ -44,6 +44,7 @@ pub use nas_transport::{
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
     HandoverType, PagingDRX as PagingDrx, RRCEstablishmentCause as RrcEstablishmentCause, TimeToWait,
+    UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};

@@ -81,6 +81,7 @@ pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
         ran_node_name: Some(name.into()),
         supported_tas: vec![SupportedTa { tac: tai().tac, plmns: vec![(plmn(), slices())] }],
         default_paging_drx: None,
+        ue_retention: None,
     }
     .encode()
     .expect("a short message")
@@ -347,6 +348,9 @@ fn profiles(plan: &Plan) -> ProfileConfig {
     }
 }
 
+/// Maximum time that NG SETUP RESPONSE waits for the shards, as in `pith`.
+const SETUP_WAIT: pith_nf::kit::Duration = pith_nf::kit::Duration::from_secs(5);
+
 pub(crate) fn n2_config(shards: usize) -> N2Config {
     N2Config {
         amf_name: "pith".into(),
@@ -359,6 +363,7 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
         shards: shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        setup_wait: SETUP_WAIT,
     }
 }
 

@@ -36,7 +36,7 @@ impl Amf {
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } => None,
             Input::Request { request, .. } => self.context_of_request(request),
             Input::Reply { tag, .. } | Input::Routed { tag, .. } => self.ues.id(Key::from_u64(tag.owner)),
-            Input::Timer(TimerKey { timer: Timer::LostConnections | Timer::RestoredContexts, .. }) => None,
+            Input::Timer(TimerKey { timer: Timer::LostConnections | Timer::RestoredContexts | Timer::AbsentGnbs, .. }) => None,
             Input::Timer(TimerKey { owner, timer: Timer::NgapGuard }) => {
                 self.ues.id(self.shared.connections.get(Key::from_u64(*owner))?.ue?)
             }
@@ -101,6 +101,10 @@ impl Amf {
         }
         // Restored, and not resumed yet: its document is of the former run.
         if ue.connection.is_none() && ue.timers().is_empty() {
+            return false;
+        }
+        if !ue.undelivered.is_empty() && ue.connection.is_some() {
+            // Delivered when its gNB has returned (`n2/setup.rs`).
             return false;
         }
         self.ues.drop_copy(key);

@@ -210,6 +210,17 @@ impl Connections {
         self.releasing.evict(host)
     }
 
+    /// The gNB of a connection has another association.
+    pub fn move_to(&mut self, key: Key, gnb: GnbHandle) {
+        let Some(connection) = self.table.get_mut(key) else { return };
+        let former = std::mem::replace(&mut connection.gnb, gnb);
+        let ran_id = connection.ran_id;
+        if self.by_ran.get(&(former, ran_id)) == Some(&key) {
+            self.by_ran.remove(&(former, ran_id));
+        }
+        self.by_ran.insert((gnb, ran_id), key);
+    }
+
     /// The connections over one gNB.
     pub fn of_gnb(&self, gnb: GnbHandle) -> Vec<Key> {
         let here = self.table.iter().filter(|(_, connection)| connection.gnb == gnb);

@@ -2,6 +2,8 @@
 
 use super::access_keys::AccessKeys;
 use super::config::AmfConfig;
+pub(crate) use super::gnbs::Gnbs;
+
 use super::connection::{Connections, NgConnection, RanContext};
 use super::mobility::Mobility;
 use super::n2::Initial;
@@ -14,7 +16,7 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Document, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    ContextIds, Duration, Event, GnbHandle, GnbInfo, Instant, Key, Level, Outbox, Owner, References, Rng,
+    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng,
     Tag, Target, Timer,
 };
 use bytes::Bytes;
@@ -23,9 +25,7 @@ use pith_ngap::UserLocation;
 use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Supi, Tai};
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 
 pub(crate) struct UeContext {
     /// Its key in the table; also the owner of its timers and calls.
@@ -143,8 +143,6 @@ impl Pack for CallId {
     }
 }
 
-/// gNBs that are connected, in a fixed order, so that a replay pages them in the order of the recorded run.
-pub(crate) type Gnbs = BTreeMap<GnbHandle, Arc<GnbInfo>>;
 
 /// The host of a gNB. Connections of a gNB that is not connected are closed without an answer of the gNB, so the address
 /// of those does not matter.
@@ -360,10 +358,12 @@ impl UeContext {
         CallId(self.calls)
     }
 
-    /// Whether a downlink message would reach the UE: CM-CONNECTED, and the connection is not being released.
+    /// Whether a downlink message would reach the UE: CM-CONNECTED, the connection is not being released, and its gNB is connected.
     pub fn is_reachable(&self, env: &Env<'_>) -> bool {
         let connection = self.connection.and_then(|key| env.connections.get(key));
-        connection.is_some_and(|connection| connection.context != RanContext::Releasing)
+        connection.is_some_and(|connection| {
+            connection.context != RanContext::Releasing && env.gnbs.contains_key(&connection.gnb)
+        })
     }
 
     /// Whether the gNB has a UE context, or is getting one.

@@ -10,18 +10,20 @@
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
 //!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
 //!  timers        running timers with their deadlines; number of the last call
+//!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //! ```
 //!
 //! Not in it: the key in the table, the id, which is the document's key, the entries of the lists of unauthenticated UEs and of connections that are being released. The
 //! loader of a document adds them again. A connection to a gNB whose association has ended is left out: the UE is CM-IDLE.
 
 use super::connection::{NgConnection, RanContext};
-use super::context::{Gnbs, UeContext};
+use super::context::UeContext;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{Context, GnbHandle, Handles, Key, Nf};
+use crate::kit::{Context, Handles, Key, Nf};
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
+use std::net::IpAddr;
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
 const SECURITY: Section = Section { id: 2, name: "security", version: 1 };
@@ -32,10 +34,11 @@ const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
 const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
 const MOBILITY: Section = Section { id: 9, name: "mobility", version: 1 };
+const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS, MOBILITY];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS, MOBILITY, GNB];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =
@@ -83,16 +86,6 @@ impl Context for UeContext {
     }
 }
 
-impl Names for Gnbs {
-    fn gnb_name(&self, gnb: GnbHandle) -> Option<&str> {
-        self.get(&gnb).map(|info| info.global_id.as_str())
-    }
-
-    fn gnb(&self, name: &str) -> Option<GnbHandle> {
-        self.iter().find(|(_, info)| info.global_id == name).map(|(gnb, _)| *gnb)
-    }
-}
-
 pack_enum!(RanContext { 0 => Absent, 1 => Requested, 2 => Established, 3 => Releasing, 4 => Switching });
 
 /// An NG connection as it is in a document.
@@ -113,6 +106,8 @@ pack_struct!(StoredConnection { id, ran_id, gnb, stream, context, queued });
 pub(super) struct Unpacked {
     pub ue: UeContext,
     pub connection: Option<StoredConnection>,
+    /// The host of its gNB.
+    pub host: Option<IpAddr>,
 }
 
 /// Packs a context with its connection.
@@ -132,12 +127,19 @@ pub(super) fn pack_sections(
     sections: &[Section],
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Amf, names);
+    let connection = connection.and_then(|it| Some((it, names.gnb_name(it.gnb)?)));
     for section in sections.iter().filter(|it| **it != MOBILITY || has_mobility(ue)) {
-        if *section != CONNECTION {
-            writer.section(section, |writer| write(ue, section, writer));
-        } else if let Some((connection, gnb)) = connection.and_then(|it| Some((it, names.gnb_name(it.gnb)?)))
-        {
-            writer.section(section, |writer| write_connection(connection, gnb, writer));
+        match (*section, connection) {
+            (CONNECTION, None) => {}
+            (CONNECTION, Some((connection, gnb))) => {
+                writer.section(section, |writer| write_connection(connection, gnb, writer));
+            }
+            (GNB, connection) => {
+                if let Some(host) = connection.and_then(|(connection, _)| names.gnb_host(connection.gnb)) {
+                    writer.section(section, |writer| host.pack(writer));
+                }
+            }
+            _ => writer.section(section, |writer| write(ue, section, writer)),
         }
     }
     writer.finish()
@@ -254,7 +256,8 @@ pub(super) fn unpack(
     let sections = Sections::of(octets, Nf::Amf, SECTIONS, names)?;
     let ue = read_all(&sections, SECTIONS, named)?;
     let connection = if sections.has(&CONNECTION) { Some(sections.unpack(&CONNECTION)?) } else { None };
-    Ok(Unpacked { ue, connection })
+    let host = if sections.has(&GNB) { Some(sections.unpack(&GNB)?) } else { None };
+    Ok(Unpacked { ue, connection, host })
 }
 
 /// Packs a context in the local form, for another shard of the process.
@@ -267,14 +270,16 @@ pub(super) fn unpack_local(octets: &[u8], named: (Key, ContextId)) -> Result<UeC
     read_all(&Sections::of(octets, Nf::Amf, LOCAL_SECTIONS, &Handles)?, LOCAL_SECTIONS, named)
 }
 
-/// Reads the context in these sections; that of its connection is left out.
+/// Reads the context in these sections; those of its connection are left out.
 fn read_all(
     sections: &Sections<'_>,
     kinds: &[Section],
     named: (Key, ContextId),
 ) -> Result<UeContext, UnpackError> {
     let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
-    let is_there = |kind: &&Section| **kind != CONNECTION && (**kind != MOBILITY || sections.has(kind));
+    let is_there = |kind: &&Section| {
+        ![CONNECTION, GNB].contains(kind) && (**kind != MOBILITY || sections.has(kind))
+    };
     for kind in kinds.iter().filter(is_there) {
         sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
     }
@@ -337,7 +342,7 @@ impl super::Amf {
         let connection = ue.connection.and_then(|key| self.shared.connections.get_mut(key));
         let document = pack(ue, connection.as_deref(), gnbs).expect("an AMF's context can be packed");
         let unpacked = unpack(document.octets(), (key, ue.id), gnbs);
-        let Unpacked { ue: mut loaded, connection: stored } = match unpacked {
+        let Unpacked { ue: mut loaded, connection: stored, .. } = match unpacked {
             Ok(unpacked) => unpacked,
             Err(error) => panic!("{} in {}: {error}", ue.name(), ue.procedure.name()),
         };
@@ -375,7 +380,7 @@ impl super::Amf {
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
-        let Unpacked { ue, connection } = unpack(octets, UNNAMED, names)?;
+        let Unpacked { ue, connection, .. } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
             let gnb = names.gnb(&gnb)?;

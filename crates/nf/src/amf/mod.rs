@@ -22,6 +22,7 @@ mod context;
 mod delivery;
 mod document;
 mod error;
+mod gnbs;
 mod inspect;
 mod mobility;
 mod n1;
@@ -84,6 +85,8 @@ pub struct Amf {
     ended: EndedContexts,
     /// UEs of a former run, to be resumed.
     restored: Restored,
+    /// NG Setups, and UEs that leave gNBs.
+    setups: n2::Setups,
     /// The context of the step in progress.
     in_step: Option<ContextId>,
     /// Contexts pass through their documents after each step.
@@ -115,6 +118,7 @@ impl Amf {
             tracker: Tracker::default(),
             ended: EndedContexts::default(),
             restored: Restored::default(),
+            setups: n2::Setups::default(),
             in_step: None,
             reloads: false,
         }
@@ -136,6 +140,7 @@ impl Amf {
         self.step(now, key, out, step);
         self.note_change(key);
         self.settle(now, out);
+        self.note_left(key, out);
     }
 
     /// Runs a step that leaves a stored UE as its document says, or ends it.
@@ -245,6 +250,9 @@ impl Amf {
         if key.timer == Timer::LostConnections {
             return self.lose_connections(now, out);
         }
+        if key.timer == Timer::AbsentGnbs {
+            return self.expect_no_gnbs(now, out);
+        }
         if key.timer == Timer::RestoredContexts {
             return self.resume_batch(now, out);
         }
@@ -301,6 +309,7 @@ impl NetworkFunction for Amf {
                 self.ngap_pdu(now, n2::N2Origin { gnb, stream }, &pdu, out);
             }
             Input::N2(N2Input::GnbUp { gnb, info }) => self.gnb_up(gnb, info),
+            Input::N2(N2Input::NgSetup { gnb, retains_ues }) => self.ng_setup(now, gnb, retains_ues, out),
             Input::N2(N2Input::GnbDown { gnb }) => self.gnb_down(now, gnb, out),
             Input::N2(N2Input::Reset { gnb, ues }) => self.reset(now, gnb, ues, out),
             // For the shard.

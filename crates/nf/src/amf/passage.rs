@@ -48,6 +48,9 @@ struct PassedConnection {
     stream: u16,
     context: RanContext,
     queued: Vec<Vec<u8>>,
+    /// The gNB that the UE has left, and its id there; both or none.
+    left_gnb: Option<u64>,
+    left_ran_id: Option<RanUeNgapId>,
 }
 
 /// All that a block has beside the documents of its contexts.
@@ -60,7 +63,7 @@ struct Rest {
 }
 
 pack_struct!(Entry { id, connection, tmsis, is_of_supi, is_half_open });
-pack_struct!(PassedConnection { id, ran_id, gnb, stream, context, queued });
+pack_struct!(PassedConnection { id, ran_id, gnb, stream, context, queued, left_gnb, left_ran_id });
 pack_struct!(Rest { entries, connections, retained });
 
 impl Rest {
@@ -77,8 +80,9 @@ impl Rest {
 
 impl PassedConnection {
     fn of(connection: NgConnection) -> Self {
-        let NgConnection { id, ran_id, gnb, stream, ue: _, context, queued, releasing: _ } = connection;
-        Self { id, ran_id, gnb: gnb.0, stream, context, queued }
+        let NgConnection { id, ran_id, gnb, stream, ue: _, context, queued, releasing: _, left } = connection;
+        let (left_gnb, left_ran_id) = left.map(|(gnb, ran_id)| (gnb.0, ran_id)).unzip();
+        Self { id, ran_id, gnb: gnb.0, stream, context, queued, left_gnb, left_ran_id }
     }
 }
 
@@ -96,7 +100,17 @@ impl Amf {
         let Some(ue) = self.ues.view(key) else { return true };
         let is_in_work = ue.is_in_transaction() || ue.sdm_call.is_some() || ue.refresh_call.is_some();
         let is_lost = || ue.connection.is_some_and(|connection| self.lost.contains(&connection));
-        is_in_work || self.is_to_be_resumed(key) || self.awaited.contains_key(&key) || is_lost()
+        is_in_work
+            || self.is_to_be_resumed(key)
+            || self.awaited.contains_key(&key)
+            || is_lost()
+            || self.is_at_expected_gnb(&ue)
+    }
+
+    /// Whether the UE's gNB is still to return: only this shard knows the handle of such a gNB.
+    fn is_at_expected_gnb(&self, ue: &UeContext) -> bool {
+        let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+        connection.is_some_and(|connection| !self.shared.gnbs.contains_key(&connection.gnb))
     }
 
     /// Gives away the UEs of a block.
@@ -252,7 +266,8 @@ impl Amf {
         passed: PassedConnection,
         out: &mut Outbox,
     ) -> Option<Key> {
-        let PassedConnection { id, ran_id, gnb, stream, context, queued } = passed;
+        let PassedConnection { id, ran_id, gnb, stream, context, queued, left_gnb, left_ran_id } = passed;
+        let left = left_gnb.map(GnbHandle).zip(left_ran_id);
         let gnb = GnbHandle(gnb);
         let connections = &mut self.shared.connections;
         let key = connections.adopt(NgConnection {
@@ -264,6 +279,7 @@ impl Amf {
             context,
             queued,
             releasing: None,
+            left,
         })?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));

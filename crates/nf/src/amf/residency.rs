@@ -10,14 +10,16 @@
 //!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent; while the store fails, no
 //!   message beyond them is sent (`n1::seal`). A restored UE starts at the first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
 //!   (TS 24.501 4.4.3.1: the UE estimates a COUNT from its eight low bits); beyond the limit the UE is authenticated again.
-//! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE whose
+//! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE that was connected
+//!   without a procedure in progress stays so until its gNB has returned and says whether it retains its UEs (`n2/setup.rs`). A UE whose
 //!   document may be outdated has no security context, and is authenticated at its first message.
 
-use super::config::AmfConfig;
+use super::connection::{NgConnection, RanContext};
 use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
-use super::document::{self, Unpacked};
+use super::document::{self, StoredConnection, Unpacked};
+use super::gnbs::ExpectedGnb;
 use super::mobility::Mobility;
-use super::n2::Initial;
+use super::n2::{Initial, LeftConnection};
 use super::procedure::{Procedure, ue_context_release};
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::{PduSession, UserPlane};
@@ -29,6 +31,7 @@ use crate::kit::{
 };
 use pith_types::{ContextId, Supi};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 /// Number of restored UEs whose timers start at once.
 const BATCH: usize = 1000;
@@ -49,6 +52,8 @@ pub(super) struct Restored {
 pub(super) enum Resumption {
     /// In CM-IDLE: its N2 association ended with the process. Its document must not name the connection any longer, if it does.
     Idle { was_connected: bool },
+    /// In CM-CONNECTED, at a gNB that may return.
+    Connected,
     /// Where its document says: gateways and gNBs have continued.
     Continue(TakenOver),
 }
@@ -131,11 +136,58 @@ impl Amf {
         is_stale: bool,
     ) -> Result<(), UnpackError> {
         self.shared.ids.check_free(id)?;
-        let Unpacked { mut ue, connection } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
+        let Unpacked { mut ue, connection, host } =
+            document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
-        recover(&mut ue, &self.shared.config, is_stale, reserved);
+        // The UE may be ahead of a document that was written some time after the changes.
+        let lags = self.tracker.tracking().is_none_or(Tracking::may_lag);
+        let at_rest = !is_stale && !lags && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
+        let access_keys = std::mem::take(&mut ue.access_keys);
+        recover(&mut ue, is_stale, reserved);
+        if at_rest {
+            // Of the gNB that may have retained the UE; they end with the connection.
+            ue.access_keys = access_keys;
+        }
+        let is_kept = at_rest && ue.is_registered() && ue.security.is_some();
         let key = self.place_ue(id, ue)?;
-        self.restored.due.push_back((key, Resumption::Idle { was_connected: connection.is_some() }));
+        let was_connected = connection.is_some();
+        let left = match (connection, host.filter(|_| is_kept)) {
+            (Some(stored), Some(host)) => self.expect(key, stored, host).err(),
+            (stored, _) => stored,
+        };
+        let is_connected = was_connected && left.is_none();
+        if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
+            self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
+        }
+        if is_connected {
+            // Its document has COUNTs that may have been used.
+            self.tracker.keep_change(id);
+        }
+        let resumption =
+            if is_connected { Resumption::Connected } else { Resumption::Idle { was_connected } };
+        self.restored.due.push_back((key, resumption));
+        Ok(())
+    }
+
+    /// The connection of a restored UE is kept until its gNB returns; it is given back if there is no room.
+    fn expect(
+        &mut self,
+        ue: Key,
+        stored: StoredConnection,
+        host: IpAddr,
+    ) -> Result<(), StoredConnection> {
+        let connections = &mut self.shared.connections;
+        if !connections.has_room() || connections.find(stored.id).is_some() {
+            return Err(stored);
+        }
+        let StoredConnection { id, ran_id, gnb: global_id, stream, context, queued } = stored;
+        let gnb = self.shared.gnbs.expect(ExpectedGnb { global_id, host });
+        let connection =
+            NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None };
+        let key = connections.adopt(connection);
+        if let Some(ue) = self.ues.get_mut(ue) {
+            ue.connection = key;
+        }
         Ok(())
     }
 
@@ -208,6 +260,9 @@ impl Amf {
         for (new, old) in std::mem::take(&mut self.restored.superseded) {
             self.supersede(now, new, old, out);
         }
+        // gNBs may still have connections that no document names: their ids are not used again soon.
+        self.separate_ids();
+        self.expect_gnbs(out);
         self.resume_batch(now, out);
     }
 
@@ -221,7 +276,7 @@ impl Amf {
                     continue;
                 }
                 (Resumption::Idle { was_connected: true }, Some(id)) => self.tracker.keep_change(id),
-                (Resumption::Idle { .. }, _) => {}
+                (Resumption::Idle { .. } | Resumption::Connected, _) => {}
             }
             self.step(now, key, out, |ue, env| {
                 // A UE that returned meanwhile has its timers.
@@ -239,6 +294,7 @@ impl Amf {
                 }
                 ue_context_release::on_idle(ue, env);
             });
+            self.note_left(key, out);
             if self.tracker.tracking().is_some_and(|tracking| tracking.whole) {
                 // Its document is of the former run: with its connection, and timers that have expired.
                 self.note_change(key);
@@ -314,24 +370,29 @@ pub(super) fn end_procedure(ue: &mut UeContext) {
     }
 }
 
-/// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of the same process know that the
-/// user planes are gone.
-fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32) {
+/// Whether nothing is in progress between a connected UE, its gNB and the core.
+fn is_at_rest(ue: &UeContext, connection: &StoredConnection) -> bool {
+    connection.context == RanContext::Established
+        && connection.queued.is_empty()
+        && ue.undelivered.is_empty()
+        && ue.mobility.is_idle()
+        && !ue.is_in_transaction()
+        && !is_in_procedure(ue)
+}
+
+/// What remains of a UE after the process has ended: no connection, and no pending call.
+fn recover(ue: &mut UeContext, is_stale: bool, reserved: u32) {
     end_procedure(ue);
     ue.mobility = Mobility::Idle;
     ue.access_keys.reset();
     (ue.sdm_call, ue.refresh_call) = (None, None);
     ue.timers.clear();
     ue.initial = Initial::default();
-    let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {
         session.calls.clear();
         session.held.clear();
         session.held_setup = None;
-        if session.sm_context.as_ref().is_some_and(|context| context.root.authority == own.authority) {
-            session.user_plane = UserPlane::Deactivated;
-        }
     }
     skip_reserved_counts(ue, is_stale, reserved);
 }

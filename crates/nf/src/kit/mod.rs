@@ -43,7 +43,7 @@ pub use ending::EndedContexts;
 pub use event::{Event, Level};
 pub use function::{Deregister, Fate, Inspect, NetworkFunction, Order, Page, deliver};
 pub use input::Input;
-pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe};
+pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe, RetainedConnections};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};
 pub use outbox::{Effect, Outbox};
 pub use passage::{AddressNews, MovedConnection, Passage, PassedBlock, PassedContext, PassedPart, UpfLoss};

@@ -54,6 +54,13 @@ pub enum N2Input {
         gnb: GnbHandle,
         info: Arc<GnbInfo>,
     },
+    /// NG Setup of a gNB, after its `GnbUp`. The shard answers [`N2Effect::SetUp`] when no UE has a user plane at that gNB from an
+    /// association before, except those that it retains.
+    NgSetup {
+        gnb: GnbHandle,
+        /// Whether the gNB proposes to retain its UEs (UE Retention Information, TS 38.413 9.3.1.117).
+        retains_ues: bool,
+    },
     /// The association of a gNB has ended.
     GnbDown { gnb: GnbHandle },
     /// NG Reset: close these UE-associated connections; with `None`, all of that gNB (TS 38.413
@@ -80,4 +87,15 @@ pub enum N2Effect {
     TakenOver { shard: ShardId, connections: Vec<(GnbHandle, AmfUeNgapId, RanUeNgapId)> },
     /// A block passes to another shard.
     Passage(Passage<Vec<MovedConnection>>),
+    /// The answer of a shard to [`N2Input::NgSetup`].
+    SetUp { shard: ShardId, gnb: GnbHandle, connections: RetainedConnections },
+}
+
+/// The NG connections that a gNB had with a shard in a former run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RetainedConnections {
+    /// They continue.
+    pub kept: Vec<(AmfUeNgapId, RanUeNgapId)>,
+    /// The AMF has ended them; a gNB that retains its UEs is to release them.
+    pub ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
 }

@@ -29,6 +29,8 @@ pub enum Timer {
     ImplicitDeregistration,
     /// The next batch of lost connections is closed.
     LostConnections,
+    /// A gNB of a former run has not returned: its connections are lost.
+    AbsentGnbs,
     /// The next batch of sessions of lost UPFs is ended.
     LostSessions,
     /// The next batch of contexts of a former run is resumed.

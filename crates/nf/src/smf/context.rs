@@ -278,18 +278,18 @@ impl SmContext {
 
     /// What remains of a session of a former run (see [`procedure::restoration`]): pending replies, calls and timers ended with
     /// that run. Returns whether it has a user plane to restore; if not, the session is to end.
-    pub(super) fn recover(mut self) -> (Self, bool) {
+    pub(super) fn recover(mut self, keeps_tunnels: bool) -> (Self, bool) {
         self.modification = None;
         self.draining = None;
-        let is_active = self.amf.owner != Owner::Process;
+        let amf_continues = self.amf.owner != Owner::Process;
         let Pending { release, qos, downlink_data, .. } = std::mem::take(&mut self.pending);
         // Without a restart of the AMF the UE may be connected, and its user plane is still to be activated.
-        let downlink_data = downlink_data && is_active;
+        let downlink_data = downlink_data && amf_continues;
         self.pending = Pending { release, qos, downlink_data, ..Pending::default() };
         self.timers = Timers::default();
         let has_address = self.address.is_some();
         let state = std::mem::take(&mut self.state);
-        if is_active && matches!(state, procedure::State::AwaitingReleaseComplete(_)) {
+        if amf_continues && matches!(state, procedure::State::AwaitingReleaseComplete(_)) {
             self.state = state;
             return (self, false);
         }
@@ -300,6 +300,7 @@ impl SmContext {
                     // The gNB may not have got the command.
                     user_plane.gnb_uplink = None;
                 }
+                let is_active = amf_continues || keeps_tunnels;
                 self.state = procedure::restoration::AwaitingRestoration::new(user_plane, is_active).into();
                 (self, true)
             }

@@ -420,9 +420,9 @@ impl NetworkFunction for Smf {
         _now: Instant,
         id: ContextId,
         document: &[u8],
-        _is_stale: bool,
+        is_stale: bool,
     ) -> Result<(), UnpackError> {
-        self.restore_session(id, document)
+        self.restore_session(id, document, is_stale)
     }
 
     fn begin_take_over(&mut self) {

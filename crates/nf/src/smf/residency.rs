@@ -86,10 +86,18 @@ impl Smf {
     }
 
     /// Takes a session back under its id.
-    pub(super) fn restore_session(&mut self, id: ContextId, document: &[u8]) -> Result<(), UnpackError> {
+    pub(super) fn restore_session(
+        &mut self,
+        id: ContextId,
+        document: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
         self.shared.ids.check_free(id)?;
+        // An AMF of the same process may retain connections under the same conditions, and deactivates the other sessions.
+        let keeps_tunnels = !is_stale && self.tracker.tracking().is_some_and(|tracking| !tracking.may_lag());
         let (mut session, has_user_plane) =
-            unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?.recover();
+            unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?
+                .recover(keeps_tunnels);
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;

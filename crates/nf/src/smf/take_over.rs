@@ -35,7 +35,7 @@ impl Smf {
         fate: Fate,
     ) -> Result<(), UnpackError> {
         if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
-            return self.restore_session(id, document);
+            return self.restore_session(id, document, false);
         }
         self.shared.ids.check_free(id)?;
         let mut session = unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?;

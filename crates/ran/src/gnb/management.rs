@@ -12,7 +12,7 @@ use super::{Amf, COMMON_STREAM, Event, Gnb, NgState, Output, SETUP_PATIENCE};
 use pith_ngap::{
     AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, Cause, CauseRadioNetwork, ErrorIndication,
     GlobalRanNodeId, NgSetupFailure, NgSetupRequest, NgSetupResponse, Paging, PagingDrx, SupportedTa,
-    TimeToWait,
+    TimeToWait, UeRetentionInformation,
 };
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ impl Gnb {
                 plmns: vec![(settings.plmn, settings.slices.clone())],
             }],
             default_paging_drx: Some(PagingDrx::v128),
+            ue_retention: self.proposes_retention().then_some(UeRetentionInformation::ues_retained),
         };
         self.state = NgState::AwaitingNgSetupResponse;
         self.deadline = Some(self.now + SETUP_PATIENCE);
@@ -44,6 +45,7 @@ impl Gnb {
             return self.violation("TS 38.413 10.4", "NG SETUP RESPONSE without NG SETUP REQUEST");
         }
         self.check_ng_setup_response(&response);
+        self.settle_retention(response.ue_retention);
         self.state = NgState::Up;
         self.deadline = None;
         self.amf = Amf {
@@ -53,6 +55,7 @@ impl Gnb {
             overload: None,
         };
         self.out.push(Output::Event(Event::Up));
+        self.perform_deferred();
         self.connect_barred();
     }
 
@@ -95,9 +98,12 @@ impl Gnb {
         }
     }
 
-    /// The association is lost: deletes all state that depends on it (TS 38.412 7).
+    /// The association is lost: deletes all state that depends on it (TS 38.412 7). A gNB that retains its UEs keeps those with a
+    /// complete context.
     pub(super) fn on_association_down(&mut self) {
-        let mut ids: Vec<_> = self.contexts.keys().copied().collect();
+        let is_kept = |context: &super::UeContext| self.settings.retains_ues && context.is_set_up;
+        let lost = self.contexts.iter().filter(|(_, context)| !is_kept(context));
+        let mut ids: Vec<_> = lost.map(|(id, _)| *id).collect();
         ids.sort_unstable();
         for id in ids {
             self.release_context(id);

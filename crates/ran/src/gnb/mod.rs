@@ -13,12 +13,14 @@ mod message;
 mod nas_transport;
 mod pdu_session;
 mod reset;
+mod retention;
 mod ue_context;
 
 pub use handover::{Cell, XnHandover};
 pub use interface::{Bearer, Event, Input, Output, UeKey};
 
 use crate::clock::Instant;
+use retention::Deferred;
 use crate::violation::Violation;
 use pith_ngap::{
     Cause, CauseRadioNetwork, EncodeError, ErrorIndication, RrcEstablishmentCause, UserLocation,
@@ -46,8 +48,10 @@ pub struct Settings {
     pub slices: Vec<Snssai>,
     /// Its address on N3.
     pub n3: IpAddr,
-    /// The first TEID that it allocates; the following ones are consecutive.
+    /// The first TEID that it allocates; the following ones are consecutive. Without UEs after NG Setup, it begins again with this one.
     pub first_teid: u32,
+    /// Keeps the UEs while it has no association, and proposes to retain them (TS 38.413 8.7.1.2).
+    pub retains_ues: bool,
 }
 
 impl Settings {
@@ -123,6 +127,8 @@ pub struct Gnb {
     unanswered: HashSet<RanUeNgapId>,
     /// Ids of UEs that were handed over to another gNB.
     departed: HashSet<RanUeNgapId>,
+    /// What UEs did while the gNB retained them without an association.
+    deferred: Vec<Deferred>,
     last_ran_id: u32,
     next_teid: u32,
     /// Deadline of the NG Setup response, or of the next attempt.
@@ -149,6 +155,7 @@ impl Gnb {
             ran_ids: HashMap::new(),
             unanswered: HashSet::new(),
             departed: HashSet::new(),
+            deferred: Vec::new(),
             last_ran_id: 0,
             deadline: None,
             now: Instant::START,
@@ -170,6 +177,9 @@ impl Gnb {
             Input::AssociationDown => self.on_association_down(),
             Input::Pdu { stream, octets } => self.receive(stream, octets),
             Input::Connect { ue, nas, cause, s_tmsi } => self.connect(ue, nas, cause, s_tmsi),
+            Input::Uplink { ue, nas } if self.is_retaining(ue) => {
+                self.deferred.push(Deferred::Uplink { ue, nas });
+            }
             Input::Uplink { ue, nas } => self.send_uplink(ue, nas),
             Input::ReleaseContext { ue, cause } => self.request_context_release(ue, cause),
             Input::RadioLost { ue } => {

@@ -13,7 +13,7 @@ impl Gnb {
         self.send(COMMON_STREAM, reset.encode());
     }
 
-    fn release_all(&mut self) {
+    pub(super) fn release_all(&mut self) {
         let mut ids: Vec<_> = self.contexts.keys().copied().collect();
         ids.sort_unstable();
         for id in ids {

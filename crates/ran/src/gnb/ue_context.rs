@@ -133,6 +133,9 @@ impl Gnb {
     /// answered, the context is released locally.
     pub(super) fn request_context_release(&mut self, ue: UeKey, cause: CauseRadioNetwork) {
         let Some((ran_ue_ngap_id, amf_id)) = self.ids_of(ue) else { return };
+        if self.is_retaining(ue) {
+            return self.deferred.push(super::Deferred::Release { ue, cause });
+        }
         let Some(amf_ue_ngap_id) = amf_id else {
             self.release_context(ran_ue_ngap_id);
             self.unanswered.insert(ran_ue_ngap_id);

@@ -107,6 +107,7 @@ fn gnb(options: &RunOptions, n3: IpAddr, index: u32) -> gnb::Settings {
         slices: options.slice.clone(),
         n3,
         first_teid: index.wrapping_mul(TEIDS) + 1,
+        retains_ues: options.retain_ues,
     }
 }
 

@@ -206,6 +206,11 @@ pub struct RunOptions {
     #[arg(long, help_heading = "What happens")]
     pub reconnect: bool,
 
+    /// gNBs keep their connected UEs while they have no association, and propose to the AMF to retain them (UE Retention Information);
+    /// with --reconnect
+    #[arg(long, requires = "reconnect", help_heading = "What happens")]
+    pub retain_ues: bool,
+
     /// Percentage of N2 messages that are corrupted like those of a faulty radio: truncated,
     /// changed, invented, duplicated or delayed. The exit status then says little
     #[arg(long, default_value_t = 0, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), help_heading = "What happens")]

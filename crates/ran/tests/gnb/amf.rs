@@ -32,6 +32,7 @@ pub fn settings() -> Settings {
         slices: vec![Snssai::of_sst(1)],
         n3: "10.0.0.1".parse().unwrap(),
         first_teid: 0x100,
+        retains_ues: false,
     }
 }
 
@@ -131,6 +132,7 @@ pub fn ng_setup_response() -> NgSetupResponse {
         relative_amf_capacity: 255,
         plmn_support: vec![(plmn(), vec![Snssai::of_sst(1)])],
         diagnostics: None,
+        ue_retention: None,
     }
 }
 

@@ -326,6 +326,7 @@ fn ng_setup_response() -> Vec<u8> {
         relative_amf_capacity: 255,
         plmn_support: vec![(network::plmn(), vec![Snssai::of_sst(1)])],
         diagnostics: None,
+        ue_retention: None,
     }
     .encode()
     .unwrap()

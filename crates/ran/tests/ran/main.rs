@@ -46,6 +46,7 @@ impl World {
             slices: vec![Snssai::of_sst(1)],
             n3: "10.0.0.1".parse().unwrap(),
             first_teid: (index << 20) + 1,
+            retains_ues: false,
         };
         let mut ran = Ran::new((0..gnbs).map(gnb).collect(), plan);
         let settings = Arc::new(Settings {

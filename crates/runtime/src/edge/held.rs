@@ -164,6 +164,7 @@ fn gnb_of(input: &N2Input) -> Option<GnbHandle> {
     match input {
         N2Input::Pdu { gnb, .. }
         | N2Input::GnbUp { gnb, .. }
+        | N2Input::NgSetup { gnb, .. }
         | N2Input::GnbDown { gnb }
         | N2Input::Reset { gnb, .. } => Some(*gnb),
         N2Input::Held { .. } | N2Input::GiveUp { .. } => None,
@@ -174,7 +175,11 @@ fn size_of_input(input: &N2Input) -> usize {
     let own = match input {
         N2Input::Pdu { pdu, .. } => pdu.len(),
         N2Input::Reset { ues, .. } => ues.as_ref().map_or(0, |ues| size_of_val(ues.as_slice())),
-        N2Input::GnbUp { .. } | N2Input::GnbDown { .. } | N2Input::Held { .. } | N2Input::GiveUp { .. } => 0,
+        N2Input::GnbUp { .. }
+        | N2Input::NgSetup { .. }
+        | N2Input::GnbDown { .. }
+        | N2Input::Held { .. }
+        | N2Input::GiveUp { .. } => 0,
     };
     ENTRY_SIZE + own
 }

@@ -182,6 +182,7 @@ fn gateway() -> N2Gateway {
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        setup_wait: Duration::ZERO,
     })
 }
 

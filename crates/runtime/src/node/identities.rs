@@ -7,7 +7,7 @@ use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, Residency, S
 use pith_nf::fabric::ProfileConfig;
 use pith_nf::gateway::n2::{N2Config, PermittedGnb};
 use pith_nf::gateway::n4::{N4Config, N4Peer};
-use pith_nf::kit::{Identity, Nf, ReferenceKey};
+use pith_nf::kit::{Duration, Identity, Nf, ReferenceKey};
 use pith_sbi::{ApiRoot, NfInstanceId, NfType};
 use pith_types::{AmfId, BlockId, BlockOwner, Guami, InstanceId, OwnerMap, Plmn, ShardId, Tai};
 use std::collections::BTreeMap;
@@ -35,6 +35,9 @@ pub(super) struct Identities {
 
 /// This process: the only instance of its NFs.
 const OWN_INSTANCE: InstanceId = InstanceId(0);
+
+/// Maximum time that NG SETUP RESPONSE waits until UPFs no longer send to the gNB's former TEIDs.
+const SETUP_WAIT: Duration = Duration::from_secs(5);
 
 impl Identities {
     /// Uses the NF instance IDs of the process's certificate files, and otherwise those that follow from the key of references:
@@ -105,6 +108,7 @@ impl Identities {
             shards: self.shards as u8,
             permitted_gnbs: config.amf.n2.gnbs.iter().map(permitted).collect(),
             associations_per_address: config.amf.n2.associations_per_address as usize,
+            setup_wait: SETUP_WAIT,
         }
     }
 

@@ -38,6 +38,7 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             slices: network::slices(),
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
+            retains_ues: false,
         };
         SimGnb {
             gnb: Gnb::new(settings),

@@ -23,8 +23,8 @@ impl Amf {
 
     /// A gNB has disconnected: all its connections are lost.
     pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
-        self.shared.gnbs.remove(&gnb);
-        self.lost.extend(self.shared.connections.of_gnb(gnb));
+        let info = self.shared.gnbs.remove(&gnb);
+        self.leave_gnb(gnb, info.map(|info| info.global_id.as_str().into()));
         self.lose_connections(now, out);
     }
 
@@ -53,11 +53,16 @@ impl Amf {
         ues: Option<Vec<ResetUe>>,
         out: &mut Outbox,
     ) {
-        let connections = match ues {
-            None => self.shared.connections.of_gnb(gnb),
-            Some(ues) => ues.iter().filter_map(|ue| self.connection_of(gnb, ue)).collect(),
-        };
-        self.lost.extend(connections);
+        match ues {
+            None => {
+                let global_id = self.shared.gnbs.get(&gnb).map(|info| info.global_id.as_str().into());
+                self.leave_gnb(gnb, global_id);
+            }
+            Some(ues) => {
+                let connections: Vec<_> = ues.iter().filter_map(|ue| self.connection_of(gnb, ue)).collect();
+                self.lost.extend(connections);
+            }
+        }
         self.lose_connections(now, out);
     }
 

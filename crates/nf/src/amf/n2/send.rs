@@ -281,7 +281,7 @@ pub(crate) fn close(env: &mut Env<'_>, key: Key) {
 pub(crate) fn page(ue: &UeContext, env: &mut Env<'_>) {
     for guti in ue.old_guti.into_iter().chain(ue.guti) {
         let pdu = Paging { s_tmsi: guti.s_tmsi(), tais: ue.registration_area.clone() }.encode();
-        for (gnb, info) in env.gnbs {
+        for (gnb, info) in env.gnbs.iter() {
             if info.supported.iter().any(|(tai, _)| ue.registration_area.contains(tai)) {
                 send(env.out, *gnb, 0, pdu.clone());
             }

@@ -53,7 +53,7 @@ pub(super) struct Share {
 /// Counters of each peer address, and the associations without NG Setup.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
-    now: Instant,
+    pub(super) now: Instant,
     pub(super) shares: HashMap<IpAddr, Share>,
     /// Time of the last sweep of addresses without associations.
     swept: Instant,
@@ -133,12 +133,14 @@ impl N2Gateway {
             // Removed even if the association is unknown, so that the loop ends.
             self.admission.half_open.remove(&(until, gnb));
         }
+        self.end_late_setups(now);
         self.out.drain(..)
     }
 
     /// The latest time at which [`N2Gateway::advance`] must be called.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.admission.half_open.first().map(|(until, _)| *until)
+        let half_open = self.admission.half_open.first().map(|(until, _)| *until);
+        half_open.into_iter().chain(self.next_late_setup()).min()
     }
 
     /// A new association: accepted if its address is permitted and within its limits.
@@ -225,6 +227,7 @@ impl N2Gateway {
     /// Removes an association that has ended.
     pub(super) fn forget(&mut self, gnb: GnbHandle) -> Option<Association> {
         self.leave_half_open(gnb);
+        self.setups.remove(&gnb);
         let association = self.associations.remove(&gnb)?;
         if let Some(setup) = &association.setup
             && self.by_global_id.get(&setup.global_id) == Some(&gnb)

@@ -4,8 +4,7 @@ use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
 use pith_ngap::{
-    Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
-    NgSetupResponse, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
+    Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest, NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
     RanConfigurationUpdateFailure, ResetScope, TimeToWait,
 };
 use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
@@ -60,15 +59,8 @@ impl N2Gateway {
             self.reset_all(gnb);
         }
         self.send_to_all_shards(|| N2Input::GnbUp { gnb, info: Arc::clone(&info) });
-        let response = NgSetupResponse {
-            amf_name: self.config.amf_name.clone(),
-            served_guamis: self.config.guamis.clone(),
-            relative_amf_capacity: self.config.relative_capacity,
-            plmn_support: self.config.plmns.clone(),
-            diagnostics: None,
-        };
-        self.answer(gnb, response.encode());
         self.event(Level::Info, format!("gNB {} ({}) set up from {}", info.name, info.global_id, info.peer));
+        self.await_shards(gnb, request.ue_retention.is_some());
     }
 
     /// The gNB starts procedures faster than the AMF carries them out. NG RESET has no failure message: it is not
@@ -142,7 +134,7 @@ impl N2Gateway {
     }
 
     /// All connections of the gNB are closed, so none of its RAN-UE-NGAP-IDs is in use.
-    fn reset_all(&mut self, gnb: GnbHandle) {
+    pub(super) fn reset_all(&mut self, gnb: GnbHandle) {
         self.clear_ran_ids(gnb);
         self.send_to_all_shards(|| N2Input::Reset { gnb, ues: None });
     }
@@ -184,20 +176,25 @@ impl N2Gateway {
             let of_gnb = connections.iter().filter(|(of, ..)| *of == gnb);
             let kept: BTreeMap<_, _> = of_gnb.map(|(_, amf, ran)| (*ran, *amf)).collect();
             let (left, closed) = association.ran_ids.reconcile(shard, &kept);
-            for part in left.chunks(MAX_RESET) {
-                let named = |(amf, ran): &(AmfUeNgapId, RanUeNgapId)| NgConnection {
-                    amf_ue_ngap_id: Some(*amf),
-                    ran_ue_ngap_id: Some(*ran),
-                };
-                let scope = ResetScope::Part(part.iter().map(named).collect());
-                let cause = Cause::Misc(CauseMisc::unspecified);
-                self.answer(gnb, NgReset { cause, scope }.encode());
-            }
+            self.release_at_gnb(gnb, &left);
             if !closed.is_empty() {
                 let ues = closed.into_iter().map(|(amf, ran)| ResetUe { amf: Some(amf), ran: Some(ran) });
                 let input = N2Input::Reset { gnb, ues: Some(ues.collect()) };
                 self.out.push(N2GatewayEffect::ToShard { shard, input });
             }
+        }
+    }
+
+    /// The gNB is to release these connections: NG RESET for a part of the interface (TS 38.413 8.7.4.2.1).
+    pub(super) fn release_at_gnb(&mut self, gnb: GnbHandle, connections: &[(AmfUeNgapId, RanUeNgapId)]) {
+        for part in connections.chunks(MAX_RESET) {
+            let named = |(amf, ran): &(AmfUeNgapId, RanUeNgapId)| NgConnection {
+                amf_ue_ngap_id: Some(*amf),
+                ran_ue_ngap_id: Some(*ran),
+            };
+            let scope = ResetScope::Part(part.iter().map(named).collect());
+            let cause = Cause::Misc(CauseMisc::unspecified);
+            self.answer(gnb, NgReset { cause, scope }.encode());
         }
     }
 

@@ -13,10 +13,11 @@ mod areas;
 mod interface;
 mod passage;
 mod ran_ids;
+mod setup;
 
 pub use admission::PermittedGnb;
 
-use crate::kit::{Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe};
+use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe};
 use admission::{Admission, Allowance};
 use bytes::Bytes;
 use pith_nas::{TemporaryIdentity, peek_temporary_identity};
@@ -28,7 +29,8 @@ use pith_types::{
     AmfUeNgapId, BlockId, FiveGSTmsi, Guami, InstanceId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai,
 };
 use ran_ids::{ConnectionShard, RanIds};
-use std::collections::HashMap;
+use setup::PendingSetup;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -78,6 +80,8 @@ pub struct N2Config {
     pub permitted_gnbs: Vec<PermittedGnb>,
     /// Maximum number of SCTP associations of one peer address.
     pub associations_per_address: usize,
+    /// Maximum time that NG SETUP RESPONSE waits for the AMFs of the shards ([`N2Input::NgSetup`]); zero: it does not wait.
+    pub setup_wait: Duration,
 }
 
 /// An input of the gateway.
@@ -139,6 +143,8 @@ pub struct N2Gateway {
     associations: HashMap<GnbHandle, Association>,
     /// The association of each Global RAN Node ID that has completed NG Setup.
     by_global_id: HashMap<String, GnbHandle>,
+    /// NG Setups that wait for shards.
+    setups: BTreeMap<GnbHandle, PendingSetup>,
     admission: Admission,
     /// UEs routed to each shard as new ones since the process started.
     begun: Vec<u64>,
@@ -157,6 +163,7 @@ impl N2Gateway {
             config,
             associations: HashMap::new(),
             by_global_id: HashMap::new(),
+            setups: BTreeMap::new(),
             admission: Admission::default(),
             begun: vec![0; shards],
             loads: vec![0; shards],
@@ -189,6 +196,9 @@ impl N2Gateway {
                 self.taken_over(shard, &connections);
             }
             N2GatewayInput::Shard(N2Effect::Passage(passage)) => self.passage(passage),
+            N2GatewayInput::Shard(N2Effect::SetUp { shard, gnb, connections }) => {
+                self.shard_is_set_up(shard, gnb, connections);
+            }
         }
         self.out.drain(..)
     }

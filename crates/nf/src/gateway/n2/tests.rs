@@ -28,6 +28,7 @@ fn gateway() -> N2Gateway {
         shards: 2,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
+        setup_wait: Duration::ZERO,
     });
     up(&mut gateway, GNB, "10.0.0.2:38412");
     gateway
@@ -48,6 +49,7 @@ fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
             plmns: vec![(plmn, vec![Snssai::of_sst(sst)])],
         }],
         default_paging_drx: None,
+        ue_retention: None,
     }
     .encode()
     .unwrap()

@@ -185,6 +185,7 @@ pack_enum!(Timer {
     13 => LostConnections,
     14 => LostSessions,
     29 => RestoredContexts,
+    30 => AbsentGnbs,
     15 => NgapGuard,
     16 => SbiGuard,
     17 => SbiRetransmission,
@@ -199,5 +200,5 @@ pack_enum!(Timer {
     26 => PfcpUnknownPeers,
     27 => PfcpAssociationRetry,
     28 => Expiry,
-    30 => BlockMove,
+    31 => BlockMove,
 });

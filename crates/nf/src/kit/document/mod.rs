@@ -44,6 +44,11 @@ pub trait Names {
         None
     }
 
+    /// The host of a gNB ([`crate::kit::GnbInfo::host`]).
+    fn gnb_host(&self, _gnb: GnbHandle) -> Option<std::net::IpAddr> {
+        None
+    }
+
     /// The gNB with that Global RAN Node ID; `None` if it has no association.
     fn gnb(&self, _name: &str) -> Option<GnbHandle> {
         None

@@ -9,8 +9,8 @@
 //!         Established              pending updates of the AMF are served
 //! ```
 //!
-//! After a restart of the SMF, if the AMF is of this process, its N2 associations ended too: the user plane is inactive. Otherwise
-//! the gNB still has its tunnel, and forwarding continues. A session whose document says that it was being established or released has no user
+//! After a restart of the SMF the gNB may still have its tunnel, and forwarding continues, until the AMF deactivates the user plane. With documents
+//! that may lag, an AMF of the same process may not know of the tunnel: the user plane is inactive. A session whose document says that it was being established or released has no user
 //! plane to restore: it ends, and the AMF is notified.
 
 use super::release::{self, Held};
@@ -22,13 +22,12 @@ use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::selection::FrontPlan;
 use crate::smf::timers::SessionTimer;
-use crate::smf::update::answer_update;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 
 use pith_pfcp::ie::Cause as N4Cause;
 use pith_pfcp::message::SessionEstablishmentResponse;
-use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{SmContextUpdateData, UpCnxState};
 use pith_sbi::{Cause, Problem};
 use pith_types::Seid;
 
@@ -142,7 +141,8 @@ impl AwaitingRestoration {
         branching::restore(self.user_plane, session, env, plan)
     }
 
-    /// An update of the AMF. Before the request to the anchor, the end of the gNB's tunnel needs no message to the UPF.
+    /// An update of the AMF. Before the request to the anchor, the end of the gNB's tunnel needs no message to the UPF; but the AMF is answered
+    /// only after the restoration, because until then a UPF that has kept the session, or its pinned XDP program, sends to the tunnel.
     /// Without an associated UPF there is no user plane to activate.
     pub(in crate::smf) fn on_update(
         mut self,
@@ -155,9 +155,7 @@ impl AwaitingRestoration {
         match data.up_cnx_state {
             Some(UpCnxState::Deactivated) if is_waiting => {
                 self.user_plane.gnb = None;
-                let mut data = SmContextUpdatedData::default();
-                data.up_cnx_state = Some(UpCnxState::Deactivated);
-                answer_update(reply, data, env.out);
+                session.queue_update(env, reply, data);
                 self.into()
             }
             // A UPF that restarted is associated shortly, or lost.

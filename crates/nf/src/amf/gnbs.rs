@@ -1,0 +1,93 @@
+//! gNBs: those that are connected, and those of a former run that are expected to return with their UEs.
+//!
+//! A gNB that is expected has a handle of its own, which no association has: the connections of its UEs keep it until the gNB performs NG
+//! Setup ([`super::n2`], `setup.rs`). Messages to it are discarded by the N2 gateway.
+
+use crate::kit::document::Names;
+use crate::kit::{GnbHandle, GnbInfo};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// gNBs, in a fixed order, so that a replay pages them in the order of the recorded run. As a map: those that are connected.
+#[derive(Debug, Default)]
+pub(crate) struct Gnbs {
+    connected: BTreeMap<GnbHandle, Arc<GnbInfo>>,
+    expected: BTreeMap<GnbHandle, ExpectedGnb>,
+}
+
+/// A gNB that had connections in a former run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExpectedGnb {
+    pub global_id: Arc<str>,
+    /// As [`GnbInfo::host`].
+    pub host: IpAddr,
+}
+
+impl Gnbs {
+    pub const fn new() -> Self {
+        Self { connected: BTreeMap::new(), expected: BTreeMap::new() }
+    }
+
+    /// The handle of a gNB that is expected to return. The N2 gateway counts its handles up from 0.
+    pub fn expect(&mut self, gnb: ExpectedGnb) -> GnbHandle {
+        if let Some((handle, _)) = self.expected.iter().find(|(_, other)| **other == gnb) {
+            return *handle;
+        }
+        let lowest = self.expected.keys().next().map_or(u64::MAX, |handle| handle.0);
+        let handle = GnbHandle(lowest - 1);
+        self.expected.insert(handle, gnb);
+        handle
+    }
+
+    /// A gNB has returned: its handles in the former run, and whether it is at the same host as then.
+    pub fn returned(&mut self, info: &GnbInfo) -> Vec<(GnbHandle, bool)> {
+        let is_that = |gnb: &ExpectedGnb| *gnb.global_id == *info.global_id;
+        let found = self.expected.iter().filter(|(_, gnb)| is_that(gnb));
+        let found = found.map(|(handle, gnb)| (*handle, gnb.host == info.host)).collect();
+        self.expected.retain(|_, gnb| !is_that(gnb));
+        found
+    }
+
+    /// No gNB is expected any longer: the former handles, and their Global RAN Node IDs.
+    pub fn expect_no_more(&mut self) -> Vec<(GnbHandle, Arc<str>)> {
+        let expected = std::mem::take(&mut self.expected);
+        expected.into_iter().map(|(handle, gnb)| (handle, gnb.global_id)).collect()
+    }
+
+    pub fn is_expecting(&self) -> bool {
+        !self.expected.is_empty()
+    }
+}
+
+impl Deref for Gnbs {
+    type Target = BTreeMap<GnbHandle, Arc<GnbInfo>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.connected
+    }
+}
+
+impl DerefMut for Gnbs {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.connected
+    }
+}
+
+impl Names for Gnbs {
+    fn gnb_name(&self, gnb: GnbHandle) -> Option<&str> {
+        let connected = self.connected.get(&gnb).map(|info| info.global_id.as_str());
+        connected.or_else(|| self.expected.get(&gnb).map(|expected| &*expected.global_id))
+    }
+
+    fn gnb_host(&self, gnb: GnbHandle) -> Option<IpAddr> {
+        let connected = self.connected.get(&gnb).map(|info| info.host);
+        connected.or_else(|| self.expected.get(&gnb).map(|expected| expected.host))
+    }
+
+    fn gnb(&self, name: &str) -> Option<GnbHandle> {
+        let expected = self.expected.iter().find(|(_, gnb)| *gnb.global_id == *name).map(|(gnb, _)| *gnb);
+        expected.or_else(|| self.connected.iter().find(|(_, info)| info.global_id == name).map(|(gnb, _)| *gnb))
+    }
+}

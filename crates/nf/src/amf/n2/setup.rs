@@ -1,0 +1,166 @@
+//! NG Setup: what becomes of the connections that the gNB had before (TS 38.413 8.7.1).
+//!
+//! | the gNB had them with | its UEs |
+//! |---|---|
+//! | a former run, whose documents name them; it retains them, and is at the same host | stay in CM-CONNECTED |
+//! | a former run, otherwise | in CM-IDLE |
+//! | this run, over an association that has ended or that is set up again | in CM-IDLE |
+//!
+//! A UE that goes to CM-IDLE *leaves* the gNB: its SMFs deactivate its user planes, so that no UPF sends to the gNB's former TEIDs. The
+//! gateway answers the gNB when all have left.
+//!
+//! A connection of a former run is kept if the gNB has a UE context, no procedure was in progress and the UE has a valid security context. Until
+//! its gNB performs NG Setup, at most [`RETURN_TIME`], the UE counts as connected, and its user planes are active: a gNB that retains its
+//! UEs continues to forward their packets.
+
+use crate::amf::Amf;
+use crate::amf::delivery;
+use crate::kit::{
+    Duration, GnbHandle, Instant, Key, N2Effect, Outbox, RetainedConnections, Timer,
+};
+use pith_types::{AmfUeNgapId, RanUeNgapId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Time after a restart in which a gNB sets its association up again. Later it has lost its UEs.
+const RETURN_TIME: Duration = Duration::from_secs(30);
+
+/// NG Setups, and UEs that leave gNBs, by Global RAN Node ID.
+#[derive(Debug, Default)]
+pub(in crate::amf) struct Setups {
+    /// UEs with the connection that they leave, if it was not closed before.
+    leaving: BTreeMap<Arc<str>, BTreeSet<(Key, Option<Key>)>>,
+    /// gNBs that wait until their UEs have left.
+    pending: BTreeMap<Arc<str>, (GnbHandle, RetainedConnections)>,
+    /// Connections of a former run that were not kept.
+    ended: BTreeMap<Arc<str>, Vec<(AmfUeNgapId, RanUeNgapId)>>,
+}
+
+/// A connection of a former run that was not kept.
+#[derive(Debug)]
+pub(in crate::amf) struct LeftConnection {
+    pub gnb: Arc<str>,
+    pub ids: (AmfUeNgapId, RanUeNgapId),
+}
+
+impl Amf {
+    /// The connection of a restored UE was not kept.
+    pub(in crate::amf) fn note_left_connection(&mut self, ue: Key, left: LeftConnection) {
+        self.setups.ended.entry(Arc::clone(&left.gnb)).or_default().push(left.ids);
+        self.setups.leaving.entry(left.gnb).or_default().insert((ue, None));
+    }
+
+    /// Waits for the gNBs of a former run to return.
+    pub(in crate::amf) fn expect_gnbs(&self, out: &mut Outbox) {
+        if self.shared.gnbs.is_expecting() || !self.setups.ended.is_empty() {
+            out.start(0, Timer::AbsentGnbs, RETURN_TIME);
+        }
+    }
+
+    /// gNBs that have not returned have lost their UEs.
+    pub(in crate::amf) fn expect_no_gnbs(&mut self, now: Instant, out: &mut Outbox) {
+        self.setups.ended.clear();
+        for (gnb, global_id) in self.shared.gnbs.expect_no_more() {
+            self.leave_gnb(gnb, Some(global_id));
+        }
+        self.lose_connections(now, out);
+    }
+
+    /// All UEs leave a gNB. The connections are closed in batches ([`Amf::lose_connections`]).
+    pub(in crate::amf) fn leave_gnb(&mut self, gnb: GnbHandle, global_id: Option<Arc<str>>) {
+        let connections = self.shared.connections.of_gnb(gnb);
+        if let Some(global_id) = global_id.filter(|_| !connections.is_empty()) {
+            let leaving = self.setups.leaving.entry(global_id).or_default();
+            let ue_of = |key: &Key| Some((self.shared.connections.get(*key)?.ue?, Some(*key)));
+            leaving.extend(connections.iter().filter_map(ue_of));
+        }
+        self.lost.extend(connections);
+    }
+
+    /// NG Setup: answered when no UE has a user plane at the gNB, except those that it retains.
+    pub(in crate::amf) fn ng_setup(
+        &mut self,
+        now: Instant,
+        gnb: GnbHandle,
+        retains_ues: bool,
+        out: &mut Outbox,
+    ) {
+        let Some(info) = self.shared.gnbs.get(&gnb).map(Arc::clone) else { return };
+        let global_id: Arc<str> = info.global_id.as_str().into();
+        let mut retained = RetainedConnections::default();
+        for (former, is_same_host) in self.shared.gnbs.returned(&info) {
+            if retains_ues && is_same_host {
+                self.retain_connections(now, (former, gnb), &mut retained, out);
+            } else {
+                self.leave_gnb(former, Some(Arc::clone(&global_id)));
+            }
+        }
+        retained.ended = self.setups.ended.remove(&global_id).unwrap_or_default();
+        self.setups.pending.insert(Arc::clone(&global_id), (gnb, retained));
+        self.lose_connections(now, out);
+        self.answer_setup(&global_id, out);
+    }
+
+    /// The gNB has retained its UEs: they are reachable again.
+    fn retain_connections(
+        &mut self,
+        now: Instant,
+        (former, gnb): (GnbHandle, GnbHandle),
+        retained: &mut RetainedConnections,
+        out: &mut Outbox,
+    ) {
+        for key in self.shared.connections.of_gnb(former) {
+            self.shared.connections.move_to(key, gnb);
+            let Some(connection) = self.shared.connections.get(key) else { continue };
+            retained.kept.push((connection.id, connection.ran_id));
+            let Some(ue) = connection.ue else { continue };
+            if self.ues.view(ue).is_some_and(|ue| !ue.undelivered.is_empty()) {
+                self.with_ue(now, ue, out, delivery::send_queued);
+            }
+        }
+    }
+
+    /// A step of a UE is over: it may have left a gNB.
+    pub(in crate::amf) fn note_left(&mut self, ue: Key, out: &mut Outbox) {
+        if self.setups.leaving.is_empty() {
+            return;
+        }
+        let of_ue = (ue, None)..=(ue, Some(Key::from_u64(u64::MAX)));
+        let ids: Vec<_> = self
+            .setups
+            .leaving
+            .iter()
+            .filter(|(_, leaving)| leaving.range(of_ue.clone()).next().is_some())
+            .map(|(global_id, _)| Arc::clone(global_id))
+            .collect();
+        if ids.is_empty() || self.awaits_smf(ue) {
+            return;
+        }
+        for global_id in ids {
+            let connections = &self.shared.connections;
+            let is_left =
+                |of: &(Key, Option<Key>)| of.0 == ue && of.1.is_none_or(|it| connections.get(it).is_none());
+            if let Some(leaving) = self.setups.leaving.get_mut(&global_id) {
+                leaving.retain(|of| !is_left(of));
+            }
+            self.answer_setup(&global_id, out);
+        }
+    }
+
+    /// Whether a request of the UE to an SMF is pending.
+    fn awaits_smf(&self, ue: Key) -> bool {
+        self.ues.view(ue).is_some_and(|ue| ue.sessions.iter().any(|session| !session.calls.is_empty()))
+    }
+
+    /// Answers the NG Setup of a gNB that all UEs have left.
+    fn answer_setup(&mut self, global_id: &Arc<str>, out: &mut Outbox) {
+        if self.setups.leaving.get(global_id).is_some_and(|leaving| !leaving.is_empty()) {
+            return;
+        }
+        self.setups.leaving.remove(global_id);
+        if let Some((gnb, connections)) = self.setups.pending.remove(global_id) {
+            let shard = self.shared.config.identity.owner.shard;
+            out.n2(N2Effect::SetUp { shard, gnb, connections });
+        }
+    }
+}

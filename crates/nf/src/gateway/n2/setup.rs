@@ -1,0 +1,109 @@
+//! NG SETUP RESPONSE leaves when the shards permit it (TS 38.413 8.7.1).
+//!
+//! ```text
+//!  gNB ── NG SETUP REQUEST ──> gateway ── NgSetup ──> each shard
+//!                                         SetUp <──── when no UE has a user plane at the gNB from an association before
+//!  gNB <── NG SETUP RESPONSE ─ gateway
+//! ```
+//!
+//! From NG SETUP RESPONSE on, a gNB that has not retained its UEs uses TEIDs anew. So a UPF must not send to the former ones any longer:
+//! the shards have their SMFs deactivate the user planes first.
+//!
+//! A gNB that proposes to retain its UEs gets the IE back if a shard still has connections with it, which its documents name (8.7.1.2).
+//! Otherwise the IE is left out, and both sides have no UEs.
+
+use super::N2Gateway;
+use crate::kit::{GnbHandle, Instant, Level, N2Input, RetainedConnections};
+use pith_ngap::{NgSetupResponse, UeRetentionInformation};
+use pith_types::{AmfUeNgapId, RanUeNgapId, ShardId};
+use std::collections::BTreeSet;
+
+/// An NG Setup that waits for shards.
+#[derive(Debug)]
+pub(super) struct PendingSetup {
+    until: Instant,
+    shards: BTreeSet<ShardId>,
+    /// Whether a shard has kept connections.
+    is_retained: bool,
+    /// Connections that the gNB is to release, if it retains its UEs.
+    ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
+}
+
+impl N2Gateway {
+    /// Asks the shards whether the gNB may begin to work.
+    pub(super) fn await_shards(&mut self, gnb: GnbHandle, retains_ues: bool) {
+        if self.config.setup_wait.is_zero() {
+            return self.respond_to_setup(gnb, false);
+        }
+        let pending = PendingSetup {
+            until: self.admission.now + self.config.setup_wait,
+            shards: (0..self.config.shards).map(ShardId).collect(),
+            is_retained: false,
+            ended: Vec::new(),
+        };
+        self.setups.insert(gnb, pending);
+        self.send_to_all_shards(|| N2Input::NgSetup { gnb, retains_ues });
+    }
+
+    /// A shard has answered.
+    pub(super) fn shard_is_set_up(
+        &mut self,
+        shard: ShardId,
+        gnb: GnbHandle,
+        connections: RetainedConnections,
+    ) {
+        let Some(pending) = self.setups.get_mut(&gnb) else { return };
+        if !pending.shards.remove(&shard) {
+            return;
+        }
+        pending.is_retained |= !connections.kept.is_empty();
+        pending.ended.extend(connections.ended);
+        let is_last = pending.shards.is_empty();
+        if let Some(association) = self.associations.get_mut(&gnb) {
+            for (amf, ran) in connections.kept {
+                association.ran_ids.assign(ran, shard);
+                association.ran_ids.note_amf_id(ran, (amf, shard));
+            }
+        }
+        if is_last && let Some(PendingSetup { is_retained, ended, .. }) = self.setups.remove(&gnb) {
+            self.respond_to_setup(gnb, is_retained);
+            if is_retained {
+                self.release_at_gnb(gnb, &ended);
+            }
+        }
+    }
+
+    /// Answers NG Setups for which shards have not answered in time: a UPF that does not answer must not exclude a gNB for ever. No UE
+    /// is retained.
+    pub(super) fn end_late_setups(&mut self, now: Instant) {
+        while let Some(gnb) = self.setups.iter().find(|(_, it)| it.until <= now).map(|(gnb, _)| *gnb) {
+            let Some(pending) = self.setups.remove(&gnb) else { break };
+            if pending.is_retained {
+                self.reset_all(gnb);
+            }
+            self.respond_to_setup(gnb, false);
+            let name = self.name(gnb);
+            self.event(
+                Level::Warn,
+                format!("gNB {name}: user planes of its former association may not be deactivated yet"),
+            );
+        }
+    }
+
+    /// The time at which the next NG Setup is late.
+    pub(super) fn next_late_setup(&self) -> Option<Instant> {
+        self.setups.values().map(|pending| pending.until).min()
+    }
+
+    fn respond_to_setup(&mut self, gnb: GnbHandle, is_retained: bool) {
+        let response = NgSetupResponse {
+            amf_name: self.config.amf_name.clone(),
+            served_guamis: self.config.guamis.clone(),
+            relative_amf_capacity: self.config.relative_capacity,
+            plmn_support: self.config.plmns.clone(),
+            diagnostics: None,
+            ue_retention: is_retained.then_some(UeRetentionInformation::ues_retained),
+        };
+        self.answer(gnb, response.encode());
+    }
+}
