@@ -26,6 +26,7 @@ mod n1;
 mod n2;
 mod pending_table;
 mod procedure;
+mod procedure_name;
 mod refusal;
 mod residency;
 mod retained;
@@ -52,7 +53,8 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, N2Input, NetworkFunction,
-    Order, Outbox, Page, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    Order, Outbox, Page, ProcedureName, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
+    UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -129,8 +131,9 @@ impl Amf {
         out: &mut Outbox,
         step: impl FnOnce(&mut UeContext, &mut Env<'_>),
     ) {
+        let before = self.procedure_at(key);
         self.step(now, key, out, step);
-        self.note_change(key);
+        self.note_change(key, before);
         self.settle(now, out);
     }
 
@@ -189,7 +192,7 @@ impl Amf {
     /// Nothing is left of a UE's context: frees its id.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
-        self.tracker.note_end(id);
+        self.tracker.note_end(id, ProcedureName::Deregistration);
     }
 
     /// Performs the actions on other UEs' contexts that the last step deferred.

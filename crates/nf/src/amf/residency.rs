@@ -21,10 +21,11 @@ use super::procedure::{Procedure, ue_context_release};
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::{PduSession, UserPlane};
 use super::take_over::TakenOver;
-use super::{Amf, consumer};
+use super::{Amf, consumer, procedure_name};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, Tracking, UNPLACED,
+    DocumentSink, Duration, Instant, Key, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer, Tracking,
+    UNPLACED,
 };
 use pith_types::{ContextId, Supi};
 use std::collections::VecDeque;
@@ -58,16 +59,24 @@ impl Amf {
         self.restored.due.push_back((key, resumption));
     }
 
-    /// Records a change of a UE's context, and whether it must be stored before the next message is sent.
-    pub(super) fn note_change(&mut self, key: Key) {
+    /// The procedure of a UE before a step, if contexts are stored.
+    pub(super) fn procedure_at(&mut self, key: Key) -> Option<ProcedureName> {
+        self.tracker.tracking()?;
+        procedure_name::of(self.ues.get_mut(key)?, &self.shared.connections)
+    }
+
+    /// Records a change of a UE's context by a step that began in that procedure, and whether the context must be stored before the
+    /// next message is sent.
+    pub(super) fn note_change(&mut self, key: Key, before: Option<ProcedureName>) {
         if self.tracker.tracking().is_none() {
             return;
         }
         let Some(ue) = self.ues.get_mut(key) else { return };
-        self.tracker.note_change(ue.id);
+        let procedure = before.or_else(|| procedure_name::of(ue, &self.shared.connections));
+        self.tracker.note_change(ue.id, procedure);
         let Some(below) = self.tracker.counts_below(ue.id) else { return };
         if next_count(ue).is_some_and(|next| next > below) {
-            self.tracker.require(ue.id);
+            self.tracker.require(ue.id, procedure);
         }
     }
 
@@ -77,8 +86,9 @@ impl Amf {
         let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
         };
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
             self.in_step = Some(id);
+            sink.begin_procedure(procedure);
             self.ues.pack_idle();
             let stored = StoredKey { nf: Nf::Amf, id };
             let below = self.tracker.counts_below(id);
@@ -92,7 +102,7 @@ impl Amf {
                     let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
-                        self.tracker.keep_change(id);
+                        self.tracker.keep_change((id, procedure));
                         continue;
                     }
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
@@ -101,7 +111,7 @@ impl Amf {
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }
-                        Err(_) => self.tracker.keep_change(id),
+                        Err(_) => self.tracker.keep_change((id, procedure)),
                     }
                 }
                 None => match self.ended.document(id) {
@@ -183,7 +193,8 @@ impl Amf {
         let calls = out.number_calls(effects, IGNORED_REPLY, || self.ended.next_number());
         if !calls.is_empty() {
             self.ended.insert(id, document, &calls);
-            self.tracker.require(id);
+            let ends = !self.shared.ids.find(id).is_some_and(|key| self.ues.contains(key));
+            self.tracker.require(id, ends.then_some(ProcedureName::Deregistration));
         }
         !calls.is_empty()
     }
@@ -192,7 +203,7 @@ impl Amf {
     pub(super) fn released(&mut self, call: u32) {
         let Some(id) = self.ended.answered(call) else { return };
         match self.shared.ids.find(id).filter(|key| self.ues.contains(*key)) {
-            Some(_) => self.tracker.require(id),
+            Some(_) => self.tracker.require(id, None),
             None => self.end(id),
         }
     }
@@ -214,7 +225,9 @@ impl Amf {
                     self.resume_taken_over(now, key, state, out);
                     continue;
                 }
-                (Resumption::Idle { was_connected: true }, Some(id)) => self.tracker.keep_change(id),
+                (Resumption::Idle { was_connected: true }, Some(id)) => {
+                    self.tracker.keep_change((id, ProcedureName::Other));
+                }
                 (Resumption::Idle { .. }, _) => {}
             }
             self.step(now, key, out, |ue, env| {
@@ -235,7 +248,7 @@ impl Amf {
             });
             if self.tracker.tracking().is_some_and(|tracking| tracking.whole) {
                 // Its document is of the former run: with its connection, and timers that have expired.
-                self.note_change(key);
+                self.note_change(key, Some(ProcedureName::Other));
             }
             self.ues.pack_idle();
         }

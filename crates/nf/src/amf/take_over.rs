@@ -19,7 +19,7 @@ use super::n2;
 use super::procedure::{self, Procedure, deregistration, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
 use crate::kit::document::UnpackError;
-use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, Timer, UNPLACED, WallClock};
+use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, ProcedureName, Timer, UNPLACED, WallClock};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_types::ContextId;
 
@@ -95,7 +95,7 @@ impl Amf {
     pub(super) fn resume_taken_over(&mut self, now: Instant, key: Key, state: TakenOver, out: &mut Outbox) {
         self.step(now, key, out, |ue, env| resume(ue, env, state));
         if let Some(id) = self.ues.id(key) {
-            self.tracker.keep_change(id);
+            self.tracker.keep_change((id, ProcedureName::Other));
         }
         self.settle(now, out);
         self.ues.pack_idle();

@@ -21,7 +21,7 @@ mod tests;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, NetworkFunction, Nf, Outbox,
-    Owner, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
+    Owner, PendingReply, ProcedureName, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
@@ -58,6 +58,22 @@ impl Association {
         match &self.context {
             Context::Access(context) => &context.supi,
             Context::Session(context) => &context.supi,
+        }
+    }
+
+    /// The procedure that creates it.
+    const fn procedure(&self) -> ProcedureName {
+        match &self.context {
+            Context::Access(_) => ProcedureName::Registration,
+            Context::Session(_) => ProcedureName::SessionEstablishment,
+        }
+    }
+
+    /// The procedure that ends it.
+    const fn end_procedure(&self) -> ProcedureName {
+        match &self.context {
+            Context::Access(_) => ProcedureName::Deregistration,
+            Context::Session(_) => ProcedureName::SessionRelease,
         }
     }
 }
@@ -183,8 +199,11 @@ impl Pcf {
 
     /// A context has changed. In simulations it passes through its document.
     fn changed(&mut self, key: Key) {
-        if let Some(id) = self.associations.id(key) {
-            self.tracker.note_change(id);
+        if self.tracker.tracking().is_some()
+            && let Some(id) = self.associations.id(key)
+        {
+            let procedure = self.associations.view(key).map(|it| it.procedure());
+            self.tracker.note_change(id, procedure);
         }
         if self.reloads {
             self.reload(key);
@@ -210,7 +229,7 @@ impl Pcf {
         if let Some(association) = self.associations.remove(key) {
             self.latest.remove(association.purpose(), key);
             self.ids.free(association.id);
-            self.tracker.note_end(association.id);
+            self.tracker.note_end(association.id, association.end_procedure());
         }
         Response::NoContent
     }
@@ -279,7 +298,8 @@ impl NetworkFunction for Pcf {
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
+            sink.begin_procedure(procedure);
             let stored = StoredKey { nf: Nf::Pcf, id };
             if self.ids.find(id).is_some_and(|key| !self.associations.is_resident(key)) {
                 continue;
@@ -358,7 +378,7 @@ impl NetworkFunction for Pcf {
         if let Some(purpose) = self.associations.abandon(key) {
             self.latest.remove(purpose, key);
             self.ids.free(id);
-            self.tracker.note_end(id);
+            self.tracker.note_end(id, ProcedureName::Other);
         }
     }
 

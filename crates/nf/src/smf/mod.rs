@@ -47,8 +47,8 @@ mod update;
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
     ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
-    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, References, Rng, StoreScope, Tag,
-    Timer, TimerKey, Tracker, Tracking, UpfHandle,
+    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, ProcedureName, References, Rng, StoreScope,
+    Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -145,6 +145,7 @@ impl Smf {
     ) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let (owed, effects) = (session.replies_owed(), out.effects().len());
+        let before = session.state().procedure();
         self.in_step = Some(session.id);
         session.step(&mut self.shared.env(now, out), step);
         self.in_step = None;
@@ -152,7 +153,7 @@ impl Smf {
         if session.state().is_over() {
             return self.remove(key, effects, out);
         }
-        self.tracker.note_change(session.id);
+        self.tracker.note_change(session.id, session.state().procedure_since(before));
         if self.reloads {
             self.reload(key);
         }
@@ -170,7 +171,7 @@ impl Smf {
         match document {
             Some(document) if !calls.is_empty() => {
                 self.ended.insert(session.id, (session.supi.clone(), document), &calls);
-                self.tracker.require(session.id);
+                self.tracker.require(session.id, Some(ProcedureName::SessionRelease));
             }
             _ => self.end(session.id),
         }
@@ -179,7 +180,7 @@ impl Smf {
     /// Nothing is left of a session.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
-        self.tracker.note_end(id);
+        self.tracker.note_end(id, ProcedureName::SessionRelease);
     }
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {

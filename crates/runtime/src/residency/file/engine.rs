@@ -254,6 +254,7 @@ impl FileEngine {
     fn count_read(&mut self, start: Instant, requests: usize, result: &Result<Document, DocumentError>) {
         self.statistics.reads += 1;
         self.statistics.requests += count(requests);
+        self.statistics.read_requests += count(requests);
         self.statistics.read_ns += nanoseconds_since(start);
         self.statistics.octets_read += result.as_ref().map_or(0, |document| count(document.octets()));
     }
