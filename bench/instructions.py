@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Instructions of the core for each UE (registration with session), by residency, counted by callgrind (valgrind).
 
-Instructions are steady on a noisy machine, where CPU time is not. The core runs under callgrind; the simulator does not. Each
-residency is measured with two numbers of UEs, and the figure is the difference divided by the difference of UEs, so that start
-is not in it. UEs start one after another, a few at once: a program under callgrind is some fifty times slower, and with all
-UEs at once `soft` would write each context in many intervals of 200 ms. Contexts are in a file, subscribers too.
+Instructions are steady on a noisy machine, where CPU time is not. The core runs under callgrind; the simulator does not. Counting
+begins when the core is ready. Each residency is measured with two numbers of UEs, and the figure is the difference divided by the
+difference of UEs, so that what a core does without UEs is not in it. One UE after another registers: a program under callgrind is
+some fifty times slower, and with many UEs at once `soft` would write each context in many intervals of 200 ms. Contexts are in a
+file, subscribers too.
 
     python3 bench/instructions.py --residencies none soft durable
 
-Callgrind does not know the processor's SHA instructions, and counts nothing of the kernel. The profiles remain in
+Needs valgrind (apt-get install valgrind). Callgrind does not know the processor's SHA instructions, and counts nothing of the kernel. The profiles remain in
 target/bench/callgrind.RESIDENCY.UES (callgrind_annotate shows them; build with CARGO_PROFILE_RELEASE_DEBUG=line-tables-only for
 lines). Writes target/bench/instructions.json and prints a table.
 """
@@ -45,11 +46,12 @@ def run(options, namespace, residency, ues):
     try:
         core.wait_until(r"ready in (\d+) ms")
         time.sleep(1)
+        control_callgrind("--zero", core)
         running.append(control.Process(simulator, namespace, "instructions-ran"))
         wait_for(r"holding", "target/bench/instructions-ran.log", 600)
         # `soft` writes up to 200 ms after a change. The end of the gNB, which changes all contexts again, is not counted.
         time.sleep(1)
-        subprocess.run(["callgrind_control", "--dump", str(core.pid)], check=True, stdout=subprocess.DEVNULL)
+        control_callgrind("--dump", core)
         with open(f"{profile}.1") as file:
             return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.MULTILINE).group(1))
     finally:
@@ -58,6 +60,10 @@ def run(options, namespace, residency, ues):
             process.process.wait(120)
             process.log.close()
         shutil.rmtree(work)
+
+
+def control_callgrind(command, core):
+    subprocess.run(["callgrind_control", command, str(core.pid)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def wait_for(text, log, seconds):

@@ -175,6 +175,8 @@ pub(crate) struct Env<'a> {
     pub config: &'a AmfConfig,
     pub gnbs: &'a Gnbs,
     pub connections: &'a mut Connections,
+    /// Names of contexts.
+    pub ids: &'a mut ContextIds,
     /// Indexes from UE identities to contexts.
     pub index: &'a mut Index,
     pub rng: &'a mut Rng,
@@ -202,6 +204,7 @@ impl Shared {
             config: &self.config,
             gnbs: &self.gnbs,
             connections: &mut self.connections,
+            ids: &mut self.ids,
             index: &mut self.index,
             rng: &mut self.rng,
             references: &self.references,

@@ -11,15 +11,23 @@
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
+//! The retained security context of a deregistered UE ([`super::retained`]) has a document of identity, security and
+//!
+//! ```text
+//!  retained      until when
+//! ```
+//!
 //! Not in it: the key in the table, the id, which is the document's key, the entries of the lists of unauthenticated UEs and of connections that are being released. The
 //! loader of a document adds them again. A connection to a gNB whose association has ended is left out: the UE is CM-IDLE.
 
 use super::connection::{NgConnection, RanContext};
 use super::context::{Gnbs, UeContext};
+use super::retained::KnownUe;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{Context, GnbHandle, Handles, Key, Nf};
+use crate::kit::{Context, GnbHandle, Handles, Key, Nf, UNPLACED};
+use pith_sbi::common::DateTime;
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
@@ -30,6 +38,11 @@ const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 1 };
 const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
 const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
+
+const RETAINED: Section = Section { id: 9, name: "retained", version: 1 };
+
+/// The sections of a retained security context.
+const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
@@ -138,6 +151,32 @@ pub(super) fn pack_sections(
         }
     }
     writer.finish()
+}
+
+/// Packs the retained security context of a deregistered UE.
+pub(super) fn pack_retained(known: KnownUe, until: DateTime, id: ContextId) -> Result<Document, PackError> {
+    let KnownUe { supi, pei, guti, security } = known;
+    let mut ue = UeContext::new((UNPLACED, id), until);
+    ue.capability = Some(security.capability);
+    (ue.supi, ue.pei, ue.guti, ue.security) = (Some(supi), pei, Some(guti), Some(security));
+    let mut writer = Writer::new(Nf::Amf, &());
+    for section in [IDENTITY, SECURITY] {
+        writer.section(&section, |writer| write(&ue, &section, writer));
+    }
+    writer.section(&RETAINED, |writer| until.pack(writer));
+    writer.finish()
+}
+
+/// Whether a document is that of a retained security context.
+pub(super) fn is_retained(octets: &[u8]) -> bool {
+    Sections::of(octets, Nf::Amf, RETAINED_SECTIONS, &()).is_ok_and(|sections| sections.has(&RETAINED))
+}
+
+/// Unpacks the document of a retained security context: a context with identity and security only, and until when it is retained.
+pub(super) fn unpack_retained(octets: &[u8], named: (Key, ContextId)) -> Result<(UeContext, DateTime), UnpackError> {
+    let sections = Sections::of(octets, Nf::Amf, RETAINED_SECTIONS, &())?;
+    let until = sections.unpack(&RETAINED)?;
+    Ok((read_all(&sections, &[IDENTITY, SECURITY], named)?, until))
 }
 
 /// Writes a section's body: each field belongs to one section.
@@ -341,11 +380,20 @@ impl super::Amf {
 
     /// Unpacks a document.
     pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
+        if is_retained(octets) {
+            return unpack_retained(octets, UNNAMED).map(drop);
+        }
         unpack(octets, UNNAMED, names).map(drop)
     }
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
+        if is_retained(octets) {
+            let (UeContext { supi, pei, guti, security, .. }, until) = unpack_retained(octets, UNNAMED)?;
+            let known = supi.zip(guti).zip(security).map(|((supi, guti), security)| KnownUe { supi, pei, guti, security });
+            let known = known.ok_or(UnpackError::SectionCount("security"))?;
+            return Ok(pack_retained(known, until, UNNAMED.1).expect("a retained context can be packed"));
+        }
         let Unpacked { ue, connection } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;

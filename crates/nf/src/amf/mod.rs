@@ -290,7 +290,8 @@ fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
         return;
     }
     let known = KnownUe { supi: supi.clone(), pei: ue.pei.take(), guti, security };
-    env.index.retained.keep(known, env.now, env.config.retention);
+    let id = env.stores_ues.then(|| env.ids.allocate(UNPLACED));
+    env.index.retained.keep(known, id, env.now, env.config.retention);
 }
 
 impl NetworkFunction for Amf {
@@ -308,6 +309,7 @@ impl NetworkFunction for Amf {
             Input::Timer(key) => self.timer(now, key, out),
             Input::N4(_) | Input::Stored { .. } => {}
         }
+        self.note_retained();
         self.ues.pack_idle();
     }
 
@@ -346,12 +348,12 @@ impl NetworkFunction for Amf {
 
     fn restore_context(
         &mut self,
-        _now: Instant,
+        now: Instant,
         id: ContextId,
         document: &[u8],
         is_stale: bool,
     ) -> Result<(), UnpackError> {
-        self.restore_ue(id, document, is_stale)
+        self.restore_ue(now, id, document, is_stale)
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {
@@ -385,24 +387,28 @@ impl NetworkFunction for Amf {
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
         self.resume_ues(now, out);
     }
 
     fn take_over_context(
         &mut self,
-        _now: Instant,
+        now: Instant,
         id: ContextId,
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        self.take_over_ue(id, document, fate)
+        self.take_over_ue(now, id, document, fate)
     }
 
     fn begin_take_over(&mut self) {
         self.separate_ids();
     }
 
-    fn finish_take_over(&mut self, _now: Instant, out: &mut Outbox) {
+    fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
         self.report_connections(out);
     }
 

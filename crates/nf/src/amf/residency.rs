@@ -10,6 +10,8 @@
 //!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent; while the store fails, no
 //!   message beyond them is sent (`n1::seal`). A restored UE starts at the first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
 //!   (TS 24.501 4.4.3.1: the UE estimates a COUNT from its eight low bits); beyond the limit the UE is authenticated again.
+//! - **Deregistered** UEs whose security contexts are retained have documents of their own ([`super::retained`]), which also reserve
+//!   COUNTs.
 //! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE whose
 //!   document may be outdated has no security context, and is authenticated at its first message.
 
@@ -18,6 +20,7 @@ use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
 use super::document::{self, Unpacked};
 use super::n2::Initial;
 use super::procedure::{Procedure, ue_context_release};
+use super::retained::KnownUe;
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::{PduSession, UserPlane};
 use super::take_over::TakenOver;
@@ -25,7 +28,7 @@ use super::{Amf, consumer, procedure_name};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     DocumentSink, Duration, Instant, Key, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer, Tracking,
-    UNPLACED,
+    UNPLACED, WallClock,
 };
 use pith_types::{ContextId, Supi};
 use std::collections::VecDeque;
@@ -119,8 +122,14 @@ impl Amf {
                         sink.write(stored, Some(ue), document);
                         self.tracker.note_stored(id, 0);
                     }
-                    None if self.tracker.note_deleted(id) => sink.delete(stored),
-                    None => {}
+                    None => match self.pack_retained(id) {
+                        Some((ue, document)) => {
+                            sink.write(stored, Some(&ue), &document);
+                            self.tracker.note_stored(id, 0);
+                        }
+                        None if self.tracker.note_deleted(id) => sink.delete(stored),
+                        None => {}
+                    },
                 },
             }
         }
@@ -130,10 +139,14 @@ impl Amf {
     /// Takes a UE's context back under its id.
     pub(super) fn restore_ue(
         &mut self,
+        now: Instant,
         id: ContextId,
         octets: &[u8],
         is_stale: bool,
     ) -> Result<(), UnpackError> {
+        if document::is_retained(octets) {
+            return self.restore_retained(now, id, octets, is_stale);
+        }
         self.shared.ids.check_free(id)?;
         let Unpacked { mut ue, connection } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
@@ -141,6 +154,59 @@ impl Amf {
         let key = self.place_ue(id, ue)?;
         self.restored.due.push_back((key, Resumption::Idle { was_connected: connection.is_some() }));
         Ok(())
+    }
+
+    /// Takes the security context of a deregistered UE back.
+    pub(super) fn restore_retained(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        octets: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.shared.ids.check_free(id)?;
+        let (mut ue, until) = document::unpack_retained(octets, (UNPLACED, id))?;
+        let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
+        skip_reserved_counts(&mut ue, is_stale, reserved);
+        self.shared.ids.claim(id, UNPLACED);
+        self.tracker.note_stored(id, 0);
+        let until = WallClock::of_epoch(self.shared.config.identity.epoch_unix_ms).instant(until);
+        let index = &mut self.shared.index;
+        match (ue.supi, ue.guti, ue.security) {
+            (Some(supi), Some(guti), Some(security))
+                if until > now && index.find_supi(&supi).is_none() && index.find_tmsi(guti.tmsi).is_none() =>
+            {
+                let known = KnownUe { supi, pei: ue.pei, guti, security };
+                index.retained.restore(known, id, until, self.shared.config.retention);
+            }
+            // Too old, or the UE has registered since.
+            _ => {}
+        }
+        if self.shared.index.retained.find(id).is_none() {
+            self.end(id);
+        }
+        Ok(())
+    }
+
+    /// Records which security contexts of deregistered UEs are new, and which have ended.
+    pub(super) fn note_retained(&mut self) {
+        if self.shared.index.retained.has_changes() {
+            for id in self.shared.index.retained.take_changes() {
+                match self.shared.index.retained.find(id) {
+                    Some(_) => self.tracker.note_change(id, Some(ProcedureName::Deregistration)),
+                    // Before a message with one of its COUNTs leaves.
+                    None => self.end(id),
+                }
+            }
+        }
+    }
+
+    /// The document of a retained security context.
+    fn pack_retained(&self, id: ContextId) -> Option<(Supi, Document)> {
+        let (ue, until) = self.shared.index.retained.find(id)?;
+        let clock = WallClock::of_epoch(self.shared.config.identity.epoch_unix_ms);
+        let supi = ue.supi.clone();
+        Some((supi, document::pack_retained(ue, clock.date_time(until), id).ok()?))
     }
 
     /// Places a context of a document in the tables.

@@ -36,13 +36,17 @@ impl Amf {
     /// Takes a UE's context over from its document.
     pub(super) fn take_over_ue(
         &mut self,
+        now: Instant,
         id: ContextId,
         octets: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
         if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
             // The UE may be ahead of its document: it returns from CM-IDLE, and both sides compare their sessions.
-            return self.restore_ue(id, octets, false);
+            return self.restore_ue(now, id, octets, false);
+        }
+        if document::is_retained(octets) {
+            return self.restore_retained(now, id, octets, false);
         }
         self.shared.ids.check_free(id)?;
         let Unpacked { mut ue, connection } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;

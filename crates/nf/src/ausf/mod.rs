@@ -30,12 +30,14 @@ mod config;
 mod document;
 mod eap;
 mod procedure;
+mod residency;
 #[cfg(test)]
 mod tests;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    Arena, ContextIds, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner, PendingReply,
-    References, Rng, Tag, Target, Timer, TimerKey,
+    Arena, ContextIds, DocumentSink, Duration, Identity, Input, Instant, Key, NetworkFunction, Outbox, Owner,
+    PendingReply, ProcedureName, References, Rng, StoreScope, Tag, Target, Timer, TimerKey, Tracker,
 };
 pub use config::AusfConfig;
 use pith_sbi::common::DateTime;
@@ -132,6 +134,10 @@ pub struct Ausf {
     challenged: VecDeque<Key>,
     /// Number of the AMF's requests that wait for the UDM.
     replies_owed: usize,
+    /// Authentications that changed, for a store.
+    tracker: Tracker,
+    /// Authentications of a former run, to be resumed.
+    restored: Vec<Key>,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -147,6 +153,8 @@ impl Ausf {
             authentications: Arena::new(MAX_AUTHENTICATIONS),
             challenged: VecDeque::new(),
             replies_owed: 0,
+            tracker: Tracker::default(),
+            restored: Vec::new(),
             reloads: false,
         }
     }
@@ -392,6 +400,7 @@ impl Ausf {
 
     /// A context has changed: in simulations it passes through its document.
     fn changed(&mut self, key: Key) {
+        self.note_change(key);
         if self.reloads {
             self.reload(key);
         }
@@ -418,6 +427,7 @@ impl Ausf {
     fn remove(&mut self, key: Key) -> Option<Entry> {
         let entry = self.authentications.remove(key)?;
         self.ids.free(entry.id);
+        self.tracker.note_end(entry.id, ProcedureName::Registration);
         Some(entry)
     }
 
@@ -460,5 +470,35 @@ impl NetworkFunction for Ausf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
+    }
+
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.store_challenges(scope, sink);
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.restore_challenge(id, document)
+    }
+
+    fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_challenges(now, out);
+    }
+
+    fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_challenges(now, out);
     }
 }

@@ -14,7 +14,7 @@ use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
     N4Input, NetworkFunction, Nf, Order, Outbox, Page, PendingReply, StoreError, StoreRequest, StoreResponse,
-    StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
+    StoreScope, StoredKey, Tag, Timer, TimerKey, Tracker, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use std::collections::VecDeque;
@@ -199,6 +199,8 @@ const KEPT: usize = 1024;
 /// The NFs of one shard, and the agent that routes calls.
 pub struct Shard {
     functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
+    /// The indices of those that record which of their contexts change.
+    tracked: Vec<usize>,
     agent: Agent,
     retransmissions: Retransmissions,
     /// NF, input, and for a request the number of shards that do not have its context.
@@ -218,6 +220,7 @@ impl Shard {
     pub fn new(functions: Vec<(Nf, Box<dyn NetworkFunction>)>, agent: Agent, verbosity: Level) -> Self {
         Self {
             functions,
+            tracked: Vec::new(),
             agent,
             retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
@@ -250,9 +253,11 @@ impl Shard {
 
     /// From now on the NFs for which `of_nf` returns a tracking record which of their contexts change.
     pub fn track_contexts(&mut self, of_nf: impl Fn(Nf) -> Option<Tracking>) {
-        for (nf, function) in &mut self.functions {
+        self.tracked.clear();
+        for (at, (nf, function)) in self.functions.iter_mut().enumerate() {
             if let Some(tracking) = of_nf(*nf) {
                 function.track_contexts(tracking);
+                self.tracked.push(at);
             }
         }
     }
@@ -260,9 +265,16 @@ impl Shard {
     /// Passes on the documents of the contexts that changed since the last call: at the end of a turn, before its effects are
     /// carried out.
     pub fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for (_, function) in &mut self.functions {
+        for at in &self.tracked {
+            let (_, function) = &mut self.functions[*at];
             function.store_contexts(scope, sink);
         }
+    }
+
+    /// Whether [`StoreScope::Required`] has contexts.
+    pub fn has_required_contexts(&self) -> bool {
+        let is_due = |at: &usize| self.functions[*at].1.tracker().is_some_and(Tracker::has_required);
+        self.tracked.iter().any(is_due)
     }
 
     /// The store did not take a change of this context.
@@ -384,7 +396,8 @@ impl Shard {
     /// The contexts that changed since the last call. A context may occur several times.
     pub fn take_touched(&mut self, list: &mut Vec<StoredKey>) {
         let mut ids = Vec::new();
-        for (nf, function) in &mut self.functions {
+        for at in &self.tracked {
+            let (nf, function) = &mut self.functions[*at];
             function.take_touched(&mut ids);
             list.extend(ids.drain(..).map(|id| StoredKey { nf: *nf, id }));
         }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use pith_pfcp::Message;
 use pith_sbi::{Cause, Problem};
 use pith_types::Seid;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Messages of one UE or session that are kept while its transaction goes on: the oldest is forgotten first.
@@ -166,7 +166,7 @@ pub struct TakeOver {
     /// Messages of former turns whose transaction goes on.
     open: BTreeMap<StoredKey, VecDeque<Entry>>,
     octets: usize,
-    octets_of_gnb: HashMap<GnbHandle, usize>,
+    octets_of_gnb: BTreeMap<GnbHandle, usize>,
     /// Messages to be delivered again.
     again: VecDeque<Entry>,
     /// Callers outside the shard whose requests are not answered.

@@ -158,6 +158,11 @@ impl Tracker {
         }
     }
 
+    /// Whether contexts must be stored at the end of the turn.
+    pub const fn has_required(&self) -> bool {
+        !self.required.is_empty()
+    }
+
     /// Records that a procedure ended a context.
     pub fn note_end(&mut self, id: ContextId, procedure: ProcedureName) {
         if self.stored.contains_key(&id) {

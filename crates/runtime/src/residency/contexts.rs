@@ -38,8 +38,9 @@ const SOFT_DELAY: Duration = Duration::from_millis(200);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Kinds of documents of NFs that store contexts, in the order in which they are restored.
-pub(super) const KINDS: [(DocumentKind, Nf); 4] = [
+pub(super) const KINDS: [(DocumentKind, Nf); 5] = [
     (DocumentKind::Nrf, Nf::Nrf),
+    (DocumentKind::Ausf, Nf::Ausf),
     (DocumentKind::Pcf, Nf::Pcf),
     (DocumentKind::Smf, Nf::Smf),
     (DocumentKind::Amf, Nf::Amf),
@@ -103,6 +104,8 @@ pub struct ContextStore {
     blocks: Vec<BlockId>,
     engine: Box<dyn Engine>,
     mode: StoreMode,
+    /// The engine reports failures later, too.
+    has_late_results: bool,
     health: Arc<StoreHealth>,
     slot: Slot,
     batch: Batch,
@@ -161,6 +164,7 @@ impl ContextStore {
         let slot = health.add_shard();
         Self {
             blocks,
+            has_late_results: engine.has_late_results(),
             engine,
             mode,
             health,
@@ -519,7 +523,9 @@ impl ContextStore {
     }
 
     fn track(&self, shard: &mut Shard) {
-        let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf);
+        // Without the AMF, whose registrations end with its process, the AUSF stores challenges of UEs that are not authenticated.
+        let has_amf = shard.hosts(Nf::Amf);
+        let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf) && !(nf == Nf::Ausf && has_amf);
         let tracking = self.mode.tracking();
         shard.track_contexts(|nf| is_stored(nf).then_some(tracking));
         if self.mode.drops_copies {
@@ -607,6 +613,8 @@ impl ContextStore {
         if scope == StoreScope::Changed {
             self.has_changes = false;
             self.due = None;
+        } else if !shard.has_required_contexts() {
+            return;
         }
         let is_attempt = self.outage.is_some();
         self.write(now, shard, scope);
@@ -631,6 +639,9 @@ impl ContextStore {
 
     /// Failures of an engine that writes on a thread of its own.
     fn take_late_results(&mut self, now: Instant, shard: &mut Shard) {
+        if !self.has_late_results {
+            return;
+        }
         for failure in self.engine.take_failures() {
             for key in failure.keys {
                 self.note_document_failed(shard, key);
@@ -773,6 +784,9 @@ impl ContextStore {
 
     /// Contexts that were read since the last call.
     pub fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
+        if !self.mode.drops_copies {
+            return Vec::new();
+        }
         let findings = self.loads.collect(self.engine.as_mut());
         for finding in findings {
             self.note_finding(now, shard, finding);
@@ -882,7 +896,7 @@ fn random_step() -> u64 {
 
 /// Whether contexts of this NF are of a UE. With [`SharedDocuments`] the others have documents of their own.
 const fn is_of_ue(nf: Nf) -> bool {
-    !matches!(nf, Nf::Nrf)
+    !matches!(nf, Nf::Nrf | Nf::Ausf)
 }
 
 /// The document of a context.
@@ -916,6 +930,9 @@ impl<'a> Turn<'a> {
 
     /// Adds the documents that all NFs of a UE have in common.
     fn add_documents(&mut self) {
+        if self.documents.is_empty() {
+            return;
+        }
         for (place, mut own) in std::mem::take(&mut self.documents) {
             if self.store.batch.len() >= MAX_BATCH {
                 self.append();

@@ -82,6 +82,11 @@ pub trait Engine: Send {
         Vec::new()
     }
 
+    /// Whether `take_failures` and `take_loss` may have results.
+    fn has_late_results(&self) -> bool {
+        true
+    }
+
     /// Batches that failed after `append` accepted them. Only engines that write on a thread of their own have any.
     fn take_failures(&mut self) -> Vec<LateFailure> {
         Vec::new()
