@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ witnesses: ## checks of running processes with tshark, Scapy, the OpenAPI files,
 
 bench-residency: build ## residencies over Valkey or Redis, 100 to 1,000 UEs at once: table, target/bench/residency.json, residency.svg
 	@python3 bench/residency.py $(ARGS)
+
+bench-instructions: build ## instructions of the core a UE by residency, by callgrind: table, target/bench/instructions.json (ARGS="--residencies none soft")
+	@python3 bench/instructions.py $(ARGS)
 
 bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
 	@python3 bench/control.py

@@ -6,8 +6,10 @@ removes. The server is started by this program on a Unix socket, without persist
 and an empty server. Runs of all cases alternate, so that a change of the machine's load meets all.
 
 Operations are documents read, written and deleted; requests are those on the wire; bytes are those in both directions with the
-protocol. A procedure is a registration or the establishment of a session. CPU is that of the core alone; that of the server is
-shown apart.
+protocol. CPU is that of the core alone; that of the server is shown apart. In the first table a procedure is a registration or the
+establishment of a session, half of what a UE causes. Then, with `--procedures` UEs, a table for each procedure as the core counts
+them (`pith status --json`, contexts.procedures): each UE registers, establishes a session, becomes idle, requests service, and
+deregisters; residencies that keep a copy of a UE's context beside those that read it for each message.
 
 Writes target/bench/residency.json and target/bench/residency.svg, and prints a table with medians and the range of the completion
 time.
@@ -31,6 +33,8 @@ from plot import COLOURS
 UES = list(range(100, 1001, 100))
 # Residency and write. `none` stores nothing.
 CASES = [("none", "replace")] + [(residency, write) for residency in ("soft", "durable", "procedural", "stateless", "shared", "embedded") for write in ("replace", "update")]
+# Procedures as the core counts them. A UE does each once.
+COUNTED = ("registration", "sessionEstablishment", "anRelease", "serviceRequest", "sessionRelease", "deregistration")
 # Savings that the literature reports, with each NF in a process of its own (`--split`).
 PUBLISHED = "published: replace saves 6 to 9% of update; embedded saves 33% of stateless and 22% of shared"
 # `soft` writes at most 200 ms after a change.
@@ -119,6 +123,7 @@ class Core:
         return sum(control.cpu_ms(process.pid) for process in self.processes)
 
     def operations(self):
+        """Totals by name, and those of each procedure as (procedure, name)."""
         total = {}
         for path in self.sockets:
             connection = Connection(path)
@@ -130,6 +135,9 @@ class Core:
                 sys.exit(f"bench: contexts are not stored: {contexts['error']}")
             for name, count in contexts.get("operations", {}).items():
                 total[name] = total.get(name, 0) + count
+            for procedure, counts in contexts.get("procedures", {}).items():
+                for name, count in counts.items():
+                    total[procedure, name] = total.get((procedure, name), 0) + count
         return total
 
     def stop(self):
@@ -144,6 +152,62 @@ def wait_for_file(path):
             return
         time.sleep(0.05)
     sys.exit(f"bench: there is no {path}")
+
+
+def costs(before, after, counts):
+    """What each procedure has cost between two counts of `Core.operations`."""
+    found = {}
+    for procedure, times in counts.items():
+        delta = lambda *names: sum(after.get((procedure, name), 0) - before.get((procedure, name), 0) for name in names)
+        found[procedure] = {
+            "operations": round(delta("writes", "reads") / times, 3),
+            "reads": round(delta("reads") / times, 3),
+            "requests": round(delta("requests") / times, 3),
+            "bytes": round(delta("octetsWritten", "octetsRead") / times, 1),
+            "us": round(delta("us") / times, 1),
+        }
+    return found
+
+
+def procedures(options, namespace, ues, case, server):
+    """The costs of each procedure: UEs register, establish a session, become idle and request service; others deregister."""
+    server.ask("FLUSHALL")
+    core = Core(options.pith, namespace, 2 * ues, case, server, options.split)
+    try:
+        time.sleep(1.0)
+        before = core.operations()
+        for profile, first in (("idle", 1), ("deregister", ues + 1)):
+            command = [options.ran, "run", "--test-network", "--amf", "127.0.0.5:38412", "--ues", str(ues), "--gnbs", "1", "--gnb-id", str(first),
+                       "--supi", f"imsi-99970{first:010}", "--profile", profile, "--in-flight", "16", "--hold"]
+            ran = control.Process(command, namespace, "residency-ran")
+            ran.wait_until("holding")
+            time.sleep(SETTLE)
+            after = core.operations()
+            # The end of the gNB, which releases all UEs, is not counted.
+            ran.stop()
+            if profile == "idle":
+                first_costs = costs(before, after, dict.fromkeys(COUNTED, ues))
+                time.sleep(SETTLE)
+                before = core.operations()
+        second_costs = costs(before, after, dict.fromkeys(COUNTED, ues))
+    finally:
+        core.stop()
+    both = {}
+    for procedure in COUNTED:
+        both[procedure] = first_costs[procedure] if first_costs[procedure]["operations"] else second_costs[procedure]
+    return {"residency": case[0], "write": case[1], "ues": ues, "has_ue_cache": case[0] in ("soft", "durable", "procedural"), "procedures": both}
+
+
+def print_procedures(rows):
+    names = list(COUNTED)
+    print(f"\ndocument operations / requests / bytes of a procedure, {rows[0]['ues']} UEs")
+    print(f"{'residency':<11} {'write':<8} {'UE cache':<8} " + " ".join(f"{name:>22}" for name in names))
+    for row in rows:
+        cells = []
+        for name in names:
+            cost = row["procedures"][name]
+            cells.append(f"{cost['operations']:.2f} / {cost['requests']:.2f} / {cost['bytes']:.0f}")
+        print(f"{row['residency']:<11} {row['write']:<8} {'yes' if row['has_ue_cache'] else 'no':<8} " + " ".join(f"{cell:>22}" for cell in cells))
 
 
 def run(options, namespace, ues, case, server):
@@ -175,6 +239,7 @@ def run(options, namespace, ues, case, server):
         "bytes_per_procedure": round(delta("octetsWritten", "octetsRead") / procedures, 1),
         "store_us_per_procedure": round(delta("writeUs", "readUs") / procedures, 1),
         "failures": delta("failures"),
+        "procedures": costs(before, after, {"registration": ues, "sessionEstablishment": ues}),
     }
 
 
@@ -183,6 +248,10 @@ def median_row(rows):
     row = {}
     for name, value in rows[0].items():
         values = [each[name] for each in rows]
+        if name == "procedures":
+            middle = lambda of, field: statistics.median(each[of][field] for each in values)
+            row[name] = {of: {field: middle(of, field) for field in fields} for of, fields in value.items()}
+            continue
         row[name] = value if isinstance(value, str) or name == "ues" else statistics.median(values)
     row["ok"] = min(each["ok"] for each in rows)
     row["failures"] = max(each["failures"] for each in rows)
@@ -259,6 +328,7 @@ def main():
     parser.add_argument("--ran", default="target/release/pith-ran")
     parser.add_argument("--ues", type=int, nargs="*", default=UES)
     parser.add_argument("--runs", type=int, default=10, help="of each case; the table has medians")
+    parser.add_argument("--procedures", type=int, default=256, help="UEs of the table for each procedure; 0: without")
     parser.add_argument("--split", action="store_true", help="each NF is a process, in cleartext")
     parser.add_argument("--residencies", nargs="*", default=None, help="such as none soft")
     options = parser.parse_args()
@@ -267,12 +337,15 @@ def main():
     namespace = f"pith-bench-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
-    server, measured = Server(), {}
+    server, measured, single = Server(), {}, []
     try:
         for _ in range(options.runs):
             for ues in options.ues:
                 for case in cases:
                     measured.setdefault((case, ues), []).append(run(options, namespace, ues, case, server))
+        for case in cases if options.procedures else ():
+            if case[0] != "none":
+                single.append(procedures(options, namespace, options.procedures, case, server))
     finally:
         server.stop()
         subprocess.run(["ip", "netns", "del", namespace])
@@ -281,9 +354,11 @@ def main():
     for row in rows:
         print_row(row)
     targets(rows)
+    if single:
+        print_procedures(single)
     plot(rows, "target/bench/residency.svg")
     with open("target/bench/residency.json", "w") as file:
-        json.dump({"server": server.name, "split": options.split, "runs": rows}, file, indent=1)
+        json.dump({"server": server.name, "split": options.split, "runs": rows, "by_procedure": single}, file, indent=1)
     print("written to target/bench/residency.json and target/bench/residency.svg")
 
 

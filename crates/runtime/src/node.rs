@@ -369,6 +369,7 @@ fn api_settings(
             engine: engine.clone(),
             write: write.clone(),
             operations: health.statistics().into(),
+            procedures: ContextStatus::procedures(&health.costs()),
             embedded: is_embedded
                 .then(|| EmbeddedDocuments { used: health.embedded(), refused: health.embedded_refused() }),
         }),

@@ -369,7 +369,12 @@ pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<
 
 /// Requests the SMF to switch the session's path to the target gNB of an Xn handover (TS 29.502 5.2.2.3.3.2); `None` if there is no
 /// such session.
-pub(crate) fn switch_path(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) -> Option<CallId> {
+pub(crate) fn switch_path(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    transfer: Vec<u8>,
+) -> Option<CallId> {
     let body = nsmf::SmContextUpdateData {
         to_be_switched: Some(true),
         n2_sm_info: Some(BinaryData::from(transfer)),

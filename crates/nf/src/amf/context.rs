@@ -16,8 +16,8 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Document, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng,
-    Tag, Target, Timer,
+    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
+    Timer,
 };
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
@@ -143,7 +143,6 @@ impl Pack for CallId {
     }
 }
 
-
 /// The host of a gNB. Connections of a gNB that is not connected are closed without an answer of the gNB, so the address
 /// of those does not matter.
 pub(crate) fn host_of(gnbs: &Gnbs, gnb: Option<GnbHandle>) -> IpAddr {
@@ -179,6 +178,8 @@ pub(crate) struct Env<'a> {
     pub config: &'a AmfConfig,
     pub gnbs: &'a Gnbs,
     pub connections: &'a mut Connections,
+    /// Names of contexts.
+    pub ids: &'a mut ContextIds,
     /// Indexes from UE identities to contexts.
     pub index: &'a mut Index,
     pub rng: &'a mut Rng,
@@ -206,6 +207,7 @@ impl Shared {
             config: &self.config,
             gnbs: &self.gnbs,
             connections: &mut self.connections,
+            ids: &mut self.ids,
             index: &mut self.index,
             rng: &mut self.rng,
             references: &self.references,

@@ -13,15 +13,23 @@
 //!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //! ```
 //!
+//! The retained security context of a deregistered UE ([`super::retained`]) has a document of identity, security and
+//!
+//! ```text
+//!  retained      until when
+//! ```
+//!
 //! Not in it: the key in the table, the id, which is the document's key, the entries of the lists of unauthenticated UEs and of connections that are being released. The
 //! loader of a document adds them again. A connection to a gNB whose association has ended is left out: the UE is CM-IDLE.
 
 use super::connection::{NgConnection, RanContext};
 use super::context::UeContext;
+use super::retained::KnownUe;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{Context, Handles, Key, Nf};
+use crate::kit::{Context, Handles, Key, Nf, UNPLACED};
+use pith_sbi::common::DateTime;
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 use std::net::IpAddr;
 
@@ -35,6 +43,11 @@ const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", vers
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
 const MOBILITY: Section = Section { id: 9, name: "mobility", version: 1 };
 const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
+
+const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
+
+/// The sections of a retained security context.
+const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
@@ -150,6 +163,35 @@ fn has_mobility(ue: &UeContext) -> bool {
     !(ue.mobility.is_idle() && ue.access_keys.is_initial())
 }
 
+/// Packs the retained security context of a deregistered UE.
+pub(super) fn pack_retained(known: KnownUe, until: DateTime, id: ContextId) -> Result<Document, PackError> {
+    let KnownUe { supi, pei, guti, security } = known;
+    let mut ue = UeContext::new((UNPLACED, id), until);
+    ue.capability = Some(security.capability);
+    (ue.supi, ue.pei, ue.guti, ue.security) = (Some(supi), pei, Some(guti), Some(security));
+    let mut writer = Writer::new(Nf::Amf, &());
+    for section in [IDENTITY, SECURITY] {
+        writer.section(&section, |writer| write(&ue, &section, writer));
+    }
+    writer.section(&RETAINED, |writer| until.pack(writer));
+    writer.finish()
+}
+
+/// Whether a document is that of a retained security context.
+pub(super) fn is_retained(octets: &[u8]) -> bool {
+    Sections::of(octets, Nf::Amf, RETAINED_SECTIONS, &()).is_ok_and(|sections| sections.has(&RETAINED))
+}
+
+/// Unpacks the document of a retained security context: a context with identity and security only, and until when it is retained.
+pub(super) fn unpack_retained(
+    octets: &[u8],
+    named: (Key, ContextId),
+) -> Result<(UeContext, DateTime), UnpackError> {
+    let sections = Sections::of(octets, Nf::Amf, RETAINED_SECTIONS, &())?;
+    let until = sections.unpack(&RETAINED)?;
+    Ok((read_all(&sections, &[IDENTITY, SECURITY], named)?, until))
+}
+
 /// Writes a section's body: each field belongs to one section.
 fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
     let UeContext {
@@ -238,7 +280,8 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
 }
 
 fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
-    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } = connection;
+    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } =
+        connection;
     id.pack(writer);
     ran_id.pack(writer);
     writer.counted(gnb.as_bytes());
@@ -277,9 +320,8 @@ fn read_all(
     named: (Key, ContextId),
 ) -> Result<UeContext, UnpackError> {
     let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
-    let is_there = |kind: &&Section| {
-        ![CONNECTION, GNB].contains(kind) && (**kind != MOBILITY || sections.has(kind))
-    };
+    let is_there =
+        |kind: &&Section| ![CONNECTION, GNB].contains(kind) && (**kind != MOBILITY || sections.has(kind));
     for kind in kinds.iter().filter(is_there) {
         sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
     }
@@ -375,16 +417,40 @@ impl super::Amf {
 
     /// Unpacks a document.
     pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
+        if is_retained(octets) {
+            return unpack_retained(octets, UNNAMED).map(drop);
+        }
         unpack(octets, UNNAMED, names).map(drop)
     }
 
     /// Unpacks a document, and packs it again.
     pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
+        if is_retained(octets) {
+            let (UeContext { supi, pei, guti, security, .. }, until) = unpack_retained(octets, UNNAMED)?;
+            let known = supi.zip(guti).zip(security).map(|((supi, guti), security)| KnownUe {
+                supi,
+                pei,
+                guti,
+                security,
+            });
+            let known = known.ok_or(UnpackError::SectionCount("security"))?;
+            return Ok(pack_retained(known, until, UNNAMED.1).expect("a retained context can be packed"));
+        }
         let Unpacked { ue, connection, .. } = unpack(octets, UNNAMED, names)?;
         let connection = connection.and_then(|it| {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
             let gnb = names.gnb(&gnb)?;
-            Some(NgConnection { id, ran_id, gnb, stream, ue: None, context, queued, left: None, releasing: None })
+            Some(NgConnection {
+                id,
+                ran_id,
+                gnb,
+                stream,
+                ue: None,
+                context,
+                queued,
+                left: None,
+                releasing: None,
+            })
         });
         Ok(pack(&ue, connection.as_ref(), names).expect("an AMF's context can be packed"))
     }

@@ -30,6 +30,7 @@ mod n2;
 mod passage;
 mod pending_table;
 mod procedure;
+mod procedure_name;
 mod refusal;
 mod residency;
 mod retained;
@@ -56,7 +57,8 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, MovedConnection, N2Input,
-    NetworkFunction, Order, Outbox, Page, PassedPart, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, StoreScope, Tag, Timer,
+    TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -137,8 +139,9 @@ impl Amf {
         out: &mut Outbox,
         step: impl FnOnce(&mut UeContext, &mut Env<'_>),
     ) {
+        let before = self.procedure_at(key);
         self.step(now, key, out, step);
-        self.note_change(key);
+        self.note_change(key, before);
         self.settle(now, out);
         self.note_left(key, out);
     }
@@ -198,7 +201,7 @@ impl Amf {
     /// Nothing is left of a UE's context: frees its id.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
-        self.tracker.note_end(id);
+        self.tracker.note_end(id, ProcedureName::Deregistration);
     }
 
     /// Performs the actions on other UEs' contexts that the last step deferred.
@@ -299,7 +302,9 @@ fn retain_security(ue: &mut UeContext, env: &mut Env<'_>) {
         return;
     }
     let known = KnownUe { supi: supi.clone(), pei: ue.pei.take(), guti, security };
-    env.index.retained.keep(known, env.now, env.config.retention);
+    // Of the block of the 5G-TMSI: both pass to another shard together.
+    let id = env.stores_ues.then(|| env.ids.allocate_in(guti.tmsi.block(), UNPLACED));
+    env.index.retained.keep(known, id, env.now, env.config.retention);
 }
 
 impl NetworkFunction for Amf {
@@ -320,6 +325,7 @@ impl NetworkFunction for Amf {
             Input::Timer(key) => self.timer(now, key, out),
             Input::N4(_) | Input::Stored { .. } => {}
         }
+        self.note_retained();
         self.ues.pack_idle();
     }
 
@@ -358,12 +364,12 @@ impl NetworkFunction for Amf {
 
     fn restore_context(
         &mut self,
-        _now: Instant,
+        now: Instant,
         id: ContextId,
         document: &[u8],
         is_stale: bool,
     ) -> Result<(), UnpackError> {
-        self.restore_ue(id, document, is_stale)
+        self.restore_ue(now, id, document, is_stale)
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {
@@ -397,24 +403,28 @@ impl NetworkFunction for Amf {
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
         self.resume_ues(now, out);
     }
 
     fn take_over_context(
         &mut self,
-        _now: Instant,
+        now: Instant,
         id: ContextId,
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        self.take_over_ue(id, document, fate)
+        self.take_over_ue(now, id, document, fate)
     }
 
     fn begin_take_over(&mut self) {
         self.separate_ids();
     }
 
-    fn finish_take_over(&mut self, _now: Instant, out: &mut Outbox) {
+    fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
         self.report_connections(out);
     }
 

@@ -97,6 +97,10 @@ impl Amf {
             return true;
         }
         let Some(key) = self.shared.ids.find(id) else { return false };
+        if key == UNPLACED {
+            // The document of a retained security context.
+            return false;
+        }
         let Some(ue) = self.ues.view(key) else { return true };
         let is_in_work = ue.is_in_transaction() || ue.sdm_call.is_some() || ue.refresh_call.is_some();
         let is_lost = || ue.connection.is_some_and(|connection| self.lost.contains(&connection));
@@ -119,8 +123,9 @@ impl Amf {
         ids.sort_unstable();
         let (mut part, mut rest) = (PassedPart::default(), Rest::default());
         for (id, key) in ids {
-            let Some(ue) = self.ues.remove(key) else { continue };
+            let ue = self.ues.remove(key);
             self.shared.ids.free(id);
+            let Some(ue) = ue else { continue };
             let entry = self.detach(*ue, &mut part, out);
             rest.entries.push(entry);
         }
@@ -160,7 +165,8 @@ impl Amf {
             entry.is_of_supi = index.find_supi(supi) == Some(ue.key);
             index.free_supi(supi, ue.key);
         }
-        entry.connection = ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
+        entry.connection =
+            ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
         match pack_local(&ue) {
             Ok(document) => part.contexts.push(PassedContext {
                 id: ue.id,
@@ -200,8 +206,12 @@ impl Amf {
             self.attach_connection(None, connection, out);
         }
         for ue in retained {
-            self.shared.index.retained.take_passed(ue, now, self.shared.config.retention);
+            if let Some(id) = self.shared.index.retained.take_passed(ue, now, self.shared.config.retention) {
+                self.shared.ids.claim(id, UNPLACED);
+                self.tracker.note_passed(id, Some(0));
+            }
         }
+        self.note_retained();
         self.settle(now, out);
         self.ues.pack_idle();
     }
@@ -229,7 +239,8 @@ impl Amf {
         }
         if let Some(supi) = supi.filter(|_| entry.is_of_supi) {
             // Of two contexts of a subscriber the later one counts.
-            let other = self.shared.index.find_supi(&supi).and_then(|key| Some((key, self.ues.view(key)?.since)));
+            let other =
+                self.shared.index.find_supi(&supi).and_then(|key| Some((key, self.ues.view(key)?.since)));
             let action = match other {
                 Some((other, of_other)) if of_other >= since => {
                     Some(DeferredAction::Supersede { new: other, old: key })

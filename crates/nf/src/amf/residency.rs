@@ -10,6 +10,8 @@
 //!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent; while the store fails, no
 //!   message beyond them is sent (`n1::seal`). A restored UE starts at the first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
 //!   (TS 24.501 4.4.3.1: the UE estimates a COUNT from its eight low bits); beyond the limit the UE is authenticated again.
+//! - **Deregistered** UEs whose security contexts are retained have documents of their own ([`super::retained`]), which also reserve
+//!   COUNTs.
 //! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE that was connected
 //!   without a procedure in progress stays so until its gNB has returned and says whether it retains its UEs (`n2/setup.rs`). A UE whose
 //!   document may be outdated has no security context, and is authenticated at its first message.
@@ -21,13 +23,15 @@ use super::gnbs::ExpectedGnb;
 use super::mobility::Mobility;
 use super::n2::{Initial, LeftConnection};
 use super::procedure::{Procedure, ue_context_release};
+use super::retained::KnownUe;
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::{PduSession, UserPlane};
 use super::take_over::TakenOver;
-use super::{Amf, consumer};
+use super::{Amf, consumer, procedure_name};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Nf, Outbox, StoreScope, StoredKey, Timer, Tracking, UNPLACED,
+    DocumentSink, Duration, Instant, Key, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer, Tracking,
+    UNPLACED, WallClock,
 };
 use pith_types::{ContextId, Supi};
 use std::collections::VecDeque;
@@ -69,16 +73,24 @@ impl Amf {
         self.restored.due.iter().any(|(due, _)| *due == key)
     }
 
-    /// Records a change of a UE's context, and whether it must be stored before the next message is sent.
-    pub(super) fn note_change(&mut self, key: Key) {
+    /// The procedure of a UE before a step, if contexts are stored.
+    pub(super) fn procedure_at(&mut self, key: Key) -> Option<ProcedureName> {
+        self.tracker.tracking()?;
+        procedure_name::of(self.ues.get_mut(key)?, &self.shared.connections)
+    }
+
+    /// Records a change of a UE's context by a step that began in that procedure, and whether the context must be stored before the
+    /// next message is sent.
+    pub(super) fn note_change(&mut self, key: Key, before: Option<ProcedureName>) {
         if self.tracker.tracking().is_none() {
             return;
         }
         let Some(ue) = self.ues.get_mut(key) else { return };
-        self.tracker.note_change(ue.id);
+        let procedure = before.or_else(|| procedure_name::of(ue, &self.shared.connections));
+        self.tracker.note_change(ue.id, procedure);
         let Some(below) = self.tracker.counts_below(ue.id) else { return };
         if next_count(ue).is_some_and(|next| next > below) {
-            self.tracker.require(ue.id);
+            self.tracker.require(ue.id, procedure);
         }
     }
 
@@ -88,8 +100,9 @@ impl Amf {
         let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
         };
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
             self.in_step = Some(id);
+            sink.begin_procedure(procedure);
             self.ues.pack_idle();
             let stored = StoredKey { nf: Nf::Amf, id };
             let below = self.tracker.counts_below(id);
@@ -103,7 +116,7 @@ impl Amf {
                     let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
-                        self.tracker.keep_change(id);
+                        self.tracker.keep_change((id, procedure));
                         continue;
                     }
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
@@ -112,7 +125,7 @@ impl Amf {
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }
-                        Err(_) => self.tracker.keep_change(id),
+                        Err(_) => self.tracker.keep_change((id, procedure)),
                     }
                 }
                 None => match self.ended.document(id) {
@@ -120,8 +133,14 @@ impl Amf {
                         sink.write(stored, Some(ue), document);
                         self.tracker.note_stored(id, 0);
                     }
-                    None if self.tracker.note_deleted(id) => sink.delete(stored),
-                    None => {}
+                    None => match self.pack_retained(id) {
+                        Some((ue, document)) => {
+                            sink.write(stored, Some(&ue), &document);
+                            self.tracker.note_stored(id, 0);
+                        }
+                        None if self.tracker.note_deleted(id) => sink.delete(stored),
+                        None => {}
+                    },
                 },
             }
         }
@@ -131,10 +150,14 @@ impl Amf {
     /// Takes a UE's context back under its id.
     pub(super) fn restore_ue(
         &mut self,
+        now: Instant,
         id: ContextId,
         octets: &[u8],
         is_stale: bool,
     ) -> Result<(), UnpackError> {
+        if document::is_retained(octets) {
+            return self.restore_retained(now, id, octets, is_stale);
+        }
         self.shared.ids.check_free(id)?;
         let Unpacked { mut ue, connection, host } =
             document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
@@ -161,7 +184,7 @@ impl Amf {
         }
         if is_connected {
             // Its document has COUNTs that may have been used.
-            self.tracker.keep_change(id);
+            self.tracker.keep_change((id, ProcedureName::Other));
         }
         let resumption =
             if is_connected { Resumption::Connected } else { Resumption::Idle { was_connected } };
@@ -170,25 +193,84 @@ impl Amf {
     }
 
     /// The connection of a restored UE is kept until its gNB returns; it is given back if there is no room.
-    fn expect(
-        &mut self,
-        ue: Key,
-        stored: StoredConnection,
-        host: IpAddr,
-    ) -> Result<(), StoredConnection> {
+    fn expect(&mut self, ue: Key, stored: StoredConnection, host: IpAddr) -> Result<(), StoredConnection> {
         let connections = &mut self.shared.connections;
         if !connections.has_room() || connections.find(stored.id).is_some() {
             return Err(stored);
         }
         let StoredConnection { id, ran_id, gnb: global_id, stream, context, queued } = stored;
         let gnb = self.shared.gnbs.expect(ExpectedGnb { global_id, host });
-        let connection =
-            NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None };
+        let connection = NgConnection {
+            id,
+            ran_id,
+            gnb,
+            stream,
+            ue: Some(ue),
+            context,
+            queued,
+            left: None,
+            releasing: None,
+        };
         let key = connections.adopt(connection);
         if let Some(ue) = self.ues.get_mut(ue) {
             ue.connection = key;
         }
         Ok(())
+    }
+
+    /// Takes the security context of a deregistered UE back.
+    pub(super) fn restore_retained(
+        &mut self,
+        now: Instant,
+        id: ContextId,
+        octets: &[u8],
+        is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.shared.ids.check_free(id)?;
+        let (mut ue, until) = document::unpack_retained(octets, (UNPLACED, id))?;
+        let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
+        skip_reserved_counts(&mut ue, is_stale, reserved);
+        self.shared.ids.claim(id, UNPLACED);
+        self.tracker.note_stored(id, 0);
+        let until = WallClock::of_epoch(self.shared.config.identity.epoch_unix_ms).instant(until);
+        let index = &mut self.shared.index;
+        match (ue.supi, ue.guti, ue.security) {
+            (Some(supi), Some(guti), Some(security))
+                if until > now
+                    && index.find_supi(&supi).is_none()
+                    && index.find_tmsi(guti.tmsi).is_none() =>
+            {
+                let known = KnownUe { supi, pei: ue.pei, guti, security };
+                index.retained.restore(known, id, until, self.shared.config.retention);
+            }
+            // Too old, or the UE has registered since.
+            _ => {}
+        }
+        if self.shared.index.retained.find(id).is_none() {
+            self.end(id);
+        }
+        Ok(())
+    }
+
+    /// Records which security contexts of deregistered UEs are new, and which have ended.
+    pub(super) fn note_retained(&mut self) {
+        if self.shared.index.retained.has_changes() {
+            for id in self.shared.index.retained.take_changes() {
+                match self.shared.index.retained.find(id) {
+                    Some(_) => self.tracker.note_change(id, Some(ProcedureName::Deregistration)),
+                    // Before a message with one of its COUNTs leaves.
+                    None => self.end(id),
+                }
+            }
+        }
+    }
+
+    /// The document of a retained security context.
+    fn pack_retained(&self, id: ContextId) -> Option<(Supi, Document)> {
+        let (ue, until) = self.shared.index.retained.find(id)?;
+        let clock = WallClock::of_epoch(self.shared.config.identity.epoch_unix_ms);
+        let supi = ue.supi.clone();
+        Some((supi, document::pack_retained(ue, clock.date_time(until), id).ok()?))
     }
 
     /// Places a context of a document in the tables.
@@ -241,7 +323,8 @@ impl Amf {
         let calls = out.number_calls(effects, IGNORED_REPLY, || self.ended.next_number());
         if !calls.is_empty() {
             self.ended.insert(id, document, &calls);
-            self.tracker.require(id);
+            let ends = !self.shared.ids.find(id).is_some_and(|key| self.ues.contains(key));
+            self.tracker.require(id, ends.then_some(ProcedureName::Deregistration));
         }
         !calls.is_empty()
     }
@@ -250,7 +333,7 @@ impl Amf {
     pub(super) fn released(&mut self, call: u32) {
         let Some(id) = self.ended.answered(call) else { return };
         match self.shared.ids.find(id).filter(|key| self.ues.contains(*key)) {
-            Some(_) => self.tracker.require(id),
+            Some(_) => self.tracker.require(id, None),
             None => self.end(id),
         }
     }
@@ -275,7 +358,9 @@ impl Amf {
                     self.resume_taken_over(now, key, state, out);
                     continue;
                 }
-                (Resumption::Idle { was_connected: true }, Some(id)) => self.tracker.keep_change(id),
+                (Resumption::Idle { was_connected: true }, Some(id)) => {
+                    self.tracker.keep_change((id, ProcedureName::Other));
+                }
                 (Resumption::Idle { .. } | Resumption::Connected, _) => {}
             }
             self.step(now, key, out, |ue, env| {
@@ -297,7 +382,7 @@ impl Amf {
             self.note_left(key, out);
             if self.tracker.tracking().is_some_and(|tracking| tracking.whole) {
                 // Its document is of the former run: with its connection, and timers that have expired.
-                self.note_change(key);
+                self.note_change(key, Some(ProcedureName::Other));
             }
             self.ues.pack_idle();
         }

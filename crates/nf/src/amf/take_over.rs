@@ -20,7 +20,7 @@ use super::n2;
 use super::procedure::{self, Procedure, deregistration, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
 use crate::kit::document::UnpackError;
-use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, Timer, UNPLACED, WallClock};
+use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, ProcedureName, Timer, UNPLACED, WallClock};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_types::ContextId;
 
@@ -37,16 +37,21 @@ impl Amf {
     /// Takes a UE's context over from its document.
     pub(super) fn take_over_ue(
         &mut self,
+        now: Instant,
         id: ContextId,
         octets: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
         if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
             // The UE may be ahead of its document: it returns from CM-IDLE, and both sides compare their sessions.
-            return self.restore_ue(id, octets, false);
+            return self.restore_ue(now, id, octets, false);
+        }
+        if document::is_retained(octets) {
+            return self.restore_retained(now, id, octets, false);
         }
         self.shared.ids.check_free(id)?;
-        let Unpacked { mut ue, connection, .. } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
+        let Unpacked { mut ue, connection, .. } =
+            document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
         skip_reserved_counts(&mut ue, false, reserved);
         let is_cut = ue.is_in_transaction();
@@ -81,8 +86,17 @@ impl Amf {
         if connections.find(id).is_some() {
             return None;
         }
-        let connection =
-            NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None };
+        let connection = NgConnection {
+            id,
+            ran_id,
+            gnb,
+            stream,
+            ue: Some(ue),
+            context,
+            queued,
+            left: None,
+            releasing: None,
+        };
         let key = connections.adopt(connection)?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));
@@ -96,7 +110,7 @@ impl Amf {
     pub(super) fn resume_taken_over(&mut self, now: Instant, key: Key, state: TakenOver, out: &mut Outbox) {
         self.step(now, key, out, |ue, env| resume(ue, env, state));
         if let Some(id) = self.ues.id(key) {
-            self.tracker.keep_change(id);
+            self.tracker.keep_change((id, ProcedureName::Other));
         }
         self.settle(now, out);
         self.ues.pack_idle();

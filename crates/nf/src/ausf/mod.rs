@@ -30,12 +30,15 @@ mod config;
 mod document;
 mod eap;
 mod procedure;
+mod residency;
 #[cfg(test)]
 mod tests;
 
+use crate::kit::document::UnpackError;
 use crate::kit::{
-    Arena, ContextIds, Duration, Identity, Input, Instant, Key, Level, NetworkFunction, Outbox, Owner,
-    PassedContext, PassedPart, PendingReply, References, Rng, Tag, Target, Timer, TimerKey, WallClock,
+    Arena, ContextIds, DocumentSink, Duration, Identity, Input, Instant, Key, Level, NetworkFunction, Outbox,
+    Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope, Tag, Target,
+    Timer, TimerKey, Tracker, WallClock,
 };
 pub use config::AusfConfig;
 use pith_sbi::common::DateTime;
@@ -133,6 +136,10 @@ pub struct Ausf {
     challenged: VecDeque<Key>,
     /// Number of the AMF's requests that wait for the UDM.
     replies_owed: usize,
+    /// Authentications that changed, for a store.
+    tracker: Tracker,
+    /// Authentications of a former run, to be resumed.
+    restored: Vec<Key>,
     /// Contexts pass through their documents after each step.
     reloads: bool,
 }
@@ -148,6 +155,8 @@ impl Ausf {
             authentications: Arena::new(MAX_AUTHENTICATIONS),
             challenged: VecDeque::new(),
             replies_owed: 0,
+            tracker: Tracker::default(),
+            restored: Vec::new(),
             reloads: false,
         }
     }
@@ -393,6 +402,7 @@ impl Ausf {
 
     /// A context has changed: in simulations it passes through its document.
     fn changed(&mut self, key: Key) {
+        self.note_change(key);
         if self.reloads {
             self.reload(key);
         }
@@ -419,6 +429,7 @@ impl Ausf {
     fn remove(&mut self, key: Key) -> Option<Entry> {
         let entry = self.authentications.remove(key)?;
         self.ids.free(entry.id);
+        self.tracker.note_end(entry.id, ProcedureName::Registration);
         Some(entry)
     }
 
@@ -475,15 +486,17 @@ impl NetworkFunction for Ausf {
         let (mut part, mut owners) = (PassedPart::default(), Vec::new());
         for (id, key) in ids {
             out.stop(key.to_u64(), Timer::Expiry);
+            let stored = self.tracker.counts_below(id);
             let Some(entry) = self.remove(key) else { continue };
             match document::pack(&entry) {
                 Ok(document) => {
                     owners.push((id.to_u64(), entry.owner));
-                    part.contexts.push(PassedContext { id, key: key.to_u64(), document, stored: None });
+                    part.contexts.push(PassedContext { id, key: key.to_u64(), document, stored });
                 }
                 Err(error) => out.log(Level::Error, || format!("an authentication is lost: {error}")),
             }
         }
+        self.tracker.forget_block(block);
         part.rest = document::pack_owners(&owners).ok();
         part
     }
@@ -491,11 +504,12 @@ impl NetworkFunction for Ausf {
     fn take_block(&mut self, now: Instant, _block: BlockId, part: PassedPart, out: &mut Outbox) {
         let owners = part.rest.and_then(|rest| document::unpack_owners(&rest).ok()).unwrap_or_default();
         let owners: HashMap<u64, Option<Owner>> = owners.into_iter().collect();
-        for PassedContext { id, document, .. } in part.contexts {
+        for PassedContext { id, document, stored, .. } in part.contexts {
             let Ok(entry) = document::unpack(document.octets(), id) else { continue };
             let (deadline, owner) = (entry.deadline, owners.get(&id.to_u64()).copied().flatten());
             let Ok(key) = self.authentications.insert(Entry { owner, ..entry }) else { continue };
             self.ids.claim(id, key);
+            self.tracker.note_passed(id, stored);
             self.challenged.push_back(key);
             if let Some(deadline) = deadline {
                 let clock = WallClock::of_epoch(self.identity.epoch_unix_ms);
@@ -520,5 +534,35 @@ impl NetworkFunction for Ausf {
 
     fn reload_contexts(&mut self) {
         self.reloads = true;
+    }
+
+    fn tracker(&self) -> Option<&Tracker> {
+        Some(&self.tracker)
+    }
+
+    fn tracker_mut(&mut self) -> Option<&mut Tracker> {
+        Some(&mut self.tracker)
+    }
+
+    fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        self.store_challenges(scope, sink);
+    }
+
+    fn restore_context(
+        &mut self,
+        _now: Instant,
+        id: ContextId,
+        document: &[u8],
+        _is_stale: bool,
+    ) -> Result<(), UnpackError> {
+        self.restore_challenge(id, document)
+    }
+
+    fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_challenges(now, out);
+    }
+
+    fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_challenges(now, out);
     }
 }

@@ -8,14 +8,14 @@
 
 use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
-use super::passage::{MoveError, Passages};
 use super::agent::{Agent, Call, Route};
+use super::passage::{MoveError, Passages};
 use super::retransmission::{DueCall, ReplyAction, Retransmissions};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
-    N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply, StoreError, StoreRequest, StoreResponse,
-    StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
+    self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
+    N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
+    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracker, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -201,17 +201,11 @@ pub enum ShardEffect {
         next: Option<u32>,
     },
     /// Give another shard of the process an input, after all that this shard gave it before.
-    PassOn {
-        shard: u16,
-        input: Box<ShardInput>,
-    },
+    PassOn { shard: u16, input: Box<ShardInput> },
     /// A block has passed to this shard: all other shards get a [`ShardInput::OwnersChanged`], and the server of the SBI routes by it.
     OwnersChanged(BlockMove),
     /// A [`ShardInput::Move`] has ended.
-    MoveEnded {
-        change: BlockMove,
-        result: Result<(), MoveError>,
-    },
+    MoveEnded { change: BlockMove, result: Result<(), MoveError> },
 }
 
 /// The owner in the tags of replies to an earlier run: no key of any NF's table, and not that of calls without an owner.
@@ -223,6 +217,8 @@ const KEPT: usize = 1024;
 /// The NFs of one shard, and the agent that routes calls.
 pub struct Shard {
     pub(super) functions: Vec<(Nf, Box<dyn NetworkFunction>)>,
+    /// The indices of those that record which of their contexts change.
+    tracked: Vec<usize>,
     pub(super) agent: Agent,
     retransmissions: Retransmissions,
     /// NF, input, and for a request the number of shards that do not have its context.
@@ -245,6 +241,7 @@ impl Shard {
     pub fn new(functions: Vec<(Nf, Box<dyn NetworkFunction>)>, agent: Agent, verbosity: Level) -> Self {
         Self {
             functions,
+            tracked: Vec::new(),
             agent,
             retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
@@ -279,9 +276,11 @@ impl Shard {
 
     /// From now on the NFs for which `of_nf` returns a tracking record which of their contexts change.
     pub fn track_contexts(&mut self, of_nf: impl Fn(Nf) -> Option<Tracking>) {
-        for (nf, function) in &mut self.functions {
+        self.tracked.clear();
+        for (at, (nf, function)) in self.functions.iter_mut().enumerate() {
             if let Some(tracking) = of_nf(*nf) {
                 function.track_contexts(tracking);
+                self.tracked.push(at);
             }
         }
     }
@@ -289,9 +288,16 @@ impl Shard {
     /// Passes on the documents of the contexts that changed since the last call: at the end of a turn, before its effects are
     /// carried out.
     pub fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for (_, function) in &mut self.functions {
+        for at in &self.tracked {
+            let (_, function) = &mut self.functions[*at];
             function.store_contexts(scope, sink);
         }
+    }
+
+    /// Whether [`StoreScope::Required`] has contexts.
+    pub fn has_required_contexts(&self) -> bool {
+        let is_due = |at: &usize| self.functions[*at].1.tracker().is_some_and(Tracker::has_required);
+        self.tracked.iter().any(is_due)
     }
 
     /// The store did not take a change of this context.
@@ -420,7 +426,8 @@ impl Shard {
     /// The contexts that changed since the last call. A context may occur several times.
     pub fn take_touched(&mut self, list: &mut Vec<StoredKey>) {
         let mut ids = Vec::new();
-        for (nf, function) in &mut self.functions {
+        for at in &self.tracked {
+            let (nf, function) = &mut self.functions[*at];
             function.take_touched(&mut ids);
             list.extend(ids.drain(..).map(|id| StoredKey { nf: *nf, id }));
         }

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use pith_pfcp::Message;
 use pith_sbi::{Cause, Problem};
 use pith_types::{BlockMove, OwnerMap, Seid};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -167,7 +167,7 @@ pub struct TakeOver {
     /// Messages of former turns whose transaction goes on.
     open: BTreeMap<StoredKey, VecDeque<Entry>>,
     octets: usize,
-    octets_of_gnb: HashMap<GnbHandle, usize>,
+    octets_of_gnb: BTreeMap<GnbHandle, usize>,
     /// Messages to be delivered again.
     again: VecDeque<Entry>,
     /// Callers outside the shard whose requests are not answered.
@@ -268,7 +268,10 @@ impl TakeOver {
             N4Input::UpfRestarted { upf } | N4Input::UpfDown { upf } => {
                 self.upfs.remove(upf);
             }
-            N4Input::Response { .. } | N4Input::Request { .. } | N4Input::Held { .. } | N4Input::GiveUp { .. } => {}
+            N4Input::Response { .. }
+            | N4Input::Request { .. }
+            | N4Input::Held { .. }
+            | N4Input::GiveUp { .. } => {}
         }
     }
 

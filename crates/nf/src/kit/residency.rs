@@ -9,8 +9,8 @@
 //!
 //! An NF that no shell asks to track its contexts records and packs nothing.
 
-use super::Nf;
 use super::document::Document;
+use super::{Nf, ProcedureName};
 use foldhash::fast::FixedState;
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::HashMap;
@@ -31,6 +31,9 @@ pub trait DocumentSink {
 
     /// The context has ended.
     fn delete(&mut self, key: StoredKey);
+
+    /// The procedure of the changes that follow.
+    fn begin_procedure(&mut self, _procedure: ProcedureName) {}
 }
 
 /// Which contexts are stored at the end of a turn.
@@ -69,8 +72,8 @@ impl Tracking {
 #[derive(Debug, Default)]
 pub struct Tracker {
     tracking: Option<Tracking>,
-    changed: Vec<ContextId>,
-    required: Vec<ContextId>,
+    changed: Vec<Change>,
+    required: Vec<Change>,
     /// The contexts with a document. The ids are random and of this shard, so a fast hash is safe.
     stored: HashMap<ContextId, Reserved, FixedState>,
     /// Writes fail at present.
@@ -79,6 +82,9 @@ pub struct Tracker {
     touched: Vec<ContextId>,
 }
 
+/// A context that changed, and the procedure that changed it.
+pub type Change = (ContextId, ProcedureName);
+
 /// Downlink NAS COUNTs between two writes of a context that an engine with a thread of its own may have begun, and that both fail.
 const COUNTS_IN_FLIGHT: u32 = 4;
 
@@ -86,13 +92,15 @@ const COUNTS_IN_FLIGHT: u32 = 4;
 /// while the store fails.
 pub const RESERVED_COUNTS: u32 = 16;
 
-/// The lowest downlink NAS COUNT that a document does not reserve (AMF; else 0).
+/// A context with a document: the lowest downlink NAS COUNT that the document does not reserve (AMF; else 0).
 #[derive(Debug, Clone, Copy, Default)]
 struct Reserved {
     /// Of the last write, which may have failed.
     last: u32,
     /// Of the write before.
     former: u32,
+    /// The procedure that changed the context last.
+    procedure: ProcedureName,
 }
 
 impl Tracker {
@@ -106,17 +114,30 @@ impl Tracker {
         self.tracking.as_ref()
     }
 
-    /// Records a change.
-    pub fn note_change(&mut self, id: ContextId) {
+    /// Records a change by a procedure; `None`: by the same as the last change.
+    pub fn note_change(&mut self, id: ContextId, procedure: Option<ProcedureName>) {
         if self.tracking.is_some() {
-            self.changed.push(id);
+            let procedure = self.procedure_of(id, procedure);
+            self.changed.push((id, procedure));
             self.touched.push(id);
         }
     }
 
+    /// The procedure of a change, which is that of later changes, too, whose procedure is not known.
+    fn procedure_of(&mut self, id: ContextId, procedure: Option<ProcedureName>) -> ProcedureName {
+        match (self.stored.get_mut(&id), procedure) {
+            (Some(reserved), Some(procedure)) => {
+                reserved.procedure = procedure;
+                procedure
+            }
+            (Some(reserved), None) => reserved.procedure,
+            (None, procedure) => procedure.unwrap_or_default(),
+        }
+    }
+
     /// A context stays recorded as changed, because its transaction goes on.
-    pub fn keep_change(&mut self, id: ContextId) {
-        self.changed.push(id);
+    pub fn keep_change(&mut self, change: Change) {
+        self.changed.push(change);
     }
 
     /// The contexts of all changes since the last [`Tracker::take_touched`], in order.
@@ -129,37 +150,43 @@ impl Tracker {
         list.append(&mut self.touched);
     }
 
-    /// Records that a context must be stored at the end of the turn.
-    pub fn require(&mut self, id: ContextId) {
+    /// Records that a context must be stored at the end of the turn; `None`: because of the procedure that changed it last.
+    pub fn require(&mut self, id: ContextId, procedure: Option<ProcedureName>) {
         if self.tracking.is_some() {
-            self.required.push(id);
+            let procedure = self.procedure_of(id, procedure);
+            self.required.push((id, procedure));
         }
     }
 
-    /// Records the end of a context.
-    pub fn note_end(&mut self, id: ContextId) {
+    /// Whether contexts must be stored at the end of the turn.
+    pub const fn has_required(&self) -> bool {
+        !self.required.is_empty()
+    }
+
+    /// Records that a procedure ended a context.
+    pub fn note_end(&mut self, id: ContextId, procedure: ProcedureName) {
         if self.stored.contains_key(&id) {
-            self.required.push(id);
+            self.required.push((id, procedure));
         }
     }
 
     /// The contexts of a scope, each once.
-    pub fn take(&mut self, scope: StoreScope) -> Vec<ContextId> {
-        let mut ids = std::mem::take(&mut self.required);
+    pub fn take(&mut self, scope: StoreScope) -> Vec<Change> {
+        let mut changes = std::mem::take(&mut self.required);
         if scope == StoreScope::Changed {
-            ids.append(&mut self.changed);
+            changes.append(&mut self.changed);
         }
-        if ids.len() > 1 {
-            ids.sort_unstable();
-            ids.dedup();
+        if changes.len() > 1 {
+            changes.sort_unstable();
+            changes.dedup_by_key(|(id, _)| *id);
         }
-        ids
+        changes
     }
 
     /// Records that a context has a document, which reserves the COUNTs below this one.
     pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
         // If the first write fails, the context has no document, and a restart loses its keys.
-        let first = Reserved { last: counts_below, former: counts_below };
+        let first = Reserved { last: counts_below, former: counts_below, procedure: ProcedureName::Other };
         let reserved = self.stored.entry(id).or_insert(first);
         if !self.is_failing {
             reserved.former = reserved.last;
@@ -204,18 +231,19 @@ impl Tracker {
 
     /// Whether a context has a document, and did not change since.
     pub fn is_current(&self, id: ContextId) -> bool {
-        self.stored.contains_key(&id) && !self.changed.contains(&id) && !self.required.contains(&id)
+        let is_among = |changes: &[Change]| changes.iter().any(|(changed, _)| *changed == id);
+        self.stored.contains_key(&id) && !is_among(&self.changed) && !is_among(&self.required)
     }
 
     /// All contexts with a document count as changed: the store may have lost some.
     pub fn note_all(&mut self) {
-        self.changed.extend(self.stored.keys());
+        self.changed.extend(self.stored.keys().map(|id| (*id, ProcedureName::Other)));
     }
 
     /// The contexts of a block pass to another shard: they are no longer recorded here.
     pub fn forget_block(&mut self, block: BlockId) {
-        self.changed.retain(|id| id.block != block);
-        self.required.retain(|id| id.block != block);
+        self.changed.retain(|(id, _)| id.block != block);
+        self.required.retain(|(id, _)| id.block != block);
         self.stored.retain(|id, _| id.block != block);
     }
 
@@ -226,15 +254,15 @@ impl Tracker {
             if let Some(counts_below) = stored {
                 self.note_stored(id, counts_below);
             }
-            self.changed.push(id);
-            self.required.push(id);
+            self.changed.push((id, ProcedureName::Other));
+            self.required.push((id, ProcedureName::Other));
         }
     }
 
     /// The store did not take a change: the context counts as changed, or as one to be deleted.
     pub fn note_failure(&mut self, id: ContextId) {
-        self.stored.entry(id).or_default();
-        self.changed.push(id);
+        let procedure = self.stored.entry(id).or_default().procedure;
+        self.changed.push((id, procedure));
     }
 }
 
@@ -249,9 +277,9 @@ mod tests {
     #[test]
     fn a_tracker_that_was_not_started_records_nothing() {
         let mut tracker = Tracker::default();
-        tracker.note_change(id(1));
-        tracker.require(id(1));
-        tracker.note_end(id(1));
+        tracker.note_change(id(1), None);
+        tracker.require(id(1), None);
+        tracker.note_end(id(1), ProcedureName::Other);
         assert_eq!(tracker.take(StoreScope::Changed), []);
         assert_eq!((tracker.changed.capacity(), tracker.required.capacity()), (0, 0), "nothing is allocated");
     }
@@ -280,12 +308,29 @@ mod tests {
         tracker.start(Tracking::default());
         tracker.note_stored(id(1), 0);
         for changed in [id(2), id(2), id(1)] {
-            tracker.note_change(changed);
+            tracker.note_change(changed, None);
         }
-        tracker.note_end(id(1));
-        tracker.note_end(id(3));
-        assert_eq!(tracker.take(StoreScope::Required), [id(1)]);
-        assert_eq!(tracker.take(StoreScope::Changed), [id(1), id(2)]);
+        tracker.note_end(id(1), ProcedureName::Deregistration);
+        tracker.note_end(id(3), ProcedureName::Other);
+        assert_eq!(tracker.take(StoreScope::Required), [(id(1), ProcedureName::Deregistration)]);
+        let other = |number| (id(number), ProcedureName::Other);
+        assert_eq!(tracker.take(StoreScope::Changed), [other(1), other(2)]);
         assert!(tracker.note_deleted(id(1)) && !tracker.note_deleted(id(1)));
+    }
+
+    #[test]
+    fn a_change_counts_for_its_procedure_or_that_of_the_change_before() {
+        let mut tracker = Tracker::default();
+        tracker.start(Tracking::default());
+        tracker.note_stored(id(1), 0);
+        tracker.note_change(id(1), Some(ProcedureName::ServiceRequest));
+        assert_eq!(tracker.take(StoreScope::Changed), [(id(1), ProcedureName::ServiceRequest)]);
+        tracker.note_change(id(1), None);
+        assert_eq!(tracker.take(StoreScope::Changed), [(id(1), ProcedureName::ServiceRequest)]);
+        tracker.note_change(id(1), Some(ProcedureName::AnRelease));
+        tracker.note_change(id(1), Some(ProcedureName::Registration));
+        tracker.note_change(id(2), None);
+        let changes = tracker.take(StoreScope::Changed);
+        assert_eq!(changes, [(id(1), ProcedureName::Registration), (id(2), ProcedureName::Other)]);
     }
 }

@@ -7,7 +7,7 @@
 use super::subscription::Subscription;
 use super::{Instance, Nrf};
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer};
-use crate::kit::{DocumentSink, Instant, Nf, Owner, StoreScope, StoredKey};
+use crate::kit::{DocumentSink, Instant, Nf, Owner, ProcedureName, StoreScope, StoredKey};
 use pith_sbi::nnrf_nfmanagement::NfProfile;
 use pith_types::{BlockId, ContextId};
 
@@ -68,20 +68,21 @@ impl Nrf {
     /// A profile or subscription has changed: it is stored before the answer is sent.
     pub(super) fn changed(&mut self, number: u32) {
         if let Some(block) = self.block {
-            self.tracker.require(ContextId { block, number });
+            self.tracker.require(ContextId { block, number }, None);
         }
     }
 
     /// A profile or subscription has ended.
     pub(super) fn ended(&mut self, number: u32) {
         if let Some(block) = self.block {
-            self.tracker.note_end(ContextId { block, number });
+            self.tracker.note_end(ContextId { block, number }, ProcedureName::Other);
         }
     }
 
     /// Passes on the documents of what changed.
     pub(super) fn store_records(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
+            sink.begin_procedure(procedure);
             let stored = StoredKey { nf: Nf::Nrf, id };
             let document = match self.subscriptions.get(&u64::from(id.number)) {
                 Some(subscription) => pack_subscription(subscription).ok(),

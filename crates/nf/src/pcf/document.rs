@@ -4,11 +4,14 @@
 
 use super::latest::Purpose;
 use super::{Association, Context};
-use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_enum};
+use crate::kit::document::{
+    Document, Json, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum,
+};
 use crate::kit::{Context as Packable, Key, Nf};
 use pith_types::ContextId;
 
-const ASSOCIATION: Section = Section { id: 1, name: "association", version: 1 };
+/// Version 1 has the request as JSON.
+const ASSOCIATION: Section = Section { id: 1, name: "association", version: 2 };
 
 /// All sections.
 pub(super) const SECTIONS: &[Section] = &[ASSOCIATION];
@@ -29,8 +32,19 @@ pub(super) fn pack(association: &Association) -> Result<Document, PackError> {
 
 /// Unpacks an association; its id is that of the document.
 pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Association, UnpackError> {
-    let (context, owner, creating) = Sections::of(octets, Nf::Pcf, SECTIONS, &())?.unpack(&ASSOCIATION)?;
-    Ok(Association { id, context, owner, creating })
+    Sections::of(octets, Nf::Pcf, SECTIONS, &())?.read(&ASSOCIATION, |version, reader| {
+        let context = if version == 1 { context_of_version_1(reader)? } else { Context::unpack(reader)? };
+        let (owner, creating) = Pack::unpack(reader)?;
+        Ok(Association { id, context, owner, creating })
+    })
+}
+
+fn context_of_version_1(reader: &mut Reader<'_>) -> Result<Context, UnpackError> {
+    match reader.octet()? {
+        0 => Json::unpack(reader, "PolicyAssociationRequest").map(Box::new).map(Context::Access),
+        1 => Json::unpack(reader, "SmPolicyContextData").map(Box::new).map(Context::Session),
+        _ => Err(reader.malformed("Context")),
+    }
 }
 
 /// An association in the local form: packed in memory.

@@ -4,7 +4,7 @@
 //! did not get its answer.
 
 use super::{Association, Context, Pcf};
-use crate::kit::{Key, Owner, shrink};
+use crate::kit::{Key, Owner, ProcedureName, shrink};
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -73,7 +73,7 @@ impl Pcf {
         if self.associations.abandon(former).is_some() {
             if let Some(id) = id {
                 self.ids.free(id);
-                self.tracker.note_end(id);
+                self.tracker.note_end(id, ProcedureName::Other);
             }
         } else if self.associations.view(former).is_some_and(|former| former.creating.is_none()) {
             self.delete(former);

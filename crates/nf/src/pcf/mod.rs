@@ -20,8 +20,9 @@ mod tests;
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, NetworkFunction, Nf, Outbox,
-    Owner, PassedContext, PassedPart, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
+    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, NetworkFunction, Nf,
+    Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope,
+    StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
@@ -58,6 +59,22 @@ impl Association {
         match &self.context {
             Context::Access(context) => &context.supi,
             Context::Session(context) => &context.supi,
+        }
+    }
+
+    /// The procedure that creates it.
+    const fn procedure(&self) -> ProcedureName {
+        match &self.context {
+            Context::Access(_) => ProcedureName::Registration,
+            Context::Session(_) => ProcedureName::SessionEstablishment,
+        }
+    }
+
+    /// The procedure that ends it.
+    const fn end_procedure(&self) -> ProcedureName {
+        match &self.context {
+            Context::Access(_) => ProcedureName::Deregistration,
+            Context::Session(_) => ProcedureName::SessionRelease,
         }
     }
 }
@@ -185,8 +202,11 @@ impl Pcf {
 
     /// A context has changed. In simulations it passes through its document.
     fn changed(&mut self, key: Key) {
-        if let Some(id) = self.associations.id(key) {
-            self.tracker.note_change(id);
+        if self.tracker.tracking().is_some()
+            && let Some(id) = self.associations.id(key)
+        {
+            let procedure = self.associations.view(key).map(|it| it.procedure());
+            self.tracker.note_change(id, procedure);
         }
         if self.reloads {
             self.reload(key);
@@ -212,7 +232,7 @@ impl Pcf {
         if let Some(association) = self.associations.remove(key) {
             self.latest.remove(association.purpose(), key);
             self.ids.free(association.id);
-            self.tracker.note_end(association.id);
+            self.tracker.note_end(association.id, association.end_procedure());
         }
         Response::NoContent
     }
@@ -351,7 +371,8 @@ impl NetworkFunction for Pcf {
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
+            sink.begin_procedure(procedure);
             let stored = StoredKey { nf: Nf::Pcf, id };
             if self.ids.find(id).is_some_and(|key| !self.associations.is_resident(key)) {
                 continue;
@@ -430,7 +451,7 @@ impl NetworkFunction for Pcf {
         if let Some(purpose) = self.associations.abandon(key) {
             self.latest.remove(purpose, key);
             self.ids.free(id);
-            self.tracker.note_end(id);
+            self.tracker.note_end(id, ProcedureName::Other);
         }
     }
 

@@ -47,9 +47,9 @@ mod update;
 
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
-    AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
-    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart, References, Rng, StoreScope, Tag,
-    Timer, TimerKey, Tracker, Tracking, UpfHandle,
+    AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant,
+    Key, Level, N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart,
+    ProcedureName, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
@@ -147,6 +147,7 @@ impl Smf {
     ) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let (owed, effects) = (session.replies_owed(), out.effects().len());
+        let before = session.state().procedure();
         self.in_step = Some(session.id);
         session.step(&mut self.shared.env(now, out), step);
         self.in_step = None;
@@ -154,7 +155,7 @@ impl Smf {
         if session.state().is_over() {
             return self.remove(key, effects, out);
         }
-        self.tracker.note_change(session.id);
+        self.tracker.note_change(session.id, session.state().procedure_since(before));
         if self.reloads {
             self.reload(key);
         }
@@ -172,7 +173,7 @@ impl Smf {
         match document {
             Some(document) if !calls.is_empty() => {
                 self.ended.insert(session.id, (session.supi.clone(), document), &calls);
-                self.tracker.require(session.id);
+                self.tracker.require(session.id, Some(ProcedureName::SessionRelease));
             }
             _ => self.end(session.id),
         }
@@ -181,7 +182,7 @@ impl Smf {
     /// Nothing is left of a session.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
-        self.tracker.note_end(id);
+        self.tracker.note_end(id, ProcedureName::SessionRelease);
     }
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {

@@ -55,8 +55,9 @@ impl Smf {
     /// Passes on the documents of changed sessions.
     pub(super) fn store_sessions(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         let Some(whole) = self.tracker.tracking().map(|tracking| tracking.whole) else { return };
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
             self.in_step = Some(id);
+            sink.begin_procedure(procedure);
             let stored = StoredKey { nf: Nf::Smf, id };
             if let Some((ue, document)) = self.ended.document(id) {
                 sink.write(stored, Some(ue), document);
@@ -76,7 +77,7 @@ impl Smf {
                         self.tracker.note_stored(id, 0);
                     }
                     // Its UPF is lost, and the session ends shortly.
-                    Err(_) => self.tracker.keep_change(id),
+                    Err(_) => self.tracker.keep_change((id, procedure)),
                 },
                 None if self.tracker.note_deleted(id) => sink.delete(stored),
                 None => {}

@@ -9,14 +9,18 @@ use pith_types::Teid;
 impl Ran {
     /// The UE moves to the next gNB that has an AMF.
     pub(super) fn start_xn_handover(&mut self, key: UeKey) {
-        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else { return };
+        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
+            return;
+        };
         let gnbs = self.gnbs.len();
         let target = (1..gnbs).map(|step| (source + step) % gnbs).find(|gnb| self.gnbs[*gnb].is_up());
         let handover = target.and_then(|target| {
             let cell = self.gnbs[target].cell();
             Some((target, self.gnbs.get_mut(source)?.start_xn_handover(key, cell)?))
         });
-        let Some((target, handover)) = handover else { return self.advance(key, Journey::on_handover_failed) };
+        let Some((target, handover)) = handover else {
+            return self.advance(key, Journey::on_handover_failed);
+        };
         for bearer in handover.bearers() {
             if let Some(endpoint) = self.endpoints.remove(&bearer.downlink) {
                 self.draining.insert(bearer.downlink, endpoint);

@@ -315,7 +315,9 @@ impl Ran {
                 self.ue_input(ue, ue::Input::SecurityActivated { k_gnb, capabilities });
             }
             Signal::Bearer(bearer, up) => self.note_bearer(ue, bearer, up),
-            Signal::HandedOver { key, chaining_count, cell } => self.enter_cell(ue, (key, chaining_count, cell)),
+            Signal::HandedOver { key, chaining_count, cell } => {
+                self.enter_cell(ue, (key, chaining_count, cell))
+            }
             Signal::Released => self.ue_input(ue, ue::Input::ConnectionReleased),
             Signal::Paging => self.ue_input(ue, ue::Input::Paging),
         }

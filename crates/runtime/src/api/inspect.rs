@@ -3,13 +3,14 @@
 use super::call::{Call, json};
 use super::route::Handling;
 use super::{Api, ApiError, Topic};
-use crate::residency::Statistics;
+use crate::residency::{Cost, Costs, Statistics};
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LINK};
 use pith_nf::kit::Page;
 use pith_types::Supi;
 use serde::Serialize;
 use serde_json::json as value;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::str::FromStr;
 
@@ -46,6 +47,8 @@ pub struct ContextStatus {
     pub write: String,
     /// Counters of the engine since the start.
     pub operations: StoreOperations,
+    /// What each procedure has cost since the start.
+    pub procedures: BTreeMap<&'static str, ProcedureOperations>,
     /// Documents in requests of other processes, with `embedded`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedded: Option<EmbeddedDocuments>,
@@ -89,10 +92,59 @@ pub struct StoreOperations {
     pub failures: u64,
 }
 
+/// What a procedure has cost. Requests and time that documents have in common are divided among them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcedureOperations {
+    /// Documents written or deleted.
+    pub writes: f64,
+    /// Documents read.
+    pub reads: f64,
+    /// Requests: system calls for a file, requests on the wire for a server.
+    pub requests: f64,
+    /// Octets written.
+    pub octets_written: f64,
+    /// Octets read.
+    pub octets_read: f64,
+    /// Microseconds in the store.
+    pub us: f64,
+}
+
+impl ContextStatus {
+    /// The costs of procedures, by name.
+    pub fn procedures(costs: &Costs) -> BTreeMap<&'static str, ProcedureOperations> {
+        costs.procedures().map(|(procedure, cost)| (procedure.name(), cost.into())).collect()
+    }
+}
+
+impl From<Cost> for ProcedureOperations {
+    fn from(cost: Cost) -> Self {
+        let Cost { writes, reads, requests, octets_written, octets_read, ns } = cost;
+        let tidy = |number: f64| (number * 100.0).round() / 100.0;
+        Self {
+            writes: tidy(writes),
+            reads: tidy(reads),
+            requests: tidy(requests),
+            octets_written: tidy(octets_written),
+            octets_read: tidy(octets_read),
+            us: tidy(ns / 1000.0),
+        }
+    }
+}
+
 impl From<Statistics> for StoreOperations {
     fn from(statistics: Statistics) -> Self {
-        let Statistics { writes, reads, requests, octets_written, octets_read, write_ns, read_ns, failures } =
-            statistics;
+        let Statistics {
+            writes,
+            reads,
+            requests,
+            octets_written,
+            octets_read,
+            write_ns,
+            read_ns,
+            failures,
+            ..
+        } = statistics;
         let (write_us, read_us) = (write_ns / 1000, read_ns / 1000);
         Self { writes, reads, requests, octets_written, octets_read, write_us, read_us, failures }
     }

@@ -43,6 +43,7 @@ impl Client {
                 engine: "file".into(),
                 write: "replace".into(),
                 operations: Statistics { writes: 5, write_ns: 7_000, ..Statistics::default() }.into(),
+                procedures: std::collections::BTreeMap::new(),
                 embedded: None,
                 restored: 3,
                 unreadable: 0,

@@ -38,7 +38,7 @@ impl Contexts {
         shards: &[ShardQueue],
         clock: Clock,
     ) -> Result<Option<Self>, StartError> {
-        if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf)) {
+        if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf | Nf::Ausf)) {
             return Ok(None);
         }
         let Some(mode) = mode(config) else {

@@ -10,6 +10,7 @@
 //! If the engine fails (disk full, no server), the contexts count as changed, and serving goes on: the next attempt is a second
 //! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
 
+use super::costs::Accounts;
 use super::health::Slot;
 use super::loads::{Finding, Loads};
 use super::merging;
@@ -22,7 +23,8 @@ use super::{
 use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{
-    Caller, DocumentSink, Duration, Fate, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking,
+    Caller, DocumentSink, Duration, Fate, Instant, Nf, ProcedureName, RESERVED_COUNTS, StoreScope, StoredKey,
+    Tracking,
 };
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeMap, VecDeque};
@@ -36,8 +38,9 @@ const SOFT_DELAY: Duration = Duration::from_millis(200);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Kinds of documents of NFs that store contexts, in the order in which they are restored.
-pub(super) const KINDS: [(DocumentKind, Nf); 4] = [
+pub(super) const KINDS: [(DocumentKind, Nf); 5] = [
     (DocumentKind::Nrf, Nf::Nrf),
+    (DocumentKind::Ausf, Nf::Ausf),
     (DocumentKind::Pcf, Nf::Pcf),
     (DocumentKind::Smf, Nf::Smf),
     (DocumentKind::Amf, Nf::Amf),
@@ -101,11 +104,17 @@ pub struct ContextStore {
     blocks: Vec<BlockId>,
     engine: Box<dyn Engine>,
     mode: StoreMode,
+    /// The engine reports failures later, too.
+    has_late_results: bool,
     health: Arc<StoreHealth>,
     slot: Slot,
     batch: Batch,
     /// The contexts in the batch, each with the place of its change.
     keys: Vec<(usize, StoredKey)>,
+    /// The procedure and size of each change in the batch.
+    sizes: Vec<(ProcedureName, usize)>,
+    /// Costs by procedure.
+    accounts: Accounts,
     /// The sections that the engine has, with [`WriteForm::Update`].
     written: Option<WrittenSections>,
     revision: u64,
@@ -155,6 +164,7 @@ impl ContextStore {
         let slot = health.add_shard();
         Self {
             blocks,
+            has_late_results: engine.has_late_results(),
             engine,
             mode,
             health,
@@ -163,6 +173,8 @@ impl ContextStore {
             owner: None,
             is_fenced: false,
             keys: Vec::new(),
+            sizes: Vec::new(),
+            accounts: Accounts::default(),
             written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
             revision: started << 20,
@@ -400,6 +412,7 @@ impl ContextStore {
         self.loaded.clear();
         self.shared.iter_mut().for_each(SharedDocuments::forget_copies);
         self.keys.clear();
+        self.sizes.clear();
         self.batch.reset(self.owner.unwrap_or_default());
         self.reading = None;
         self.has_changes = true;
@@ -549,7 +562,9 @@ impl ContextStore {
     }
 
     fn track(&self, shard: &mut Shard) {
-        let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf);
+        // Without the AMF, whose registrations end with its process, the AUSF stores challenges of UEs that are not authenticated.
+        let has_amf = shard.hosts(Nf::Amf);
+        let is_stored = |nf| KINDS.iter().any(|(_, of)| *of == nf) && !(nf == Nf::Ausf && has_amf);
         let tracking = self.mode.tracking();
         shard.track_contexts(|nf| is_stored(nf).then_some(tracking));
         if self.mode.drops_copies {
@@ -637,6 +652,8 @@ impl ContextStore {
         if scope == StoreScope::Changed {
             self.has_changes = false;
             self.due = None;
+        } else if !shard.has_required_contexts() {
+            return;
         }
         let is_attempt = self.outage.is_some();
         self.write(now, shard, scope);
@@ -661,6 +678,9 @@ impl ContextStore {
 
     /// Failures of an engine that writes on a thread of its own.
     fn take_late_results(&mut self, now: Instant, shard: &mut Shard) {
+        if !self.has_late_results {
+            return;
+        }
         for failure in self.engine.take_failures() {
             for key in failure.keys {
                 self.note_document_failed(shard, key);
@@ -690,7 +710,10 @@ impl ContextStore {
         }
         while let Some((_, keys)) = self.dropping.pop_front_if(|(written, _)| *written <= durable) {
             for key in &keys {
-                shard.drop_context(*key);
+                let is_dropped = shard.drop_context(*key);
+                if let Some(document) = document_key(*key).filter(|_| is_dropped) {
+                    self.accounts.forget(document);
+                }
             }
             if let Some(shared) = &mut self.shared {
                 shared.drop_copies(&keys, |key| shard.is_resident(key));
@@ -749,7 +772,9 @@ impl ContextStore {
         let state = (self.last, self.engine.durable());
         if state != self.reported || self.last == Sequence(0) {
             self.reported = state;
-            self.health.note_statistics(self.slot, self.engine.statistics());
+            let statistics = self.engine.statistics();
+            let costs = self.accounts.settle(&statistics, state.1 >= state.0);
+            self.health.note_statistics(self.slot, statistics, costs);
         }
     }
 
@@ -798,11 +823,19 @@ impl ContextStore {
 
     /// Contexts that were read since the last call.
     pub fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
+        if !self.mode.drops_copies {
+            return Vec::new();
+        }
         let findings = self.loads.collect(self.engine.as_mut());
         for finding in findings {
             self.note_finding(now, shard, finding);
         }
-        for (document, read) in self.loads.take() {
+        let read = self.loads.take();
+        if !read.is_empty() {
+            read.iter().for_each(|(document, _)| self.accounts.note_read(*document));
+            self.accounts.settle(&self.engine.statistics(), false);
+        }
+        for (document, read) in read {
             match &mut self.shared {
                 Some(shared) if document.kind == DocumentKind::Ue => {
                     let mut contexts = shared.loaded(document, read.as_ref());
@@ -902,7 +935,7 @@ fn random_step() -> u64 {
 
 /// Whether contexts of this NF are of a UE. With [`SharedDocuments`] the others have documents of their own.
 const fn is_of_ue(nf: Nf) -> bool {
-    !matches!(nf, Nf::Nrf)
+    !matches!(nf, Nf::Nrf | Nf::Ausf)
 }
 
 /// The document of a context.
@@ -924,15 +957,21 @@ struct Turn<'a> {
     error: Option<EngineError>,
     /// Changes of documents that all NFs of a UE have in common.
     documents: BTreeMap<DocumentKey, OwnSections>,
+    /// The procedure of the next change.
+    procedure: ProcedureName,
 }
 
 impl<'a> Turn<'a> {
     const fn new(store: &'a mut ContextStore) -> Self {
-        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new() }
+        let procedure = ProcedureName::Other;
+        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new(), procedure }
     }
 
     /// Adds the documents that all NFs of a UE have in common.
     fn add_documents(&mut self) {
+        if self.documents.is_empty() {
+            return;
+        }
         for (place, mut own) in std::mem::take(&mut self.documents) {
             if self.store.batch.len() >= MAX_BATCH {
                 self.append();
@@ -941,8 +980,11 @@ impl<'a> Turn<'a> {
             let Some(shared) = &mut store.shared else { return };
             store.revision += 1;
             let (at, contexts) = (store.batch.len(), std::mem::take(&mut own.contexts));
+            let (procedure, before) = (own.procedure, store.batch.octets());
+            store.accounts.note_change(place, procedure);
             if shared.write(&mut store.batch, place, own, Revision(store.revision)) {
                 store.keys.extend(contexts.into_iter().map(|key| (at, key)));
+                store.sizes.push((procedure, store.batch.octets() - before));
             } else {
                 store.stored.extend(contexts);
             }
@@ -962,6 +1004,11 @@ impl<'a> Turn<'a> {
         match result {
             Some(Ok(appended)) => {
                 store.last = appended.sequence;
+                for (at, (procedure, octets)) in store.sizes.iter().enumerate() {
+                    if !appended.conflicts.contains(&at) {
+                        store.accounts.note_write(*procedure, *octets);
+                    }
+                }
                 if !appended.conflicts.is_empty() {
                     let is_conflict = |(at, _): &&(usize, StoredKey)| appended.conflicts.contains(at);
                     self.failed.extend(store.keys.iter().filter(is_conflict).map(|(_, key)| *key));
@@ -982,17 +1029,20 @@ impl<'a> Turn<'a> {
             }
         }
         store.keys.clear();
+        store.sizes.clear();
         store.batch.reset(store.owner.unwrap_or_default());
     }
 
-    /// Makes room for a change; returns its document and revision, if documents have such a key.
-    fn next(&mut self, key: StoredKey) -> Option<(DocumentKey, Revision)> {
+    /// Makes room for a change of that size; returns its document and revision, if documents have such a key.
+    fn next(&mut self, key: StoredKey, octets: usize) -> Option<(DocumentKey, Revision)> {
         if self.store.batch.len() >= MAX_BATCH {
             self.append();
         }
         let document = document_key(key)?;
         self.store.revision += 1;
         self.store.keys.push((self.store.batch.len(), key));
+        self.store.sizes.push((self.procedure, octets));
+        self.store.accounts.note_change(document, self.procedure);
         Some((document, Revision(self.store.revision)))
     }
 }
@@ -1000,13 +1050,13 @@ impl<'a> Turn<'a> {
 impl DocumentSink for Turn<'_> {
     fn write(&mut self, key: StoredKey, ue: Option<&Supi>, document: &Document) {
         if let (Some(shared), Some(ue)) = (&mut self.store.shared, ue) {
-            return shared.change(&mut self.documents, key, Some((ue, document)));
+            return shared.change(&mut self.documents, (key, self.procedure), Some((ue, document)));
         }
         let changes = self.store.written.as_mut().map(|written| written.changes(key, document));
         if matches!(changes, Some(Changes::None)) {
             return;
         }
-        let Some((place, revision)) = self.next(key) else { return };
+        let Some((place, revision)) = self.next(key, document.octets().len()) else { return };
         let head = Head { key: place, revision, layout: LAYOUT, deadline: None };
         let store = &mut *self.store;
         if let Some(written) = &mut store.written {
@@ -1037,14 +1087,18 @@ impl DocumentSink for Turn<'_> {
 
     fn delete(&mut self, key: StoredKey) {
         if let Some(shared) = self.store.shared.as_mut().filter(|_| is_of_ue(key.nf)) {
-            return shared.change(&mut self.documents, key, None);
+            return shared.change(&mut self.documents, (key, self.procedure), None);
         }
         if let Some(written) = &mut self.store.written {
             written.forget(key);
         }
-        if let Some((place, revision)) = self.next(key) {
+        if let Some((place, revision)) = self.next(key, 0) {
             self.store.batch.delete(place, revision);
         }
+    }
+
+    fn begin_procedure(&mut self, procedure: ProcedureName) {
+        self.procedure = procedure;
     }
 }
 

@@ -82,6 +82,11 @@ pub trait Engine: Send {
         Vec::new()
     }
 
+    /// Whether `take_failures` and `take_loss` may have results.
+    fn has_late_results(&self) -> bool {
+        true
+    }
+
     /// Batches that failed after `append` accepted them. Only engines that write on a thread of their own have any.
     fn take_failures(&mut self) -> Vec<LateFailure> {
         Vec::new()
@@ -141,6 +146,8 @@ pub struct Statistics {
     pub reads: u64,
     /// System calls of a file, requests on the wire of Redis.
     pub requests: u64,
+    /// Those of them that read documents.
+    pub read_requests: u64,
     /// Octets written, as stored.
     pub octets_written: u64,
     /// Octets read, as stored.
@@ -167,6 +174,7 @@ impl Statistics {
             writes: self.writes + other.writes,
             reads: self.reads + other.reads,
             requests: self.requests + other.requests,
+            read_requests: self.read_requests + other.read_requests,
             octets_written: self.octets_written + other.octets_written,
             octets_read: self.octets_read + other.octets_read,
             write_ns: self.write_ns + other.write_ns,

@@ -1,7 +1,7 @@
 //! The state of a process's store, for `pith status`.
 
 use super::embedding::Adoption;
-use super::{EngineError, Statistics};
+use super::{Costs, EngineError, Statistics};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +21,7 @@ pub struct StoreHealth {
 struct ShardHealth {
     error: Option<String>,
     statistics: Statistics,
+    costs: Costs,
 }
 
 /// The place of one shard in a [`StoreHealth`].
@@ -58,6 +59,11 @@ impl StoreHealth {
         self.shards().iter().map(|shard| shard.statistics).fold(Statistics::default(), Statistics::plus)
     }
 
+    /// What contexts have cost by procedure.
+    pub fn costs(&self) -> Costs {
+        self.shards().iter().fold(Costs::default(), |sum, shard| sum.plus(&shard.costs))
+    }
+
     pub(super) fn add_shard(&self) -> Slot {
         let mut shards = self.shards();
         shards.push(ShardHealth::default());
@@ -84,9 +90,9 @@ impl StoreHealth {
         self.unreadable.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn note_statistics(&self, slot: Slot, statistics: Statistics) {
+    pub(super) fn note_statistics(&self, slot: Slot, statistics: Statistics, costs: &Costs) {
         if let Some(shard) = self.shards().get_mut(slot.0) {
-            shard.statistics = statistics;
+            (shard.statistics, shard.costs) = (statistics, *costs);
         }
     }
 

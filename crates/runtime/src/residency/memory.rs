@@ -73,6 +73,7 @@ impl Engine for MemoryEngine {
         self.statistics.read_ns += nanoseconds_since(start);
         self.statistics.reads += 1;
         self.statistics.requests += 1;
+        self.statistics.read_requests += 1;
         self.statistics.octets_read += count(found.as_ref().map_or(0, Document::octets));
         Ok(found)
     }
@@ -87,6 +88,7 @@ impl Engine for MemoryEngine {
         let found: Vec<Document> =
             self.store.content().documents.range(range).map(|(_, found)| found.clone()).collect();
         self.statistics.requests += 1;
+        self.statistics.read_requests += 1;
         for document in found {
             self.statistics.reads += 1;
             self.statistics.octets_read += count(document.octets());

@@ -10,6 +10,7 @@
 //! they leave the process, and neither interpret them nor keep them unpacked.
 
 mod contexts;
+mod costs;
 mod document;
 mod embedding;
 mod engine;
@@ -26,6 +27,7 @@ mod thread;
 mod written;
 
 pub use contexts::{ContextStore, Loaded, StoreMode, WriteForm, WriteTime};
+pub use costs::{Cost, Costs};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};
 pub use embedding::EmbeddedContent;
 pub use engine::{

@@ -15,8 +15,8 @@ use super::embedding::Embedding;
 use super::{BLOCKS, DocumentSecret};
 use super::{Batch, Document as StoredDocument, DocumentKey, DocumentKind, Head, Revision, SectionId};
 use foldhash::fast::FixedState;
-use pith_nf::kit::StoredKey;
 use pith_nf::kit::document::Document;
+use pith_nf::kit::{ProcedureName, StoredKey};
 use pith_types::{BlockId, ContextId, Supi};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use zeroize::Zeroizing;
@@ -66,6 +66,8 @@ pub(super) struct Copy {
 pub(super) struct OwnSections {
     /// The contexts.
     pub contexts: Vec<StoredKey>,
+    /// The procedure for which the change counts.
+    pub procedure: ProcedureName,
     sections: BTreeMap<SectionId, Option<Octets>>,
 }
 
@@ -156,7 +158,7 @@ impl SharedDocuments {
     pub fn change(
         &mut self,
         turn: &mut BTreeMap<DocumentKey, OwnSections>,
-        key: StoredKey,
+        (key, procedure): (StoredKey, ProcedureName),
         new: Option<(&Supi, &Document)>,
     ) {
         let known = self.places.get(&key).copied();
@@ -165,6 +167,7 @@ impl SharedDocuments {
         self.note(key, place);
         let own = turn.entry(place).or_default();
         own.contexts.push(key);
+        own.procedure = own.procedure.min(procedure);
         own.sections.extend((first..first + SECTIONS).map(|id| (id, None)));
         match new {
             Some((_, document)) => {

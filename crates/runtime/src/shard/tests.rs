@@ -51,12 +51,12 @@ impl NetworkFunction for Numbers {
         if panics {
             panic_if_left(&self.panics);
         }
-        self.tracker.note_change(id(number));
+        self.tracker.note_change(id(number), None);
         self.in_step = None;
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for id in self.tracker.take(scope) {
+        for (id, _) in self.tracker.take(scope) {
             let Some(value) = self.values.get(&id.to_u64()) else { continue };
             let mut writer = Writer::new(Nf::Amf, &());
             writer.section(&VALUE, |writer| writer.number(*value));

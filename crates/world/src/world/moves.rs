@@ -14,7 +14,8 @@ impl World {
         if !self.processes[process].is_running() || self.plan.shards < 2 {
             return;
         }
-        let of_contexts: Vec<_> = BlockId::all().filter(|block| self.contexts_in(process, *block) > 0).collect();
+        let of_contexts: Vec<_> =
+            BlockId::all().filter(|block| self.contexts_in(process, *block) > 0).collect();
         let block = if !of_contexts.is_empty() && self.dice.chance(OF_CONTEXTS) {
             of_contexts[self.dice.index(of_contexts.len())]
         } else {
@@ -60,6 +61,10 @@ impl World {
     pub(super) fn move_ended(&mut self, change: BlockMove, result: Result<(), MoveError>) {
         let BlockMove { block, to, version } = change;
         let outcome = result.map_or_else(|error| error.to_string(), |()| "moved".into());
-        self.record("world", "world", format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0));
+        self.record(
+            "world",
+            "world",
+            format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0),
+        );
     }
 }

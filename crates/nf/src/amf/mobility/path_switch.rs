@@ -21,8 +21,8 @@ use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level};
 use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure,
-    SessionTransfer,
+    Cause, CauseProtocol, CauseRadioNetwork, PathSwitchRequest, PathSwitchRequestAcknowledge,
+    PathSwitchRequestFailure, SessionTransfer,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
@@ -69,7 +69,10 @@ pub(crate) fn request(
     let has_wrong_capabilities = message.security_capabilities != capability;
     if has_wrong_capabilities {
         env.out.log(Level::Warn, || {
-            format!("{}: the gNB has other UE security capabilities than the AMF (TS 33.501 6.7.3.1)", ue.name())
+            format!(
+                "{}: the gNB has other UE security capabilities than the AMF (TS 33.501 6.7.3.1)",
+                ue.name()
+            )
         });
     }
     ue.location = message.location.or(ue.location);
@@ -209,7 +212,8 @@ impl AwaitingPathSwitch {
     fn complete(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) {
         let Self { next_hop, has_wrong_capabilities, switched, released, .. } = self;
         let Some(connection) = env.connections.get(key) else { return };
-        let capability = ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
+        let capability =
+            ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
         let acknowledge = PathSwitchRequestAcknowledge {
             amf_ue_ngap_id: connection.id,
             ran_ue_ngap_id: connection.ran_id,

@@ -12,11 +12,11 @@ mod setup;
 
 pub(crate) use initial_ue_message::Initial;
 use initial_ue_message::octets_kept;
-pub(in crate::amf) use setup::{LeftConnection, Setups};
 pub(crate) use send::{
-    close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context, open_context,
-    page, rekey, release, release_connection, release_resources, release_sessions, send_to,
+    close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context,
+    open_context, page, rekey, release, release_connection, release_resources, release_sessions, send_to,
 };
+pub(in crate::amf) use setup::{LeftConnection, Setups};
 
 use super::Amf;
 use super::connection::{RanContext, RanSide};
@@ -105,7 +105,14 @@ impl Amf {
     }
 
     /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, the gNB's own do not.
-    fn from_former_gnb(&mut self, now: Instant, from: N2Origin, key: Key, message: Message, out: &mut Outbox) {
+    fn from_former_gnb(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        key: Key,
+        message: Message,
+        out: &mut Outbox,
+    ) {
         if matches!(message, Message::UplinkNasTransport(_)) {
             return self.over_connection(now, from, key, message, out);
         }

@@ -7,8 +7,8 @@ use crate::kit::{Level, Outbox};
 use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, HandoverCancel, HandoverCancelAcknowledge,
-    HandoverPreparationFailure, HandoverRequired, NgapError,
-    PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, SessionTransfer,
+    HandoverPreparationFailure, HandoverRequired, NgapError, PduSessionResourceModifyConfirm,
+    PduSessionResourceModifyIndication, SessionTransfer,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 

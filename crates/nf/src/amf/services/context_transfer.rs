@@ -41,7 +41,7 @@ impl Amf {
         };
         ue.transferred_to = Some(Owner::of(from));
         let key = ue.key;
-        self.note_change(key);
+        self.note_change(key, None);
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 

@@ -271,7 +271,7 @@ fn resources_at_other_nfs_are_deleted_by_their_own_uris() {
 }
 
 /// The UE registers initially by its 5G-GUTI, with the security context that it kept.
-fn comes_back(world: &mut World, phone: &mut Phone) {
+pub(super) fn comes_back(world: &mut World, phone: &mut Phone) {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request);
     phone.connect(world, nas);

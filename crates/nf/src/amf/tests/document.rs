@@ -4,8 +4,8 @@
 use super::world::{NgapIe, Phone, World, supi, transfer};
 use crate::amf::Amf;
 use crate::kit::document::{Document, UnpackError};
-use crate::kit::{Input, N2Input};
-use crate::testing::check_documents;
+use crate::kit::{Input, N2Input, NetworkFunction, StoreScope, Tracking};
+use crate::testing::{Stored, check_documents};
 use pith_nas::ie::RegistrationKind;
 
 const GOLDEN: &[(&str, &str)] = &[
@@ -42,6 +42,18 @@ fn in_security_mode() -> World {
     world
 }
 
+/// The security context of a deregistered UE.
+fn retained() -> Vec<u8> {
+    let (mut world, mut phone) = registered();
+    world.amf.track_contexts(Tracking::default());
+    let request = phone.deregistration_request(true);
+    phone.send(&mut world, request);
+    let mut stored = Stored::default();
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.documents.len(), 1);
+    stored.documents.into_values().next().unwrap_or_default()
+}
+
 fn repack(world: &World, octets: &[u8]) -> Result<Document, UnpackError> {
     Amf::repack(octets, &world.amf.shared.gnbs)
 }
@@ -58,6 +70,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-registered", only(&world)),
         ("amf-paging", only(&paged())),
         ("amf-security-mode", only(&in_security_mode())),
+        ("amf-retained", retained()),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -1,5 +1,6 @@
 //! UE contexts that outlive the process.
 
+use super::deregistration::comes_back;
 use super::world::{Phone, World, config, supi};
 use crate::amf::Amf;
 use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
@@ -104,6 +105,58 @@ fn a_registration_that_the_network_ends_does_not_return() {
     restart(&mut world, &stored, (1, 0), false);
     assert!(world.take_ladder().contains("ReleaseSmContext"), "the resources are released");
     world.assert_empty();
+}
+
+/// A UE that has deregistered, stored.
+fn deregistered() -> (World, Phone, Stored) {
+    let (mut world, mut phone, mut stored) = registered(16);
+    let request = phone.deregistration_request(false);
+    phone.send(&mut world, request);
+    phone.receive(&mut world);
+    phone.released(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.documents.len(), 1, "its security context");
+    (world, phone, stored)
+}
+
+#[test]
+fn a_deregistered_phone_needs_no_authentication_after_a_restart() {
+    let (mut world, mut phone, mut stored) = deregistered();
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    world.take_ladder();
+    assert_eq!(world.amf.audit().retained, 1);
+    let last = phone.security.as_ref().unwrap().last_received().unwrap();
+    comes_back(&mut world, &mut phone);
+    stored.store(&mut world.amf, StoreScope::Required);
+    assert!(stored.documents.is_empty(), "before a message with one of its COUNTs leaves");
+    let ladder = world.take_ladder();
+    assert!(!ladder.contains("ausf") && ladder.contains("udm  <- ThreeGppRegistration"), "{ladder}");
+    phone.accepted(&mut world);
+    let next = phone.security.as_ref().unwrap().last_received().unwrap();
+    assert!(next.value() > last.value() + 16, "those before may have been used");
+}
+
+#[test]
+fn a_deregistered_phone_whose_document_may_be_outdated_is_authenticated_again() {
+    let (mut world, mut phone, mut stored) = deregistered();
+    restart(&mut world, &stored, (1, 16), true);
+    world.connect_gnbs();
+    assert_eq!(world.amf.audit().retained, 0);
+    comes_back(&mut world, &mut phone);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::IdentityRequest(_)));
+    stored.store(&mut world.amf, StoreScope::Required);
+    assert!(stored.documents.is_empty());
+}
+
+#[test]
+fn a_retained_security_context_that_is_too_old_does_not_return() {
+    let (mut world, _, mut stored) = deregistered();
+    world.now = world.now + config().retention.time;
+    restart(&mut world, &stored, (1, 16), false);
+    assert_eq!(world.amf.audit().retained, 0);
+    stored.store(&mut world.amf, StoreScope::Required);
+    assert!(stored.documents.is_empty());
 }
 
 #[test]

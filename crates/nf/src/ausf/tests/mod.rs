@@ -2,6 +2,7 @@
 
 mod document;
 mod eap_aka_prime;
+mod residency;
 
 use super::*;
 use crate::testing::{self, Bench, Seen, supi};

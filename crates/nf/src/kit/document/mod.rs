@@ -18,6 +18,7 @@
 //! A type takes part by [`Pack`], mostly through [`pack_struct`] and [`pack_enum`], which list every field: a forgotten one does not
 //! compile.
 
+mod bodies;
 mod common;
 mod frame;
 mod pack;

@@ -1,6 +1,6 @@
 //! [`Pack`] for the types of the wire band: identities, keys, messages.
 //!
-//! A NAS message is written as its NAS octets, an SBI body as its JSON with the binary parts after it: what the specifications keep
+//! A NAS message is written as its NAS octets, an SBI body as its JSON with the binary parts after it (but see [`super::bodies`]): what the specifications keep
 //! readable from release to release stays readable here.
 
 use super::pack::text;
@@ -18,8 +18,6 @@ use pith_ngap::{SessionTransfer, SetupItem, UserLocation};
 use pith_sbi::common::{BinaryData, DateTime, SupiOrSuci};
 use pith_sbi::nausf_ueauthentication::Av5gAka;
 use pith_sbi::nnrf_nfmanagement::{NfProfile, SubscriptionData};
-use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
-use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Hex, NfInstanceId, Scheme, Uri};
 use pith_types::{
@@ -255,7 +253,7 @@ macro_rules! pack_json {
     )+};
 }
 
-pack_json!(PolicyAssociationRequest, SmPolicyContextData, NfProfile, SubscriptionData);
+pack_json!(NfProfile, SubscriptionData);
 
 /// The JSON of a body has only references to its binary parts: their octets follow.
 impl Pack for SmContextUpdateData {

@@ -127,7 +127,11 @@ impl AwaitingPathSwitch {
             _ => {
                 session.log(env, Level::Debug, || format!("path switched ({kind:?} handover)"));
                 answer(&mut user_plane, env, reply, kind);
-                if is_lost { AwaitingRestoration::new(user_plane, true).into() } else { State::established(user_plane) }
+                if is_lost {
+                    AwaitingRestoration::new(user_plane, true).into()
+                } else {
+                    State::established(user_plane)
+                }
             }
         }
     }

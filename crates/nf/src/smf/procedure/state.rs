@@ -12,8 +12,8 @@ use super::path_switch::AwaitingPathSwitch;
 use super::release::{Abandoned, AwaitingReleaseComplete, Held};
 use super::restoration::AwaitingRestoration;
 use super::user_plane::AwaitingN4Modification;
-use crate::kit::UpfHandle;
 use crate::kit::document::{pack_enum, pack_struct};
+use crate::kit::{ProcedureName, UpfHandle};
 use crate::smf::context::{CallId, UserPlane};
 
 /// The state of a session: what it waits for.
@@ -100,6 +100,44 @@ impl State {
     /// The state of an established session with this user plane.
     pub(in crate::smf) const fn established(user_plane: UserPlane) -> Self {
         Self::Established(Established { user_plane })
+    }
+
+    /// The procedure that the state belongs to; `None` if it does not follow from the state.
+    pub(in crate::smf) const fn procedure(&self) -> Option<ProcedureName> {
+        match self {
+            Self::AwaitingSubscriptionData(_)
+            | Self::AwaitingPolicyDecision(_)
+            | Self::AwaitingN4Establishment(_)
+            | Self::AwaitingFrontEstablishment(_)
+            | Self::AwaitingN9Modification(_)
+            | Self::AwaitingResourceSetup(_) => Some(ProcedureName::SessionEstablishment),
+            Self::AwaitingN4Modification(state) if state.user_plane.gnb.is_none() => {
+                Some(ProcedureName::AnRelease)
+            }
+            Self::Established(_) | Self::AwaitingN4Modification(_) => None,
+            Self::AwaitingRates(_)
+            | Self::AwaitingClassifier(_)
+            | Self::AwaitingDownlinkSwitch(_)
+            | Self::AwaitingUplinkSwitch(_) => Some(ProcedureName::SessionModification),
+            Self::AwaitingBuffering(_) | Self::AwaitingResourceRelease(_) => Some(ProcedureName::AnRelease),
+            Self::AwaitingReleaseComplete(_) | Self::Abandoned(_) | Self::Over => {
+                Some(ProcedureName::SessionRelease)
+            }
+            Self::AwaitingPathSwitch(_) => Some(ProcedureName::Handover),
+            Self::AwaitingRestoration(_) => Some(ProcedureName::Other),
+        }
+    }
+
+    /// The procedure of a step that led to this state, from a state of that procedure. `None`: that of the step before.
+    pub(in crate::smf) fn procedure_since(&self, before: Option<ProcedureName>) -> Option<ProcedureName> {
+        before.or_else(|| match self {
+            // An idle session is activated, or the UE is paged for it.
+            Self::Established(state) if state.user_plane.gnb.is_none() => Some(ProcedureName::ServiceRequest),
+            Self::AwaitingN4Modification(state) if state.user_plane.gnb.is_some() => {
+                Some(ProcedureName::ServiceRequest)
+            }
+            state => state.procedure(),
+        })
     }
 
     /// The call, or the request to a UPF, that the state waits for.

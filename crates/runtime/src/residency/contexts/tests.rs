@@ -41,7 +41,7 @@ impl NetworkFunction for Numbers {
         let mut values = self.values.lock().unwrap();
         if timer == Timer::LostSessions {
             values.remove(&owner);
-            return self.tracker.note_end(id);
+            return self.tracker.note_end(id, ProcedureName::Deregistration);
         }
         if timer == Timer::T3513 {
             // A digit for each input, in their order.
@@ -50,9 +50,9 @@ impl NetworkFunction for Numbers {
         } else {
             values.insert(owner, now.as_micros());
         }
-        self.tracker.note_change(id);
+        self.tracker.note_change(id, Some(ProcedureName::Registration));
         if timer == Timer::Expiry {
-            self.tracker.require(id);
+            self.tracker.require(id, None);
         }
     }
 
@@ -65,7 +65,8 @@ impl NetworkFunction for Numbers {
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        for id in self.tracker.take(scope) {
+        for (id, procedure) in self.tracker.take(scope) {
+            sink.begin_procedure(procedure);
             let stored = StoredKey { nf: Nf::Amf, id };
             if self.absent.contains(&id.to_u64()) {
                 continue;

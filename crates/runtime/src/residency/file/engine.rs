@@ -91,15 +91,17 @@ impl Output {
         self.number += 1;
         // MAX_DOCUMENT fits.
         header.length = (sections.len() + TAG) as u32;
-        let draft = header.encode();
-        self.buffer.extend(draft);
+        let mut encoded = header.encode();
+        self.buffer.extend(encoded);
         self.buffer.extend(sections);
         let body = self.buffer.get_mut(start + HEADER..).unwrap_or_default();
-        let tag = schedule.seal(header.number, Header::associated(&draft), body).ok_or(EngineError::Seal)?;
+        let tag =
+            schedule.seal(header.number, Header::associated(&encoded), body).ok_or(EngineError::Seal)?;
         self.buffer.extend(tag);
         header.body_crc = crc32c::crc32c(self.buffer.get(start + HEADER..).unwrap_or_default());
         if let Some(place) = self.buffer.get_mut(start..start + HEADER) {
-            place.copy_from_slice(&header.encode());
+            header.encode_crcs(&mut encoded);
+            place.copy_from_slice(&encoded);
         }
         self.buffer.extend(header.trailer());
         let at = Location {
@@ -254,6 +256,7 @@ impl FileEngine {
     fn count_read(&mut self, start: Instant, requests: usize, result: &Result<Document, DocumentError>) {
         self.statistics.reads += 1;
         self.statistics.requests += count(requests);
+        self.statistics.read_requests += count(requests);
         self.statistics.read_ns += nanoseconds_since(start);
         self.statistics.octets_read += result.as_ref().map_or(0, |document| count(document.octets()));
     }
@@ -364,6 +367,10 @@ impl Engine for FileEngine {
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
         check_block(block)?;
         Ok(self.shared.block(block).map_or(OwnerVersion(0), |content| content.fence))
+    }
+
+    fn has_late_results(&self) -> bool {
+        false
     }
 
     fn durable(&self) -> Sequence {

@@ -89,7 +89,7 @@ impl Header {
         Head { key: self.key, revision: self.revision, layout: self.layout, deadline: self.deadline }
     }
 
-    /// The header in wire form, with its CRC.
+    /// The header in wire form, without its CRCs.
     pub fn encode(&self) -> [u8; HEADER] {
         let mut to = [0; HEADER];
         let mut writer = Writer { to: &mut to, at: 0 };
@@ -106,9 +106,14 @@ impl Header {
         writer.put(&self.layout.to_le_bytes());
         writer.put(&self.remaining.to_le_bytes());
         writer.put(&self.number.to_le_bytes());
+        to
+    }
+
+    /// Adds the CRCs.
+    pub fn encode_crcs(&self, encoded: &mut [u8; HEADER]) {
+        let mut writer = Writer { to: encoded, at: HEADER - 8 };
         writer.put(&self.body_crc.to_le_bytes());
         writer.put_crc();
-        to
     }
 
     /// The octets that sealing authenticates: the header without the CRCs.

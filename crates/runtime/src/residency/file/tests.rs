@@ -313,7 +313,9 @@ fn a_number_that_no_write_can_have_is_damage() {
     let header = record::Header::decode(&octets[SEGMENT_HEADER..]).unwrap();
     let last = record::Header { sequence: u64::MAX, ..header };
     let end = SEGMENT_HEADER + last.total();
-    octets[SEGMENT_HEADER..SEGMENT_HEADER + HEADER].copy_from_slice(&last.encode());
+    let mut encoded = last.encode();
+    last.encode_crcs(&mut encoded);
+    octets[SEGMENT_HEADER..SEGMENT_HEADER + HEADER].copy_from_slice(&encoded);
     octets[end - record::TRAILER..end].copy_from_slice(&last.trailer());
     fs::write(&path, octets).unwrap();
     let store = file_store(directory.path());

@@ -246,12 +246,13 @@ impl RedisEngine {
     }
 
     fn read_one(&mut self, key: DocumentKey, command: &Cmd) -> Result<Value, DocumentError> {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), self.statistics.requests);
         let replies = self.request(|_, request| {
             request.add(command);
             Some(())
         });
         self.statistics.reads += 1;
+        self.statistics.read_requests += self.statistics.requests - before;
         self.statistics.read_ns += nanoseconds_since(start);
         match replies {
             Ok(replies) => match replies.into_iter().next().unwrap_or_default() {
@@ -281,13 +282,14 @@ impl RedisEngine {
         keys: &[DocumentKey],
         visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
     ) -> Result<(), EngineError> {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), self.statistics.requests);
         let replies = self.request(|engine, request| {
             for key in keys {
                 request.add(cmd("HGETALL").arg(engine.key_of(*key)));
             }
             Some(())
         });
+        self.statistics.read_requests += self.statistics.requests - before;
         let replies = match replies {
             Err(RequestFailure::TooLarge(_)) if keys.len() > 1 => {
                 let (first, second) = keys.split_at(keys.len() / 2);
