@@ -659,11 +659,143 @@ CASES = [
 ]
 
 
+# The cases with NAT, which the same kernel does for the first packets of a connection and XDP for others.
+
+
+def translated(inner, port):
+    """`inner` as a router with NAT forwards it: from its own address and this port."""
+    packet = forwarded(inner)
+    layer = TCP if TCP in packet else UDP
+    packet[IP].src, packet[layer].sport = UPF_N6, port
+    del packet[layer].chksum
+    return packet
+
+
+def public_port(lab, inner):
+    """Sends the first packet of a connection, and returns its public port."""
+    lab.up(inner)
+    layer = TCP if TCP in inner else UDP
+    packet = lab.dn.receive(lambda p: layer in p and p[IP].src == UPF_N6, "translated packet")
+    port = packet[layer].sport
+    same(bytes(packet)[14:], bytes(translated(inner, port)))
+    return port
+
+
+def expect_translated(lab, inner, port):
+    packet = lab.dn.receive(lambda p: IP in p and p[IP].src in (UPF_N6, lab.ue), "packet at the data network")
+    expected = Ether(src=lab.dn.core, dst=lab.dn.own) / translated(inner, port)
+    same(bytes(packet), bytes(expected))
+
+
+def answered(lab, port, body):
+    """A packet of the server to the public port, and what the UE is to get of it."""
+    reply = IP(src=SERVER, dst=UPF_N6, ttl=64, id=8) / body(port)
+    return reply, IP(src=SERVER, dst=lab.ue, ttl=64, id=8) / body(5000)
+
+
+def udp_connections_are_translated_both_ways(lab):
+    lab.session()
+    port = public_port(lab, udp(lab.ue, SERVER))
+    for size in (0, 1, 2, 17, 18, 63, 64, 511, 1371, 1372):
+        inner = udp(lab.ue, SERVER, bytes([size % 251]) * size)
+        lab.up(inner)
+        expect_translated(lab, inner, port)
+        body = lambda to: UDP(sport=7000, dport=to) / Raw(bytes([size % 253]) * size)
+        reply, expected = answered(lab, port, body)
+        lab.dn.send(reply)
+        lab.expect_downlink(expected)
+
+
+def tcp_connections_are_translated_from_start_to_end(lab):
+    lab.session()
+    up = lambda flags, seq, ack, data=b"": (
+        IP(src=lab.ue, dst=SERVER, ttl=64, id=7) / TCP(sport=5000, dport=7000, flags=flags, seq=seq, ack=ack) / Raw(data)
+    )
+    down = lambda flags, seq, ack, data=b"": answered(
+        lab, port, lambda to: TCP(sport=7000, dport=to, flags=flags, seq=seq, ack=ack) / Raw(data)
+    )
+    port = public_port(lab, up("S", 100, 0))
+    reply, expected = down("SA", 500, 101)
+    lab.dn.send(reply)
+    lab.expect_downlink(expected)
+    sent = 101
+    for data in (b"", *[bytes([n]) * 1300 for n in range(1, 60)]):
+        inner = up("A", sent, 501, data)
+        lab.up(inner)
+        expect_translated(lab, inner, port)
+        sent += len(data)
+    for flags, data in (("PA", b"answer"), ("FA", b"")):
+        reply, expected = down(flags, 501 + (6 if flags == "FA" else 0), sent, data)
+        lab.dn.send(reply)
+        lab.expect_downlink(expected)
+    for flags in ("FA", "A"):
+        inner = up(flags, sent + (flags == "A"), 508)
+        lab.up(inner)
+        expect_translated(lab, inner, port)
+
+
+def pings_are_translated(lab):
+    lab.session()
+    for number in range(3):
+        lab.up(IP(src=lab.ue, dst=SERVER, ttl=64) / ICMP(type=8, id=77, seq=number) / b"ping")
+        packet = lab.dn.receive(lambda p: ICMP in p and p[ICMP].type == 8, "echo request")
+        assert packet[IP].src == UPF_N6, packet.summary()
+        lab.dn.send(IP(src=SERVER, dst=UPF_N6, ttl=64) / ICMP(type=0, id=packet[ICMP].id, seq=number) / b"ping")
+        lab.expect_downlink(IP(src=SERVER, dst=lab.ue, ttl=64) / ICMP(type=0, id=77, seq=number) / b"ping")
+
+
+def icmp_errors_quote_the_ues_own_packet(lab):
+    lab.session()
+    inner = udp(lab.ue, SERVER)
+    port = public_port(lab, inner)
+    lab.up(inner)
+    expect_translated(lab, inner, port)
+    quoted = bytes(translated(inner, port))[:28]
+    lab.dn.send(IP(src=SERVER, dst=UPF_N6, ttl=64) / ICMP(type=3, code=4, nexthopmtu=1300) / Raw(quoted))
+    packet = lab.ran.receive(is_gtpu, "ICMP error at the gNB")
+    error = IP(bytes(packet)[14 + 20 + 8 + 16 :])
+    assert (error.src, error.dst, error[ICMP].type, error[ICMP].code) == (SERVER, lab.ue, 3, 4), error.summary()
+    about = IP(bytes(error[ICMP].payload))
+    ports = bytes(about.payload)[:4]
+    assert (about.src, about.dst, ports) == (lab.ue, SERVER, b"\x13\x88\x1b\x58"), about.summary()
+
+
+def packets_of_strangers_to_a_public_port_are_dropped(lab):
+    lab.session()
+    port = public_port(lab, udp(lab.ue, SERVER))
+    stranger, _ = answered(lab, port, lambda to: UDP(sport=7001, dport=to) / b"stranger")
+    lab.dn.send(stranger)
+    reply, expected = answered(lab, port, lambda to: UDP(sport=7000, dport=to) / b"answer")
+    lab.dn.send(reply)
+    lab.expect_downlink(expected)
+
+
+def spoofed_sources_are_not_translated(lab):
+    lab.session()
+    inner = udp(lab.ue, SERVER)
+    port = public_port(lab, inner)
+    lab.up(udp("10.45.0.250", SERVER))
+    lab.up(udp(UPF_N6, SERVER))
+    lab.up(inner)
+    expect_translated(lab, inner, port)
+
+
+NAT_CASES = [
+    udp_connections_are_translated_both_ways,
+    tcp_connections_are_translated_from_start_to_end,
+    pings_are_translated,
+    icmp_errors_quote_the_ues_own_packet,
+    packets_of_strangers_to_a_public_port_are_dropped,
+    spoofed_sources_are_not_translated,
+]
+
+
 def main():
     conf.verb = 0
+    cases = NAT_CASES if sys.argv[1:] == ["nat"] else CASES
     smf, ran, dn = Smf(), Wire("ran"), Wire("dn")
     failed = 0
-    for number, case in enumerate(CASES, start=10):
+    for number, case in enumerate(cases, start=10):
         lab, problem = Lab(smf, ran, dn, number), None
         smf.seid, smf.reports = None, []
         try:
@@ -675,7 +807,7 @@ def main():
         print(f"{case.__name__.replace('_', ' '):<60} {'FAILED' if problem else 'ok':>6}", flush=True)
         if problem:
             print("    " + str(problem).replace("\n", "\n    "))
-    print(f"\n{len(CASES) - failed} passed, {failed} failed")
+    print(f"\n{len(cases) - failed} passed, {failed} failed")
     return failed > 0
 
 

@@ -122,7 +122,8 @@ INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct ru
 	struct departure leaves = {
 		.at = before(ctx, flow),
 		.length = flow->length,
-		.id = path->cpu->outer_id++,
+		/* CPUs and workers take turns, so that fragments of their packets are not mixed up. */
+		.id = bpf_htons(path->cpu->outer_id++ * settings.urr_shares + path->number),
 		.qfi = qfi,
 	};
 	u32 v6 = rule->flags & RULE_PEER_V6;

@@ -38,11 +38,15 @@ pub struct DatapathConfig {
     pub shared_rates: Vec<SharedRate>,
     /// The packet path.
     pub path: PathChoice,
-    /// The N3 and N6 interfaces of the XDP path; VLAN interfaces by their own names.
+    /// The N3 and N6 interfaces of the XDP path; VLAN interfaces by their own names. Empty: with `PathChoice::Auto` those with
+    /// N3's addresses and default routes, if XDP does not disturb other traffic there.
     pub interfaces: Vec<String>,
     /// Those of `interfaces` towards gNBs and other UPFs: GTP-U received on the others is dropped. Empty: the interfaces that
     /// have an N3 address, or all if none has one.
     pub tunnel_interfaces: Vec<String>,
+    /// Whether packets of networks without NAT44 may bypass rules of the host's packet filter. Otherwise `PathChoice::Auto`
+    /// takes the portable path if there are any.
+    pub bypass_firewall: bool,
     /// Where the XDP program runs.
     pub xdp_hook: XdpHook,
     /// Sessions in the XDP path's tables, 1 to 1,048,576; some 2 kB each on two CPUs. Further sessions take
@@ -57,7 +61,7 @@ pub struct DatapathConfig {
 /// The packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PathChoice {
-    /// XDP if interfaces are named and the system permits it; otherwise the portable path.
+    /// XDP if the interfaces, the system and its packet filter permit it; otherwise the portable path.
     #[default]
     Auto,
     /// XDP; the start fails if it is not available.
@@ -98,6 +102,7 @@ impl Default for DatapathConfig {
             path: PathChoice::Auto,
             interfaces: Vec::new(),
             tunnel_interfaces: Vec::new(),
+            bypass_firewall: false,
             xdp_hook: XdpHook::Auto,
             sessions: 16_384,
             pin: None,
@@ -211,8 +216,8 @@ pub enum StartError {
     #[error("the XDP path is not available: {0}")]
     Xdp(#[from] XdpError),
     /// The configuration requires XDP together with settings that XDP does not support.
-    #[error("the XDP path {0}")]
-    XdpSettings(&'static str),
+    #[error("the XDP path is not available: {0}")]
+    XdpSettings(String),
     /// Out of threads or descriptors.
     #[error("workers cannot be started: {0}")]
     Workers(#[from] io::Error),

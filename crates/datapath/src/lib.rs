@@ -1,5 +1,6 @@
 //! See the crate's README for its contract.
 
+mod automatic;
 mod boundary;
 mod config;
 pub mod packet;
@@ -18,7 +19,7 @@ pub use boundary::{Boundary, Host, Permit, Tenant};
 pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;
-pub use select::UserPlane;
+pub use select::{PathReport, UserPlane};
 pub use sys::interface_addresses;
 pub use system::{
     FirewallRule, Net, NetworkPolicy, PortBlock, PortBlocks, Protocol, StaticRoute, Verdict, parse_network,

@@ -1,5 +1,6 @@
 //! Selects the packet path of a configuration.
 
+use crate::automatic::{self, Obstacle};
 use crate::boundary::Host;
 use crate::config::{DatapathConfig, PathChoice, StartError, UePool};
 use crate::portable::PortableDatapath;
@@ -8,6 +9,7 @@ use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
 use pith_upf::qos::FlowUsage;
+use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -21,35 +23,86 @@ pub enum UserPlane {
     Xdp(Box<XdpDatapath>),
 }
 
-impl UserPlane {
-    /// Starts the configured path. If the choice is automatic, logs the path and the reason.
-    pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
-        let obstacle = obstacle(&config);
-        match (config.path, obstacle) {
-            (PathChoice::Portable, _) => Self::portable(PortableDatapath::start(config.clone())?, &config),
-            (PathChoice::Xdp, Some(obstacle)) => Err(StartError::XdpSettings(obstacle)),
-            (PathChoice::Auto, Some(obstacle)) => {
-                tracing::info!("user plane: portable path; the XDP path {obstacle}");
-                Self::portable(PortableDatapath::start(config.clone())?, &config)
-            }
-            (choice, None) => Self::start_fast(&config, choice),
-        }
+/// Which path runs, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathReport {
+    /// `xdp` or `portable`.
+    pub path: &'static str,
+    /// Where it runs, or why XDP does not run.
+    pub detail: String,
+    /// What would make it faster.
+    pub faster: Option<String>,
+}
+
+impl PathReport {
+    fn of(xdp: &XdpDatapath, config: &DatapathConfig) -> Self {
+        let interfaces = config.interfaces.join(", ");
+        let hook = if xdp.is_native() { "in the driver" } else { "after the driver (generic)" };
+        let nat = if xdp.translates() { ", with NAT" } else { "" };
+        let queued = if xdp.uses_af_xdp() { "AF_XDP" } else { "the kernel" };
+        let detail = format!("{hook} of {interfaces}{nat}; queued packets by {queued}");
+        let by_kernel = !xdp.pools_by_kernel().is_empty();
+        let faster = match (xdp.is_native(), by_kernel) {
+            (false, _) => Some("'upf.xdp: native', if the driver supports it".to_owned()),
+            (true, true) => Some("networks without firewall, routes, MSS and NAT66".to_owned()),
+            (true, false) => None,
+        };
+        Self { path: "xdp", detail, faster }
     }
 
-    fn start_fast(config: &DatapathConfig, choice: PathChoice) -> Result<Self, StartError> {
+    fn portable(obstacle: Option<Obstacle>) -> Self {
+        let Obstacle { reason, remedy } = obstacle.unwrap_or_else(|| Obstacle {
+            reason: "as configured".to_owned(),
+            remedy: Some("'upf.datapath: auto'".to_owned()),
+        });
+        Self { path: "portable", detail: reason, faster: remedy }
+    }
+}
+
+impl fmt::Display for PathReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path == "xdp" {
+            write!(f, "XDP {}", self.detail)?;
+        } else {
+            write!(f, "portable path (TUN): {}", self.detail)?;
+        }
+        self.faster.as_ref().map_or(Ok(()), |faster| write!(f, "; faster: {faster}"))
+    }
+}
+
+impl UserPlane {
+    /// Starts the configured path. Logs the path and the reason.
+    pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
+        Ok(Self::start_and_report(config)?.0)
+    }
+
+    /// The same, with the reason.
+    pub fn start_and_report(config: DatapathConfig) -> Result<(Self, PathReport), StartError> {
+        let (user_plane, report) = match prepare(config.clone()) {
+            Ok(config) => Self::start_fast(&config)?,
+            Err(obstacle) if config.path == PathChoice::Xdp => {
+                return Err(StartError::XdpSettings(obstacle.map_or_else(String::new, |why| why.to_string())));
+            }
+            Err(obstacle) => {
+                let portable = Self::portable(PortableDatapath::start(config.clone())?, &config)?;
+                (portable, PathReport::portable(obstacle))
+            }
+        };
+        tracing::info!("user plane: {report}");
+        Ok((user_plane, report))
+    }
+
+    fn start_fast(config: &DatapathConfig) -> Result<(Self, PathReport), StartError> {
         match XdpDatapath::start(config)? {
             StartedPath::Xdp(xdp) => {
-                let hook = if xdp.is_native() { "in the driver" } else { "after the driver (generic)" };
-                let waiting = if xdp.uses_af_xdp() { "AF_XDP" } else { "the kernel" };
-                let interfaces = config.interfaces.join(", ");
-                tracing::info!(interfaces, "user plane: XDP path, {hook}; queued packets by {waiting}");
+                let report = PathReport::of(&xdp, config);
                 log_networks_by_kernel(xdp.pools_by_kernel());
-                Ok(Self::Xdp(xdp))
+                Ok((Self::Xdp(xdp), report))
             }
-            StartedPath::Portable(_, error) if choice == PathChoice::Xdp => Err(error.into()),
+            StartedPath::Portable(_, error) if config.path == PathChoice::Xdp => Err(error.into()),
             StartedPath::Portable(portable, error) => {
-                tracing::warn!(%error, "user plane: portable path, because XDP is not available");
-                Self::portable(portable, config)
+                let report = PathReport::portable(Some(Obstacle { reason: error.to_string(), remedy: None }));
+                Ok((Self::portable(portable, config)?, report))
             }
         }
     }
@@ -134,15 +187,34 @@ fn log_networks_by_kernel(pools: &[UePool]) {
     }
 }
 
-/// Why a configuration cannot use the XDP path.
-fn obstacle(config: &DatapathConfig) -> Option<&'static str> {
-    if config.interfaces.is_empty() {
-        return Some("needs the N3 and N6 interfaces ('upf.interfaces')");
+/// The configuration of the XDP path, or why it does not run; `None`: as configured.
+fn prepare(config: DatapathConfig) -> Result<DatapathConfig, Option<Obstacle>> {
+    if config.path == PathChoice::Portable {
+        return Err(None);
     }
-    let needs_kernel =
-        !config.pools.is_empty() && config.pools.iter().all(|pool| config.is_only_by_kernel(*pool));
-    needs_kernel
-        .then_some("bypasses the kernel, which firewall, routes, MSS or NAT66 of all data networks need")
+    let is_named = !config.interfaces.is_empty();
+    if config.path == PathChoice::Xdp && !is_named {
+        return Err(Some(Obstacle::new("it needs the N3 and N6 interfaces", "name them in 'upf.interfaces'")));
+    }
+    let has_none = config.pools.iter().all(|pool| config.is_only_by_kernel(*pool));
+    if has_none && !config.pools.is_empty() {
+        return Err(Some(Obstacle::new(
+            "the kernel applies firewall, routes, MSS or NAT66 of all data networks",
+            "remove these from a data network",
+        )));
+    }
+    let config = if is_named { config } else { automatic::with_interfaces(&config).map_err(Some)? };
+    let bypassed = if config.bypass_firewall { Vec::new() } else { automatic::bypassed_rules(&config) };
+    if bypassed.is_empty() {
+        return Ok(config);
+    }
+    let rules = bypassed.join(", ");
+    if config.path == PathChoice::Xdp {
+        tracing::warn!("user plane: packets that XDP forwards bypass rules of this host's packet filter: {rules}");
+        return Ok(config);
+    }
+    let reason = format!("packets would bypass rules of this host's packet filter: {rules}");
+    Err(Some(Obstacle::new(reason, "permit that by 'upf.bypass_firewall: true'")))
 }
 
 impl Datapath for UserPlane {
@@ -204,7 +276,6 @@ mod tests {
         let limited = DatapathConfig { policies: vec![policy], ..named.clone() };
         assert!(UserPlane::start(bare).unwrap_err().to_string().contains("N3 and N6 interfaces"));
         assert!(UserPlane::start(limited).unwrap_err().to_string().contains("MSS"));
-        assert_eq!(obstacle(&DatapathConfig { nat: true, ..named.clone() }), None);
-        assert_eq!(obstacle(&named), None);
+        assert_eq!(prepare(DatapathConfig { nat: true, ..named.clone() }).unwrap().interfaces, ["eth1"]);
     }
 }

@@ -122,6 +122,13 @@ pub fn status(cli: &Cli) -> Result<()> {
         number(&answer["uptimeS"]),
         number(&answer["readyAfterMs"])
     );
+    let user_plane = &answer["userPlane"];
+    if let Some(path) = user_plane["path"].as_str() {
+        println!("{:<9} {path}: {}", "packets", table::cell(&user_plane["detail"]));
+        if let Some(faster) = user_plane["faster"].as_str() {
+            println!("{:<9} faster: {faster}", "");
+        }
+    }
     let contexts = &answer["contexts"];
     let has_contexts = |nf: &Value| matches!(nf.as_str(), Some("amf" | "smf" | "pcf"));
     if contexts.is_object() {

@@ -354,6 +354,7 @@ fn api_settings(
     let residency = config.residency().to_string();
     let is_embedded = config.residency() == crate::config::Residency::Embedded;
     let (engine, write) = (engine_name(config), config.state.write.to_string());
+    let user_plane = upf.as_ref().map(|upf| upf.path_report().into());
     let status = move || Status {
         state: readiness.state(),
         version: env!("CARGO_PKG_VERSION"),
@@ -361,6 +362,7 @@ fn api_settings(
         ready_after_ms: readiness.ready_after().and_then(|after| u64::try_from(after.as_millis()).ok()),
         nfs: nfs.clone(),
         shards,
+        user_plane: user_plane.clone(),
         contexts: contexts.as_ref().map(|health| ContextStatus {
             residency: residency.clone(),
             restored: health.restored(),

@@ -17,7 +17,7 @@ use crate::gate::Gate;
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pith_datapath::{DatapathConfig, Host, StartError, UserPlane};
+use pith_datapath::{DatapathConfig, Host, PathReport, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Effect, HostAddresses, Input, Severity, Upf};
 use serde_json::Value;
@@ -64,9 +64,15 @@ type Asked = (Question, oneshot::Sender<Answer>);
 pub struct UpfHandle {
     inbox: Sender<Asked>,
     waker: Waker,
+    report: Arc<PathReport>,
 }
 
 impl UpfHandle {
+    /// Which path packets take, and why.
+    pub fn path_report(&self) -> &PathReport {
+        &self.report
+    }
+
     /// Sends a query; the answer follows, or the channel closes if the UPF has ended.
     pub fn query(&self, question: Question) -> oneshot::Receiver<Answer> {
         let (reply, answer) = oneshot::channel();
@@ -95,7 +101,7 @@ impl UpfThread {
         restoration: Duration,
         gate: Gate,
     ) -> Result<Self, UpfError> {
-        let datapath = UserPlane::start(datapath)?;
+        let (datapath, report) = UserPlane::start_and_report(datapath)?;
         datapath.refuse_unknown(restoration.is_zero());
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;
@@ -123,7 +129,7 @@ impl UpfThread {
             }
             driver.datapath.stop();
         })?;
-        Ok(Self { closing, handle: UpfHandle { inbox, waker }, thread })
+        Ok(Self { closing, handle: UpfHandle { inbox, waker, report: Arc::new(report) }, thread })
     }
 
     /// A handle for queries.

@@ -44,7 +44,7 @@ use ports::Ports;
 pub(crate) use ports::{MAX_PORTS, Port};
 use queued_packet::{QueuedPacket, WorkerQueue};
 use queues::Queues;
-use routes::Routes;
+use routes::{OuterIds, Routes};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -103,6 +103,8 @@ impl PortableDatapath {
     ) -> Result<Self, StartError> {
         check(config)?;
         let count = worker_count(config);
+        let first_id = pools.first_worker;
+        let ids = (first_id..).map(|place| OuterIds::new(place, first_id + count));
         let tun = |_| TunQueue::open(&config.tun).map_err(|error| StartError::tun(&config.tun, error));
         let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;
         let network = Network::set_up(config)?;
@@ -135,12 +137,12 @@ impl PortableDatapath {
             _network: network,
         };
         let mut sockets = Some(sockets);
-        for (queue, (inbox, end)) in queues.into_iter().zip(inboxes.into_iter().zip(ends)) {
+        for ((queue, ids), (inbox, end)) in queues.into_iter().zip(ids).zip(inboxes.into_iter().zip(ends)) {
             let own = match sockets.take() {
                 Some(first) => first,
                 None => bind_all(&config.n3_addresses)?,
             };
-            datapath.start_worker(own, queue, inbox, end)?;
+            datapath.start_worker(own, queue, ids, inbox, end)?;
         }
         Ok(datapath)
     }
@@ -149,6 +151,7 @@ impl PortableDatapath {
         &mut self,
         sockets: Vec<GtpuSocket>,
         tun: TunQueue,
+        outer_ids: OuterIds,
         inbox: Arc<Inbox>,
         incoming: Receiver<QueuedPacket>,
     ) -> Result<(), StartError> {
@@ -162,7 +165,7 @@ impl PortableDatapath {
             border: Border::new(self.keeper.reach()),
             ports: Ports::default(),
             routes: Routes::default(),
-            outer_id: 0,
+            outer_ids,
             n3: N3Batch::new(),
             n6: N6Batch::new(tun.segments_udp()),
             tun,

@@ -8,7 +8,7 @@ use super::n3::{Gpdu, HEADROOM, N3Batch};
 use super::n6::N6Batch;
 use super::ports::Ports;
 use super::queued_packet::{QueuedPacket, WorkerQueue};
-use super::routes::Routes;
+use super::routes::{OuterIds, Routes};
 use crate::config::UePool;
 use crate::packet::Flow;
 use crate::rules::{Clock, Ingress, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
@@ -82,8 +82,8 @@ pub struct Path {
     pub ports: Ports,
     /// Routes of its AF_XDP sockets.
     pub routes: Routes,
-    /// Identification of the last outer IPv4 header.
-    pub outer_id: u16,
+    /// Identifications of outer IPv4 headers that it writes itself.
+    pub outer_ids: OuterIds,
     /// Packets to be sent into tunnels.
     pub n3: N3Batch,
     /// Packets to be sent to the data network.

@@ -147,9 +147,9 @@ impl Path {
         if length > usize::from(route.info.mtu) {
             return None;
         }
-        self.outer_id = self.outer_id.wrapping_add(1);
+        let id = self.outer_ids.take();
         let mut head = Head::of_link(&route.info, false);
-        head.add(&outer(own, peer, dscp, self.outer_id, length as u16));
+        head.add(&outer(own, peer, dscp, id, length as u16));
         Some((route.port, head))
     }
 
@@ -159,6 +159,27 @@ impl Path {
             IpAddr::V4(v4) => Some(v4),
             IpAddr::V6(_) => None,
         })
+    }
+}
+
+/// Identifications of outer IPv4 headers. CPUs of the XDP program and workers take turns, so that no two packets on their way
+/// have the same: a receiver would join their fragments.
+#[derive(Debug)]
+pub struct OuterIds {
+    next: u16,
+    step: u16,
+}
+
+impl OuterIds {
+    /// For one of so many places.
+    pub fn new(place: usize, places: usize) -> Self {
+        Self { next: place as u16, step: places as u16 }
+    }
+
+    fn take(&mut self) -> u16 {
+        let id = self.next;
+        self.next = id.wrapping_add(self.step);
+        id
     }
 }
 

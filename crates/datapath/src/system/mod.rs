@@ -4,6 +4,7 @@
 
 mod closed;
 mod firewall;
+mod foreign_rules;
 mod forwarding;
 mod framed;
 mod interface;
@@ -18,6 +19,7 @@ mod routing;
 use crate::boundary::{Host, Reach, one_sided_interfaces};
 use crate::config::{DatapathConfig, StartError};
 pub use closed::ClosedSets;
+pub use foreign_rules::foreign_rules;
 pub use forwarding::{LIBERAL, Switch};
 pub use framed::FramedRoutes;
 use nat::Iptables;

@@ -6,6 +6,7 @@ use super::{Api, ApiError, Topic};
 use crate::residency::{Cost, Costs, Statistics};
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LINK};
+use pith_datapath::PathReport;
 use pith_nf::kit::Page;
 use pith_types::Supi;
 use serde::Serialize;
@@ -34,6 +35,28 @@ pub struct Status {
     /// Contexts of UEs and sessions, if they are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contexts: Option<ContextStatus>,
+    /// The path of packets, if this process has the UPF.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_plane: Option<UserPlaneStatus>,
+}
+
+/// The path of packets through the UPF.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UserPlaneStatus {
+    /// `xdp` or `portable`.
+    pub path: &'static str,
+    /// Where XDP runs, or why it does not.
+    pub detail: String,
+    /// What would make it faster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faster: Option<String>,
+}
+
+impl From<&PathReport> for UserPlaneStatus {
+    fn from(report: &PathReport) -> Self {
+        let PathReport { path, detail, faster } = report.clone();
+        Self { path, detail, faster }
+    }
 }
 
 /// State of the stored contexts.

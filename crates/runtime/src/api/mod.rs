@@ -87,6 +87,7 @@ impl Api {
             nfs: Vec::new(),
             shards: 0,
             contexts: None,
+            user_plane: None,
         };
         let api = Rc::new(Self {
             guard: Guard::open(&format!("user {}", crate::config::user()), tokens(&config)),

@@ -49,6 +49,7 @@ impl Client {
                 unreadable: 0,
                 error: None,
             }),
+            user_plane: None,
         };
         Self(ApiHandler::new(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
             let shards = api.clone();

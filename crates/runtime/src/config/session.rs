@@ -209,20 +209,25 @@ section! {
         shape: bool = true,
         /// Total of guaranteed bit rates that sessions may have; unlimited if absent.
         guaranteed: Option<Ambr> = None,
-        /// Packet path: auto, xdp, portable. auto: XDP if 'interfaces' is set, 'nat' is off and the system
-        /// supports XDP; otherwise portable. The log shows the path and the reason. Data networks with a
-        /// firewall, routes or an MSS always use the portable path.
+        /// Packet path: auto, xdp, portable. auto: XDP if interfaces and system permit it; otherwise portable.
+        /// 'pith status' and the log show the path, the reason, and what would make it faster. Data networks
+        /// with a firewall, routes, an MSS or NAT66 always use the portable path.
         datapath: PacketPath = PacketPath::Auto,
         /// N3 and N6 interfaces between which XDP forwards, such as [eth1, eth2]; a VLAN interface by its own
-        /// name.
-        /// The machine's firewall does not see packets that XDP forwards.
+        /// name. If absent, XDP uses the interfaces with 'n3' and with the default route if these are network
+        /// cards whose drivers attach XDP without a link reset.
         interfaces: Vec<String> = Vec::new(),
         /// Those of 'interfaces' towards gNBs and other UPFs; on other interfaces XDP handles no GTP-U.
         /// Default:
         /// the interfaces with the N3 address, or all if none has it.
         tunnel_interfaces: Vec<String> = Vec::new(),
+        /// Let XDP forward packets of data networks without NAT past rules of the machine's own firewall. If
+        /// false, 'auto' uses the portable path if there are such rules. With NAT, the firewall sees the first
+        /// packets of each connection.
+        bypass_firewall: bool = false,
         /// XDP attach mode: native, in the driver; generic, in the network stack, for any interface; auto:
-        /// native if the driver supports it, and generic on a veth.
+        /// native if the driver supports it, and generic on a veth. native and generic also permit XDP on
+        /// interfaces that 'interfaces' does not name, although the link may be reset at the start.
         xdp: XdpHook = XdpHook::Auto,
         /// Sessions that XDP can hold, about 2 kB each; further sessions use the portable path.
         sessions: u32 = 16_384,

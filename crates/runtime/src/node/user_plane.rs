@@ -69,6 +69,7 @@ pub(super) fn start(
         },
         interfaces: upf.interfaces.clone(),
         tunnel_interfaces: upf.tunnel_interfaces.clone(),
+        bypass_firewall: upf.bypass_firewall,
         xdp_hook: match upf.xdp {
             XdpHook::Auto => pith_datapath::XdpHook::Auto,
             XdpHook::Native => pith_datapath::XdpHook::Native,

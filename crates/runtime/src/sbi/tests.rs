@@ -135,6 +135,7 @@ impl Process {
             nfs: vec![],
             shards: 2,
             contexts: None,
+            user_plane: None,
         };
         let api = ApiSettings {
             listeners: vec![ApiListener::Tcp(api)],

@@ -1,0 +1,208 @@
+//! Finds the interfaces of N3 and N6, if the configuration does not name them: XDP runs there if that neither interrupts nor
+//! slows down other traffic of the host.
+
+use crate::config::{DatapathConfig, UePool, XdpHook};
+use crate::sys::{driver_of, interface_addresses, vlan_of};
+use crate::system::foreign_rules;
+use std::fmt;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Drivers that attach XDP without a reset of the link. Others may lose the link for seconds.
+const STEADY_DRIVERS: [&str; 2] = ["virtio_net", "mlx5_core"];
+
+/// Why XDP does not run, and what would change that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// As a sentence without full stop.
+    pub reason: String,
+    /// The setting or measure with which XDP would run.
+    pub remedy: Option<String>,
+}
+
+impl Obstacle {
+    pub fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { reason: reason.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        self.remedy.as_ref().map_or(Ok(()), |remedy| write!(f, "; for XDP {remedy}"))
+    }
+}
+
+/// The configuration with the interfaces of this host, in whose drivers XDP can run.
+pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstacle> {
+    let known = interface_addresses().unwrap_or_default();
+    let interface_of = |address: &IpAddr| {
+        known.iter().find(|(_, of)| of == address).map(|(name, _)| name.clone()).unwrap_or_default()
+    };
+    let n3: Vec<_> =
+        config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
+    let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
+    let interfaces = choose(&n3, &default_routes(&table), config.xdp_hook, Device::of)?;
+    // The generic hook would make each packet of the host slower.
+    let xdp_hook = if config.xdp_hook == XdpHook::Auto { XdpHook::Native } else { config.xdp_hook };
+    Ok(DatapathConfig { interfaces, xdp_hook, ..config.clone() })
+}
+
+/// What a name in the routing table or with an N3 address stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Device {
+    Loopback,
+    /// A network card, or a VLAN of one.
+    Card {
+        driver: String,
+    },
+    /// Such as veth, bridge, bonding, tun.
+    Virtual {
+        driver: String,
+    },
+}
+
+impl Device {
+    fn of(name: &str) -> Self {
+        let (device, _) = vlan_of(name).unwrap_or((name.to_owned(), 0));
+        let driver = driver_of(&device).unwrap_or_default();
+        let is_card = Path::new("/sys/class/net").join(&device).join("device").exists();
+        match (device.as_str(), is_card) {
+            ("lo", _) => Self::Loopback,
+            (_, true) => Self::Card { driver },
+            (_, false) => Self::Virtual { driver },
+        }
+    }
+}
+
+/// The interfaces of N3, given with their addresses, and of N6, without duplicates.
+fn choose(
+    n3: &[(IpAddr, String)],
+    n6: &[String],
+    hook: XdpHook,
+    device: impl Fn(&str) -> Device,
+) -> Result<Vec<String>, Obstacle> {
+    const NAME_THEM: &str = "name the interfaces of N3 and N6 in 'upf.interfaces'";
+    for (address, name) in n3 {
+        if name.is_empty() {
+            return Err(Obstacle::new(format!("no interface has N3's address {address}"), NAME_THEM));
+        }
+        if device(name) == Device::Loopback {
+            let reason = format!("N3's address {address} is on the loopback interface");
+            return Err(Obstacle::new(reason, "set 'upf.n3' to an address of a network interface"));
+        }
+    }
+    if n6.is_empty() {
+        return Err(Obstacle::new("there is no default route, which would name N6's interface", NAME_THEM));
+    }
+    let mut found: Vec<String> = Vec::new();
+    for name in n3.iter().map(|(_, name)| name).chain(n6).filter(|name| !name.is_empty()) {
+        check(name, device(name), hook)?;
+        if !found.contains(name) {
+            found.push(name.clone());
+        }
+    }
+    Ok(found)
+}
+
+/// Whether XDP may run on an interface that the configuration does not name. A configured hook permits any.
+fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
+    if hook != XdpHook::Auto {
+        return Ok(());
+    }
+    match device {
+        Device::Loopback => {
+            Err(Obstacle { reason: format!("N6 is the loopback interface {name}"), remedy: None })
+        }
+        Device::Virtual { driver } => {
+            let kind = if driver.is_empty() { "virtual" } else { &driver };
+            let remedy = "name it in 'upf.interfaces', where local senders need no segmentation offload";
+            Err(Obstacle::new(format!("{name} is a {kind} interface"), remedy))
+        }
+        Device::Card { driver } if !STEADY_DRIVERS.contains(&driver.as_str()) => {
+            let reason = format!("its start may reset the link of {name} (driver {driver})");
+            Err(Obstacle::new(reason, "permit that by 'upf.xdp: native'"))
+        }
+        Device::Card { .. } => Ok(()),
+    }
+}
+
+/// The interfaces of IPv4 default routes (/proc/net/route).
+fn default_routes(table: &str) -> Vec<String> {
+    let is_default = |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
+    let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut found: Vec<String> = Vec::new();
+    for name in rows.filter(|fields| is_default(fields)).filter_map(|fields| Some((*fields.first()?).to_owned())) {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// The host's packet filter rules that packets would bypass. With NAT44 the kernel sees the first packets of each connection,
+/// so the rules decide on these.
+pub fn bypassed_rules(config: &DatapathConfig) -> Vec<String> {
+    let is_bypassing = |pool: &&UePool| !config.is_only_by_kernel(**pool) && !config.has_nat44(**pool);
+    if config.pools.iter().any(|pool| is_bypassing(&pool)) { foreign_rules() } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str) -> Device {
+        let driver = |driver: &str| driver.to_owned();
+        match name {
+            "lo" => Device::Loopback,
+            "eth0" | "eth1" => Device::Card { driver: driver("virtio_net") },
+            "ens1" => Device::Card { driver: driver("ixgbe") },
+            _ => Device::Virtual { driver: driver("veth") },
+        }
+    }
+
+    fn choice(n3: &[(&str, &str)], n6: &[&str], hook: XdpHook) -> Result<Vec<String>, Obstacle> {
+        let n3: Vec<_> = n3.iter().map(|(at, name)| (at.parse().unwrap(), (*name).to_owned())).collect();
+        let n6: Vec<_> = n6.iter().map(|name| (*name).to_owned()).collect();
+        choose(&n3, &n6, hook, device)
+    }
+
+    #[test]
+    fn the_interfaces_of_n3_and_n6_are_found() {
+        let n3 = [("192.0.2.1", "eth0")];
+        assert_eq!(choice(&n3, &["eth1"], XdpHook::Auto).unwrap(), ["eth0", "eth1"]);
+        assert_eq!(choice(&n3, &["eth0"], XdpHook::Auto).unwrap(), ["eth0"], "one for both");
+    }
+
+    #[test]
+    fn the_reason_against_xdp_is_stated_with_its_remedy() {
+        for (n3, n6, reason, remedy) in [
+            (("127.0.0.7", "lo"), "eth0", "127.0.0.7 is on the loopback interface", "upf.n3"),
+            (("192.0.2.1", ""), "eth0", "no interface has N3's address 192.0.2.1", "upf.interfaces"),
+            (("192.0.2.1", "eth0"), "", "no default route", "upf.interfaces"),
+            (("192.0.2.1", "veth7"), "eth0", "veth7 is a veth interface", "upf.interfaces"),
+            (("192.0.2.1", "eth0"), "ens1", "reset the link of ens1 (driver ixgbe)", "upf.xdp: native"),
+        ] {
+            let n6: Vec<_> = [n6].into_iter().filter(|name| !name.is_empty()).collect();
+            let text = choice(&[n3], &n6, XdpHook::Auto).unwrap_err().to_string();
+            assert!(text.contains(reason) && text.contains(remedy), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_configured_hook_permits_any_interface_but_loopback() {
+        let n3 = [("192.0.2.1", "veth7")];
+        assert_eq!(choice(&n3, &["ens1"], XdpHook::Generic).unwrap(), ["veth7", "ens1"]);
+        assert!(choice(&[("127.0.0.7", "lo")], &["ens1"], XdpHook::Native).is_err());
+    }
+
+    #[test]
+    fn default_routes_are_read() {
+        let table = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
+                     eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+                     eth1\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+                     eth0\t00000000\t0201A8C0\t0003\t0\t0\t200\t00000000\t0\t0\t0\n";
+        assert_eq!(default_routes(table), ["eth0"]);
+    }
+}

@@ -1,0 +1,92 @@
+//! Rules of the host's packet filter that are not Pith's, and that forwarded packets traverse.
+
+use super::nft::{run, words};
+use std::fs;
+
+/// The hooks of forwarded packets.
+const HOOKS: [&str; 4] = ["ingress", "prerouting", "forward", "postrouting"];
+/// The tables of iptables where it does not use nftables.
+const LEGACY: &str = "/proc/thread-self/net/ip_tables_names";
+
+/// Names the chains with rules, or with another policy than to accept, for the log.
+pub fn foreign_rules() -> Vec<String> {
+    let ruleset = run(&words("nft list ruleset"), "").unwrap_or_default();
+    let mut found = chains(&ruleset);
+    for table in fs::read_to_string(LEGACY).unwrap_or_default().lines() {
+        // Without the program the rules are unknown, and count as some.
+        let rules = run(&words(&format!("iptables-legacy-save -t {table}")), "");
+        if rules.as_deref().map_or(true, has_legacy_rules) {
+            found.push(format!("table {table} of iptables"));
+        }
+    }
+    found
+}
+
+/// The chains in the output of `nft list ruleset`. Tables of Pith, of this process or another, are left out.
+fn chains(ruleset: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut table, mut chain, mut is_hooked) = (String::new(), String::new(), false);
+    let mut note = |table: &str, chain: &str| {
+        let name = format!("chain {chain} of table {table}");
+        if !found.contains(&name) && !table.contains(" pith_") {
+            found.push(name);
+        }
+    };
+    for line in ruleset.lines().map(str::trim) {
+        let line_words: Vec<_> = line.split_whitespace().collect();
+        match line_words.as_slice() {
+            ["table", family, name, "{"] => table = format!("{family} {name}"),
+            ["chain", name, "{"] => (chain, is_hooked) = ((*name).to_owned(), false),
+            ["type", _, "hook", hook, ..] => {
+                is_hooked = HOOKS.contains(hook);
+                if is_hooked && line.contains("policy drop") {
+                    note(&table, &chain);
+                }
+            }
+            ["}"] => is_hooked = false,
+            [] => {}
+            _ if is_hooked => note(&table, &chain),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Whether the output of `iptables-save` has rules, or policies to drop, for forwarded packets.
+fn has_legacy_rules(saved: &str) -> bool {
+    const CHAINS: [&str; 3] = ["PREROUTING", "FORWARD", "POSTROUTING"];
+    saved.lines().any(|line| match words(line).as_slice() {
+        [add, chain, ..] if add == "-A" => CHAINS.contains(&chain.as_str()),
+        [chain, policy, ..] if policy == "DROP" => chain.strip_prefix(':') == Some("FORWARD"),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::enter_namespace;
+
+    #[test]
+    fn chains_that_a_forwarded_packet_meets_are_named() {
+        if !enter_namespace() {
+            return;
+        }
+        let rules = "table inet filter {\n chain input { type filter hook input priority 0; policy drop; }\n \
+                     chain forward { type filter hook forward priority 0; policy drop; }\n }\n\
+                     table ip nat {\n chain post { type nat hook postrouting priority 100; masquerade; }\n \
+                     chain empty { type nat hook prerouting priority 0; }\n chain other { accept; }\n }\n\
+                     table ip pith_pith0 {\n chain post { type nat hook postrouting priority 100; masquerade; }\n }\n";
+        run(&words("nft -f -"), rules).unwrap();
+        let found = foreign_rules();
+        assert_eq!(found, ["chain forward of table inet filter", "chain post of table ip nat"]);
+    }
+
+    #[test]
+    fn rules_of_iptables_count_for_forwarded_packets_only() {
+        let saved = |line: &str| format!("*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n{line}\nCOMMIT\n");
+        assert!(!has_legacy_rules(&saved("-A INPUT -p tcp -j ACCEPT")));
+        assert!(has_legacy_rules(&saved("-A FORWARD -p tcp -j ACCEPT")));
+        assert!(has_legacy_rules(":FORWARD DROP [0:0]\n"));
+    }
+}

@@ -1,0 +1,63 @@
+//! The choice of the path and its reason, on interfaces and with packet filters of a namespace.
+
+#![allow(unsafe_code)]
+
+mod support;
+
+use pith_datapath::{DatapathConfig, PathReport, UserPlane, XdpHook};
+use std::process::Command;
+use support::*;
+
+/// A host with N3 and N6; the default route is by N6.
+fn host() -> Option<[Host; 2]> {
+    if !enter_namespace() {
+        return None;
+    }
+    let hosts = [wire("n3", UPF, GNB, Kind::Generic), wire("n6", UPF_N6, SERVER, Kind::Generic)];
+    run(&format!("ip route add default via {SERVER}"));
+    Some(hosts)
+}
+
+fn config() -> DatapathConfig {
+    DatapathConfig { n3_addresses: vec![UPF.into()], workers: 1, ..DatapathConfig::default() }
+}
+
+fn named() -> DatapathConfig {
+    DatapathConfig { interfaces: vec!["n3".into(), "n6".into()], ..config() }
+}
+
+fn report(config: DatapathConfig) -> PathReport {
+    let (upf, report) = UserPlane::start_and_report(config).unwrap();
+    assert_eq!(matches!(upf, UserPlane::Xdp(_)), report.path == "xdp");
+    report
+}
+
+#[test]
+fn xdp_does_not_choose_virtual_interfaces_unless_a_hook_is_configured() {
+    let Some(_hosts) = host() else { return };
+    let portable = report(config());
+    assert_eq!(portable.path, "portable");
+    assert!(portable.to_string().contains("n3 is a veth interface"), "{portable}");
+    let generic = report(DatapathConfig { xdp_hook: XdpHook::Generic, nat: true, ..config() });
+    assert_eq!(generic.path, "xdp");
+    assert!(generic.to_string().contains("(generic) of n3, n6, with NAT"), "{generic}");
+    assert_eq!(report(named()).path, "xdp", "named interfaces");
+    run("ip route del default");
+    assert!(report(config()).detail.contains("no default route"));
+}
+
+#[test]
+fn rules_of_the_hosts_packet_filter_are_not_bypassed_without_a_setting() {
+    let Some(_hosts) = host() else { return };
+    let nft = |text: &str| assert!(Command::new("nft").arg(text).status().unwrap().success(), "{text}");
+    nft("add table inet site");
+    nft("add chain inet site forward { type filter hook forward priority 0 ; }");
+    assert_eq!(report(named()).path, "xdp", "a chain without rules");
+    nft("add rule inet site forward ip daddr 192.0.2.1 drop");
+    let filtered = report(named());
+    assert_eq!(filtered.path, "portable");
+    let (detail, faster) = (filtered.detail, filtered.faster.unwrap());
+    assert!(detail.contains("chain forward of table inet site") && faster.contains("bypass_firewall"), "{detail}");
+    assert_eq!(report(DatapathConfig { bypass_firewall: true, ..named() }).path, "xdp");
+    assert_eq!(report(DatapathConfig { nat: true, ..named() }).path, "xdp", "the kernel sees each connection");
+}
