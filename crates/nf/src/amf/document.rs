@@ -173,7 +173,10 @@ pub(super) fn is_retained(octets: &[u8]) -> bool {
 }
 
 /// Unpacks the document of a retained security context: a context with identity and security only, and until when it is retained.
-pub(super) fn unpack_retained(octets: &[u8], named: (Key, ContextId)) -> Result<(UeContext, DateTime), UnpackError> {
+pub(super) fn unpack_retained(
+    octets: &[u8],
+    named: (Key, ContextId),
+) -> Result<(UeContext, DateTime), UnpackError> {
     let sections = Sections::of(octets, Nf::Amf, RETAINED_SECTIONS, &())?;
     let until = sections.unpack(&RETAINED)?;
     Ok((read_all(&sections, &[IDENTITY, SECURITY], named)?, until))
@@ -378,6 +381,11 @@ impl super::Amf {
         packed.map(|document| document.expect("an AMF's context can be packed")).collect()
     }
 
+    /// Whether a document is the retained security context of a deregistered UE.
+    pub fn is_retained(octets: &[u8]) -> bool {
+        is_retained(octets)
+    }
+
     /// Unpacks a document.
     pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
         if is_retained(octets) {
@@ -390,7 +398,12 @@ impl super::Amf {
     pub fn repack(octets: &[u8], names: &dyn Names) -> Result<Document, UnpackError> {
         if is_retained(octets) {
             let (UeContext { supi, pei, guti, security, .. }, until) = unpack_retained(octets, UNNAMED)?;
-            let known = supi.zip(guti).zip(security).map(|((supi, guti), security)| KnownUe { supi, pei, guti, security });
+            let known = supi.zip(guti).zip(security).map(|((supi, guti), security)| KnownUe {
+                supi,
+                pei,
+                guti,
+                security,
+            });
             let known = known.ok_or(UnpackError::SectionCount("security"))?;
             return Ok(pack_retained(known, until, UNNAMED.1).expect("a retained context can be packed"));
         }

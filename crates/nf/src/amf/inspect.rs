@@ -69,7 +69,11 @@ impl Amf {
             supis,
             tmsis,
             dangling: self.shared.index.keys().filter(|key| !self.ues.contains(*key)).count()
-                + self.shared.ids.len().abs_diff(self.ues.len() + ended + self.shared.index.retained.stored()),
+                + self
+                    .shared
+                    .ids
+                    .len()
+                    .abs_diff(self.ues.len() + ended + self.shared.index.retained.stored()),
             sessions: sum(|ue| ue.sessions.len()),
             session_calls: sum(|ue| ue.sessions.iter().map(|session| session.calls.len()).sum()),
             timers: sum(|ue| ue.timers().len()),

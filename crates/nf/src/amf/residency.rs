@@ -174,7 +174,9 @@ impl Amf {
         let index = &mut self.shared.index;
         match (ue.supi, ue.guti, ue.security) {
             (Some(supi), Some(guti), Some(security))
-                if until > now && index.find_supi(&supi).is_none() && index.find_tmsi(guti.tmsi).is_none() =>
+                if until > now
+                    && index.find_supi(&supi).is_none()
+                    && index.find_tmsi(guti.tmsi).is_none() =>
             {
                 let known = KnownUe { supi, pei: ue.pei, guti, security };
                 index.retained.restore(known, id, until, self.shared.config.retention);

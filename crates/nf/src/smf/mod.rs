@@ -47,8 +47,8 @@ mod update;
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
     ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
-    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, ProcedureName, References, Rng, StoreScope,
-    Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
+    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, ProcedureName, References, Rng,
+    StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};

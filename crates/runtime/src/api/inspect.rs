@@ -134,8 +134,17 @@ impl From<Cost> for ProcedureOperations {
 
 impl From<Statistics> for StoreOperations {
     fn from(statistics: Statistics) -> Self {
-        let Statistics { writes, reads, requests, octets_written, octets_read, write_ns, read_ns, failures, .. } =
-            statistics;
+        let Statistics {
+            writes,
+            reads,
+            requests,
+            octets_written,
+            octets_read,
+            write_ns,
+            read_ns,
+            failures,
+            ..
+        } = statistics;
         let (write_us, read_us) = (write_ns / 1000, read_ns / 1000);
         Self { writes, reads, requests, octets_written, octets_read, write_us, read_us, failures }
     }

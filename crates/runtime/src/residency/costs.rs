@@ -176,9 +176,11 @@ mod tests {
         let mut accounts = Accounts::default();
         accounts.note_write(ProcedureName::Registration, 300);
         accounts.note_write(ProcedureName::SessionEstablishment, 100);
-        let totals = Statistics { writes: 2, requests: 1, octets_written: 800, write_ns: 20, ..Statistics::default() };
+        let totals =
+            Statistics { writes: 2, requests: 1, octets_written: 800, write_ns: 20, ..Statistics::default() };
         let costs = *accounts.settle(&totals, true);
-        let expected = Cost { writes: 1.0, requests: 0.5, octets_written: 600.0, ns: 10.0, ..Cost::default() };
+        let expected =
+            Cost { writes: 1.0, requests: 0.5, octets_written: 600.0, ns: 10.0, ..Cost::default() };
         assert_eq!(cost(&costs, ProcedureName::Registration), expected);
         assert_eq!(cost(&costs, ProcedureName::SessionEstablishment).octets_written, 200.0);
     }

@@ -4,11 +4,12 @@
 
 use super::values::Json;
 use super::{Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
-use pith_sbi::common::{
-    AccessType, Arp, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PduSessionType, PlmnIdNid, PreemptionCapability,
-    PreemptionVulnerability, RatType, SubscribedDefaultQos, SupportedFeatures, UserLocation,
-};
 use pith_sbi::Uri;
+use pith_sbi::common::{
+    AccessType, Arp, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PduSessionType, PlmnIdNid,
+    PreemptionCapability, PreemptionVulnerability, RatType, SubscribedDefaultQos, SupportedFeatures,
+    UserLocation,
+};
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
 use pith_sbi::npcf_smpolicycontrol::{ServingNfIdentity, SmPolicyContextData};
 use pith_types::{Dnn, Snssai, Supi};

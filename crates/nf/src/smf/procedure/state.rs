@@ -107,7 +107,9 @@ impl State {
             | Self::AwaitingFrontEstablishment(_)
             | Self::AwaitingN9Modification(_)
             | Self::AwaitingResourceSetup(_) => Some(ProcedureName::SessionEstablishment),
-            Self::AwaitingN4Modification(state) if state.user_plane.gnb.is_none() => Some(ProcedureName::AnRelease),
+            Self::AwaitingN4Modification(state) if state.user_plane.gnb.is_none() => {
+                Some(ProcedureName::AnRelease)
+            }
             Self::Established(_) | Self::AwaitingN4Modification(_) => None,
             Self::AwaitingRates(_)
             | Self::AwaitingClassifier(_)

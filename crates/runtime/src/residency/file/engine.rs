@@ -95,7 +95,8 @@ impl Output {
         self.buffer.extend(encoded);
         self.buffer.extend(sections);
         let body = self.buffer.get_mut(start + HEADER..).unwrap_or_default();
-        let tag = schedule.seal(header.number, Header::associated(&encoded), body).ok_or(EngineError::Seal)?;
+        let tag =
+            schedule.seal(header.number, Header::associated(&encoded), body).ok_or(EngineError::Seal)?;
         self.buffer.extend(tag);
         header.body_crc = crc32c::crc32c(self.buffer.get(start + HEADER..).unwrap_or_default());
         if let Some(place) = self.buffer.get_mut(start..start + HEADER) {
