@@ -1,6 +1,7 @@
 //! The store of a simulated process: it survives the process's end.
 
 use crate::plan::Residency;
+use pith_nf::amf::Amf;
 use pith_nf::fabric::{Keeps, Shard};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{DocumentSink, Fate, Instant, Nf, RESERVED_COUNTS, StoreScope, StoredKey, Tracking};
@@ -154,9 +155,14 @@ impl Documents {
         wrote
     }
 
-    /// A context that has a document.
+    /// A context that has a document, besides those of NFs and the retained security contexts of deregistered UEs.
     pub(crate) fn any(&self) -> Option<StoredKey> {
-        self.stored.keys().find(|(_, key)| key.nf != Nf::Nrf).map(|(_, key)| *key)
+        let is_of_ue = |((_, key), document): &(&(usize, StoredKey), &Document)| match key.nf {
+            Nf::Nrf => false,
+            Nf::Amf => !Amf::is_retained(document.octets()),
+            _ => true,
+        };
+        self.stored.iter().find(is_of_ue).map(|((_, key), _)| *key)
     }
 
     /// The document of a context whose copy was dropped.

@@ -415,6 +415,11 @@ impl super::Amf {
         packed.map(|document| document.expect("an AMF's context can be packed")).collect()
     }
 
+    /// Whether a document is the retained security context of a deregistered UE.
+    pub fn is_retained(octets: &[u8]) -> bool {
+        is_retained(octets)
+    }
+
     /// Unpacks a document.
     pub fn check_document(octets: &[u8], names: &dyn Names) -> Result<(), UnpackError> {
         if is_retained(octets) {

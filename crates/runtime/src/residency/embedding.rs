@@ -307,6 +307,7 @@ impl EmbeddedContent {
 mod tests {
     use super::super::{Batch, OwnerVersion, WriteForm};
     use super::*;
+    use pith_nf::kit::ProcedureName;
     use pith_nf::kit::document::{Section, Writer};
     use pith_types::ContextId;
 
@@ -343,7 +344,11 @@ mod tests {
         /// The NF has written its context; what the store had before is known.
         fn write(&mut self, value: u64) {
             let mut turn = BTreeMap::new();
-            self.documents.change(&mut turn, key(self.nf, 7), Some((&ue(), &packed(self.nf, value))));
+            self.documents.change(
+                &mut turn,
+                (key(self.nf, 7), ProcedureName::Other),
+                Some((&ue(), &packed(self.nf, value))),
+            );
             for (place, own) in turn {
                 self.revision += 100;
                 let mut batch = Batch::new(OwnerVersion(0));

@@ -6,7 +6,7 @@ use pith_nf::fabric::{Agent, AgentConfig};
 use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
 use pith_nf::kit::{
     DocumentSink, Fate, GnbHandle, Input, Level, N2Effect, N2Input, NetworkFunction, Outbox, ReferenceKey,
-    References, StoreScope, StoredKey, Timer, Tracker, Tracking,
+    References, StoreScope, StoredKey, Timer, Tracker,
 };
 use pith_sbi::{ApiRoot, Scheme};
 use pith_types::{BlockId, BlockOwner, ContextId, InstanceId, OwnerMap};
