@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart outlive packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,8 @@ branch: build ## two UPFs: an uplink classifier is inserted and removed while a 
 faults: build ## gNBs and UEs killed, invalid data on every port: no state is left, other UEs are not affected
 	@scripts/faults $(ARGS)
 
+outlive: build ## a core is killed (kill -9) under pings of 5 ms: counts the lost ones (--xdp, --retain, --victim core|smf|upf)
+	@scripts/outlive $(ARGS)
 restart: build ## a core with stored contexts is killed (kill -9) and started again: UEs keep registration and sessions
 	@scripts/restart $(ARGS)
 

@@ -86,6 +86,8 @@ pub struct Plan {
     pub shards: usize,
     /// gNBs.
     pub gnbs: usize,
+    /// A bit for each gNB: it retains its UEs while it has no association.
+    pub retaining: u8,
     /// UEs.
     pub ues: usize,
     /// UPFs, 1 or 2. The second can be inserted into sessions as an uplink classifier, and removed again.
@@ -143,6 +145,8 @@ impl Plan {
             oauth2: split && seed % 2 == 1,
             shards: 1 + dice.index(most_shards),
             gnbs: 1 + dice.index(3),
+            // Drawn apart, too.
+            retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
             ues: 1 + dice.index(6),
             ciphering: ciphers[dice.index(ciphers.len())],
             reloads: true,
@@ -180,6 +184,7 @@ impl Plan {
             processes: vec![Nf::ALL.to_vec()],
             shards: 1,
             gnbs: 1,
+            retaining: 0,
             ues: 1,
             upfs: 1,
             breaks_out: false,

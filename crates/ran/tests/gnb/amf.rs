@@ -48,7 +48,11 @@ pub struct Pair {
 
 impl Pair {
     pub fn new() -> Self {
-        let gnb = Gnb::new(settings());
+        Self::of(settings())
+    }
+
+    pub fn of(settings: Settings) -> Self {
+        let gnb = Gnb::new(settings);
         let (sent, out, events, violations) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { gnb, now: Instant::START, sent, out, events, violations }
     }

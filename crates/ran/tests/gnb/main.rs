@@ -3,4 +3,5 @@
 mod amf;
 mod management;
 mod pdu_session;
+mod retention;
 mod ue_context;

@@ -99,6 +99,7 @@ impl Kill {
             },
             shards: 1 + dice.index(3),
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
+            retaining: if self.seed.is_multiple_of(2) { 0 } else { u8::MAX },
             ues: 2,
             upfs,
             breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),

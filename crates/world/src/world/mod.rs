@@ -124,6 +124,7 @@ enum SimEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum TimerId {
     Nf { process: usize, shard: usize, nf: Nf, key: TimerKey },
+    N2Gateway { process: usize },
     N4Gateway { process: usize, key: TimerKey },
     Ue(usize),
     Gnb(usize),
@@ -316,6 +317,7 @@ impl World {
             Some(TimerId::Nf { process, shard, nf, key }) => {
                 self.to_shard(process, shard, ShardInput::Timer { nf, key });
             }
+            Some(TimerId::N2Gateway { process }) => self.n2_gateway_timeout(process),
             Some(TimerId::N4Gateway { process, key }) => self.n4_timer(process, key),
             Some(TimerId::Ue(ue)) => self.ue_timeout(ue),
             Some(TimerId::Gnb(gnb)) => self.gnb_timeout(gnb),

@@ -3,13 +3,14 @@
 
 use super::{Channel, SimEvent, TimerId, World};
 use crate::network;
-use crate::plan::Plan;
+use crate::plan::{Plan, Residency};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::kit::{GnbHandle, N2Effect, Nf};
-use pith_ngap::Message;
+use pith_ngap::{Message, NgSetupResponse};
 use pith_ran::Instant as RanInstant;
 use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
+use pith_upf::contract::{Action, Destination, Far};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -38,7 +39,7 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             slices: network::slices(),
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
-            retains_ues: false,
+            retains_ues: plan.retaining & 1 << number != 0,
         };
         SimGnb {
             gnb: Gnb::new(settings),
@@ -130,15 +131,52 @@ impl World {
         let Some(gateway) = &mut self.processes[process].n2 else { return };
         let mut effects: Vec<_> = gateway.advance(self.now).collect();
         effects.extend(gateway.handle(input));
+        self.n2_gateway_effects(process, effects);
+    }
+
+    /// The gateway's deadline is reached.
+    pub(super) fn n2_gateway_timeout(&mut self, process: usize) {
+        let Some(gateway) = &mut self.processes[process].n2 else { return };
+        let effects = gateway.advance(self.now).collect();
+        self.n2_gateway_effects(process, effects);
+    }
+
+    fn n2_gateway_effects(&mut self, process: usize, effects: Vec<N2GatewayEffect>) {
+        let is_late = effects.iter().any(|effect| matches!(effect, N2GatewayEffect::Event(event) if event.text.ends_with("deactivated yet")));
         for effect in effects {
             match effect {
-                N2GatewayEffect::Send { gnb, stream, pdu } => self.send_to_gnb(gnb.0, stream, &pdu),
+                N2GatewayEffect::Send { gnb, stream, pdu } => {
+                    if !is_late {
+                        self.check_former_tunnels(gnb.0, &pdu);
+                    }
+                    self.send_to_gnb(gnb.0, stream, &pdu);
+                }
                 N2GatewayEffect::ToShard { shard, input } => {
                     self.send_to_shard(process, usize::from(shard.0), ShardInput::N2(input));
                 }
                 N2GatewayEffect::Close { gnb } => self.closed_by_gateway(gnb.0),
                 N2GatewayEffect::Event(event) => self.record("N2GW", "N2GW", event.text),
             }
+        }
+        let next = self.processes[process].n2.as_ref().and_then(|gateway| gateway.next_deadline());
+        self.set_wake_up(TimerId::N2Gateway { process }, next);
+    }
+
+    /// When NG SETUP RESPONSE is sent to a gNB that retains no UEs, no UPF sends to its TEIDs: the gNB uses them anew. Without documents, or with
+    /// documents that lag, the core may not know of a tunnel.
+    fn check_former_tunnels(&mut self, association: u64, pdu: &[u8]) {
+        let knows = !matches!(self.plan.residency, Residency::None | Residency::Procedural);
+        let Ok(Message::NgSetupResponse(NgSetupResponse { ue_retention: None, .. })) = Message::decode(pdu)
+        else {
+            return;
+        };
+        let Some(gnb) = self.gnb_of(association).filter(|_| knows) else { return };
+        let address = self.gnbs[gnb].gnb.settings().n3;
+        let to_gnb = |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
+        let mut sessions = self.upfs.iter().flat_map(|upf| upf.datapath.sessions.values());
+        if let Some(session) = sessions.find(|session| session.fars.iter().any(to_gnb)) {
+            let ue = session.ue.v4;
+            self.watch.fail(format!("gNB{} is set up while packets for {ue:?} are sent to it", gnb + 1));
         }
     }
 

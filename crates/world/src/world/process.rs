@@ -134,7 +134,9 @@ impl World {
         target.n2 = None;
         target.n4 = None;
         let belongs_to_process = |timer: &&TimerId| match timer {
-            TimerId::Nf { process: of, .. } | TimerId::N4Gateway { process: of, .. } => *of == process,
+            TimerId::Nf { process: of, .. }
+            | TimerId::N2Gateway { process: of }
+            | TimerId::N4Gateway { process: of, .. } => *of == process,
             TimerId::Ue(_) | TimerId::Gnb(_) | TimerId::Upf(_) => false,
         };
         let timers: Vec<_> = self.timers.keys().filter(belongs_to_process).copied().collect();

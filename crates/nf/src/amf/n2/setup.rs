@@ -14,6 +14,7 @@
 //! UEs continues to forward their packets.
 
 use crate::amf::Amf;
+use crate::amf::connection::RanContext;
 use crate::amf::delivery;
 use crate::kit::{Duration, GnbHandle, Instant, Key, N2Effect, Outbox, RetainedConnections, Timer};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
@@ -93,7 +94,7 @@ impl Amf {
                 self.leave_gnb(former, Some(Arc::clone(&global_id)));
             }
         }
-        retained.ended = self.setups.ended.remove(&global_id).unwrap_or_default();
+        retained.ended.extend(self.setups.ended.remove(&global_id).unwrap_or_default());
         self.setups.pending.insert(Arc::clone(&global_id), (gnb, retained));
         self.lose_connections(now, out);
         self.answer_setup(&global_id, out);
@@ -110,7 +111,14 @@ impl Amf {
         for key in self.shared.connections.of_gnb(former) {
             self.shared.connections.move_to(key, gnb);
             let Some(connection) = self.shared.connections.get(key) else { continue };
-            retained.kept.push((connection.id, connection.ran_id));
+            let ids = (connection.id, connection.ran_id);
+            if connection.context == RanContext::Releasing {
+                // The command was lost; NG RESET takes its place.
+                retained.ended.push(ids);
+                self.lost.push_back(key);
+                continue;
+            }
+            retained.kept.push(ids);
             let Some(ue) = connection.ue else { continue };
             if self.ues.view(ue).is_some_and(|ue| !ue.undelivered.is_empty()) {
                 self.with_ue(now, ue, out, delivery::send_queued);

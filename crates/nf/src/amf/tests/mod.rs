@@ -19,6 +19,7 @@ mod pdu_session;
 mod registration_update;
 mod release;
 mod residency;
+mod retention;
 mod scas;
 mod security_mode;
 mod service_request;

@@ -4,7 +4,7 @@
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
-    NetworkFunction, Nf, Order, Outbox, PendingReply, ReferenceKey, Rng, Tag, Target, Timer, TimerKey,
+    NetworkFunction, Nf, Order, Outbox, RetainedConnections, PendingReply, ReferenceKey, Rng, Tag, Target, Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};
@@ -60,6 +60,8 @@ pub struct World {
     pub calls: Vec<(Tag, Target, Request)>,
     pub timers: BTreeMap<TimerKey, Instant>,
     pub answers: Vec<Reply>,
+    /// Answers to NG Setups.
+    pub set_up: Vec<(GnbHandle, RetainedConnections)>,
     /// Sends the requests.
     pub caller: Caller,
     pub events: Vec<Event>,
@@ -102,6 +104,7 @@ impl World {
             calls: Vec::new(),
             timers: BTreeMap::new(),
             answers: Vec::new(),
+            set_up: Vec::new(),
             caller: Caller::Remote { exchange: 1, client: None },
             events: Vec::new(),
             script: HashMap::new(),
@@ -154,8 +157,14 @@ impl World {
     /// The gNBs connect.
     pub fn connect_gnbs(&mut self) {
         for gnb in [GNB, OTHER_GNB] {
-            self.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(Self::gnb_info(gnb)) }));
+            self.set_up_gnb(gnb, Self::gnb_info(gnb), false);
         }
+    }
+
+    /// NG Setup of a gNB.
+    pub fn set_up_gnb(&mut self, gnb: GnbHandle, info: GnbInfo, retains_ues: bool) {
+        self.input(Input::N2(N2Input::GnbUp { gnb, info: Arc::new(info) }));
+        self.input(Input::N2(N2Input::NgSetup { gnb, retains_ues }));
     }
 
     fn end_turn(&mut self) {
@@ -171,6 +180,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::N2(N2Effect::Send { gnb, pdu, .. }) => self.sent(gnb, &pdu),
+                Effect::N2(N2Effect::SetUp { gnb, connections, .. }) => self.set_up.push((gnb, connections)),
                 Effect::Call { tag, target, request } => calls.push((tag, target, request)),
                 Effect::Answer { reply, .. } => self.answered(reply),
                 Effect::StartTimer { key, after } => {

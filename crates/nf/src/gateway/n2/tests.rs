@@ -40,6 +40,15 @@ fn up(gateway: &mut N2Gateway, gnb: GnbHandle, peer: &str) -> Vec<N2GatewayEffec
 }
 
 fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
+    setup_request_with(plmn, tac, sst, None)
+}
+
+fn setup_request_with(
+    plmn: &str,
+    tac: u32,
+    sst: u8,
+    ue_retention: Option<pith_ngap::UeRetentionInformation>,
+) -> Vec<u8> {
     let plmn: Plmn = plmn.parse().unwrap();
     NgSetupRequest {
         global_ran_node_id: GlobalRanNodeId::Gnb { plmn, id: 1, bits: 24 },
@@ -49,7 +58,7 @@ fn setup_request(plmn: &str, tac: u32, sst: u8) -> Vec<u8> {
             plmns: vec![(plmn, vec![Snssai::of_sst(sst)])],
         }],
         default_paging_drx: None,
-        ue_retention: None,
+        ue_retention,
     }
     .encode()
     .unwrap()
@@ -654,4 +663,93 @@ fn after_a_panic_of_a_shard_the_gnb_releases_what_the_shard_does_not_have() {
     let released = ResetUe { amf: Some(ids(109)), ran: Some(RanUeNgapId(9)) };
     assert_eq!(closed, Some((0, Some(vec![released]))), "the gNB has released it meanwhile");
     assert_eq!(ran_ids(&gateway), 2);
+}
+
+/// A gateway whose NG SETUP RESPONSE waits for both shards, and what a gNB's NG SETUP REQUEST has caused.
+fn waiting(retains_ues: bool) -> (N2Gateway, Vec<N2GatewayEffect>) {
+    let mut gateway = gateway();
+    gateway.config.setup_wait = Duration::from_secs(5);
+    gateway.advance(Instant::from_micros(1_000_000)).for_each(drop);
+    let proposed = retains_ues.then_some(pith_ngap::UeRetentionInformation::ues_retained);
+    let effects = receive(&mut gateway, setup_request_with("999/70", 1, 1, proposed));
+    (gateway, effects)
+}
+
+fn answer_setup(gateway: &mut N2Gateway, shard: u8, kept: u32, ended: u32) -> Vec<N2GatewayEffect> {
+    let id = |number| (AmfUeNgapId::new(block(shard), number), RanUeNgapId(u32::from(shard) * 100 + number));
+    let connections = crate::kit::RetainedConnections {
+        kept: (1..=kept).map(id).collect(),
+        ended: (51..51 + ended).map(id).collect(),
+    };
+    let effect = N2Effect::SetUp { shard: ShardId(shard), gnb: GNB, connections };
+    gateway.handle(N2GatewayInput::Shard(effect)).collect()
+}
+
+fn sent(effects: &[N2GatewayEffect]) -> Vec<Message> {
+    let sent = effects.iter().filter_map(|effect| match effect {
+        N2GatewayEffect::Send { pdu, .. } => Some(Message::decode(pdu).unwrap()),
+        _ => None,
+    });
+    sent.collect()
+}
+
+#[test]
+fn ng_setup_response_waits_for_every_shard() {
+    let (mut gateway, effects) = waiting(false);
+    assert_eq!(sent(&effects), []);
+    let asked = N2Input::NgSetup { gnb: GNB, retains_ues: false };
+    let is_asked = |effect: &&N2GatewayEffect| matches!(effect, N2GatewayEffect::ToShard { input, .. } if *input == asked);
+    assert_eq!(effects.iter().filter(is_asked).count(), 2);
+    assert_eq!(answer_setup(&mut gateway, 0, 0, 0), []);
+    assert_eq!(answer_setup(&mut gateway, 0, 0, 0), [], "a shard answers once");
+    let [Message::NgSetupResponse(response)] = &sent(&answer_setup(&mut gateway, 1, 0, 0))[..] else { panic!() };
+    assert_eq!(response.ue_retention, None);
+    assert_eq!(gateway.next_deadline(), None);
+}
+
+#[test]
+fn a_gnb_that_retains_ues_gets_the_ie_back_and_releases_those_that_the_amf_has_ended() {
+    let (mut gateway, _) = waiting(true);
+    assert_eq!(answer_setup(&mut gateway, 0, 0, 1), []);
+    let sent = sent(&answer_setup(&mut gateway, 1, 2, 0));
+    let [Message::NgSetupResponse(response), Message::NgReset(reset)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(response.ue_retention, Some(pith_ngap::UeRetentionInformation::ues_retained));
+    let ResetScope::Part(connections) = &reset.scope else { panic!("{reset:?}") };
+    assert_eq!(connections.len(), 1);
+    assert_eq!(connections[0].ran_ue_ngap_id, Some(RanUeNgapId(51)));
+    assert_eq!(ran_ids(&gateway), 2, "messages with the RAN-UE-NGAP-ID alone find the shard");
+}
+
+#[test]
+fn retention_is_not_accepted_if_no_shard_has_a_connection() {
+    let (mut gateway, _) = waiting(true);
+    answer_setup(&mut gateway, 0, 0, 3);
+    let sent = sent(&answer_setup(&mut gateway, 1, 0, 0));
+    let [Message::NgSetupResponse(response)] = &sent[..] else { panic!("no NG RESET: {sent:?}") };
+    assert_eq!(response.ue_retention, None);
+}
+
+#[test]
+fn a_shard_that_does_not_answer_delays_ng_setup_for_a_bounded_time() {
+    let (mut gateway, _) = waiting(true);
+    answer_setup(&mut gateway, 0, 1, 0);
+    let late = gateway.next_deadline().unwrap();
+    assert_eq!(late, Instant::from_micros(6_000_000));
+    let effects: Vec<_> = gateway.advance(late).collect();
+    let [Message::NgSetupResponse(response)] = &sent(&effects)[..] else { panic!("{effects:?}") };
+    assert_eq!(response.ue_retention, None);
+    let resets = |effect: &&N2GatewayEffect| {
+        matches!(effect, N2GatewayEffect::ToShard { input: N2Input::Reset { ues: None, .. }, .. })
+    };
+    assert_eq!(effects.iter().filter(resets).count(), 2, "the shard that kept connections closes them");
+    assert_eq!(answer_setup(&mut gateway, 1, 1, 0), [], "too late");
+}
+
+#[test]
+fn a_gnb_that_leaves_during_ng_setup_is_forgotten() {
+    let (mut gateway, _) = waiting(true);
+    gateway.handle(N2GatewayInput::Down { gnb: GNB }).for_each(drop);
+    assert_eq!(gateway.next_deadline(), None);
+    answer_setup(&mut gateway, 0, 1, 0);
+    assert_eq!(sent(&answer_setup(&mut gateway, 1, 1, 0)), []);
 }

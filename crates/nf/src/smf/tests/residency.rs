@@ -190,3 +190,25 @@ upf <- SessionModificationRequest"
     let of_sessions = next.bench.timers.keys().filter(|key| key.timer == Timer::RestoredContexts).count();
     assert_eq!(of_sessions, 0);
 }
+
+/// The gNB of a lost association has no UE any longer; the AMF answers its NG Setup when the SMF has answered.
+#[test]
+fn a_deactivation_is_answered_when_no_upf_sends_to_the_gnb_any_longer() {
+    let (world, stored) = established();
+    let mut next = restarted(&world, &stored, config());
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Deactivated));
+    assert_eq!(next.take_ladder(), "", "a UPF that outlives the SMF may still send to the gNB");
+    next.associate(UPF, "upf");
+    let ladder = next.take_ladder();
+    assert!(ladder.starts_with("upf <- SessionEstablishmentRequest\n"), "{ladder}");
+    assert!(ladder.ends_with("\namf <- 200"), "{ladder}");
+    assert_eq!(establishment_of(&next).create_fars[1].apply_action, ApplyAction::BUFF | ApplyAction::NOCP);
+}
+
+fn establishment_of(world: &World) -> pith_pfcp::message::SessionEstablishmentRequest {
+    let requests = world.n4.iter().filter_map(|message| match message {
+        Message::SessionEstablishmentRequest(request) => Some(request.clone()),
+        _ => None,
+    });
+    requests.last().expect("a session is established again")
+}

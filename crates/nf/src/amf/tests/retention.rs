@@ -1,0 +1,202 @@
+//! NG Setup after a restart: connections that the gNB retains, and those that it does not (TS 38.413 8.7.1.2).
+
+use super::world::{GNB, OTHER_GNB, Phone, World, config, supi, transfer};
+use crate::amf::Amf;
+use crate::kit::{
+    GnbHandle, Input, N2Input, NetworkFunction, RetainedConnections, Rng, StoreScope, Timer, Tracking,
+};
+use crate::testing::Stored;
+use pith_nas::GmmMessage;
+use pith_nas::ie::ServiceType;
+use pith_ngap::Message;
+use pith_sbi::{Operation, Response};
+
+/// The handle of the gNB's association with the next process.
+const AGAIN: GnbHandle = GnbHandle(17);
+
+/// A connected UE with a session, whose context is stored.
+fn registered(tracking: Tracking) -> (World, Phone, Stored) {
+    let (mut world, mut phone, mut stored) = (World::new(), Phone::default(), Stored::default());
+    world.amf.track_contexts(tracking);
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.take_ladder();
+    (world, phone, stored)
+}
+
+fn restart(world: &mut World, stored: &Stored, tracking: Tracking, is_stale: bool) {
+    let mut amf = Amf::new(config(), Rng::from_number(2));
+    amf.reload_contexts();
+    amf.track_contexts(tracking);
+    stored.restore(world.now, &mut amf, is_stale);
+    world.set_up.clear();
+    world.replace_amf(amf);
+}
+
+fn restarted() -> (World, Phone) {
+    let (mut world, phone, stored) = registered(Tracking::default());
+    restart(&mut world, &stored, Tracking::default(), false);
+    (world, phone)
+}
+
+/// The gNB that served the UE, with another association.
+fn return_gnb(world: &mut World, retains_ues: bool) {
+    world.set_up_gnb(AGAIN, World::gnb_info(GNB), retains_ues);
+}
+
+fn set_up(world: &mut World) -> RetainedConnections {
+    let [(gnb, connections)] = &std::mem::take(&mut world.set_up)[..] else { panic!("{:?}", world.set_up) };
+    assert_eq!(*gnb, AGAIN);
+    connections.clone()
+}
+
+fn ids(phone: &Phone) -> Vec<(pith_types::AmfUeNgapId, pith_types::RanUeNgapId)> {
+    vec![(phone.amf_id.unwrap(), phone.ran_id)]
+}
+
+#[test]
+fn a_retained_ue_stays_connected_and_no_smf_is_asked() {
+    let (mut world, mut phone) = restarted();
+    return_gnb(&mut world, true);
+    assert_eq!(set_up(&mut world), RetainedConnections { kept: ids(&phone), ended: Vec::new() });
+    assert_eq!(world.take_ladder(), "");
+    phone.gnb = AGAIN;
+    phone.send(&mut world, phone.deregistration_request(false));
+    let GmmMessage::DeregistrationAcceptUeOriginating(_) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(world.amf.audit().registered, 0);
+    phone.released(&mut world);
+    world.expire(Timer::AbsentGnbs);
+    world.assert_empty();
+}
+
+#[test]
+fn without_retention_the_gnb_waits_until_the_user_plane_is_inactive() {
+    let (mut world, _) = restarted();
+    world.script.insert(Operation::UpdateSmContext, None);
+    return_gnb(&mut world, false);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    assert_eq!(world.amf.audit().connected, 0, "CM-IDLE");
+    assert_eq!(world.set_up, [], "the UPF may still send to the gNB's former TEID");
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    assert_eq!(set_up(&mut world), RetainedConnections::default());
+}
+
+#[test]
+fn a_gnb_on_another_host_takes_no_ue_over() {
+    let (mut world, _) = restarted();
+    let mut info = World::gnb_info(GNB);
+    info.host = World::gnb_info(OTHER_GNB).host;
+    world.set_up_gnb(AGAIN, info, true);
+    assert_eq!(set_up(&mut world), RetainedConnections::default());
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    assert_eq!(world.amf.audit().connections, 0);
+}
+
+#[test]
+fn a_gnb_with_another_id_takes_no_ue_over_and_the_ue_waits_for_its_own() {
+    let (mut world, _) = restarted();
+    world.set_up_gnb(AGAIN, World::gnb_info(OTHER_GNB), true);
+    assert_eq!(set_up(&mut world), RetainedConnections::default());
+    assert_eq!((world.amf.audit().connected, world.take_ladder().as_str()), (1, ""));
+    world.expire(Timer::AbsentGnbs);
+    assert_eq!(world.take_ladder(), "      AbsentGnbs\nsmf  <- UpdateSmContext");
+    assert_eq!(world.amf.audit().connected, 0);
+    world.set_up.clear();
+    world.set_up_gnb(GNB, World::gnb_info(GNB), true);
+    assert_eq!(world.set_up, [(GNB, RetainedConnections::default())], "too late");
+}
+
+#[test]
+fn outdated_documents_keep_no_connection() {
+    let (mut world, phone, stored) = registered(Tracking::default());
+    restart(&mut world, &stored, Tracking::default(), true);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    return_gnb(&mut world, true);
+    assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: ids(&phone) });
+}
+
+#[test]
+fn documents_that_lag_keep_no_connection() {
+    for tracking in [
+        Tracking { is_late: true, ..Tracking::default() },
+        Tracking { by_procedure: true, ..Tracking::default() },
+    ] {
+        let (mut world, phone, stored) = registered(tracking);
+        restart(&mut world, &stored, tracking, false);
+        return_gnb(&mut world, true);
+        assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: ids(&phone) });
+        assert_eq!(world.amf.audit().connected, 0);
+    }
+}
+
+#[test]
+fn a_connection_with_a_context_setup_in_progress_is_released_by_the_gnb() {
+    let (mut world, mut phone, mut stored) = registered(Tracking::default());
+    phone.release(&mut world);
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
+    stored.store(&mut world.amf, StoreScope::Changed);
+    restart(&mut world, &stored, Tracking::default(), false);
+    return_gnb(&mut world, true);
+    assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: ids(&phone) });
+    assert_eq!(world.amf.audit().connected, 0);
+}
+
+#[test]
+fn a_ue_that_came_back_elsewhere_is_released_by_its_gnb() {
+    let (mut world, mut phone) = restarted();
+    let former = ids(&phone);
+    world.set_up_gnb(OTHER_GNB, World::gnb_info(OTHER_GNB), false);
+    world.set_up.clear();
+    phone.gnb = OTHER_GNB;
+    let nas = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(nas);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
+    return_gnb(&mut world, true);
+    assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: former });
+    let audit = world.amf.audit();
+    assert_eq!((audit.connected, audit.connections), (1, 1));
+}
+
+#[test]
+fn messages_for_a_ue_whose_gnb_is_away_are_sent_when_it_returns() {
+    let (mut world, mut phone) = restarted();
+    let reply = world.request(transfer(5, Some(b"5GSM"), None));
+    assert!(reply.is_ok(), "{reply:?}");
+    assert_eq!(world.downlinks.len(), 0);
+    return_gnb(&mut world, true);
+    phone.gnb = AGAIN;
+    let GmmMessage::DlNasTransport(_) = phone.receive(&mut world) else { panic!() };
+}
+
+#[test]
+fn a_gnb_that_sets_up_again_in_the_same_run_waits_for_its_former_ues() {
+    let (mut world, _, _) = registered(Tracking::default());
+    world.set_up.clear();
+    world.script.insert(Operation::UpdateSmContext, None);
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    return_gnb(&mut world, true);
+    assert_eq!(world.set_up, [], "nothing is retained over a lost association");
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    assert_eq!(set_up(&mut world), RetainedConnections::default());
+}
+
+#[test]
+fn the_next_process_after_two_crashes_still_knows_the_connection() {
+    let (mut world, phone, mut stored) = registered(Tracking::default());
+    for _ in 0..2 {
+        restart(&mut world, &stored, Tracking::default(), false);
+        stored.store(&mut world.amf, StoreScope::Changed);
+    }
+    return_gnb(&mut world, true);
+    assert_eq!(set_up(&mut world).kept, ids(&phone));
+    assert_eq!(world.amf.audit().supis, 1);
+    let of = world.amf.shared.index.find_supi(&supi());
+    assert!(of.is_some());
+    assert!(!world.downlinks.iter().any(|(_, message)| matches!(message, Message::Paging(_))));
+}
