@@ -126,8 +126,8 @@ impl Amf {
     ) -> Result<(), UnpackError> {
         self.shared.ids.check_free(id)?;
         let Unpacked { mut ue, connection } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
-        let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
-        recover(&mut ue, &self.shared.config, is_stale, reserved);
+        let tracking = self.tracker.tracking().copied().unwrap_or_default();
+        recover(&mut ue, &self.shared.config, is_stale, &tracking);
         let key = self.place_ue(id, ue)?;
         self.restored.due.push_back((key, Resumption::Idle { was_connected: connection.is_some() }));
         Ok(())
@@ -309,8 +309,8 @@ pub(super) fn end_procedure(ue: &mut UeContext) {
 }
 
 /// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of the same process know that the
-/// user planes are gone.
-fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32) {
+/// user planes are gone. Others may have activated one since the document was written, if it may be behind.
+fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tracking) {
     end_procedure(ue);
     (ue.sdm_call, ue.refresh_call) = (None, None);
     ue.timers.clear();
@@ -323,9 +323,11 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, reserved: u32
         session.held_setup = None;
         if session.sm_context.as_ref().is_some_and(|context| context.root.authority == own.authority) {
             session.user_plane = UserPlane::Deactivated;
+        } else if tracking.may_lag() {
+            session.user_plane = UserPlane::Activated;
         }
     }
-    skip_reserved_counts(ue, is_stale, reserved);
+    skip_reserved_counts(ue, is_stale, tracking.reserved_counts);
 }
 
 /// COUNTs that the document reserved may have been used: a UE that cannot estimate the next one is authenticated again.

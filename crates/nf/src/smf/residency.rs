@@ -82,8 +82,9 @@ impl Smf {
     /// Takes a session back under its id.
     pub(super) fn restore_session(&mut self, id: ContextId, document: &[u8]) -> Result<(), UnpackError> {
         self.shared.ids.check_free(id)?;
+        let is_late = self.tracker.tracking().is_some_and(|tracking| tracking.is_late);
         let (mut session, has_user_plane) =
-            unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?.recover();
+            unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?.recover(is_late);
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
