@@ -67,12 +67,7 @@ impl Server {
     /// The engine of a shard. Processes with another number do not fence it off.
     pub(crate) fn engine(&self, process: u16) -> ServerEngine {
         let losses = self.state().losses;
-        ServerEngine {
-            inner: self.documents.engine_in(process),
-            server: self.clone(),
-            losses,
-            reads: Vec::new(),
-        }
+        ServerEngine { inner: self.documents.engine_in(process), server: self.clone(), losses }
     }
 
     /// As `engine`; changes and reads wait in a queue, as with an engine on a thread of its own. `None` if the server has no latency.
@@ -136,14 +131,12 @@ impl Server {
     }
 }
 
-/// The engine of one shard: each call has its result at once, but reads that may wait are returned later.
+/// The engine of one shard: each call has its result at once.
 pub(crate) struct ServerEngine {
     inner: MemoryEngine,
     server: Server,
     /// Losses of which the shard knows.
     losses: u32,
-    /// What was read and not returned yet.
-    reads: Vec<(DocumentKey, ReadResult)>,
 }
 
 impl ServerEngine {
@@ -224,16 +217,6 @@ impl Engine for ServerEngine {
 
     fn durable(&self) -> Sequence {
         self.inner.durable()
-    }
-
-    fn begin_read(&mut self, key: DocumentKey) -> Option<ReadResult> {
-        let read = self.read(key);
-        self.reads.push((key, read));
-        None
-    }
-
-    fn take_reads(&mut self) -> Vec<(DocumentKey, ReadResult)> {
-        std::mem::take(&mut self.reads)
     }
 
     fn take_loss(&mut self) -> bool {
