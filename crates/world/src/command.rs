@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// How to use it.
-pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|all] [--victim core|shard|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
+pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|shared|embedded|all] [--victim core|shard|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
        pith-world kill NAME --residency R --victim V --seed N --point N [--ladder]";
 
 /// Failures that are printed for each row.

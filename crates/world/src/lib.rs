@@ -15,6 +15,7 @@ mod kill;
 mod network;
 mod observed;
 mod plan;
+mod server;
 mod stores;
 mod user_plane;
 mod world;

@@ -4,6 +4,7 @@ use crate::dice::Dice;
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::Nf;
 use pith_runtime::residency::WriteForm;
+use std::time::Duration;
 
 /// Frequency of faults, per mille of the messages of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +33,12 @@ pub struct Faults {
     pub crashes: u32,
     /// Outages of the store of contexts, in total.
     pub outages: u32,
+    /// Times at which the store of contexts is full.
+    pub full_stores: u32,
+    /// Losses of the last writes of the store of contexts, in total.
+    pub store_losses: u32,
+    /// Power failures: a process ends, and the store of contexts loses its last writes.
+    pub power_failures: u32,
     /// Panics of shards, in total.
     pub panics: u32,
 }
@@ -58,8 +65,13 @@ pub enum Residency {
 
 impl Residency {
     /// All that store contexts.
-    /// (`shared` needs the runtime's store: [`Plan::store`].)
-    pub const STORED: [Self; 4] = [Self::Durable, Self::Soft, Self::Procedural, Self::Stateless];
+    pub const STORED: [Self; 6] =
+        [Self::Durable, Self::Soft, Self::Procedural, Self::Stateless, Self::Shared, Self::Embedded];
+
+    /// Whether only the runtime's own store has it ([`Plan::store`]).
+    pub const fn needs_runtime_store(self) -> bool {
+        matches!(self, Self::Shared | Self::Embedded)
+    }
 
     /// The name in the configuration.
     pub const fn name(self) -> &'static str {
@@ -102,6 +114,8 @@ pub struct Plan {
     pub residency: Residency,
     /// Contexts are in the runtime's own store, which all processes of the world share. What a change writes there.
     pub store: Option<WriteForm>,
+    /// The longest time until that store answers; `None`: at once.
+    pub store_latency: Option<Duration>,
     /// Contexts pass through their documents after each step.
     pub reloads: bool,
     /// Faults.
@@ -130,9 +144,11 @@ impl Plan {
         // Drawn apart, so that other parameters of a seed stay the same.
         let mut crash_dice = Dice::new(seed ^ 0x6372_6173_6800);
         let is_durable = !split && crash_dice.chance(500);
-        let crashes = if is_durable { 1 + crash_dice.below(3) as u32 } else { 0 };
         let stored = StoredPlan::draw(seed, split, is_durable);
-        let panics = match (split || stored.form.is_some(), is_durable) {
+        let is_crowded = Dice::new(seed ^ 0x6372_6f77_6400).chance(20);
+        let is_stored = stored.residency != Residency::None;
+        let crashes = if is_stored { 1 + crash_dice.below(3) as u32 } else { 0 };
+        let panics = match (split, is_durable) {
             (true, _) => 0,
             (false, true) => crash_dice.below(5) as u32,
             (false, false) => crash_dice.below(2) as u32,
@@ -147,18 +163,19 @@ impl Plan {
             gnbs: 1 + dice.index(3),
             // Drawn apart, too.
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
-            ues: 1 + dice.index(6),
+            ues: if is_crowded { 50 } else { 1 + dice.index(6) },
             ciphering: ciphers[dice.index(ciphers.len())],
             reloads: true,
             residency: stored.residency,
             store: stored.form,
+            store_latency: stored.latency,
             faults: if seed.is_multiple_of(4) {
                 Faults::default()
             } else {
                 let faults = Faults::draw(&mut dice, split);
-                // A process of several whose contexts are stored is not killed: its requests to others would be lost.
-                let kills = if stored.residency == Residency::None { faults.kills } else { 0 };
-                Faults { crashes, panics, outages: stored.outages, kills, ..faults }
+                // A process whose contexts are stored crashes instead.
+                let kills = if is_stored { 0 } else { faults.kills };
+                Faults { crashes, panics, kills, ..stored.faults(faults) }
             },
             moves: 0,
             acts: 3 + dice.index(10),
@@ -192,6 +209,7 @@ impl Plan {
             ciphering: CipheringAlgorithm::Nea0,
             residency: Residency::None,
             store: None,
+            store_latency: None,
             reloads: true,
             faults: Faults::default(),
             moves: 0,
@@ -209,26 +227,62 @@ impl Plan {
 struct StoredPlan {
     residency: Residency,
     form: Option<WriteForm>,
+    latency: Option<Duration>,
     outages: u32,
+    full_stores: u32,
+    store_losses: u32,
+    power_failures: u32,
 }
 
 impl StoredPlan {
     /// Drawn apart, so that other parameters of a seed stay the same.
     fn draw(seed: u64, split: bool, is_durable: bool) -> Self {
         let mut dice = Dice::new(seed ^ 0x7374_6f72_6500);
-        let residency = match dice.below(8) {
+        let residency = match dice.below(10) {
             0 | 1 if is_durable => Residency::Stateless,
             2 if is_durable => Residency::Procedural,
             3 | 4 if is_durable => Residency::Shared,
-            _ if is_durable => return Self { residency: Residency::Durable, form: None, outages: 0 },
+            5 if is_durable => Residency::Embedded,
+            6 if is_durable => Residency::Soft,
+            7 if is_durable => Residency::Durable,
+            _ if is_durable => return Self::own(Residency::Durable),
             0 if split => Residency::Stateless,
-            1 | 2 if split => Residency::Shared,
-            3..=5 if split => Residency::Embedded,
-            _ => return Self { residency: Residency::None, form: None, outages: 0 },
+            1 if split => Residency::Shared,
+            2 | 3 if split => Residency::Embedded,
+            4 | 5 if split => Residency::Durable,
+            6 if split => Residency::Procedural,
+            7 if split => Residency::Soft,
+            _ => return Self::own(Residency::None),
         };
         let form = if dice.chance(500) { WriteForm::Update } else { WriteForm::Replace };
         let outages = if dice.chance(500) { 1 + dice.below(2) as u32 } else { 0 };
-        Self { residency, form: Some(form), outages }
+        let mut some = |often| u32::from(dice.chance(often));
+        let (full_stores, store_losses, power_failures) = (some(300), some(250), some(250));
+        let latency = dice.chance(400).then(|| dice.millis(5, 50));
+        Self { residency, form: Some(form), latency, outages, full_stores, store_losses, power_failures }
+    }
+
+    /// The world's own store, which does not fail.
+    const fn own(residency: Residency) -> Self {
+        Self {
+            residency,
+            form: None,
+            latency: None,
+            outages: 0,
+            full_stores: 0,
+            store_losses: 0,
+            power_failures: 0,
+        }
+    }
+
+    const fn faults(&self, of_others: Faults) -> Faults {
+        Faults {
+            outages: self.outages,
+            full_stores: self.full_stores,
+            store_losses: self.store_losses,
+            power_failures: self.power_failures,
+            ..of_others
+        }
     }
 }
 
@@ -250,6 +304,9 @@ impl Faults {
             kills: if split { some(400, 2) } else { 0 },
             crashes: 0,
             outages: 0,
+            full_stores: 0,
+            store_losses: 0,
+            power_failures: 0,
             panics: 0,
         }
     }

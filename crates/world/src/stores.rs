@@ -1,120 +1,18 @@
-//! The runtime's own store of contexts ([`ContextStore`]) in a world, over an engine in memory that may fail and that answers reads
-//! later.
+//! The runtime's own store of contexts ([`ContextStore`]) in a world, over a simulated server. Effects leave when the changes of their
+//! turn are written, as in the runtime.
 
 use crate::plan::Residency;
-use pith_nf::fabric::{Shard, ShardEffect, ShardInput};
+use crate::server::{Server, SlowEngine};
+use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
-use pith_nf::kit::{Instant, StoredKey};
+use pith_nf::kit::{Fate, Instant, StoredKey};
 use pith_runtime::residency::{
-    Appended, Batch, ContextStore, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind,
-    DocumentSecret, Due, Engine, EngineError, Loaded, MemoryEngine, MemoryStore, OwnerVersion, ReadResult,
-    Sequence, Statistics, StoreHealth, StoreMode, UnixMillis, WriteForm, WriteTime,
+    ContextStore, DocumentSecret, Engine, Loaded, Sequence, Statistics, StoreHealth, StoreMode, WriteForm,
+    WriteTime,
 };
-use pith_types::{BlockId, BlockOwner, InstanceId, ShardId};
-use std::collections::BTreeMap;
+use pith_types::{BlockOwner, InstanceId, ShardId};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The documents of all processes of a world: one server.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Server {
-    documents: MemoryStore,
-    is_gone: Arc<AtomicBool>,
-}
-
-impl Server {
-    /// Whether it answers.
-    pub(crate) fn set_gone(&self, is_gone: bool) {
-        self.is_gone.store(is_gone, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Relaxed)
-    }
-
-    /// The documents.
-    pub(crate) fn documents(&self) -> Vec<DocumentKey> {
-        let mut documents = Vec::new();
-        for kind in DocumentKind::ALL {
-            for block in BlockId::all() {
-                let mut engine = self.documents.engine();
-                // An engine in memory has no errors.
-                let _ = engine.read_block(kind, block.number(), &mut |key, _| documents.push(key));
-            }
-        }
-        documents
-    }
-}
-
-/// The engine of one shard.
-struct Remote {
-    inner: MemoryEngine,
-    is_gone: Arc<AtomicBool>,
-    /// What was read and not returned yet.
-    reads: Vec<(DocumentKey, ReadResult)>,
-}
-
-impl Remote {
-    fn check(&self) -> Result<(), EngineError> {
-        if self.is_gone.load(Ordering::Relaxed) {
-            return Err(EngineError::Remote { server: "memory".into(), reason: "an outage".into() });
-        }
-        Ok(())
-    }
-}
-
-impl Engine for Remote {
-    fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
-        self.check()?;
-        self.inner.append(batch)
-    }
-
-    fn read(&mut self, key: DocumentKey) -> ReadResult {
-        let failed = |error: EngineError| DocumentError::Remote { key, reason: error.to_string() };
-        self.check().map_err(failed)?;
-        self.inner.read(key)
-    }
-
-    fn read_block(
-        &mut self,
-        kind: DocumentKind,
-        block: u16,
-        visit: &mut dyn FnMut(DocumentKey, Result<StoredDocument, DocumentError>),
-    ) -> Result<(), EngineError> {
-        self.check()?;
-        self.inner.read_block(kind, block, visit)
-    }
-
-    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
-        self.inner.due(block, until, limit)
-    }
-
-    fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
-        self.inner.fence(block, owner)
-    }
-
-    fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
-        self.inner.fenced_below(block)
-    }
-
-    fn durable(&self) -> Sequence {
-        self.inner.durable()
-    }
-
-    fn begin_read(&mut self, key: DocumentKey) -> Option<ReadResult> {
-        let read = self.read(key);
-        self.reads.push((key, read));
-        None
-    }
-
-    fn take_reads(&mut self) -> Vec<(DocumentKey, ReadResult)> {
-        std::mem::take(&mut self.reads)
-    }
-
-    fn statistics(&self) -> Statistics {
-        self.inner.statistics()
-    }
-}
 
 /// What the stores of contexts have done since their processes started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -159,6 +57,18 @@ struct OfShard {
     health: Arc<StoreHealth>,
     /// When the store's next turn is scheduled.
     next: Option<Instant>,
+    /// What waits for the server, if it has a latency.
+    queue: Option<SlowEngine>,
+    /// Effects of former turns whose writes are not durable yet, with the numbers of these writes.
+    unwritten: VecDeque<(Sequence, Vec<ShardEffect>)>,
+    /// The write of the last turn.
+    last: Sequence,
+}
+
+impl OfShard {
+    fn proceed(&self) {
+        self.queue.iter().for_each(SlowEngine::proceed);
+    }
 }
 
 impl Stores {
@@ -186,16 +96,15 @@ impl Stores {
         (shard, shards): (usize, usize),
         to: &mut Shard,
     ) -> Result<(), String> {
-        let engine = Remote {
-            inner: self.server.documents.engine_in(self.process),
-            is_gone: Arc::clone(&self.server.is_gone),
-            reads: Vec::new(),
+        let queue = self.server.slow_engine(self.process);
+        let engine: Box<dyn Engine> = match &queue {
+            Some(queue) => Box::new(queue.clone()),
+            None => Box::new(self.server.engine(self.process)),
         };
         let owner = BlockOwner { instance: InstanceId(0), shard: ShardId(shard as u8) };
         let blocks = crate::network::owners(shards).blocks_of(owner).collect();
         let health = Arc::new(StoreHealth::default());
-        let mut store =
-            ContextStore::new(blocks, Box::new(engine), self.mode(), started, Arc::clone(&health));
+        let mut store = ContextStore::new(blocks, engine, self.mode(), started, Arc::clone(&health));
         let secret = DocumentSecret::of_number(1);
         match self.residency {
             Residency::Shared => store = store.with_shared_documents(secret),
@@ -204,8 +113,38 @@ impl Stores {
         }
         store.restore(now, to);
         let unreadable = health.unreadable();
-        self.stores.insert(shard, OfShard { store, health, next: None });
+        let (unwritten, last) = (VecDeque::new(), Sequence(0));
+        self.stores.insert(shard, OfShard { store, health, next: None, queue, unwritten, last });
         if unreadable > 0 { Err(format!("{unreadable} contexts")) } else { Ok(()) }
+    }
+
+    /// The messages that a shard keeps for a run after a panic.
+    pub(crate) fn keeps(&self) -> Keeps {
+        self.stores.values().next().map_or(Keeps::Nothing, |it| it.store.keeps())
+    }
+
+    /// Another run of a shard takes the place of one that panicked.
+    pub(crate) fn start_run(&mut self, shard: usize, of: &mut Shard) {
+        if let Some(it) = self.stores.get_mut(&shard) {
+            it.store.start_run(of);
+        }
+    }
+
+    /// Gives the next run of a shard its contexts; those without a fate are deleted.
+    pub(crate) fn take_over(
+        &mut self,
+        now: Instant,
+        shard: usize,
+        to: &mut Shard,
+        fate: impl Fn(StoredKey) -> Option<Fate>,
+    ) -> Result<(), String> {
+        let Some(it) = self.stores.get_mut(&shard) else { return Ok(()) };
+        let before = it.health.unreadable();
+        it.store.take_over(now, to, fate);
+        match it.health.unreadable() - before {
+            0 => Ok(()),
+            unreadable => Err(format!("{unreadable} contexts")),
+        }
     }
 
     /// Takes the document that an input brings.
@@ -243,7 +182,9 @@ impl Stores {
 
     /// Contexts that were read.
     pub(crate) fn take_loaded(&mut self, now: Instant, shard: usize, of: &mut Shard) -> Vec<Loaded> {
-        self.stores.get_mut(&shard).map(|it| it.store.take_loaded(now, of)).unwrap_or_default()
+        let Some(it) = self.stores.get_mut(&shard) else { return Vec::new() };
+        it.proceed();
+        it.store.take_loaded(now, of)
     }
 
     /// Stores what a turn changed. Returns whether that was anything, and when the store is due again, if that must be scheduled.
@@ -254,16 +195,48 @@ impl Stores {
         of: &mut Shard,
         effects: &mut [ShardEffect],
     ) -> (bool, Option<Instant>) {
-        let Some(OfShard { store, health, next }) = self.stores.get_mut(&shard) else { return (false, None) };
-        let before = health.statistics().writes;
+        let Some(it) = self.stores.get_mut(&shard) else { return (false, None) };
+        it.proceed();
+        let OfShard { store, health, next, queue, last, .. } = it;
+        let (before, accepted) = (health.statistics().writes, *last);
         store.note_input();
-        store.end_turn(now, of, effects);
-        let due = store.next_turn();
+        *last = store.end_turn(now, of, effects);
+        let wrote = health.statistics().writes > before || *last > accepted;
+        let answer = queue.as_ref().and_then(SlowEngine::next);
+        let due = store.next_turn().into_iter().chain(answer).min();
         let is_scheduled = next.is_some_and(|next| next > now && due.is_some_and(|due| next <= due));
         if !is_scheduled {
             *next = due;
         }
-        (health.statistics().writes > before, due.filter(|_| !is_scheduled))
+        (wrote, due.filter(|_| !is_scheduled))
+    }
+
+    /// The effects that may leave: those of former turns whose writes are durable, and those of this turn, unless its write is not.
+    pub(crate) fn release(&mut self, shard: usize, effects: Vec<ShardEffect>) -> Vec<ShardEffect> {
+        let Some(it) = self.stores.get_mut(&shard) else { return effects };
+        if it.store.is_fenced() {
+            it.unwritten.clear();
+            return Vec::new();
+        }
+        it.unwritten.push_back((it.last, effects));
+        let durable = it.store.durable();
+        let mut released = Vec::new();
+        while let Some((_, effects)) = it.unwritten.pop_front_if(|(written, _)| *written <= durable) {
+            released.extend(effects);
+        }
+        released
+    }
+
+    /// Whether changes of the process are not stored yet.
+    pub(crate) fn is_behind(&self) -> bool {
+        let is_behind = |it: &OfShard| it.store.is_failing() || it.store.next_turn().is_some();
+        self.stores.values().any(|it| !it.unwritten.is_empty() || is_behind(it))
+    }
+
+    /// The process ends.
+    pub(crate) fn end(&mut self) {
+        self.stores.values().filter_map(|it| it.queue.as_ref()).for_each(SlowEngine::end);
+        self.stores.clear();
     }
 
     /// What the stores have done.

@@ -16,6 +16,7 @@
 //!   without a procedure in progress stays so until its gNB has returned and says whether it retains its UEs (`n2/setup.rs`). A UE whose
 //!   document may be outdated has no security context, and is authenticated at its first message.
 
+use super::config::AmfConfig;
 use super::connection::{NgConnection, RanContext};
 use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
@@ -161,12 +162,12 @@ impl Amf {
         self.shared.ids.check_free(id)?;
         let Unpacked { mut ue, connection, host } =
             document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
-        let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
+        let is_tracked = self.tracker.tracking().is_some();
+        let tracking = self.tracker.tracking().copied().unwrap_or_default();
         // The UE may be ahead of a document that was written some time after the changes.
-        let lags = self.tracker.tracking().is_none_or(Tracking::may_lag);
-        let at_rest = !is_stale && !lags && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
+        let at_rest = !is_stale && is_tracked && !tracking.may_lag() && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
         let access_keys = std::mem::take(&mut ue.access_keys);
-        recover(&mut ue, is_stale, reserved);
+        recover(&mut ue, &self.shared.config, is_stale, &tracking);
         if at_rest {
             // Of the gNB that may have retained the UE; they end with the connection.
             ue.access_keys = access_keys;
@@ -465,21 +466,28 @@ fn is_at_rest(ue: &UeContext, connection: &StoredConnection) -> bool {
         && !is_in_procedure(ue)
 }
 
-/// What remains of a UE after the process has ended: no connection, and no pending call.
-fn recover(ue: &mut UeContext, is_stale: bool, reserved: u32) {
+/// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of other processes may have activated user
+/// planes since the document was written, if it may be behind.
+fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tracking) {
     end_procedure(ue);
     ue.mobility = Mobility::Idle;
     ue.access_keys.reset();
     (ue.sdm_call, ue.refresh_call) = (None, None);
     ue.timers.clear();
     ue.initial = Initial::default();
+    let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {
         session.calls.clear();
         session.held.clear();
         session.held_setup = None;
+        let is_own =
+            session.sm_context.as_ref().is_some_and(|context| context.root.authority == own.authority);
+        if tracking.may_lag() && !is_own {
+            session.user_plane = UserPlane::Activated;
+        }
     }
-    skip_reserved_counts(ue, is_stale, reserved);
+    skip_reserved_counts(ue, is_stale, tracking.reserved_counts);
 }
 
 /// COUNTs that the document reserved may have been used: a UE that cannot estimate the next one is authenticated again.

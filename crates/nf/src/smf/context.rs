@@ -277,8 +277,9 @@ impl SmContext {
     }
 
     /// What remains of a session of a former run (see [`procedure::restoration`]): pending replies, calls and timers ended with
-    /// that run. Returns whether it has a user plane to restore; if not, the session is to end.
-    pub(super) fn recover(mut self, keeps_tunnels: bool) -> (Self, bool) {
+    /// that run. Returns whether it has a user plane to restore; if not, the session is to end. `is_late`: the gNB may have got another
+    /// endpoint since the document was written.
+    pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
         self.modification = None;
         self.draining = None;
         let amf_continues = self.amf.owner != Owner::Process;
@@ -293,7 +294,7 @@ impl SmContext {
             self.state = state;
             return (self, false);
         }
-        let is_switching = matches!(state, procedure::State::AwaitingUplinkSwitch(_));
+        let is_switching = is_late || matches!(state, procedure::State::AwaitingUplinkSwitch(_));
         match state.into_user_plane().filter(|_| has_address) {
             Some(mut user_plane) => {
                 if is_switching {

@@ -95,10 +95,12 @@ impl Smf {
     ) -> Result<(), UnpackError> {
         self.shared.ids.check_free(id)?;
         // An AMF of the same process may retain connections under the same conditions, and deactivates the other sessions.
-        let keeps_tunnels = !is_stale && self.tracker.tracking().is_some_and(|tracking| !tracking.may_lag());
+        let tracking = self.tracker.tracking();
+        let keeps_tunnels = !is_stale && tracking.is_some_and(|tracking| !tracking.may_lag());
+        let is_late = tracking.is_some_and(|tracking| tracking.is_late);
         let (mut session, has_user_plane) =
             unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?
-                .recover(keeps_tunnels);
+                .recover(keeps_tunnels, is_late);
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;

@@ -21,7 +21,7 @@ use super::{
     EngineError, Head, MAX_BATCH, OwnerVersion, Revision, SectionId, Sequence, StoreHealth,
 };
 use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
-use pith_nf::kit::document::Document;
+use pith_nf::kit::document::{Document, UnpackError};
 use pith_nf::kit::{
     Caller, DocumentSink, Duration, Fate, Instant, Nf, ProcedureName, RESERVED_COUNTS, StoreScope, StoredKey,
     Tracking,
@@ -448,7 +448,7 @@ impl ContextStore {
                     self.reading = Some(key);
                     let result = check_layout(&document).and_then(|()| {
                         let packed = packed(key, &document);
-                        let taken = shard.take_over_context(now, key, packed.octets(), fate);
+                        let taken = take_one_over(now, shard, key, (&packed, document.is_stale), fate);
                         taken.map_err(|error| format!("{place} is unknown, its UE registers again: {error}"))
                     });
                     if let Err(error) = result {
@@ -494,7 +494,8 @@ impl ContextStore {
                         continue;
                     };
                     self.reading = Some(key);
-                    if let Err(error) = shard.take_over_context(now, key, packed.octets(), fate) {
+                    let taken = take_one_over(now, shard, key, (&packed, document.is_stale), fate);
+                    if let Err(error) = taken {
                         self.note_unreadable(&format!("{place} is unknown, its UE registers again: {error}"));
                     }
                 }
@@ -778,14 +779,14 @@ impl ContextStore {
         }
     }
 
-    /// Reads all contexts of the shard that have a document: for simulations.
+    /// Reads all contexts of the shard that have a document which is not outdated: for simulations.
     pub fn contexts(&mut self) -> Vec<(StoredKey, Document)> {
         let mut found = Vec::new();
         let blocks = if self.shared.is_some() { BlockId::all().collect() } else { self.blocks.clone() };
         for block in blocks {
             for (kind, nf) in KINDS.into_iter().chain([(DocumentKind::Ue, Nf::Amf)]) {
                 let visit = &mut |key: DocumentKey, read: Result<StoredDocument, _>| {
-                    let Ok(document) = read else { return };
+                    let Some(document) = read.ok().filter(|document| !document.is_stale) else { return };
                     if kind == DocumentKind::Ue {
                         return found.extend(contexts_in(&document));
                     }
@@ -874,6 +875,11 @@ impl ContextStore {
         }
     }
 
+    /// Whether the engine failed, and changes may not be stored.
+    pub const fn is_failing(&self) -> bool {
+        self.outage.is_some()
+    }
+
     /// What was written up to this number survives what the engine promises.
     pub fn durable(&self) -> Sequence {
         self.engine.durable()
@@ -882,6 +888,8 @@ impl ContextStore {
     /// When the next turn is due for the store.
     pub fn next_turn(&self) -> Option<Instant> {
         match self.outage {
+            // Reads that were repeated at the end of this turn: at once.
+            _ if self.loads.has_results() => Some(Instant::default()),
             Some(_) if self.is_fenced => None,
             Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
             None => self.due.filter(|_| self.has_changes),
@@ -908,6 +916,20 @@ impl ContextStore {
             store.write(now, shard, StoreScope::Changed);
         }
     }
+}
+
+/// Gives a new run of a shard a context. One whose document is outdated begins as after a start: its COUNTs may have been used.
+fn take_one_over(
+    now: Instant,
+    shard: &mut Shard,
+    key: StoredKey,
+    (packed, is_stale): (&Document, bool),
+    fate: Fate,
+) -> Result<(), UnpackError> {
+    if is_stale {
+        return shard.restore_context(now, key, packed.octets(), true);
+    }
+    shard.take_over_context(now, key, packed.octets(), fate)
 }
 
 /// The document as its NF packed it.

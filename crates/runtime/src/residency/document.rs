@@ -115,12 +115,12 @@ impl Batch {
     }
 
     /// A copy, for another thread.
-    pub(super) fn copy(&self) -> Self {
+    pub fn copy(&self) -> Self {
         Self { owner: self.owner, entries: self.entries.clone(), octets: self.octets.clone() }
     }
 
     /// The document of each change, in order.
-    pub(super) fn keys(&self) -> impl Iterator<Item = DocumentKey> {
+    pub fn keys(&self) -> impl Iterator<Item = DocumentKey> {
         self.entries.iter().map(|entry| entry.key)
     }
 

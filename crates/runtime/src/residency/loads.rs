@@ -53,6 +53,11 @@ impl Loads {
         std::mem::take(&mut self.ready)
     }
 
+    /// Whether there are results for `take`.
+    pub const fn has_results(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Whether all reads that failed were repeated with success.
     pub fn has_recovered(&self) -> bool {
         self.repeated.is_empty() && self.failed.is_empty()

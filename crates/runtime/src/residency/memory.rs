@@ -33,6 +33,15 @@ impl MemoryStore {
         MemoryEngine { store: self.clone(), scope, sequence: Sequence(0), statistics: Statistics::default() }
     }
 
+    /// Makes a document what it was before: for simulations of a store that loses writes.
+    pub fn put_back(&self, key: DocumentKey, former: Option<Document>) {
+        let mut content = self.content();
+        match former {
+            Some(document) => content.documents.insert(place(key), document),
+            None => content.documents.remove(&place(key)),
+        };
+    }
+
     fn content(&self) -> MutexGuard<'_, Content> {
         // Each change of the content is complete before anything can panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 16;
 
 /// Writes a batch, and merges what conflicts with another writer's change. Conflicts remain where the document is lost, or is
 /// outdated, and the change has not all of it. What conflicts is read with one request, and written with one.
-pub(super) fn append(engine: &mut dyn Engine, batch: &Batch) -> Result<Appended, EngineError> {
+pub fn append(engine: &mut dyn Engine, batch: &Batch) -> Result<Appended, EngineError> {
     let mut appended = engine.append(batch)?;
     let is_merged = |at: &usize| batch.entries().get(*at).is_some_and(|entry| entry.own.is_some());
     let (mut left, mut conflicts): (Vec<usize>, Vec<usize>) =

@@ -40,6 +40,7 @@ pub use file::{
 pub use health::StoreHealth;
 pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};
 pub use memory::{MemoryEngine, MemoryStore};
+pub use merging::append as append_merged;
 pub use redis::{RedisEngine, RedisOpenError, RedisPlace, RedisSettings, RedisStore, RedisUrl};
 pub use seal::DocumentSecret;
 pub use thread::{EngineThread, OnWritten};

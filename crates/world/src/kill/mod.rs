@@ -11,6 +11,7 @@ use crate::plan::{Faults, Plan, Residency};
 use crate::world::{Failure, World};
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::{Instant, Nf};
+use pith_runtime::residency::WriteForm;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -106,13 +107,19 @@ impl Kill {
             oauth2: false,
             ciphering: ciphers[dice.index(2)],
             residency: self.residency,
-            store: None,
+            store_latency: None,
+            store: self.residency.needs_runtime_store().then_some(self.form()),
             // World::run does that; here restarts do.
             reloads: false,
             faults: Faults::default(),
             moves: 0,
             acts: 0,
         }
+    }
+
+    /// What a change writes in the runtime's store.
+    fn form(&self) -> WriteForm {
+        if self.seed.is_multiple_of(2) { WriteForm::Replace } else { WriteForm::Update }
     }
 
     fn victim(&self) -> usize {

@@ -20,10 +20,24 @@ fn text(value: &Value) -> String {
 }
 
 impl World {
-    /// Registered UEs and established sessions, without those that the network is removing.
-    pub(super) fn note_before_crash(&mut self) {
+    /// Registered UEs and established sessions of a process, without those that the network is removing. Nothing, if the store of
+    /// contexts may not have the last changes: after an outage or a loss, while writes wait, and with `soft`.
+    pub(super) fn note_before_crash(&mut self, process: usize) {
+        let stores = self.processes[process].stores.as_ref();
+        let is_behind = self.now < self.store_back || stores.is_some_and(|stores| stores.is_behind());
+        self.before_crash = None;
+        if is_behind {
+            self.watch.may_leak = true;
+            return;
+        }
+        self.load_copies(true);
+        self.note_contexts(process);
+        self.load_copies(false);
+    }
+
+    fn note_contexts(&mut self, process: usize) {
         let (mut before, mut unwritten) = (BeforeCrash::default(), BTreeSet::new());
-        for ue in self.inspected(Inspect::Ues) {
+        for ue in self.inspected_in(process, Inspect::Ues) {
             let is_leaving = ue["procedure"] == "AwaitingDeregistrationAccept";
             // `procedural` may lose what a procedure in progress accepted.
             let is_unwritten = self.plan.residency == Residency::Procedural && ue["procedure"] != "Idle";
@@ -33,7 +47,7 @@ impl World {
                 before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
             }
         }
-        for session in self.inspected(Inspect::Sessions) {
+        for session in self.inspected_in(process, Inspect::Sessions) {
             let is_stored = !unwritten.contains(&text(&session["supi"]));
             if is_stored && session["state"] == "established" && session["upf"].is_string() {
                 let id = session["pduSessionId"].as_u64().unwrap_or_default();
@@ -44,10 +58,10 @@ impl World {
     }
 
     /// Restored shards have all of them.
-    pub(super) fn check_restored(&mut self) -> Result<(), Box<Failure>> {
+    pub(super) fn check_restored(&mut self, process: usize) -> Result<(), Box<Failure>> {
         let Some(before) = self.before_crash.take() else { return Ok(()) };
         let registered: BTreeSet<_> = self
-            .inspected(Inspect::Ues)
+            .inspected_in(process, Inspect::Ues)
             .iter()
             .filter(|ue| ue["rm"] == "RM-REGISTERED")
             .map(|ue| (text(&ue["supi"]), text(&ue["guti"])))
@@ -55,7 +69,7 @@ impl World {
         let lost: Vec<_> = before.registered.difference(&registered).collect();
         self.demand(lost.is_empty(), || format!("registrations lost by the crash: {lost:?}"))?;
         let sessions: BTreeSet<_> = self
-            .inspected(Inspect::Sessions)
+            .inspected_in(process, Inspect::Sessions)
             .iter()
             .map(|session| {
                 let id = session["pduSessionId"].as_u64().unwrap_or_default();

@@ -130,7 +130,7 @@ impl World {
     /// Kills a process in the middle of a turn; it starts again a little later.
     pub(super) fn crash(&mut self, process: usize) {
         let ends_n2 = self.processes[process].n2.is_some();
-        if self.processes[process].documents.is_none() {
+        if !self.processes[process].is_stored() {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
         }
         self.kill_process(process);

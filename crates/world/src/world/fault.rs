@@ -18,6 +18,12 @@ pub(crate) enum Fault {
     Crash(usize),
     /// The store of contexts does not answer for some seconds.
     Outage,
+    /// The store of contexts has no room for changes for some seconds.
+    FullStore,
+    /// The store of contexts loses what it acknowledged last, and says so.
+    StoreLoss,
+    /// As `StoreLoss`, and a process ends at the same time: a power failure.
+    PowerFailure(usize),
     /// A shard of a process panics at one of its next inputs.
     Panic(usize),
     /// A block of a process passes to another shard.
@@ -47,6 +53,16 @@ impl World {
         for _ in 0..faults.outages {
             self.draw_time(time, Fault::Outage);
         }
+        for _ in 0..faults.full_stores {
+            self.draw_time(time, Fault::FullStore);
+        }
+        for _ in 0..faults.store_losses {
+            self.draw_time(time, Fault::StoreLoss);
+        }
+        for _ in 0..faults.power_failures {
+            let process = self.dice.index(self.processes.len());
+            self.draw_time(time, Fault::PowerFailure(process));
+        }
         for _ in 0..faults.panics {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Panic(process));
@@ -72,24 +88,44 @@ impl World {
             Fault::GnbReset(gnb) => self.gnb_input(gnb, Input::Reset),
             Fault::AssociationLost(gnb) => self.disassociate(gnb),
             Fault::UpfRestart(upf) => self.restart_upf(upf),
-            // What changed in an outage is in the process only.
-            Fault::Crash(process) if self.server.is_gone() || self.now < self.store_back => {
-                self.at(Duration::from_secs(10), SimEvent::Break(Fault::Crash(process)));
+            // A process that starts reads no contexts from a store that does not answer.
+            Fault::Crash(_) | Fault::PowerFailure(_) | Fault::StoreLoss | Fault::Panic(_)
+                if self.server.fails() =>
+            {
+                self.at(Duration::from_secs(10), SimEvent::Break(fault));
             }
             Fault::Kill(process) | Fault::Crash(process) => self.kill(process),
-            Fault::Outage => self.begin_outage(),
             Fault::Move(process) => self.move_block(process),
+            Fault::Outage | Fault::FullStore => self.begin_outage(fault),
+            Fault::StoreLoss => self.lose_writes(),
+            Fault::PowerFailure(process) => {
+                self.lose_writes();
+                self.kill(process);
+            }
             Fault::Panic(process) => self.panicking = Some(process),
         }
     }
 
-    fn begin_outage(&mut self) {
+    /// Documents that are not written again count as outdated: their UEs are authenticated, or register, again. Resources that a
+    /// lost document recorded have no owner.
+    fn lose_writes(&mut self) {
+        let time = self.dice.millis(0, 1000);
+        self.server.lose(time);
+        self.watch.may_leak = true;
+        self.watch.has_lost_documents = true;
+        self.store_back = self.now + Duration::from_secs(5);
+    }
+
+    fn begin_outage(&mut self, fault: Fault) {
         // A process that starts in an outage reads no contexts.
         if self.processes.iter().any(|process| !process.is_running()) {
-            return self.at(Duration::from_secs(10), SimEvent::Break(Fault::Outage));
+            return self.at(Duration::from_secs(10), SimEvent::Break(fault));
         }
-        if !self.server.is_gone() {
-            self.server.set_gone(true);
+        if !self.server.fails() {
+            match fault {
+                Fault::FullStore => self.server.set_full(true),
+                _ => self.server.set_gone(true),
+            }
             let after = self.dice.millis(100, 20_000);
             self.at(after, SimEvent::StoreIsBack);
         }
@@ -97,6 +133,7 @@ impl World {
 
     pub(super) fn store_is_back(&mut self) {
         self.server.set_gone(false);
+        self.server.set_full(false);
         // An attempt is made each second.
         self.store_back = self.now + Duration::from_secs(5);
     }
@@ -106,9 +143,7 @@ impl World {
             return;
         }
         if self.processes[process].is_stored() {
-            self.load_copies(true);
-            self.note_before_crash();
-            self.load_copies(false);
+            self.note_before_crash(process);
         } else {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
         }

@@ -21,11 +21,12 @@ pub(super) enum Loss {
     Session(u8),
 }
 
-/// A loss, with the time at which the UE got what it lost.
+/// A loss, with the times at which the UE got what it lost, and its 5G-GUTI: a UE whose 5G-GUTI the AMF does not know loses all.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lost {
     pub what: Loss,
     since: Instant,
+    guti_since: Instant,
     at: Instant,
 }
 
@@ -61,7 +62,8 @@ impl Lost {
     /// Whether the residency permits the loss: the change was not written when the process ended.
     fn was_unwritten(&self, crash: &Crash) -> bool {
         let Some(unwritten) = crash.unwritten else { return false };
-        self.since + unwritten >= crash.at && self.since < crash.at + IN_FLIGHT
+        let is_unwritten = |since: Instant| since + unwritten >= crash.at && since < crash.at + IN_FLIGHT;
+        is_unwritten(self.since) || is_unwritten(self.guti_since)
     }
 }
 
@@ -73,7 +75,12 @@ impl fmt::Display for Lost {
             Loss::Session(id) => write!(f, "its session {id}")?,
         }
         let seconds = |at: Instant| at.as_micros() as f64 / 1e6;
-        write!(f, " at {:.3} s, which it had since {:.3} s", seconds(self.at), seconds(self.since))
+        write!(
+            f,
+            " at {:.3} s, which it had since {:.3} s",
+            seconds(self.at),
+            seconds(self.since.max(self.guti_since))
+        )
     }
 }
 
@@ -95,23 +102,22 @@ impl World {
         let keys = self.journal().keys.get(self.ues[ue].subscriber.supi.as_str()).copied().unwrap_or(0);
         let sim_ue = &mut self.ues[ue];
         let (history, ue) = (&mut sim_ue.history, &sim_ue.ue);
-        let mut lose = |what, since| history.losses.push(Lost { what, since, at: now });
-        let changed = history.guti_since;
+        let guti_since = history.guti_since;
+        let mut lose = |what, since| history.losses.push(Lost { what, since, guti_since, at: now });
         let had = history.sessions.iter().map(|(id, (address, since))| (*id, *address, *since));
         for (id, address, since) in had {
             if !ue.sessions().any(|session| session.id == id && session.ipv4 == address) {
-                // A UE whose 5G-GUTI the AMF does not know loses its sessions, too.
-                lose(Loss::Session(id), since.max(changed));
+                lose(Loss::Session(id), since);
             }
         }
         match (history.registered, ue.state()) {
             (Some(since), State::Deregistered) => {
-                lose(Loss::Registration, since.max(changed));
+                lose(Loss::Registration, since);
                 history.registered = None;
             }
             (None, State::Registered) => (history.registered, history.keys) = (Some(now), keys),
             (Some(since), _) if keys > history.keys => {
-                lose(Loss::SecurityContext, since.max(changed));
+                lose(Loss::SecurityContext, since);
                 history.keys = keys;
             }
             _ => {}

@@ -1,6 +1,7 @@
 //! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
 use super::{Failure, TimerId, World};
+use crate::plan::Residency;
 use pith_crypto::aka::check_challenge;
 use pith_crypto::keys::{Autn, Rand};
 use pith_nas::SecurityHeaderType;
@@ -18,6 +19,8 @@ pub(super) struct Watch {
     pub violations: BTreeMap<String, u64>,
     /// The reply to a request that creates a resource was lost: its caller can't delete the resource.
     pub may_leak: bool,
+    /// The store of contexts has lost writes.
+    pub has_lost_documents: bool,
     /// NFs that were killed and lost their state.
     pub killed: BTreeSet<Nf>,
     failed: Option<String>,
@@ -101,7 +104,12 @@ impl World {
         // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). With `soft` NG RESET
         // may overtake messages on other streams.
         let (panics, lags) = (self.crash_points.panics, self.may_leave_upf_sessions());
+        // An SMF with `soft` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
+        let may_be_outdated = self.has_lost_creations();
         let is_due = |what: &String| {
+            if may_be_outdated && what.contains("a tunnel that the gNB does not have") {
+                return true;
+            }
             let is_unknown = what.contains("the AMF sent ERROR INDICATION: unknown local UE NGAP ID");
             panics && (is_unknown || lags)
         };
@@ -196,8 +204,13 @@ impl World {
 
     /// The lists that operators would get from AMFs and SMFs.
     pub(super) fn inspected(&self, what: Inspect) -> Vec<Value> {
+        (0..self.processes.len()).flat_map(|process| self.inspected_in(process, what)).collect()
+    }
+
+    /// As `inspected`, of one process.
+    pub(super) fn inspected_in(&self, process: usize, what: Inspect) -> Vec<Value> {
         let mut list = Vec::new();
-        for host in self.shard_hosts() {
+        for host in &self.processes[process].shard_hosts {
             if let Some(amf) = &host.views.amf {
                 amf.look().inspect(what, &mut list);
             }
@@ -306,17 +319,30 @@ impl World {
         self.demand(same || forgiven, || {
             format!("N4 sessions: SMF {of_smf}, UPF {of_upf}, datapath {of_datapath}")
         })?;
-        sessions.iter().try_for_each(|session| self.check_path(session))
+        let is_known = |session: &&Value| !self.has_lost_creations() || self.is_of_ue(session);
+        sessions.iter().filter(is_known).try_for_each(|session| self.check_path(session))
+    }
+
+    fn is_of_ue(&self, session: &Value) -> bool {
+        let of = self.ues.iter().find(|ue| session["supi"] == ue.subscriber.supi.as_str());
+        of.is_some_and(|ue| ue.ue.sessions().any(|own| session["pduSessionId"] == own.id))
     }
 
     /// Whether there may be a session that the AMF does not know.
     fn may_have_unknown_sessions(&self) -> bool {
-        !self.is_kill && (self.watch.may_leak || self.watch.killed.contains(&Nf::Amf))
+        self.has_lost_creations()
+            || !self.is_kill && (self.watch.may_leak || self.watch.killed.contains(&Nf::Amf))
+    }
+
+    /// With `soft` an NF that was killed may not know a resource at another NF that it created last.
+    fn has_lost_creations(&self) -> bool {
+        let is_split = self.processes.len() > 1 && self.crash_points.crashed.is_some();
+        is_split && self.plan.residency == Residency::Soft
     }
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.
     fn may_leave_upf_sessions(&self) -> bool {
-        self.crash_points.panics && self.plan.residency == crate::plan::Residency::Soft
+        self.crash_points.panics && self.plan.residency == Residency::Soft
     }
 
     /// Whether resources of killed NFs, or of lost replies, may remain.

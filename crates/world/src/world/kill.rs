@@ -8,6 +8,7 @@ use super::history::Ends;
 use super::user::Act;
 use super::{Failure, SimEvent, World};
 use crate::kill::{Breach, BreachKind, Procedure};
+use crate::plan::Residency;
 use pith_ran::ue::State;
 use std::time::Duration;
 
@@ -113,7 +114,8 @@ impl World {
     }
 
     /// If one NF of several was killed, a session may have been released by one side only: messages for the NF that was down
-    /// were lost. The sides agree after the UE's next message, which has the PDU session status (TS 24.501 5.5.1.3.4).
+    /// were lost. The sides agree after the UE's next message, which has the PDU session status (TS 24.501 5.5.1.3.4). With `soft` the
+    /// SMF may have lost a session: the AMF learns that when the UE requests service.
     fn synchronise(&mut self) -> Run<()> {
         if self.processes.len() == 1 || self.crash_points.crashed.is_none() {
             return Ok(());
@@ -128,6 +130,14 @@ impl World {
         }
         for ue in self.registered_ues() {
             self.at(Duration::ZERO, SimEvent::Act { ue, act: Act::Register });
+        }
+        if self.plan.residency == Residency::Soft {
+            for act in [Act::Idle, Act::RequestService] {
+                self.watched_pass(Duration::from_secs(15))?;
+                for ue in self.registered_ues() {
+                    self.at(Duration::ZERO, SimEvent::Act { ue, act });
+                }
+            }
         }
         Ok(())
     }

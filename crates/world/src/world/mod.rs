@@ -38,7 +38,7 @@ use crate::database::Database;
 use crate::dice::Dice;
 use crate::journal::{Journal, SharedJournal, TraceEntry};
 use crate::plan::Plan;
-use crate::stores::Server;
+use crate::server::Server;
 use crate::user_plane::UserPlane;
 use attack::AttackerState;
 use crash::BeforeCrash;
@@ -184,7 +184,7 @@ impl World {
         let mut database = Database::default();
         ues.iter().for_each(|sim_ue| database.add(sim_ue.subscriber.clone()));
         let now = Instant::from_micros(0);
-        let server = Server::default();
+        let server = Server::new(plan.seed ^ 0x7365_7276_6572, plan.store_latency);
         let mut world = Self {
             processes: (0..)
                 .zip(&plan.processes)
@@ -292,6 +292,7 @@ impl World {
         let Some(next) = next else { return Ok(false) };
         self.now = self.now.max(next);
         self.journal().now = self.now;
+        self.server.set_now(self.now);
         match self.agenda.first_entry().filter(|_| planned == Some(next)) {
             Some(first) => {
                 let event = first.remove();

@@ -21,16 +21,12 @@ impl World {
             ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
             _ => false,
         };
-        if self.panicking != Some(process)
-            || self.processes[process].stores.is_some()
-            || !is_candidate
-            || !self.dice.chance(CHANCE)
-        {
+        if self.panicking != Some(process) || !is_candidate || !self.dice.chance(CHANCE) {
             return false;
         }
         self.panicking = None;
-        if self.processes[process].documents.is_some() {
-            self.note_before_crash();
+        if self.processes[process].is_stored() {
+            self.note_before_crash(process);
         } else {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
         }
@@ -49,11 +45,11 @@ impl World {
             self.timers.stop(timer);
         }
         let journal = self.journal.clone();
-        let is_stored = self.processes[process].documents.is_some();
-        let incarnation = if is_stored { 0 } else { self.processes[process].incarnation };
+        let of_process = &self.processes[process];
+        let incarnation = of_process.incarnation_of_instances(of_process.incarnation);
         let factory = ShardFactory { plan: &self.plan, process, incarnation, shard, journal };
         let mut host = factory.make(&mut self.dice);
-        let Process { shard_hosts, documents, take_overs, panics, .. } = &mut self.processes[process];
+        let Process { shard_hosts, documents, stores, take_overs, panics, .. } = &mut self.processes[process];
         *panics += 1;
         host.shard.begin_run(*panics);
         let take_over = &mut take_overs[shard];
@@ -66,19 +62,26 @@ impl World {
             documents.track(&mut host.shard);
             documents.note_start(shard);
         }
+        if let Some(stores) = stores {
+            stores.start_run(shard, &mut host.shard);
+        }
         for input in take_over.connections() {
             host.shard.handle(self.now, input, &mut effects);
         }
         let fate = |key| take_over.fate(key).filter(|_| !gives_up);
-        let taken = documents.as_mut().map(|it| it.take_over(self.now, shard, &mut host.shard, fate));
+        let taken = match (documents, stores) {
+            (Some(documents), _) => documents.take_over(self.now, shard, &mut host.shard, fate),
+            (None, Some(stores)) => stores.take_over(self.now, shard, &mut host.shard, fate),
+            (None, None) => Ok(()),
+        };
         host.shard.handle(self.now, ShardInput::Start, &mut effects);
         host.shard.resume_contexts(self.now, &mut effects);
         take_over.resumed(&mut host.shard);
         shard_hosts[shard] = host;
-        if let Some(Err(error)) = taken {
+        if let Err(error) = taken {
             self.watch.fail(format!("not taken over: {error}"));
         }
-        if let Err(failure) = self.check_restored() {
+        if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
         let Process { shard_hosts, take_overs, .. } = &mut self.processes[process];
@@ -88,6 +91,7 @@ impl World {
             take_over.handled(&host.shard);
         }
         host.shard.finish_take_over(self.now, &mut effects);
+        self.read_contexts(place, &mut effects);
         self.end_turn(place, effects);
     }
 }

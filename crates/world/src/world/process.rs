@@ -5,7 +5,8 @@ use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
 use crate::network::{self, EPOCH, ShardFactory, ShardHost};
 use crate::plan::{Plan, Residency};
-use crate::stores::{Server, Stores};
+use crate::server::Server;
+use crate::stores::Stores;
 use pith_nf::fabric::{Keeps, ShardEffect, ShardInput, TakeOver};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
@@ -66,6 +67,11 @@ impl Process {
         self.documents.is_some() || self.stores.is_some()
     }
 
+    /// The incarnation in the NF instance IDs of that one: they are stored with the contexts.
+    pub fn incarnation_of_instances(&self, incarnation: u32) -> u32 {
+        if self.is_stored() { 0 } else { incarnation }
+    }
+
     /// Whether the process runs and was not restarted since that incarnation.
     pub fn is_running_as(&self, incarnation: u32) -> bool {
         self.incarnation == incarnation && !self.shard_hosts.is_empty()
@@ -80,9 +86,8 @@ impl World {
     /// Starts a process: its NFs have the UEs and sessions that are stored.
     pub(super) fn start_process(&mut self, process: usize) {
         let shards = self.plan.shards;
-        // NF instance IDs are stored with the contexts.
-        let is_durable = self.processes[process].is_stored();
-        let incarnation = if is_durable { 0 } else { self.processes[process].incarnation };
+        let of_process = &self.processes[process];
+        let incarnation = of_process.incarnation_of_instances(of_process.incarnation);
         let journal = self.journal.clone();
         let factory =
             |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
@@ -115,9 +120,13 @@ impl World {
             .contains(&Nf::Smf)
             .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
         target.shard_hosts = shard_hosts;
-        let keeps = target.documents.as_ref().map_or(Keeps::Nothing, Documents::keeps);
+        let keeps = match (&target.documents, &target.stores) {
+            (Some(documents), _) => documents.keeps(),
+            (None, Some(stores)) => stores.keeps(),
+            (None, None) => Keeps::Nothing,
+        };
         target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
-        if let Err(failure) = self.check_restored() {
+        if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
         for shard in 0..shards {
@@ -130,6 +139,7 @@ impl World {
     pub(super) fn kill_process(&mut self, process: usize) {
         let target = &mut self.processes[process];
         target.incarnation += 1;
+        target.stores.iter_mut().for_each(Stores::end);
         target.shard_hosts.clear();
         target.n2 = None;
         target.n4 = None;
@@ -199,7 +209,7 @@ impl World {
     }
 
     /// Begins the reads among the effects; passes on what was read before, with its effects.
-    fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+    pub(super) fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
         let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
         else {
             return;
@@ -244,8 +254,17 @@ impl World {
                 stores.pass_block(shard, passed.change.block);
             }
         }
+        let Process { shard_hosts, take_overs, stores, .. } = &mut self.processes[process];
         take_overs[shard].note_answers(effects.iter());
         take_overs[shard].end_turn(&mut shard_hosts[shard].shard);
+        if let Some(stores) = stores {
+            // Timers are the shard's own, as in the runtime.
+            let (timers, others): (Vec<_>, Vec<_>) = effects.into_iter().partition(|effect| {
+                matches!(effect, ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. })
+            });
+            effects = stores.release(shard, others);
+            timers.into_iter().for_each(|effect| self.carry_out(process, shard, effect));
+        }
         // Without a write, the state before the first send is that before the store.
         let (mut differs, mut has_sent) = (wrote, false);
         for effect in effects {

@@ -148,6 +148,7 @@ impl World {
         for documents in self.processes.iter_mut().filter_map(|process| process.documents.as_mut()) {
             documents.fail(fails);
         }
+        self.server.set_gone(fails);
     }
 
     fn everyone(&mut self, act: impl Fn(usize) -> Act) -> Result<(), Box<Failure>> {

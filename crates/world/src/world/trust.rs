@@ -36,7 +36,8 @@ impl World {
 
     fn producer(&self, process: usize) -> Producer {
         let instances = self.plan.processes[process].iter().filter_map(|nf| {
-            let incarnation = self.processes[process].incarnation;
+            let of_process = &self.processes[process];
+            let incarnation = of_process.incarnation_of_instances(of_process.incarnation);
             Some((nf.nf_type()?, instance_id(process, incarnation, *nf)))
         });
         Producer {
@@ -49,6 +50,7 @@ impl World {
 
     /// The identity that the sender proves by certificate and token.
     pub(super) fn client(&self, (process, _, nf): CallerId, incarnation: u32) -> Option<Client> {
+        let incarnation = self.processes[process].incarnation_of_instances(incarnation);
         let first = self.plan.processes[process].first().copied().unwrap_or(Nf::Nrf);
         let proven = Client {
             instance: instance_id(process, incarnation, nf),

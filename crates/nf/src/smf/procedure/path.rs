@@ -81,7 +81,7 @@ pack_struct!(AwaitingDownlinkSwitch { user_plane, towards, call });
 /// While the UE is connected: starts the removal of a classifier that is to be removed, and corrects the uplink endpoint of
 /// a gNB that may use another one than that in force.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let Established { mut user_plane } = established;
+    let Established { user_plane } = established;
     let Some(gnb) = user_plane.gnb else { return State::established(user_plane) };
     if user_plane.front.as_ref().is_some_and(|front| front.is_ending) {
         return switch_uplink(user_plane, session, env, gnb, Towards::Anchor);
@@ -90,14 +90,9 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     if user_plane.gnb_uplink == Some(uplink) {
         return State::established(user_plane);
     }
-    if user_plane.front.is_some() {
-        return switch_uplink(user_plane, session, env, gnb, Towards::Classifier);
-    }
-    let modify = n2::modify_request(uplink, gnb);
-    let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
-    consumer::notify_amf(session, env, transfer);
-    user_plane.note_uplink_sent_to_gnb();
-    State::established(user_plane)
+    let towards = if user_plane.front.is_some() { Towards::Classifier } else { Towards::Anchor };
+    // The session waits for the gNB's answer, so that after a restart of the SMF the request is sent again.
+    switch_uplink(user_plane, session, env, gnb, towards)
 }
 
 /// Requests the gNB to send uplink packets to another endpoint: PDU SESSION RESOURCE MODIFY REQUEST, sent by the AMF (TS
@@ -199,9 +194,9 @@ impl AwaitingUplinkSwitch {
     fn uplink_switched(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.stop(env, SessionTimer::Guard);
         let Self { user_plane, towards, .. } = self;
-        match towards {
-            Towards::Classifier => switched(user_plane, session, env, towards),
-            Towards::Anchor => switch_downlink(user_plane, session, env, towards),
+        match (towards, &user_plane.front) {
+            (Towards::Classifier, _) | (Towards::Anchor, None) => switched(user_plane, session, env, towards),
+            (Towards::Anchor, Some(_)) => switch_downlink(user_plane, session, env, towards),
         }
     }
 

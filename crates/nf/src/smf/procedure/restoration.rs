@@ -214,6 +214,10 @@ pub(in crate::smf) fn after_restart(
             session.stop(env, SessionTimer::Guard);
             state.user_plane
         }
+        // The gNB may not have got the new endpoint.
+        State::AwaitingUplinkSwitch(state) if is_anchor => {
+            UserPlane { gnb_uplink: None, ..state.abandon(session, env) }
+        }
         state => return release::end_and_notify_amf(state.into_held().without(upf), session, env),
     };
     session.log(env, Level::Debug, || "the UPF has restarted: it gets the session again".to_owned());
