@@ -10,7 +10,7 @@
 //! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, the target
 //! gets PATH SWITCH REQUEST FAILURE, and the connection belongs to the source gNB again.
 
-use super::Mobility;
+use super::{Mobility, n2_handover};
 use crate::amf::access_keys::{self, NextHop};
 use crate::amf::connection::{RanContext, RanSide};
 use crate::amf::context::{CallId, Env, UeContext};
@@ -57,7 +57,11 @@ pub(crate) fn request(
             return env.out.log(Level::Debug, || format!("{}: PathSwitchRequest is repeated", ue.name()));
         }
         Mobility::AwaitingPathSwitch(state) => state.supersede(ue, env, key),
-        Mobility::Idle => None,
+        // The gNBs move the UE over Xn instead.
+        state => {
+            n2_handover::withdraw(ue, env, &state);
+            None
+        }
     };
     let is_established = env.connections.get(key).is_some_and(|it| it.context == RanContext::Established);
     let next_hop = if is_established { access_keys::next_hop(ue) } else { None };

@@ -1,6 +1,7 @@
 //! NGAP messages that the AMF sends.
 
 use super::N2Origin;
+use crate::amf::access_keys::NextHop;
 use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::security;
@@ -8,7 +9,7 @@ use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
     Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication,
-    InitialContextSetupRequest, ModifyItem, Paging, PduSessionResourceModifyRequest,
+    HandoverItem, HandoverRequest, HandoverType, InitialContextSetupRequest, ModifyItem, Paging, PduSessionResourceModifyRequest,
     PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest, SessionTransfer, SetupItem,
     UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
 };
@@ -142,6 +143,45 @@ pub(crate) fn initial_context_setup_request(
     ue.access_keys.reset();
     send_over(env.out, connection, message.encode());
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
+}
+
+/// What a HANDOVER REQUEST has in addition to the UE's context.
+pub(crate) struct HandoverContent {
+    pub cause: Option<Cause>,
+    pub next_hop: NextHop,
+    pub sessions: Vec<HandoverItem>,
+    pub source_to_target: Vec<u8>,
+}
+
+/// HANDOVER REQUEST to the target gNB (TS 38.413 8.4.2).
+pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, content: HandoverContent) {
+    let (Some(connection), Some(context)) = (env.connections.get(key), &ue.security) else { return };
+    let message = HandoverRequest {
+        amf_ue_ngap_id: connection.id,
+        handover_type: HandoverType::intra5gs,
+        cause: content.cause,
+        ue_ambr: ue.ambr().unwrap_or(UNLIMITED),
+        security_capabilities: security::ngap_capabilities(&context.capability),
+        security_context: (&content.next_hop).into(),
+        new_security_context: None,
+        nas_container: None,
+        sessions: content.sessions,
+        allowed_nssai: ue.slices.allowed.clone(),
+        masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
+        source_to_target: content.source_to_target,
+        mobility_restrictions: None,
+        guami: env.config.guami,
+    };
+    send_over(env.out, connection, message.encode());
+}
+
+/// UE CONTEXT RELEASE COMMAND for a connection whose gNB has not assigned an id: it has the AMF-UE-NGAP-ID only. The connection is
+/// closed at once: the gNB may not know it.
+pub(crate) fn release_unanswered(env: &mut Env<'_>, key: Key, cause: Cause) {
+    let Some(connection) = env.connections.get(key) else { return };
+    let ids = UeNgapIds::Amf(connection.id);
+    send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
+    close(env, key);
 }
 
 /// UE-AMBR of a subscription without one: the maximum bit rate of NGAP (TS 38.413 9.3.1.4).

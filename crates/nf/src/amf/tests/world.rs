@@ -117,7 +117,8 @@ impl World {
     pub fn gnb_info(gnb: GnbHandle) -> GnbInfo {
         GnbInfo {
             name: String::new(),
-            global_id: format!("999/70-gnb-{}", gnb.0),
+            // The name of the first one is in documents of earlier versions.
+            global_id: if gnb == GNB { "999/70-gnb-1".into() } else { format!("999/70-gnb-{:08x}", gnb.0) },
             plmn: tai().plmn_id,
             supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
             peer: String::new(),

@@ -199,4 +199,5 @@ pack_enum!(Timer {
     26 => PfcpUnknownPeers,
     27 => PfcpAssociationRetry,
     28 => Expiry,
+    30 => Handover,
 });
