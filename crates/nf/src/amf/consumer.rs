@@ -9,8 +9,8 @@ use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::{
-    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci, SupportedFeatures, UeContextId,
-    UserLocation,
+    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci,
+    SupportedFeatures, UeContextId, UserLocation,
 };
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nausf_ueauthentication as nausf;
@@ -369,7 +369,12 @@ pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<
 
 /// Requests the SMF to switch the session's path to the target gNB of an Xn handover (TS 29.502 5.2.2.3.3.2); `None` if there is no
 /// such session.
-pub(crate) fn switch_path(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) -> Option<CallId> {
+pub(crate) fn switch_path(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    transfer: Vec<u8>,
+) -> Option<CallId> {
     let body = nsmf::SmContextUpdateData {
         to_be_switched: Some(true),
         n2_sm_info: Some(BinaryData::from(transfer)),
@@ -399,7 +404,8 @@ pub(crate) fn prepare_handover(
 
 /// The target of a handover as an SBI data type.
 fn target_id(target: &pith_ngap::TargetId) -> Option<nsmf::NgRanTargetId> {
-    let pith_ngap::TargetId::RanNode { node: pith_ngap::GlobalRanNodeId::Gnb { plmn, id, bits }, tai } = target
+    let pith_ngap::TargetId::RanNode { node: pith_ngap::GlobalRanNodeId::Gnb { plmn, id, bits }, tai } =
+        target
     else {
         return None;
     };
@@ -429,7 +435,8 @@ pub(crate) fn handover_prepared(
 
 /// The UE is at the target gNB: requests the SMF to switch the path (TS 29.502 5.2.2.3.4.4).
 pub(crate) fn complete_handover(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
-    let body = nsmf::SmContextUpdateData { ue_location: location(ue), ..handover_update(nsmf::HoState::Completed) };
+    let body =
+        nsmf::SmContextUpdateData { ue_location: location(ue), ..handover_update(nsmf::HoState::Completed) };
     update(ue, env, id, body)
 }
 

@@ -236,7 +236,8 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
 }
 
 fn write_connection(connection: &NgConnection, gnb: &str, writer: &mut Writer<'_>) {
-    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } = connection;
+    let NgConnection { id, ran_id, gnb: _, stream, ue: _, context, queued, left: _, releasing: _ } =
+        connection;
     id.pack(writer);
     ran_id.pack(writer);
     writer.counted(gnb.as_bytes());
@@ -369,7 +370,17 @@ impl super::Amf {
         let connection = connection.and_then(|it| {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = it;
             let gnb = names.gnb(&gnb)?;
-            Some(NgConnection { id, ran_id, gnb, stream, ue: None, context, queued, left: None, releasing: None })
+            Some(NgConnection {
+                id,
+                ran_id,
+                gnb,
+                stream,
+                ue: None,
+                context,
+                queued,
+                left: None,
+                releasing: None,
+            })
         });
         Ok(pack(&ue, connection.as_ref(), names).expect("an AMF's context can be packed"))
     }

@@ -82,8 +82,17 @@ impl Amf {
         if connections.find(id).is_some() {
             return None;
         }
-        let connection =
-            NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None };
+        let connection = NgConnection {
+            id,
+            ran_id,
+            gnb,
+            stream,
+            ue: Some(ue),
+            context,
+            queued,
+            left: None,
+            releasing: None,
+        };
         let key = connections.adopt(connection)?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));

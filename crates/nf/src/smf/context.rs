@@ -337,7 +337,9 @@ impl SmContext {
     pub(super) const fn is_in_transaction(&self) -> bool {
         let waits = matches!(
             self.state,
-            State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_) | State::AwaitingN9Modification(_)
+            State::AwaitingN4Modification(_)
+                | State::AwaitingPathSwitch(_)
+                | State::AwaitingN9Modification(_)
         );
         waits && self.pending.release.is_none() && self.pending.qos.is_none()
     }

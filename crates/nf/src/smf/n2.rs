@@ -3,8 +3,8 @@
 use super::context::{DEFAULT_QFI, SmContext, UserPlane};
 use pith_ngap::transfer::{
     Arp, HandoverPreparationUnsuccessfulTransfer, ModifyIndicationUnsuccessfulTransfer,
-    ModifyRequestTransfer, PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestUnsuccessfulTransfer, QosFlow, ReleaseCommandTransfer,
-    SessionType, SetupRequestTransfer, Tunnel, TunnelChange,
+    ModifyRequestTransfer, PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestUnsuccessfulTransfer,
+    QosFlow, ReleaseCommandTransfer, SessionType, SetupRequestTransfer, Tunnel, TunnelChange,
 };
 use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, CauseTransport};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;

@@ -39,7 +39,8 @@ impl Smf {
         }
         self.shared.ids.check_free(id)?;
         let mut session = unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?;
-        let is_modified = matches!(session.state(), State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_));
+        let is_modified =
+            matches!(session.state(), State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_));
         let is_cut = session.take_over(|upf| self.shared.upfs.info(upf).is_some());
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {

@@ -3,7 +3,9 @@
 
 use super::context::SmContext;
 use super::env::Env;
-use super::procedure::{AwaitingResourceSetup, Established, State, handover, modification, path_switch, release, user_plane};
+use super::procedure::{
+    AwaitingResourceSetup, Established, State, handover, modification, path_switch, release, user_plane,
+};
 use super::{n1, n2};
 use crate::kit::{Level, Outbox, PendingReply};
 use bytes::Bytes;
@@ -349,7 +351,9 @@ pub(super) fn await_gnb(
     }
     // After a path switch another gNB serves the UE, too.
     let is_deactivation = match &data.n2_sm_info_type {
-        None => data.up_cnx_state == Some(UpCnxState::Deactivated) || data.ho_state == Some(HoState::Completed),
+        None => {
+            data.up_cnx_state == Some(UpCnxState::Deactivated) || data.ho_state == Some(HoState::Completed)
+        }
         Some(kind) => matches!(kind, N2SmInfoType::PathSwitchReq | N2SmInfoType::PathSwitchSetupFail),
     };
     session.queue_update(env, reply, data);

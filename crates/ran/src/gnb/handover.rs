@@ -14,7 +14,8 @@ use super::{Bearer, Gnb, NgState, Output, UeContext, UeKey};
 use pith_crypto::kdf;
 use pith_crypto::keys::{KGnb, Nh};
 use pith_ngap::transfer::{
-    PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestTransfer, PathSwitchRequestUnsuccessfulTransfer, Tunnel,
+    PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestTransfer, PathSwitchRequestUnsuccessfulTransfer,
+    Tunnel,
 };
 use pith_ngap::{
     NextHop, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SecurityCapabilities,
@@ -69,13 +70,8 @@ impl AsKeys {
     /// The keys in the target cell: from a fresh NH, else from the current key (TS 33.501 6.9.2.3.1).
     fn in_cell(&self, Cell { pci, arfcn }: Cell) -> Self {
         let (key, chaining_count) = match &self.fresh {
-            Some(next) => {
-                (kdf::k_ng_ran_star_vertical(&Nh::new(next.nh), pci, arfcn), next.chaining_count)
-            }
-            None => (
-                kdf::k_ng_ran_star_horizontal(&KGnb::new(self.key), pci, arfcn),
-                self.chaining_count,
-            ),
+            Some(next) => (kdf::k_ng_ran_star_vertical(&Nh::new(next.nh), pci, arfcn), next.chaining_count),
+            None => (kdf::k_ng_ran_star_horizontal(&KGnb::new(self.key), pci, arfcn), self.chaining_count),
         };
         Self { key: *key.as_bytes(), chaining_count, fresh: None, capabilities: self.capabilities }
     }
@@ -93,7 +89,7 @@ impl Gnb {
         let ran_id = *self.ran_ids.get(&ue)?;
         let context = self.contexts.get(&ran_id)?;
         let (amf_id, keys) = (context.amf_id?, context.keys.as_ref()?.in_cell(target));
-        if context.bearers.is_empty() || !context.switching.is_empty() {
+        if context.bearers.is_empty() || !context.switching.is_empty() || context.part != Default::default() {
             return None;
         }
         let context = self.contexts.remove(&ran_id)?;
@@ -147,6 +143,7 @@ impl Gnb {
             bearers,
             keys: Some(keys),
             switching,
+            part: Default::default(),
         };
         self.contexts.insert(ran_ue_ngap_id, context);
         self.ran_ids.insert(ue, ran_ue_ngap_id);
@@ -154,10 +151,15 @@ impl Gnb {
     }
 
     /// PATH SWITCH REQUEST ACKNOWLEDGE (TS 38.413 8.4.4.2).
-    pub(super) fn receive_path_switch_acknowledge(&mut self, stream: u16, message: PathSwitchRequestAcknowledge) {
+    pub(super) fn receive_path_switch_acknowledge(
+        &mut self,
+        stream: u16,
+        message: PathSwitchRequestAcknowledge,
+    ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some(known) = self.check_path_switch("PathSwitchRequestAcknowledge", ids, stream) else { return };
-        let (switched, released) = (message.switched.unwrap_or_default(), message.released.unwrap_or_default());
+        let (switched, released) =
+            (message.switched.unwrap_or_default(), message.released.unwrap_or_default());
         self.check_complete(known, &switched, &released);
         let Some(context) = self.contexts.get_mut(&known) else { return };
         let ue = context.ue;
@@ -168,7 +170,10 @@ impl Gnb {
             keys.capabilities = message.security_capabilities.unwrap_or(keys.capabilities);
         }
         if repeated {
-            self.violation("TS 33.501 6.9.2.3.2", "NCC of PATH SWITCH REQUEST ACKNOWLEDGE is that of the key in use");
+            self.violation(
+                "TS 33.501 6.9.2.3.2",
+                "NCC of PATH SWITCH REQUEST ACKNOWLEDGE is that of the key in use",
+            );
         }
         for item in &switched {
             self.move_uplink(known, item);
@@ -206,12 +211,18 @@ impl Gnb {
     }
 
     /// Each session of the request is switched or released.
-    fn check_complete(&mut self, ran_id: RanUeNgapId, switched: &[SessionTransfer], released: &[SessionTransfer]) {
+    fn check_complete(
+        &mut self,
+        ran_id: RanUeNgapId,
+        switched: &[SessionTransfer],
+        released: &[SessionTransfer],
+    ) {
         let Some(context) = self.contexts.get_mut(&ran_id) else { return };
         let requested = std::mem::take(&mut context.switching);
         let answered = |id: &u8| switched.iter().chain(released).any(|item| item.pdu_session_id == *id);
         if let Some(missing) = requested.iter().find(|id| !answered(id)) {
-            let text = format!("PATH SWITCH REQUEST ACKNOWLEDGE does not say what became of PDU session {missing}");
+            let text =
+                format!("PATH SWITCH REQUEST ACKNOWLEDGE does not say what became of PDU session {missing}");
             self.violation("TS 38.413 8.4.4.2", text);
         }
     }

@@ -32,7 +32,16 @@ impl Gnb {
         }
         let ran_ue_ngap_id = self.allocate_ran_id();
         let stream = self.stream_for(ran_ue_ngap_id);
-        let context = UeContext { ue, amf_id: None, amf_stream: None, is_set_up: false, bearers: Vec::new(), keys: None, switching: Vec::new() };
+        let context = UeContext {
+            ue,
+            amf_id: None,
+            amf_stream: None,
+            is_set_up: false,
+            bearers: Vec::new(),
+            keys: None,
+            switching: Vec::new(),
+            part: Default::default(),
+        };
         self.contexts.insert(ran_ue_ngap_id, context);
         self.ran_ids.insert(ue, ran_ue_ngap_id);
         let message = InitialUeMessage {

@@ -224,7 +224,9 @@ impl Ue {
             Input::Nas(_) if self.is_off() => {}
             Input::Nas(octets) => self.receive_nas(octets),
             Input::SecurityActivated { k_gnb, capabilities } => self.check_as_security(&k_gnb, capabilities),
-            Input::HandedOver { key, chaining_count, cell } => self.check_handover(&key, chaining_count, cell),
+            Input::HandedOver { key, chaining_count, cell } => {
+                self.check_handover(&key, chaining_count, cell)
+            }
             Input::UserPlane { session, up } => self.sessions.note_user_plane(session, up),
             Input::ConnectionReleased => self.on_connection_released(),
             Input::Paging => self.answer_paging(),

@@ -181,7 +181,8 @@ impl World {
             Output::HandedOver { ue, key, chaining_count, cell } => {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::HandedOver { key, chaining_count, cell });
             }
-            Output::PathSwitched { .. } => {}
+            Output::Leaving { ue, cell } => self.leave_for(gnb, ue, cell),
+            Output::PathSwitched { .. } | Output::HandoverFailed { .. } => {}
             Output::BearerUp { ue, bearer } => {
                 self.gnbs[gnb].bearers.insert((ue, bearer.session), bearer);
                 self.signal_to_ue(

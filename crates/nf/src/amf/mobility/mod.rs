@@ -81,7 +81,9 @@ impl Mobility {
 
     fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         match self {
-            Self::Idle | Self::AwaitingHandoverRequestAcknowledge(_) | Self::AwaitingHandoverNotify(_) => false,
+            Self::Idle | Self::AwaitingHandoverRequestAcknowledge(_) | Self::AwaitingHandoverNotify(_) => {
+                false
+            }
             Self::AwaitingPathSwitch(state) => state.awaits_any(meets),
             Self::AwaitingSessionPreparation(state) => state.awaits_any(meets),
             Self::AwaitingHandoverCommand(state) => state.awaits_any(meets),

@@ -23,9 +23,9 @@ use crate::kit::document::pack_struct;
 use crate::kit::{GnbHandle, Key, Level, Timer};
 use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
 use pith_ngap::{
-    Cause, CauseRadioNetwork, DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge, HandoverCommand,
-    HandoverFailure, HandoverItem, HandoverNotify, HandoverPreparationFailure, HandoverRequestAcknowledge,
-    HandoverRequired, HandoverType, RanStatus, SessionTransfer, TargetId,
+    Cause, CauseRadioNetwork, DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge,
+    HandoverCommand, HandoverFailure, HandoverItem, HandoverNotify, HandoverPreparationFailure,
+    HandoverRequestAcknowledge, HandoverRequired, HandoverType, RanStatus, SessionTransfer, TargetId,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
@@ -147,7 +147,8 @@ pub(crate) fn required(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverR
 
 /// The target gNB, if the handover is possible.
 fn check(ue: &UeContext, env: &Env<'_>, message: &HandoverRequired) -> Result<GnbHandle, HandoverError> {
-    let connection = ue.connection.and_then(|key| env.connections.get(key)).ok_or(HandoverError::NoContext)?;
+    let connection =
+        ue.connection.and_then(|key| env.connections.get(key)).ok_or(HandoverError::NoContext)?;
     if !ue.mobility.is_idle() {
         return Err(HandoverError::InProgress);
     }
@@ -209,7 +210,10 @@ fn take_call(calls: &mut Vec<(CallId, u8)>, call: CallId) -> Option<u8> {
 }
 
 /// The N2 information of an SMF's reply, if it has that type; else the transfer for the source gNB.
-fn transfer_of(reply: Reply, wanted: &N2SmInfoType) -> Result<Vec<u8>, (Option<Vec<u8>>, Option<Box<Problem>>)> {
+fn transfer_of(
+    reply: Reply,
+    wanted: &N2SmInfoType,
+) -> Result<Vec<u8>, (Option<Vec<u8>>, Option<Box<Problem>>)> {
     match reply {
         Ok(Response::SmContextUpdated(updated)) if updated.n2_sm_info_type.as_ref() == Some(wanted) => {
             Ok(updated.n2_sm_info.map(|info| info.content.to_vec()).unwrap_or_default())
@@ -280,7 +284,8 @@ impl AwaitingSessionPreparation {
         }
         let ids: Vec<u8> = self.sessions.iter().map(|item| item.pdu_session_id).collect();
         let is_connected = env.gnbs.contains_key(&self.target);
-        let key = if is_connected { env.connections.open_for_handover(ue.id.block, self.target) } else { None };
+        let key =
+            if is_connected { env.connections.open_for_handover(ue.id.block, self.target) } else { None };
         let (Some(key), Some(next_hop)) = (key, access_keys::next_hop(ue)) else {
             cancel_sessions(ue, env, &ids);
             fail_preparation(ue, env, HandoverError::UnknownTarget);
@@ -299,16 +304,29 @@ impl AwaitingSessionPreparation {
 
 impl AwaitingHandoverRequestAcknowledge {
     /// HANDOVER REQUEST ACKNOWLEDGE: the SMFs get the target gNB's tunnels (TS 23.502 4.9.1.3.2 step 11a).
-    fn on_acknowledge(self, ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequestAcknowledge) -> Mobility {
+    fn on_acknowledge(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        message: HandoverRequestAcknowledge,
+    ) -> Mobility {
         ue.stop(env, Timer::Handover);
         let Self { target, sessions, to_release } = self;
         let target_to_source = message.target_to_source;
-        let mut state =
-            AwaitingHandoverCommand { calls: Vec::new(), target, target_to_source, accepted: Vec::new(), to_release };
-        let admitted = message.admitted.into_iter().flatten().map(|item| (item, N2SmInfoType::HandoverReqAck));
-        let failed = message.failed.into_iter().flatten().map(|item| (item, N2SmInfoType::HandoverResAllocFail));
+        let mut state = AwaitingHandoverCommand {
+            calls: Vec::new(),
+            target,
+            target_to_source,
+            accepted: Vec::new(),
+            to_release,
+        };
+        let admitted =
+            message.admitted.into_iter().flatten().map(|item| (item, N2SmInfoType::HandoverReqAck));
+        let failed =
+            message.failed.into_iter().flatten().map(|item| (item, N2SmInfoType::HandoverResAllocFail));
         let mut answered = Vec::new();
-        for (item, kind) in admitted.chain(failed).filter(|(item, _)| sessions.contains(&item.pdu_session_id)) {
+        for (item, kind) in admitted.chain(failed).filter(|(item, _)| sessions.contains(&item.pdu_session_id))
+        {
             let id = item.pdu_session_id;
             answered.push(id);
             match consumer::handover_prepared(ue, env, id, item.transfer, kind) {
@@ -358,7 +376,9 @@ impl AwaitingHandoverCommand {
             fail_preparation(ue, env, HandoverError::NoSession);
             return Mobility::Idle;
         }
-        let Some(source) = ue.connection.and_then(|key| env.connections.get(key)) else { return Mobility::Idle };
+        let Some(source) = ue.connection.and_then(|key| env.connections.get(key)) else {
+            return Mobility::Idle;
+        };
         let ids = accepted.iter().map(|item| item.pdu_session_id).collect();
         let command = HandoverCommand {
             amf_ue_ngap_id: source.id,
@@ -379,7 +399,13 @@ impl AwaitingHandoverCommand {
 impl AwaitingHandoverNotify {
     /// HANDOVER NOTIFY: the UE is at the target gNB (TS 38.413 8.4.3.2). The source gNB's connection is released, and the SMFs switch the
     /// paths.
-    fn on_notify(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &HandoverNotify) -> Mobility {
+    fn on_notify(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        key: Key,
+        message: &HandoverNotify,
+    ) -> Mobility {
         ue.stop(env, Timer::Handover);
         ue.location = message.location.or(ue.location);
         let source = ue.connection.replace(key);
@@ -420,7 +446,8 @@ impl AwaitingSessionCompletion {
                 }
             }
             Err(problem) => {
-                env.out.log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
+                env.out
+                    .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
                 n2::release_resources(ue, env, id);
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
@@ -454,16 +481,10 @@ fn cancel_sessions(ue: &mut UeContext, env: &mut Env<'_>, sessions: &[u8]) {
 /// Releases the connection at the target gNB.
 fn release_target(env: &mut Env<'_>, target: AmfUeNgapId, cause: Cause) {
     let Some(key) = env.connections.find(target) else { return };
-    let is_answered = env.connections.get(key).is_some_and(|it| it.context != RanContext::Awaiting);
     if let Some(connection) = env.connections.get_mut(key) {
         connection.ue = None;
     }
-    if is_answered {
-        n2::release_connection(env, key, cause);
-    } else {
-        // The gNB has not assigned its id: it gets the command with the AMF's id alone (TS 38.413 8.3.3.2).
-        n2::release_unanswered(env, key, cause);
-    }
+    n2::release_connection(env, key, cause);
 }
 
 /// The connection at the target gNB that a state has.
@@ -493,7 +514,9 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
             of_calls(&state.calls).into_iter().chain(accepted).collect()
         }
         Mobility::AwaitingHandoverNotify(state) => state.accepted.clone(),
-        Mobility::Idle | Mobility::AwaitingPathSwitch(_) | Mobility::AwaitingSessionCompletion(_) => Vec::new(),
+        Mobility::Idle | Mobility::AwaitingPathSwitch(_) | Mobility::AwaitingSessionCompletion(_) => {
+            Vec::new()
+        }
     }
 }
 

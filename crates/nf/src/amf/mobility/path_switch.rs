@@ -8,7 +8,7 @@
 //!
 //! The NG connection belongs to the target gNB from the request on: it keeps its AMF-UE-NGAP-ID. Downlink messages are queued until
 //! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, the target
-//! gets PATH SWITCH REQUEST FAILURE, and the connection belongs to the source gNB again.
+//! gets PATH SWITCH REQUEST FAILURE and releases the UE, and the source gNB gets UE CONTEXT RELEASE COMMAND.
 
 use super::{Mobility, n2_handover};
 use crate::amf::access_keys::{self, NextHop};
@@ -21,8 +21,8 @@ use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level};
 use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure,
-    SessionTransfer,
+    Cause, CauseProtocol, CauseRadioNetwork, PathSwitchRequest, PathSwitchRequestAcknowledge,
+    PathSwitchRequestFailure, SessionTransfer,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
@@ -73,7 +73,10 @@ pub(crate) fn request(
     let has_wrong_capabilities = message.security_capabilities != capability;
     if has_wrong_capabilities {
         env.out.log(Level::Warn, || {
-            format!("{}: the gNB has other UE security capabilities than the AMF (TS 33.501 6.7.3.1)", ue.name())
+            format!(
+                "{}: the gNB has other UE security capabilities than the AMF (TS 33.501 6.7.3.1)",
+                ue.name()
+            )
         });
     }
     ue.location = message.location.or(ue.location);
@@ -213,7 +216,8 @@ impl AwaitingPathSwitch {
     fn complete(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) {
         let Self { next_hop, has_wrong_capabilities, switched, released, .. } = self;
         let Some(connection) = env.connections.get(key) else { return };
-        let capability = ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
+        let capability =
+            ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
         let acknowledge = PathSwitchRequestAcknowledge {
             amf_ue_ngap_id: connection.id,
             ran_ue_ngap_id: connection.ran_id,
@@ -239,6 +243,8 @@ impl AwaitingPathSwitch {
         self.send_failure(ue, env, key);
         ue.log_outcome(env, Level::Warn, "Xn handover", "failed: no session was switched");
         restore(ue, env, key, self.source);
+        // The UE has left the source gNB, and the target gNB releases it: it is to be in CM-IDLE, where it can be paged.
+        n2::release(ue, env, NOT_SWITCHED);
     }
 
     fn send_failure(&self, ue: &UeContext, env: &mut Env<'_>, key: Key) {
@@ -258,7 +264,7 @@ impl AwaitingPathSwitch {
 
     /// Another gNB requests the path switch: the UE is no longer at this target. Returns the source of the first handover. SMFs
     /// serve the later request after this one.
-    fn supersede(self: Box<Self>, ue: &mut UeContext, env: &mut Env<'_>, key: Key) -> Option<RanSide> {
+    fn supersede(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) -> Option<RanSide> {
         self.send_failure(ue, env, key);
         if let Some(connection) = env.connections.get_mut(key) {
             connection.context = RanContext::Established;

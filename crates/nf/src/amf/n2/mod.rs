@@ -12,8 +12,9 @@ mod send;
 pub(crate) use initial_ue_message::Initial;
 use initial_ue_message::octets_kept;
 pub(crate) use send::{
-    HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request, modify_sessions, modify_ue_context, open_context,
-    page, rekey, release, release_connection, release_unanswered, release_resources, release_sessions, send_to,
+    HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request,
+    modify_sessions, modify_ue_context, open_context, page, rekey, release, release_connection,
+    release_resources, release_sessions, send_to,
 };
 
 use super::Amf;
@@ -25,8 +26,9 @@ use super::n1::{self, NasOutcome};
 use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
-    Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify, HandoverRequestAcknowledge, Message, NgapError, Other,
-    PathSwitchRequest, UeRadioCapabilityInfoIndication, UplinkNasTransport, UplinkRanStatusTransfer, peek,
+    Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
+    HandoverRequestAcknowledge, Message, NgapError, Other, PathSwitchRequest,
+    UeRadioCapabilityInfoIndication, UplinkNasTransport, UplinkRanStatusTransfer, peek,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -122,6 +124,10 @@ impl Amf {
     ) {
         let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
         let Some((key, ue)) = self.awaited_target(from, connection) else {
+            if self.is_releasing(from, connection) {
+                // The gNB sent it before it received UE CONTEXT RELEASE COMMAND.
+                return;
+            }
             let cause = unknown_connection(connection.is_some());
             out.log(Level::Warn, || format!("HandoverRequestAcknowledge for {ids:?}: {cause}"));
             return error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
@@ -143,12 +149,21 @@ impl Amf {
         out: &mut Outbox,
     ) {
         let Some((key, ue)) = self.awaited_target(from, connection) else {
+            if let Some(key) = connection.filter(|_| self.is_releasing(from, connection)) {
+                self.with_env(now, out, |env| close(env, key));
+            }
             return out.log(Level::Debug, || "HandoverFailure without HANDOVER REQUEST".to_owned());
         };
         self.with_ue(now, ue, out, |ue, env| {
             close(env, key);
             n2_handover::refused(ue, env, message);
         });
+    }
+
+    /// Whether that gNB is to release the connection.
+    fn is_releasing(&self, from: N2Origin, connection: Option<Key>) -> bool {
+        let known = connection.and_then(|key| self.shared.connections.get(key));
+        known.is_some_and(|known| known.gnb == from.gnb && known.context == RanContext::Releasing)
     }
 
     /// The connection for which that gNB has not answered HANDOVER REQUEST, and its UE.
@@ -160,7 +175,14 @@ impl Amf {
     }
 
     /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, the gNB's own do not.
-    fn from_former_gnb(&mut self, now: Instant, from: N2Origin, key: Key, message: Message, out: &mut Outbox) {
+    fn from_former_gnb(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        key: Key,
+        message: Message,
+        out: &mut Outbox,
+    ) {
         if matches!(message, Message::UplinkNasTransport(_)) {
             return self.over_connection(now, from, key, message, out);
         }
@@ -337,7 +359,9 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, &message);
         }
-        Message::UeContextReleaseRequest(_) | Message::ErrorIndication(_) => n2_handover::target_lost(ue, env),
+        Message::UeContextReleaseRequest(_) | Message::ErrorIndication(_) => {
+            n2_handover::target_lost(ue, env)
+        }
         message => {
             let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
             env.out.log(Level::Warn, || format!("{} of the target gNB", message.name()));

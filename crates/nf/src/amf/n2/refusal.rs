@@ -6,8 +6,8 @@ use crate::amf::context::{Env, UeContext};
 use crate::kit::{Level, Outbox};
 use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
 use pith_ngap::{
-    Cause, CauseProtocol, HandoverPreparationFailure, NgapError,
-    PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, SessionTransfer,
+    Cause, CauseProtocol, HandoverPreparationFailure, NgapError, PduSessionResourceModifyConfirm,
+    PduSessionResourceModifyIndication, SessionTransfer,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 

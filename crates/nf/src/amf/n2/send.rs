@@ -8,10 +8,10 @@ use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
-    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication,
-    HandoverItem, HandoverRequest, HandoverType, InitialContextSetupRequest, ModifyItem, Paging, PduSessionResourceModifyRequest,
-    PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest, SessionTransfer, SetupItem,
-    UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
+    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication, HandoverItem,
+    HandoverRequest, HandoverType, InitialContextSetupRequest, ModifyItem, Paging,
+    PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest,
+    SessionTransfer, SetupItem, UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
@@ -175,15 +175,6 @@ pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, cont
     send_over(env.out, connection, message.encode());
 }
 
-/// UE CONTEXT RELEASE COMMAND for a connection whose gNB has not assigned an id: it has the AMF-UE-NGAP-ID only. The connection is
-/// closed at once: the gNB may not know it.
-pub(crate) fn release_unanswered(env: &mut Env<'_>, key: Key, cause: Cause) {
-    let Some(connection) = env.connections.get(key) else { return };
-    let ids = UeNgapIds::Amf(connection.id);
-    send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
-    close(env, key);
-}
-
 /// UE-AMBR of a subscription without one: the maximum bit rate of NGAP (TS 38.413 9.3.1.4).
 const UNLIMITED: Ambr = Ambr { uplink: BitRate(4_000_000_000_000), downlink: BitRate(4_000_000_000_000) };
 
@@ -298,7 +289,11 @@ pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
     if connection.context == RanContext::Releasing {
         return;
     }
-    let ids = UeNgapIds::Pair(connection.id, connection.ran_id);
+    let ids = match connection.context {
+        // The gNB has not assigned its id (TS 38.413 8.3.3.2).
+        RanContext::Awaiting => UeNgapIds::Amf(connection.id),
+        _ => UeNgapIds::Pair(connection.id, connection.ran_id),
+    };
     send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
     let gnb = env.connections.get(key).map(|connection| connection.gnb);
     let host = host_of(env.gnbs, gnb);

@@ -4,11 +4,13 @@ use super::world::*;
 use crate::kit::{Input, N2Input, Timer};
 use pith_nas::GmmMessage;
 use pith_ngap::{
-    Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverCancel, HandoverCommand, HandoverFailure, HandoverNotify,
-    HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge, HandoverRequired, HandoverType, Message,
-    SessionTransfer, TargetId, UeContextReleaseCommand, UeNgapIds,
+    Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverCancel, HandoverCommand, HandoverFailure,
+    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
+    HandoverRequired, HandoverType, Message, SessionTransfer, TargetId, UeContextReleaseCommand, UeNgapIds,
 };
-use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{
+    HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState,
+};
 use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Request, Response};
 use pith_types::{AmfUeNgapId, RanUeNgapId, Tac, Tai};
 
@@ -159,16 +161,25 @@ fn a_handover_takes_the_steps_of_the_specification() {
     assert_ne!(request.amf_ue_ngap_id, phone.amf_id.unwrap(), "a connection of its own");
     assert_eq!(request.amf_ue_ngap_id.block(), phone.amf_id.unwrap().block());
     assert_eq!((request.security_context.chaining_count, request.nas_container), (2, None));
-    assert_eq!((request.sessions[0].pdu_session_id, &request.sessions[0].transfer[..]), (5, &b"PDU_RES_SETUP_REQ"[..]));
+    assert_eq!(
+        (request.sessions[0].pdu_session_id, &request.sessions[0].transfer[..]),
+        (5, &b"PDU_RES_SETUP_REQ"[..])
+    );
     assert_eq!(request.source_to_target, b"to target");
     let id = request.amf_ue_ngap_id;
     acknowledge(&mut world, id, &[5], &[]);
     let [prepared] = &updates(&world)[..] else { panic!() };
-    assert_eq!((prepared.ho_state.clone(), prepared.n2_sm_info_type.clone()), (Some(HoState::Prepared), Some(N2SmInfoType::HandoverReqAck)));
+    assert_eq!(
+        (prepared.ho_state.clone(), prepared.n2_sm_info_type.clone()),
+        (Some(HoState::Prepared), Some(N2SmInfoType::HandoverReqAck))
+    );
     answer(&mut world, Some(N2SmInfoType::HandoverCmd));
     let command: HandoverCommand = take!(world, GNB, HandoverCommand);
     assert_eq!((command.amf_ue_ngap_id, command.ran_ue_ngap_id), (phone.amf_id.unwrap(), phone.ran_id));
-    assert_eq!((ids(&command.sessions), command.to_release, &command.target_to_source[..]), (vec![5], None, &b"to source"[..]));
+    assert_eq!(
+        (ids(&command.sessions), command.to_release, &command.target_to_source[..]),
+        (vec![5], None, &b"to source"[..])
+    );
     notify(&mut world, id);
     let release: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
     assert_eq!(release.cause, Cause::RadioNetwork(CauseRadioNetwork::successful_handover));
@@ -245,7 +256,8 @@ fn sessions_that_are_not_handed_over_are_in_the_command_and_lose_their_user_plan
     let command: HandoverCommand = take!(world, GNB, HandoverCommand);
     assert_eq!((ids(&command.sessions), ids(&command.to_release)), (vec![6], vec![9, 5, 7]));
     notify(&mut world, request.amf_ue_ngap_id);
-    let deactivated = updates(&world).iter().filter(|body| body.up_cnx_state == Some(UpCnxState::Deactivated)).count();
+    let deactivated =
+        updates(&world).iter().filter(|body| body.up_cnx_state == Some(UpCnxState::Deactivated)).count();
     assert_eq!((deactivated, states(&world).iter().filter(|state| state.is_some()).count()), (2, 1));
 }
 
@@ -279,6 +291,15 @@ fn a_target_gnb_that_does_not_answer_ends_the_preparation() {
     let release: UeContextReleaseCommand = take!(world, OTHER_GNB, UeContextReleaseCommand);
     assert_eq!(release.ids, UeNgapIds::Amf(request.amf_ue_ngap_id));
     assert_eq!(failure(&mut world), CauseRadioNetwork::tngrelocprep_expiry);
+    let complete = pith_ngap::UeContextReleaseComplete {
+        amf_ue_ngap_id: request.amf_ue_ngap_id,
+        ran_ue_ngap_id: AT_TARGET,
+        location: None,
+        sessions: None,
+        diagnostics: None,
+    };
+    world.ngap(OTHER_GNB, "UeContextReleaseComplete", complete.encode());
+    assert_eq!(world.amf.audit().connections, 1);
     assert_stays(&mut world, phone);
 }
 
@@ -304,8 +325,11 @@ fn a_ue_that_does_not_arrive_stays_with_its_source_gnb() {
 #[test]
 fn the_source_gnb_cancels_at_each_step() {
     let cancel = |world: &mut World, phone: &Phone| {
-        let message =
-            HandoverCancel { amf_ue_ngap_id: phone.amf_id.unwrap(), ran_ue_ngap_id: phone.ran_id, cause: None };
+        let message = HandoverCancel {
+            amf_ue_ngap_id: phone.amf_id.unwrap(),
+            ran_ue_ngap_id: phone.ran_id,
+            cause: None,
+        };
         world.ngap(GNB, "HandoverCancel", message.encode());
         let is_acknowledge = |(gnb, message): &(crate::kit::GnbHandle, Message)| {
             *gnb == GNB && matches!(message, Message::HandoverCancelAcknowledge(_))
@@ -378,6 +402,7 @@ fn a_deregistration_ends_the_handover() {
     let (mut world, mut phone, _) = commanded(&[5]);
     let request = phone.deregistration_request(true);
     phone.send(&mut world, request);
-    let commands = world.downlinks.iter().filter(|(_, it)| matches!(it, Message::UeContextReleaseCommand(_))).count();
+    let commands =
+        world.downlinks.iter().filter(|(_, it)| matches!(it, Message::UeContextReleaseCommand(_))).count();
     assert_eq!((commands, world.amf.audit().contexts), (2, 0), "both connections are released");
 }

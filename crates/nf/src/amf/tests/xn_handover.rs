@@ -20,8 +20,12 @@ use pith_types::{AmfUeNgapId, RanUeNgapId, Tac, Tai};
 const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
 
 /// The phone's algorithms, 5G-EA1, EA2, IA1 and IA2, in NGAP's format.
-const CAPABILITIES: SecurityCapabilities =
-    SecurityCapabilities { nr_encryption: 0xc000, nr_integrity: 0xc000, eutra_encryption: 0, eutra_integrity: 0 };
+const CAPABILITIES: SecurityCapabilities = SecurityCapabilities {
+    nr_encryption: 0xc000,
+    nr_integrity: 0xc000,
+    eutra_encryption: 0,
+    eutra_integrity: 0,
+};
 
 fn connected(sessions: &[u8]) -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -116,7 +120,10 @@ fn the_paths_of_all_sessions_are_switched_to_the_target_gnb() {
     );
     let answer = acknowledge(&mut world, OTHER_GNB);
     assert_eq!((answer.amf_ue_ngap_id, answer.ran_ue_ngap_id), (phone.amf_id.unwrap(), AT_TARGET));
-    assert_eq!((ids(&answer.switched), answer.released, answer.security_capabilities), (vec![5, 6], None, None));
+    assert_eq!(
+        (ids(&answer.switched), answer.released, answer.security_capabilities),
+        (vec![5, 6], None, None)
+    );
     assert_eq!(answer.switched.unwrap()[0].transfer, b"acknowledge");
     assert_eq!(answer.allowed_nssai, [pith_types::Snssai::of_sst(1)]);
     // Messages of the UE arrive over the target gNB from now on.
@@ -134,7 +141,11 @@ fn the_smf_gets_the_transfer_and_the_location_of_the_target_gnb() {
     world.script.insert(Operation::UpdateSmContext, None);
     let there = Tai { tac: Tac::new(2), ..tai() };
     let seen = pith_ngap::UserLocation { tai: there, ..location() };
-    switch(&mut world, OTHER_GNB, &PathSwitchRequest { location: Some(seen), ..request(phone.amf_id.unwrap(), &[5]) });
+    switch(
+        &mut world,
+        OTHER_GNB,
+        &PathSwitchRequest { location: Some(seen), ..request(phone.amf_id.unwrap(), &[5]) },
+    );
     let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
     let body = update.body;
     assert_eq!((body.to_be_switched, body.n2_sm_info_type), (Some(true), Some(N2SmInfoType::PathSwitchReq)));
@@ -145,7 +156,9 @@ fn the_smf_gets_the_transfer_and_the_location_of_the_target_gnb() {
 #[test]
 fn each_handover_gets_the_next_nh_of_the_chain() {
     let (mut world, phone) = connected(&[5]);
-    for (gnb, ncc) in [(OTHER_GNB, 2_u8), (GNB, 3), (OTHER_GNB, 4), (GNB, 5), (OTHER_GNB, 6), (GNB, 7), (OTHER_GNB, 8)] {
+    for (gnb, ncc) in
+        [(OTHER_GNB, 2_u8), (GNB, 3), (OTHER_GNB, 4), (GNB, 5), (OTHER_GNB, 6), (GNB, 7), (OTHER_GNB, 8)]
+    {
         switch(&mut world, gnb, &request(phone.amf_id.unwrap(), &[5]));
         let answer = acknowledge(&mut world, gnb);
         assert_eq!(answer.security_context.chaining_count, ncc & 7);
@@ -157,7 +170,8 @@ fn each_handover_gets_the_next_nh_of_the_chain() {
 fn wrong_security_capabilities_are_replaced() {
     for wrong in [None, Some(SecurityCapabilities { nr_integrity: 0x8000, ..CAPABILITIES })] {
         let (mut world, phone) = connected(&[5]);
-        let request = PathSwitchRequest { security_capabilities: wrong, ..request(phone.amf_id.unwrap(), &[5]) };
+        let request =
+            PathSwitchRequest { security_capabilities: wrong, ..request(phone.amf_id.unwrap(), &[5]) };
         switch(&mut world, OTHER_GNB, &request);
         assert_eq!(acknowledge(&mut world, OTHER_GNB).security_capabilities, Some(CAPABILITIES));
         let warned = world.events.iter().any(|event| event.text.contains("TS 33.501 6.7.3.1"));
@@ -175,7 +189,10 @@ fn sessions_that_are_not_switched_are_released_at_the_target_gnb() {
     let answer = acknowledge(&mut world, OTHER_GNB);
     assert_eq!((ids(&answer.switched), ids(&answer.released)), (vec![5], vec![9, 6]));
     let released = answer.released.unwrap();
-    assert!(PathSwitchRequestUnsuccessfulTransfer::decode(&released[0].transfer).is_ok(), "an unknown session");
+    assert!(
+        PathSwitchRequestUnsuccessfulTransfer::decode(&released[0].transfer).is_ok(),
+        "an unknown session"
+    );
     assert_eq!(released[1].transfer, b"refusal", "the SMF's transfer");
     let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
     assert_eq!(update.body.up_cnx_state, Some(UpCnxState::Deactivated), "the SMF of session 6");
@@ -191,7 +208,12 @@ fn sessions_that_failed_or_are_not_listed_lose_their_user_plane() {
     for _ in 0..3 {
         let Request::UpdateSmContext(update) = world.open_call(Operation::UpdateSmContext) else { panic!() };
         let body = update.body;
-        updates.push((update.sm_context_ref, body.n2_sm_info_type, body.failed_to_be_switched, body.up_cnx_state));
+        updates.push((
+            update.sm_context_ref,
+            body.n2_sm_info_type,
+            body.failed_to_be_switched,
+            body.up_cnx_state,
+        ));
     }
     let failed = ("sm-6".to_owned(), Some(N2SmInfoType::PathSwitchSetupFail), Some(true), None);
     let missing = ("sm-7".to_owned(), None, None, Some(UpCnxState::Deactivated));
@@ -199,7 +221,7 @@ fn sessions_that_failed_or_are_not_listed_lose_their_user_plane() {
 }
 
 #[test]
-fn without_a_switched_session_the_connection_stays_at_the_source_gnb() {
+fn without_a_switched_session_both_gnbs_release_the_ue() {
     let (mut world, mut phone) = connected(&[5]);
     world.script.insert(Operation::UpdateSmContext, None);
     switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
@@ -207,8 +229,8 @@ fn without_a_switched_session_the_connection_stays_at_the_source_gnb() {
     let answer = failure(&mut world, OTHER_GNB);
     assert_eq!((answer.amf_ue_ngap_id, answer.ran_ue_ngap_id), (phone.amf_id.unwrap(), AT_TARGET));
     assert_eq!(answer.released.unwrap()[0].transfer, b"refusal");
-    phone.release(&mut world);
-    assert_eq!(world.amf.audit().connected, 0, "over the source gNB");
+    phone.released(&mut world);
+    assert_eq!((world.amf.audit().connected, world.amf.audit().connections), (0, 0), "at the source gNB");
 }
 
 #[test]

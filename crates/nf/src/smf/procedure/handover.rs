@@ -52,7 +52,9 @@ pub(in crate::smf) fn on_update(
             refuse(reply, "the target gNB did not admit the session", env);
         }
         HoState::Completed => match session.handover_target {
-            Some(target) => return path_switch::begin(user_plane, session, env, reply, (target, Handover::N2)),
+            Some(target) => {
+                return path_switch::begin(user_plane, session, env, reply, (target, Handover::N2));
+            }
             None => refuse(reply, "no handover of this session is prepared", env),
         },
         HoState::Cancelled => {

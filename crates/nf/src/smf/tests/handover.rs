@@ -74,7 +74,9 @@ fn answer(world: &World) -> &SmContextUpdatedData {
 
 /// Endpoint, action and flags of the last modification for downlink packets.
 fn downlink(world: &World) -> (Option<OuterHeaderCreation>, Option<ApplyAction>, Option<PfcpSmReqFlags>) {
-    let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!("{:?}", world.n4.last()) };
+    let Some(Message::SessionModificationRequest(request)) = world.n4.last() else {
+        panic!("{:?}", world.n4.last())
+    };
     let far = &request.update_fars[0];
     let parameters = far.update_forwarding_parameters.as_ref().unwrap();
     let header = match parameters.outer_header_creation {
@@ -125,7 +127,10 @@ fn a_repeated_path_switch_sends_no_end_marker() {
 fn a_path_switch_without_the_default_flow_is_refused() {
     let mut world = World::established();
     switch_to(&mut world, TARGET, &[2]);
-    assert_eq!((world.refusal(), refused_transfer(&world)), (&Cause::N2SmError, Some(N2SmInfoType::PathSwitchReqFail)));
+    assert_eq!(
+        (world.refusal(), refused_transfer(&world)),
+        (&Cause::N2SmError, Some(N2SmInfoType::PathSwitchReqFail))
+    );
     assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
 }
 
@@ -167,12 +172,18 @@ fn an_n2_handover_keeps_the_path_until_the_ue_is_at_the_target() {
     let mut world = World::established();
     required(&mut world);
     let data = answer(&world);
-    assert_eq!((data.ho_state.clone(), data.n2_sm_info_type.clone()), (Some(HoState::Preparing), Some(N2SmInfoType::PduResSetupReq)));
+    assert_eq!(
+        (data.ho_state.clone(), data.n2_sm_info_type.clone()),
+        (Some(HoState::Preparing), Some(N2SmInfoType::PduResSetupReq))
+    );
     let setup = SetupRequestTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap();
     assert_eq!(setup.uplink, world.user_plane().unwrap().n3_session().tunnel);
     prepared(&mut world);
     let data = answer(&world);
-    assert_eq!((data.ho_state.clone(), data.n2_sm_info_type.clone()), (Some(HoState::Prepared), Some(N2SmInfoType::HandoverCmd)));
+    assert_eq!(
+        (data.ho_state.clone(), data.n2_sm_info_type.clone()),
+        (Some(HoState::Prepared), Some(N2SmInfoType::HandoverCmd))
+    );
     let command = HandoverCommandTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap();
     assert_eq!((command.forwarding, command.flows), (Some(FORWARDING), vec![1]));
     assert_eq!(world.user_plane().unwrap().gnb, Some(GNB_TUNNEL));
@@ -200,7 +211,10 @@ fn a_target_without_resources_is_refused_with_the_transfer_for_the_source_gnb() 
     let mut world = World::established();
     required(&mut world);
     handover(&mut world, HoState::Prepared, Some((N2SmInfoType::HandoverResAllocFail, Vec::new())));
-    assert_eq!((world.refusal(), refused_transfer(&world)), (&Cause::N2SmError, Some(N2SmInfoType::HandoverPrepFail)));
+    assert_eq!(
+        (world.refusal(), refused_transfer(&world)),
+        (&Cause::N2SmError, Some(N2SmInfoType::HandoverPrepFail))
+    );
 }
 
 #[test]

@@ -75,7 +75,10 @@ fn is_established(state: &str) -> bool {
 
 /// Brings an established session into a state.
 fn change(world: &mut World, state: &str) {
-    if matches!(state, "AwaitingN4Modification" | "AwaitingPathSwitch" | "AwaitingRates" | "AwaitingBuffering") {
+    if matches!(
+        state,
+        "AwaitingN4Modification" | "AwaitingPathSwitch" | "AwaitingRates" | "AwaitingBuffering"
+    ) {
         world.upf = None;
     }
     match state {
