@@ -40,8 +40,7 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
     let interface_of = |address: &IpAddr| {
         known.iter().find(|(_, of)| of == address).map(|(name, _)| name.clone()).unwrap_or_default()
     };
-    let n3: Vec<_> =
-        config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
+    let n3: Vec<_> = config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
     let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
     let interfaces = choose(&n3, &default_routes(&table), config.xdp_hook, Device::of)?;
     // The generic hook would make each packet of the host slower.
@@ -130,10 +129,13 @@ fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
 
 /// The interfaces of IPv4 default routes (/proc/net/route).
 fn default_routes(table: &str) -> Vec<String> {
-    let is_default = |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
+    let is_default =
+        |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let mut found: Vec<String> = Vec::new();
-    for name in rows.filter(|fields| is_default(fields)).filter_map(|fields| Some((*fields.first()?).to_owned())) {
+    for name in
+        rows.filter(|fields| is_default(fields)).filter_map(|fields| Some((*fields.first()?).to_owned()))
+    {
         if !found.contains(&name) {
             found.push(name);
         }

@@ -57,7 +57,14 @@ fn rules_of_the_hosts_packet_filter_are_not_bypassed_without_a_setting() {
     let filtered = report(named());
     assert_eq!(filtered.path, "portable");
     let (detail, faster) = (filtered.detail, filtered.faster.unwrap());
-    assert!(detail.contains("chain forward of table inet site") && faster.contains("bypass_firewall"), "{detail}");
+    assert!(
+        detail.contains("chain forward of table inet site") && faster.contains("bypass_firewall"),
+        "{detail}"
+    );
     assert_eq!(report(DatapathConfig { bypass_firewall: true, ..named() }).path, "xdp");
-    assert_eq!(report(DatapathConfig { nat: true, ..named() }).path, "xdp", "the kernel sees each connection");
+    assert_eq!(
+        report(DatapathConfig { nat: true, ..named() }).path,
+        "xdp",
+        "the kernel sees each connection"
+    );
 }

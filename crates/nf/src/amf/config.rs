@@ -96,6 +96,10 @@ pub struct Timers {
     pub implicit_deregistration: Duration,
     /// Maximum time for a gNB to answer a UE-associated NGAP procedure.
     pub ngap_guard: Duration,
+    /// Maximum time for the target gNB to answer HANDOVER REQUEST.
+    pub handover_preparation: Duration,
+    /// Maximum time from HANDOVER COMMAND to HANDOVER NOTIFY.
+    pub handover_completion: Duration,
 }
 
 impl Default for Timers {
@@ -114,6 +118,8 @@ impl Default for Timers {
             mobile_reachable_margin: seconds(4 * 60),
             implicit_deregistration: seconds(4 * 60),
             ngap_guard: seconds(10),
+            handover_preparation: seconds(5),
+            handover_completion: seconds(10),
         }
     }
 }
@@ -206,7 +212,7 @@ pub(super) const HALF_OPEN: Bounds =
 
 /// Octets of an unauthenticated context without its messages: context, connection, procedure and
 /// table entries.
-pub(super) const HALF_OPEN_CONTEXT: usize = 2_048;
+pub(super) const HALF_OPEN_CONTEXT: usize = 2_112;
 
 /// Limits of connections in a shard for which UE CONTEXT RELEASE COMMAND was sent and not answered.
 /// If a gNB does not answer, a connection stays until the NGAP guard timer expires.

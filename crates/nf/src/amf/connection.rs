@@ -62,7 +62,17 @@ pub(crate) enum RanContext {
     Releasing,
     /// PATH SWITCH REQUEST received, and not answered yet.
     Switching,
+    /// HANDOVER REQUEST sent, and not answered yet: the gNB has assigned no id.
+    Awaiting,
+    /// The gNB is prepared for the UE, which has not arrived.
+    Prepared,
 }
+
+/// In place of a RAN-UE-NGAP-ID that the gNB has not assigned yet.
+const UNASSIGNED: RanUeNgapId = RanUeNgapId(u32::MAX);
+
+/// The stream of a connection that the AMF begins: not that of messages without a UE (TS 38.412 7).
+const HANDOVER_STREAM: u16 = 1;
 
 /// All connections of a shard.
 #[derive(Debug)]
@@ -116,6 +126,31 @@ impl Connections {
         self.by_id.insert(id, key);
         self.by_ran.insert((gnb, ran_id), key);
         Some(key)
+    }
+
+    /// Opens a connection at the target gNB of a handover, which will assign its id; `None` if there are too many connections.
+    pub fn open_for_handover(&mut self, block: BlockId, gnb: GnbHandle) -> Option<Key> {
+        let id = self.next_id(block);
+        let key = self.table.insert_with(|_| NgConnection {
+            id,
+            ran_id: UNASSIGNED,
+            gnb,
+            stream: HANDOVER_STREAM,
+            ue: None,
+            context: RanContext::Awaiting,
+            queued: Vec::new(),
+            left: None,
+            releasing: None,
+        })?;
+        self.by_id.insert(id, key);
+        Some(key)
+    }
+
+    /// The target gNB is prepared for the UE, and has assigned its id.
+    pub fn note_prepared(&mut self, key: Key, ran_id: RanUeNgapId) {
+        let Some(connection) = self.table.get_mut(key) else { return };
+        (connection.ran_id, connection.context) = (ran_id, RanContext::Prepared);
+        self.by_ran.insert((connection.gnb, ran_id), key);
     }
 
     /// Opens a connection that another owner of its block had: with its ids and its state. `None` if there are too many connections.

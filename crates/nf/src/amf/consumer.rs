@@ -9,8 +9,8 @@ use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::{
-    AccessType, BinaryData, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci, SupportedFeatures, UeContextId,
-    UserLocation,
+    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci,
+    SupportedFeatures, UeContextId, UserLocation,
 };
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nausf_ueauthentication as nausf;
@@ -385,6 +385,64 @@ pub(crate) fn switch_path(
         ..Default::default()
     };
     update(ue, env, id, body)
+}
+
+/// Requests the SMF to prepare an N2 handover of the session (TS 29.502 5.2.2.3.4.2); `None` if there is no such session.
+pub(crate) fn prepare_handover(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    transfer: Vec<u8>,
+    target: &pith_ngap::TargetId,
+) -> Option<CallId> {
+    let mut body = handover_update(nsmf::HoState::Preparing);
+    body.n2_sm_info = Some(BinaryData::from(transfer));
+    body.n2_sm_info_type = Some(nsmf::N2SmInfoType::HandoverRequired);
+    body.target_id = target_id(target);
+    update(ue, env, id, body)
+}
+
+/// The target of a handover as an SBI data type.
+fn target_id(target: &pith_ngap::TargetId) -> Option<nsmf::NgRanTargetId> {
+    let pith_ngap::TargetId::RanNode { node: pith_ngap::GlobalRanNodeId::Gnb { plmn, id, bits }, tai } =
+        target
+    else {
+        return None;
+    };
+    let mut node = GlobalRanNodeId::new(*plmn);
+    let digits = usize::from(bits.div_ceil(4));
+    node.g_nb_id = Some(GNbId { bit_length: *bits, g_nb_value: format!("{id:0digits$x}").into() });
+    Some(nsmf::NgRanTargetId::new(node, *tai))
+}
+
+fn handover_update(state: nsmf::HoState) -> nsmf::SmContextUpdateData {
+    nsmf::SmContextUpdateData { ho_state: Some(state), ..Default::default() }
+}
+
+/// Sends the SMF the target gNB's result (TS 29.502 5.2.2.3.4.3).
+pub(crate) fn handover_prepared(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    transfer: Vec<u8>,
+    kind: nsmf::N2SmInfoType,
+) -> Option<CallId> {
+    let mut body = handover_update(nsmf::HoState::Prepared);
+    body.n2_sm_info = Some(BinaryData::from(transfer));
+    body.n2_sm_info_type = Some(kind);
+    update(ue, env, id, body)
+}
+
+/// The UE is at the target gNB: requests the SMF to switch the path (TS 29.502 5.2.2.3.4.4).
+pub(crate) fn complete_handover(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
+    let body =
+        nsmf::SmContextUpdateData { ue_location: location(ue), ..handover_update(nsmf::HoState::Completed) };
+    update(ue, env, id, body)
+}
+
+/// The handover does not take place (TS 29.502 5.2.2.3.4.5). The reply changes nothing.
+pub(crate) fn cancel_handover(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    update(ue, env, id, handover_update(nsmf::HoState::Cancelled));
 }
 
 /// Reports that the target gNB of an Xn handover has no resources for the session (TS 29.502 5.2.2.3.3.3).

@@ -89,6 +89,10 @@ impl SmfMessage {
 
 /// Sends a message to a connected UE. A message for a session that no longer exists is dropped.
 pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
+    if ue.mobility.is_n2_handover() {
+        // Neither gNB can act on it (TS 23.502 4.9.1.3.1).
+        return ue.undelivered.push(Undelivered { message, on_failure: None });
+    }
     if matches!(message, SmfMessage { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
     {
         return replace_resources(ue, env, message);
@@ -212,6 +216,13 @@ fn is_setup(undelivered: &Undelivered) -> bool {
 pub(crate) fn send_queued(ue: &mut UeContext, env: &mut Env<'_>) {
     for undelivered in std::mem::take(&mut ue.undelivered) {
         send(ue, env, undelivered.message);
+    }
+}
+
+/// The N2 handover is over: sends what was queued for it.
+pub(crate) fn send_held(ue: &mut UeContext, env: &mut Env<'_>) {
+    if !ue.undelivered.is_empty() && !ue.mobility.is_n2_handover() && ue.is_reachable(env) {
+        send_queued(ue, env);
     }
 }
 

@@ -272,6 +272,7 @@ impl Amf {
 
 /// Frees everything that a UE context owns: timers, resources at other NFs, identities, connection.
 fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
+    mobility::abort(ue, env);
     ue.stop_all(env);
     delivery::fail_all(ue, env);
     consumer::release_all(ue, env);

@@ -102,7 +102,11 @@ impl Amf {
             return false;
         }
         let Some(ue) = self.ues.view(key) else { return true };
-        let is_in_work = ue.is_in_transaction() || ue.sdm_call.is_some() || ue.refresh_call.is_some();
+        // In a handover the UE has a second connection.
+        let is_in_work = !ue.mobility.is_idle()
+            || ue.is_in_transaction()
+            || ue.sdm_call.is_some()
+            || ue.refresh_call.is_some();
         let is_lost = || ue.connection.is_some_and(|connection| self.lost.contains(&connection));
         is_in_work
             || self.is_to_be_resumed(key)

@@ -165,7 +165,10 @@ impl Amf {
         let is_tracked = self.tracker.tracking().is_some();
         let tracking = self.tracker.tracking().copied().unwrap_or_default();
         // The UE may be ahead of a document that was written some time after the changes.
-        let at_rest = !is_stale && is_tracked && !tracking.may_lag() && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
+        let at_rest = !is_stale
+            && is_tracked
+            && !tracking.may_lag()
+            && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
         let access_keys = std::mem::take(&mut ue.access_keys);
         recover(&mut ue, &self.shared.config, is_stale, &tracking);
         if at_rest {

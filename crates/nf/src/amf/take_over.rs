@@ -3,6 +3,7 @@
 //! | document | the UE |
 //! |---|---|
 //! | no request to another NF pending | goes on with its NG connection, its procedure and its timers |
+//! | an N2 handover, before HANDOVER NOTIFY | it ends; the UE goes on with the connection of the source gNB |
 //! | a request pending | the procedure is aborted; UE CONTEXT RELEASE COMMAND if it is connected |
 //! | an NG connection whose gNB has disconnected since | in CM-IDLE |
 //! | not registered | ends: its resources at other NFs are released |
@@ -15,7 +16,7 @@ use super::Amf;
 use super::connection::{NgConnection, RanContext};
 use super::context::{Env, UeContext, host_of};
 use super::document::{self, StoredConnection, Unpacked};
-use super::mobility;
+use super::mobility::{self, n2_handover};
 use super::n2;
 use super::procedure::{self, Procedure, deregistration, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
@@ -147,6 +148,10 @@ fn resume(ue: &mut UeContext, env: &mut Env<'_>, TakenOver { is_cut, lost_connec
     if lost_connection {
         ue_context_release::on_connection_lost(ue, env);
         return ue_context_release::on_idle(ue, env);
+    }
+    if ue.mobility.is_n2_handover() {
+        // The connection at the target gNB is in no document; the N2 gateway resets it.
+        n2_handover::target_lost(ue, env);
     }
     if !is_cut {
         return;

@@ -35,6 +35,8 @@ pub enum Timer {
     LostSessions,
     /// The next batch of contexts of a former run is resumed.
     RestoredContexts,
+    /// The target gNB's answer to HANDOVER REQUEST, or HANDOVER NOTIFY, is overdue.
+    Handover,
     /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.

@@ -89,7 +89,7 @@ impl Gnb {
         let ran_id = *self.ran_ids.get(&ue)?;
         let context = self.contexts.get(&ran_id)?;
         let (amf_id, keys) = (context.amf_id?, context.keys.as_ref()?.in_cell(target));
-        if context.bearers.is_empty() || !context.switching.is_empty() {
+        if context.bearers.is_empty() || !context.switching.is_empty() || context.part != Default::default() {
             return None;
         }
         let context = self.contexts.remove(&ran_id)?;
@@ -143,6 +143,7 @@ impl Gnb {
             bearers,
             keys: Some(keys),
             switching,
+            part: Default::default(),
         };
         self.contexts.insert(ran_ue_ngap_id, context);
         self.ran_ids.insert(ue, ran_ue_ngap_id);

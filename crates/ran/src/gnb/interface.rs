@@ -3,8 +3,8 @@
 use super::handover::{Cell, XnHandover};
 use crate::violation::Violation;
 use pith_ngap::transfer::Tunnel;
-use pith_ngap::{Cause, CauseRadioNetwork, RrcEstablishmentCause, SecurityCapabilities};
-use pith_types::{Ambr, FiveGSTmsi, Teid};
+use pith_ngap::{Cause, CauseRadioNetwork, GlobalRanNodeId, RrcEstablishmentCause, SecurityCapabilities};
+use pith_types::{Ambr, FiveGSTmsi, Tai, Teid};
 
 /// A UE, by the caller's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +56,10 @@ pub enum Input<'a> {
     },
     /// A UE lost its radio connection.
     RadioLost { ue: UeKey },
+    /// The gNB requires the handover of a UE to another gNB through the AMF.
+    RequireHandover { ue: UeKey, node: GlobalRanNodeId, tai: Tai },
+    /// A UE that left another gNB by [`Output::Leaving`] is in this gNB's cell.
+    Arrive { ue: UeKey },
     /// A UE arrives from another gNB.
     XnHandover(Box<XnHandover>),
     /// The gNB loses its state and sends NG RESET.
@@ -88,6 +92,10 @@ pub enum Output {
         chaining_count: u8,
         cell: Cell,
     },
+    /// A UE leaves for the cell of another gNB, which has prepared the handover.
+    Leaving { ue: UeKey, cell: Cell },
+    /// A UE is not handed over.
+    HandoverFailed { ue: UeKey },
     /// The AMF has switched the path of a UE that was handed over.
     PathSwitched { ue: UeKey },
     /// Radio bearers and a tunnel are set up.

@@ -87,6 +87,7 @@ impl Gnb {
     }
 
     pub(super) fn on_timeout(&mut self) {
+        self.request_overdue_releases();
         if self.deadline.is_none_or(|deadline| deadline > self.now) {
             return;
         }
@@ -110,6 +111,7 @@ impl Gnb {
         }
         self.unanswered.clear();
         self.departed.clear();
+        self.departures.clear();
         self.state = NgState::Down;
         self.amf = Amf::default();
         self.deadline = None;
@@ -138,7 +140,11 @@ impl Gnb {
     /// ERROR INDICATION: the AMF reports an error in a message of the gNB, or of its own (TS 38.413 8.7.5).
     pub(super) fn receive_error_indication(&mut self, indication: &ErrorIndication) {
         let cause = indication.cause.map_or_else(|| "no cause".into(), |cause| cause.to_string());
-        self.violation("TS 38.413 8.7.5", format!("the AMF sent ERROR INDICATION: {cause}"));
+        // The AMF may have released a UE while it was handed over to this gNB.
+        let is_switching = |ran_id| self.contexts.get(&ran_id).is_some_and(|it| !it.switching.is_empty());
+        if !indication.ran_ue_ngap_id.is_some_and(is_switching) {
+            self.violation("TS 38.413 8.7.5", format!("the AMF sent ERROR INDICATION: {cause}"));
+        }
         // Only erroneous ids end the UE's connection (TS 38.413 10.6); other causes do not.
         let has_erroneous_ids = matches!(
             indication.cause,

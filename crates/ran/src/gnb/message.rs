@@ -63,6 +63,19 @@ impl Gnb {
                 self.receive_release_command(stream, command)
             }
             Message::PduSessionResourceModifyRequest(request) => self.receive_modify_request(stream, request),
+            Message::HandoverRequest(message) => self.receive_handover_request(stream, message),
+            Message::HandoverCommand(message) => self.receive_handover_command(stream, message),
+            Message::HandoverPreparationFailure(message) => {
+                self.receive_preparation_failure(stream, &message)
+            }
+            Message::DownlinkRanStatusTransfer(message) => {
+                self.check_ids(
+                    "DownlinkRanStatusTransfer",
+                    message.amf_ue_ngap_id,
+                    message.ran_ue_ngap_id,
+                    stream,
+                );
+            }
             Message::PathSwitchRequestAcknowledge(message) => {
                 self.receive_path_switch_acknowledge(stream, message);
             }

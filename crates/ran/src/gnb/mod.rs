@@ -10,6 +10,7 @@ mod handover;
 mod interface;
 mod management;
 mod message;
+mod n2_handover;
 mod nas_transport;
 mod pdu_session;
 mod reset;
@@ -26,7 +27,7 @@ use pith_ngap::{
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
 use retention::Deferred;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -101,6 +102,8 @@ struct UeContext {
     keys: Option<handover::AsKeys>,
     /// Sessions whose path is being switched after a handover.
     switching: Vec<u8>,
+    /// Its part in an N2 handover.
+    part: n2_handover::Part,
 }
 
 /// A UE that found the cell barred, with its first message.
@@ -129,6 +132,8 @@ pub struct Gnb {
     departed: HashSet<RanUeNgapId>,
     /// What UEs did while the gNB retained them without an association.
     deferred: Vec<Deferred>,
+    /// UEs that left by an N2 handover, until when the AMF is to release them.
+    departures: VecDeque<(Instant, RanUeNgapId)>,
     last_ran_id: u32,
     next_teid: u32,
     /// Deadline of the NG Setup response, or of the next attempt.
@@ -156,6 +161,7 @@ impl Gnb {
             unanswered: HashSet::new(),
             departed: HashSet::new(),
             deferred: Vec::new(),
+            departures: VecDeque::new(),
             last_ran_id: 0,
             deadline: None,
             now: Instant::START,
@@ -187,6 +193,8 @@ impl Gnb {
                 self.request_context_release(ue, CauseRadioNetwork::radio_connection_with_ue_lost);
             }
             Input::XnHandover(handover) => self.receive_xn_handover(*handover),
+            Input::RequireHandover { ue, node, tai } => self.require_handover(ue, node, tai),
+            Input::Arrive { ue } => self.arrive(ue),
             Input::Reset => self.reset(),
             Input::Timeout => self.on_timeout(),
         }
@@ -195,7 +203,8 @@ impl Gnb {
 
     /// The time at which [`Input::Timeout`] is due.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.deadline
+        let departure = self.departures.front().map(|(due, _)| *due);
+        self.deadline.into_iter().chain(departure).min()
     }
 
     /// Whether NG Setup has succeeded and the association exists.
@@ -264,6 +273,10 @@ impl Gnb {
     /// Deletes a UE's context and releases its radio connection.
     fn release_context(&mut self, ran_id: RanUeNgapId) -> Option<UeContext> {
         let context = self.contexts.remove(&ran_id)?;
+        if matches!(context.part, n2_handover::Part::Left | n2_handover::Part::Arriving) {
+            // The UE is at another gNB.
+            return Some(context);
+        }
         self.ran_ids.remove(&context.ue);
         for bearer in &context.bearers {
             self.out.push(Output::BearerDown { ue: context.ue, bearer: *bearer });

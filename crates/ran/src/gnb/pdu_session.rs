@@ -78,7 +78,7 @@ impl Gnb {
         SetupResult { setup: listed(setup), failed: listed(failed), nas }
     }
 
-    fn set_up_session(
+    pub(super) fn set_up_session(
         &mut self,
         ran_id: RanUeNgapId,
         item: &SetupItem,

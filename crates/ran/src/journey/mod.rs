@@ -27,8 +27,10 @@ pub(crate) enum UserAction {
     Deregister,
     /// The gNB releases the UE for inactivity.
     BecomeIdle,
-    /// Move to another gNB.
+    /// Move to another gNB over Xn.
     XnHandover,
+    /// Move to another gNB through the AMF.
+    N2Handover,
     /// Send an echo request with that sequence number.
     Ping(u16),
     /// Send the datagram of the stream with that number.
@@ -158,6 +160,7 @@ impl Journey {
             Step::BecomeIdle => scene.actions.push(UserAction::BecomeIdle),
             Step::Deregister => scene.actions.push(UserAction::Deregister),
             Step::XnHandover => scene.actions.push(UserAction::XnHandover),
+            Step::N2Handover => scene.actions.push(UserAction::N2Handover),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
             Step::Ping => {
                 if let Some(plan) = scene.plan.packets.ping {
@@ -214,7 +217,9 @@ impl Journey {
                 scene.statistics.add_service(scene.now, elapsed);
                 self.complete_half(scene);
             }
-            (Step::XnHandover, Event::Idle) => self.fail("handover: connection lost".to_owned(), scene),
+            (Step::XnHandover | Step::N2Handover, Event::Idle) => {
+                self.fail("handover: connection lost".to_owned(), scene)
+            }
             (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
                 self.end_step(scene);
             }
@@ -282,7 +287,7 @@ impl Journey {
 
     /// The path was switched to the target gNB.
     pub fn on_handover(&mut self, scene: &mut JourneyContext<'_>) {
-        if self.progress == Progress::Under(Step::XnHandover) {
+        if matches!(self.progress, Progress::Under(Step::XnHandover | Step::N2Handover)) {
             scene.statistics.handover.add(scene.now - self.began);
             self.end_step(scene);
         }
@@ -290,7 +295,7 @@ impl Journey {
 
     /// The UE cannot move: it is not connected with bearers, or there is no other gNB.
     pub fn on_handover_failed(&mut self, scene: &mut JourneyContext<'_>) {
-        if self.progress == Progress::Under(Step::XnHandover) {
+        if matches!(self.progress, Progress::Under(Step::XnHandover | Step::N2Handover)) {
             self.fail("handover: no bearers, or no other gNB".to_owned(), scene);
         }
     }

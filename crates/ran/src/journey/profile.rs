@@ -26,6 +26,8 @@ pub enum Step {
     ReleaseSession,
     /// Moves to the next gNB over Xn; complete when the path is switched.
     XnHandover,
+    /// Moves to the next gNB through the AMF; complete at HANDOVER NOTIFY.
+    N2Handover,
     /// Deregisters; complete when the radio connection is released.
     Deregister,
 }
@@ -42,6 +44,7 @@ impl fmt::Display for Step {
             Self::RequestService => "service request",
             Self::ReleaseSession => "release of the session",
             Self::XnHandover => "Xn handover",
+            Self::N2Handover => "N2 handover",
             Self::Deregister => "de-registration",
         })
     }
@@ -63,7 +66,7 @@ pub enum Profile {
     Deregister,
     /// As `Session`, then idle.
     Parked,
-    /// As `Session`, then Xn handovers from gNB to gNB, repeatedly.
+    /// As `Session`, then handovers from gNB to gNB, by turns over Xn and through the AMF, repeatedly.
     Moving,
 }
 
@@ -157,8 +160,8 @@ impl Plan {
                 (session, away.chain(use_it()).chain(wait).collect())
             }
             Profile::Moving => {
-                let cycle = [Step::XnHandover].into_iter().chain(use_it());
-                (session, cycle.chain(wait).collect())
+                let leg = |step| [step].into_iter().chain(use_it()).chain(wait);
+                (session, leg(Step::XnHandover).chain(leg(Step::N2Handover)).collect())
             }
             Profile::Parked => (session.into_iter().chain([Step::BecomeIdle]).collect(), vec![]),
             Profile::Release => (vec![Step::Register], {

@@ -1,4 +1,4 @@
-//! Handover of UEs between gNBs of the radio network, over Xn (TS 23.502 4.9.1.2).
+//! Handover of UEs between gNBs of the radio network, over Xn or through the AMF (TS 23.502 4.9.1).
 
 use super::{PendingOutput, Ran};
 use crate::gnb::{self, Cell, UeKey};
@@ -30,6 +30,32 @@ impl Ran {
             subscriber.gnb = target;
         }
         self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::XnHandover(Box::new(handover))));
+    }
+
+    /// The UE's gNB requires a handover to the next gNB that has an AMF (TS 23.502 4.9.1.3).
+    pub(super) fn require_n2_handover(&mut self, key: UeKey) {
+        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
+            return;
+        };
+        let gnbs = self.gnbs.len();
+        let target = (1..gnbs).map(|step| (source + step) % gnbs).find(|gnb| self.gnbs[*gnb].is_up());
+        let Some(target) = target else { return self.advance(key, Journey::on_handover_failed) };
+        let (node, tai) = (self.gnbs[target].node(), self.gnbs[target].settings().tai());
+        let input = gnb::Input::RequireHandover { ue: key, node, tai };
+        self.pending.push_back(PendingOutput::Gnb(source, input));
+    }
+
+    /// The UE leaves its gNB for a cell that is prepared for it.
+    pub(super) fn leave_for(&mut self, key: UeKey, cell: Cell) {
+        let Some(target) = self.gnbs.iter().position(|gnb| gnb.cell() == cell) else { return };
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        subscriber.gnb = target;
+        for bearer in &subscriber.bearers {
+            if let Some(endpoint) = self.endpoints.remove(&bearer.downlink) {
+                self.draining.insert(bearer.downlink, endpoint);
+            }
+        }
+        self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::Arrive { ue: key }));
     }
 
     /// The UE is in the cell of the target gNB.

@@ -280,6 +280,8 @@ impl Ran {
                 let signal = Signal::HandedOver { key, chaining_count, cell };
                 self.pending.push_back(PendingOutput::Ue(ue, signal));
             }
+            gnb::Output::Leaving { ue, cell } => self.leave_for(ue, cell),
+            gnb::Output::HandoverFailed { ue } => self.advance(ue, Journey::on_handover_failed),
             gnb::Output::PathSwitched { ue } => self.on_path_switched(ue),
             gnb::Output::BearerUp { ue, bearer } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::Bearer(bearer, true)));
@@ -407,6 +409,7 @@ impl Ran {
                     .push_back(PendingOutput::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
             UserAction::XnHandover => self.start_xn_handover(key),
+            UserAction::N2Handover => self.require_n2_handover(key),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),
             UserAction::Probe(number) => self.send_probe(key, number),
         }

@@ -150,7 +150,7 @@ pub struct RunOptions {
     /// What each UE does: register; session (register, establish a session); idle (session, then
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
     /// (repeatedly session and deregister); parked (session, then idle); moving (session, then
-    /// repeatedly an Xn handover to the next gNB)
+    /// repeatedly an Xn and an N2 handover to the next gNB)
     #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
     pub profile: Profile,
 

@@ -40,7 +40,7 @@ pub struct Report {
     pub service_ms: Summary,
     /// From the user's request to DEREGISTRATION ACCEPT.
     pub deregistration_ms: Summary,
-    /// From the start of an Xn handover to its path switch.
+    /// From the start of a handover to its path switch, or to HANDOVER NOTIFY.
     pub handover_ms: Summary,
     /// Pings.
     pub ping: PingReport,

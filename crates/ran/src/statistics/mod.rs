@@ -26,7 +26,7 @@ pub struct Statistics {
     pub service: Latencies,
     /// From the user's request to DEREGISTRATION ACCEPT.
     pub deregistration: Latencies,
-    /// From the start of an Xn handover to its path switch.
+    /// From the start of a handover to its path switch, or to HANDOVER NOTIFY.
     pub handover: Latencies,
     /// End Markers at gNBs that UEs have left.
     pub end_markers: u64,

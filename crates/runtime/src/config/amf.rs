@@ -107,6 +107,10 @@ section! {
         implicit_deregistration: Period = Period::minutes(4),
         /// Time within which a gNB must answer an NGAP request (not of TS 24.501).
         ngap_guard: Period = Period::seconds(10),
+        /// Time within which the target gNB of an N2 handover must answer HANDOVER REQUEST (not of TS 24.501).
+        handover_preparation: Period = Period::seconds(5),
+        /// Time from HANDOVER COMMAND within which the UE must arrive at the target gNB (not of TS 24.501).
+        handover_completion: Period = Period::seconds(10),
     }
 }
 

@@ -165,6 +165,8 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.timers.mobile_reachable_margin = timers.mobile_reachable_margin.0;
     amf.timers.implicit_deregistration = timers.implicit_deregistration.0;
     amf.timers.ngap_guard = timers.ngap_guard.0;
+    amf.timers.handover_preparation = timers.handover_preparation.0;
+    amf.timers.handover_completion = timers.handover_completion.0;
     amf
 }
 

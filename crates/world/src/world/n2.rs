@@ -172,7 +172,8 @@ impl World {
         };
         let Some(gnb) = self.gnb_of(association).filter(|_| knows) else { return };
         let address = self.gnbs[gnb].gnb.settings().n3;
-        let to_gnb = |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
+        let to_gnb =
+            |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
         let mut sessions = self.upfs.iter().flat_map(|upf| upf.datapath.sessions.values());
         if let Some(session) = sessions.find(|session| session.fars.iter().any(to_gnb)) {
             let ue = session.ue.v4;
@@ -220,7 +221,8 @@ impl World {
             Output::HandedOver { ue, key, chaining_count, cell } => {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::HandedOver { key, chaining_count, cell });
             }
-            Output::PathSwitched { .. } => {}
+            Output::Leaving { ue, cell } => self.leave_for(gnb, ue, cell),
+            Output::PathSwitched { .. } | Output::HandoverFailed { .. } => {}
             Output::BearerUp { ue, bearer } => {
                 self.gnbs[gnb].bearers.insert((ue, bearer.session), bearer);
                 self.signal_to_ue(

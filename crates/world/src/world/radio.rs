@@ -282,6 +282,28 @@ impl World {
         self.gnb_input(target, GnbInput::XnHandover(Box::new(handover)));
     }
 
+    /// The UE's gNB requires a handover to the next one.
+    pub(super) fn n2_handover(&mut self, ue: usize) {
+        let Some(connection) = self.ues[ue].connection else { return };
+        let (source, key) = (self.ues[ue].gnb, UeKey(connection as u32));
+        let target = (source + 1) % self.gnbs.len();
+        if target != source {
+            let (node, tai) = (self.gnbs[target].gnb.node(), self.gnbs[target].gnb.settings().tai());
+            self.gnb_input(source, GnbInput::RequireHandover { ue: key, node, tai });
+        }
+    }
+
+    /// A UE leaves its gNB for a cell that is prepared for it. A UE that has no such connection any longer does not arrive.
+    pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell) {
+        let Some(ue) = self.gnbs[source].connections.remove(&key) else { return };
+        self.gnbs[source].bearers.retain(|(of, _), _| *of != key);
+        let target = self.gnbs.iter().position(|sim_gnb| sim_gnb.gnb.cell() == cell);
+        let Some(target) = target.filter(|_| self.ues[ue].connection == Some(key.0.into())) else { return };
+        self.gnbs[target].connections.insert(key, ue);
+        self.ues[ue].gnb = target;
+        self.gnb_input(target, GnbInput::Arrive { ue: key });
+    }
+
     /// The gNB detects the inactivity of a UE.
     pub(super) fn end_for_inactivity(&mut self, ue: usize) {
         let gnb = self.ues[ue].gnb;

@@ -29,6 +29,8 @@ pub(crate) enum Act {
     LoseSequenceNumber,
     /// Moves to another gNB, over Xn.
     XnHandover,
+    /// Moves to another gNB, through the AMF.
+    N2Handover,
     /// The radio fails.
     LoseRadio,
     /// A downlink packet arrives for a random UE.
@@ -85,7 +87,8 @@ impl World {
         for ue in 0..self.ues.len() {
             for _ in 0..dice.below(8) {
                 let when = dice.millis(millis / 8, millis);
-                self.at(when, SimEvent::Act { ue, act: Act::XnHandover });
+                let act = if dice.chance(500) { Act::XnHandover } else { Act::N2Handover };
+                self.at(when, SimEvent::Act { ue, act });
             }
         }
     }
@@ -123,6 +126,7 @@ impl World {
                 self.watch.is_sqn_lost = true;
             }
             Act::XnHandover => self.xn_handover(ue),
+            Act::N2Handover => self.n2_handover(ue),
             Act::LoseRadio => self.lose_radio(ue),
             Act::DownlinkPacket => self.downlink_packet(),
             Act::Branch(_) | Act::Unbranch(_) | Act::OrderDeregister(_) => self.order(ue, act),

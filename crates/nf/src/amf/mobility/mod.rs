@@ -1,9 +1,11 @@
 //! The handover of a UE: one state for each wait, which owns the data that are valid while it waits. It runs beside the 5GMM
 //! procedure ([`super::procedure`]): a UE has at most one of each.
 
+pub(crate) mod n2_handover;
 pub(crate) mod path_switch;
 
 use super::context::{CallId, Env, UeContext};
+use super::delivery;
 use crate::kit::Level;
 use crate::kit::document::pack_enum;
 use pith_sbi::Reply;
@@ -16,21 +18,55 @@ pub(crate) enum Mobility {
     Idle,
     /// Xn: SMFs switch the paths of the sessions to the target gNB.
     AwaitingPathSwitch(Box<path_switch::AwaitingPathSwitch>),
+    /// N2: SMFs prepare the sessions.
+    AwaitingSessionPreparation(Box<n2_handover::AwaitingSessionPreparation>),
+    /// N2: HANDOVER REQUEST was sent to the target gNB.
+    AwaitingHandoverRequestAcknowledge(Box<n2_handover::AwaitingHandoverRequestAcknowledge>),
+    /// N2: SMFs get the target gNB's tunnels.
+    AwaitingHandoverCommand(Box<n2_handover::AwaitingHandoverCommand>),
+    /// N2: HANDOVER COMMAND was sent to the source gNB.
+    AwaitingHandoverNotify(Box<n2_handover::AwaitingHandoverNotify>),
+    /// N2: the UE is at the target gNB; SMFs switch the paths.
+    AwaitingSessionCompletion(Box<n2_handover::AwaitingSessionCompletion>),
 }
 
 // A number is never given to another state.
-pack_enum!(Mobility { 0 => Idle, 1 => AwaitingPathSwitch(state) });
+pack_enum!(Mobility {
+    0 => Idle,
+    1 => AwaitingPathSwitch(state),
+    2 => AwaitingSessionPreparation(state),
+    3 => AwaitingHandoverRequestAcknowledge(state),
+    4 => AwaitingHandoverCommand(state),
+    5 => AwaitingHandoverNotify(state),
+    6 => AwaitingSessionCompletion(state),
+});
 
 impl Mobility {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Idle => "Idle",
             Self::AwaitingPathSwitch(_) => "AwaitingPathSwitch",
+            Self::AwaitingSessionPreparation(_) => "AwaitingSessionPreparation",
+            Self::AwaitingHandoverRequestAcknowledge(_) => "AwaitingHandoverRequestAcknowledge",
+            Self::AwaitingHandoverCommand(_) => "AwaitingHandoverCommand",
+            Self::AwaitingHandoverNotify(_) => "AwaitingHandoverNotify",
+            Self::AwaitingSessionCompletion(_) => "AwaitingSessionCompletion",
         }
     }
 
     pub const fn is_idle(&self) -> bool {
         matches!(self, Self::Idle)
+    }
+
+    /// Whether an N2 handover is in progress, and the UE is not yet at the target gNB: messages for UE and gNB are queued.
+    pub const fn is_n2_handover(&self) -> bool {
+        match self {
+            Self::Idle | Self::AwaitingPathSwitch(_) | Self::AwaitingSessionCompletion(_) => false,
+            Self::AwaitingSessionPreparation(_)
+            | Self::AwaitingHandoverRequestAcknowledge(_)
+            | Self::AwaitingHandoverCommand(_)
+            | Self::AwaitingHandoverNotify(_) => true,
+        }
     }
 
     /// Whether the state waits for the reply to a call.
@@ -45,8 +81,13 @@ impl Mobility {
 
     fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         match self {
-            Self::Idle => false,
+            Self::Idle | Self::AwaitingHandoverRequestAcknowledge(_) | Self::AwaitingHandoverNotify(_) => {
+                false
+            }
             Self::AwaitingPathSwitch(state) => state.awaits_any(meets),
+            Self::AwaitingSessionPreparation(state) => state.awaits_any(meets),
+            Self::AwaitingHandoverCommand(state) => state.awaits_any(meets),
+            Self::AwaitingSessionCompletion(state) => state.awaits_any(meets),
         }
     }
 }
@@ -55,14 +96,28 @@ impl Mobility {
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
     ue.mobility = match std::mem::take(&mut ue.mobility) {
         Mobility::AwaitingPathSwitch(state) => state.on_reply(ue, env, call, reply),
-        Mobility::Idle => Mobility::Idle,
+        Mobility::AwaitingSessionPreparation(state) => state.on_reply(ue, env, call, reply),
+        Mobility::AwaitingHandoverCommand(state) => state.on_reply(ue, env, call, reply),
+        Mobility::AwaitingSessionCompletion(state) => state.on_reply(ue, env, call, reply),
+        state @ (Mobility::Idle
+        | Mobility::AwaitingHandoverRequestAcknowledge(_)
+        | Mobility::AwaitingHandoverNotify(_)) => state,
     };
+    delivery::send_held(ue, env);
+}
+
+/// Handles the expiry of the timer of an N2 handover.
+pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>) {
+    let state = std::mem::take(&mut ue.mobility);
+    ue.mobility = n2_handover::on_timer(ue, env, state);
+    delivery::send_held(ue, env);
 }
 
 /// Ends the handover, because the UE has no connection any longer. Late replies change nothing.
 pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
     let state = std::mem::take(&mut ue.mobility);
     if !state.is_idle() {
+        n2_handover::withdraw(ue, env, &state);
         ue.log_outcome(env, Level::Info, state.name(), "aborted");
     }
 }

@@ -8,9 +8,9 @@
 //!
 //! The NG connection belongs to the target gNB from the request on: it keeps its AMF-UE-NGAP-ID. Downlink messages are queued until
 //! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, the target
-//! gets PATH SWITCH REQUEST FAILURE, and the connection belongs to the source gNB again.
+//! gets PATH SWITCH REQUEST FAILURE and releases the UE, and the source gNB gets UE CONTEXT RELEASE COMMAND.
 
-use super::Mobility;
+use super::{Mobility, n2_handover};
 use crate::amf::access_keys::{self, NextHop};
 use crate::amf::connection::{RanContext, RanSide};
 use crate::amf::context::{CallId, Env, UeContext};
@@ -57,7 +57,11 @@ pub(crate) fn request(
             return env.out.log(Level::Debug, || format!("{}: PathSwitchRequest is repeated", ue.name()));
         }
         Mobility::AwaitingPathSwitch(state) => state.supersede(ue, env, key),
-        Mobility::Idle => None,
+        // The gNBs move the UE over Xn instead.
+        state => {
+            n2_handover::withdraw(ue, env, &state);
+            None
+        }
     };
     let is_established = env.connections.get(key).is_some_and(|it| it.context == RanContext::Established);
     let next_hop = if is_established { access_keys::next_hop(ue) } else { None };
@@ -239,6 +243,8 @@ impl AwaitingPathSwitch {
         self.send_failure(ue, env, key);
         ue.log_outcome(env, Level::Warn, "Xn handover", "failed: no session was switched");
         restore(ue, env, key, self.source);
+        // The UE has left the source gNB, and the target gNB releases it: it is to be in CM-IDLE, where it can be paged.
+        n2::release(ue, env, NOT_SWITCHED);
     }
 
     fn send_failure(&self, ue: &UeContext, env: &mut Env<'_>, key: Key) {
@@ -258,7 +264,7 @@ impl AwaitingPathSwitch {
 
     /// Another gNB requests the path switch: the UE is no longer at this target. Returns the source of the first handover. SMFs
     /// serve the later request after this one.
-    fn supersede(self: Box<Self>, ue: &mut UeContext, env: &mut Env<'_>, key: Key) -> Option<RanSide> {
+    fn supersede(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) -> Option<RanSide> {
         self.send_failure(ue, env, key);
         if let Some(connection) = env.connections.get_mut(key) {
             connection.context = RanContext::Established;

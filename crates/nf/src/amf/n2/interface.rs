@@ -3,6 +3,7 @@
 use super::close;
 use crate::amf::Amf;
 use crate::amf::absent::Awaited;
+use crate::amf::mobility::n2_handover;
 use crate::amf::procedure::ue_context_release;
 use crate::kit::{Duration, Effect, GnbHandle, GnbInfo, Instant, Key, Outbox, ResetUe, Timer, TimerKey};
 use std::collections::VecDeque;
@@ -85,6 +86,9 @@ impl Amf {
         self.with_env(now, out, |env| close(env, key));
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {
+                if ue.connection != Some(key) {
+                    return n2_handover::target_lost(ue, env);
+                }
                 ue.connection = None;
                 ue_context_release::on_connection_lost(ue, env);
                 ue_context_release::on_idle(ue, env);

@@ -13,8 +13,9 @@ mod setup;
 pub(crate) use initial_ue_message::Initial;
 use initial_ue_message::octets_kept;
 pub(crate) use send::{
-    close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context,
-    open_context, page, rekey, release, release_connection, release_resources, release_sessions, send_to,
+    HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request,
+    modify_sessions, modify_ue_context, open_context, page, rekey, release, release_connection,
+    release_resources, release_sessions, send_to,
 };
 pub(in crate::amf) use setup::{LeftConnection, Setups};
 
@@ -22,13 +23,14 @@ use super::Amf;
 use super::connection::{RanContext, RanSide};
 use super::context::{Env, UeContext};
 use super::error::unknown_connection;
-use super::mobility::path_switch;
+use super::mobility::{n2_handover, path_switch};
 use super::n1::{self, NasOutcome};
 use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
-    Cause, CauseProtocol, Class, ErrorIndication, HandoverNotify, Message, NgapError, Other,
-    PathSwitchRequest, UeRadioCapabilityInfoIndication, UplinkNasTransport, UplinkRanStatusTransfer, peek,
+    Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
+    HandoverRequestAcknowledge, Message, NgapError, Other, PathSwitchRequest,
+    UeRadioCapabilityInfoIndication, UplinkNasTransport, UplinkRanStatusTransfer, peek,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -82,6 +84,15 @@ impl Amf {
         if let Message::PathSwitchRequest(message) = message {
             return self.path_switch_request(now, from, connection, message, out);
         }
+        let message = match message {
+            Message::HandoverRequestAcknowledge(message) => {
+                return self.handover_acknowledged(now, from, connection, message, out);
+            }
+            Message::HandoverFailure(message) => {
+                return self.handover_refused(now, from, connection, &message, out);
+            }
+            message => message,
+        };
         let known = connection.and_then(|key| self.shared.connections.get(key));
         match (connection, known) {
             (Some(key), Some(known)) if known.gnb == from.gnb && known.ran_id == ran_id => {
@@ -102,6 +113,67 @@ impl Amf {
                 }
             }
         }
+    }
+
+    /// HANDOVER REQUEST ACKNOWLEDGE: the target gNB assigns its id (TS 38.413 8.4.2.2).
+    fn handover_acknowledged(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        connection: Option<Key>,
+        message: HandoverRequestAcknowledge,
+        out: &mut Outbox,
+    ) {
+        let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
+        let Some((key, ue)) = self.awaited_target(from, connection) else {
+            if self.is_releasing(from, connection) {
+                // The gNB sent it before it received UE CONTEXT RELEASE COMMAND.
+                return;
+            }
+            let cause = unknown_connection(connection.is_some());
+            out.log(Level::Warn, || format!("HandoverRequestAcknowledge for {ids:?}: {cause}"));
+            return error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
+        };
+        self.drop_stale(now, from, ids.1, out);
+        self.with_ue(now, ue, out, |ue, env| {
+            env.connections.note_prepared(key, ids.1);
+            n2_handover::acknowledged(ue, env, message);
+        });
+    }
+
+    /// HANDOVER FAILURE: the target gNB has no UE context (TS 38.413 8.4.2.3).
+    fn handover_refused(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        connection: Option<Key>,
+        message: &HandoverFailure,
+        out: &mut Outbox,
+    ) {
+        let Some((key, ue)) = self.awaited_target(from, connection) else {
+            if let Some(key) = connection.filter(|_| self.is_releasing(from, connection)) {
+                self.with_env(now, out, |env| close(env, key));
+            }
+            return out.log(Level::Debug, || "HandoverFailure without HANDOVER REQUEST".to_owned());
+        };
+        self.with_ue(now, ue, out, |ue, env| {
+            close(env, key);
+            n2_handover::refused(ue, env, message);
+        });
+    }
+
+    /// Whether that gNB is to release the connection.
+    fn is_releasing(&self, from: N2Origin, connection: Option<Key>) -> bool {
+        let known = connection.and_then(|key| self.shared.connections.get(key));
+        known.is_some_and(|known| known.gnb == from.gnb && known.context == RanContext::Releasing)
+    }
+
+    /// The connection for which that gNB has not answered HANDOVER REQUEST, and its UE.
+    fn awaited_target(&self, from: N2Origin, connection: Option<Key>) -> Option<(Key, Key)> {
+        let key = connection?;
+        let known = self.shared.connections.get(key)?;
+        let is_awaited = known.gnb == from.gnb && known.context == RanContext::Awaiting;
+        Some((key, known.ue.filter(|_| is_awaited)?))
     }
 
     /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, the gNB's own do not.
@@ -165,7 +237,13 @@ impl Amf {
             return out.log(Level::Debug, || format!("{} while releasing", message.name()));
         }
         let Some(ue) = connection.and_then(|connection| connection.ue) else { return };
-        self.with_ue(now, ue, out, |ue, env| to_ue(ue, env, from, message));
+        self.with_ue(now, ue, out, |ue, env| {
+            if ue.connection == Some(key) {
+                to_ue(ue, env, from, message);
+            } else {
+                from_target(ue, env, (from, key), message);
+            }
+        });
         self.give_up_excess(now, from, out);
     }
 
@@ -243,6 +321,7 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
             match message {
                 $(Message::$name(message) => Some((message.amf_ue_ngap_id, message.ran_ue_ngap_id)),)*
                 Message::ErrorIndication(error) => error.amf_ue_ngap_id.zip(error.ran_ue_ngap_id),
+                Message::HandoverFailure(failure) => Some((failure.amf_ue_ngap_id, RanUeNgapId(u32::MAX))),
                 Message::PathSwitchRequest(request) => {
                     Some((request.source_amf_ue_ngap_id, request.ran_ue_ngap_id))
                 }
@@ -266,12 +345,33 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
         PduSessionResourceNotify,
         PduSessionResourceModifyIndication,
         HandoverRequired,
+        HandoverRequestAcknowledge,
         HandoverNotify,
         HandoverCancel,
         UplinkRanStatusTransfer,
         LocationReport,
         LocationReportingFailureIndication
     )
+}
+
+/// A PDU of the target gNB of a handover, before the UE has arrived there.
+fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Key), message: Message) {
+    match message {
+        Message::HandoverNotify(message) => n2_handover::notified(ue, env, key, &message),
+        Message::UplinkNasTransport(message) => {
+            uplink_nas_transport(ue, env, &message);
+        }
+        Message::UeContextReleaseRequest(_) | Message::ErrorIndication(_) => {
+            n2_handover::target_lost(ue, env)
+        }
+        message => {
+            let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+            env.out.log(Level::Warn, || format!("{} of the target gNB", message.name()));
+            if let Some((amf_id, ran_id)) = ids(&message) {
+                error_indication(from, Some(amf_id), Some(ran_id), cause, None, env.out);
+            }
+        }
+    }
 }
 
 /// Dispatches a PDU to its procedure.
@@ -300,8 +400,11 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         // The gNB has taken K_gNB of the current K_AMF into use, if it had another one (TS 33.501 6.9.4.4).
         Message::UeContextModificationResponse(_) if ue.access_keys.is_outdated() => ue.access_keys.reset(),
         Message::ErrorIndication(error) => ue_context_release::error_indication(ue, env, &error),
-        Message::HandoverRequired(message) => refusal::handover_required(ue, env, from, &message),
-        Message::HandoverCancel(message) => refusal::handover_cancel(env, from, &message),
+        Message::HandoverRequired(message) => n2_handover::required(ue, env, message),
+        Message::HandoverCancel(message) => n2_handover::cancel(ue, env, &message),
+        Message::UplinkRanStatusTransfer(message) if ue.mobility.is_n2_handover() => {
+            n2_handover::relay_status(ue, env, message.status);
+        }
         Message::PduSessionResourceModifyIndication(message) => {
             refusal::modify_indication(ue, env, from, message);
         }

@@ -6,35 +6,13 @@ use crate::amf::context::{Env, UeContext};
 use crate::kit::{Level, Outbox};
 use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, HandoverCancel, HandoverCancelAcknowledge,
-    HandoverPreparationFailure, HandoverRequired, NgapError, PduSessionResourceModifyConfirm,
+    Cause, CauseProtocol, HandoverPreparationFailure, NgapError, PduSessionResourceModifyConfirm,
     PduSessionResourceModifyIndication, SessionTransfer,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
-/// Cause of a refused handover (TS 38.413 9.3.1.2).
-const HANDOVER_REFUSED: Cause =
-    Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
-
 /// Cause of sessions that are not moved or modified (TS 38.413 9.3.1.2).
 const NOT_SUPPORTED: Cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
-
-/// HANDOVER REQUIRED: HANDOVER PREPARATION FAILURE (TS 38.413 8.4.1.3). The UE stays with its gNB.
-pub(super) fn handover_required(
-    ue: &UeContext,
-    env: &mut Env<'_>,
-    from: N2Origin,
-    message: &HandoverRequired,
-) {
-    env.out.log(Level::Warn, || format!("{}: handover through the AMF is not supported", ue.name()));
-    let failure = HandoverPreparationFailure {
-        amf_ue_ngap_id: message.amf_ue_ngap_id,
-        ran_ue_ngap_id: message.ran_ue_ngap_id,
-        cause: Some(HANDOVER_REFUSED),
-        diagnostics: None,
-    };
-    send::send(env.out, from.gnb, from.stream, failure.encode());
-}
 
 /// A HANDOVER REQUIRED that can't be decoded: the same failure message, with the diagnostics (TS
 /// 38.413 10.3.4.2, 10.3.5).
@@ -52,17 +30,6 @@ pub(super) fn faulty_handover_required(
     let cause = Some(error.cause());
     let failure = HandoverPreparationFailure { amf_ue_ngap_id, ran_ue_ngap_id, cause, diagnostics };
     send::send(out, from.gnb, from.stream, failure.encode());
-}
-
-/// HANDOVER CANCEL: HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2). There is no prepared handover
-/// to release, and the procedure has no failure message.
-pub(super) fn handover_cancel(env: &mut Env<'_>, from: N2Origin, message: &HandoverCancel) {
-    let acknowledge = HandoverCancelAcknowledge {
-        amf_ue_ngap_id: message.amf_ue_ngap_id,
-        ran_ue_ngap_id: message.ran_ue_ngap_id,
-        diagnostics: None,
-    };
-    send::send(env.out, from.gnb, from.stream, acknowledge.encode());
 }
 
 /// PDU SESSION RESOURCE MODIFY INDICATION: PDU SESSION RESOURCE MODIFY CONFIRM, all sessions in the list of those that

@@ -1,16 +1,17 @@
 //! NGAP messages that the AMF sends.
 
 use super::N2Origin;
+use crate::amf::access_keys::NextHop;
 use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
 use pith_ngap::{
-    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication,
-    InitialContextSetupRequest, ModifyItem, Paging, PduSessionResourceModifyRequest,
-    PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest, SessionTransfer, SetupItem,
-    UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
+    Cause, CauseNas, Diagnostics, DownlinkNasTransport, EncodeError, ErrorIndication, HandoverItem,
+    HandoverRequest, HandoverType, InitialContextSetupRequest, ModifyItem, Paging,
+    PduSessionResourceModifyRequest, PduSessionResourceReleaseCommand, PduSessionResourceSetupRequest,
+    SessionTransfer, SetupItem, UeContextModificationRequest, UeContextReleaseCommand, UeNgapIds,
 };
 use pith_types::{Ambr, AmfUeNgapId, BitRate, RanUeNgapId};
 
@@ -144,6 +145,36 @@ pub(crate) fn initial_context_setup_request(
     env.out.start(key.to_u64(), Timer::NgapGuard, env.config.timers.ngap_guard);
 }
 
+/// What a HANDOVER REQUEST has in addition to the UE's context.
+pub(crate) struct HandoverContent {
+    pub cause: Option<Cause>,
+    pub next_hop: NextHop,
+    pub sessions: Vec<HandoverItem>,
+    pub source_to_target: Vec<u8>,
+}
+
+/// HANDOVER REQUEST to the target gNB (TS 38.413 8.4.2).
+pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, content: HandoverContent) {
+    let (Some(connection), Some(context)) = (env.connections.get(key), &ue.security) else { return };
+    let message = HandoverRequest {
+        amf_ue_ngap_id: connection.id,
+        handover_type: HandoverType::intra5gs,
+        cause: content.cause,
+        ue_ambr: ue.ambr().unwrap_or(UNLIMITED),
+        security_capabilities: security::ngap_capabilities(&context.capability),
+        security_context: (&content.next_hop).into(),
+        new_security_context: None,
+        nas_container: None,
+        sessions: content.sessions,
+        allowed_nssai: ue.slices.allowed.clone(),
+        masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
+        source_to_target: content.source_to_target,
+        mobility_restrictions: None,
+        guami: env.config.guami,
+    };
+    send_over(env.out, connection, message.encode());
+}
+
 /// UE-AMBR of a subscription without one: the maximum bit rate of NGAP (TS 38.413 9.3.1.4).
 const UNLIMITED: Ambr = Ambr { uplink: BitRate(4_000_000_000_000), downlink: BitRate(4_000_000_000_000) };
 
@@ -258,7 +289,11 @@ pub(crate) fn release_connection(env: &mut Env<'_>, key: Key, cause: Cause) {
     if connection.context == RanContext::Releasing {
         return;
     }
-    let ids = UeNgapIds::Pair(connection.id, connection.ran_id);
+    let ids = match connection.context {
+        // The gNB has not assigned its id (TS 38.413 8.3.3.2).
+        RanContext::Awaiting => UeNgapIds::Amf(connection.id),
+        _ => UeNgapIds::Pair(connection.id, connection.ran_id),
+    };
     send_over(env.out, connection, UeContextReleaseCommand { ids, cause }.encode());
     let gnb = env.connections.get(key).map(|connection| connection.gnb);
     let host = host_of(env.gnbs, gnb);

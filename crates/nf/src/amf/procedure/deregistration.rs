@@ -15,7 +15,7 @@ use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::{consumer, n2, procedure};
+use crate::amf::{consumer, mobility, n2, procedure};
 use crate::kit::document::pack_struct;
 use crate::kit::{Deregister, Level, Timer};
 use pith_nas::gmm::{
@@ -86,6 +86,7 @@ fn end(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// Ends the registration and deletes its resources at other NFs; keeps the UE's identity.
 fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
+    mobility::abort(ue, env);
     consumer::release_all(ue, env);
     ue.rm = RmState::Deregistered;
     ue.procedure = Procedure::Idle;

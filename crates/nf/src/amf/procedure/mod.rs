@@ -318,6 +318,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
     match timer {
         Timer::MobileReachable => return deregistration::unreachable(ue, env),
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
+        Timer::Handover => return mobility::on_timer(ue, env),
         _ => {}
     }
     let fail = ue.procedure.failure_handler();

@@ -11,6 +11,7 @@ mod half_open;
 mod identification;
 mod initial_registration;
 mod n2_errors;
+mod n2_handover;
 mod nas_security;
 mod owner;
 mod paging;

@@ -4,7 +4,8 @@
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
-    NetworkFunction, Nf, Order, Outbox, RetainedConnections, PendingReply, ReferenceKey, Rng, Tag, Target, Timer, TimerKey,
+    NetworkFunction, Nf, Order, Outbox, PendingReply, ReferenceKey, RetainedConnections, Rng, Tag, Target,
+    Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};
@@ -120,7 +121,8 @@ impl World {
     pub fn gnb_info(gnb: GnbHandle) -> GnbInfo {
         GnbInfo {
             name: String::new(),
-            global_id: format!("999/70-gnb-{}", gnb.0),
+            // The name of the first one is in documents of earlier versions.
+            global_id: if gnb == GNB { "999/70-gnb-1".into() } else { format!("999/70-gnb-{:08x}", gnb.0) },
             plmn: tai().plmn_id,
             supported: vec![(tai(), vec![Snssai::of_sst(1), Snssai::of_sst(2)])],
             peer: String::new(),

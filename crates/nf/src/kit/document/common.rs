@@ -201,4 +201,5 @@ pack_enum!(Timer {
     27 => PfcpAssociationRetry,
     28 => Expiry,
     31 => BlockMove,
+    32 => Handover,
 });

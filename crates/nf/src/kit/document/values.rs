@@ -13,8 +13,9 @@ use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{RegistrationKind, SnssaiRejection, UeSecurityCapability};
 use pith_nas::security::Algorithms;
 use pith_nas::{GmmCause, GmmMessage, GsmCause, NasCount};
+use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
 use pith_ngap::transfer::Tunnel;
-use pith_ngap::{SessionTransfer, SetupItem, UserLocation};
+use pith_ngap::{Cause, HandoverItem, SessionTransfer, SetupItem, UserLocation};
 use pith_sbi::common::{BinaryData, DateTime, SupiOrSuci};
 use pith_sbi::nausf_ueauthentication::Av5gAka;
 use pith_sbi::nnrf_nfmanagement::{NfProfile, SubscriptionData};
@@ -109,6 +110,18 @@ macro_rules! pack_octets {
     )+};
 }
 
+/// An NGAP cause, as NGAP encodes it in a transfer.
+impl Pack for Cause {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        writer.counted(&HandoverPreparationUnsuccessfulTransfer { cause: *self }.encode());
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let transfer = HandoverPreparationUnsuccessfulTransfer::decode(reader.counted()?);
+        transfer.map(|transfer| transfer.cause).map_err(|_| reader.malformed("NGAP cause"))
+    }
+}
+
 pack_octets!(KAmf, KSeaf, KAut, Rand, ResStar, HresStar);
 
 pack_struct!(Ambr { uplink, downlink });
@@ -119,6 +132,7 @@ pack_struct!(Tai { plmn_id, tac });
 pack_struct!(Tunnel { address, teid });
 pack_struct!(UserLocation { cell_plmn, cell, tai });
 pack_struct!(SetupItem { pdu_session_id, nas_pdu, snssai, transfer });
+pack_struct!(HandoverItem { pdu_session_id, snssai, transfer });
 pack_struct!(SessionTransfer { pdu_session_id, transfer });
 pack_struct!(Algorithms { integrity, ciphering });
 pack_enum!(Scheme { 0 => Http, 1 => Https });

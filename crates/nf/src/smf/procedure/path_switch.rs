@@ -7,7 +7,7 @@
 //! ```
 
 use super::restoration::AwaitingRestoration;
-use super::{Established, State, branching, release};
+use super::{AwaitingResourceSetup, Established, State, branching, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, DEFAULT_QFI, SmContext, UserPlane};
@@ -60,9 +60,12 @@ pub(in crate::smf) fn on_request(
         Err(error) => Err(error.to_string()),
     };
     match (state, target) {
-        (State::Established(Established { user_plane }), Ok(target)) => {
-            begin(user_plane, session, env, reply, (target, Handover::Xn))
-        }
+        // In AwaitingResourceSetup the source gNB's answer was overtaken.
+        (
+            State::Established(Established { user_plane })
+            | State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, .. }),
+            Ok(target),
+        ) => begin(user_plane, session, env, reply, (target, Handover::Xn)),
         (state, Ok(_)) => {
             let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
             refuse_transfer(reply, &kind, problem, env.out);

@@ -1,0 +1,652 @@
+//! N2 handover within this AMF (TS 23.502 4.9.1.3; TS 38.413 8.4.1 to 8.4.3, 8.4.5 to 8.4.7).
+//!
+//! | step | state | from | timer | TS 23.502 4.9.1.3 |
+//! |---|---|---|---|---|
+//! | HANDOVER REQUIRED | | source gNB | | .2 1 |
+//! | UpdateSMContext (PREPARING), a session each | [`AwaitingSessionPreparation`] | SMFs | | .2 4 to 7 |
+//! | HANDOVER REQUEST with NH and NCC | [`AwaitingHandoverRequestAcknowledge`] | target gNB | preparation | .2 9, 10 |
+//! | UpdateSMContext (PREPARED), a session each | [`AwaitingHandoverCommand`] | SMFs | | .2 11 |
+//! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed | [`AwaitingHandoverNotify`] | target gNB | completion | .3 1 to 5 |
+//! | UpdateSMContext (COMPLETED), a session each; UE CONTEXT RELEASE COMMAND to the source gNB | [`AwaitingSessionCompletion`] | SMFs | | .3 6 to 14 |
+//!
+//! The UE has two NG connections from HANDOVER REQUEST on: the target gNB's has an AMF-UE-NGAP-ID of its own, of the UE's block. Until
+//! HANDOVER NOTIFY the UE's connection is that of the source gNB. SMFs' messages for UE and gNB are queued meanwhile.
+
+use super::Mobility;
+use crate::amf::access_keys;
+use crate::amf::connection::RanContext;
+use crate::amf::consumer;
+use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::session::UserPlane;
+use crate::amf::{delivery, n2};
+use crate::kit::document::pack_struct;
+use crate::kit::{GnbHandle, Key, Level, Timer};
+use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
+use pith_ngap::{
+    Cause, CauseRadioNetwork, DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge,
+    HandoverCommand, HandoverFailure, HandoverItem, HandoverNotify, HandoverPreparationFailure,
+    HandoverRequestAcknowledge, HandoverRequired, HandoverType, RanStatus, SessionTransfer, TargetId,
+};
+use pith_sbi::nsmf_pdusession::N2SmInfoType;
+use pith_sbi::{Problem, ProblemMore, Reply, Response};
+use pith_types::AmfUeNgapId;
+
+/// SMFs prepare the sessions.
+#[derive(Debug)]
+pub(crate) struct AwaitingSessionPreparation {
+    calls: Vec<(CallId, u8)>,
+    target: GnbHandle,
+    cause: Option<Cause>,
+    source_to_target: Vec<u8>,
+    sessions: Vec<HandoverItem>,
+    to_release: Vec<SessionTransfer>,
+}
+
+/// HANDOVER REQUEST was sent.
+#[derive(Debug)]
+pub(crate) struct AwaitingHandoverRequestAcknowledge {
+    /// The connection at the target gNB.
+    target: AmfUeNgapId,
+    /// Sessions in the request.
+    sessions: Vec<u8>,
+    to_release: Vec<SessionTransfer>,
+}
+
+/// SMFs get the target gNB's tunnels.
+#[derive(Debug)]
+pub(crate) struct AwaitingHandoverCommand {
+    calls: Vec<(CallId, u8)>,
+    target: AmfUeNgapId,
+    target_to_source: Vec<u8>,
+    accepted: Vec<SessionTransfer>,
+    to_release: Vec<SessionTransfer>,
+}
+
+/// HANDOVER COMMAND was sent: the UE moves.
+#[derive(Debug)]
+pub(crate) struct AwaitingHandoverNotify {
+    target: AmfUeNgapId,
+    /// Sessions that are handed over.
+    accepted: Vec<u8>,
+}
+
+/// The UE is at the target gNB; SMFs switch the paths.
+#[derive(Debug)]
+pub(crate) struct AwaitingSessionCompletion {
+    calls: Vec<(CallId, u8)>,
+}
+
+pack_struct!(AwaitingSessionPreparation { calls, target, cause, source_to_target, sessions, to_release });
+pack_struct!(AwaitingHandoverRequestAcknowledge { target, sessions, to_release });
+pack_struct!(AwaitingHandoverCommand { calls, target, target_to_source, accepted, to_release });
+pack_struct!(AwaitingHandoverNotify { target, accepted });
+pack_struct!(AwaitingSessionCompletion { calls });
+
+/// Why a handover ends without success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HandoverError {
+    /// The UE is not registered, has no security, or the gNB has no UE context.
+    #[error("no UE context to hand over")]
+    NoContext,
+    /// Another handover of the UE is in progress.
+    #[error("another handover is in progress")]
+    InProgress,
+    /// To another system, or from one.
+    #[error("not a handover within 5GS")]
+    OtherSystem,
+    /// The gNB is not connected to this AMF, or does not serve the tracking area.
+    #[error("the target is unknown")]
+    UnknownTarget,
+    /// No session can be handed over.
+    #[error("no session is handed over")]
+    NoSession,
+    /// The target gNB refuses.
+    #[error("the target gNB refuses")]
+    Refused,
+    /// The target gNB does not answer.
+    #[error("the target gNB does not answer")]
+    NoAnswer,
+}
+
+impl HandoverError {
+    /// Cause of HANDOVER PREPARATION FAILURE (TS 38.413 9.3.1.2).
+    const fn cause(self) -> Cause {
+        Cause::RadioNetwork(match self {
+            Self::NoContext | Self::NoSession | Self::Refused => {
+                CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system
+            }
+            Self::InProgress => CauseRadioNetwork::interaction_with_other_procedure,
+            Self::OtherSystem => CauseRadioNetwork::ho_target_not_allowed,
+            Self::UnknownTarget => CauseRadioNetwork::unknown_targetID,
+            Self::NoAnswer => CauseRadioNetwork::tngrelocprep_expiry,
+        })
+    }
+}
+
+/// Cause of the release of the source's connection after the handover.
+const SUCCESSFUL: Cause = Cause::RadioNetwork(CauseRadioNetwork::successful_handover);
+/// Cause of the release of the target's connection without a handover.
+const CANCELLED: Cause = Cause::RadioNetwork(CauseRadioNetwork::handover_cancelled);
+/// Cause for a session that is not handed over.
+const NOT_PREPARED: Cause =
+    Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
+
+fn unsuccessful(pdu_session_id: u8, cause: Cause) -> SessionTransfer {
+    SessionTransfer { pdu_session_id, transfer: HandoverPreparationUnsuccessfulTransfer { cause }.encode() }
+}
+
+/// HANDOVER REQUIRED of the source gNB (TS 38.413 8.4.1.2).
+pub(crate) fn required(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequired) {
+    match check(ue, env, &message) {
+        Ok(target) => {
+            ue.mobility = begin(ue, env, target, message);
+        }
+        Err(error) => fail_preparation(ue, env, error),
+    }
+}
+
+/// The target gNB, if the handover is possible.
+fn check(ue: &UeContext, env: &Env<'_>, message: &HandoverRequired) -> Result<GnbHandle, HandoverError> {
+    let connection =
+        ue.connection.and_then(|key| env.connections.get(key)).ok_or(HandoverError::NoContext)?;
+    if !ue.mobility.is_idle() {
+        return Err(HandoverError::InProgress);
+    }
+    if connection.context != RanContext::Established || ue.security.is_none() || !ue.is_registered() {
+        return Err(HandoverError::NoContext);
+    }
+    let TargetId::RanNode { node, tai } = &message.target else { return Err(HandoverError::OtherSystem) };
+    if message.handover_type != HandoverType::intra5gs {
+        return Err(HandoverError::OtherSystem);
+    }
+    let name = node.to_string();
+    let is_it = |info: &crate::kit::GnbInfo| {
+        info.global_id == name && info.supported.iter().any(|(served, _)| served == tai)
+    };
+    let found = env.gnbs.iter().find(|(_, info)| is_it(info));
+    found.map(|(gnb, _)| *gnb).ok_or(HandoverError::UnknownTarget)
+}
+
+fn begin(ue: &mut UeContext, env: &mut Env<'_>, target: GnbHandle, message: HandoverRequired) -> Mobility {
+    let mut state = AwaitingSessionPreparation {
+        calls: Vec::new(),
+        target,
+        cause: message.cause,
+        source_to_target: message.source_to_target,
+        sessions: Vec::new(),
+        to_release: Vec::new(),
+    };
+    for item in message.sessions {
+        let id = item.pdu_session_id;
+        match consumer::prepare_handover(ue, env, id, item.transfer, &message.target) {
+            Some(call) => state.calls.push((call, id)),
+            None => {
+                let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID);
+                state.to_release.push(unsuccessful(id, cause));
+            }
+        }
+    }
+    state.go_on(ue, env)
+}
+
+/// HANDOVER PREPARATION FAILURE to the source gNB, where the UE stays (TS 38.413 8.4.1.3).
+fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
+    ue.log_outcome(env, Level::Warn, "N2 handover", "preparation failed");
+    env.out.log(Level::Warn, || format!("{}: handover: {error}", ue.name()));
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    let failure = HandoverPreparationFailure {
+        amf_ue_ngap_id: connection.id,
+        ran_ue_ngap_id: connection.ran_id,
+        cause: Some(error.cause()),
+        diagnostics: None,
+    };
+    n2::send_to(env.out, connection.side(), failure.encode());
+}
+
+/// Takes the call that was answered out of the list; returns its session.
+fn take_call(calls: &mut Vec<(CallId, u8)>, call: CallId) -> Option<u8> {
+    let at = calls.iter().position(|(id, _)| *id == call)?;
+    Some(calls.swap_remove(at).1)
+}
+
+/// The N2 information of an SMF's reply, if it has that type; else the transfer for the source gNB.
+fn transfer_of(
+    reply: Reply,
+    wanted: &N2SmInfoType,
+) -> Result<Vec<u8>, (Option<Vec<u8>>, Option<Box<Problem>>)> {
+    match reply {
+        Ok(Response::SmContextUpdated(updated)) if updated.n2_sm_info_type.as_ref() == Some(wanted) => {
+            Ok(updated.n2_sm_info.map(|info| info.content.to_vec()).unwrap_or_default())
+        }
+        Ok(_) => Err((None, None)),
+        Err(problem) => {
+            let transfer = match &problem.more {
+                Some(ProblemMore::SmContextUpdateError(error))
+                    if error.n2_sm_info_type == Some(N2SmInfoType::HandoverPrepFail) =>
+                {
+                    error.n2_sm_info.as_ref().map(|info| info.content.to_vec())
+                }
+                _ => None,
+            };
+            Err((transfer, Some(problem)))
+        }
+    }
+}
+
+/// A session that is not handed over: its item for the source gNB.
+fn not_handed_over(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    (transfer, problem): (Option<Vec<u8>>, Option<Box<Problem>>),
+) -> SessionTransfer {
+    env.out.log(Level::Warn, || {
+        let why = problem.as_ref().map_or_else(|| "unexpected reply".into(), ToString::to_string);
+        format!("{}: session {id} is not handed over: {why}", ue.name())
+    });
+    if problem.is_some_and(|problem| problem.status == 404) {
+        ue.sessions.retain(|session| session.id != id);
+    }
+    match transfer {
+        Some(transfer) => SessionTransfer { pdu_session_id: id, transfer },
+        None => unsuccessful(id, NOT_PREPARED),
+    }
+}
+
+impl AwaitingSessionPreparation {
+    pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
+        self.calls.iter().any(|(id, _)| meets(*id))
+    }
+
+    /// The reply of one SMF.
+    pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Mobility {
+        let Some(id) = take_call(&mut self.calls, call) else { return self.into() };
+        match (transfer_of(reply, &N2SmInfoType::PduResSetupReq), ue.session(id)) {
+            (Ok(transfer), Some(session)) => {
+                let snssai = session.snssai;
+                self.sessions.push(HandoverItem { pdu_session_id: id, snssai, transfer });
+            }
+            (Ok(_), None) => self.to_release.push(unsuccessful(id, NOT_PREPARED)),
+            (Err(error), _) => self.to_release.push(not_handed_over(ue, env, id, error)),
+        }
+        self.go_on(ue, env)
+    }
+
+    /// HANDOVER REQUEST to the target gNB, once all SMFs have replied (TS 38.413 8.4.2.2; TS 33.501 6.9.2.3.3). The algorithms of NAS do
+    /// not change within an AMF, so there is no NAS container.
+    fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+        if !self.calls.is_empty() {
+            return self.into();
+        }
+        if self.sessions.is_empty() {
+            fail_preparation(ue, env, HandoverError::NoSession);
+            return Mobility::Idle;
+        }
+        let ids: Vec<u8> = self.sessions.iter().map(|item| item.pdu_session_id).collect();
+        let is_connected = env.gnbs.contains_key(&self.target);
+        let key =
+            if is_connected { env.connections.open_for_handover(ue.id.block, self.target) } else { None };
+        let (Some(key), Some(next_hop)) = (key, access_keys::next_hop(ue)) else {
+            cancel_sessions(ue, env, &ids);
+            fail_preparation(ue, env, HandoverError::UnknownTarget);
+            return Mobility::Idle;
+        };
+        let Some(connection) = env.connections.get_mut(key) else { return Mobility::Idle };
+        connection.ue = Some(ue.key);
+        let target = connection.id;
+        let Self { cause, source_to_target, sessions, to_release, .. } = self;
+        let content = n2::HandoverContent { cause, next_hop, sessions, source_to_target };
+        n2::handover_request(ue, env, key, content);
+        ue.start(env, Timer::Handover, env.config.timers.handover_preparation);
+        AwaitingHandoverRequestAcknowledge { target, sessions: ids, to_release }.into()
+    }
+}
+
+impl AwaitingHandoverRequestAcknowledge {
+    /// HANDOVER REQUEST ACKNOWLEDGE: the SMFs get the target gNB's tunnels (TS 23.502 4.9.1.3.2 step 11a).
+    fn on_acknowledge(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        message: HandoverRequestAcknowledge,
+    ) -> Mobility {
+        ue.stop(env, Timer::Handover);
+        let Self { target, sessions, to_release } = self;
+        let target_to_source = message.target_to_source;
+        let mut state = AwaitingHandoverCommand {
+            calls: Vec::new(),
+            target,
+            target_to_source,
+            accepted: Vec::new(),
+            to_release,
+        };
+        let admitted =
+            message.admitted.into_iter().flatten().map(|item| (item, N2SmInfoType::HandoverReqAck));
+        let failed =
+            message.failed.into_iter().flatten().map(|item| (item, N2SmInfoType::HandoverResAllocFail));
+        let mut answered = Vec::new();
+        for (item, kind) in admitted.chain(failed).filter(|(item, _)| sessions.contains(&item.pdu_session_id))
+        {
+            let id = item.pdu_session_id;
+            answered.push(id);
+            match consumer::handover_prepared(ue, env, id, item.transfer, kind) {
+                Some(call) => state.calls.push((call, id)),
+                None => state.to_release.push(unsuccessful(id, NOT_PREPARED)),
+            }
+        }
+        for id in sessions.into_iter().filter(|id| !answered.contains(id)) {
+            cancel_sessions(ue, env, &[id]);
+            state.to_release.push(unsuccessful(id, NOT_PREPARED));
+        }
+        state.go_on(ue, env)
+    }
+
+    /// The target gNB does not prepare the handover.
+    fn end(self, ue: &mut UeContext, env: &mut Env<'_>, error: HandoverError) -> Mobility {
+        ue.stop(env, Timer::Handover);
+        cancel_sessions(ue, env, &self.sessions);
+        fail_preparation(ue, env, error);
+        Mobility::Idle
+    }
+}
+
+impl AwaitingHandoverCommand {
+    pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
+        self.calls.iter().any(|(id, _)| meets(*id))
+    }
+
+    /// The reply of one SMF.
+    pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Mobility {
+        let Some(pdu_session_id) = take_call(&mut self.calls, call) else { return self.into() };
+        match transfer_of(reply, &N2SmInfoType::HandoverCmd) {
+            Ok(transfer) => self.accepted.push(SessionTransfer { pdu_session_id, transfer }),
+            Err(error) => self.to_release.push(not_handed_over(ue, env, pdu_session_id, error)),
+        }
+        self.go_on(ue, env)
+    }
+
+    /// HANDOVER COMMAND to the source gNB, once all SMFs have replied (TS 38.413 8.4.1.2).
+    fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+        if !self.calls.is_empty() {
+            return self.into();
+        }
+        let Self { target, target_to_source, accepted, to_release, .. } = self;
+        if accepted.is_empty() {
+            release_target(env, target, NOT_PREPARED);
+            fail_preparation(ue, env, HandoverError::NoSession);
+            return Mobility::Idle;
+        }
+        let Some(source) = ue.connection.and_then(|key| env.connections.get(key)) else {
+            return Mobility::Idle;
+        };
+        let ids = accepted.iter().map(|item| item.pdu_session_id).collect();
+        let command = HandoverCommand {
+            amf_ue_ngap_id: source.id,
+            ran_ue_ngap_id: source.ran_id,
+            handover_type: HandoverType::intra5gs,
+            nas_security_parameters: None,
+            sessions: Some(accepted),
+            to_release: (!to_release.is_empty()).then_some(to_release),
+            target_to_source,
+            diagnostics: None,
+        };
+        n2::send_to(env.out, source.side(), command.encode());
+        ue.start(env, Timer::Handover, env.config.timers.handover_completion);
+        AwaitingHandoverNotify { target, accepted: ids }.into()
+    }
+}
+
+impl AwaitingHandoverNotify {
+    /// HANDOVER NOTIFY: the UE is at the target gNB (TS 38.413 8.4.3.2). The source gNB's connection is released, and the SMFs switch the
+    /// paths.
+    fn on_notify(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        key: Key,
+        message: &HandoverNotify,
+    ) -> Mobility {
+        ue.stop(env, Timer::Handover);
+        ue.location = message.location.or(ue.location);
+        let source = ue.connection.replace(key);
+        if let Some(connection) = env.connections.get_mut(key) {
+            connection.context = RanContext::Established;
+        }
+        if let Some(source) = source {
+            n2::release_connection(env, source, SUCCESSFUL);
+            if let Some(connection) = env.connections.get_mut(source) {
+                connection.ue = None;
+            }
+        }
+        let others = ue.sessions.iter().filter(|session| !self.accepted.contains(&session.id));
+        let others: Vec<u8> = others.map(|session| session.id).collect();
+        for id in others {
+            consumer::deactivate(ue, env, id);
+        }
+        let mut calls = Vec::new();
+        for id in self.accepted {
+            calls.extend(consumer::complete_handover(ue, env, id).map(|call| (call, id)));
+        }
+        AwaitingSessionCompletion { calls }.go_on(ue, env)
+    }
+}
+
+impl AwaitingSessionCompletion {
+    pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
+        self.calls.iter().any(|(id, _)| meets(*id))
+    }
+
+    /// The reply of one SMF. A session whose path was not switched has no user plane.
+    pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) -> Mobility {
+        let Some(id) = take_call(&mut self.calls, call) else { return self.into() };
+        match reply {
+            Ok(_) => {
+                if let Some(session) = ue.session_mut(id) {
+                    session.user_plane = UserPlane::Activated;
+                }
+            }
+            Err(problem) => {
+                env.out
+                    .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
+                n2::release_resources(ue, env, id);
+                if problem.status == 404 {
+                    ue.sessions.retain(|session| session.id != id);
+                } else {
+                    consumer::deactivate(ue, env, id);
+                }
+            }
+        }
+        self.go_on(ue, env)
+    }
+
+    fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
+        if !self.calls.is_empty() {
+            return self.into();
+        }
+        if ue.access_keys.is_outdated() {
+            n2::rekey(ue, env);
+        }
+        ue.log_outcome(env, Level::Info, "N2 handover", "ok");
+        Mobility::Idle
+    }
+}
+
+/// Tells SMFs that the handover does not take place.
+fn cancel_sessions(ue: &mut UeContext, env: &mut Env<'_>, sessions: &[u8]) {
+    for id in sessions {
+        consumer::cancel_handover(ue, env, *id);
+    }
+}
+
+/// Releases the connection at the target gNB.
+fn release_target(env: &mut Env<'_>, target: AmfUeNgapId, cause: Cause) {
+    let Some(key) = env.connections.find(target) else { return };
+    if let Some(connection) = env.connections.get_mut(key) {
+        connection.ue = None;
+    }
+    n2::release_connection(env, key, cause);
+}
+
+/// The connection at the target gNB that a state has.
+const fn target_of(state: &Mobility) -> Option<AmfUeNgapId> {
+    match state {
+        Mobility::AwaitingHandoverRequestAcknowledge(state) => Some(state.target),
+        Mobility::AwaitingHandoverCommand(state) => Some(state.target),
+        Mobility::AwaitingHandoverNotify(state) => Some(state.target),
+        Mobility::Idle
+        | Mobility::AwaitingPathSwitch(_)
+        | Mobility::AwaitingSessionPreparation(_)
+        | Mobility::AwaitingSessionCompletion(_) => None,
+    }
+}
+
+/// Sessions whose SMFs have prepared the handover, or are preparing it.
+fn prepared_sessions(state: &Mobility) -> Vec<u8> {
+    let of_calls = |calls: &[(CallId, u8)]| calls.iter().map(|(_, id)| *id).collect::<Vec<_>>();
+    match state {
+        Mobility::AwaitingSessionPreparation(state) => {
+            let prepared = state.sessions.iter().map(|item| item.pdu_session_id);
+            of_calls(&state.calls).into_iter().chain(prepared).collect()
+        }
+        Mobility::AwaitingHandoverRequestAcknowledge(state) => state.sessions.clone(),
+        Mobility::AwaitingHandoverCommand(state) => {
+            let accepted = state.accepted.iter().map(|item| item.pdu_session_id);
+            of_calls(&state.calls).into_iter().chain(accepted).collect()
+        }
+        Mobility::AwaitingHandoverNotify(state) => state.accepted.clone(),
+        Mobility::Idle | Mobility::AwaitingPathSwitch(_) | Mobility::AwaitingSessionCompletion(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// Ends a handover that is not complete: releases the target's connection, and tells the SMFs.
+pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) {
+    ue.stop(env, Timer::Handover);
+    if let Some(target) = target_of(state) {
+        release_target(env, target, CANCELLED);
+    }
+    cancel_sessions(ue, env, &prepared_sessions(state));
+}
+
+/// HANDOVER CANCEL of the source gNB: HANDOVER CANCEL ACKNOWLEDGE, also if there is nothing to cancel (TS 38.413 8.4.5.2).
+pub(crate) fn cancel(ue: &mut UeContext, env: &mut Env<'_>, message: &HandoverCancel) {
+    if ue.mobility.is_n2_handover() {
+        let state = std::mem::take(&mut ue.mobility);
+        withdraw(ue, env, &state);
+        ue.log_outcome(env, Level::Info, "N2 handover", "cancelled");
+    }
+    let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    let acknowledge = HandoverCancelAcknowledge {
+        amf_ue_ngap_id: message.amf_ue_ngap_id,
+        ran_ue_ngap_id: message.ran_ue_ngap_id,
+        diagnostics: None,
+    };
+    n2::send_to(env.out, connection.side(), acknowledge.encode());
+    delivery::send_held(ue, env);
+}
+
+/// HANDOVER REQUEST ACKNOWLEDGE of the target gNB.
+pub(crate) fn acknowledged(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequestAcknowledge) {
+    let step = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingHandoverRequestAcknowledge(state) => state.on_acknowledge(ue, env, message),
+        other => other,
+    };
+    settle(ue, env, step);
+}
+
+/// HANDOVER FAILURE of the target gNB (TS 38.413 8.4.2.3), whose connection is closed already.
+pub(crate) fn refused(ue: &mut UeContext, env: &mut Env<'_>, message: &HandoverFailure) {
+    env.out.log(Level::Warn, || {
+        format!("{}: HANDOVER FAILURE: {}", ue.name(), crate::amf::refusal::text_of(message.cause))
+    });
+    let step = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingHandoverRequestAcknowledge(state) => state.end(ue, env, HandoverError::Refused),
+        other => other,
+    };
+    settle(ue, env, step);
+}
+
+/// HANDOVER NOTIFY over the target gNB's connection.
+pub(crate) fn notified(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &HandoverNotify) {
+    let step = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingHandoverNotify(state) => state.on_notify(ue, env, key, message),
+        other => other,
+    };
+    settle(ue, env, step);
+}
+
+/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7). Returns whether a handover needs it.
+pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) -> bool {
+    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return false };
+    let target = env.connections.find(state.target).and_then(|key| env.connections.get(key));
+    if let Some(target) = target {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
+        let message = DownlinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status };
+        n2::send_to(env.out, target.side(), message.encode());
+    }
+    true
+}
+
+/// The target gNB has closed its connection, or is gone. Before HANDOVER COMMAND the preparation has failed; later the source gNB waits
+/// for the UE, and cancels or releases it.
+pub(crate) fn target_lost(ue: &mut UeContext, env: &mut Env<'_>) {
+    let step = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingHandoverRequestAcknowledge(state) => state.end(ue, env, HandoverError::Refused),
+        state @ (Mobility::AwaitingHandoverCommand(_) | Mobility::AwaitingHandoverNotify(_)) => {
+            let is_prepared = matches!(state, Mobility::AwaitingHandoverNotify(_));
+            withdraw(ue, env, &state);
+            if is_prepared {
+                ue.log_outcome(env, Level::Warn, "N2 handover", "the target gNB is gone");
+            } else {
+                fail_preparation(ue, env, HandoverError::Refused);
+            }
+            Mobility::Idle
+        }
+        other => other,
+    };
+    settle(ue, env, step);
+}
+
+/// The timer of the handover expired: the target gNB does not answer, or the UE did not arrive there.
+pub(super) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, state: Mobility) -> Mobility {
+    match state {
+        Mobility::AwaitingHandoverRequestAcknowledge(state) => {
+            release_target(env, state.target, Cause::RadioNetwork(CauseRadioNetwork::tngrelocprep_expiry));
+            state.end(ue, env, HandoverError::NoAnswer)
+        }
+        state @ Mobility::AwaitingHandoverNotify(_) => {
+            withdraw(ue, env, &state);
+            ue.log_outcome(env, Level::Warn, "N2 handover", "the UE did not arrive");
+            Mobility::Idle
+        }
+        state => {
+            env.out.log(Level::Warn, || format!("{}: Handover timer expired in {}", ue.name(), state.name()));
+            state
+        }
+    }
+}
+
+/// Stores the next state; sends what was queued for the handover, if it is over.
+fn settle(ue: &mut UeContext, env: &mut Env<'_>, next: Mobility) {
+    ue.mobility = next;
+    delivery::send_held(ue, env);
+}
+
+macro_rules! into_mobility {
+    ($($state:ident)*) => {$(
+        impl From<$state> for Mobility {
+            fn from(state: $state) -> Self {
+                Self::$state(Box::new(state))
+            }
+        }
+    )*};
+}
+
+into_mobility! {
+    AwaitingSessionPreparation
+    AwaitingHandoverRequestAcknowledge
+    AwaitingHandoverCommand
+    AwaitingHandoverNotify
+    AwaitingSessionCompletion
+}
