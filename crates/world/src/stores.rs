@@ -10,7 +10,7 @@ use pith_runtime::residency::{
     ContextStore, DocumentSecret, Engine, Loaded, Sequence, Statistics, StoreHealth, StoreMode, WriteForm,
     WriteTime,
 };
-use pith_types::{BlockOwner, InstanceId, ShardId};
+use pith_types::{BlockId, BlockOwner, InstanceId, ShardId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 

@@ -246,7 +246,7 @@ impl World {
             shard_hosts[shard].shard.complete_move(self.now, &mut effects);
         }
         self.read_contexts(place, &mut effects);
-        let Process { shard_hosts, take_overs, stores, .. } = &mut self.processes[process];
+        let stores = &mut self.processes[process].stores;
         for effect in &effects {
             if let (ShardEffect::PassOn { input, .. }, Some(stores)) = (effect, stores.as_mut())
                 && let ShardInput::Block(passed) = &**input
