@@ -12,6 +12,9 @@ use std::path::Path;
 /// Drivers that attach XDP without a reset of the link. Others may lose the link for seconds.
 const STEADY_DRIVERS: [&str; 2] = ["virtio_net", "mlx5_core"];
 
+/// The name of the loopback interface in every network namespace.
+const LOOPBACK: &str = "lo";
+
 /// Why XDP does not run, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
@@ -38,10 +41,13 @@ impl fmt::Display for Obstacle {
 pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstacle> {
     let known = interface_addresses().unwrap_or_default();
     let interface_of = |address: &IpAddr| {
+        // All of 127.0.0.0/8, of which an interface has one address.
+        if address.is_loopback() {
+            return LOOPBACK.to_owned();
+        }
         known.iter().find(|(_, of)| of == address).map(|(name, _)| name.clone()).unwrap_or_default()
     };
-    let n3: Vec<_> =
-        config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
+    let n3: Vec<_> = config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
     let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
     let interfaces = choose(&n3, &default_routes(&table), config.xdp_hook, Device::of)?;
     // The generic hook would make each packet of the host slower.
@@ -69,7 +75,7 @@ impl Device {
         let driver = driver_of(&device).unwrap_or_default();
         let is_card = Path::new("/sys/class/net").join(&device).join("device").exists();
         match (device.as_str(), is_card) {
-            ("lo", _) => Self::Loopback,
+            (LOOPBACK, _) => Self::Loopback,
             (_, true) => Self::Card { driver },
             (_, false) => Self::Virtual { driver },
         }
@@ -130,10 +136,13 @@ fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
 
 /// The interfaces of IPv4 default routes (/proc/net/route).
 fn default_routes(table: &str) -> Vec<String> {
-    let is_default = |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
+    let is_default =
+        |fields: &[&str]| fields.get(1) == Some(&"00000000") && fields.get(7) == Some(&"00000000");
     let rows = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     let mut found: Vec<String> = Vec::new();
-    for name in rows.filter(|fields| is_default(fields)).filter_map(|fields| Some((*fields.first()?).to_owned())) {
+    for name in
+        rows.filter(|fields| is_default(fields)).filter_map(|fields| Some((*fields.first()?).to_owned()))
+    {
         if !found.contains(&name) {
             found.push(name);
         }

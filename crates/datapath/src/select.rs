@@ -81,7 +81,9 @@ impl UserPlane {
         let (user_plane, report) = match prepare(config.clone()) {
             Ok(config) => Self::start_fast(&config)?,
             Err(obstacle) if config.path == PathChoice::Xdp => {
-                return Err(StartError::XdpSettings(obstacle.map_or_else(String::new, |why| why.to_string())));
+                return Err(StartError::XdpSettings(
+                    obstacle.map_or_else(String::new, |why| why.to_string()),
+                ));
             }
             Err(obstacle) => {
                 let portable = Self::portable(PortableDatapath::start(config.clone())?, &config)?;
@@ -194,7 +196,10 @@ fn prepare(config: DatapathConfig) -> Result<DatapathConfig, Option<Obstacle>> {
     }
     let is_named = !config.interfaces.is_empty();
     if config.path == PathChoice::Xdp && !is_named {
-        return Err(Some(Obstacle::new("it needs the N3 and N6 interfaces", "name them in 'upf.interfaces'")));
+        return Err(Some(Obstacle::new(
+            "it needs the N3 and N6 interfaces",
+            "name them in 'upf.interfaces'",
+        )));
     }
     let has_none = config.pools.iter().all(|pool| config.is_only_by_kernel(*pool));
     if has_none && !config.pools.is_empty() {
@@ -210,7 +215,9 @@ fn prepare(config: DatapathConfig) -> Result<DatapathConfig, Option<Obstacle>> {
     }
     let rules = bypassed.join(", ");
     if config.path == PathChoice::Xdp {
-        tracing::warn!("user plane: packets that XDP forwards bypass rules of this host's packet filter: {rules}");
+        tracing::warn!(
+            "user plane: packets that XDP forwards bypass rules of this host's packet filter: {rules}"
+        );
         return Ok(config);
     }
     let reason = format!("packets would bypass rules of this host's packet filter: {rules}");

@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn rules_of_iptables_count_for_forwarded_packets_only() {
-        let saved = |line: &str| format!("*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n{line}\nCOMMIT\n");
+        let saved =
+            |line: &str| format!("*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n{line}\nCOMMIT\n");
         assert!(!has_legacy_rules(&saved("-A INPUT -p tcp -j ACCEPT")));
         assert!(has_legacy_rules(&saved("-A FORWARD -p tcp -j ACCEPT")));
         assert!(has_legacy_rules(":FORWARD DROP [0:0]\n"));
