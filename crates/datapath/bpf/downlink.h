@@ -25,7 +25,7 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	count_passed(found->session, found->index, rule, path->number, DOWNLINK, length, path->now, reason);
 	count_traffic(&cpu->down, length);
 	if (mapping)
-		translate(ctx, flow, mapping);
+		translate(ctx, before(ctx, flow), mapping);
 	take_hop(flow);
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }

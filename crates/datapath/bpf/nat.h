@@ -3,7 +3,7 @@
  * keeps its addresses and ports; the program translates the packets of established connections by the same entry.
  * Everything else takes the kernel's path: first and last packets, fragments, ICMP, IP options. */
 #pragma once
-#include "path.h"
+#include "tunnel.h"
 #include <linux/tcp.h>
 
 /* A packet of a connection, and the address and port that replace the UE's side (uplink) or the public side
@@ -141,11 +141,9 @@ INLINE int read_mapping(struct mapping *mapping, const struct nf_conntrack_tuple
 	return other->dst.u3.ip == mapping->source && other->dst.u.all == mapping->source_port;
 }
 
-/* Finds the translation of a packet; 0 if the kernel has to translate it. */
-NOINLINE int find_mapping(struct xdp_md *ctx, struct mapping *mapping)
+/* Finds the connection of a packet; 0 if the kernel has to translate it. */
+INLINE int find_connection(struct xdp_md *ctx, struct mapping *mapping)
 {
-	if (!mapping)
-		return 0;
 	struct bpf_sock_tuple tuple = {
 		.ipv4 = {
 			.saddr = mapping->source,
@@ -168,7 +166,7 @@ NOINLINE int find_mapping(struct xdp_md *ctx, struct mapping *mapping)
 
 #else
 
-INLINE int find_mapping(struct xdp_md *ctx, struct mapping *mapping)
+INLINE int find_connection(struct xdp_md *ctx, struct mapping *mapping)
 {
 	return 0;
 }
@@ -187,14 +185,22 @@ INLINE u16 sum_pseudo_header(const struct iphdr *ip, u32 length)
 	return fold((u64)ip->saddr + ip->daddr + bpf_htons(ip->protocol) + bpf_htons(length));
 }
 
-/* Reads addresses and ports of a TCP or UDP packet whose headers the program can change; otherwise returns 0. */
-INLINE int read_ports(struct xdp_md *ctx, const struct flow *flow, u32 direction, struct mapping *mapping)
+/* The IPv4 packet at an offset of the frame. */
+INLINE struct cursor packet_at(struct xdp_md *ctx, u32 at)
 {
-	struct cursor cursor = { flow->at, (void *)(long)ctx->data_end };
+	void *data = (void *)(long)ctx->data + (at & OFFSETS);
+	SCALAR(data);
+	return (struct cursor){ data, (void *)(long)ctx->data_end };
+}
+
+/* Finds the translation of an IPv4 packet of `length` bytes; 0 if the kernel has to translate it. */
+NOINLINE int find_mapping(struct xdp_md *ctx, u32 at, u32 length, u32 direction, struct mapping *mapping)
+{
+	struct cursor cursor = packet_at(ctx, at);
 	struct iphdr *ip = take(&cursor, sizeof(*ip));
-	if (!ip || flow->v6 || ip->ihl != 5 || ip->frag_off & bpf_htons(IPV4_FRAGMENT))
+	if (!mapping || !ip || ip->ihl != 5 || ip->frag_off & bpf_htons(IPV4_FRAGMENT))
 		return 0;
-	u32 length = flow->length - sizeof(*ip);
+	length -= sizeof(*ip);
 	u8 *header = cursor.at;
 	u16 check;
 	if (ip->protocol == IPPROTO_TCP) {
@@ -219,7 +225,7 @@ INLINE int read_ports(struct xdp_md *ctx, const struct flow *flow, u32 direction
 		.protocol = ip->protocol,
 		.direction = direction,
 	};
-	return 1;
+	return find_connection(ctx, mapping);
 }
 
 /* A checksum after words in its scope changed by `change`, which is the sum of their new values and the complements of
@@ -230,13 +236,13 @@ INLINE u16 update_checksum(u16 check, u64 change)
 }
 
 /* Replaces an address and a port in the packet. */
-INLINE void translate(struct xdp_md *ctx, const struct flow *flow, const struct mapping *mapping)
+NOINLINE int translate(struct xdp_md *ctx, u32 at, const struct mapping *mapping)
 {
-	struct cursor cursor = { flow->at, (void *)(long)ctx->data_end };
+	struct cursor cursor = packet_at(ctx, at);
 	struct iphdr *ip = take(&cursor, sizeof(*ip));
 	u16 *ports = take(&cursor, sizeof(struct udphdr));
-	if (!ip || !ports)
-		return;
+	if (!mapping || !ip || !ports)
+		return 0;
 	u32 is_up = mapping->direction == UPLINK;
 	u32 *address = is_up ? &ip->saddr : &ip->daddr;
 	u16 *port = is_up ? ports : ports + 1;
@@ -251,13 +257,14 @@ INLINE void translate(struct xdp_md *ctx, const struct flow *flow, const struct 
 		/* Zero means no checksum, before and after (RFC 768). */
 		if (*check)
 			*check = updated ? updated : 0xffff;
-		return;
+		return 1;
 	}
 	u16 *check = take(&cursor, TCP_CHECK - sizeof(struct udphdr) + 2);
 	if (!check)
-		return;
+		return 0;
 	check += (TCP_CHECK - sizeof(struct udphdr)) / 2;
 	*check = update_checksum(*check, with_port);
+	return 1;
 }
 
 /* Whether the packets of a session get another source. */
@@ -270,15 +277,15 @@ INLINE int is_natted(const struct session *session, const struct flow *flow)
 INLINE int find_uplink_mapping(struct xdp_md *ctx, const struct session *session, const struct flow *flow,
 			       struct mapping *mapping)
 {
-	return (u32)flow->source.low == session->ue_v4 && read_ports(ctx, flow, UPLINK, mapping) &&
-	       find_mapping(ctx, mapping);
+	return (u32)flow->source.low == session->ue_v4 &&
+	       find_mapping(ctx, before(ctx, flow), flow->length, UPLINK, mapping);
 }
 
 /* The session of a packet to a public address; `flow` then has the UE's address and port as destination. */
 INLINE struct found session_behind(struct xdp_md *ctx, struct flow *flow, const struct mapping **result)
 {
 	struct mapping *mapping = NAT ? slot(&mappings, 0) : 0;
-	if (!mapping || !read_ports(ctx, flow, DOWNLINK, mapping) || !find_mapping(ctx, mapping))
+	if (!mapping || flow->v6 || !find_mapping(ctx, before(ctx, flow), flow->length, DOWNLINK, mapping))
 		return (struct found){};
 	struct found found = session_of_v4(mapping->address);
 	if (!found.session || !(found.session->flags & UE_NAT))

@@ -138,7 +138,7 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	count_passed(found->session, found->index, rule, path->number, UPLINK, length, path->now, reason);
 	count_traffic(&cpu->up, length);
 	if (mapping)
-		translate(ctx, flow, mapping);
+		translate(ctx, before(ctx, flow), mapping);
 	return send_to_network(ctx, path, flow, route);
 }
 

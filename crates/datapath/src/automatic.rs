@@ -12,6 +12,9 @@ use std::path::Path;
 /// Drivers that attach XDP without a reset of the link. Others may lose the link for seconds.
 const STEADY_DRIVERS: [&str; 2] = ["virtio_net", "mlx5_core"];
 
+/// The name of the loopback interface in every network namespace.
+const LOOPBACK: &str = "lo";
+
 /// Why XDP does not run, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
@@ -38,6 +41,10 @@ impl fmt::Display for Obstacle {
 pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstacle> {
     let known = interface_addresses().unwrap_or_default();
     let interface_of = |address: &IpAddr| {
+        // All of 127.0.0.0/8, of which an interface has one address.
+        if address.is_loopback() {
+            return LOOPBACK.to_owned();
+        }
         known.iter().find(|(_, of)| of == address).map(|(name, _)| name.clone()).unwrap_or_default()
     };
     let n3: Vec<_> = config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
@@ -68,7 +75,7 @@ impl Device {
         let driver = driver_of(&device).unwrap_or_default();
         let is_card = Path::new("/sys/class/net").join(&device).join("device").exists();
         match (device.as_str(), is_card) {
-            ("lo", _) => Self::Loopback,
+            (LOOPBACK, _) => Self::Loopback,
             (_, true) => Self::Card { driver },
             (_, false) => Self::Virtual { driver },
         }

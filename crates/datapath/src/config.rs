@@ -122,7 +122,7 @@ impl DatapathConfig {
         Boundary { own, ..self.boundary.clone() }
     }
 
-    /// Whether a pool's packets must pass through the kernel, in both directions.
+    /// Whether user space must exchange a pool's packets with the data network by the kernel, not by AF_XDP.
     pub fn needs_kernel(&self, pool: UePool) -> bool {
         self.nat && pool.gateway.is_ipv4() || self.policy(pool).is_some_and(|policy| !policy.is_none())
     }
@@ -139,7 +139,7 @@ impl DatapathConfig {
         self.policy(pool).is_some_and(|policy| !without_nat44(policy).is_none())
     }
 
-    /// The pools whose packets must pass through the kernel.
+    /// The pools whose packets user space must exchange with the data network by the kernel.
     pub fn pools_by_kernel(&self) -> impl Iterator<Item = UePool> {
         self.pools.iter().copied().filter(|pool| self.needs_kernel(*pool))
     }

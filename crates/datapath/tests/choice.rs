@@ -41,6 +41,8 @@ fn xdp_does_not_choose_virtual_interfaces_unless_a_hook_is_configured() {
     let generic = report(DatapathConfig { xdp_hook: XdpHook::Generic, nat: true, ..config() });
     assert_eq!(generic.path, "xdp");
     assert!(generic.to_string().contains("(generic) of n3, n6, with NAT"), "{generic}");
+    let local = DatapathConfig { n3_addresses: vec!["127.0.0.7".parse().unwrap()], ..config() };
+    assert!(report(local).detail.contains("127.0.0.7 is on the loopback interface"));
     assert_eq!(report(named()).path, "xdp", "named interfaces");
     run("ip route del default");
     assert!(report(config()).detail.contains("no default route"));

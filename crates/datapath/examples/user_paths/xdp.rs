@@ -411,7 +411,7 @@ fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
     let link = [&LINK[..], &[2, 0, 0, 0, 0, 9], &[8, 0]].concat();
     let mut up = support::udp(FIRST_UE, server, PORTS.1, &payload);
     if let Case::Nat(_) = case {
-        // A checksum, which NAT must update; nobody verifies it.
+        // A checksum that NAT must update. It is not verified.
         up[26..28].fill(0x5a);
     }
     match case {

@@ -44,7 +44,7 @@ pub struct Worker {
     frames: Vec<Range<usize>>,
     pace: Pace,
     taken: Vec<Message>,
-    /// Whether the worker was told to stop.
+    /// Whether the worker received the message to stop.
     stops: bool,
 }
 

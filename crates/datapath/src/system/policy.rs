@@ -1,6 +1,6 @@
 //! Policies for the packets of one data network on N6: firewall, routes, MSS, NAT.
 //!
-//! The kernel applies all of them, and the XDP path bypasses the kernel: sessions of a network with a policy
+//! The kernel applies all of them, and the XDP path bypasses the kernel: sessions of a network with another policy than NAT44
 //! take the portable path.
 
 use super::port_blocks::PortBlocks;

@@ -320,7 +320,8 @@ fn any_frame_is_translated_with_correct_checksums_or_passed_unchanged() {
     for _ in 0..100_000 {
         let seed = random.below(seeds.len());
         let mut frame = seeds[seed].clone();
-        let start = if seed % 2 == 0 { 58 } else { 14 };
+        let is_up = seed.is_multiple_of(2);
+        let start = if is_up { 58 } else { 14 };
         for _ in 0..random.below(4) {
             let at = random.below(frame.len());
             frame[at] = random.below(256) as u8;
@@ -329,8 +330,7 @@ fn any_frame_is_translated_with_correct_checksums_or_passed_unchanged() {
         verdicts[verdict as usize] += 1;
         assert!(verdict != PASS || out == frame, "{frame:02x?}");
         if verdict == REDIRECT {
-            let sent = if seed % 2 == 0 { &out[14..] } else { &out[58..] };
-            let is_up = seed % 2 == 0;
+            let sent = if is_up { &out[14..] } else { &out[58..] };
             assert_eq!(is_up, sent[12..16] == PUBLIC, "{frame:02x?}");
             let (before, after) = (transport_sum(&frame[start..]), transport_sum(sent));
             assert_eq!(before % 0xffff, after % 0xffff, "{frame:02x?}");
