@@ -377,6 +377,11 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
 }
 
 impl super::Amf {
+    /// Whether a document is the retained security context of a deregistered UE.
+    pub fn is_retained(octets: &[u8]) -> bool {
+        is_retained(octets)
+    }
+
     /// Replaces a UE's context by what its document yields, and panics if a document made of that differs: for simulations.
     pub(super) fn reload(&mut self, key: Key) {
         let Some(ue) = self.ues.get_mut(key) else { return };
@@ -413,11 +418,6 @@ impl super::Amf {
         let connection = |ue: &UeContext| ue.connection.and_then(|key| self.shared.connections.get(key));
         let packed = self.ues.iter().map(|(_, ue)| pack(&ue, connection(&ue), &self.shared.gnbs));
         packed.map(|document| document.expect("an AMF's context can be packed")).collect()
-    }
-
-    /// Whether a document is the retained security context of a deregistered UE.
-    pub fn is_retained(octets: &[u8]) -> bool {
-        is_retained(octets)
     }
 
     /// Unpacks a document.

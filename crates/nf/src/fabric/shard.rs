@@ -426,8 +426,7 @@ impl Shard {
     /// The contexts that changed since the last call. A context may occur several times.
     pub fn take_touched(&mut self, list: &mut Vec<StoredKey>) {
         let mut ids = Vec::new();
-        for at in &self.tracked {
-            let (nf, function) = &mut self.functions[*at];
+        for (nf, function) in &mut self.functions {
             function.take_touched(&mut ids);
             list.extend(ids.drain(..).map(|id| StoredKey { nf: *nf, id }));
         }

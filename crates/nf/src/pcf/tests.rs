@@ -209,6 +209,8 @@ fn the_id_of_an_association_cannot_be_guessed() {
 const GOLDEN: &[(&str, &str)] = &[
     ("pcf-access-1", include_str!("../../tests/golden/pcf-access-1.hex")),
     ("pcf-session-1", include_str!("../../tests/golden/pcf-session-1.hex")),
+    ("pcf-access-2", include_str!("../../tests/golden/pcf-access-2.hex")),
+    ("pcf-session-2", include_str!("../../tests/golden/pcf-session-2.hex")),
 ];
 
 /// The document of the association that was asked for.

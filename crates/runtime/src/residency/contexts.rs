@@ -270,7 +270,8 @@ impl ContextStore {
             }
         }
         let is_shared = self.shared.is_some();
-        for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| !(is_shared && is_of_ue(*nf))) {
+        let is_own = |nf: Nf| shard.hosts(nf) && !(is_shared && is_of_ue(nf));
+        for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| is_own(*nf)).collect::<Vec<_>>() {
             // One block at a time is in memory twice.
             for block in self.blocks.clone() {
                 let found = match self.read_block(kind, block) {
@@ -425,7 +426,7 @@ impl ContextStore {
         if self.shared.is_some() {
             return self.take_over_shared(now, shard, fate);
         }
-        for (kind, _) in KINDS {
+        for kind in kinds_of(shard) {
             for block in self.blocks.clone() {
                 let found = match self.read_block(kind, block) {
                     Ok(found) => found,
@@ -523,7 +524,7 @@ impl ContextStore {
             self.end_contexts(&all);
             self.shared.iter_mut().for_each(SharedDocuments::forget_contexts);
         }
-        for (kind, _) in KINDS {
+        for kind in kinds_of(shard) {
             for block in self.blocks.clone() {
                 let Ok(found) = self.read_block(kind, block) else { return };
                 let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
@@ -946,6 +947,11 @@ pub(super) fn check_layout(document: &StoredDocument) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// The kinds of documents of a shard's NFs: those of others are other processes'.
+fn kinds_of(shard: &Shard) -> Vec<DocumentKind> {
+    KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)).map(|(kind, _)| kind).collect()
 }
 
 /// Random, so that of two processes that start at once one is refused.

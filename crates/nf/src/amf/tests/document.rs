@@ -12,6 +12,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-registered-1", include_str!("../../../tests/golden/amf-registered-1.hex")),
     ("amf-paging-1", include_str!("../../../tests/golden/amf-paging-1.hex")),
     ("amf-security-mode-1", include_str!("../../../tests/golden/amf-security-mode-1.hex")),
+    ("amf-retained-1", include_str!("../../../tests/golden/amf-retained-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
