@@ -117,7 +117,7 @@ impl PortableDatapath {
             events: Events::new()?,
             tracer: Tracer::default(),
             worker_queues: worker_queues.into(),
-            refuses: AtomicBool::new(true),
+            refuses: AtomicBool::new(config.refuses_unknown),
         });
         let sockets = bind_all(&config.n3_addresses)?;
         let keeper = Keeper::start(config, inboxes.clone(), network.closed_sets(config))?;

@@ -190,7 +190,7 @@ impl XdpDatapath {
         let (Prepared { program, tables }, AttachedProgram { attached, ready, timer, events }) =
             (prepared, attached);
         let xsk_sockets = open_xsk_sockets(&program, &portable, config, attached.hook);
-        portable.refuse_unknown(!attached.succeeds);
+        portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
         Self {
             attached,
             mirrored: HashMap::new(),

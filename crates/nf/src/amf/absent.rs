@@ -36,7 +36,10 @@ impl Amf {
             Input::N2(_) | Input::N4(_) | Input::Stored { .. } => None,
             Input::Request { request, .. } => self.context_of_request(request),
             Input::Reply { tag, .. } | Input::Routed { tag, .. } => self.ues.id(Key::from_u64(tag.owner)),
-            Input::Timer(TimerKey { timer: Timer::LostConnections | Timer::RestoredContexts | Timer::AbsentGnbs, .. }) => None,
+            Input::Timer(TimerKey {
+                timer: Timer::LostConnections | Timer::RestoredContexts | Timer::AbsentGnbs,
+                ..
+            }) => None,
             Input::Timer(TimerKey { owner, timer: Timer::NgapGuard }) => {
                 self.ues.id(self.shared.connections.get(Key::from_u64(*owner))?.ue?)
             }

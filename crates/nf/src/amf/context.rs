@@ -14,8 +14,8 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Document, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng,
-    Tag, Target, Timer,
+    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
+    Timer,
 };
 use bytes::Bytes;
 use pith_nas::ie::UeSecurityCapability;
@@ -136,7 +136,6 @@ impl Pack for CallId {
         u32::unpack(reader).map(Self)
     }
 }
-
 
 /// The host of a gNB. Connections of a gNB that is not connected are closed without an answer of the gNB, so the address
 /// of those does not matter.

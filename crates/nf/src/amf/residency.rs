@@ -159,12 +159,7 @@ impl Amf {
     }
 
     /// The connection of a restored UE is kept until its gNB returns; it is given back if there is no room.
-    fn expect(
-        &mut self,
-        ue: Key,
-        stored: StoredConnection,
-        host: IpAddr,
-    ) -> Result<(), StoredConnection> {
+    fn expect(&mut self, ue: Key, stored: StoredConnection, host: IpAddr) -> Result<(), StoredConnection> {
         let connections = &mut self.shared.connections;
         if !connections.has_room() || connections.find(stored.id).is_some() {
             return Err(stored);

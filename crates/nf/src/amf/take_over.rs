@@ -45,7 +45,8 @@ impl Amf {
             return self.restore_ue(id, octets, false);
         }
         self.shared.ids.check_free(id)?;
-        let Unpacked { mut ue, connection, .. } = document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
+        let Unpacked { mut ue, connection, .. } =
+            document::unpack(octets, (UNPLACED, id), &self.shared.gnbs)?;
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
         skip_reserved_counts(&mut ue, false, reserved);
         let is_cut = ue.is_in_transaction();

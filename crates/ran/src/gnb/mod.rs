@@ -18,12 +18,12 @@ mod ue_context;
 pub use interface::{Bearer, Event, Input, Output, UeKey};
 
 use crate::clock::Instant;
-use retention::Deferred;
 use crate::violation::Violation;
 use pith_ngap::{
     Cause, CauseRadioNetwork, EncodeError, ErrorIndication, RrcEstablishmentCause, UserLocation,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
+use retention::Deferred;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;

@@ -172,7 +172,8 @@ impl World {
         };
         let Some(gnb) = self.gnb_of(association).filter(|_| knows) else { return };
         let address = self.gnbs[gnb].gnb.settings().n3;
-        let to_gnb = |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
+        let to_gnb =
+            |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
         let mut sessions = self.upfs.iter().flat_map(|upf| upf.datapath.sessions.values());
         if let Some(session) = sessions.find(|session| session.fars.iter().any(to_gnb)) {
             let ue = session.ue.v4;

@@ -12,11 +12,11 @@ mod setup;
 
 pub(crate) use initial_ue_message::Initial;
 use initial_ue_message::octets_kept;
-pub(in crate::amf) use setup::{LeftConnection, Setups};
 pub(crate) use send::{
     close, deliver, downlink_nas_transport, error_indication, modify_sessions, modify_ue_context, page,
     rekey, release, release_connection, release_resources, release_sessions,
 };
+pub(in crate::amf) use setup::{LeftConnection, Setups};
 
 use super::Amf;
 use super::connection::RanContext;

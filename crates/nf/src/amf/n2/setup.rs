@@ -16,9 +16,7 @@
 use crate::amf::Amf;
 use crate::amf::connection::RanContext;
 use crate::amf::delivery;
-use crate::kit::{
-    Duration, GnbHandle, Instant, Key, N2Effect, Outbox, RetainedConnections, Timer,
-};
+use crate::kit::{Duration, GnbHandle, Instant, Key, N2Effect, Outbox, RetainedConnections, Timer};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 use crate::amf::{Amf, AmfConfig, Audit};
 use crate::kit::{
     Caller, Deregister, Effect, Event, GnbHandle, GnbInfo, Identity, Input, Instant, N2Effect, N2Input,
-    NetworkFunction, Nf, Order, Outbox, RetainedConnections, PendingReply, ReferenceKey, Rng, Tag, Target, Timer, TimerKey,
+    NetworkFunction, Nf, Order, Outbox, PendingReply, ReferenceKey, RetainedConnections, Rng, Tag, Target,
+    Timer, TimerKey,
 };
 use pith_crypto::kdf;
 use pith_crypto::keys::{KSeaf, Rand, ResStar};

@@ -702,7 +702,9 @@ fn ng_setup_response_waits_for_every_shard() {
     assert_eq!(effects.iter().filter(is_asked).count(), 2);
     assert_eq!(answer_setup(&mut gateway, 0, 0, 0), []);
     assert_eq!(answer_setup(&mut gateway, 0, 0, 0), [], "a shard answers once");
-    let [Message::NgSetupResponse(response)] = &sent(&answer_setup(&mut gateway, 1, 0, 0))[..] else { panic!() };
+    let [Message::NgSetupResponse(response)] = &sent(&answer_setup(&mut gateway, 1, 0, 0))[..] else {
+        panic!()
+    };
     assert_eq!(response.ue_retention, None);
     assert_eq!(gateway.next_deadline(), None);
 }
