@@ -7,9 +7,9 @@
 //!  sessions      SM contexts, pending requests to SMFs
 //!  procedure     the state of the 5GMM procedure
 //!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
+//!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
 //!  timers        running timers with their deadlines; number of the last call
-//!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //! ```
 //!
 //! Not in it: the key in the table, the id, which is the document's key, the entries of the lists of unauthenticated UEs and of connections that are being released. The
@@ -36,7 +36,7 @@ const GNB: Section = Section { id: 9, name: "gNB", version: 1 };
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS, GNB];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, GNB, UNDELIVERED, TIMERS];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =
