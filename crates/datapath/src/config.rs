@@ -56,6 +56,8 @@ pub struct DatapathConfig {
     /// the process is killed, and the next process succeeds it. If no BPF file system is there, one is
     /// mounted on it.
     pub pin: Option<PathBuf>,
+    /// Whether unknown TEIDs are answered with Error Indications from the first packet on. Not if SMFs may restore sessions.
+    pub refuses_unknown: bool,
 }
 
 /// The packet path.
@@ -106,6 +108,7 @@ impl Default for DatapathConfig {
             xdp_hook: XdpHook::Auto,
             sessions: 16_384,
             pin: None,
+            refuses_unknown: true,
         }
     }
 }

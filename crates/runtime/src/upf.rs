@@ -92,7 +92,7 @@ pub struct UpfThread {
 
 impl UpfThread {
     /// Sets up the datapath and starts the thread of UPF-C. For `restoration` from the first association on, unknown TEIDs get
-    /// no Error Indication.
+    /// no Error Indication, nor from the first packet on until then.
     pub fn start(
         clock: Clock,
         upf: Upf,
@@ -101,8 +101,8 @@ impl UpfThread {
         restoration: Duration,
         gate: Gate,
     ) -> Result<Self, UpfError> {
-        let (datapath, report) = UserPlane::start_and_report(datapath)?;
-        datapath.refuse_unknown(restoration.is_zero());
+        let refuses_unknown = restoration.is_zero();
+        let (datapath, report) = UserPlane::start_and_report(DatapathConfig { refuses_unknown, ..datapath })?;
         let (waker, sleeper) = waker()?;
         n4.set_nonblocking(true)?;
         let closing = Arc::new(AtomicBool::new(false));

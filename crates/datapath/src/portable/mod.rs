@@ -119,7 +119,7 @@ impl PortableDatapath {
             events: Events::new()?,
             tracer: Tracer::default(),
             worker_queues: worker_queues.into(),
-            refuses: AtomicBool::new(true),
+            refuses: AtomicBool::new(config.refuses_unknown),
             #[cfg(test)]
             delay: path::Delay::default(),
         });

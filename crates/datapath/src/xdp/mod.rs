@@ -210,7 +210,7 @@ impl XdpDatapath {
             None => config.pools_by_kernel().collect(),
         };
         let xsk_sockets = open_xsk_sockets(&program, &portable, config, attached.hook);
-        portable.refuse_unknown(!attached.succeeds);
+        portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
         Self {
             attached,
             mirrored: HashMap::new(),

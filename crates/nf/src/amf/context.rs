@@ -374,6 +374,14 @@ impl UeContext {
         connection.is_some_and(|connection| connection.context != RanContext::Absent)
     }
 
+    /// Whether the UE is CM-CONNECTED at a gNB of a former run that may return.
+    pub fn awaits_gnb(&self, env: &Env<'_>) -> bool {
+        let connection = self.connection.and_then(|key| env.connections.get(key));
+        connection.is_some_and(|connection| {
+            connection.context != RanContext::Releasing && !env.gnbs.contains_key(&connection.gnb)
+        })
+    }
+
     pub fn ng<'e>(&self, env: &'e mut Env<'_>) -> Option<&'e mut NgConnection> {
         env.connections.get_mut(self.connection?)
     }

@@ -26,6 +26,11 @@ pub(crate) struct SmfMessage {
 }
 
 impl SmfMessage {
+    /// Whether the message has content for a gNB's existing resources of the session. A UE in CM-IDLE has no such resources.
+    pub const fn is_for_resources(&self) -> bool {
+        matches!(self.n2, Some((Transfer::ModifyRequest | Transfer::ReleaseCommand, _)))
+    }
+
     /// Octets of its content.
     pub fn octets(&self) -> usize {
         self.n1.as_ref().map_or(0, Bytes::len) + self.n2.as_ref().map_or(0, |(_, transfer)| transfer.len())
@@ -172,6 +177,8 @@ pub(crate) fn on_resources_released(ue: &mut UeContext, env: &mut Env<'_>, id: u
 pub(crate) fn keep_held_setups(ue: &mut UeContext) {
     let held = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take());
     let held = held.map(|message| Undelivered { message, on_failure: None });
+    // The gNB's resources end with the connection.
+    ue.undelivered.retain(|kept| !kept.message.is_for_resources() || kept.message.n1.is_some());
     ue.undelivered.extend(held);
 }
 

@@ -7,10 +7,10 @@
 //!  sessions      SM contexts, pending requests to SMFs
 //!  procedure     the state of the 5GMM procedure
 //!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
+//!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
 //!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
 //!  timers        running timers with their deadlines; number of the last call
-//!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //! ```
 //!
 //! The retained security context of a deregistered UE ([`super::retained`]) has a document of identity, security and
@@ -51,7 +51,7 @@ const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS, MOBILITY, GNB];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, GNB, UNDELIVERED, MOBILITY, TIMERS];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =

@@ -60,19 +60,13 @@ fn transfer(
         delivery::send(ue, env, message);
         return Ok(initiated());
     }
-    if is_for_resources(&message) && (skip_paging || message.n1.is_none()) {
+    if message.is_for_resources() && (skip_paging || message.n1.is_none()) && !ue.awaits_gnb(env) {
         return Err(TransferError::Idle);
     }
     if skip_paging && message.n2.is_none() {
         return Ok(not_transferred());
     }
     page_for(ue, env, message, on_failure)
-}
-
-/// Whether the message has content for a gNB's existing resources of the session. A UE in CM-IDLE
-/// has no such resources.
-fn is_for_resources(message: &SmfMessage) -> bool {
-    matches!(message.n2, Some((Transfer::ModifyRequest | Transfer::ReleaseCommand, _)))
 }
 
 /// The message in the request, if it concerns a session.

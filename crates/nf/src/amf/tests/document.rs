@@ -12,7 +12,12 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-registered-1", include_str!("../../../tests/golden/amf-registered-1.hex")),
     ("amf-paging-1", include_str!("../../../tests/golden/amf-paging-1.hex")),
     ("amf-security-mode-1", include_str!("../../../tests/golden/amf-security-mode-1.hex")),
+<<<<<<< HEAD
     ("amf-retained-1", include_str!("../../../tests/golden/amf-retained-1.hex")),
+=======
+    ("amf-registered-2", include_str!("../../../tests/golden/amf-registered-2.hex")),
+    ("amf-security-mode-2", include_str!("../../../tests/golden/amf-security-mode-2.hex")),
+>>>>>>> h-death
 ];
 
 /// A registered UE with a session, CM-CONNECTED.

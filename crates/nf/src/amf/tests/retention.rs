@@ -9,6 +9,7 @@ use crate::testing::Stored;
 use pith_nas::GmmMessage;
 use pith_nas::ie::ServiceType;
 use pith_ngap::Message;
+use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::{Operation, Response};
 
 /// The handle of the gNB's association with the next process.
@@ -199,4 +200,18 @@ fn the_next_process_after_two_crashes_still_knows_the_connection() {
     let of = world.amf.shared.index.find_supi(&supi());
     assert!(of.is_some());
     assert!(!world.downlinks.iter().any(|(_, message)| matches!(message, Message::Paging(_))));
+}
+
+#[test]
+fn a_change_of_resources_waits_for_the_gnb_or_ends_with_its_resources() {
+    for retains_ues in [true, false] {
+        let (mut world, _) = restarted();
+        let reply = world.request(transfer(5, None, Some((NgapIeType::PduResModReq, b"modify"))));
+        assert!(reply.is_ok(), "{reply:?}");
+        world.downlinks.clear();
+        return_gnb(&mut world, retains_ues);
+        let sent: Vec<_> = world.downlinks.iter().map(|(_, message)| message.name()).collect();
+        let expected: &[&str] = if retains_ues { &["PduSessionResourceModifyRequest"] } else { &[] };
+        assert_eq!(sent, expected, "no paging either");
+    }
 }

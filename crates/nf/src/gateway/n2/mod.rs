@@ -190,7 +190,9 @@ impl N2Gateway {
             N2GatewayInput::Up { gnb, peer, alternatives } => self.associated(gnb, peer, alternatives),
             N2GatewayInput::Message { gnb, stream, ppid, pdu } => self.message(gnb, stream, ppid, pdu),
             N2GatewayInput::Down { gnb } => self.down(gnb),
-            N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => self.send(gnb, stream, pdu),
+            N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => {
+                self.send_of_shard(gnb, stream, pdu)
+            }
             N2GatewayInput::Shard(N2Effect::TakenOver { shard, connections }) => {
                 self.release_all_of(shard);
                 self.taken_over(shard, &connections);

@@ -14,6 +14,7 @@
 
 use super::N2Gateway;
 use crate::kit::{GnbHandle, Instant, Level, N2Input, RetainedConnections};
+use bytes::Bytes;
 use pith_ngap::{NgSetupResponse, UeRetentionInformation};
 use pith_types::{AmfUeNgapId, RanUeNgapId, ShardId};
 use std::collections::BTreeSet;
@@ -27,7 +28,12 @@ pub(super) struct PendingSetup {
     is_retained: bool,
     /// Connections that the gNB is to release, if it retains its UEs.
     ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
+    /// Messages of the shards, which follow NG SETUP RESPONSE.
+    held: Vec<(u16, Bytes)>,
 }
+
+/// Messages that wait for NG SETUP RESPONSE, mostly PAGING; further ones are discarded, and repeated by timers.
+const MAX_HELD: usize = 4_096;
 
 impl N2Gateway {
     /// Asks the shards whether the gNB may begin to work.
@@ -40,6 +46,7 @@ impl N2Gateway {
             shards: (0..self.config.shards).map(ShardId).collect(),
             is_retained: false,
             ended: Vec::new(),
+            held: Vec::new(),
         };
         self.setups.insert(gnb, pending);
         self.send_to_all_shards(|| N2Input::NgSetup { gnb, retains_ues });
@@ -65,11 +72,21 @@ impl N2Gateway {
                 association.ran_ids.note_amf_id(ran, (amf, shard));
             }
         }
-        if is_last && let Some(PendingSetup { is_retained, ended, .. }) = self.setups.remove(&gnb) {
+        if is_last && let Some(PendingSetup { is_retained, ended, held, .. }) = self.setups.remove(&gnb) {
             self.respond_to_setup(gnb, is_retained);
             if is_retained {
                 self.release_at_gnb(gnb, &ended);
             }
+            held.into_iter().for_each(|(stream, pdu)| self.send(gnb, stream, pdu));
+        }
+    }
+
+    /// A message of a shard. Before NG SETUP RESPONSE the gNB accepts none (TS 38.413 8.7.1.1).
+    pub(super) fn send_of_shard(&mut self, gnb: GnbHandle, stream: u16, pdu: Bytes) {
+        match self.setups.get_mut(&gnb) {
+            Some(pending) if pending.held.len() < MAX_HELD => pending.held.push((stream, pdu)),
+            Some(_) => {}
+            None => self.send(gnb, stream, pdu),
         }
     }
 
@@ -82,6 +99,9 @@ impl N2Gateway {
                 self.reset_all(gnb);
             }
             self.respond_to_setup(gnb, false);
+            if !pending.is_retained {
+                pending.held.into_iter().for_each(|(stream, pdu)| self.send(gnb, stream, pdu));
+            }
             let name = self.name(gnb);
             self.event(
                 Level::Warn,

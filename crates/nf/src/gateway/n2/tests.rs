@@ -755,3 +755,18 @@ fn a_gnb_that_leaves_during_ng_setup_is_forgotten() {
     answer_setup(&mut gateway, 0, 1, 0);
     assert_eq!(sent(&answer_setup(&mut gateway, 1, 1, 0)), []);
 }
+
+#[test]
+fn messages_of_shards_follow_ng_setup_response() {
+    let (mut gateway, _) = waiting(false);
+    let page =
+        || N2GatewayInput::Shard(N2Effect::Send { gnb: GNB, stream: 0, pdu: Bytes::from_static(b"page") });
+    assert_eq!(gateway.handle(page()).count(), 0, "the gNB is not set up");
+    answer_setup(&mut gateway, 0, 0, 0);
+    let effects = answer_setup(&mut gateway, 1, 0, 0);
+    let [N2GatewayEffect::Send { .. }, N2GatewayEffect::Send { pdu, .. }] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(&pdu[..], b"page");
+    assert_eq!(gateway.handle(page()).count(), 1);
+}
