@@ -576,16 +576,15 @@ pub(crate) fn notified(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message:
     settle(ue, env, step);
 }
 
-/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7). Returns whether a handover needs it.
-pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) -> bool {
-    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return false };
+/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7).
+pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) {
+    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return };
     let target = env.connections.find(state.target).and_then(|key| env.connections.get(key));
     if let Some(target) = target {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
         let message = DownlinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status };
         n2::send_to(env.out, target.side(), message.encode());
     }
-    true
 }
 
 /// The target gNB has closed its connection, or is gone. Before HANDOVER COMMAND the preparation has failed; later the source gNB waits
