@@ -35,11 +35,11 @@ const MOBILITY: Section = Section { id: 9, name: "mobility", version: 1 };
 
 /// All sections, in their order in a document.
 pub(super) const SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, TIMERS, MOBILITY];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, UNDELIVERED, MOBILITY, TIMERS];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, TIMERS, MOBILITY];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, MOBILITY, TIMERS];
 
 /// A context in the local form: a UE that is packed in memory.
 impl Context for UeContext {
