@@ -55,7 +55,7 @@ pub(super) const SECTIONS: &[Section] =
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, TIMERS, MOBILITY];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, MOBILITY, TIMERS];
 
 /// A context in the local form: a UE that is packed in memory.
 impl Context for UeContext {

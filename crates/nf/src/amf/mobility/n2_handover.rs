@@ -58,6 +58,8 @@ pub(crate) struct AwaitingHandoverCommand {
     calls: Vec<(CallId, u8)>,
     target: AmfUeNgapId,
     target_to_source: Vec<u8>,
+    /// Sessions for which the target gNB has resources.
+    admitted: Vec<u8>,
     accepted: Vec<SessionTransfer>,
     to_release: Vec<SessionTransfer>,
 }
@@ -68,6 +70,8 @@ pub(crate) struct AwaitingHandoverNotify {
     target: AmfUeNgapId,
     /// Sessions that are handed over.
     accepted: Vec<u8>,
+    /// Sessions for which the target gNB has resources, and whose SMFs refused.
+    refused: Vec<u8>,
 }
 
 /// The UE is at the target gNB; SMFs switch the paths.
@@ -78,8 +82,8 @@ pub(crate) struct AwaitingSessionCompletion {
 
 pack_struct!(AwaitingSessionPreparation { calls, target, cause, source_to_target, sessions, to_release });
 pack_struct!(AwaitingHandoverRequestAcknowledge { target, sessions, to_release });
-pack_struct!(AwaitingHandoverCommand { calls, target, target_to_source, accepted, to_release });
-pack_struct!(AwaitingHandoverNotify { target, accepted });
+pack_struct!(AwaitingHandoverCommand { calls, target, target_to_source, admitted, accepted, to_release });
+pack_struct!(AwaitingHandoverNotify { target, accepted, refused });
 pack_struct!(AwaitingSessionCompletion { calls });
 
 /// Why a handover ends without success.
@@ -317,6 +321,7 @@ impl AwaitingHandoverRequestAcknowledge {
             calls: Vec::new(),
             target,
             target_to_source,
+            admitted: Vec::new(),
             accepted: Vec::new(),
             to_release,
         };
@@ -329,6 +334,9 @@ impl AwaitingHandoverRequestAcknowledge {
         {
             let id = item.pdu_session_id;
             answered.push(id);
+            if kind == N2SmInfoType::HandoverReqAck {
+                state.admitted.push(id);
+            }
             match consumer::handover_prepared(ue, env, id, item.transfer, kind) {
                 Some(call) => state.calls.push((call, id)),
                 None => state.to_release.push(unsuccessful(id, NOT_PREPARED)),
@@ -370,7 +378,7 @@ impl AwaitingHandoverCommand {
         if !self.calls.is_empty() {
             return self.into();
         }
-        let Self { target, target_to_source, accepted, to_release, .. } = self;
+        let Self { target, target_to_source, mut admitted, accepted, to_release, .. } = self;
         if accepted.is_empty() {
             release_target(env, target, NOT_PREPARED);
             fail_preparation(ue, env, HandoverError::NoSession);
@@ -379,7 +387,8 @@ impl AwaitingHandoverCommand {
         let Some(source) = ue.connection.and_then(|key| env.connections.get(key)) else {
             return Mobility::Idle;
         };
-        let ids = accepted.iter().map(|item| item.pdu_session_id).collect();
+        let ids: Vec<u8> = accepted.iter().map(|item| item.pdu_session_id).collect();
+        admitted.retain(|id| !ids.contains(id));
         let command = HandoverCommand {
             amf_ue_ngap_id: source.id,
             ran_ue_ngap_id: source.ran_id,
@@ -392,7 +401,7 @@ impl AwaitingHandoverCommand {
         };
         n2::send_to(env.out, source.side(), command.encode());
         ue.start(env, Timer::Handover, env.config.timers.handover_completion);
-        AwaitingHandoverNotify { target, accepted: ids }.into()
+        AwaitingHandoverNotify { target, accepted: ids, refused: admitted }.into()
     }
 }
 
@@ -423,6 +432,9 @@ impl AwaitingHandoverNotify {
         for id in others {
             consumer::deactivate(ue, env, id);
         }
+        for id in self.refused {
+            release_at_target(ue, env, id);
+        }
         let mut calls = Vec::new();
         for id in self.accepted {
             calls.extend(consumer::complete_handover(ue, env, id).map(|call| (call, id)));
@@ -448,12 +460,12 @@ impl AwaitingSessionCompletion {
             Err(problem) => {
                 env.out
                     .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
-                n2::release_resources(ue, env, id);
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
                 } else {
                     consumer::deactivate(ue, env, id);
                 }
+                release_at_target(ue, env, id);
             }
         }
         self.go_on(ue, env)
@@ -469,6 +481,14 @@ impl AwaitingSessionCompletion {
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
         Mobility::Idle
     }
+}
+
+/// The target gNB releases the resources of a session whose user plane is deactivated. Its answer concerns no SMF.
+fn release_at_target(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    if let Some(session) = ue.session_mut(id) {
+        session.user_plane = UserPlane::Replacing;
+    }
+    n2::release_resources(ue, env, id);
 }
 
 /// Tells SMFs that the handover does not take place.
@@ -576,16 +596,15 @@ pub(crate) fn notified(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message:
     settle(ue, env, step);
 }
 
-/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7). Returns whether a handover needs it.
-pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) -> bool {
-    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return false };
+/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7).
+pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) {
+    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return };
     let target = env.connections.find(state.target).and_then(|key| env.connections.get(key));
     if let Some(target) = target {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
         let message = DownlinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status };
         n2::send_to(env.out, target.side(), message.encode());
     }
-    true
 }
 
 /// The target gNB has closed its connection, or is gone. Before HANDOVER COMMAND the preparation has failed; later the source gNB waits

@@ -30,7 +30,7 @@ use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
     Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
     HandoverRequestAcknowledge, Message, NgapError, Other, PathSwitchRequest,
-    UeRadioCapabilityInfoIndication, UplinkNasTransport, UplinkRanStatusTransfer, peek,
+    UeRadioCapabilityInfoIndication, UplinkNasTransport, peek,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -402,17 +402,13 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::ErrorIndication(error) => ue_context_release::error_indication(ue, env, &error),
         Message::HandoverRequired(message) => n2_handover::required(ue, env, message),
         Message::HandoverCancel(message) => n2_handover::cancel(ue, env, &message),
-        Message::UplinkRanStatusTransfer(message) if ue.mobility.is_n2_handover() => {
-            n2_handover::relay_status(ue, env, message.status);
-        }
+        // Ignored without a prepared handover (TS 38.413 8.4.6.3).
+        Message::UplinkRanStatusTransfer(message) => n2_handover::relay_status(ue, env, message.status),
         Message::PduSessionResourceModifyIndication(message) => {
             refusal::modify_indication(ue, env, from, message);
         }
-        // No handover is in progress to which they could belong (TS 38.413 10.4).
-        Message::HandoverNotify(HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, .. })
-        | Message::UplinkRanStatusTransfer(UplinkRanStatusTransfer {
-            amf_ue_ngap_id, ran_ue_ngap_id, ..
-        }) => {
+        // The UE is at this gNB: no handover is in progress to which it could belong (TS 38.413 10.4).
+        Message::HandoverNotify(HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, .. }) => {
             let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
             error_indication(from, Some(amf_ue_ngap_id), Some(ran_ue_ngap_id), cause, None, env.out);
         }

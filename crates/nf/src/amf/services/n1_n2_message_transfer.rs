@@ -13,7 +13,7 @@ use pith_sbi::namf_communication::{
 };
 use pith_sbi::{Created, Reply, Response, Uri};
 
-/// Messages queued for a UE that is being paged: one of each session and some more.
+/// Messages queued for a UE that is being paged or handed over: one of each session and some more.
 const MAX_QUEUED: usize = 24;
 
 /// Octets of the messages queued for a UE that is being paged.
@@ -55,6 +55,9 @@ fn transfer(
     let session = ue.session_mut(message.id).ok_or(TransferError::NoSession)?;
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);
+    }
+    if ue.mobility.is_n2_handover() && ue.undelivered.len() >= MAX_QUEUED {
+        return Err(TransferError::QueueFull);
     }
     if ue.is_reachable(env) {
         delivery::send(ue, env, message);

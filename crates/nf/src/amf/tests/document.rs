@@ -12,12 +12,10 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-registered-1", include_str!("../../../tests/golden/amf-registered-1.hex")),
     ("amf-paging-1", include_str!("../../../tests/golden/amf-paging-1.hex")),
     ("amf-security-mode-1", include_str!("../../../tests/golden/amf-security-mode-1.hex")),
-<<<<<<< HEAD
     ("amf-retained-1", include_str!("../../../tests/golden/amf-retained-1.hex")),
-=======
     ("amf-registered-2", include_str!("../../../tests/golden/amf-registered-2.hex")),
     ("amf-security-mode-2", include_str!("../../../tests/golden/amf-security-mode-2.hex")),
->>>>>>> h-death
+    ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -77,6 +75,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-paging", only(&paged())),
         ("amf-security-mode", only(&in_security_mode())),
         ("amf-retained", retained()),
+        ("amf-handover", only(&super::n2_handover::commanded(&[5]).0)),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

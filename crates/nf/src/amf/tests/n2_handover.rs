@@ -107,7 +107,7 @@ fn acknowledge(world: &mut World, id: AmfUeNgapId, admitted: &[u8], failed: &[u8
 }
 
 /// HANDOVER COMMAND is sent.
-fn commanded(sessions: &[u8]) -> (World, Phone, AmfUeNgapId) {
+pub(super) fn commanded(sessions: &[u8]) -> (World, Phone, AmfUeNgapId) {
     let (mut world, phone, request) = requested(sessions);
     acknowledge(&mut world, request.amf_ue_ngap_id, sessions, &[]);
     sessions.iter().for_each(|_| answer(&mut world, Some(N2SmInfoType::HandoverCmd)));
@@ -405,4 +405,20 @@ fn a_deregistration_ends_the_handover() {
     let commands =
         world.downlinks.iter().filter(|(_, it)| matches!(it, Message::UeContextReleaseCommand(_))).count();
     assert_eq!((commands, world.amf.audit().contexts), (2, 0), "both connections are released");
+}
+
+#[test]
+fn the_status_of_the_source_gnb_is_relayed_to_the_target() {
+    let (mut world, phone, id) = commanded(&[5]);
+    let status = pith_ngap::RanStatus::decode(&[0; 12]).unwrap();
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+    let transfer =
+        pith_ngap::UplinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status: status.clone() };
+    world.ngap(GNB, "UplinkRanStatusTransfer", transfer.encode());
+    let relayed = take!(world, OTHER_GNB, DownlinkRanStatusTransfer);
+    assert_eq!((relayed.amf_ue_ngap_id, relayed.ran_ue_ngap_id, relayed.status), (id, AT_TARGET, status));
+    world.expire(Timer::Handover);
+    world.downlinks.clear();
+    world.ngap(GNB, "UplinkRanStatusTransfer", transfer.encode());
+    assert!(world.downlinks.is_empty(), "ignored without a prepared handover");
 }

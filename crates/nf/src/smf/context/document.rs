@@ -24,7 +24,7 @@ const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
 /// All sections, in their order in a document.
-pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, TIMERS, HANDOVER];
+pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
