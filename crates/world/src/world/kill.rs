@@ -54,6 +54,35 @@ impl World {
         Ok(points)
     }
 
+    /// Runs the procedure; that much later all blocks with contexts pass to another shard, and with `back` return at once. Returns
+    /// how many blocks passed.
+    pub(crate) fn run_move(&mut self, procedure: &Procedure, after: Duration, back: bool) -> Run<u32> {
+        self.is_kill = true;
+        self.watched_pass(Duration::from_secs(3))?;
+        self.prepare_bystanders()?;
+        for act in procedure.before {
+            self.act_and_pass(*act)?;
+        }
+        self.watched_pass(procedure.lead)?;
+        self.begin_histories();
+        self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: procedure.act });
+        self.watched_pass(after)?;
+        for _ in 0..1 + u8::from(back) {
+            for process in 0..self.processes.len() {
+                self.move_all(process);
+            }
+            self.watched_pass(Duration::from_millis(if back { 3 } else { 0 }))?;
+        }
+        self.watched_pass(procedure.window)?;
+        self.settle()?;
+        let variant = after.as_millis() as u64;
+        let used = self.use_sessions(variant / 7);
+        self.check_losses(procedure.ends)?;
+        used?;
+        self.leave()?;
+        Ok(self.moved)
+    }
+
     /// Passes time; names the kind of a broken invariant.
     fn watched_pass(&mut self, time: Duration) -> Run<()> {
         self.pass(time).map_err(|failure| {

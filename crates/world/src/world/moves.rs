@@ -34,6 +34,16 @@ impl World {
         self.send_to_shard(process, owner.0.into(), ShardInput::Move(change));
     }
 
+    /// All blocks of a process that have contexts pass to the next shard. Returns whether there are any.
+    pub(super) fn move_all(&mut self, process: usize) -> bool {
+        let blocks: Vec<_> = BlockId::all().filter(|block| self.contexts_in(process, *block) > 0).collect();
+        for block in &blocks {
+            let owner = usize::from(self.processes[process].owners.owner(*block).shard.0);
+            self.begin_move(process, *block, (owner + 1) % self.plan.shards);
+        }
+        !blocks.is_empty()
+    }
+
     fn contexts_in(&self, process: usize, block: BlockId) -> usize {
         self.processes[process].shard_hosts.iter().map(|host| host.shard.contexts_in(block)).sum()
     }
@@ -59,6 +69,7 @@ impl World {
 
     pub(super) fn move_ended(&mut self, change: BlockMove, result: Result<(), MoveError>) {
         let BlockMove { block, to, version } = change;
+        self.moved += u32::from(result.is_ok());
         let outcome = result.map_or_else(|error| error.to_string(), |()| "moved".into());
         self.record("world", "world", format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0));
     }
