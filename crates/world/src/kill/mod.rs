@@ -150,7 +150,7 @@ impl Kill {
     }
 
     /// Runs the procedure while blocks pass to another shard; see [`World::run_move`]. Returns how many did.
-    pub fn move_after(&self, after: Duration, back: bool) -> Result<u32, Breach> {
+    pub fn move_after(&self, after: Option<Duration>, back: bool) -> Result<u32, Breach> {
         let run = || {
             let plan = self.plan();
             let shards = plan.shards.max(2);

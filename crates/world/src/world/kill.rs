@@ -54,9 +54,9 @@ impl World {
         Ok(points)
     }
 
-    /// Runs the procedure; that much later all blocks with contexts pass to another shard, and with `back` return at once. Returns
+    /// Runs the procedure; that much later, if at all, all blocks with contexts pass to another shard, and with `back` return at once. Returns
     /// how many blocks passed.
-    pub(crate) fn run_move(&mut self, procedure: &Procedure, after: Duration, back: bool) -> Run<u32> {
+    pub(crate) fn run_move(&mut self, procedure: &Procedure, after: Option<Duration>, back: bool) -> Run<u32> {
         self.is_kill = true;
         self.watched_pass(Duration::from_secs(3))?;
         self.prepare_bystanders()?;
@@ -66,8 +66,9 @@ impl World {
         self.watched_pass(procedure.lead)?;
         self.begin_histories();
         self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: procedure.act });
-        self.watched_pass(after)?;
-        for _ in 0..1 + u8::from(back) {
+        self.watched_pass(after.unwrap_or_default())?;
+        let times = after.map_or(0, |_| 1 + u8::from(back));
+        for _ in 0..times {
             for process in 0..self.processes.len() {
                 self.move_all(process);
             }
@@ -75,7 +76,7 @@ impl World {
         }
         self.watched_pass(procedure.window)?;
         self.settle()?;
-        let variant = after.as_millis() as u64;
+        let variant = after.unwrap_or_default().as_millis() as u64;
         let used = self.use_sessions(variant / 7);
         self.check_losses(procedure.ends)?;
         used?;
