@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pith_nf::kit::AuthenticationMethod;
 use pith_runtime::config::{Ipv4Net, Role, SuciProfile};
 use pith_runtime::store::Existing;
-use pith_types::{BlockId, BitRate, Dnn, Snssai, Supi};
+use pith_types::{BitRate, BlockId, Dnn, Snssai, Supi};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;

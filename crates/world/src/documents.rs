@@ -112,7 +112,8 @@ impl Documents {
     /// Blocks have these owners: documents are those of the owner's shard.
     pub(crate) fn assign(&mut self, shard_of: impl Fn(BlockId) -> usize) {
         let stored = std::mem::take(&mut self.stored);
-        let assigned = stored.into_iter().map(|((_, key), document)| ((shard_of(key.id.block), key), document));
+        let assigned =
+            stored.into_iter().map(|((_, key), document)| ((shard_of(key.id.block), key), document));
         self.stored = assigned.collect();
     }
 

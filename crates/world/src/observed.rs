@@ -3,8 +3,8 @@
 use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
-    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, NetworkFunction, Nf,
-    Order, Outbox, PassedPart, StoreScope, Tracking,
+    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection,
+    NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};

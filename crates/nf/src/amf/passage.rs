@@ -146,7 +146,8 @@ impl Amf {
             entry.is_of_supi = index.find_supi(supi) == Some(ue.key);
             index.free_supi(supi, ue.key);
         }
-        entry.connection = ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
+        entry.connection =
+            ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
         match pack_local(&ue) {
             Ok(document) => part.contexts.push(PassedContext {
                 id: ue.id,
@@ -215,7 +216,8 @@ impl Amf {
         }
         if let Some(supi) = supi.filter(|_| entry.is_of_supi) {
             // Of two contexts of a subscriber the later one counts.
-            let other = self.shared.index.find_supi(&supi).and_then(|key| Some((key, self.ues.view(key)?.since)));
+            let other =
+                self.shared.index.find_supi(&supi).and_then(|key| Some((key, self.ues.view(key)?.since)));
             let action = match other {
                 Some((other, of_other)) if of_other >= since => {
                     Some(DeferredAction::Supersede { new: other, old: key })

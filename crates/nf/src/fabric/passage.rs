@@ -20,8 +20,8 @@
 use super::owner::shard_of;
 use super::shard::{Shard, ShardEffect, ShardInput};
 use crate::kit::{
-    AddressNews, Input, Instant, N2Effect, N2Input, N4Effect, N4Input, NetworkFunction, Nf,
-    Passage, PassedBlock, StoredKey, Timer, TimerKey,
+    AddressNews, Input, Instant, N2Effect, N2Input, N4Effect, N4Input, NetworkFunction, Nf, Passage,
+    PassedBlock, StoredKey, Timer, TimerKey,
 };
 use pith_types::{BlockId, BlockMove, ContextId, OwnerMap};
 use std::collections::{HashMap, VecDeque};
@@ -336,8 +336,11 @@ impl Shard {
             self.route(now, nf, out);
         }
         if self.hosts(Nf::Amf) {
-            let has =
-                self.functions.iter().flat_map(|(_, function)| function.connections_of(change.block)).collect();
+            let has = self
+                .functions
+                .iter()
+                .flat_map(|(_, function)| function.connections_of(change.block))
+                .collect();
             out.push(ShardEffect::N2(N2Effect::Passage(Passage::Moved { change, has })));
         }
         if self.hosts(Nf::Smf) {
@@ -354,17 +357,13 @@ impl Shard {
     }
 
     /// An input for a context that another shard has passed on.
-    pub(super) fn passed_on(
-        &mut self,
-        (nf, id): (Nf, ContextId),
-        input: Input,
-        out: &mut Vec<ShardEffect>,
-    ) {
+    pub(super) fn passed_on(&mut self, (nf, id): (Nf, ContextId), input: Input, out: &mut Vec<ShardEffect>) {
         if self.owners().owner(id.block) != self.agent.owner() {
             return self.pass_on(id.block, ShardInput::ForContext { nf, id, input: Box::new(input) }, out);
         }
         let function = self.functions.iter().find(|(hosted, _)| *hosted == nf);
-        let key = function.and_then(|(_, function)| function.key_of(id)).unwrap_or(super::shard::FORMER_OWNER);
+        let key =
+            function.and_then(|(_, function)| function.key_of(id)).unwrap_or(super::shard::FORMER_OWNER);
         let mut input = input;
         match &mut input {
             Input::Reply { tag, .. } | Input::Routed { tag, .. } => tag.owner = key,

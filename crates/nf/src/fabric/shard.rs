@@ -8,14 +8,14 @@
 
 use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
-use super::passage::{MoveError, Passages};
 use super::agent::{Agent, Call, Route};
+use super::passage::{MoveError, Passages};
 use super::retransmission::{DueCall, ReplyAction, Retransmissions};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect, N2Input, N4Effect,
-    N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply, StoreError, StoreRequest, StoreResponse,
-    StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
+    self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
+    N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
+    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -201,17 +201,11 @@ pub enum ShardEffect {
         next: Option<u32>,
     },
     /// Give another shard of the process an input, after all that this shard gave it before.
-    PassOn {
-        shard: u16,
-        input: Box<ShardInput>,
-    },
+    PassOn { shard: u16, input: Box<ShardInput> },
     /// A block has passed to this shard: all other shards get a [`ShardInput::OwnersChanged`], and the server of the SBI routes by it.
     OwnersChanged(BlockMove),
     /// A [`ShardInput::Move`] has ended.
-    MoveEnded {
-        change: BlockMove,
-        result: Result<(), MoveError>,
-    },
+    MoveEnded { change: BlockMove, result: Result<(), MoveError> },
 }
 
 /// The owner in the tags of replies to an earlier run: no key of any NF's table, and not that of calls without an owner.

@@ -268,7 +268,10 @@ impl TakeOver {
             N4Input::UpfRestarted { upf } | N4Input::UpfDown { upf } => {
                 self.upfs.remove(upf);
             }
-            N4Input::Response { .. } | N4Input::Request { .. } | N4Input::Held { .. } | N4Input::GiveUp { .. } => {}
+            N4Input::Response { .. }
+            | N4Input::Request { .. }
+            | N4Input::Held { .. }
+            | N4Input::GiveUp { .. } => {}
         }
     }
 

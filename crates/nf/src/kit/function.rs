@@ -1,7 +1,10 @@
 //! The interface between an NF and its shard.
 
 use super::document::UnpackError;
-use super::{AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, StoreScope, Tracker, Tracking};
+use super::{
+    AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, StoreScope, Tracker,
+    Tracking,
+};
 use pith_sbi::Request;
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
 use serde_json::Value;

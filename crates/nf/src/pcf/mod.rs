@@ -20,8 +20,9 @@ mod tests;
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, NetworkFunction, Nf, Outbox,
-    Owner, PassedContext, PassedPart, PendingReply, References, Rng, StoreScope, StoredKey, Tag, Target, Tracker,
+    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, NetworkFunction, Nf,
+    Outbox, Owner, PassedContext, PassedPart, PendingReply, References, Rng, StoreScope, StoredKey, Tag,
+    Target, Tracker,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;

@@ -47,9 +47,9 @@ mod update;
 
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
-    AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant, Key, Level,
-    N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart, References, Rng, StoreScope, Tag,
-    Timer, TimerKey, Tracker, Tracking, UpfHandle,
+    AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant,
+    Key, Level, N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart,
+    References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};

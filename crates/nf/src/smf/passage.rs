@@ -89,13 +89,7 @@ impl Smf {
     }
 
     /// Takes the sessions of a block that another shard has given away.
-    pub(super) fn take_sessions(
-        &mut self,
-        now: Instant,
-        block: BlockId,
-        part: PassedPart,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn take_sessions(&mut self, now: Instant, block: BlockId, part: PassedPart, out: &mut Outbox) {
         let rest = part.rest.as_ref().and_then(|rest| unpack_rest(rest).ok());
         let (addresses, restarted) = rest.unwrap_or_default();
         self.shared.upfs.note_restarted(restarted);

@@ -4,8 +4,8 @@
 //! first allocates addresses that were never used, in order; then it allocates the address that has been unused longest.
 
 use super::config::{Network, SmfConfig};
-use crate::kit::{AddressNews, Identity};
 use crate::kit::document::pack_struct;
+use crate::kit::{AddressNews, Identity};
 use pith_types::BlockId;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -382,8 +382,10 @@ mod tests {
 
     #[test]
     fn addresses_of_restored_sessions_are_not_allocated_again() {
-        let mut pool =
-            Pools::of(vec![(("10.0.0.0".parse().unwrap(), 29), pool(("10.0.0.0".parse().unwrap(), 29), 0, 1))]);
+        let mut pool = Pools::of(vec![(
+            ("10.0.0.0".parse().unwrap(), 29),
+            pool(("10.0.0.0".parse().unwrap(), 29), 0, 1),
+        )]);
         let address = |last: u8| Ipv4Addr::new(10, 0, 0, last);
         let foreign = Ipv4Addr::new(10, 9, 0, 1);
         assert_eq!(pool.claim(vec![address(5), foreign, address(3), address(1)]), [address(1), foreign]);

@@ -1,5 +1,6 @@
 //! Effects that leave a shard, and inputs from other threads.
 
+use super::moves::Moves;
 use crate::api::Topic;
 use crate::clock::Clock;
 use crate::edge::{EdgeHandle, EdgeMessage};
@@ -10,7 +11,6 @@ use crate::token::ShardToken;
 use pith_nf::fabric::{Bearer, ShardEffect, ShardInput, shard_of_remote};
 use pith_nf::kit::{Caller, Inspect, Nf, Order, Page, Tag};
 use pith_sbi::{ApiRoot, Reply, Request};
-use super::moves::Moves;
 use pith_types::ShardId;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;

@@ -56,7 +56,12 @@ impl World {
 
     /// Runs the procedure; that much later, if at all, all blocks with contexts pass to another shard, and with `back` return at once. Returns
     /// how many blocks passed.
-    pub(crate) fn run_move(&mut self, procedure: &Procedure, after: Option<Duration>, back: bool) -> Run<u32> {
+    pub(crate) fn run_move(
+        &mut self,
+        procedure: &Procedure,
+        after: Option<Duration>,
+        back: bool,
+    ) -> Run<u32> {
         self.is_kill = true;
         self.watched_pass(Duration::from_secs(3))?;
         self.prepare_bystanders()?;

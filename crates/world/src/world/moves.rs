@@ -79,6 +79,10 @@ impl World {
         let BlockMove { block, to, version } = change;
         self.moved += u32::from(result.is_ok());
         let outcome = result.map_or_else(|error| error.to_string(), |()| "moved".into());
-        self.record("world", "world", format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0));
+        self.record(
+            "world",
+            "world",
+            format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0),
+        );
     }
 }

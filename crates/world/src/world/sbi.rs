@@ -47,7 +47,8 @@ impl World {
         let number = self.numbered;
         let process = (0..self.processes.len()).find(|process| root(*process) == *to);
         let target = target_nf(&request).zip(process);
-        let target = target.map(|(nf, process)| (process, self.shard_for((process, nf), &request, number), nf));
+        let target =
+            target.map(|(nf, process)| (process, self.shard_for((process, nf), &request, number), nf));
         let Some(target) = target.filter(|(process, ..)| self.processes[*process].is_running()) else {
             return self.unreachable(number, caller, tag);
         };

@@ -45,7 +45,11 @@ fn messages_for_the_block_wait_and_reach_the_new_owner_in_order() {
         assert_eq!(to_shards(&receive(&mut gateway, uplink(id(connection).value()))), []);
     }
     let other = AmfUeNgapId::new(block(1), 9).value();
-    assert_eq!(to_shards(&receive(&mut gateway, uplink(other))), [(1, "Pdu".into())], "other blocks don't wait");
+    assert_eq!(
+        to_shards(&receive(&mut gateway, uplink(other))),
+        [(1, "Pdu".into())],
+        "other blocks don't wait"
+    );
     let effects = tell(&mut gateway, moved(vec![(GNB, id(5), RanUeNgapId(1))]));
     let pdu = |connection: u32| N2GatewayEffect::ToShard {
         shard: ShardId(1),
