@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use pith_nf::kit::AuthenticationMethod;
 use pith_runtime::config::{Ipv4Net, Role, SuciProfile};
 use pith_runtime::store::Existing;
-use pith_types::{BitRate, Dnn, Snssai, Supi};
+use pith_types::{BitRate, BlockId, Dnn, Snssai, Supi};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -60,6 +60,9 @@ pub enum Command {
     /// PDU sessions: list, branch, unbranch.
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Shards of a process: list, move blocks of ids with their UEs.
+    #[command(subcommand)]
+    Shard(ShardCommand),
     /// NF instances registered with the NRF.
     #[command(subcommand)]
     Instance(ListCommand),
@@ -173,6 +176,62 @@ For all sessions of a data network, set 'breakouts' in the configuration.
         /// PDU session identity, 1 to 15.
         id: u8,
     },
+}
+
+/// Commands on shards.
+#[derive(Debug, Subcommand)]
+pub enum ShardCommand {
+    /// List the shards: blocks of ids, contexts, inputs handled since the start, version of the owner map.
+    #[command(after_help = "\
+Each id begins with a block, 0 to 3ff: 5G-TMSI, AMF-UE-NGAP-ID, SEID, references in URIs, and UE addresses. A shard
+serves the UEs and sessions whose ids are in its blocks.
+")]
+    List {
+        /// If NFs are separate processes: the shards of the process with this NF.
+        #[arg(long, default_value = "amf")]
+        nf: String,
+    },
+    /// Move blocks of ids to a shard, with their UEs and sessions, which are served all the while.
+    #[command(after_help = "\
+Examples:
+  pith shard list                   shows the blocks of each shard
+  pith shard move 1f --to 1         moves one block
+  pith shard move 100-1ff --to 1    moves 256 blocks, one after another
+A block waits up to 2 s for the end of requests to other NFs, else it stays where it is. The first block of each shard
+always stays. After a restart of the process each shard has the blocks that it had at first; stored UEs are found there.
+")]
+    Move {
+        /// A block, 1f, or a range of blocks, 100-1ff, in hexadecimal digits.
+        blocks: BlockRange,
+        /// The shard that gets them.
+        #[arg(long, value_name = "SHARD")]
+        to: u8,
+        /// If NFs are separate processes: the shards of the process with this NF.
+        #[arg(long, default_value = "amf")]
+        nf: String,
+    },
+}
+
+/// Blocks of ids, the last included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRange {
+    /// The first.
+    pub first: u16,
+    /// The last.
+    pub last: u16,
+}
+
+impl std::str::FromStr for BlockRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let block = |text: &str| u16::from_str_radix(text, 16).ok().filter(|block| *block < BlockId::COUNT);
+        match (block(first), block(last)) {
+            (Some(first), Some(last)) if first <= last => Ok(Self { first, last }),
+            _ => Err("a block is 0 to 3ff, a range of blocks such as 100-1ff".into()),
+        }
+    }
 }
 
 /// Commands on the REST API.

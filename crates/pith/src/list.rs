@@ -81,9 +81,28 @@ pub const UPFS: List = List {
     columns: &[("NAME", "/name"), ("ADDRESS", "/address"), ("LOAD %", "/load")],
 };
 
+/// Shards.
+pub const SHARDS: List = List {
+    path: "/v1/shards",
+    nf: "amf",
+    what: ["shard", "shards"],
+    columns: &[
+        ("SHARD", "/shard"),
+        ("BLOCKS", "/blocks"),
+        ("CONTEXTS", "/contexts"),
+        ("INPUTS", "/inputs"),
+        ("MAP VERSION", "/mapVersion"),
+    ],
+};
+
 /// Prints a list.
 pub fn run(list: &List, cli: &Cli) -> Result<()> {
-    let mut entries = ManagementClient::of_running_core(cli, Some(list.nf))?.list(list.path)?;
+    run_at(list, list.nf, cli)
+}
+
+/// Prints the list of the process with that NF.
+pub fn run_at(list: &List, nf: &str, cli: &Cli) -> Result<()> {
+    let mut entries = ManagementClient::of_running_core(cli, Some(nf))?.list(list.path)?;
     if cli.json {
         println!("{}", Value::Array(entries));
         return Ok(());

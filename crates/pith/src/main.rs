@@ -24,6 +24,7 @@ mod operator;
 mod pki;
 mod processes;
 mod session;
+mod shard;
 mod subscriber;
 mod table;
 mod test_network;
@@ -64,6 +65,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Ue(UeCommand::Deregister { supi }) => list::deregister(&supi.0, cli),
         Command::Gnb(_) => list::run(&list::GNBS, cli),
         Command::Session(command) => session::run(command, cli),
+        Command::Shard(command) => shard::run(command, cli),
         Command::Instance(_) => list::run(&list::INSTANCES, cli),
         Command::Upf(command) => upf::run(command, cli),
         Command::Status => list::status(cli),

@@ -46,6 +46,9 @@ pub enum MoveError {
     /// The shard's own subscriptions and the NRF's records are in it.
     #[error("it is the first block of its shard, which stays: the records of NRF and agent are in it")]
     FirstBlock,
+    /// Several shards have parts of one document.
+    #[error("with 'residency: shared' and 'embedded' the NFs of a UE have one document, and blocks stay")]
+    SharedDocuments,
     /// Transactions went on for too long, or too much arrived meanwhile.
     #[error("requests for its UEs did not end in time: repeat the command when there is less load")]
     Busy,
@@ -74,6 +77,8 @@ pub(super) struct Passages {
     order: VecDeque<(Nf, u64)>,
     /// A block has another owner than at the start of the process.
     has_changed: bool,
+    /// No block may leave: several shards have parts of one document.
+    stays: bool,
 }
 
 impl Passages {
@@ -103,6 +108,11 @@ impl Shard {
         for (_, function) in &mut self.functions {
             elsewhere.iter().for_each(|address| function.note_address(AddressNews::Used(*address)));
         }
+    }
+
+    /// The shard keeps its blocks: documents are of several shards.
+    pub const fn keep_blocks(&mut self) {
+        self.passages.stays = true;
     }
 
     /// Whether no block is about to leave.
@@ -192,6 +202,9 @@ impl Shard {
         }
         if change.to.instance != own.instance || u16::from(change.to.shard.0) >= self.agent.shards() {
             return Err(MoveError::NoSuchShard);
+        }
+        if self.passages.stays {
+            return Err(MoveError::SharedDocuments);
         }
         if self.agent.home() == Some(change.block) {
             return Err(MoveError::FirstBlock);

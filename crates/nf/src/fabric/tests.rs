@@ -2,6 +2,7 @@
 //! the last ones.
 
 mod owner;
+mod passage;
 mod take_over;
 
 use super::*;

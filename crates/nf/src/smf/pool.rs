@@ -407,4 +407,41 @@ mod tests {
         assert_ne!(pools.allocate(network), Some(first));
         assert_eq!(pools.in_use(), 1);
     }
+
+    #[test]
+    fn a_session_keeps_its_address_when_its_block_or_that_of_the_address_passes() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let mut former = Pools::of(vec![(network, pool(network, 0, 2))]);
+        let mut new = Pools::of(vec![(network, pool(network, 1, 2))]);
+        let block = |number| BlockId::new(number).unwrap();
+        let addresses: Vec<_> = (0..8).map(|_| former.allocate(network).unwrap()).collect();
+        // Four addresses a block: the first three are of block 0, as two are reserved; the next four of block 1.
+        let of = |address: &Ipv4Addr| former.pools[0].1.block_of(*address).unwrap().number();
+        assert_eq!(addresses.iter().map(of).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1, 1, 2]);
+        // A session with an address of block 2 leaves with block 1, and one with an address of block 1 stays.
+        for passed in &addresses[4..8] {
+            former.pass_used(*passed, block(1));
+        }
+        let parts = former.pass_block(block(1));
+        assert_eq!(parts[0].used, [addresses[3]]);
+        new.take_block(block(1), parts);
+        addresses[4..8].iter().for_each(|passed| new.take_used(*passed));
+        assert_eq!((former.in_use(), new.in_use()), (4, 4));
+        assert_eq!(former.elsewhere, [addresses[7]].into());
+        assert_eq!(former.borrowed, [addresses[3]].into());
+        // Both sessions end: each address returns to the owner of its block.
+        former.release(addresses[3]);
+        new.release(addresses[7]);
+        assert_eq!(former.take_news(), [(block(1), AddressNews::Released(addresses[3]))]);
+        assert_eq!(new.take_news(), [(block(2), AddressNews::Released(addresses[7]))]);
+        new.note_news(AddressNews::Released(addresses[3]));
+        former.note_news(AddressNews::Released(addresses[7]));
+        let all = |pools: &mut Pools| std::iter::from_fn(|| pools.allocate(network)).collect::<Vec<_>>();
+        let (mut left, mut right) = (all(&mut former), all(&mut new));
+        assert!(left.contains(&addresses[7]) && right.contains(&addresses[3]));
+        left.append(&mut right);
+        let different: BTreeSet<_> = left.iter().collect();
+        assert_eq!(different.len(), left.len(), "no address twice");
+        assert_eq!(left.len(), 4096 - 3 - 6, "all but those in use");
+    }
 }

@@ -24,6 +24,7 @@ mod inspect;
 mod openapi;
 mod operate;
 mod route;
+mod shards;
 mod socket;
 mod subscribers;
 mod time;

@@ -1,7 +1,7 @@
 //! The table of routes, and the dispatch of requests.
 
 use super::call::Call;
-use super::{Api, ApiError, access, inspect, operate, subscribers, upf};
+use super::{Api, ApiError, access, inspect, operate, shards, subscribers, upf};
 use crate::config::Role;
 use bytes::Bytes;
 use hyper::http::request::Parts;
@@ -249,6 +249,28 @@ pub(super) const ROUTES: &[Route] = &[
         body: None,
         answer: Answer::Nothing,
         handle: operate::unbranch,
+    },
+    Route {
+        method: Method::GET,
+        role: Role::Viewer,
+        path: "/v1/shards",
+        name: "listShards",
+        about: "Shards of the process, with the blocks of ids that each owns.",
+        query: &[],
+        body: None,
+        answer: Answer::List("Shard"),
+        handle: shards::list,
+    },
+    Route {
+        method: Method::PUT,
+        role: Role::Operator,
+        path: "/v1/shards/{shard}/blocks/{block}",
+        name: "moveBlock",
+        about: "Moves a block of ids to a shard, with the UEs and sessions that have its ids. They are served all the while; their messages wait for some milliseconds.",
+        query: &[],
+        body: None,
+        answer: Answer::One(200, "MovedBlock"),
+        handle: shards::move_block,
     },
     Route {
         method: Method::GET,

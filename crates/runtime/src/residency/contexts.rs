@@ -572,6 +572,9 @@ impl ContextStore {
         if self.mode.drops_copies {
             shard.expect_dropped_contexts();
         }
+        if self.shared.is_some() {
+            shard.keep_blocks();
+        }
     }
 
     fn restore_one(

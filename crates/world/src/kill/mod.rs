@@ -14,6 +14,7 @@ use pith_nf::kit::{Instant, Nf};
 use pith_runtime::residency::WriteForm;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 /// What a crash broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,6 +155,16 @@ impl Kill {
             (world.run_kill(self.procedure, (self.victim(), self.victim == Victim::Shard), at), Some(world))
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| (Err(self.panicked(&*panic)), None))
+    }
+
+    /// Runs the procedure while blocks pass to another shard; see [`World::run_move`]. Returns how many did.
+    pub fn move_after(&self, after: Option<Duration>, back: bool) -> Result<u32, Breach> {
+        let run = || {
+            let plan = self.plan();
+            let shards = plan.shards.max(2);
+            World::new(Plan { shards, ..plan }).run_move(self.procedure, after, back)
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(self.panicked(&*panic)))
     }
 
     fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Breach {

@@ -55,6 +55,41 @@ impl World {
         Ok(points)
     }
 
+    /// Runs the procedure; that much later, if at all, all blocks with contexts pass to another shard, and with `back` return at once. Returns
+    /// how many blocks passed.
+    pub(crate) fn run_move(
+        &mut self,
+        procedure: &Procedure,
+        after: Option<Duration>,
+        back: bool,
+    ) -> Run<u32> {
+        self.is_kill = true;
+        self.watched_pass(Duration::from_secs(3))?;
+        self.prepare_bystanders()?;
+        for act in procedure.before {
+            self.act_and_pass(*act)?;
+        }
+        self.watched_pass(procedure.lead)?;
+        self.begin_histories();
+        self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: procedure.act });
+        self.watched_pass(after.unwrap_or_default())?;
+        let times = after.map_or(0, |_| 1 + u8::from(back));
+        for _ in 0..times {
+            for process in 0..self.processes.len() {
+                self.move_all(process);
+            }
+            self.watched_pass(Duration::from_millis(if back { 3 } else { 0 }))?;
+        }
+        self.watched_pass(procedure.window)?;
+        self.settle()?;
+        let variant = after.unwrap_or_default().as_millis() as u64;
+        let used = self.use_sessions(variant / 7);
+        self.check_losses(procedure.ends)?;
+        used?;
+        self.leave()?;
+        Ok(self.moved)
+    }
+
     /// Passes time; names the kind of a broken invariant.
     fn watched_pass(&mut self, time: Duration) -> Run<()> {
         self.pass(time).map_err(|failure| {

@@ -172,6 +172,8 @@ pub struct World {
     store_back: Instant,
     /// A shard of this process panics at one of the next inputs.
     panicking: Option<usize>,
+    /// Blocks that passed to another shard.
+    moved: u32,
     /// The run is one of [`crate::kill`]: nothing may leak.
     is_kill: bool,
 }
@@ -211,6 +213,7 @@ impl World {
             store_back: Instant::default(),
             crash_points: CrashPoints::default(),
             panicking: None,
+            moved: 0,
             is_kill: false,
             plan,
         };

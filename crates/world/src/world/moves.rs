@@ -14,8 +14,7 @@ impl World {
         if !self.processes[process].is_running() || self.plan.shards < 2 {
             return;
         }
-        let of_contexts: Vec<_> =
-            BlockId::all().filter(|block| self.contexts_in(process, *block) > 0).collect();
+        let of_contexts = self.blocks_with_contexts(process);
         let block = if !of_contexts.is_empty() && self.dice.chance(OF_CONTEXTS) {
             of_contexts[self.dice.index(of_contexts.len())]
         } else {
@@ -33,6 +32,24 @@ impl World {
         let change = BlockMove { block, to, version: 1 + target.moves };
         let owner = target.owners.owner(block).shard;
         self.send_to_shard(process, owner.0.into(), ShardInput::Move(change));
+    }
+
+    /// All blocks of a process that have contexts pass to the next shard. Returns whether there are any.
+    pub(super) fn move_all(&mut self, process: usize) -> bool {
+        let blocks = self.blocks_with_contexts(process);
+        for block in &blocks {
+            let owner = usize::from(self.processes[process].owners.owner(*block).shard.0);
+            self.begin_move(process, *block, (owner + 1) % self.plan.shards);
+        }
+        !blocks.is_empty()
+    }
+
+    /// Blocks with contexts, except those that stay: the first one of each shard.
+    fn blocks_with_contexts(&self, process: usize) -> Vec<BlockId> {
+        let initial = crate::network::owners(self.plan.shards);
+        let is_first = |block: &BlockId| initial.blocks_of(initial.owner(*block)).next() == Some(*block);
+        let has_contexts = |block: &BlockId| self.contexts_in(process, *block) > 0;
+        BlockId::all().filter(has_contexts).filter(|block| !is_first(block)).collect()
     }
 
     fn contexts_in(&self, process: usize, block: BlockId) -> usize {
@@ -60,6 +77,7 @@ impl World {
 
     pub(super) fn move_ended(&mut self, change: BlockMove, result: Result<(), MoveError>) {
         let BlockMove { block, to, version } = change;
+        self.moved += u32::from(result.is_ok());
         let outcome = result.map_or_else(|error| error.to_string(), |()| "moved".into());
         self.record(
             "world",

@@ -133,3 +133,6 @@ impl N2Gateway {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use pith_ngap::{
 };
 use pith_types::{FiveGTmsi, NrCellIdentity, Tac};
 
-const GNB: GnbHandle = GnbHandle(7);
+pub(super) const GNB: GnbHandle = GnbHandle(7);
 
 fn plmn() -> Plmn {
     "999/70".parse().unwrap()
@@ -64,7 +64,7 @@ fn setup_request_with(
     .unwrap()
 }
 
-fn receive(gateway: &mut N2Gateway, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
+pub(super) fn receive(gateway: &mut N2Gateway, pdu: Vec<u8>) -> Vec<N2GatewayEffect> {
     receive_from(gateway, GNB, pdu)
 }
 
@@ -73,7 +73,7 @@ fn receive_from(gateway: &mut N2Gateway, gnb: GnbHandle, pdu: Vec<u8>) -> Vec<N2
     gateway.handle(input).filter(|effect| !matches!(effect, N2GatewayEffect::Event(_))).collect()
 }
 
-fn set_up() -> N2Gateway {
+pub(super) fn set_up() -> N2Gateway {
     let mut gateway = gateway();
     receive(&mut gateway, setup_request("999/70", 1, 1));
     gateway
@@ -90,7 +90,7 @@ fn answer(effects: &[N2GatewayEffect]) -> Message {
     sent.remove(0)
 }
 
-fn uplink(id: u64) -> Vec<u8> {
+pub(super) fn uplink(id: u64) -> Vec<u8> {
     UplinkNasTransport {
         amf_ue_ngap_id: AmfUeNgapId::from_wire(id).unwrap(),
         ran_ue_ngap_id: RanUeNgapId(1),

@@ -1,0 +1,163 @@
+//! A block passes from shard 0 to shard 1.
+
+use super::*;
+use crate::fabric::MoveError;
+use crate::kit::{Input, N2Effect, N2Input, Outbox, Passage, PassedPart};
+use pith_sbi::nsmf_pdusession::ReleaseSmContext;
+use pith_types::{BlockId, BlockMove, ContextId, InstanceId, OwnerMap};
+use std::sync::Arc;
+
+/// An AMF with one context, for which a request to another NF is pending or not.
+struct OneContext {
+    id: Option<ContextId>,
+    is_pending: bool,
+}
+
+impl NetworkFunction for OneContext {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        match input {
+            Input::Timer(_) => self.is_pending = false,
+            Input::Request { reply, .. } => reply.answer(Response::NoContent, out),
+            _ => {}
+        }
+    }
+
+    fn unsettled(&self, block: BlockId) -> Option<ContextId> {
+        self.id.filter(|id| id.block == block && self.is_pending)
+    }
+
+    fn is_unsettled(&self, id: ContextId) -> bool {
+        self.unsettled(id.block).is_some()
+    }
+
+    fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
+        self.id = self.id.filter(|id| id.block != block);
+        PassedPart::default()
+    }
+}
+
+const BLOCK: u16 = 5;
+
+fn block() -> BlockId {
+    BlockId::new(BLOCK).unwrap()
+}
+
+fn change(version: u64, shard: u8) -> BlockMove {
+    BlockMove { block: block(), to: owner_of(shard), version }
+}
+
+/// Shard 0 of two, with half of the blocks.
+fn rig(is_pending: bool) -> Rig {
+    let amf = OneContext { id: Some(ContextId { block: block(), number: 7 }), is_pending };
+    let functions: Vec<(Nf, Box<dyn NetworkFunction>)> = vec![(Nf::Amf, Box::new(amf))];
+    let mut config = rig_config();
+    (config.shard, config.shards, config.owner) = (0, 2, owner_of(0));
+    config.owners = Arc::new(OwnerMap::of_instance(InstanceId(0), 2));
+    let mut rig =
+        Rig { shard: Shard::new(functions, Agent::new(config), Level::Error), now: Instant::default() };
+    rig.handle(ShardInput::Start);
+    rig
+}
+
+/// The effects at the end of a turn.
+fn end_turn(rig: &mut Rig) -> Vec<ShardEffect> {
+    let mut effects = Vec::new();
+    rig.shard.complete_move(rig.now, &mut effects);
+    effects
+}
+
+fn passed(effects: &[ShardEffect]) -> Option<u16> {
+    effects.iter().find_map(|effect| match effect {
+        ShardEffect::PassOn { shard, input } if matches!(**input, ShardInput::Block(_)) => Some(*shard),
+        _ => None,
+    })
+}
+
+fn ended(effects: &[ShardEffect]) -> Vec<(u64, Result<(), MoveError>)> {
+    let ended = |effect: &ShardEffect| match effect {
+        ShardEffect::MoveEnded { change, result } => Some((change.version, *result)),
+        _ => None,
+    };
+    effects.iter().filter_map(ended).collect()
+}
+
+fn held() -> ShardInput {
+    ShardInput::N2(N2Input::Held { block: block() })
+}
+
+#[test]
+fn a_block_passes_when_the_gateway_holds_it_and_nothing_is_pending() {
+    let mut rig = rig(true);
+    let begun = rig.handle(ShardInput::Move(change(2, 1)));
+    let hold = Passage::Hold { block: block(), shard: owner_of(0).shard };
+    assert!(
+        begun.iter().any(|it| matches!(it, ShardEffect::N2(N2Effect::Passage(passage)) if *passage == hold))
+    );
+    assert_eq!(passed(&end_turn(&mut rig)), None, "the gateway has not answered");
+    rig.handle(held());
+    assert_eq!(passed(&end_turn(&mut rig)), None, "a request is pending");
+    rig.handle(ShardInput::Timer { nf: Nf::Amf, key: TimerKey { owner: 0, timer: Timer::T3550 } });
+    assert_eq!(passed(&end_turn(&mut rig)), Some(1));
+    // The former owner answers nothing: requests follow the block.
+    let id = ContextId { block: block(), number: 7 };
+    let sm_context_ref = References::new(&ReferenceKey::new([1; 32])).of_id(id);
+    let request = ReleaseSmContext { sm_context_ref, body: Default::default() }.into();
+    let from = Caller::Remote { exchange: 3, client: None };
+    let effects = rig.handle(ShardInput::Request { from, nf: Nf::Amf, request });
+    assert!(
+        matches!(
+            effects[..],
+            [ShardEffect::Forward { shard: 1, from: Caller::Remote { exchange: 3, .. }, .. }]
+        ),
+        "{effects:?}"
+    );
+    assert_eq!(ended(&rig.handle(ShardInput::Move(change(3, 1)))), [(3, Err(MoveError::NotOwner))]);
+}
+
+#[test]
+fn a_block_whose_transaction_does_not_end_stays() {
+    let mut rig = rig(true);
+    rig.handle(ShardInput::Move(change(2, 1)));
+    rig.handle(held());
+    assert_eq!(passed(&end_turn(&mut rig)), None);
+    let deadline = TimerKey { owner: 2, timer: Timer::BlockMove };
+    let effects = rig.handle(ShardInput::Timer { nf: Nf::Agent, key: deadline });
+    assert_eq!(ended(&effects), [(2, Err(MoveError::Busy))]);
+    let release = Passage::Release { block: block() };
+    assert!(
+        effects
+            .iter()
+            .any(|it| matches!(it, ShardEffect::N2(N2Effect::Passage(passage)) if *passage == release))
+    );
+    rig.handle(ShardInput::Timer { nf: Nf::Amf, key: TimerKey { owner: 0, timer: Timer::T3550 } });
+    assert_eq!(passed(&end_turn(&mut rig)), None, "it stays, also when the transaction is over");
+}
+
+#[test]
+fn two_moves_at_once_follow_each_other_and_an_older_one_has_no_effect() {
+    let mut rig = rig(false);
+    rig.handle(ShardInput::Move(change(3, 1)));
+    assert_eq!(ended(&rig.handle(ShardInput::Move(change(2, 1)))), [], "it waits for the first one");
+    rig.handle(held());
+    let effects = end_turn(&mut rig);
+    assert_eq!(passed(&effects), Some(1));
+    assert_eq!(ended(&effects), [(2, Err(MoveError::NotOwner))]);
+    assert_eq!(rig.shard.owners().owned_since(block()), 3);
+    // It returns with a later version.
+    let back = crate::kit::PassedBlock { change: change(4, 0), parts: Vec::new() };
+    let effects = rig.handle(ShardInput::Block(Box::new(back)));
+    assert_eq!(ended(&effects), [(4, Ok(()))]);
+    rig.handle(ShardInput::OwnersChanged(change(3, 1)));
+    assert_eq!(rig.shard.owners().owner(block()), owner_of(0), "the change of the first move is late");
+}
+
+#[test]
+fn some_blocks_stay() {
+    let mut rig = rig(false);
+    let first = BlockMove { block: BlockId::new(0).unwrap(), ..change(2, 1) };
+    assert_eq!(ended(&rig.handle(ShardInput::Move(first))), [(2, Err(MoveError::FirstBlock))]);
+    assert_eq!(ended(&rig.handle(ShardInput::Move(change(3, 0)))), [(3, Err(MoveError::SameShard))]);
+    assert_eq!(ended(&rig.handle(ShardInput::Move(change(4, 2)))), [(4, Err(MoveError::NoSuchShard))]);
+    rig.shard.keep_blocks();
+    assert_eq!(ended(&rig.handle(ShardInput::Move(change(5, 1)))), [(5, Err(MoveError::SharedDocuments))]);
+}
