@@ -126,6 +126,18 @@ fn no_count_is_used_twice_if_the_process_is_killed_while_the_store_fails() {
     }
 }
 
+/// A COUNT of an outdated document may have been used: its UE is authenticated anew.
+#[test]
+fn a_ue_is_authenticated_anew_after_a_power_failure() {
+    for residency in Residency::STORED {
+        let store = Some(WriteForm::Replace);
+        let mut world = World::new(Plan { residency, store, reloads: false, ..Plan::clean() });
+        let result = world.run_power_failure();
+        let [before, after] = result.unwrap_or_else(|failure| panic!("{}: {failure}", residency.name()));
+        assert!(before >= 1 && after > before, "{}: {before}, then {after}", residency.name());
+    }
+}
+
 /// The profiles of the NFs are stored: after the NRF's restart they send heart-beats as before.
 #[test]
 fn no_nf_registers_again_after_a_restart_of_the_nrf() {
