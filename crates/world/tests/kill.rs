@@ -1,4 +1,4 @@
-//! A slice of `make kill`: every second crash point of each procedure, or (`shared`, `embedded`) every eighth, in one world for each
+//! A slice of `make kill`: every second crash point of each procedure, or (`shared`, `embedded`) every sixteenth, in one world for each
 //! residency.
 
 use pith_world::{Kill, Options, PROCEDURES, Plan, Residency, Table, Victim, World, WriteForm, campaign};
@@ -12,7 +12,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
             residencies: vec![residency],
             victims: vec![Victim::Core],
             procedure: None,
-            stride: if residency.needs_runtime_store() { 8 } else { 2 },
+            stride: if residency.needs_runtime_store() { 16 } else { 2 },
             threads: 2,
         };
         table.append(&mut campaign(&options, &|_, _, _| {}));
