@@ -1,4 +1,4 @@
-//! A slice of `make kill`: every second crash point of each procedure, or (`shared`, `embedded`) every eighth, in one world for each
+//! A slice of `make kill`: every second crash point of each procedure, or (`shared`, `embedded`) every sixteenth, in one world for each
 //! residency.
 
 use pith_world::{Kill, Options, PROCEDURES, Plan, Residency, Table, Victim, World, WriteForm, campaign};
@@ -12,7 +12,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
             residencies: vec![residency],
             victims: vec![Victim::Core],
             procedure: None,
-            stride: if residency.needs_runtime_store() { 8 } else { 2 },
+            stride: if residency.needs_runtime_store() { 16 } else { 2 },
             threads: 2,
         };
         table.append(&mut campaign(&options, &|_, _, _| {}));
@@ -123,6 +123,18 @@ fn no_count_is_used_twice_if_the_process_is_killed_while_the_store_fails() {
         let mut world = World::new(Plan { residency, store, reloads: false, ..Plan::clean() });
         let requests = world.run_outage().unwrap_or_else(|failure| panic!("{}: {failure}", residency.name()));
         assert!(requests > 16, "more messages than a document reserves COUNTs");
+    }
+}
+
+/// A COUNT of an outdated document may have been used: its UE is authenticated anew.
+#[test]
+fn a_ue_is_authenticated_anew_after_a_power_failure() {
+    for residency in Residency::STORED {
+        let store = Some(WriteForm::Replace);
+        let mut world = World::new(Plan { residency, store, reloads: false, ..Plan::clean() });
+        let result = world.run_power_failure();
+        let [before, after] = result.unwrap_or_else(|failure| panic!("{}: {failure}", residency.name()));
+        assert!(before >= 1 && after > before, "{}: {before}, then {after}", residency.name());
     }
 }
 

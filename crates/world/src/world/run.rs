@@ -146,6 +146,28 @@ impl World {
         Ok(requests)
     }
 
+    /// The store loses its last writes in a power failure, which ends the process; then the UE requests service. Returns how often the UE
+    /// was authenticated before and afterwards.
+    pub fn run_power_failure(&mut self) -> Result<[u64; 2], Box<Failure>> {
+        self.run_single_registration()?;
+        let before = self.authentications(0);
+        self.server.lose(Duration::from_secs(1));
+        self.crash(0);
+        self.pass(Duration::from_secs(30))?;
+        for _ in 0..2 {
+            self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: Act::RequestService });
+            self.pass(CALM)?;
+        }
+        self.load_copies(true);
+        self.check_agreement()?;
+        self.load_copies(false);
+        Ok([before, self.authentications(0)])
+    }
+
+    fn authentications(&self, ue: usize) -> u64 {
+        self.journal().keys.get(self.ues[ue].subscriber.supi.as_str()).copied().unwrap_or(0)
+    }
+
     fn fail_stores(&mut self, fails: bool) {
         for documents in self.processes.iter_mut().filter_map(|process| process.documents.as_mut()) {
             documents.fail(fails);
