@@ -12,7 +12,9 @@ fn returned(retains_ues: bool) -> Pair {
     pair.connect();
     pair.give(STREAM, initial_context_setup().encode().unwrap());
     pair.assert_clean();
-    (pair.sent.clear(), pair.out.clear(), pair.events.clear());
+    pair.sent.clear();
+    pair.out.clear();
+    pair.events.clear();
     pair.input(Input::AssociationDown);
     pair.input(Input::AssociationUp { outbound_streams: 8 });
     pair

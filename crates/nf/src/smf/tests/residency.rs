@@ -206,9 +206,9 @@ fn a_deactivation_is_answered_when_no_upf_sends_to_the_gnb_any_longer() {
 }
 
 fn establishment_of(world: &World) -> pith_pfcp::message::SessionEstablishmentRequest {
-    let requests = world.n4.iter().filter_map(|message| match message {
+    let mut requests = world.n4.iter().filter_map(|message| match message {
         Message::SessionEstablishmentRequest(request) => Some(request.clone()),
         _ => None,
     });
-    requests.last().expect("a session is established again")
+    requests.next_back().expect("a session is established again")
 }
