@@ -139,6 +139,8 @@ fn a_gnb_that_refuses_or_does_not_answer_leaves_the_session_unchanged() {
         assert_eq!(world.take_ladder(), ladder, "a silent gNB may have switched");
         if silent {
             assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0));
+            world.gnb_modifies(true);
+            world.take_ladder();
         }
         world.expire(Timer::PathGrace);
         assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest");
@@ -336,6 +338,7 @@ fn continues_through_the_anchor(mut world: World) {
     assert_eq!(downlink_to(&world), GNB());
     assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
     assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0), "the gNB was told last");
+    world.gnb_modifies(true);
     assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
     world.release_by_amf();
     world.is_quiet();
