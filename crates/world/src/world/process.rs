@@ -210,15 +210,24 @@ impl World {
 
     /// Begins the reads among the effects; passes on what was read before, with its effects.
     pub(super) fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+        let Process { shard_hosts, stores: Some(stores), .. } = &mut self.processes[process] else {
+            return;
+        };
+        let Some(host) = shard_hosts.get_mut(shard) else { return };
+        for (key, document) in stores.take_loaded(self.now, shard, &mut host.shard) {
+            host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
+        }
+        self.begin_reads((process, shard), effects);
+    }
+
+    /// Begins the reads among the effects.
+    fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
         let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
         else {
             return;
         };
         let Some(host) = shard_hosts.get_mut(shard) else { return };
         let incarnation = *incarnation;
-        for (key, document) in stores.take_loaded(self.now, shard, &mut host.shard) {
-            host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
-        }
         let (loads, others): (Vec<_>, Vec<_>) = std::mem::take(effects)
             .into_iter()
             .partition(|effect| matches!(effect, ShardEffect::Load { .. }));
@@ -245,7 +254,8 @@ impl World {
         if stores.as_ref().is_none_or(|stores| stores.is_settled(shard)) {
             shard_hosts[shard].shard.complete_move(self.now, &mut effects);
         }
-        self.read_contexts(place, &mut effects);
+        // What was read before is handled in a turn of its own, whose changes are stored before its effects leave.
+        self.begin_reads(place, &mut effects);
         let stores = &mut self.processes[process].stores;
         for effect in &effects {
             if let (ShardEffect::PassOn { input, .. }, Some(stores)) = (effect, stores.as_mut())
