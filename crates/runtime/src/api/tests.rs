@@ -49,7 +49,11 @@ impl Client {
                 unreadable: 0,
                 error: None,
             }),
-            user_plane: None,
+            user_plane: Some(crate::api::inspect::UserPlaneStatus {
+                path: "portable",
+                detail: "no interface".into(),
+                faster: Some("name the interfaces".into()),
+            }),
         };
         Self(ApiHandler::new(Rc::new_cyclic(|api: &std::rc::Weak<Api>| {
             let shards = api.clone();

@@ -217,6 +217,9 @@ impl N2Gateway {
             });
         }
         let Some(peeked) = peek(&pdu) else { return self.not_ngap(gnb) };
+        if peeked.procedure_code != procedure::NG_SETUP {
+            self.release_held(gnb);
+        }
         match (peeked.procedure_code, peeked.class) {
             // RAN CONFIGURATION UPDATE is answered with its own failure message.
             (procedure::NG_SETUP | procedure::RAN_CONFIGURATION_UPDATE, _) => {

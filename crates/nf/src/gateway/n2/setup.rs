@@ -13,7 +13,7 @@
 //! Otherwise the IE is left out, and both sides have no UEs.
 
 use super::N2Gateway;
-use crate::kit::{GnbHandle, Instant, Level, N2Input, RetainedConnections};
+use crate::kit::{Duration, GnbHandle, Instant, Level, N2Input, RetainedConnections};
 use bytes::Bytes;
 use pith_ngap::{NgSetupResponse, UeRetentionInformation};
 use pith_types::{AmfUeNgapId, RanUeNgapId, ShardId};
@@ -30,7 +30,13 @@ pub(super) struct PendingSetup {
     ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
     /// Messages of the shards, which follow NG SETUP RESPONSE.
     held: Vec<(u16, Bytes)>,
+    /// NG SETUP RESPONSE was sent. SCTP keeps no order between its stream and those of UEs, so messages are held until the gNB's next message
+    /// shows that it has the response, or until the time has passed.
+    is_answered: bool,
 }
+
+/// Time in which a gNB gets NG SETUP RESPONSE.
+const ARRIVAL: Duration = Duration::from_millis(500);
 
 /// Messages that wait for NG SETUP RESPONSE, mostly PAGING; further ones are discarded, and repeated by timers.
 const MAX_HELD: usize = 4_096;
@@ -47,6 +53,7 @@ impl N2Gateway {
             is_retained: false,
             ended: Vec::new(),
             held: Vec::new(),
+            is_answered: false,
         };
         self.setups.insert(gnb, pending);
         self.send_to_all_shards(|| N2Input::NgSetup { gnb, retains_ues });
@@ -65,19 +72,35 @@ impl N2Gateway {
         }
         pending.is_retained |= !connections.kept.is_empty();
         pending.ended.extend(connections.ended);
-        let is_last = pending.shards.is_empty();
+        let (is_last, is_retained) = (pending.shards.is_empty(), pending.is_retained);
         if let Some(association) = self.associations.get_mut(&gnb) {
             for (amf, ran) in connections.kept {
                 association.ran_ids.assign(ran, shard);
                 association.ran_ids.note_amf_id(ran, (amf, shard));
             }
         }
-        if is_last && let Some(PendingSetup { is_retained, ended, held, .. }) = self.setups.remove(&gnb) {
+        if is_last {
+            let ended = self.note_answered(gnb);
             self.respond_to_setup(gnb, is_retained);
             if is_retained {
                 self.release_at_gnb(gnb, &ended);
             }
-            held.into_iter().for_each(|(stream, pdu)| self.send(gnb, stream, pdu));
+        }
+    }
+
+    /// NG SETUP RESPONSE leaves now. Returns the connections that the gNB is to release.
+    fn note_answered(&mut self, gnb: GnbHandle) -> Vec<(AmfUeNgapId, RanUeNgapId)> {
+        let Some(pending) = self.setups.get_mut(&gnb) else { return Vec::new() };
+        (pending.is_answered, pending.until) = (true, self.admission.now + ARRIVAL);
+        std::mem::take(&mut pending.ended)
+    }
+
+    /// The gNB has NG SETUP RESPONSE.
+    pub(super) fn release_held(&mut self, gnb: GnbHandle) {
+        if self.setups.get(&gnb).is_some_and(|pending| pending.is_answered)
+            && let Some(pending) = self.setups.remove(&gnb)
+        {
+            pending.held.into_iter().for_each(|(stream, pdu)| self.send(gnb, stream, pdu));
         }
     }
 
@@ -94,14 +117,18 @@ impl N2Gateway {
     /// is retained.
     pub(super) fn end_late_setups(&mut self, now: Instant) {
         while let Some(gnb) = self.setups.iter().find(|(_, it)| it.until <= now).map(|(gnb, _)| *gnb) {
-            let Some(pending) = self.setups.remove(&gnb) else { break };
-            if pending.is_retained {
+            let Some(pending) = self.setups.get_mut(&gnb) else { break };
+            if pending.is_answered {
+                self.release_held(gnb);
+                continue;
+            }
+            pending.shards.clear();
+            if std::mem::take(&mut pending.is_retained) {
+                pending.held.clear();
                 self.reset_all(gnb);
             }
+            self.note_answered(gnb);
             self.respond_to_setup(gnb, false);
-            if !pending.is_retained {
-                pending.held.into_iter().for_each(|(stream, pdu)| self.send(gnb, stream, pdu));
-            }
             let name = self.name(gnb);
             self.event(
                 Level::Warn,
