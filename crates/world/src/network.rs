@@ -301,6 +301,7 @@ impl ShardFactory<'_> {
         config.ciphering.retain(|algorithm| *algorithm != self.plan.ciphering);
         config.ciphering.insert(0, self.plan.ciphering);
         config.timers.t3512 = PERIODIC_UPDATE;
+        config.retains_ues = self.plan.retaining != 0;
         config
     }
 

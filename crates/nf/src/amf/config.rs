@@ -42,6 +42,8 @@ pub struct AmfConfig {
     pub congestion_backoff: Duration,
     /// Retention of the security contexts of deregistered UEs.
     pub retention: Retention,
+    /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
+    pub retains_ues: bool,
 }
 
 /// Another instance of the same AMF.
@@ -149,6 +151,7 @@ impl AmfConfig {
             max_ues: 1 << 17,
             congestion_backoff: Duration::from_secs(60),
             retention: Retention { contexts: 16_384, time: Duration::from_secs(24 * 3600) },
+            retains_ues: false,
         }
     }
 

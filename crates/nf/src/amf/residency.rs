@@ -175,7 +175,8 @@ impl Amf {
             // Of the gNB that may have retained the UE; they end with the connection.
             ue.access_keys = access_keys;
         }
-        let is_kept = at_rest && ue.is_registered() && ue.security.is_some();
+        let is_kept =
+            at_rest && self.shared.config.retains_ues && ue.is_registered() && ue.security.is_some();
         let key = self.place_ue(id, ue)?;
         let was_connected = connection.is_some();
         let left = match (connection, host.filter(|_| is_kept)) {

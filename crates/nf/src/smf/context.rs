@@ -283,10 +283,12 @@ impl SmContext {
         self.modification = None;
         self.draining = None;
         let amf_continues = self.amf.owner != Owner::Process;
-        let Pending { release, qos, downlink_data, .. } = std::mem::take(&mut self.pending);
-        // Without a restart of the AMF the UE may be connected, and its user plane is still to be activated.
-        let downlink_data = downlink_data && amf_continues;
-        self.pending = Pending { release, qos, downlink_data, ..Pending::default() };
+        let Pending { release, qos, downlink_data, lost_tunnel, .. } = std::mem::take(&mut self.pending);
+        // If the UE may be connected, its user plane is still to be activated, and the gNB has still lost its tunnel.
+        let may_be_connected = amf_continues || keeps_tunnels;
+        let downlink_data = downlink_data && may_be_connected;
+        let lost_tunnel = lost_tunnel.filter(|_| keeps_tunnels);
+        self.pending = Pending { release, qos, downlink_data, lost_tunnel, ..Pending::default() };
         self.timers = Timers::default();
         let has_address = self.address.is_some();
         let state = std::mem::take(&mut self.state);

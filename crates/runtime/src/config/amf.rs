@@ -49,6 +49,10 @@ section! {
         /// [{id: 999/70-gnb-000001, addresses: [10.0.0.2]}]. If the list is empty, any gNB may connect; even
         /// then a second gNB with the ID of a connected one is refused unless it has the same address.
         gnbs: Vec<Gnb> = Vec::new(),
+        /// After a restart of the core, UEs stay connected at gNBs that propose to retain them (UE Retention Information, TS 38.413
+        /// 8.7.1.2). Off by default: a procedure that the restart interrupted may leave AMF and SMF with different views of a
+        /// session's user plane until its next packet or service request.
+        retain_ues: bool = false,
         /// Largest number of SCTP associations per IPv4 address or IPv6 /64: 1 to 16384.
         associations_per_address: u32 = 1024,
     }

@@ -48,7 +48,8 @@ pub fn tai() -> Tai {
 
 pub fn config() -> AmfConfig {
     let guami = Guami { plmn_id: tai().plmn_id, amf_id: "020040".parse().unwrap() };
-    AmfConfig::new(identity(), guami, vec![Snssai::of_sst(1)], vec![tai()])
+    let config = AmfConfig::new(identity(), guami, vec![Snssai::of_sst(1)], vec![tai()]);
+    AmfConfig { retains_ues: true, ..config }
 }
 
 /// The ladder of inputs and effects, and the downlink messages not yet read.

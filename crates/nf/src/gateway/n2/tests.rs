@@ -706,6 +706,9 @@ fn ng_setup_response_waits_for_every_shard() {
         panic!()
     };
     assert_eq!(response.ue_retention, None);
+    let until = gateway.next_deadline().unwrap();
+    assert_eq!(until, Instant::from_micros(1_500_000), "the response needs time");
+    assert_eq!(gateway.advance(until).count(), 0);
     assert_eq!(gateway.next_deadline(), None);
 }
 
@@ -763,8 +766,11 @@ fn messages_of_shards_follow_ng_setup_response() {
         || N2GatewayInput::Shard(N2Effect::Send { gnb: GNB, stream: 0, pdu: Bytes::from_static(b"page") });
     assert_eq!(gateway.handle(page()).count(), 0, "the gNB is not set up");
     answer_setup(&mut gateway, 0, 0, 0);
-    let effects = answer_setup(&mut gateway, 1, 0, 0);
-    let [N2GatewayEffect::Send { .. }, N2GatewayEffect::Send { pdu, .. }] = &effects[..] else {
+    assert_eq!(sent(&answer_setup(&mut gateway, 1, 0, 0)).len(), 1, "NG SETUP RESPONSE");
+    assert_eq!(gateway.handle(page()).count(), 0, "another stream may overtake the response");
+    let until = gateway.next_deadline().unwrap();
+    let effects: Vec<_> = gateway.advance(until).collect();
+    let [N2GatewayEffect::Send { pdu, .. }, N2GatewayEffect::Send { .. }] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!(&pdu[..], b"page");
