@@ -366,6 +366,8 @@ impl ContextStore {
         }
         self.has_changes = true;
         if let Err(error) = self.claim_block(block) {
+            // The fence of this block may be higher than the shard's version: the next write claims all blocks with a higher one.
+            self.owner = None;
             self.fail(now, shard, &error);
         }
     }

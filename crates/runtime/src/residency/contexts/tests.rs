@@ -193,6 +193,9 @@ impl Engine for Disk {
     }
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(EngineError::Paused("gone".into()));
+        }
         self.inner.fenced_below(block)
     }
 
@@ -754,4 +757,27 @@ fn with_a_full_disk_at_the_start_contexts_return_and_are_claimed_later() {
     run.input(2_000, 2, Timer::MobileReachable);
     assert_eq!(stored(&documents), [1, 2]);
     assert!(run.store.owner.is_some() && run.health.error().is_none());
+}
+
+#[test]
+fn a_block_taken_while_the_store_is_gone_is_claimed_with_a_higher_version_than_its_former_owners() {
+    let documents = MemoryStore::default();
+    let block = BlockId::all().last().unwrap();
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let owner = |blocks| Run::of_owner(&documents, mode, None, (blocks, Claims::Blocks));
+    let mut run = owner(BlockId::all().filter(|own| *own != block).collect());
+    // The former owner of the block, and its successors until its version is the higher one.
+    let former = std::iter::repeat_with(|| owner(vec![block]).store.owner);
+    let former = former.take(100_000).find(|former| *former > run.store.owner).unwrap();
+    run.is_full.store(true, Ordering::Relaxed);
+    run.store.take_block(at(1), &mut run.shard, block);
+    run.end_turn(1);
+    run.is_full.store(false, Ordering::Relaxed);
+    run.input(2_000, 1, Timer::MobileReachable);
+    assert!(!run.store.is_fenced() && run.health.error().is_none() && run.store.owner > former);
+    assert_eq!(stored(&documents), [1]);
+    run.store
+        .batch
+        .delete(DocumentKey::new(DocumentKind::Amf, block.number(), 1).unwrap(), Revision(u64::MAX));
+    assert!(run.store.engine.append(&run.store.batch).is_ok(), "the block itself is the shard's");
 }
