@@ -79,7 +79,7 @@ impl UserPlane {
     /// The same, with the reason.
     pub fn start_and_report(config: DatapathConfig) -> Result<(Self, PathReport), StartError> {
         let (user_plane, report) = match prepare(config.clone()) {
-            Ok(config) => Self::start_fast(&config)?,
+            Ok(of_xdp) => Self::start_fast(&of_xdp, &config)?,
             Err(obstacle) if config.path == PathChoice::Xdp => {
                 return Err(StartError::XdpSettings(
                     obstacle.map_or_else(String::new, |why| why.to_string()),
@@ -94,7 +94,12 @@ impl UserPlane {
         Ok((user_plane, report))
     }
 
-    fn start_fast(config: &DatapathConfig) -> Result<(Self, PathReport), StartError> {
+    /// `configured`: without the interfaces of the automatic choice. Another UPF may run XDP on these, which does not concern
+    /// the portable path.
+    fn start_fast(
+        config: &DatapathConfig,
+        configured: &DatapathConfig,
+    ) -> Result<(Self, PathReport), StartError> {
         match XdpDatapath::start(config)? {
             StartedPath::Xdp(xdp) => {
                 let report = PathReport::of(&xdp, config);
@@ -104,7 +109,7 @@ impl UserPlane {
             StartedPath::Portable(_, error) if config.path == PathChoice::Xdp => Err(error.into()),
             StartedPath::Portable(portable, error) => {
                 let report = PathReport::portable(Some(Obstacle { reason: error.to_string(), remedy: None }));
-                Ok((Self::portable(portable, config)?, report))
+                Ok((Self::portable(portable, configured)?, report))
             }
         }
     }

@@ -4,7 +4,7 @@
 
 mod support;
 
-use pith_datapath::{DatapathConfig, PathReport, UserPlane, XdpHook};
+use pith_datapath::{DatapathConfig, PathReport, UePool, UserPlane, XdpHook};
 use std::process::Command;
 use support::*;
 
@@ -69,4 +69,17 @@ fn rules_of_the_hosts_packet_filter_are_not_bypassed_without_a_setting() {
         "xdp",
         "the kernel sees each connection"
     );
+}
+
+#[test]
+fn a_second_upf_on_the_same_interfaces_takes_the_portable_path() {
+    let Some(_hosts) = host() else { return };
+    let found = DatapathConfig { xdp_hook: XdpHook::Generic, ..config() };
+    let first = UserPlane::start(found.clone()).unwrap();
+    assert!(matches!(first, UserPlane::Xdp(_)));
+    let pools = vec![UePool { gateway: "10.46.0.1".parse().unwrap(), prefix: 16 }];
+    let n3_addresses = vec![UPF_N6.into()];
+    let second = report(DatapathConfig { n3_addresses, pools, tun: "pith1".into(), ..found });
+    assert_eq!(second.path, "portable");
+    assert!(second.detail.contains("already has an XDP program of Pith"), "{second}");
 }
