@@ -101,8 +101,8 @@ impl World {
         if let Some(what) = self.watch.failed.take() {
             return Err(self.failure(what));
         }
-        // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). With `soft` NG RESET
-        // may overtake messages on other streams.
+        // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). The NG RESET that follows
+        // a panic may overtake messages on other streams: the gNB gets them for ids that it has released.
         let (panics, lags) = (self.crash_points.panics, self.may_leave_upf_sessions());
         // An SMF with `soft` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
         let may_be_outdated = self.has_lost_creations();
@@ -111,7 +111,8 @@ impl World {
                 return true;
             }
             let is_unknown = what.contains("the AMF sent ERROR INDICATION: unknown local UE NGAP ID");
-            panics && (is_unknown || lags)
+            let is_overtaken = what.contains("which is not in use");
+            panics && (is_unknown || is_overtaken || lags)
         };
         let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();
         let strict = self.watch.strict.take().filter(|what| !is_due(what) && !self.is_repetition(what));
