@@ -52,7 +52,9 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
     let interfaces = choose(&n3, &default_routes(&table), config.xdp_hook, Device::of)?;
     // The generic hook would make each packet of the host slower.
     let xdp_hook = if config.xdp_hook == XdpHook::Auto { XdpHook::Native } else { config.xdp_hook };
-    Ok(DatapathConfig { interfaces, xdp_hook, ..config.clone() })
+    // As without XDP, user packets may leave by any interface and GTP-U may arrive on any: also if XDP does not start.
+    let tunnel_interfaces = interfaces.clone();
+    Ok(DatapathConfig { interfaces, tunnel_interfaces, xdp_hook, ..config.clone() })
 }
 
 /// What a name in the routing table or with an N3 address stands for.

@@ -42,7 +42,7 @@ pub struct DatapathConfig {
     /// N3's addresses and default routes, if XDP does not disturb other traffic there.
     pub interfaces: Vec<String>,
     /// Those of `interfaces` towards gNBs and other UPFs: GTP-U received on the others is dropped. Empty: the interfaces that
-    /// have an N3 address, or all if none has one.
+    /// have an N3 address, or all if none has one or the interfaces were chosen automatically.
     pub tunnel_interfaces: Vec<String>,
     /// Whether packets of networks without NAT44 may bypass rules of the host's packet filter. Otherwise `PathChoice::Auto`
     /// takes the portable path if there are any.

@@ -48,6 +48,22 @@ fn xdp_does_not_choose_virtual_interfaces_unless_a_hook_is_configured() {
     assert!(report(config()).detail.contains("no default route"));
 }
 
+/// Whether user packets may not leave by N3's interface.
+fn n3_is_for_tunnels_only() -> bool {
+    run("nft list ruleset").contains("oifname \"n3\" drop")
+}
+
+#[test]
+fn interfaces_that_were_not_configured_keep_their_reachability() {
+    let Some(_hosts) = host() else { return };
+    let found = DatapathConfig { xdp_hook: XdpHook::Generic, ..config() };
+    let upf = UserPlane::start(found).unwrap();
+    assert!(matches!(upf, UserPlane::Xdp(_)) && !n3_is_for_tunnels_only());
+    upf.stop();
+    let _upf = UserPlane::start(named()).unwrap();
+    assert!(n3_is_for_tunnels_only());
+}
+
 #[test]
 fn rules_of_the_hosts_packet_filter_are_not_bypassed_without_a_setting() {
     let Some(_hosts) = host() else { return };
@@ -78,8 +94,11 @@ fn a_second_upf_on_the_same_interfaces_takes_the_portable_path() {
     let first = UserPlane::start(found.clone()).unwrap();
     assert!(matches!(first, UserPlane::Xdp(_)));
     let pools = vec![UePool { gateway: "10.46.0.1".parse().unwrap(), prefix: 16 }];
-    let n3_addresses = vec![UPF_N6.into()];
-    let second = report(DatapathConfig { n3_addresses, pools, tun: "pith1".into(), ..found });
-    assert_eq!(second.path, "portable");
-    assert!(second.detail.contains("already has an XDP program of Pith"), "{second}");
+    run("ip address add 172.16.0.9/24 dev n3");
+    let n3_addresses = vec!["172.16.0.9".parse().unwrap()];
+    let second = DatapathConfig { n3_addresses, pools, tun: "pith1".into(), ..found };
+    let (_second, report) = UserPlane::start_and_report(second).unwrap();
+    assert_eq!(report.path, "portable");
+    assert!(report.detail.contains("already has an XDP program of Pith"), "{report}");
+    assert!(!n3_is_for_tunnels_only(), "as without XDP");
 }
