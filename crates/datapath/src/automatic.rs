@@ -2,7 +2,7 @@
 //! slows down other traffic of the host.
 
 use crate::config::{DatapathConfig, UePool, XdpHook};
-use crate::sys::{driver_of, interface_addresses, vlan_of};
+use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
 use crate::system::foreign_rules;
 use std::fmt;
 use std::fs;
@@ -64,6 +64,8 @@ enum Device {
     /// A network card, or a VLAN of one.
     Card {
         driver: String,
+        /// For a VLAN: its card, if that removes tags before XDP sees the frames.
+        stripped_by: Option<String>,
     },
     /// Such as veth, bridge, bonding, tun.
     Virtual {
@@ -73,12 +75,17 @@ enum Device {
 
 impl Device {
     fn of(name: &str) -> Self {
-        let (device, _) = vlan_of(name).unwrap_or((name.to_owned(), 0));
+        let vlan = vlan_of(name);
+        let is_vlan = vlan.is_some();
+        let (device, _) = vlan.unwrap_or((name.to_owned(), 0));
         let driver = driver_of(&device).unwrap_or_default();
         let is_card = Path::new("/sys/class/net").join(&device).join("device").exists();
         match (device.as_str(), is_card) {
             (LOOPBACK, _) => Self::Loopback,
-            (_, true) => Self::Card { driver },
+            (_, true) => {
+                let strips = is_vlan && strips_vlan_tags(&device).unwrap_or(true);
+                Self::Card { driver, stripped_by: strips.then_some(device) }
+            }
             (_, false) => Self::Virtual { driver },
         }
     }
@@ -114,8 +121,14 @@ fn choose(
     Ok(found)
 }
 
-/// Whether XDP may run on an interface that the configuration does not name. A configured hook permits any.
+/// Whether XDP may run on an interface that the configuration does not name. A configured hook permits any whose frames XDP
+/// sees with their VLAN tags.
 fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
+    if let Device::Card { stripped_by: Some(card), .. } = &device {
+        // XDP would take the frames of the VLAN for untagged ones.
+        let reason = format!("{card} removes the VLAN tags of {name} before XDP sees them");
+        return Err(Obstacle::new(reason, format!("run 'ethtool -K {card} rxvlan off'")));
+    }
     if hook != XdpHook::Auto {
         return Ok(());
     }
@@ -128,7 +141,7 @@ fn check(name: &str, device: Device, hook: XdpHook) -> Result<(), Obstacle> {
             let remedy = "name it in 'upf.interfaces', where local senders need no segmentation offload";
             Err(Obstacle::new(format!("{name} is a {kind} interface"), remedy))
         }
-        Device::Card { driver } if !STEADY_DRIVERS.contains(&driver.as_str()) => {
+        Device::Card { driver, .. } if !STEADY_DRIVERS.contains(&driver.as_str()) => {
             let reason = format!("its start may reset the link of {name} (driver {driver})");
             Err(Obstacle::new(reason, "permit that by 'upf.xdp: native'"))
         }
@@ -165,10 +178,12 @@ mod tests {
 
     fn device(name: &str) -> Device {
         let driver = |driver: &str| driver.to_owned();
+        let card = |of: &str, stripped_by| Device::Card { driver: driver(of), stripped_by };
         match name {
             "lo" => Device::Loopback,
-            "eth0" | "eth1" => Device::Card { driver: driver("virtio_net") },
-            "ens1" => Device::Card { driver: driver("ixgbe") },
+            "eth0" | "eth1" | "eth0.7" => card("virtio_net", None),
+            "ens1" => card("ixgbe", None),
+            "ens2.7" => card("mlx5_core", Some("ens2".to_owned())),
             _ => Device::Virtual { driver: driver("veth") },
         }
     }
@@ -184,6 +199,7 @@ mod tests {
         let n3 = [("192.0.2.1", "eth0")];
         assert_eq!(choice(&n3, &["eth1"], XdpHook::Auto).unwrap(), ["eth0", "eth1"]);
         assert_eq!(choice(&n3, &["eth0"], XdpHook::Auto).unwrap(), ["eth0"], "one for both");
+        assert_eq!(choice(&n3, &["eth0.7"], XdpHook::Auto).unwrap(), ["eth0", "eth0.7"]);
     }
 
     #[test]
@@ -194,6 +210,7 @@ mod tests {
             (("192.0.2.1", "eth0"), "", "no default route", "upf.interfaces"),
             (("192.0.2.1", "veth7"), "eth0", "veth7 is a veth interface", "upf.interfaces"),
             (("192.0.2.1", "eth0"), "ens1", "reset the link of ens1 (driver ixgbe)", "upf.xdp: native"),
+            (("192.0.2.1", "ens2.7"), "eth0", "VLAN tags of ens2.7", "ethtool -K ens2 rxvlan off"),
         ] {
             let n6: Vec<_> = [n6].into_iter().filter(|name| !name.is_empty()).collect();
             let text = choice(&[n3], &n6, XdpHook::Auto).unwrap_err().to_string();

@@ -39,6 +39,9 @@ pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Re
 
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+/// `ETH_FLAG_RXVLAN`.
+const STRIPS_VLAN: u32 = 1 << 8;
 const SIOCGIFVLAN: libc::c_ulong = 0x8982;
 const GET_VLAN_REALDEV_NAME: libc::c_int = 8;
 const GET_VLAN_VID: libc::c_int = 9;
@@ -59,6 +62,19 @@ pub fn driver_of(interface: &str) -> io::Result<String> {
     // SAFETY: the request names an interface and points to a buffer at least as long as `ethtool_drvinfo`.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
     Ok(text(&info.driver))
+}
+
+/// Whether a device removes the VLAN tag of a received frame before XDP sees the frame.
+pub fn strips_vlan_tags(device: &str) -> io::Result<bool> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    // struct ethtool_value
+    let mut flags = [ETHTOOL_GFLAGS, 0];
+    let mut request = interface_request(device)?;
+    request.ifr_ifru.ifru_data = (&raw mut flags).cast();
+    // SAFETY: the request names an interface and points to a buffer as long as `ethtool_value`.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) })?;
+    let [_, flags] = flags;
+    Ok(flags & STRIPS_VLAN != 0)
 }
 
 /// An interface's MAC.
@@ -165,6 +181,8 @@ mod tests {
         assert!(driver_of("a-name-that-is-too-long-for-any").is_err());
         assert!(driver_of("no-such").is_err());
         assert!(link_address("no-such").is_err());
+        assert!(strips_vlan_tags("no-such").is_err());
+        assert!(strips_vlan_tags("lo").is_ok());
     }
 
     #[test]
