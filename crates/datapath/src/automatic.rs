@@ -3,7 +3,7 @@
 
 use crate::config::{DatapathConfig, UePool, XdpHook};
 use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
-use crate::system::foreign_rules;
+use crate::system::{foreign_routing, foreign_rules};
 use std::fmt;
 use std::fs;
 use std::net::IpAddr;
@@ -14,6 +14,8 @@ const STEADY_DRIVERS: [&str; 2] = ["virtio_net", "mlx5_core"];
 
 /// The name of the loopback interface in every network namespace.
 const LOOPBACK: &str = "lo";
+
+const ROUTING_REMEDY: &str = "name the interfaces in 'upf.interfaces', if routes without marks and sources lead to the right next hops";
 
 /// Why XDP does not run, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,11 +52,24 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
     let n3: Vec<_> = config.n3_addresses.iter().map(|address| (*address, interface_of(address))).collect();
     let table = fs::read_to_string("/proc/thread-self/net/route").unwrap_or_default();
     let interfaces = choose(&n3, &default_routes(&table), config.xdp_hook, Device::of)?;
+    check_routing(config, &interfaces)?;
     // The generic hook would make each packet of the host slower.
     let xdp_hook = if config.xdp_hook == XdpHook::Auto { XdpHook::Native } else { config.xdp_hook };
     // As without XDP, user packets may leave by any interface and GTP-U may arrive on any: also if XDP does not start.
     let tunnel_interfaces = interfaces.clone();
     Ok(DatapathConfig { interfaces, tunnel_interfaces, xdp_hook, ..config.clone() })
+}
+
+/// XDP's route look-up must choose the same way as the kernel, which forwards the first packets.
+fn check_routing(config: &DatapathConfig, interfaces: &[String]) -> Result<(), Obstacle> {
+    let has = |is_of: fn(&IpAddr) -> bool| {
+        config.pools.iter().map(|pool| &pool.gateway).chain(&config.n3_addresses).any(is_of)
+    };
+    let families = [(libc::AF_INET, has(IpAddr::is_ipv4)), (libc::AF_INET6, has(IpAddr::is_ipv6))];
+    let families: Vec<_> = families.into_iter().filter(|(_, used)| *used).map(|(family, _)| family).collect();
+    let found = foreign_routing(interfaces, &families)
+        .unwrap_or_else(|error| Some(format!("the kernel's routing rules cannot be read ({error})")));
+    found.map_or(Ok(()), |reason| Err(Obstacle::new(reason, ROUTING_REMEDY)))
 }
 
 /// What a name in the routing table or with an N3 address stands for.

@@ -82,7 +82,7 @@ impl Host {
 }
 
 /// Sends a dump request, and passes kind and body of each answer to `take`.
-fn ask(kind: u16, request: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
+pub fn ask(kind: u16, request: &[u8], mut take: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let socket = NetlinkSocket::open()?;
     // Requires Linux 4.20; earlier kernels list all routing tables.
     let _ = socket.ask_strictly();

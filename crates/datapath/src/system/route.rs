@@ -35,7 +35,7 @@ const FRA_PRIORITY: u16 = 6;
 const FRA_TABLE: u16 = 15;
 const FRA_PROTOCOL: u16 = 21;
 /// The origin of a route or rule (RTPROT): a number that no routing daemon uses.
-const RTPROT_PITH: u8 = 197;
+pub const RTPROT_PITH: u8 = 197;
 const RTN_UNICAST: u8 = 1;
 const RT_SCOPE_UNIVERSE: u8 = 0;
 const RT_SCOPE_LINK: u8 = 253;
