@@ -1,25 +1,37 @@
 //! Rules of the host's packet filter that are not Pith's, and that forwarded packets traverse.
 
 use super::nft::{run, words};
-use std::fs;
+use std::{fs, io};
 
 /// The hooks of forwarded packets.
 const HOOKS: [&str; 4] = ["ingress", "prerouting", "forward", "postrouting"];
-/// The tables of iptables where it does not use nftables.
-const LEGACY: &str = "/proc/thread-self/net/ip_tables_names";
+/// The tables of iptables and ip6tables where these do not use nftables.
+const LEGACY: [(&str, &str); 2] = [
+    ("iptables", "/proc/thread-self/net/ip_tables_names"),
+    ("ip6tables", "/proc/thread-self/net/ip6_tables_names"),
+];
 
 /// Names the chains with rules, or with another policy than to accept, for the log.
 pub fn foreign_rules() -> Vec<String> {
-    let ruleset = run(&words("nft list ruleset"), "").unwrap_or_default();
-    let mut found = chains(&ruleset);
-    for table in fs::read_to_string(LEGACY).unwrap_or_default().lines() {
-        // Without the program the rules are unknown, and count as some.
-        let rules = run(&words(&format!("iptables-legacy-save -t {table}")), "");
-        if rules.as_deref().map_or(true, has_legacy_rules) {
-            found.push(format!("table {table} of iptables"));
+    let mut found = rules_of_nft(run(&words("nft list ruleset"), ""));
+    for (program, names) in LEGACY {
+        for table in fs::read_to_string(names).unwrap_or_default().lines() {
+            // Without the program the rules are unknown, and count as some.
+            let rules = run(&words(&format!("{program}-legacy-save -t {table}")), "");
+            if rules.as_deref().map_or(true, has_legacy_rules) {
+                found.push(format!("table {table} of {program}"));
+            }
         }
     }
     found
+}
+
+/// The chains with rules. Rules that `nft` cannot list are unknown, and count as some.
+fn rules_of_nft(listed: io::Result<String>) -> Vec<String> {
+    match listed {
+        Ok(ruleset) => chains(&ruleset),
+        Err(error) => vec![format!("unknown, because 'nft list ruleset' fails ({error})")],
+    }
 }
 
 /// The chains in the output of `nft list ruleset`. Tables of Pith, of this process or another, are left out.
@@ -80,6 +92,12 @@ mod tests {
         run(&words("nft -f -"), rules).unwrap();
         let found = foreign_rules();
         assert_eq!(found, ["chain forward of table inet filter", "chain post of table ip nat"]);
+    }
+
+    #[test]
+    fn rules_that_cannot_be_listed_count() {
+        assert!(rules_of_nft(Ok(String::new())).is_empty());
+        assert!(rules_of_nft(run(&words("no-such-program"), "")).concat().contains("unknown"));
     }
 
     #[test]
