@@ -45,10 +45,13 @@ pub fn start_all<W: Work<ShardInput> + 'static>(
     queues: Vec<UnstartedQueue<ShardInput>>,
 ) -> std::io::Result<Vec<ShardThread>> {
     let restored: Vec<W> = thread::scope(|scope| {
-        let readers: Vec<_> = shards.into_iter().map(|restore| scope.spawn(restore)).collect();
+        let start = |restore| thread::Builder::new().spawn_scoped(scope, restore);
+        let readers = shards.into_iter().map(start).collect::<std::io::Result<Vec<_>>>()?;
         let joined = readers.into_iter().map(|reader| reader.join());
-        joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    });
+        Ok::<_, std::io::Error>(
+            joined.map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect(),
+        )
+    })?;
     queues.into_iter().zip(restored).map(|(queue, work)| queue.start(BATCH, work)).collect()
 }
 

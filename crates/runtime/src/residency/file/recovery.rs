@@ -92,7 +92,7 @@ pub(super) fn recover(
         let mut found = Recovery::default();
         load(*id, path.clone(), secret, &mut found).map(|segment| (segment, found))
     };
-    for result in in_parallel(&files, of_file) {
+    for result in in_parallel(&files, readers_of(&files), of_file) {
         let (segment, found) = result?;
         loaded.extend(segment);
         report.torn += found.torn;
@@ -235,8 +235,9 @@ fn make_damaged(item: &mut Item) {
     }
 }
 
-/// The results of a function for each value, in the order of the values. The values are divided among the machine's cores.
-fn in_parallel<T: Sync, R: Send>(values: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// The results of a function for each value, in the order of the values. The values are divided among that many threads, or fewer
+/// if the system starts no more.
+fn in_parallel<T: Sync, R: Send>(values: &[T], threads: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {
         let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Relaxed)));
@@ -244,7 +245,8 @@ fn in_parallel<T: Sync, R: Send>(values: &[T], of: impl Fn(&T) -> R + Sync) -> V
         rest.map(|(number, value)| (number, of(value))).collect::<Vec<_>>()
     };
     let mut results = thread::scope(|scope| {
-        let helpers: Vec<_> = (1..cores().min(values.len())).map(|_| scope.spawn(work)).collect();
+        let helper = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let helpers: Vec<_> = (1..threads.min(values.len())).map_while(helper).collect();
         let mut results = work();
         for helper in helpers {
             results.extend(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -258,6 +260,26 @@ fn in_parallel<T: Sync, R: Send>(values: &[T], of: impl Fn(&T) -> R + Sync) -> V
 /// Threads that read a log, at most.
 const MOST_READERS: usize = 8;
 
+/// Octets of segments that are in memory at once, unless one segment has more.
+const MAX_READ_AT_ONCE: u64 = 256 << 20;
+
+/// The number of threads that read these files.
+fn readers_of(files: &[(u32, PathBuf)]) -> usize {
+    // A file without metadata cannot be read either, which its reader reports.
+    let sizes = files.iter().map(|(_, path)| fs::metadata(path).map_or(0, |metadata| metadata.len()));
+    readers_within(MAX_READ_AT_ONCE, sizes.collect()).min(cores())
+}
+
+/// The most readers whose files have at most that many octets together, whichever files these are; at least one.
+fn readers_within(octets: u64, mut sizes: Vec<u64>) -> usize {
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    let sums = sizes.iter().scan(0u64, |sum, size| {
+        *sum = sum.saturating_add(*size);
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= octets).count().max(1)
+}
+
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_READERS)
 }
@@ -267,7 +289,7 @@ fn index(loaded: &[Loaded]) -> Vec<Block> {
     let length = super::BLOCKS.div_ceil(cores());
     let starts: Vec<usize> = (0..super::BLOCKS).step_by(length).collect();
     let of_range = |start: &usize| index_range(loaded, *start, length.min(super::BLOCKS - start));
-    in_parallel(&starts, of_range).into_iter().flatten().collect()
+    in_parallel(&starts, cores(), of_range).into_iter().flatten().collect()
 }
 
 /// The index of that many blocks from `start` on.
@@ -330,4 +352,28 @@ pub(super) fn is_needed_fence(block: &Block, owner: OwnerVersion, segment: u32, 
     block
         .fence_record
         .is_some_and(|(known, at)| known == owner && at.segment == segment && at.offset == offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_segments_are_read_at_once_as_fit_in_memory() {
+        assert_eq!(readers_within(256, vec![64, 1, 64, 64, 64, 64]), 4);
+        assert_eq!(readers_within(256, vec![10, 20, 30]), 3);
+        assert_eq!(readers_within(256, vec![1, 300, 100]), 1, "the largest alone is too large");
+        assert_eq!(readers_within(256, Vec::new()), 1);
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_the_values() {
+        let values: Vec<u32> = (0..100).collect();
+        for threads in [0, 1, 8] {
+            assert_eq!(
+                in_parallel(&values, threads, |value| value * 2),
+                values.iter().map(|value| value * 2).collect::<Vec<_>>()
+            );
+        }
+    }
 }
