@@ -63,6 +63,8 @@ fn attack(stand: AttackerPosition, input: &[u8]) -> Result<(), CheckFailed> {
     let seed = choices.below(1 << 16) as u64;
     let mut plan = Plan::of_seed(seed);
     plan.faults = Faults::default();
+    // The bound of memory is for few UEs: each step looks at all of them.
+    plan.ues = plan.ues.min(6);
     plan.processes = vec![pith_nf::kit::Nf::ALL.to_vec()];
     let mut world = World::new(plan);
     let octets = input.iter().skip(2).copied().collect();

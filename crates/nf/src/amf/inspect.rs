@@ -48,9 +48,17 @@ pub struct Audit {
 impl Amf {
     /// Counts the AMF's state.
     pub fn audit(&self) -> Audit {
-        let ues = || self.ues.iter().map(|(_, ue)| ue);
-        let count = |test: fn(&UeContext) -> bool| ues().filter(|ue| test(ue)).count();
-        let sum = |size: fn(&UeContext) -> usize| ues().map(|ue| size(&ue)).sum();
+        // A packed context is unpacked for it, once.
+        let mut audit = Audit::default();
+        for (_, ue) in self.ues.iter() {
+            audit.registered += usize::from(ue.is_registered());
+            audit.connected += usize::from(ue.connection.is_some());
+            audit.in_procedure += usize::from(ue.procedure.name() != "Idle" || !ue.mobility.is_idle());
+            audit.sessions += ue.sessions.len();
+            audit.session_calls += ue.sessions.iter().map(|session| session.calls.len()).sum::<usize>();
+            audit.timers += ue.timers().len();
+            audit.undelivered += ue.undelivered.len();
+        }
         let releasing = |context| context == RanContext::Releasing;
         let connections = || self.shared.connections.iter().map(|(_, connection)| connection);
         let has_context = |id| self.shared.ids.find(id).is_some_and(|key| self.ues.contains(key));
@@ -58,9 +66,6 @@ impl Amf {
         let (supis, tmsis) = self.shared.index.len();
         Audit {
             contexts: self.ues.len(),
-            registered: count(UeContext::is_registered),
-            connected: count(|ue| ue.connection.is_some()),
-            in_procedure: count(|ue| ue.procedure.name() != "Idle" || !ue.mobility.is_idle()),
             connections: self.shared.connections.len(),
             releasing: connections().filter(|connection| releasing(connection.context)).count(),
             orphaned_connections: connections()
@@ -74,13 +79,10 @@ impl Amf {
                     .ids
                     .len()
                     .abs_diff(self.ues.len() + ended + self.shared.index.retained.stored()),
-            sessions: sum(|ue| ue.sessions.len()),
-            session_calls: sum(|ue| ue.sessions.iter().map(|session| session.calls.len()).sum()),
-            timers: sum(|ue| ue.timers().len()),
-            undelivered: sum(|ue| ue.undelivered.len()),
             gnbs: self.shared.gnbs.len(),
             half_open: self.shared.half_open.len(),
             retained: self.shared.index.retained.len(),
+            ..audit
         }
     }
 
