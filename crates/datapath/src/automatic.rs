@@ -4,6 +4,7 @@
 use crate::config::{DatapathConfig, UePool, XdpHook};
 use crate::sys::{driver_of, interface_addresses, strips_vlan_tags, vlan_of};
 use crate::system::{foreign_routing, foreign_rules};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::net::IpAddr;
@@ -16,6 +17,13 @@ const STEADY_DRIVERS: [&str; 2] = ["virtio_net", "mlx5_core"];
 const LOOPBACK: &str = "lo";
 
 const ROUTING_REMEDY: &str = "name the interfaces in 'upf.interfaces', if routes without marks and sources lead to the right next hops";
+
+/// Octets of the tables for a session and a possible CPU.
+const SESSION_OCTETS: u64 = 432;
+/// Octets of an AF_XDP socket, one for each queue.
+const QUEUE_OCTETS: u64 = 9_000_000;
+/// The part of the available memory that XDP takes without being asked for is one of so many.
+const MEMORY_PART: u64 = 16;
 
 /// Why XDP does not run, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,9 +63,45 @@ pub fn with_interfaces(config: &DatapathConfig) -> Result<DatapathConfig, Obstac
     check_routing(config, &interfaces)?;
     // The generic hook would make each packet of the host slower.
     let xdp_hook = if config.xdp_hook == XdpHook::Auto { XdpHook::Native } else { config.xdp_hook };
+    let queues = if xdp_hook == XdpHook::Generic { 0 } else { queues_of(&interfaces) };
+    let available = memory_available(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
+    let cpus = libbpf_rs::num_possible_cpus().unwrap_or(1);
+    check_memory(config.sessions, cpus as u64, queues, available)?;
     // As without XDP, user packets may leave by any interface and GTP-U may arrive on any: also if XDP does not start.
     let tunnel_interfaces = interfaces.clone();
     Ok(DatapathConfig { interfaces, tunnel_interfaces, xdp_hook, ..config.clone() })
+}
+
+/// The receive queues of the interfaces' devices.
+fn queues_of(interfaces: &[String]) -> u64 {
+    let device = |name: &String| vlan_of(name).map_or_else(|| name.clone(), |(device, _)| device);
+    let devices: BTreeSet<_> = interfaces.iter().map(device).collect();
+    let queues = |device: &String| {
+        let found = fs::read_dir(Path::new("/sys/class/net").join(device).join("queues")).ok()?;
+        let names = found.filter_map(|entry| Some(entry.ok()?.file_name()));
+        Some(names.filter(|name| name.to_string_lossy().starts_with("rx-")).count() as u64)
+    };
+    devices.iter().map(|device| queues(device).unwrap_or(1)).sum()
+}
+
+/// Octets of memory that processes can still get (/proc/meminfo); `None`: unknown.
+fn memory_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.saturating_mul(1024))
+}
+
+/// The kernel allocates XDP's tables for all sessions at the start: they must not take memory that other programs need.
+fn check_memory(sessions: u32, cpus: u64, queues: u64, available: Option<u64>) -> Result<(), Obstacle> {
+    let needed = SESSION_OCTETS.saturating_mul(sessions.into()).saturating_mul(cpus);
+    let needed = needed.saturating_add(QUEUE_OCTETS.saturating_mul(queues));
+    let Some(available) = available.filter(|available| needed > available / MEMORY_PART) else {
+        return Ok(());
+    };
+    let (needed, available) = (needed / 1_000_000, available / 1_000_000);
+    let reason = format!(
+        "its tables and sockets take about {needed} MB, more than 1/{MEMORY_PART} of the {available} MB available"
+    );
+    Err(Obstacle::new(reason, "lower 'upf.sessions', or name the interfaces in 'upf.interfaces'"))
 }
 
 /// XDP's route look-up must choose the same way as the kernel, which forwards the first packets.
@@ -238,6 +282,18 @@ mod tests {
         let n3 = [("192.0.2.1", "veth7")];
         assert_eq!(choice(&n3, &["ens1"], XdpHook::Generic).unwrap(), ["veth7", "ens1"]);
         assert!(choice(&[("127.0.0.7", "lo")], &["ens1"], XdpHook::Native).is_err());
+    }
+
+    #[test]
+    fn xdp_takes_a_small_part_of_the_memory_only() {
+        let available = memory_available("MemTotal:  4000000 kB\nMemAvailable:     1000000 kB\n");
+        assert_eq!(available, Some(1_024_000_000));
+        assert!(check_memory(16_384, 2, 2, available).is_ok(), "32 of 64 MB");
+        assert!(check_memory(16_384, 2, 2, None).is_ok(), "unknown");
+        let obstacle = check_memory(16_384, 64, 2, available).unwrap_err().to_string();
+        assert!(obstacle.contains("about 470 MB, more than 1/16 of the 1024 MB"), "{obstacle}");
+        assert!(check_memory(u32::MAX, u64::MAX, 1, available).is_err());
+        assert_eq!(queues_of(&["no-such".to_owned()]), 1);
     }
 
     #[test]
