@@ -65,13 +65,33 @@ pub fn restored(
 ) -> impl Work<ShardInput> + 'static {
     let mut shard = make();
     let contexts = contexts.map(|mut store| {
-        store.restore(clock.now(), &mut shard);
+        restore(number, clock, &mut shard, &mut make, &mut store);
         HeldEffects::new(store)
     });
     let (timers, effects) = (Timers::default(), Vec::new());
     let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
     let take_over = TakeOver::new(keeps);
     Driver { number, clock, shard, make, outside, timers, effects, contexts, take_over, run: 0 }
+}
+
+/// Restores the contexts of a shard. If it panics with one, no value in it can be trusted: another shard begins, without that context.
+fn restore(
+    number: u16,
+    clock: Clock,
+    shard: &mut Shard,
+    make: &mut impl FnMut() -> Shard,
+    store: &mut ContextStore,
+) {
+    while let Err(panic) = catch_unwind(AssertUnwindSafe(|| store.restore(clock.now(), shard))) {
+        *shard = make();
+        if !store.leave_out(shard) {
+            resume_unwind(panic);
+        }
+        tracing::error!(
+            shard = number,
+            "an NF panicked at the start: this is a bug in Pith, please report it; contexts are restored again without one"
+        );
+    }
 }
 
 /// The effects of a shard whose contexts are stored: they leave when the changes of their turn are written.

@@ -27,7 +27,7 @@ use pith_nf::kit::{
     Tracking,
 };
 use pith_types::{BlockId, ContextId, Supi};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// The longest time until a change is written with `soft`: the registration of a UE under load takes about as long, so that its
@@ -36,6 +36,9 @@ const SOFT_DELAY: Duration = Duration::from_millis(200);
 
 /// Time until the next attempt after the engine failed.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// Contexts that a start leaves out at most: each requires that all are restored again.
+const MAX_LEFT_OUT: usize = 16;
 
 /// Kinds of documents of NFs that store contexts, in the order in which they are restored.
 pub(super) const KINDS: [(DocumentKind, Nf); 5] = [
@@ -135,8 +138,12 @@ pub struct ContextStore {
     loaded: Vec<Loaded>,
     /// The last write and the last durable one when counters were reported.
     reported: (Sequence, Sequence),
-    /// The context whose document is being taken over.
+    /// The context whose document is being restored or taken over.
     reading: Option<StoredKey>,
+    /// Contexts with which the shard panicked at the start: they are not restored.
+    left_out: BTreeSet<StoredKey>,
+    /// Contexts that this attempt to restore them has restored.
+    restored: u64,
     /// The version of the owner in each write, once the blocks are claimed: a fencing token.
     owner: Option<OwnerVersion>,
     /// Another process has claimed the blocks since.
@@ -189,6 +196,8 @@ impl ContextStore {
             loaded: Vec::new(),
             reported: (Sequence(0), Sequence(0)),
             reading: None,
+            left_out: BTreeSet::new(),
+            restored: 0,
         }
     }
 
@@ -290,6 +299,15 @@ impl ContextStore {
             return self.restore_shared(now, shard);
         }
         self.report();
+    }
+
+    /// The shard panicked during `restore`: the next attempt, with another shard, leaves the context out. `false` if no context was
+    /// being restored, or too many were left out already.
+    pub fn leave_out(&mut self, shard: &mut Shard) -> bool {
+        let Some(key) = self.reading else { return false };
+        self.health.forget_restored(std::mem::take(&mut self.restored));
+        self.start_run(shard);
+        self.left_out.len() < MAX_LEFT_OUT && self.left_out.insert(key)
     }
 
     /// As `restore`. The document of a UE may be in any block: contexts say whose they are.
@@ -513,7 +531,7 @@ impl ContextStore {
         Keeps::with(&self.mode.tracking())
     }
 
-    /// The context whose document was being taken over when the shard panicked.
+    /// The context whose document was being restored or taken over when the shard panicked.
     pub const fn reading(&self) -> Option<StoredKey> {
         self.reading
     }
@@ -604,8 +622,17 @@ impl ContextStore {
         document: &StoredDocument,
     ) {
         self.revision = self.revision.max(document.revision.0);
-        match shard.restore_context(now, stored, packed, document.is_stale) {
+        if self.left_out.contains(&stored) {
+            return self.note_unreadable(&format_args!(
+                "{key} is left out, its UE registers again: an NF panics with it, which is a bug in Pith, please report it"
+            ));
+        }
+        self.reading = Some(stored);
+        let result = shard.restore_context(now, stored, packed, document.is_stale);
+        self.reading = None;
+        match result {
             Ok(()) => {
+                self.restored += 1;
                 self.health.note_restored();
             }
             Err(error) => {

@@ -74,6 +74,11 @@ impl StoreHealth {
         self.restored.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Contexts that were restored are restored again.
+    pub(super) fn forget_restored(&self, contexts: u64) {
+        self.restored.fetch_sub(contexts, Ordering::Relaxed);
+    }
+
     pub(super) fn note_embedded(&self, adoption: &Adoption) {
         match adoption {
             Adoption::Adopted => {

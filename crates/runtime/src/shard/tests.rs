@@ -74,6 +74,7 @@ impl NetworkFunction for Numbers {
     ) -> Result<(), UnpackError> {
         let value: u64 = Sections::of(document, Nf::Amf, &[VALUE], &())?.unpack(&VALUE)?;
         self.values.insert(id.to_u64(), value);
+        assert!(value != FATAL, "the panic of a test");
         self.tracker.note_stored(id, 0);
         Ok(())
     }
@@ -115,6 +116,9 @@ impl NetworkFunction for Numbers {
 
 /// A context whose document with this number cannot be read without a panic.
 const POISON: u64 = 7;
+
+/// A context whose document with this number cannot be read at the start without a panic.
+const FATAL: u64 = 9;
 
 /// A context with a timer that runs from the start, and panics.
 const TIMED: u64 = 200;
@@ -167,7 +171,7 @@ fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
         let mode = StoreMode::of_time(WriteTime::BeforeSends);
         let blocks = BlockId::all().collect();
         let mut store = ContextStore::new(blocks, Box::new(documents.engine()), mode, 1, health);
-        store.restore(clock.now(), &mut shard);
+        restore(0, clock, &mut shard, &mut make, &mut store);
         HeldEffects::new(store)
     });
     let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
@@ -268,4 +272,20 @@ fn a_document_that_cannot_be_read_without_a_panic_is_deleted() {
         taken(&driver.outside)
     };
     assert!(values(&mut driver).ends_with(&[(1, 2), (3, 1)]));
+}
+
+#[test]
+fn a_document_that_panics_at_the_start_is_left_out() {
+    let documents = MemoryStore::default();
+    let (mut first, _) = driver(0, Some(&documents));
+    turn(&mut first, &[&[1], &[2], &[4], &[4]]);
+    (0..FATAL).for_each(|_| turn(&mut first, &[&[3]]));
+    let (mut second, sent) = driver(0, Some(&documents));
+    turn(&mut second, &[&[1], &[2], &[3], &[4]]);
+    assert_eq!(taken(&sent), [(1, 2), (2, 2), (3, 1), (4, 3)]);
+    // As many as a start leaves out, and more.
+    for number in 10..10 + 17 {
+        (0..FATAL).for_each(|_| turn(&mut second, &[&[number]]));
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| driver(0, Some(&documents)))).is_err());
 }
