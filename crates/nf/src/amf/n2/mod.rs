@@ -258,7 +258,14 @@ impl Amf {
         let Some(connection) = self.shared.connections.close(key) else { return };
         out.stop(key.to_u64(), crate::kit::Timer::NgapGuard);
         let Some(ue) = connection.ue else { return };
-        self.with_ue(now, ue, out, |ue, env| ue_context_release::complete(ue, env, &complete));
+        self.with_ue(now, ue, out, |ue, env| {
+            if ue.connection == Some(key) {
+                ue_context_release::complete(ue, env, &complete);
+            } else {
+                // The target gNB of a handover: the UE is still at its source.
+                n2_handover::target_lost(ue, env);
+            }
+        });
     }
 
     /// A procedure without a handler: rejected if its criticality requires it (TS 38.413 10.3.4.1).
@@ -361,9 +368,13 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, &message);
         }
-        Message::UeContextReleaseRequest(_) | Message::ErrorIndication(_) => {
-            n2_handover::target_lost(ue, env)
+        Message::UeContextReleaseRequest(_) => n2_handover::target_lost(ue, env),
+        Message::ErrorIndication(error) if ue_context_release::is_unknown_ue(&error) => {
+            n2_handover::target_lost(ue, env);
         }
+        Message::ErrorIndication(error) => env.out.log(Level::Warn, || {
+            format!("{}: ERROR INDICATION of the target gNB: {:?}", ue.name(), error.cause)
+        }),
         message => {
             let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
             env.out.log(Level::Warn, || format!("{} of the target gNB", message.name()));
@@ -398,7 +409,11 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
             pdu_session_resources::notified(ue, env, message.notified, message.released);
         }
         // The gNB has taken K_gNB of the current K_AMF into use, if it had another one (TS 33.501 6.9.4.4).
-        Message::UeContextModificationResponse(_) if ue.access_keys.is_outdated() => ue.access_keys.reset(),
+        Message::UeContextModificationResponse(_)
+            if ue.access_keys.is_outdated() && !ue.mobility.is_n2_handover() =>
+        {
+            ue.access_keys.reset();
+        }
         Message::ErrorIndication(error) => ue_context_release::error_indication(ue, env, &error),
         Message::HandoverRequired(message) => n2_handover::required(ue, env, message),
         Message::HandoverCancel(message) => n2_handover::cancel(ue, env, &message),

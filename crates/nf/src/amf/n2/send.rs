@@ -254,6 +254,10 @@ pub(crate) fn modify_ue_context(ue: &UeContext, env: &mut Env<'_>) {
 /// Sends the gNB a K_gNB of the UE's new security context, if its UE context uses an older one (TS
 /// 33.501 6.9.4.4).
 pub(crate) fn rekey(ue: &UeContext, env: &mut Env<'_>) {
+    if ue.mobility.is_n2_handover() {
+        // The target gNB has keys of the former chain, and gets the new key when the UE has arrived (6.9.5.1).
+        return;
+    }
     let key = ue.security.as_ref().map(|context| *context.k_gnb(ue.k_gnb_count).as_bytes());
     ue_context_modification_request(ue, env, key);
 }

@@ -35,6 +35,14 @@ pub(in crate::amf) struct Setups {
     ended: BTreeMap<Arc<str>, Vec<(AmfUeNgapId, RanUeNgapId)>>,
 }
 
+impl Setups {
+    /// Whether UEs of a former run still leave their gNBs. Any gNB waits for them: an SMF may have switched a UE's path to another one than
+    /// the document of the AMF names, if the run ended in the middle of a handover.
+    fn is_any_restored_leaving(&self) -> bool {
+        self.leaving.values().any(|leaving| leaving.iter().any(|(_, connection)| connection.is_none()))
+    }
+}
+
 /// A connection of a former run that was not kept.
 #[derive(Debug)]
 pub(in crate::amf) struct LeftConnection {
@@ -151,6 +159,10 @@ impl Amf {
             }
             self.answer_setup(&global_id, out);
         }
+        if !self.setups.is_any_restored_leaving() {
+            let pending: Vec<_> = self.setups.pending.keys().cloned().collect();
+            pending.iter().for_each(|global_id| self.answer_setup(global_id, out));
+        }
     }
 
     /// Whether a request of the UE to an SMF is pending.
@@ -160,7 +172,9 @@ impl Amf {
 
     /// Answers the NG Setup of a gNB that all UEs have left.
     fn answer_setup(&mut self, global_id: &Arc<str>, out: &mut Outbox) {
-        if self.setups.leaving.get(global_id).is_some_and(|leaving| !leaving.is_empty()) {
+        if self.setups.leaving.get(global_id).is_some_and(|leaving| !leaving.is_empty())
+            || self.setups.is_any_restored_leaving()
+        {
             return;
         }
         self.setups.leaving.remove(global_id);

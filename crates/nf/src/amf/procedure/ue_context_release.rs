@@ -38,15 +38,19 @@ pub(crate) fn error_indication(ue: &UeContext, env: &mut Env<'_>, message: &Erro
     env.out.log(Level::Warn, || {
         format!("{}: ERROR INDICATION of the gNB: {}", ue.name(), refusal::text_of(message.cause))
     });
-    let unknown = matches!(
+    if is_unknown_ue(message) {
+        n2::release(ue, env, Cause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason));
+    }
+}
+
+/// Whether the gNB does not know the ids of the UE (TS 38.413 10.6).
+pub(crate) fn is_unknown_ue(message: &ErrorIndication) -> bool {
+    matches!(
         message.cause,
         Some(Cause::RadioNetwork(
             CauseRadioNetwork::unknown_local_UE_NGAP_ID | CauseRadioNetwork::inconsistent_remote_UE_NGAP_ID
         ))
-    );
-    if unknown {
-        n2::release(ue, env, Cause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason));
-    }
+    )
 }
 
 /// The connection is lost: aborts the procedure in progress and deactivates the user planes. A

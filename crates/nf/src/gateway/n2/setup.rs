@@ -24,6 +24,8 @@ use std::collections::BTreeSet;
 pub(super) struct PendingSetup {
     until: Instant,
     shards: BTreeSet<ShardId>,
+    /// The gNB proposes to retain its UEs.
+    retains_ues: bool,
     /// Whether a shard has kept connections.
     is_retained: bool,
     /// Connections that the gNB is to release, if it retains its UEs.
@@ -50,6 +52,7 @@ impl N2Gateway {
         let pending = PendingSetup {
             until: self.admission.now + self.config.setup_wait,
             shards: (0..self.config.shards).map(ShardId).collect(),
+            retains_ues,
             is_retained: false,
             ended: Vec::new(),
             held: Vec::new(),
@@ -73,8 +76,12 @@ impl N2Gateway {
         pending.is_retained |= !connections.kept.is_empty();
         pending.ended.extend(connections.ended);
         let (is_last, is_retained) = (pending.shards.is_empty(), pending.is_retained);
+        let kept = connections.kept.into_iter();
+        // The block of a connection may have passed to another shard meanwhile.
+        let kept: Vec<_> =
+            kept.map(|(amf, ran)| (amf, ran, self.shard_of(amf.block()).unwrap_or(shard))).collect();
         if let Some(association) = self.associations.get_mut(&gnb) {
-            for (amf, ran) in connections.kept {
+            for (amf, ran, shard) in kept {
                 association.ran_ids.assign(ran, shard);
                 association.ran_ids.note_amf_id(ran, (amf, shard));
             }
@@ -123,7 +130,9 @@ impl N2Gateway {
                 continue;
             }
             pending.shards.clear();
-            if std::mem::take(&mut pending.is_retained) {
+            pending.is_retained = false;
+            // A shard that has not answered may have kept connections, too.
+            if pending.retains_ues {
                 pending.held.clear();
                 self.reset_all(gnb);
             }
