@@ -162,8 +162,7 @@ impl Plan {
             shards: 1 + dice.index(most_shards),
             gnbs: 1 + dice.index(3),
             // Drawn apart, too.
-            // Not with an AMF of its own process: its document may be older than a path switch that the SMF has carried out.
-            retaining: if split { 0 } else { Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8 },
+            retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
             ues: if is_crowded { 50 } else { 1 + dice.index(6) },
             ciphering: ciphers[dice.index(ciphers.len())],
             reloads: true,

@@ -163,14 +163,15 @@ impl World {
     }
 
     /// When NG SETUP RESPONSE is sent to a gNB that retains no UEs, no UPF sends to its TEIDs: the gNB uses them anew. Without documents, or with
-    /// documents that lag, the core may not know of a tunnel, and it cannot change the rules of a UPF without an association.
+    /// documents that lag or were lost, the core may not know of a tunnel, and it cannot change the rules of a UPF without an association.
     fn check_former_tunnels(&mut self, association: u64, pdu: &[u8]) {
         let has_upfs = self
             .processes
             .iter()
             .filter_map(|process| process.n4.as_ref())
             .all(|n4| n4.upfs().count() == self.plan.upfs);
-        let knows = has_upfs && !matches!(self.plan.residency, Residency::None | Residency::Procedural);
+        let lags = matches!(self.plan.residency, Residency::None | Residency::Procedural);
+        let knows = has_upfs && !lags && !self.watch.has_lost_documents;
         let Ok(Message::NgSetupResponse(NgSetupResponse { ue_retention: None, .. })) = Message::decode(pdu)
         else {
             return;
