@@ -3,6 +3,7 @@
 use super::process::Process;
 use super::{TimerId, World};
 use crate::network::ShardFactory;
+use crate::plan::Residency;
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::{N2Input, Nf};
 
@@ -28,6 +29,8 @@ impl World {
         self.panicking = None;
         if self.processes[process].is_stored() {
             self.note_before_crash(process);
+            // As in kills: the UPF may keep a session whose address and F-TEID the SMF requests again.
+            self.watch.may_leak |= self.plan.residency == Residency::Soft;
         } else {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
         }
