@@ -3,6 +3,7 @@
 use super::process::Process;
 use super::{TimerId, World};
 use crate::network::ShardFactory;
+use crate::plan::Residency;
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::{N2Input, Nf};
 
@@ -21,12 +22,15 @@ impl World {
             ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
             _ => false,
         };
-        if self.panicking != Some(process) || !is_candidate || !self.dice.chance(CHANCE) {
+        // Not when faults are over: with `procedural` and `soft` the last change may be lost.
+        if !self.faulty || self.panicking != Some(process) || !is_candidate || !self.dice.chance(CHANCE) {
             return false;
         }
         self.panicking = None;
         if self.processes[process].is_stored() {
             self.note_before_crash(process);
+            // As in kills: the UPF may keep a session whose address and F-TEID the SMF requests again.
+            self.watch.may_leak |= self.plan.residency == Residency::Soft;
         } else {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
         }
