@@ -267,7 +267,7 @@ impl SlowEngine {
         }
     }
 
-    /// The process ends: of what waits, the first few requests arrive.
+    /// The process ends: the first few of its pending requests arrive.
     pub(crate) fn end(&self) {
         let mut queue = self.queue();
         let waiting = queue.entries.len() as u64;
@@ -309,7 +309,7 @@ impl Queue {
         }
     }
 
-    /// As a call that waits for its result: what waits is executed before it.
+    /// As a call that waits for its result: pending requests are executed before it.
     fn wait(&mut self) -> &mut ServerEngine {
         for (_, queued) in std::mem::take(&mut self.entries) {
             self.execute(queued);

@@ -57,7 +57,7 @@ struct OfShard {
     health: Arc<StoreHealth>,
     /// When the store's next turn is scheduled.
     next: Option<Instant>,
-    /// What waits for the server, if it has a latency.
+    /// Requests that the server has not executed, if it has a latency.
     queue: Option<SlowEngine>,
     /// Effects of former turns whose writes are not durable yet, with the numbers of these writes.
     unwritten: VecDeque<(Sequence, Vec<ShardEffect>)>,

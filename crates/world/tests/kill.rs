@@ -126,7 +126,7 @@ fn no_count_is_used_twice_if_the_process_is_killed_while_the_store_fails() {
     }
 }
 
-/// A COUNT of an outdated document may have been used: its UE is authenticated anew.
+/// A COUNT of an outdated document may have been used: its UE is authenticated again.
 #[test]
 fn a_ue_is_authenticated_anew_after_a_power_failure() {
     for residency in Residency::STORED {

@@ -24,8 +24,12 @@ impl World {
     /// contexts may not have the last changes: after an outage or a loss, while writes wait, and with `soft`.
     pub(super) fn note_before_crash(&mut self, process: usize) {
         let stores = self.processes[process].stores.as_ref();
-        let is_behind = self.now < self.store_back || stores.is_some_and(|stores| stores.is_behind());
-        self.before_crash = None;
+        // With `soft` a context in a transaction is written when that is over.
+        let has_transactions =
+            self.plan.residency == Residency::Soft && !self.journal().open_calls.is_empty();
+        let is_behind =
+            self.now < self.store_back || stores.is_some_and(|stores| stores.is_behind()) || has_transactions;
+        self.before_crash.remove(&process);
         if is_behind {
             self.watch.may_leak = true;
             return;
@@ -54,12 +58,12 @@ impl World {
                 before.sessions.insert((text(&session["supi"]), id, text(&session["ipv4"])));
             }
         }
-        self.before_crash = Some(before);
+        self.before_crash.insert(process, before);
     }
 
     /// Restored shards have all of them.
     pub(super) fn check_restored(&mut self, process: usize) -> Result<(), Box<Failure>> {
-        let Some(before) = self.before_crash.take() else { return Ok(()) };
+        let Some(before) = self.before_crash.remove(&process) else { return Ok(()) };
         let registered: BTreeSet<_> = self
             .inspected_in(process, Inspect::Ues)
             .iter()

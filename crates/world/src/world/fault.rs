@@ -113,6 +113,7 @@ impl World {
         self.server.lose(time);
         self.watch.may_leak = true;
         self.watch.has_lost_documents = true;
+        self.before_crash.clear();
         self.store_back = self.now + Duration::from_secs(5);
     }
 

@@ -163,8 +163,8 @@ pub struct World {
     journal: SharedJournal,
     watch: Watch,
     enemy: AttackerState,
-    /// From a crash to the next start.
-    before_crash: Option<BeforeCrash>,
+    /// From a crash to the next start, by process.
+    before_crash: BTreeMap<usize, BeforeCrash>,
     crash_points: CrashPoints,
     /// The documents of the runtime's stores.
     server: Server,
@@ -208,7 +208,7 @@ impl World {
             journal: SharedJournal::default(),
             watch: Watch::default(),
             enemy: AttackerState::default(),
-            before_crash: None,
+            before_crash: BTreeMap::new(),
             server,
             store_back: Instant::default(),
             crash_points: CrashPoints::default(),

@@ -21,7 +21,8 @@ impl World {
             ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
             _ => false,
         };
-        if self.panicking != Some(process) || !is_candidate || !self.dice.chance(CHANCE) {
+        // Not when faults are over: with `procedural` and `soft` the last change may be lost.
+        if !self.faulty || self.panicking != Some(process) || !is_candidate || !self.dice.chance(CHANCE) {
             return false;
         }
         self.panicking = None;
