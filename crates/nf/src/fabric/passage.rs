@@ -8,11 +8,11 @@
 //!   | ── Block: version, contexts, connections, addresses ──>  |
 //!   | forwards what still comes ───────────────────────────>   | goes on
 //!                                   | <──────────── Moved ──   | ── OwnersChanged ──> |
-//!                                   | what waits, in order ─>  |                      |
+//!                                   | pending, in order ─>     |                      |
 //! ```
 //!
 //! - A block passes when no request of or to another NF is pending for a context in it. If that takes longer than [`LONGEST`], the block
-//!   stays, and what waits goes to its owner.
+//!   stays, and pending inputs go to its owner.
 //! - The former owner answers nothing for the block afterwards: requests, replies, and responses of UPFs follow the contexts.
 //! - Each change of the owner map has a version. An older change of the same block has no effect, so that a late one does not undo it.
 //! - The first block that a shard has at the start stays: subscriptions of its agent and records of the NRF are in it. A shard passes one block at a time, so that its other UEs wait a few milliseconds at most.
@@ -265,7 +265,7 @@ impl Shard {
         self.is_settled(out);
     }
 
-    /// Passes the block that is to leave, if nothing holds it any more, and begins with the next one. Called at the end of a turn, after
+    /// Passes the block that is to leave, if nothing holds it, and begins with the next one. Called at the end of a turn, after
     /// its changes are written: the documents of the block are those of its contexts.
     pub fn complete_move(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         if self.is_settled(out) {

@@ -48,12 +48,12 @@ pub enum Passage<Moved> {
         /// Its owner.
         shard: ShardId,
     },
-    /// The block stays: what waits is for its owner.
+    /// The block stays: pending inputs are for its owner.
     Release {
         /// The block.
         block: BlockId,
     },
-    /// The block has its new owner: what waits is for it, in order.
+    /// The block has its new owner: pending inputs are for it, in order.
     Moved {
         /// The change of the owner map.
         change: BlockMove,

@@ -1,6 +1,6 @@
 //! Sessions that pass to another shard with their block, while AMFs and UPFs continue.
 //!
-//! A session passes when it owes no answer. Its UPFs keep its rules, with the same SEIDs and F-TEIDs. Responses of UPFs and replies of NFs for
+//! A session passes when it has answered all requests. Its UPFs keep its rules, with the same SEIDs and F-TEIDs. Responses of UPFs and replies of NFs for
 //! which it waits follow it. The addresses of the block pass, too. A session with an address of another block keeps it, and
 //! returns it to that block's owner when it ends.
 
@@ -40,7 +40,7 @@ fn has_expected_upf(session: &SmContext) -> bool {
 }
 
 impl Smf {
-    /// A session of the block that owes an answer, or is in a list of this shard, or has no copy here.
+    /// A session of the block that has not answered a request, or is in a list of this shard, or has no copy here.
     pub(super) fn unsettled_session(&self, block: BlockId) -> Option<ContextId> {
         self.shared.ids.of_block(block).map(|(id, _)| id).find(|id| self.is_unsettled_session(*id))
     }

@@ -34,7 +34,7 @@ struct Waiting {
     queues: HashMap<GnbHandle, VecDeque<N2Input>>,
     /// The gNBs with a queue, in round-robin order.
     turns: VecDeque<GnbHandle>,
-    /// Inputs of no gNB that must not overtake what waits.
+    /// Inputs of no gNB that must not overtake pending ones.
     last: Vec<N2Input>,
 }
 

@@ -35,7 +35,7 @@ impl Moves {
         (Arc::clone(&self.state().owners), self.instance)
     }
 
-    /// A move for an operator's request: the shard that is asked, and the change. Each move has a version of its own.
+    /// A move for an operator's request: the shard that gets it, and the change. Each move has a version of its own.
     pub(super) fn begin(&self, block: BlockId, to: ShardId, exchange: u64) -> (u16, BlockMove) {
         let mut state = self.state();
         state.version += 1;

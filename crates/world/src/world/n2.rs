@@ -162,7 +162,7 @@ impl World {
         self.set_wake_up(TimerId::N2Gateway { process }, next);
     }
 
-    /// When NG SETUP RESPONSE is sent to a gNB that retains no UEs, no UPF sends to its TEIDs: the gNB uses them anew. Without documents, or with
+    /// When NG SETUP RESPONSE is sent to a gNB that retains no UEs, no UPF sends to its TEIDs: the gNB uses them again. Without documents, or with
     /// documents that lag or were lost, the core may not know of a tunnel, and it cannot change the rules of a UPF without an association.
     fn check_former_tunnels(&mut self, association: u64, pdu: &[u8]) {
         let has_upfs = self

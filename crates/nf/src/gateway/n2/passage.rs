@@ -3,7 +3,7 @@
 //! ```text
 //!  owner    ── Hold ──> messages for the block wait ── Held ──> owner     nothing more follows for it
 //!  owner    ── contexts ──────────────────────────────────────> new owner
-//!  new owner ── Moved ─> owner map, RAN-UE-NGAP-IDs; what waits is routed again
+//!  new owner ── Moved ─> owner map, RAN-UE-NGAP-IDs; pending messages are routed again
 //! ```
 //!
 //! NG RESET and the end of an association reach all shards at once, and so the new owner perhaps before it has the contexts: for these it

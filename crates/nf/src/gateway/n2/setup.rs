@@ -6,7 +6,7 @@
 //!  gNB <── NG SETUP RESPONSE ─ gateway
 //! ```
 //!
-//! From NG SETUP RESPONSE on, a gNB that has not retained its UEs uses TEIDs anew. So a UPF must not send to the former ones any longer:
+//! From NG SETUP RESPONSE on, a gNB that has not retained its UEs uses TEIDs again. So a UPF must not send to the former ones any longer:
 //! the shards have their SMFs deactivate the user planes first.
 //!
 //! A gNB that proposes to retain its UEs gets the IE back if a shard still has connections with it, which its documents name (8.7.1.2).
