@@ -22,7 +22,7 @@ const ROUTING_REMEDY: &str = "name the interfaces in 'upf.interfaces', if routes
 const SESSION_OCTETS: u64 = 432;
 /// Octets of an AF_XDP socket, one for each queue.
 const QUEUE_OCTETS: u64 = 9_000_000;
-/// The part of the available memory that XDP takes without being asked for is one of so many.
+/// XDP chosen by itself uses at most the available memory divided by this.
 const MEMORY_PART: u64 = 16;
 
 /// Why XDP does not run, and what would change that.

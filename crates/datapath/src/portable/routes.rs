@@ -171,7 +171,7 @@ pub struct OuterIds {
 }
 
 impl OuterIds {
-    /// For one of so many places.
+    /// The ids of one of several senders, which use disjoint ids. `place` is below `places`.
     pub fn new(place: usize, places: usize) -> Self {
         Self { next: place as u16, step: places as u16 }
     }

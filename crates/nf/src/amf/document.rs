@@ -28,7 +28,7 @@ use super::retained::KnownUe;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
-use crate::kit::{Context, Handles, Key, Nf, UNPLACED};
+use crate::kit::{Context, GnbHandle, Handles, Key, Nf, UNPLACED};
 use pith_sbi::common::DateTime;
 use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 use std::net::IpAddr;
@@ -111,6 +111,14 @@ pub(super) struct StoredConnection {
     pub stream: u16,
     pub context: RanContext,
     pub queued: Vec<Vec<u8>>,
+}
+
+impl StoredConnection {
+    /// The connection of a UE at a gNB with that handle.
+    pub fn into_connection(self, gnb: GnbHandle, ue: Key) -> NgConnection {
+        let Self { id, ran_id, gnb: _, stream, context, queued } = self;
+        NgConnection { id, ran_id, gnb, stream, ue: Some(ue), context, queued, left: None, releasing: None }
+    }
 }
 
 pack_struct!(StoredConnection { id, ran_id, gnb, stream, context, queued });

@@ -17,7 +17,7 @@
 //!   document may be outdated has no security context, and is authenticated at its first message.
 
 use super::config::AmfConfig;
-use super::connection::{NgConnection, RanContext};
+use super::connection::RanContext;
 use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
@@ -203,20 +203,9 @@ impl Amf {
         if !connections.has_room() || connections.find(stored.id).is_some() {
             return Err(stored);
         }
-        let StoredConnection { id, ran_id, gnb: global_id, stream, context, queued } = stored;
+        let global_id = stored.gnb.clone();
         let gnb = self.shared.gnbs.expect(ExpectedGnb { global_id, host });
-        let connection = NgConnection {
-            id,
-            ran_id,
-            gnb,
-            stream,
-            ue: Some(ue),
-            context,
-            queued,
-            left: None,
-            releasing: None,
-        };
-        let key = connections.adopt(connection);
+        let key = connections.adopt(stored.into_connection(gnb, ue));
         if let Some(ue) = self.ues.get_mut(ue) {
             ue.connection = key;
         }

@@ -13,7 +13,7 @@
 //! CM-IDLE or begin their registration again.
 
 use super::Amf;
-use super::connection::{NgConnection, RanContext};
+use super::connection::RanContext;
 use super::context::{Env, UeContext, host_of};
 use super::document::{self, StoredConnection, Unpacked};
 use super::mobility::{self, n2_handover};
@@ -81,24 +81,13 @@ impl Amf {
 
     /// Adds a connection of a document to the table, if its gNB is connected.
     fn adopt(&mut self, ue: Key, stored: StoredConnection) -> Option<Key> {
-        let StoredConnection { id, ran_id, gnb, stream, context, queued } = stored;
-        let gnb = crate::kit::document::Names::gnb(&self.shared.gnbs, &gnb)?;
+        let (id, context) = (stored.id, stored.context);
+        let gnb = crate::kit::document::Names::gnb(&self.shared.gnbs, &stored.gnb)?;
         let connections = &mut self.shared.connections;
         if connections.find(id).is_some() {
             return None;
         }
-        let connection = NgConnection {
-            id,
-            ran_id,
-            gnb,
-            stream,
-            ue: Some(ue),
-            context,
-            queued,
-            left: None,
-            releasing: None,
-        };
-        let key = connections.adopt(connection)?;
+        let key = connections.adopt(stored.into_connection(gnb, ue))?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));
             // A run has no more connections that are being released than the bound permits.

@@ -108,7 +108,7 @@ pub enum ShardInput {
     OwnersChanged(BlockMove),
     /// An input for a context that another shard has passed.
     ForContext { nf: Nf, id: ContextId, input: Box<Input> },
-    /// Another shard tells of a UE address of this block.
+    /// A UE address in this block was released or used at another shard.
     Address { block: BlockId, news: AddressNews },
 }
 

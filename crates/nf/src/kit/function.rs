@@ -214,7 +214,7 @@ pub trait NetworkFunction: Send {
         None
     }
 
-    /// Another shard tells of a UE address of this shard's blocks.
+    /// A UE address in this shard's blocks was released or used at another shard.
     fn note_address(&mut self, _news: AddressNews) {}
 
     /// What the owners of these blocks must know of their UE addresses.

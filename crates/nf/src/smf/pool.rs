@@ -114,7 +114,7 @@ impl Pools {
         std::mem::take(&mut self.news)
     }
 
-    /// Another shard tells of an address of this one.
+    /// An address of this shard was released or used at another shard.
     pub(super) fn note_news(&mut self, news: AddressNews) {
         match news {
             AddressNews::Released(address) => {

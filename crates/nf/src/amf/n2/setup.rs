@@ -172,6 +172,11 @@ impl Amf {
 
     /// Answers the NG Setup of a gNB that all UEs have left.
     fn answer_setup(&mut self, global_id: &Arc<str>, out: &mut Outbox) {
+        // A context that was removed holds up no gNB: its SMFs have been requested to release its sessions.
+        let ues = &self.ues;
+        for leaving in self.setups.leaving.values_mut() {
+            leaving.retain(|(ue, _)| ues.contains(*ue));
+        }
         if self.setups.leaving.get(global_id).is_some_and(|leaving| !leaving.is_empty())
             || self.setups.is_any_restored_leaving()
         {

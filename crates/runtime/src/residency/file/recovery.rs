@@ -235,8 +235,7 @@ fn make_damaged(item: &mut Item) {
     }
 }
 
-/// The results of a function for each value, in the order of the values. The values are divided among that many threads, or fewer
-/// if the system starts no more.
+/// Applies a function to each value, on up to `threads` threads. Returns the results in the order of the values.
 fn in_parallel<T: Sync, R: Send>(values: &[T], threads: usize, of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let work = || {
@@ -270,7 +269,7 @@ fn readers_of(files: &[(u32, PathBuf)]) -> usize {
     readers_within(MAX_READ_AT_ONCE, sizes.collect()).min(cores())
 }
 
-/// The most readers whose files have at most that many octets together, whichever files these are; at least one.
+/// Number of readers, at least one, such that the largest files together have at most `octets` octets.
 fn readers_within(octets: u64, mut sizes: Vec<u64>) -> usize {
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     let sums = sizes.iter().scan(0u64, |sum, size| {
@@ -292,7 +291,7 @@ fn index(loaded: &[Loaded]) -> Vec<Block> {
     in_parallel(&starts, cores(), of_range).into_iter().flatten().collect()
 }
 
-/// The index of that many blocks from `start` on.
+/// The index of `length` blocks, the first of which is `start`.
 fn index_range(loaded: &[Loaded], start: usize, length: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     blocks.resize_with(length, Block::default);
