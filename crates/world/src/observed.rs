@@ -4,11 +4,12 @@ use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
     AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection,
-    NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
+    Needs, NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
 use pith_types::{BlockId, ContextId, OwnerMap};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -131,6 +132,30 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     ) -> Result<(), UnpackError> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.restore_context(now, id, document, is_stale)
+    }
+
+    fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.inner().begin_restoring(blocks);
+    }
+
+    fn needs(&self, input: &Input) -> Needs {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).needs(input)
+    }
+
+    fn note_restored(&mut self, block: BlockId) {
+        self.inner().note_restored(block);
+    }
+
+    fn resume_restored(&mut self, now: Instant, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_restored(now, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn finish_restoring(&mut self, now: Instant, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).finish_restoring(now, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {

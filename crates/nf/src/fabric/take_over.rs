@@ -10,7 +10,7 @@
 //! A message is kept as long as its effects have not left the shard, and then while the transaction of its UE or session goes on. The
 //! transaction begins again with it. A copy costs no memory: the octets of an NGAP PDU are shared.
 
-use super::{Shard, ShardEffect, ShardInput};
+use super::{Portion, Shard, ShardEffect, ShardInput};
 use crate::kit::{
     Caller, Fate, GnbHandle, GnbInfo, N2Input, N4Error, N4Input, N4Transaction, Nf, StoredKey, Tag, Tracking,
     UpfHandle, UpfInfo,
@@ -166,6 +166,8 @@ pub struct TakeOver {
     turn: Vec<(Entry, Option<StoredKey>)>,
     /// Messages of former turns whose transaction goes on.
     open: BTreeMap<StoredKey, VecDeque<Entry>>,
+    /// Messages that wait until contexts are restored.
+    held: Vec<(Entry, Portion)>,
     octets: usize,
     octets_of_gnb: BTreeMap<GnbHandle, usize>,
     /// Messages to be delivered again.
@@ -278,8 +280,10 @@ impl TakeOver {
     /// The shard has handled the input.
     pub fn handled(&mut self, shard: &Shard) {
         if let Some((entry, changes)) = self.current.take() {
-            let subject = shard.subject(entry.input.nf(), changes);
-            self.turn.push((entry, subject));
+            match (shard.subject(entry.input.nf(), changes), shard.awaits()) {
+                (None, Some(portion)) => self.held.push((entry, portion)),
+                (subject, _) => self.turn.push((entry, subject)),
+            }
         }
         if self.panics > 0 {
             self.calm += 1;
@@ -325,6 +329,7 @@ impl TakeOver {
             let touched = &self.touched;
             self.suspects.retain(|(suspect, _)| !touched.contains(suspect));
         }
+        self.held.retain(|(_, portion)| shard.is_awaited(*portion));
         let mut turn = std::mem::take(&mut self.turn);
         for (entry, subject) in turn.drain(..) {
             if let Some(key) = subject.filter(|key| shard.is_in_transaction(*key)) {
@@ -392,7 +397,8 @@ impl TakeOver {
         let culprit = culprit.map(|entry| Entry { is_suspect: true, ..entry });
         let open = std::mem::take(&mut self.open).into_values().flatten();
         let turn = self.turn.drain(..).map(|(entry, _)| entry);
-        let mut again: Vec<_> = open.chain(turn).chain(culprit).chain(self.again.drain(..)).collect();
+        let held = self.held.drain(..).map(|(entry, _)| entry);
+        let mut again: Vec<_> = open.chain(turn).chain(held).chain(culprit).chain(self.again.drain(..)).collect();
         again.sort_by_key(|entry| entry.number);
         self.again = again.into();
         (self.octets, self.touched) = (0, Vec::new());

@@ -48,7 +48,7 @@ mod update;
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
     AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant,
-    Key, Level, N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart,
+    Key, Level, N4Effect, N4Input, N4Transaction, Needs, NetworkFunction, Order, Outbox, Page, PassedPart,
     ProcedureName, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
@@ -57,14 +57,14 @@ use env::{Env, IGNORED_REPLY, Shared};
 use error::BranchingError;
 pub use inspect::SmfAudit;
 use pith_pfcp::Message;
-use pith_sbi::Reply;
+use pith_sbi::{Reply, Request};
 use pith_types::{BlockId, ContextId, OwnerMap, Seid, Supi};
 use pool::Pools;
 use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::{Index, Sessions};
@@ -424,6 +424,30 @@ impl NetworkFunction for Smf {
         is_stale: bool,
     ) -> Result<(), UnpackError> {
         self.restore_session(id, document, is_stale)
+    }
+
+    fn needs(&self, input: &Input) -> Needs {
+        match input {
+            // It replaces a former session of the same identity, and gets an address that no other one has.
+            Input::Request { request: Request::PostSmContexts(_), .. } => Needs::All,
+            input => self.context_named(input).map_or(Needs::Nothing, Needs::Context),
+        }
+    }
+
+    fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.shared.ids.begin_restoring(blocks);
+    }
+
+    fn note_restored(&mut self, block: BlockId) {
+        self.shared.ids.note_restored(block);
+    }
+
+    fn resume_restored(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_sessions(now, out);
+    }
+
+    fn finish_restoring(&mut self, _now: Instant, _out: &mut Outbox) {
+        self.shared.pools.claim_reserved();
     }
 
     fn begin_take_over(&mut self) {

@@ -73,6 +73,9 @@ impl Smf {
                 Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
                 Some(session) => match pack(&session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
+                        if session.state().user_plane().is_some_and(|it| it.gnb.is_some()) {
+                            sink.restore_first();
+                        }
                         sink.write(stored, Some(&session.supi), &document);
                         self.tracker.note_stored(id, 0);
                     }
@@ -121,18 +124,22 @@ impl Smf {
         Ok(())
     }
 
-    /// All sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
+    /// Sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
     /// associated.
     pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
-        let Restored { read, mut ending, taken_over, .. } = std::mem::take(&mut self.restored);
+        let read = std::mem::take(&mut self.restored.read);
+        let mut ending = std::mem::take(&mut self.restored.ending);
+        let taken_over = std::mem::take(&mut self.restored.taken_over);
         let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
         let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
         let addresses = addresses.chain(taken_over_addresses);
-        let foreign: BTreeSet<_> = self.shared.pools.claim(addresses.collect()).into_iter().collect();
+        let foreign: BTreeSet<_> = self.shared.pools.reserve(addresses).into_iter().collect();
+        if !self.shared.ids.is_restoring() {
+            self.shared.pools.claim_reserved();
+        }
         let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));
-        self.restored.waiting = waiting.into_iter().map(|(key, _)| key).collect();
         ending.extend(without_address);
         let (ends, taken_over): (Vec<_>, Vec<_>) =
             taken_over.into_iter().partition(|(_, address, _)| is_foreign(address));
@@ -158,7 +165,12 @@ impl Smf {
                 release::end_and_notify_amf(state.into_held(), session, env)
             });
         }
-        self.restore_sessions(now, out);
+        // If some are due already, a timer is running.
+        let is_running = !self.restored.due.is_empty();
+        self.restored.due.extend(waiting.into_iter().map(|(key, _)| key));
+        if !is_running {
+            self.restore_batch(now, out);
+        }
     }
 
     /// A UPF is associated: sessions that waited for it are restored, in batches.

@@ -4,12 +4,13 @@
 //! ```text
 //!  inputs ──> Shard.handle ──> effects, held
 //!  end of the turn ──> Shard.store_contexts ──> Batch ──> Engine::append ──> effects leave
-//!  start ──> Engine::read_block ──> Shard.restore_context, once a document
+//!  start ──> Shard.restore_context, once a document, the first ones before the shard serves (`on_demand`)
 //! ```
 //!
 //! If the engine fails (disk full, no server), the contexts count as changed, and serving goes on: the next attempt is a second
 //! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
 
+mod on_demand;
 mod restoring;
 mod taking_over;
 
@@ -147,6 +148,8 @@ pub struct ContextStore {
     left_out: BTreeSet<StoredKey>,
     /// Contexts that this attempt to restore them has restored.
     restored: u64,
+    /// What is restored while the shard serves.
+    restoring: on_demand::Restoring,
     /// The version of the owner in each write, once the blocks are claimed: a fencing token.
     owner: Option<OwnerVersion>,
     /// Another process has claimed the blocks since.
@@ -201,6 +204,7 @@ impl ContextStore {
             reading: None,
             left_out: BTreeSet::new(),
             restored: 0,
+            restoring: on_demand::Restoring::default(),
         }
     }
 
@@ -694,12 +698,14 @@ struct Turn<'a> {
     documents: BTreeMap<DocumentKey, OwnSections>,
     /// The procedure of the next change.
     procedure: ProcedureName,
+    /// After a restart the next document is restored before others.
+    is_first: bool,
 }
 
 impl<'a> Turn<'a> {
     const fn new(store: &'a mut ContextStore) -> Self {
         let procedure = ProcedureName::Other;
-        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new(), procedure }
+        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new(), procedure, is_first: false }
     }
 
     /// Adds the documents that all NFs of a UE have in common.
@@ -787,12 +793,13 @@ impl DocumentSink for Turn<'_> {
         if let (Some(shared), Some(ue)) = (&mut self.store.shared, ue) {
             return shared.change(&mut self.documents, (key, self.procedure), Some((ue, document)));
         }
+        let deadline = std::mem::take(&mut self.is_first).then_some(on_demand::FIRST);
         let changes = self.store.written.as_mut().map(|written| written.changes(key, document));
         if matches!(changes, Some(Changes::None)) {
             return;
         }
         let Some((place, revision)) = self.next(key, document.octets().len()) else { return };
-        let head = Head { key: place, revision, layout: LAYOUT, deadline: None };
+        let head = Head { key: place, revision, layout: LAYOUT, deadline };
         let store = &mut *self.store;
         if let Some(written) = &mut store.written {
             written.note_revision(key, revision);
@@ -830,6 +837,10 @@ impl DocumentSink for Turn<'_> {
         if let Some((place, revision)) = self.next(key, 0) {
             self.store.batch.delete(place, revision);
         }
+    }
+
+    fn restore_first(&mut self) {
+        self.is_first = true;
     }
 
     fn begin_procedure(&mut self, procedure: ProcedureName) {

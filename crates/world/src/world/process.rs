@@ -15,6 +15,10 @@ use pith_sbi::{ApiRoot, Reply};
 use pith_types::OwnerMap;
 use std::sync::Arc;
 
+/// Of the restarts of a process with the runtime's stores, this many restore contexts while it serves, per mille. After the others all contexts
+/// are compared with those before.
+const ON_DEMAND: u32 = 600;
+
 /// A simulated process.
 pub(super) struct Process {
     /// NFs that each shard hosts.
@@ -100,9 +104,12 @@ impl World {
             documents.assign(|block| owners.owner(block).shard.0.into());
         }
         self.processes[process].owners = owners;
+        let may_restore = self.processes[process].stores.is_some() && self.processes[process].incarnation > 0;
+        let on_demand = may_restore && self.dice.chance(ON_DEMAND);
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             if let Some(stores) = &mut self.processes[process].stores {
-                let restored = stores.restore((self.now, store_started), (shard, shards), &mut host.shard);
+                let times = (self.now, store_started);
+                let restored = stores.restore(times, (shard, shards), on_demand, &mut host.shard);
                 if let Err(error) = restored {
                     self.watch.fail(format!("not restored: {error}"));
                 }
@@ -126,11 +133,14 @@ impl World {
             (None, None) => Keeps::Nothing,
         };
         target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
-        if let Err(failure) = self.check_restored(process) {
+        if on_demand {
+            self.before_crash.remove(&process);
+        } else if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
+            self.restore_later(process, shard);
         }
         self.start_n4(process);
     }
@@ -167,9 +177,12 @@ impl World {
     /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, mut input: ShardInput) {
         let panics = self.panics_at(process, &input);
+        let mut effects = Vec::new();
+        if matches!(input, ShardInput::Move(_) | ShardInput::Block(_)) {
+            self.restore_all((process, shard), &mut effects);
+        }
         let Process { shard_hosts, documents, stores, take_overs, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
         match stores.as_mut() {
             Some(stores) => stores.open_embedded(shard, &mut input),
@@ -218,10 +231,11 @@ impl World {
             host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
         }
         self.begin_reads((process, shard), effects);
+        self.restore_wanted((process, shard), effects);
     }
 
     /// Begins the reads among the effects.
-    fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+    pub(super) fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
         let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
         else {
             return;
@@ -230,11 +244,13 @@ impl World {
         let incarnation = *incarnation;
         let (loads, others): (Vec<_>, Vec<_>) = std::mem::take(effects)
             .into_iter()
-            .partition(|effect| matches!(effect, ShardEffect::Load { .. }));
+            .partition(|effect| matches!(effect, ShardEffect::Load { .. } | ShardEffect::Restore(_)));
         *effects = others;
         for load in &loads {
-            if let ShardEffect::Load { key } = load {
-                stores.load(self.now, shard, &mut host.shard, *key);
+            match load {
+                ShardEffect::Load { key } => stores.load(self.now, shard, &mut host.shard, *key),
+                ShardEffect::Restore(portion) => stores.want(shard, *portion),
+                _ => {}
             }
         }
         if !loads.is_empty() {
@@ -344,6 +360,8 @@ impl World {
             ShardEffect::PassOn { shard: to, input } => self.pass_on((process, shard), to.into(), *input),
             ShardEffect::OwnersChanged(change) => self.owners_changed((process, shard), change),
             ShardEffect::MoveEnded { change, result } => self.move_ended(change, result),
+            // Taken by `begin_reads`.
+            ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }

@@ -111,7 +111,7 @@ impl ContextStore {
         self.restore_packed(now, shard, (stored, key), packed(stored, document).octets(), document);
     }
 
-    fn restore_packed(
+    pub(super) fn restore_packed(
         &mut self,
         now: Instant,
         shard: &mut Shard,

@@ -16,6 +16,7 @@ impl ContextStore {
         self.keys.clear();
         self.sizes.clear();
         self.batch.reset(self.owner.unwrap_or_default());
+        self.continue_restoring(shard);
         self.reading = None;
         self.has_changes = true;
     }
@@ -34,7 +35,7 @@ impl ContextStore {
                     Err(error) => return self.fail(now, shard, &error),
                 };
                 for (place, read) in found {
-                    let Some(key) = stored_key(place) else { continue };
+                    let Some(key) = stored_key(place).filter(|key| !self.is_unrestored(*key)) else { continue };
                     let document = match read {
                         Ok(document) => document,
                         Err(error) => {
@@ -115,6 +116,7 @@ impl ContextStore {
     /// The contexts of the shard end: their documents are deleted.
     pub fn start_empty(&mut self, shard: &mut Shard) {
         self.start_run(shard);
+        self.restore_no_more(shard);
         if let Some(shared) = &self.shared {
             let all: Vec<_> = shared.all().into_iter().flat_map(|place| shared.contexts_of(place)).collect();
             self.end_contexts(&all);
