@@ -161,6 +161,21 @@ mod tests {
     }
 
     #[test]
+    fn new_contexts_get_ids_of_blocks_whose_contexts_are_restored() {
+        let mut ids = ids(1);
+        let blocks: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
+        let (restored, unrestored) = blocks.split_at(2);
+        ids.begin_restoring(&unrestored.iter().copied().collect());
+        for number in 0..100 {
+            assert!(restored.contains(&ids.allocate(Key::from_u64(number)).block));
+        }
+        let allocate = |ids: &mut ContextIds| ids.allocate_in(unrestored[0], Key::from_u64(100)).block;
+        assert!(restored.contains(&allocate(&mut ids)));
+        ids.note_restored(unrestored[0]);
+        assert_eq!(allocate(&mut ids), unrestored[0]);
+    }
+
+    #[test]
     fn an_id_of_a_former_run_names_no_context() {
         let (mut former, mut now) = (ids(1), ids(2));
         let old: Vec<_> = (0..1000).map(|number| former.allocate(Key::from_u64(number))).collect();
