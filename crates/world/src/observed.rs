@@ -115,6 +115,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).reload_contexts();
     }
 
+    fn has_required_contexts(&self) -> bool {
+        self.inner().has_required_contexts()
+    }
+
     fn track_contexts(&mut self, tracking: Tracking) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).track_contexts(tracking);
     }

@@ -16,7 +16,7 @@ use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
     N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
-    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracker, Tracking,
+    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -303,8 +303,7 @@ impl Shard {
 
     /// Whether [`StoreScope::Required`] has contexts.
     pub fn has_required_contexts(&self) -> bool {
-        let is_due = |at: &usize| self.functions[*at].1.tracker().is_some_and(Tracker::has_required);
-        self.tracked.iter().any(is_due)
+        self.tracked.iter().any(|at| self.functions[*at].1.has_required_contexts())
     }
 
     /// The store did not take a change of this context.

@@ -54,6 +54,11 @@ pub trait NetworkFunction: Send {
         None
     }
 
+    /// Whether [`StoreScope::Required`] has contexts.
+    fn has_required_contexts(&self) -> bool {
+        self.tracker().is_some_and(Tracker::has_required)
+    }
+
     /// From now on the NF records which of its contexts change.
     fn track_contexts(&mut self, tracking: Tracking) {
         if let Some(tracker) = self.tracker_mut() {

@@ -21,8 +21,8 @@ const ON_DEMAND: [Nf; 3] = [Nf::Smf, Nf::Amf, Nf::Pcf];
 /// The deadline of documents that are restored before others.
 pub(super) const FIRST: UnixMillis = UnixMillis(1);
 
-/// Attempts to read a document, after which it counts as unreadable.
-const MOST_ATTEMPTS: u8 = 3;
+/// Attempts to read a document, one a second, after which it counts as unreadable.
+const MOST_ATTEMPTS: u8 = 30;
 
 /// What is not restored yet.
 #[derive(Default)]
@@ -47,6 +47,8 @@ impl ContextStore {
         if self.shared.is_some() || self.mode.drops_copies || !self.engine.answers_at_once() {
             return self.restore(now, shard);
         }
+        // Another attempt after a panic begins anew.
+        self.restoring = Restoring::default();
         self.track(shard);
         if let Err(error) = self.claim() {
             self.fail(now, shard, &error);

@@ -39,7 +39,7 @@ impl ContextStore {
     /// The shard panicked during `restore`: the next attempt, with another shard, leaves the context out. `false` if no context was
     /// being restored, or too many were left out already.
     pub fn leave_out(&mut self, shard: &mut Shard) -> bool {
-        let Some(key) = self.reading else { return false };
+        let Some(key) = self.reading.take() else { return false };
         self.health.forget_restored(std::mem::take(&mut self.restored));
         self.start_run(shard);
         self.left_out.len() < MAX_LEFT_OUT && self.left_out.insert(key)

@@ -91,7 +91,7 @@ fn a_document_that_cannot_be_read_holds_up_no_other() {
     run.is_full.store(true, Ordering::Relaxed);
     run.deliver(3, id(9, 1), Timer::T3513);
     // Writes succeed, so that the outage is over each time; reads fail.
-    for attempt in 1..=4 {
+    for attempt in 1..=31 {
         run.restore_next(1000 * attempt);
         run.is_full.store(false, Ordering::Relaxed);
         run.store.end_turn(at(1000 * attempt) + RETRY, &mut run.shard, &mut []);
