@@ -232,8 +232,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             let now = self.clock.now();
             let Self { shard, contexts: Some(contexts), .. } = self else { return };
             let has_wanted = contexts.store.has_wanted();
-            let Ok(restored) =
-                catch_unwind(AssertUnwindSafe(|| contexts.store.restore_next(now, shard)))
+            let Ok(restored) = catch_unwind(AssertUnwindSafe(|| contexts.store.restore_next(now, shard)))
             else {
                 self.recover();
                 continue;

@@ -3,8 +3,8 @@
 use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
-    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection,
-    Needs, NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
+    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, Needs,
+    NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
@@ -150,9 +150,9 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner().note_restored(block);
     }
 
-    fn resume_restored(&mut self, now: Instant, out: &mut Outbox) {
+    fn resume_restored(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_restored(now, out);
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_restored(now, is_needed, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 

@@ -272,7 +272,8 @@ impl Stores {
 
     /// Whether changes of the process are not stored yet.
     pub(crate) fn is_behind(&self) -> bool {
-        let is_behind = |it: &OfShard| it.store.is_failing() || it.store.is_restoring() || it.store.next_turn().is_some();
+        let is_behind =
+            |it: &OfShard| it.store.is_failing() || it.store.is_restoring() || it.store.next_turn().is_some();
         self.stores.values().any(|it| !it.unwritten.is_empty() || is_behind(it))
     }
 

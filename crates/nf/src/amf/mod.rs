@@ -58,8 +58,8 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, MovedConnection, N2Input,
-    Needs, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, StoreScope, Tag, Timer,
-    TimerKey, Tracker, Tracking, UNPLACED,
+    Needs, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, StoreScope, Tag,
+    Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -390,7 +390,7 @@ impl NetworkFunction for Amf {
         self.shared.ids.note_restored(block);
     }
 
-    fn resume_restored(&mut self, now: Instant, out: &mut Outbox) {
+    fn resume_restored(&mut self, now: Instant, _is_needed: bool, out: &mut Outbox) {
         self.resume_restored_ues(now, out);
     }
 

@@ -182,7 +182,9 @@ impl Amf {
         }
         let is_kept = at_rest
             && !self.restored.is_resumed
-            && self.shared.config.retains_ues && ue.is_registered() && ue.security.is_some();
+            && self.shared.config.retains_ues
+            && ue.is_registered()
+            && ue.security.is_some();
         let key = self.place_ue(id, ue)?;
         let was_connected = connection.is_some();
         let left = match (connection, host.filter(|_| is_kept)) {

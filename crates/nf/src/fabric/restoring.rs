@@ -171,7 +171,11 @@ impl Shard {
     }
 
     /// Returns the input unless it waits for contexts that are not restored.
-    pub(super) fn hold_if_unrestored(&mut self, queued: Queued, out: &mut Vec<ShardEffect>) -> Option<Queued> {
+    pub(super) fn hold_if_unrestored(
+        &mut self,
+        queued: Queued,
+        out: &mut Vec<ShardEffect>,
+    ) -> Option<Queued> {
         let (nf, input, _) = &queued;
         if !self.restoring.unrestored.blocks.contains_key(nf) {
             return Some(queued);
@@ -202,7 +206,8 @@ impl Shard {
         let is_held = !self.restoring.unrestored.is_empty()
             && matches!(
                 input,
-                ShardInput::Inspect { what: Inspect::Ues | Inspect::Sessions, .. } | ShardInput::Operate { .. }
+                ShardInput::Inspect { what: Inspect::Ues | Inspect::Sessions, .. }
+                    | ShardInput::Operate { .. }
             );
         if is_held {
             self.restoring.operator.push(input);
@@ -223,7 +228,8 @@ impl Shard {
                 Portion::All(_) => function.begin_restoring(&BTreeSet::new()),
                 Portion::Context(_) | Portion::Slice(_) => {}
             }
-            function.resume_restored(now, &mut self.outbox);
+            let is_needed = matches!(portion, Portion::Context(_));
+            function.resume_restored(now, is_needed, &mut self.outbox);
             if is_over {
                 function.finish_restoring(now, &mut self.outbox);
             }

@@ -398,7 +398,8 @@ impl TakeOver {
         let open = std::mem::take(&mut self.open).into_values().flatten();
         let turn = self.turn.drain(..).map(|(entry, _)| entry);
         let held = self.held.drain(..).map(|(entry, _)| entry);
-        let mut again: Vec<_> = open.chain(turn).chain(held).chain(culprit).chain(self.again.drain(..)).collect();
+        let mut again: Vec<_> =
+            open.chain(turn).chain(held).chain(culprit).chain(self.again.drain(..)).collect();
         again.sort_by_key(|entry| entry.number);
         self.again = again.into();
         (self.octets, self.touched) = (0, Vec::new());

@@ -152,8 +152,8 @@ pub trait NetworkFunction: Send {
     /// All contexts of a block are restored.
     fn note_restored(&mut self, _block: BlockId) {}
 
-    /// Further contexts were restored after [`NetworkFunction::resume_contexts`].
-    fn resume_restored(&mut self, _now: Instant, _out: &mut Outbox) {}
+    /// Further contexts were restored after [`NetworkFunction::resume_contexts`]. `is_needed`: an input waits for them.
+    fn resume_restored(&mut self, _now: Instant, _is_needed: bool, _out: &mut Outbox) {}
 
     /// All contexts are restored that were announced by [`NetworkFunction::begin_restoring`].
     fn finish_restoring(&mut self, _now: Instant, _out: &mut Outbox) {}

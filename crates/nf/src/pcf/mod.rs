@@ -20,8 +20,8 @@ mod tests;
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, Needs, NetworkFunction, Nf,
-    Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope,
+    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, Needs, NetworkFunction,
+    Nf, Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope,
     StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
@@ -423,7 +423,8 @@ impl NetworkFunction for Pcf {
         match input {
             // It may replace one that is not restored.
             Input::Request {
-                request: Request::CreateAmPolicyAssociation(_) | Request::CreateSmPolicy(_), ..
+                request: Request::CreateAmPolicyAssociation(_) | Request::CreateSmPolicy(_),
+                ..
             } => Needs::All,
             input => self.context_of(input).map_or(Needs::Nothing, Needs::Context),
         }

@@ -442,12 +442,13 @@ impl NetworkFunction for Smf {
         self.shared.ids.note_restored(block);
     }
 
-    fn resume_restored(&mut self, now: Instant, out: &mut Outbox) {
-        self.resume_sessions(now, out);
+    fn resume_restored(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
+        self.resume_sessions(now, is_needed, out);
     }
 
-    fn finish_restoring(&mut self, _now: Instant, _out: &mut Outbox) {
+    fn finish_restoring(&mut self, now: Instant, out: &mut Outbox) {
         self.shared.pools.claim_reserved();
+        self.restore_later_sessions(now, out);
     }
 
     fn begin_take_over(&mut self) {
@@ -560,6 +561,6 @@ impl NetworkFunction for Smf {
         if std::mem::take(&mut self.takes_over) {
             out.n4(N4Effect::TakenOver);
         }
-        self.resume_sessions(now, out);
+        self.resume_sessions(now, true, out);
     }
 }

@@ -36,18 +36,22 @@ pub(super) struct Restored {
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
     due: VecDeque<Key>,
+    /// Sessions that are restored at their UPFs when all are read, so that reading and UPFs do not compete for the CPU.
+    later: Vec<Key>,
 }
 
 impl Restored {
     /// Whether a session is still to be resumed.
     pub(super) fn is_in_work(&self, key: Key) -> bool {
         let read = self.read.iter().chain(&self.ending).any(|(of, _)| *of == key);
-        read || self.taken_over.iter().any(|(of, ..)| *of == key) || self.due.contains(&key)
+        read || self.taken_over.iter().any(|(of, ..)| *of == key)
+            || self.due.contains(&key)
+            || self.later.contains(&key)
     }
 
     /// Whether sessions wait for UPFs.
     pub(super) fn has_waiting(&self) -> bool {
-        !(self.waiting.is_empty() && self.due.is_empty())
+        !(self.waiting.is_empty() && self.due.is_empty() && self.later.is_empty())
     }
 }
 
@@ -125,8 +129,8 @@ impl Smf {
     }
 
     /// Sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
-    /// associated.
-    pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
+    /// associated: at once if they are needed, else when all are read.
+    pub(super) fn resume_sessions(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
         let read = std::mem::take(&mut self.restored.read);
         let mut ending = std::mem::take(&mut self.restored.ending);
         let taken_over = std::mem::take(&mut self.restored.taken_over);
@@ -165,9 +169,24 @@ impl Smf {
                 release::end_and_notify_amf(state.into_held(), session, env)
             });
         }
+        let waiting = waiting.into_iter().map(|(key, _)| key);
+        if is_needed || !self.shared.ids.is_restoring() {
+            self.restore_soon(now, waiting.collect(), out);
+        } else {
+            self.restored.later.extend(waiting);
+        }
+    }
+
+    /// All sessions are read.
+    pub(super) fn restore_later_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        let later = std::mem::take(&mut self.restored.later);
+        self.restore_soon(now, later, out);
+    }
+
+    fn restore_soon(&mut self, now: Instant, sessions: Vec<Key>, out: &mut Outbox) {
         // If some are due already, a timer is running.
         let is_running = !self.restored.due.is_empty();
-        self.restored.due.extend(waiting.into_iter().map(|(key, _)| key));
+        self.restored.due.extend(sessions);
         if !is_running {
             self.restore_batch(now, out);
         }

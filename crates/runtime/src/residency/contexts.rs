@@ -705,7 +705,14 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     const fn new(store: &'a mut ContextStore) -> Self {
         let procedure = ProcedureName::Other;
-        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new(), procedure, is_first: false }
+        Self {
+            store,
+            failed: Vec::new(),
+            error: None,
+            documents: BTreeMap::new(),
+            procedure,
+            is_first: false,
+        }
     }
 
     /// Adds the documents that all NFs of a UE have in common.

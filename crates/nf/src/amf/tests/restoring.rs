@@ -2,7 +2,9 @@
 
 use super::world::{Phone, World, config, location};
 use crate::amf::Amf;
-use crate::kit::{GnbHandle, Input, N2Input, Needs, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking};
+use crate::kit::{
+    GnbHandle, Input, N2Input, Needs, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking,
+};
 use crate::testing::Stored;
 use pith_ngap::{InitialUeMessage, UplinkNasTransport};
 use pith_types::{AmfUeNgapId, BlockId, FiveGSTmsi, FiveGTmsi, RanUeNgapId};
@@ -22,7 +24,7 @@ fn initial(s_tmsi: Option<FiveGSTmsi>) -> Input {
         ue_context_request: None,
         allowed_nssai: None,
     };
-    pdu(message.encode())
+    pdu(message.encode().unwrap())
 }
 
 fn uplink(id: AmfUeNgapId) -> Input {
@@ -32,7 +34,7 @@ fn uplink(id: AmfUeNgapId) -> Input {
         nas_pdu: vec![0x7e, 0, 0xff],
         location: None,
     };
-    pdu(message.encode())
+    pdu(message.encode().unwrap())
 }
 
 #[test]
@@ -57,16 +59,20 @@ fn a_message_needs_the_block_that_it_names_and_without_a_known_ue_all_contexts()
     amf.resume_contexts(world.now, &mut out);
     stored.restore(world.now, &mut amf, false);
     amf.note_restored(block);
-    amf.resume_restored(world.now, &mut out);
+    amf.resume_restored(world.now, false, &mut out);
     amf.finish_restoring(world.now, &mut out);
     assert_eq!(amf.needs(&initial(Some(s_tmsi))), Needs::Nothing);
     assert_eq!(amf.needs(&initial(Some(unknown(block)))), Needs::All);
     let starts = |timer: Timer| {
-        out.effects().iter().any(
-            |effect| matches!(effect, crate::kit::Effect::StartTimer { key, .. } if key.timer == timer),
-        )
+        out.effects()
+            .iter()
+            .any(|effect| matches!(effect, crate::kit::Effect::StartTimer { key, .. } if key.timer == timer))
     };
     assert!(starts(Timer::MobileReachable));
     let audit = amf.audit();
-    assert_eq!((audit.registered, audit.connected), (1, 0), "its gNB may have returned before it was restored");
+    assert_eq!(
+        (audit.registered, audit.connected),
+        (1, 0),
+        "its gNB may have returned before it was restored"
+    );
 }

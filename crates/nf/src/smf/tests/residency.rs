@@ -98,7 +98,7 @@ fn a_session_that_is_restored_while_the_smf_serves_keeps_its_address() {
     next.associate(UPF, "upf");
     assert_eq!(next.take_ladder(), "");
     stored.restore(next.bench.now, &mut next.bench.nf, false);
-    resume(&mut next, |smf, now, out| smf.resume_restored(now, out));
+    resume(&mut next, |smf, now, out| smf.resume_restored(now, true, out));
     assert_eq!(next.take_ladder(), "upf <- SessionEstablishmentRequest", "its UPF is associated");
     next.bench.nf.note_restored(id.block);
     resume(&mut next, |smf, now, out| smf.finish_restoring(now, out));

@@ -15,8 +15,8 @@ use pith_types::BlockId;
 /// Documents that are restored between inputs: about a millisecond.
 const SLICE: usize = 128;
 
-/// The NFs whose contexts are restored while the shard serves, in that order. UPFs wait for sessions, and new UEs for those of the AMF.
-const ON_DEMAND: [Nf; 3] = [Nf::Smf, Nf::Amf, Nf::Pcf];
+/// The NFs whose contexts are restored while the shard serves, in the order in which a new UE needs all of them.
+const ON_DEMAND: [Nf; 3] = [Nf::Amf, Nf::Pcf, Nf::Smf];
 
 /// The deadline of documents that are restored before others.
 pub(super) const FIRST: UnixMillis = UnixMillis(1);
@@ -129,7 +129,10 @@ impl ContextStore {
         }
         if was_restoring && self.restoring.unrestored.is_empty() {
             let took = now.since(self.restoring.began).as_millis();
-            tracing::info!("{} contexts are restored, the last ones {took} ms after the start", self.restored);
+            tracing::info!(
+                "{} contexts are restored, the last ones {took} ms after the start",
+                self.restored
+            );
         }
         restored
     }
@@ -311,4 +314,3 @@ impl ContextStore {
         shard.begin_restoring(&Unrestored::default());
     }
 }
-

@@ -35,7 +35,9 @@ impl ContextStore {
                     Err(error) => return self.fail(now, shard, &error),
                 };
                 for (place, read) in found {
-                    let Some(key) = stored_key(place).filter(|key| !self.is_unrestored(*key)) else { continue };
+                    let Some(key) = stored_key(place).filter(|key| !self.is_unrestored(*key)) else {
+                        continue;
+                    };
                     let document = match read {
                         Ok(document) => document,
                         Err(error) => {
