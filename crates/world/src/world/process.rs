@@ -15,7 +15,7 @@ use pith_sbi::{ApiRoot, Reply};
 use pith_types::OwnerMap;
 use std::sync::Arc;
 
-/// Of the restarts of a process with the runtime's stores, this many restore contexts while it serves, per mille. After the others all contexts
+/// Of the restarts of a process with stored contexts, this many restore contexts while it serves, per mille. After the others all contexts
 /// are compared with those before.
 const ON_DEMAND: u32 = 600;
 
@@ -104,7 +104,10 @@ impl World {
             documents.assign(|block| owners.owner(block).shard.0.into());
         }
         self.processes[process].owners = owners;
-        let may_restore = self.processes[process].stores.is_some() && self.processes[process].incarnation > 0;
+        // With the other residencies all contexts are read first.
+        let has_copies =
+            matches!(self.plan.residency, Residency::Durable | Residency::Procedural | Residency::Soft);
+        let may_restore = has_copies && self.processes[process].incarnation > 0;
         let on_demand = may_restore && self.dice.chance(ON_DEMAND);
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             if let Some(stores) = &mut self.processes[process].stores {
@@ -114,8 +117,11 @@ impl World {
                     self.watch.fail(format!("not restored: {error}"));
                 }
             }
-            let documents = self.processes[process].documents.as_ref();
-            let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
+            let documents = self.processes[process].documents.as_mut();
+            let restored = documents.map(|it| match on_demand {
+                true => it.begin_restoring(self.now, shard, &mut host.shard),
+                false => it.restore(self.now, shard, &mut host.shard),
+            });
             if let Some(Err(error)) = restored {
                 self.watch.fail(format!("not restored: {error}"));
             }
@@ -223,11 +229,10 @@ impl World {
 
     /// Begins the reads among the effects; passes on what was read before, with its effects.
     pub(super) fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
-        let Process { shard_hosts, stores: Some(stores), .. } = &mut self.processes[process] else {
-            return;
-        };
+        let Process { shard_hosts, stores, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        for (key, document) in stores.take_loaded(self.now, shard, &mut host.shard) {
+        let loaded = stores.as_mut().map(|stores| stores.take_loaded(self.now, shard, &mut host.shard));
+        for (key, document) in loaded.unwrap_or_default() {
             host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
         }
         self.begin_reads((process, shard), effects);
@@ -236,6 +241,7 @@ impl World {
 
     /// Begins the reads among the effects.
     pub(super) fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+        self.note_wanted((process, shard), effects);
         let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
         else {
             return;
@@ -244,13 +250,11 @@ impl World {
         let incarnation = *incarnation;
         let (loads, others): (Vec<_>, Vec<_>) = std::mem::take(effects)
             .into_iter()
-            .partition(|effect| matches!(effect, ShardEffect::Load { .. } | ShardEffect::Restore(_)));
+            .partition(|effect| matches!(effect, ShardEffect::Load { .. }));
         *effects = others;
         for load in &loads {
-            match load {
-                ShardEffect::Load { key } => stores.load(self.now, shard, &mut host.shard, *key),
-                ShardEffect::Restore(portion) => stores.want(shard, *portion),
-                _ => {}
+            if let ShardEffect::Load { key } = load {
+                stores.load(self.now, shard, &mut host.shard, *key);
             }
         }
         if !loads.is_empty() {

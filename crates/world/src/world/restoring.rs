@@ -2,7 +2,6 @@
 
 use super::process::Process;
 use super::{SimEvent, World};
-use crate::stores::Stores;
 use pith_nf::fabric::{ShardEffect, ShardInput};
 
 /// The longest time until the next slice, in milliseconds: messages meet shards with a part of their contexts.
@@ -11,9 +10,8 @@ const MOST_MILLIS: u64 = 200;
 impl World {
     /// Restores the next slice of a shard's contexts later, if some are not restored.
     pub(super) fn restore_later(&mut self, process: usize, shard: usize) {
-        let Process { stores, incarnation, .. } = &self.processes[process];
-        let incarnation = *incarnation;
-        if stores.as_ref().is_some_and(|stores| stores.is_restoring(shard)) {
+        let incarnation = self.processes[process].incarnation;
+        if self.is_restoring((process, shard)) {
             let after = self.dice.millis(0, MOST_MILLIS);
             self.at(after, SimEvent::Restore { process, incarnation, shard });
         }
@@ -32,7 +30,7 @@ impl World {
 
     /// Restores what inputs wait for.
     pub(super) fn restore_wanted(&mut self, place: (usize, usize), effects: &mut Vec<ShardEffect>) {
-        while self.of_stores(place, Stores::has_wanted) {
+        while self.has_wanted(place) {
             self.restore_next(place, effects);
             self.begin_reads(place, effects);
         }
@@ -40,25 +38,51 @@ impl World {
 
     /// Restores all contexts of a shard, if the store can be read.
     pub(super) fn restore_all(&mut self, place: (usize, usize), effects: &mut Vec<ShardEffect>) {
-        while self.of_stores(place, Stores::is_restoring_now) {
+        while self.is_restoring_now(place) {
             self.restore_next(place, effects);
             self.begin_reads(place, effects);
         }
     }
 
     /// Whether contexts of a shard are not restored.
-    pub(super) fn is_restoring(&self, place: (usize, usize)) -> bool {
-        self.of_stores(place, Stores::is_restoring)
+    pub(super) fn is_restoring(&self, (process, shard): (usize, usize)) -> bool {
+        let Process { documents, stores, .. } = &self.processes[process];
+        documents.as_ref().is_some_and(|it| it.is_restoring(shard))
+            || stores.as_ref().is_some_and(|it| it.is_restoring(shard))
     }
 
-    fn of_stores(&self, (process, shard): (usize, usize), what: impl Fn(&Stores, usize) -> bool) -> bool {
-        self.processes[process].stores.as_ref().is_some_and(|stores| what(stores, shard))
+    fn is_restoring_now(&self, (process, shard): (usize, usize)) -> bool {
+        let Process { documents, stores, .. } = &self.processes[process];
+        documents.as_ref().is_some_and(|it| it.is_restoring(shard))
+            || stores.as_ref().is_some_and(|it| it.is_restoring_now(shard))
+    }
+
+    fn has_wanted(&self, (process, shard): (usize, usize)) -> bool {
+        let Process { documents, stores, .. } = &self.processes[process];
+        documents.as_ref().is_some_and(|it| it.has_wanted(shard))
+            || stores.as_ref().is_some_and(|it| it.has_wanted(shard))
+    }
+
+    /// Notes among the effects what inputs wait for.
+    pub(super) fn note_wanted(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+        let Process { documents, stores, .. } = &mut self.processes[process];
+        effects.retain(|effect| {
+            let ShardEffect::Restore(portion) = effect else { return true };
+            documents.iter_mut().for_each(|it| it.want(shard, *portion));
+            stores.iter_mut().for_each(|it| it.want(shard, *portion));
+            false
+        });
     }
 
     fn restore_next(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
-        let Process { shard_hosts, stores: Some(stores), .. } = &mut self.processes[process] else { return };
+        let Process { shard_hosts, documents, stores, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        match stores.restore_next(self.now, shard, &mut host.shard) {
+        let restored = match (documents, stores) {
+            (Some(documents), _) => documents.restore_next(self.now, shard, &mut host.shard),
+            (None, Some(stores)) => stores.restore_next(self.now, shard, &mut host.shard),
+            (None, None) => return,
+        };
+        match restored {
             Ok(restored) => {
                 for portion in restored {
                     host.shard.handle(self.now, ShardInput::Restored(portion), effects);
