@@ -88,6 +88,8 @@ impl Documents {
             return TurnWrites { wrote: self.store(StoreScope::Changed, shard, of), next: None };
         }
         let (scope, next) = match self.due.get(&shard) {
+            // As in the runtime: a block that is about to pass is written at once.
+            _ if !of.is_at_rest() => (StoreScope::Changed, None),
             None => (StoreScope::Required, Some(now + SOFT_DELAY)),
             Some(due) if now < *due => (StoreScope::Required, None),
             Some(_) => (StoreScope::Changed, None),

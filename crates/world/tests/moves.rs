@@ -34,3 +34,28 @@ fn no_procedure_notices_that_its_ue_passes_to_another_shard() {
     }
     assert!(all.is_empty(), "{} failures:\n{}", all.len(), all.join("\n"));
 }
+
+/// A shard panics at inputs after the begin of a move: the former owner, and the new one while it takes the block.
+#[test]
+fn no_panic_in_a_move_loses_a_ue() {
+    let (mut panics, mut failures) = (0, Vec::new());
+    for residency in [Residency::Durable, Residency::Stateless, Residency::Soft, Residency::Procedural] {
+        for (number, procedure) in PROCEDURES.iter().enumerate() {
+            let kill = Kill { procedure, seed: number as u64, residency, victim: Victim::Core };
+            // Another time and other inputs with each procedure.
+            let after = Duration::from_millis(number as u64 * 37 % 200);
+            let points = kill.points_of_move(after).expect("a move without a panic");
+            for point in (number as u64 % 5..points).step_by(5) {
+                panics += 1;
+                if let Err(breach) = kill.panic_in_move(after, point)
+                    && kill.forbids(breach.kind)
+                {
+                    let what = breach.failure.what;
+                    failures.push(format!("{kill}, move after {after:?}, panic at {point}: {what}"));
+                }
+            }
+        }
+    }
+    assert!(panics > 500, "{panics} panics");
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+}

@@ -24,6 +24,7 @@ use crate::kit::document::UnpackError;
 use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, ProcedureName, Timer, UNPLACED, WallClock};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_types::ContextId;
+use std::sync::Arc;
 
 /// What is to be done for a UE that was taken over.
 #[derive(Debug, Clone, Copy)]
@@ -109,8 +110,9 @@ impl Amf {
     /// Reports the connections of the shard to the N2 gateway, which compares them with its own.
     pub(super) fn report_connections(&mut self, out: &mut Outbox) {
         let connections = self.shared.connections.iter().map(|(_, it)| (it.gnb, it.id, it.ran_id)).collect();
-        let shard = self.shared.config.identity.owner.shard;
-        out.n2(N2Effect::TakenOver { shard, connections });
+        let identity = &self.shared.config.identity;
+        let (shard, owners) = (identity.owner.shard, Arc::clone(&identity.owners));
+        out.n2(N2Effect::TakenOver { shard, owners, connections });
     }
 
     /// New AMF-UE-NGAP-IDs begin at a random number: gNBs may still have others of the former run.

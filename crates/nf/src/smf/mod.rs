@@ -534,7 +534,7 @@ impl NetworkFunction for Smf {
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
         if std::mem::take(&mut self.takes_over) {
-            out.n4(N4Effect::TakenOver);
+            out.n4(N4Effect::TakenOver { owners: Arc::clone(&self.shared.identity.owners) });
         }
         self.resume_sessions(now, out);
     }

@@ -160,10 +160,29 @@ impl Kill {
 
     /// Runs the procedure while blocks pass to another shard; see [`World::run_move`]. Returns how many did.
     pub fn move_after(&self, after: Option<Duration>, back: bool) -> Result<u32, Breach> {
+        self.run_move(after, back, None).map(|(moved, _)| moved)
+    }
+
+    /// Number of inputs at which a shard can panic while blocks pass.
+    pub fn points_of_move(&self, after: Duration) -> Result<u64, Breach> {
+        self.run_move(Some(after), false, None).map(|(_, points)| points)
+    }
+
+    /// As `move_after`, and a shard panics at that input.
+    pub fn panic_in_move(&self, after: Duration, point: u64) -> Result<(), Breach> {
+        self.run_move(Some(after), false, Some(point)).map(drop)
+    }
+
+    fn run_move(
+        &self,
+        after: Option<Duration>,
+        back: bool,
+        panic_at: Option<u64>,
+    ) -> Result<(u32, u64), Breach> {
         let run = || {
             let plan = self.plan();
             let shards = plan.shards.max(2);
-            World::new(Plan { shards, ..plan }).run_move(self.procedure, after, back)
+            World::new(Plan { shards, ..plan }).run_move(self.procedure, (after, back), panic_at)
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(self.panicked(&*panic)))
     }

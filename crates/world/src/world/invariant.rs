@@ -103,7 +103,7 @@ impl World {
         }
         // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). The NG RESET that follows
         // a panic may overtake messages on other streams: the gNB gets them for ids that it has released.
-        let (panics, lags) = (self.crash_points.panics, self.may_leave_upf_sessions());
+        let (panics, lags) = (self.has_panicked(), self.may_leave_upf_sessions());
         // An SMF with `soft` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
         let may_be_outdated = self.has_lost_creations();
         let is_due = |what: &String| {
@@ -343,7 +343,12 @@ impl World {
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.
     fn may_leave_upf_sessions(&self) -> bool {
-        self.crash_points.panics && self.plan.residency == Residency::Soft
+        self.has_panicked() && self.plan.residency == Residency::Soft
+    }
+
+    /// In a kill run: a shard has panicked.
+    const fn has_panicked(&self) -> bool {
+        self.crash_points.panics && self.crash_points.crashed.is_some()
     }
 
     /// Whether resources of killed NFs, or of lost replies, may remain.
