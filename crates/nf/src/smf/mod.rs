@@ -64,7 +64,7 @@ use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::{Index, Sessions};
@@ -530,6 +530,10 @@ impl NetworkFunction for Smf {
 
     fn take_missed(&mut self) -> Vec<ContextId> {
         self.sessions.take_missed()
+    }
+
+    fn finish_take_over(&mut self, _now: Instant, _out: &mut Outbox) {
+        self.restored.at_upfs = HashSet::new();
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
