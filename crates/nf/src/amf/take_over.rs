@@ -20,6 +20,7 @@ use super::mobility::{self, n2_handover};
 use super::n2;
 use super::procedure::{self, Procedure, deregistration, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
+use super::session::UserPlane;
 use crate::kit::document::UnpackError;
 use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, ProcedureName, Timer, UNPLACED, WallClock};
 use pith_ngap::{Cause, CauseRadioNetwork};
@@ -46,7 +47,9 @@ impl Amf {
     ) -> Result<(), UnpackError> {
         if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
             // The UE may be ahead of its document: it returns from CM-IDLE, and both sides compare their sessions.
-            return self.restore_ue(now, id, octets, false);
+            self.restore_ue(now, id, octets, false)?;
+            self.note_user_planes(id);
+            return Ok(());
         }
         if document::is_retained(octets) {
             return self.restore_retained(now, id, octets, false);
@@ -78,6 +81,16 @@ impl Amf {
         let lost_connection = had_connection && adopted.is_none();
         self.resume_later(key, Resumption::Continue(TakenOver { is_cut, lost_connection }));
         Ok(())
+    }
+
+    /// SMFs continue with the user planes that a procedure has activated, perhaps since the document was written: all are to be deactivated.
+    fn note_user_planes(&mut self, id: ContextId) {
+        if self.tracker.tracking().is_some_and(|tracking| tracking.by_procedure)
+            && let Some(ue) = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key))
+        {
+            ue.sessions.iter_mut().for_each(|session| session.user_plane = UserPlane::Activated);
+            self.ues.pack_idle();
+        }
     }
 
     /// Adds a connection of a document to the table, if its gNB is connected.

@@ -196,7 +196,7 @@ pub enum Keeps {
 impl Keeps {
     /// What is kept with this tracking of contexts.
     pub const fn with(tracking: &Tracking) -> Self {
-        if tracking.may_lag() { Self::OfGnbs } else { Self::All }
+        if tracking.is_late { Self::OfGnbs } else { Self::All }
     }
 }
 

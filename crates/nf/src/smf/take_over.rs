@@ -7,7 +7,7 @@
 //! | the AMF's request waits for a UPF | the request to the UPF is sent again; the AMF's transaction begins again when the UPF has answered |
 //! | any other state of an establishment | ends; the AMF is notified |
 //! | a UPF has no association | waits for it, as after a restart of the process |
-//! | written some time after the changes ([`crate::kit::Tracking::may_lag`]) | established at its UPFs again, without a gNB |
+//! | written some time after the changes ([`crate::kit::Tracking::is_late`]) | established at its UPFs again, without a gNB |
 //!
 //! Responses to requests of the former run name no session of this one ([`crate::kit::Tag::run`]). If such a response says that a UPF has
 //! established a session that no document has, the SMF deletes it.
@@ -37,7 +37,7 @@ impl Smf {
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
+        if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.is_late) {
             return self.restore_session(id, document, false);
         }
         self.shared.ids.check_free(id)?;
