@@ -2,7 +2,7 @@
 
 use super::{Passage, Tag};
 use pith_pfcp::Message;
-use pith_types::{BlockId, Seid};
+use pith_types::{BlockId, OwnerMap, Seid};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -102,7 +102,10 @@ pub enum N4Effect {
     },
     /// The SMF of the shard continues after a panic: what a request of the former run establishes or changes at a UPF may be out of
     /// date, so such requests are not retransmitted.
-    TakenOver,
+    TakenOver {
+        /// The owner map as the shard has it: a block that it has passed is not its own.
+        owners: Arc<OwnerMap>,
+    },
     /// A block passes to another shard.
     Passage(Passage<()>),
     /// Answer a request of a UPF.

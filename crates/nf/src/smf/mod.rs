@@ -64,7 +64,7 @@ use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::{Index, Sessions};
@@ -532,9 +532,13 @@ impl NetworkFunction for Smf {
         self.sessions.take_missed()
     }
 
+    fn finish_take_over(&mut self, _now: Instant, _out: &mut Outbox) {
+        self.restored.at_upfs = HashSet::new();
+    }
+
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
         if std::mem::take(&mut self.takes_over) {
-            out.n4(N4Effect::TakenOver);
+            out.n4(N4Effect::TakenOver { owners: Arc::clone(&self.shared.identity.owners) });
         }
         self.resume_sessions(now, out);
     }

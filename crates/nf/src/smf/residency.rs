@@ -12,10 +12,10 @@ use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
+    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED, UpfHandle,
 };
-use pith_types::ContextId;
-use std::collections::{BTreeSet, VecDeque};
+use pith_types::{ContextId, Seid};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
 /// Number of sessions that the SMF restores at UPFs at once.
@@ -32,6 +32,8 @@ pub(super) struct Restored {
     pub(super) ending: Vec<(Key, Option<Ipv4Addr>)>,
     /// Until all are read: those that were taken over and go on. The flag: the AMF's request was changing the rules at the UPF.
     pub(super) taken_over: Vec<(Key, Option<Ipv4Addr>, bool)>,
+    /// While sessions are taken over: what they have at UPFs. A response that is delivered again may be of one of these.
+    pub(super) at_upfs: HashSet<(UpfHandle, Seid)>,
     /// Sessions that wait for their UPFs.
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
@@ -124,7 +126,8 @@ impl Smf {
     /// All sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
     /// associated.
     pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
-        let Restored { read, mut ending, taken_over, .. } = std::mem::take(&mut self.restored);
+        let Restored { read, mut ending, taken_over, at_upfs, .. } = std::mem::take(&mut self.restored);
+        self.restored.at_upfs = at_upfs;
         let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
         let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
         let addresses = addresses.chain(taken_over_addresses);

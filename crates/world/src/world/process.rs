@@ -256,12 +256,14 @@ impl World {
         }
         // What was read before is handled in a turn of its own, whose changes are stored before its effects leave.
         self.begin_reads(place, &mut effects);
-        let stores = &mut self.processes[process].stores;
+        let Process { documents, stores, .. } = &mut self.processes[process];
         for effect in &effects {
-            if let (ShardEffect::PassOn { input, .. }, Some(stores)) = (effect, stores.as_mut())
+            if let ShardEffect::PassOn { input, .. } = effect
                 && let ShardInput::Block(passed) = &**input
             {
-                stores.pass_block(shard, passed.change.block);
+                let block = passed.change.block;
+                documents.iter_mut().for_each(|documents| documents.pass_block(block));
+                stores.iter_mut().for_each(|stores| stores.pass_block(shard, block));
             }
         }
         let Process { shard_hosts, take_overs, stores, .. } = &mut self.processes[process];

@@ -2,13 +2,13 @@
 
 use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect};
-use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
+use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe};
 use pith_ngap::{
     Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
     NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure,
     ResetScope, TimeToWait,
 };
-use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -168,15 +168,18 @@ impl N2Gateway {
     pub(super) fn taken_over(
         &mut self,
         shard: ShardId,
-        connections: &[(GnbHandle, AmfUeNgapId, RanUeNgapId)],
+        owners: &OwnerMap,
+        connections: &[MovedConnection],
     ) {
+        let own = BlockOwner { instance: self.config.instance, shard };
+        let is_of_shard = |amf: AmfUeNgapId| owners.owner(amf.block()) == own;
         let mut gnbs: Vec<_> = self.associations.keys().copied().collect();
         gnbs.sort_unstable();
         for gnb in gnbs {
             let Some(association) = self.associations.get_mut(&gnb) else { continue };
             let of_gnb = connections.iter().filter(|(of, ..)| *of == gnb);
             let kept: BTreeMap<_, _> = of_gnb.map(|(_, amf, ran)| (*ran, *amf)).collect();
-            let (left, closed) = association.ran_ids.reconcile(shard, &kept);
+            let (left, closed) = association.ran_ids.reconcile(shard, is_of_shard, &kept);
             self.release_at_gnb(gnb, &left);
             if !closed.is_empty() {
                 let ues = closed.into_iter().map(|(amf, ran)| ResetUe { amf: Some(amf), ran: Some(ran) });

@@ -195,9 +195,9 @@ impl N2Gateway {
             N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => {
                 self.send_of_shard(gnb, stream, pdu)
             }
-            N2GatewayInput::Shard(N2Effect::TakenOver { shard, connections }) => {
-                self.release_all_of(shard);
-                self.taken_over(shard, &connections);
+            N2GatewayInput::Shard(N2Effect::TakenOver { shard, owners, connections }) => {
+                self.release_all_of(shard, &owners);
+                self.taken_over(shard, &owners, &connections);
             }
             N2GatewayInput::Shard(N2Effect::Passage(passage)) => self.passage(passage),
             N2GatewayInput::Shard(N2Effect::Left { gnb, ran_id, amf_id }) => {

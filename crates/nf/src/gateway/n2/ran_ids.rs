@@ -102,20 +102,20 @@ impl RanIds {
         self.forget_overflow();
     }
 
-    /// A shard has continued with the connections `kept`. Returns the other ones that it had according to this table, which are
-    /// removed from it, and those of `kept` that the gNB has released.
+    /// A shard has continued with the connections `kept`. Returns the other ones in its blocks (`is_of_shard`) according to this table, which
+    /// are removed from it, and those of `kept` that the gNB has released.
     ///
     /// A connection whose AMF-UE-NGAP-ID no uplink message has shown is not among the others: it may have begun since. If it was
     /// lost, the shard answers the gNB's next message for it with ERROR INDICATION (TS 38.413 10.6).
     pub fn reconcile(
         &mut self,
         shard: ShardId,
+        is_of_shard: impl Fn(AmfUeNgapId) -> bool,
         kept: &BTreeMap<RanUeNgapId, AmfUeNgapId>,
     ) -> (Vec<(AmfUeNgapId, RanUeNgapId)>, Vec<(AmfUeNgapId, RanUeNgapId)>) {
         let is_kept = |ran: &RanUeNgapId, amf: AmfUeNgapId| kept.get(ran) == Some(&amf);
-        let of_shard = self.entries.iter().filter(|(_, entry)| entry.shard == shard);
-        let others = of_shard.filter_map(|(ran, entry)| Some((entry.amf?, *ran)));
-        let mut left: Vec<_> = others.filter(|(amf, ran)| !is_kept(ran, *amf)).collect();
+        let shown = self.entries.iter().filter_map(|(ran, entry)| Some((entry.amf?, *ran)));
+        let mut left: Vec<_> = shown.filter(|(amf, ran)| is_of_shard(*amf) && !is_kept(ran, *amf)).collect();
         left.sort_unstable();
         let is_released = |ran: &RanUeNgapId, amf: &AmfUeNgapId| match self.entries.get(ran) {
             Some(entry) => entry.shard != shard || entry.amf.is_some_and(|known| known != *amf),

@@ -211,8 +211,8 @@ impl N4Gateway {
                 }
                 self.request(peer, Purpose::Session { shard, tag }, seid, &message);
             }
-            N4Effect::TakenOver => {
-                self.release_all_of(shard);
+            N4Effect::TakenOver { owners } => {
+                self.release_all_of(shard, &owners);
                 self.transactions.stop_retransmitting(shard);
             }
             N4Effect::Passage(passage) => self.passage(passage),

@@ -683,6 +683,10 @@ fn invalid_endpoints_are_removed_from_responses() {
     }
 }
 
+fn taken_over() -> N4Effect {
+    N4Effect::TakenOver { owners: sparse_owners(2) }
+}
+
 #[test]
 fn after_a_panic_of_a_shard_only_deletions_are_retransmitted() {
     let (mut gateway, upf) = associated();
@@ -691,10 +695,10 @@ fn after_a_panic_of_a_shard_only_deletions_are_retransmitted() {
     let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
     let change = handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect });
     let change = change.sent[0].0.sequence;
-    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(0), effect: N4Effect::TakenOver });
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(0), effect: taken_over() });
     let expired = |gateway: &mut N4Gateway, sequence| handle(gateway, N4GatewayInput::Timer(t1(sequence)));
     assert_eq!(expired(&mut gateway, change).sent.len(), 1, "another shard has panicked");
-    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: N4Effect::TakenOver });
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: taken_over() });
     assert_eq!(expired(&mut gateway, change).sent.len(), 0, "it may undo what the next run changes");
     assert_eq!(expired(&mut gateway, deletion).sent.len(), 1);
 }

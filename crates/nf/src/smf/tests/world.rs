@@ -319,7 +319,7 @@ impl World {
         let (tag, upf, message) = match effect {
             N4Effect::Request { tag, upf, message, .. } => (Some(tag), upf, message),
             N4Effect::Answer { transaction, message, .. } => (None, transaction.upf, message),
-            N4Effect::TakenOver | N4Effect::Passage(_) => return,
+            N4Effect::TakenOver { .. } | N4Effect::Passage(_) => return,
         };
         let text = format!("{message:?}");
         let name = self.upfs.iter().find(|(handle, _)| *handle == upf).map_or("?", |(_, name)| name);
