@@ -445,6 +445,11 @@ impl Shard {
         self.absent.is_awaited(key) || self.functions.iter().any(is_pending)
     }
 
+    /// Whether inputs wait for the load of a context.
+    pub(super) fn is_awaited(&self, key: StoredKey) -> bool {
+        self.absent.is_awaited(key)
+    }
+
     /// The API root in answers of the shard.
     pub fn own_root(&self) -> Arc<ApiRoot> {
         self.agent.own_root()

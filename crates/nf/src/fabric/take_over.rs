@@ -10,6 +10,9 @@
 //! A message is kept as long as its effects have not left the shard, and then while the transaction of its UE or session goes on. The
 //! transaction begins again with it. A copy costs no memory: the octets of an NGAP PDU are shared.
 //!
+//! Requests of other shards and processes are kept for the turn, and while they wait for the load of their context. One whose processing
+//! has begun, with effects that have left, is answered with 500.
+//!
 //! A block that another shard has passed ([`super::passage`]) is kept until the effects of its turn have left the shard. The next run gets it
 //! again, instead of the documents of its contexts. So no change is lost, also if documents are written later or not at all. A panic in
 //! that, too, leaves the contexts of the store.
@@ -22,7 +25,7 @@ use crate::kit::{
 };
 use bytes::Bytes;
 use pith_pfcp::Message;
-use pith_sbi::{Cause, Problem};
+use pith_sbi::{Cause, Problem, Request};
 use pith_types::{BlockMove, ContextId, OwnerMap, Seid};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -71,6 +74,14 @@ enum KeptInput {
         tag: Tag,
         result: Box<Result<Message, N4Error>>,
     },
+    /// A request of another shard or process.
+    Request {
+        from: Caller,
+        nf: Nf,
+        request: Box<Request>,
+        /// As in [`ShardInput::Forwarded`], if it was forwarded.
+        asked: Option<u16>,
+    },
     /// A block that another shard has passed.
     Block(Box<PassedBlock>),
     /// The answer of a UPF to a request of a former owner of the context.
@@ -93,6 +104,15 @@ impl KeptInput {
             ShardInput::N2(reset @ N2Input::Reset { .. }) if of_gnbs => {
                 Some(Self::Reset(Box::new(reset.clone())))
             }
+            ShardInput::Request { from, nf, request } if of_gnbs => {
+                Some(Self::Request { from: *from, nf: *nf, request: Box::new(request.clone()), asked: None })
+            }
+            ShardInput::Forwarded { from, nf, request, asked } if of_gnbs => Some(Self::Request {
+                from: *from,
+                nf: *nf,
+                request: Box::new(request.clone()),
+                asked: Some(*asked),
+            }),
             ShardInput::Block(passed) => Some(Self::Block(passed.clone())),
             ShardInput::ForContext { id, input, .. } => match &**input {
                 Input::N4(input) => match &**input {
@@ -130,6 +150,12 @@ impl KeptInput {
             Self::Response { tag, result } => {
                 ShardInput::N4(Box::new(N4Input::Response { tag, result: *result }))
             }
+            Self::Request { from, nf, request, asked: None } => {
+                ShardInput::Request { from, nf, request: *request }
+            }
+            Self::Request { from, nf, request, asked: Some(asked) } => {
+                ShardInput::Forwarded { from, nf, request: *request, asked }
+            }
             Self::Block(passed) => ShardInput::Block(passed),
             Self::ForContext { id, tag, result } => {
                 let input = Input::N4(Box::new(N4Input::Response { tag, result: *result }));
@@ -143,12 +169,17 @@ impl KeptInput {
         match self {
             Self::Pdu { .. } | Self::Reset(_) | Self::Block(_) => Nf::Amf,
             Self::Report { .. } | Self::Response { .. } | Self::ForContext { .. } => Nf::Smf,
+            Self::Request { nf, .. } => *nf,
         }
     }
 
-    /// Whether it may begin a transaction, with which it is kept beyond its turn.
-    const fn begins_transaction(&self) -> bool {
-        !matches!(self, Self::Block(_) | Self::ForContext { .. })
+    /// Whether it is kept beyond its turn with that context.
+    fn outlives_turn(&self, shard: &Shard, context: StoredKey) -> bool {
+        match self {
+            Self::Block(_) | Self::ForContext { .. } => false,
+            Self::Request { .. } => shard.is_awaited(context),
+            _ => shard.is_in_transaction(context),
+        }
     }
 
     const fn gnb(&self) -> Option<GnbHandle> {
@@ -339,8 +370,8 @@ impl TakeOver {
     pub fn handled(&mut self, shard: &Shard) {
         // Without stored contexts the effects have left.
         if let Some((entry, changes)) = self.current.take().filter(|_| self.keeps != Keeps::Nothing) {
-            let subject = entry.input.begins_transaction().then(|| shard.subject(entry.input.nf(), changes));
-            self.turn.push((entry, subject.flatten()));
+            let subject = shard.subject(entry.input.nf(), changes);
+            self.turn.push((entry, subject));
         }
         if self.panics > 0 {
             self.calm += 1;
@@ -388,9 +419,8 @@ impl TakeOver {
         for at in 0..if self.open.is_empty() { 0 } else { self.touched.len() } {
             if let Some(key) = self.touched.get(at).copied()
                 && self.open.contains_key(&key)
-                && !shard.is_in_transaction(key)
             {
-                self.forget(key);
+                self.forget_if_over(shard, key);
             }
         }
         if !self.suspects.is_empty() && self.again.is_empty() {
@@ -399,7 +429,7 @@ impl TakeOver {
         }
         let mut turn = std::mem::take(&mut self.turn);
         for (entry, subject) in turn.drain(..) {
-            if let Some(key) = subject.filter(|key| shard.is_in_transaction(*key)) {
+            if let Some(key) = subject.filter(|key| entry.input.outlives_turn(shard, *key)) {
                 self.keep(key, entry);
             }
         }
@@ -424,9 +454,13 @@ impl TakeOver {
         }
     }
 
-    fn forget(&mut self, key: StoredKey) {
-        for entry in self.open.remove(&key).unwrap_or_default() {
-            self.give_back(&entry);
+    fn forget_if_over(&mut self, shard: &Shard, key: StoredKey) {
+        let entries = self.open.remove(&key).unwrap_or_default();
+        let (open, over): (VecDeque<_>, VecDeque<_>) =
+            entries.into_iter().partition(|entry| entry.input.outlives_turn(shard, key));
+        over.iter().for_each(|entry| self.give_back(entry));
+        if !open.is_empty() {
+            self.open.insert(key, open);
         }
     }
 
@@ -468,6 +502,10 @@ impl TakeOver {
         let open = std::mem::take(&mut self.open).into_values().flatten();
         let turn = self.turn.drain(..).map(|(entry, _)| entry);
         let mut again: Vec<_> = open.chain(turn).chain(culprit).chain(self.again.drain(..)).collect();
+        again.retain(|entry| match &entry.input {
+            KeptInput::Request { from, .. } => self.owed.contains(from),
+            _ => true,
+        });
         again.sort_by_key(|entry| entry.number);
         self.again = again.into();
         (self.octets, self.touched) = (0, Vec::new());
@@ -511,14 +549,18 @@ impl TakeOver {
         inputs
     }
 
-    /// Answers to requests from outside the shard that the former run has not answered: their callers may repeat them. Blocks that it was
-    /// about to pass stay.
+    /// Answers to requests from outside the shard that the former run has begun in former turns and not answered: their callers may repeat
+    /// them. Blocks that it was about to pass stay.
     pub fn answers(&self, shard: &Shard) -> Vec<ShardEffect> {
         let problem =
             || Problem::new(Cause::SystemFailure).detail("the request was lost in an internal error");
         let answer = |to| ShardEffect::Answer { to, from: shard.own_root(), reply: Err(Box::new(problem())) };
         let ended = |change| ShardEffect::MoveEnded { change, result: Err(MoveError::Interrupted) };
-        let answers = self.owed.iter().copied().map(answer);
+        let is_again = |owed: &Caller| {
+            let is_its = |entry: &Entry| matches!(&entry.input, KeptInput::Request { from, .. } if from == owed);
+            self.again.iter().any(is_its)
+        };
+        let answers = self.owed.iter().copied().filter(|owed| !is_again(owed)).map(answer);
         answers.chain(self.moves.iter().copied().map(ended)).collect()
     }
 

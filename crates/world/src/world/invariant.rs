@@ -336,10 +336,11 @@ impl World {
             || !self.is_kill && (self.watch.may_leak || self.watch.killed.contains(&Nf::Amf))
     }
 
-    /// With `soft` an NF that was killed may not know a resource at another NF that it created last.
-    fn has_lost_creations(&self) -> bool {
-        let is_split = self.processes.len() > 1 && self.crash_points.crashed.is_some();
-        is_split && self.plan.residency == Residency::Soft
+    /// With `soft` an NF that was killed may not know a resource at another NF that it created last. If blocks have moved, the contexts of a UE
+    /// are in several shards, of which one has panicked.
+    pub(super) fn has_lost_creations(&self) -> bool {
+        let is_apart = self.processes.len() > 1 || self.moved > 0;
+        is_apart && self.crash_points.crashed.is_some() && self.plan.residency == Residency::Soft
     }
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.

@@ -89,7 +89,8 @@ impl World {
         let points = self.end_crash_points();
         self.watched_pass(procedure.window)?;
         let variant = after.unwrap_or_default().as_millis() as u64 / 7 + panic_at.unwrap_or_default();
-        let used = self.settle().and_then(|()| self.use_sessions(variant));
+        let used =
+            self.synchronise().and_then(|()| self.settle()).and_then(|()| self.use_sessions(variant));
         self.check_losses(procedure.ends)?;
         used?;
         self.leave()?;
@@ -156,9 +157,10 @@ impl World {
 
     /// If one NF of several was killed, a session may have been released by one side only: messages for the NF that was down
     /// were lost. The sides agree after the UE's next message, which has the PDU session status (TS 24.501 5.5.1.3.4). With `soft` the
-    /// SMF may have lost a session: the AMF learns that when the UE requests service.
+    /// SMF may have lost a session, or its user plane: the AMF learns that when the UE requests service.
     fn synchronise(&mut self) -> Run<()> {
-        if self.processes.len() == 1 || self.crash_points.crashed.is_none() {
+        let is_split = self.processes.len() > 1 || self.has_lost_creations();
+        if !is_split || self.crash_points.crashed.is_none() {
             return Ok(());
         }
         let is_idle = |world: &Self| {

@@ -179,6 +179,8 @@ fn callers_of_lost_requests_are_answered_and_gnbs_are_connected_again() {
     let request = GetThreeGppRegistration { ue_id: supi() }.into();
     let request = ShardInput::Request { from: CALLER, nf: Nf::Udm, request };
     kept.take_over.begin(&mut kept.rig.shard, &request);
+    kept.take_over.handled(&kept.rig.shard);
+    kept.end_turn();
     kept.take_over.panicked(None);
     let answers = kept.take_over.answers(&kept.rig.shard);
     let [ShardEffect::Answer { to: CALLER, reply: Err(problem), .. }] = &answers[..] else {
@@ -190,6 +192,21 @@ fn callers_of_lost_requests_are_answered_and_gnbs_are_connected_again() {
     let [ShardInput::N2(N2Input::GnbUp { gnb: GnbHandle(4), .. })] = &kept.take_over.connections()[..] else {
         panic!()
     };
+}
+
+#[test]
+fn requests_of_the_turn_are_delivered_again() {
+    let mut kept = Kept::new();
+    let request = GetThreeGppRegistration { ue_id: supi() }.into();
+    let request = ShardInput::Request { from: CALLER, nf: Nf::Udm, request };
+    kept.take_over.begin(&mut kept.rig.shard, &request);
+    kept.take_over.panicked(None);
+    assert!(kept.take_over.answers(&kept.rig.shard).is_empty());
+    let again = kept.take_over.next(&mut kept.rig.shard);
+    assert!(matches!(again, Some(ShardInput::Request { from: CALLER, nf: Nf::Udm, .. })), "{again:?}");
+    kept.take_over.panicked(None);
+    assert_eq!(kept.take_over.answers(&kept.rig.shard).len(), 1, "not for the third time");
+    assert!(kept.take_over.next(&mut kept.rig.shard).is_none());
 }
 
 /// A late reply to a call of the run that panicked must not be taken for one to a call of this run.
