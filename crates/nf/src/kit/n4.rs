@@ -30,6 +30,9 @@ pub struct UpfInfo {
     pub address: IpAddr,
     /// Address of this SMF's PFCP entity, used in the CP F-SEID.
     pub local_address: IpAddr,
+    /// The UPF has retained the sessions of the process's former run (TS 29.244 6.2.6.2.2): each is confirmed, or established
+    /// again if the UPF does not know it.
+    pub has_retained: bool,
 }
 
 /// Why a request to a UPF has no answer.
@@ -103,6 +106,8 @@ pub enum N4Effect {
     /// The SMF of the shard continues after a panic: what a request of the former run establishes or changes at a UPF may be out of
     /// date, so such requests are not retransmitted.
     TakenOver,
+    /// The shard has confirmed all sessions of the process's former run that it knows at a UPF which has retained them.
+    Confirmed { upf: UpfHandle },
     /// A block passes to another shard.
     Passage(Passage<()>),
     /// Answer a request of a UPF.

@@ -204,6 +204,16 @@ impl Upfs {
         self.restarted.contains_key(&handle)
     }
 
+    /// Whether the UPF has retained the sessions of the process's former run.
+    pub(super) fn has_retained(&self, handle: UpfHandle) -> bool {
+        self.known.get(&handle).is_some_and(|upf| upf.info.has_retained)
+    }
+
+    /// The UPFs that have retained them.
+    pub(super) fn retaining(&self) -> impl Iterator<Item = UpfHandle> {
+        self.known.iter().filter(|(_, upf)| upf.info.has_retained).map(|(handle, _)| *handle)
+    }
+
     /// Records the load that a UPF reported.
     pub(super) fn note_load(&mut self, handle: UpfHandle, percent: u8) {
         if let Some(upf) = self.known.get_mut(&handle) {

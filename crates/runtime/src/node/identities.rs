@@ -117,6 +117,7 @@ impl Identities {
         N4Config {
             address: config.n4.address.ip(),
             recovery_time_stamp: self.clock.unix_seconds(),
+            run: None,
             // 24 bits of the milliseconds.
             first_sequence: self.clock.epoch_unix_ms() as u32,
             upfs: config.n4.upfs.iter().map(peer).collect(),

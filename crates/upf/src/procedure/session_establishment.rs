@@ -157,6 +157,7 @@ fn new_session(
         measurements,
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, context.now)),
         delayed: None,
+        reported: Vec::new(),
         lost_tunnels: Vec::new(),
         reports: Vec::new(),
         due: None,

@@ -48,7 +48,16 @@ impl Upf {
             qfi: qfi.map(|qfi| Qfi(qfi.0)),
         };
         let held = (PdrId(pdr.0), information);
-        match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
+        if let Some(found) = self.sessions.get_mut(session)
+            && found.reported.iter().all(|(pdr, _)| *pdr != held.0)
+        {
+            found.reported.push(held.clone());
+        }
+        self.report_held(context, session, held);
+    }
+
+    fn report_held(&mut self, context: &mut Context<'_>, session: SessionId, held: HeldPackets) {
+        match self.sessions.get(session).and_then(|found| notification_delay(found, held.0)) {
             Some(delay) => self.report_later(context, session, context.now + delay, held),
             // The datapath reports the first packet only: the report is delayed until the SMF has answered
             // others.
@@ -57,6 +66,20 @@ impl Upf {
             }
             None => self.report(context, session, downlink_data_report(vec![held])),
         }
+    }
+
+    /// An SMF has requested buffering with notification for these FARs, perhaps once more: packets that are held since before are
+    /// reported again, as the SMF may have lost the former report (it has restarted, or another SMF of its set has taken the session over).
+    pub(crate) fn report_held_again(&mut self, context: &mut Context<'_>, id: SessionId, fars: &[FarId]) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let mut reported = std::mem::take(&mut session.reported);
+        reported.retain(|(pdr, _)| notifies(session, *pdr));
+        let is_due = |(pdr, _): &&HeldPackets| {
+            session.rules.pdrs.get(*pdr).and_then(|pdr| pdr.far_id).is_some_and(|far| fars.contains(&far))
+        };
+        let due: Vec<_> = reported.iter().filter(is_due).cloned().collect();
+        session.reported = reported;
+        due.into_iter().for_each(|held| self.report_held(context, id, held));
     }
 
     /// Delays a report until `due`; it covers all packets held by then, unless the SMF requests the packets
@@ -171,6 +194,7 @@ impl Upf {
             context.notice(Notice::RequestFailed { peer, message_type, reason: "rejected" });
         }
         if response.pfcp_sr_rsp_flags.is_some_and(|flags| flags.contains(PfcpSrRspFlags::DROBU)) {
+            session.reported.clear();
             context.datapath.discard_buffered(id);
         }
         if !response.update_bars.is_empty() {

@@ -68,6 +68,8 @@ pub struct Session {
     pub inactivity: Option<Inactivity>,
     /// Delayed downlink data reports (TS 29.244 8.2.28), and the time of their sending.
     pub delayed: Option<(Duration, Vec<HeldPackets>)>,
+    /// PDRs whose held packets were reported, as long as their FARs hold packets.
+    pub reported: Vec<HeldPackets>,
     /// Tunnels of its FARs that peers do not know; they have been reported.
     pub lost_tunnels: Vec<(IpAddr, Teid)>,
     /// Sequence numbers of its pending reports.

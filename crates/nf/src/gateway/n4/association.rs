@@ -29,6 +29,7 @@ impl N4Gateway {
         }
         let mut request = AssociationSetupRequest::new(self.node_id(), self.recovery());
         request.cp_function_features = Some(features());
+        request.session_retention_information = self.retention_request(peer);
         let message = Message::AssociationSetupRequest(request);
         self.request(peer, Purpose::Association { peer }, Seid(0), &message);
     }
@@ -46,9 +47,12 @@ impl N4Gateway {
             );
             return self.retry_later(peer);
         }
-        let node = response.node_id;
+        let node = response.node_id.clone();
         match self.suitability(peer, &node, response.up_function_features) {
-            Ok(()) => self.stand(peer, response.recovery_time_stamp, node),
+            Ok(()) => {
+                let has_retained = self.note_retained(peer, &response);
+                self.stand(peer, response.recovery_time_stamp, node, has_retained);
+            }
             Err(why) => {
                 self.log_unsuitable(peer, why);
                 let message =
@@ -74,7 +78,10 @@ impl N4Gateway {
         answer.cp_function_features = Some(features());
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match suitability {
-            Ok(()) => self.stand(peer, request.recovery_time_stamp, request.node_id.clone()),
+            Ok(()) => {
+                self.forget_retained(peer);
+                self.stand(peer, request.recovery_time_stamp, request.node_id.clone(), false);
+            }
             Err(why) => {
                 self.log_unsuitable(peer, why);
                 self.start(Timer::PfcpAssociationRetry, peer);
@@ -114,7 +121,8 @@ impl N4Gateway {
         }
     }
 
-    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId) {
+    /// The association is established. `has_retained`: the UPF has the sessions of the process's former run.
+    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId, has_retained: bool) {
         // This side may also have requested the association.
         self.abandon_requests(peer);
         self.handles += 1;
@@ -125,12 +133,14 @@ impl N4Gateway {
             name: slot.config.name.clone(),
             address: slot.config.address.ip(),
             local_address,
+            has_retained,
         });
         slot.is_unsuitable = false;
         slot.is_proven = false;
         slot.restarted = None;
         slot.association = Association::Up { handle, recovery, node, info: Arc::clone(&info) };
-        self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
+        let of_sessions = if has_retained { ", with its sessions" } else { "" };
+        self.event(Level::Info, format!("UPF {} ({}) associated{of_sessions}", info.name, info.address));
         self.send_to_all_shards(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
         self.start(Timer::PfcpHeartbeat, peer);
     }
@@ -150,6 +160,7 @@ impl N4Gateway {
             Some(Association::Up { recovery, .. }) if *recovery == response.recovery_time_stamp => {
                 self.start(Timer::PfcpHeartbeat, peer);
                 self.note_proof(peer);
+                self.delete_orphans(peer);
             }
             Some(Association::Up { .. }) => self.associate_again(peer),
             _ => {}
@@ -164,6 +175,7 @@ impl N4Gateway {
             slot.told = LoadControl::default();
             self.transactions.forget_answers(slot.config.address);
         }
+        self.forget_retained(peer);
         let name = self.name(peer);
         let outcome = match loss {
             Loss::End => "its sessions are lost",

@@ -6,6 +6,7 @@
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
+//!  uplink     endpoints of which a gNB was told, and has not answered; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -23,8 +24,11 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
+/// Numbers 7 to 26 are not used.
+const UPLINK: Section = Section { id: 27, name: "uplink", version: 1 };
+
 /// All sections, in their order in a document.
-pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TIMERS];
+pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, UPLINK, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -33,7 +37,12 @@ pub(in crate::smf) fn pack(
     sections: &[Section],
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Smf, upfs);
-    for section in sections.iter().filter(|it| **it != HANDOVER || session.handover_target.is_some()) {
+    let is_present = |section: &&Section| match **section {
+        HANDOVER => session.handover_target.is_some(),
+        UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
+        _ => true,
+    };
+    for section in sections.iter().filter(is_present) {
         writer.section(section, |writer| write(session, section, writer));
     }
     writer.finish()
@@ -59,6 +68,8 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         draining,
         pending,
         handover_target,
+        handover_uplink,
+        unanswered_switches,
         timers,
         state,
         calls,
@@ -87,6 +98,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
+        UPLINK => {
+            handover_uplink.pack(writer);
+            unanswered_switches.pack(writer);
+        }
         _ => {
             timers.pack(writer);
             calls.pack(writer);
@@ -112,6 +127,8 @@ pub(in crate::smf) fn unpack(
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
+    let (handover_uplink, unanswered_switches) =
+        if sections.has(&UPLINK) { sections.unpack(&UPLINK)? } else { (None, 0) };
     Ok(SmContext {
         address,
         qos,
@@ -121,6 +138,8 @@ pub(in crate::smf) fn unpack(
         draining,
         pending,
         handover_target,
+        handover_uplink,
+        unanswered_switches,
         timers,
         state,
         calls,
@@ -322,6 +341,7 @@ mod tests {
             pending in (any::<Option<u8>>(), option::of(tunnel()), any::<bool>()),
             timers in vec((0_usize..4, any::<i64>()), 0..4),
             calls in any::<u32>(),
+            switches in (option::of(tunnel()), any::<u8>()),
         ) -> SmContext {
             let (id, sst, sd, tac, seid) = numbers;
             let status_uri = "http://127.0.0.1:7000/namf-callback/v1/sm-status/1.0".parse::<pith_sbi::Uri>().unwrap();
@@ -349,6 +369,7 @@ mod tests {
                 session.timers.start(SessionTimer::ALL[timer], DateTime::from_unix_ms(at));
             }
             session.calls = calls;
+            (session.handover_uplink, session.unanswered_switches) = switches;
             session
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{State, lost_tunnel};
 use crate::kit::{N4Effect, N4Transaction};
-use crate::smf::context::SmContext;
+use crate::smf::context::{SmContext, UpfSession};
 use crate::smf::env::Env;
 use crate::smf::n4;
 use pith_ngap::transfer::Tunnel;
@@ -21,7 +21,11 @@ pub(in crate::smf) fn on_report(
     (transaction, seid): (N4Transaction, Seid),
     message: &Message,
 ) -> State {
-    let at = session.upf_session_of(state.user_plane(), seid).filter(|at| at.upf == transaction.upf);
+    // A session that is to be restored has its UPF by name.
+    let is_sender = |at: &UpfSession| {
+        at.upf == transaction.upf || env.upfs.resolve(at.upf) == Some(transaction.upf)
+    };
+    let at = session.upf_session_of(state.user_plane(), seid).filter(is_sender);
     let Some(at) = at else {
         refuse(transaction, env);
         return state;
