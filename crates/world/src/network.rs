@@ -381,6 +381,7 @@ pub(crate) fn n4_config(
         address: smf_n4(process).ip(),
         recovery_time_stamp: run.map_or(EPOCH + started / 1000, |(stamp, _)| stamp),
         run: run.map(|(_, run)| run),
+        smf_set: None,
         first_sequence: started as u32,
         upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),

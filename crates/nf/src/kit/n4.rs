@@ -33,6 +33,9 @@ pub struct UpfInfo {
     /// The UPF has retained the sessions of the process's former run (TS 29.244 6.2.6.2.2): each is confirmed, or established
     /// again if the UPF does not know it.
     pub has_retained: bool,
+    /// SMF and UPF have the feature MPAS: a session that this SMF takes over from another one of its set may be at the UPF (TS 29.244
+    /// 5.22.3).
+    pub shares_sessions: bool,
 }
 
 /// Why a request to a UPF has no answer.

@@ -27,8 +27,7 @@ impl Unconfirmed {
     /// Records a session that was read, in that state.
     pub(super) fn insert(&mut self, key: Key, state: &State) {
         let Some(user_plane) = state.user_plane().filter(|_| is_unconfirmed(state)) else { return };
-        let upfs =
-            [Some(user_plane.anchor.upf), user_plane.front.as_ref().map(|front| front.session.upf)];
+        let upfs = [Some(user_plane.anchor.upf), user_plane.front.as_ref().map(|front| front.session.upf)];
         if self.sessions.insert(key, upfs).is_none() {
             upfs.into_iter().flatten().for_each(|upf| *self.at.entry(upf).or_default() += 1);
         }

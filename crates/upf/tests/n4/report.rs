@@ -67,7 +67,10 @@ fn held_packets_are_reported_again_when_the_smf_asks_for_the_notification_again(
     let mut modify = |request: SessionModificationRequest| {
         let octets = encode(seid, 900 + u32::from(request.pfcp_sm_req_flags.is_some()), request);
         let sent = world.send(&octets);
-        reports(sent).into_iter().map(|(_, report)| report.downlink_data_report.unwrap().pdr_ids).collect::<Vec<_>>()
+        reports(sent)
+            .into_iter()
+            .map(|(_, report)| report.downlink_data_report.unwrap().pdr_ids)
+            .collect::<Vec<_>>()
     };
     assert_eq!(modify(buffers(None)), [[PdrId(2)]]);
     assert!(modify(buffers(Some(PfcpSmReqFlags::DROBU))).is_empty(), "the packets are dropped");

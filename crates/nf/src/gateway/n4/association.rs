@@ -4,7 +4,7 @@ use super::overload::LoadControl;
 use super::{Association, N4Gateway, N4GatewayEffect, Peer, Purpose};
 use crate::kit::{Duration, Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
-use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, UpFunctionFeatures};
+use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, SmfSetId, UpFunctionFeatures};
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationSetupRequest, AssociationSetupResponse, HeartbeatRequest,
 };
@@ -28,7 +28,8 @@ impl N4Gateway {
             return;
         }
         let mut request = AssociationSetupRequest::new(self.node_id(), self.recovery());
-        request.cp_function_features = Some(features());
+        request.cp_function_features = Some(self.features());
+        request.smf_set_id = self.config.smf_set.as_deref().map(SmfSetId::of_name);
         request.session_retention_information = self.retention_request(peer);
         let message = Message::AssociationSetupRequest(request);
         self.request(peer, Purpose::Association { peer }, Seid(0), &message);
@@ -51,7 +52,9 @@ impl N4Gateway {
         match self.suitability(peer, &node, response.up_function_features) {
             Ok(()) => {
                 let has_retained = self.note_retained(peer, &response);
-                self.stand(peer, response.recovery_time_stamp, node, has_retained);
+                let shares_sessions = self.shares_sessions(response.up_function_features);
+                let sessions = FormerSessions { has_retained, shares_sessions };
+                self.stand(peer, response.recovery_time_stamp, node, sessions);
             }
             Err(why) => {
                 self.log_unsuitable(peer, why);
@@ -75,12 +78,15 @@ impl N4Gateway {
         self.lose(peer, Loss::Restart, "sets up the association again");
         let cause = if suitability.is_ok() { Cause::RequestAccepted } else { Cause::RequestRejected };
         let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
-        answer.cp_function_features = Some(features());
+        answer.cp_function_features = Some(self.features());
+        answer.smf_set_id = self.config.smf_set.as_deref().map(SmfSetId::of_name);
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match suitability {
             Ok(()) => {
                 self.forget_retained(peer);
-                self.stand(peer, request.recovery_time_stamp, request.node_id.clone(), false);
+                let shares_sessions = self.shares_sessions(request.up_function_features);
+                let sessions = FormerSessions { has_retained: false, shares_sessions };
+                self.stand(peer, request.recovery_time_stamp, request.node_id.clone(), sessions);
             }
             Err(why) => {
                 self.log_unsuitable(peer, why);
@@ -121,8 +127,9 @@ impl N4Gateway {
         }
     }
 
-    /// The association is established. `has_retained`: the UPF has the sessions of the process's former run.
-    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId, has_retained: bool) {
+    /// The association is established.
+    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId, sessions: FormerSessions) {
+        let FormerSessions { has_retained, shares_sessions } = sessions;
         // This side may also have requested the association.
         self.abandon_requests(peer);
         self.handles += 1;
@@ -134,6 +141,7 @@ impl N4Gateway {
             address: slot.config.address.ip(),
             local_address,
             has_retained,
+            shares_sessions,
         });
         slot.is_unsuitable = false;
         slot.is_proven = false;
@@ -143,6 +151,20 @@ impl N4Gateway {
         self.event(Level::Info, format!("UPF {} ({}) associated{of_sessions}", info.name, info.address));
         self.send_to_all_shards(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
         self.start(Timer::PfcpHeartbeat, peer);
+    }
+
+    /// Supported features of this CP function (TS 29.244 8.2.58).
+    fn features(&self) -> CpFunctionFeatures {
+        let of_set = self.config.smf_set.is_some();
+        CpFunctionFeatures::LOAD
+            | CpFunctionFeatures::OVRL
+            | CpFunctionFeatures::default().with(CpFunctionFeatures::MPAS, of_set)
+    }
+
+    /// Whether another SMF of the set may have controlled sessions of this one at the UPF.
+    fn shares_sessions(&self, features: Option<UpFunctionFeatures>) -> bool {
+        let has_feature = features.is_some_and(|it| it.contains(UpFunctionFeatures::MPAS));
+        self.config.smf_set.is_some() && has_feature
     }
 
     /// Sends a heartbeat request to a UPF (TS 29.244 6.2.2).
@@ -278,9 +300,11 @@ impl N4Gateway {
     }
 }
 
-/// Supported features of this CP function (TS 29.244 8.2.58).
-fn features() -> CpFunctionFeatures {
-    CpFunctionFeatures::LOAD | CpFunctionFeatures::OVRL
+/// Sessions that a UPF may have when its association is set up.
+#[derive(Debug, Clone, Copy)]
+struct FormerSessions {
+    has_retained: bool,
+    shares_sessions: bool,
 }
 
 pub(super) fn timer(timer: Timer, peer: usize) -> TimerKey {

@@ -48,6 +48,8 @@ pub struct N4Config {
     /// The sequence number of the first request is the next one: different in each run. A UPF answers a request of a new run that has
     /// the sequence number of one of the former run as a retransmission of that.
     pub first_sequence: u32,
+    /// The name of the SMF's set, whose SMFs may take over each other's sessions (TS 29.244 5.22.3).
+    pub smf_set: Option<String>,
     /// UPFs to associate with.
     pub upfs: Vec<N4Peer>,
     /// T1: time without a response until a request is retransmitted (TS 29.244 6.4).
@@ -358,7 +360,12 @@ impl N4Gateway {
 
     /// Routes the report to the shard that owns the SEID's block; that answers.
     fn session_report(&mut self, from: SocketAddr, header: &Header, message: Message) {
-        let seid = Seid(header.seid.unwrap_or(0));
+        // To another SMF of the set than the one that had the session so far, which has given no SEID (TS 29.244 7.2.2.4.2).
+        let former = match &message {
+            Message::SessionReportRequest(report) => report.old_cp_f_seid.map(|former| former.seid),
+            _ => None,
+        };
+        let seid = Seid(header.seid.filter(|seid| *seid != 0).or(former).unwrap_or(0));
         let handle = self.peer_at(from).and_then(|peer| self.handle_of(peer));
         let Some((upf, shard)) = handle.zip(self.shard_of(seid)) else {
             // TS 29.244 8.2.1: cause 72 without an association, else 65.

@@ -6,8 +6,8 @@ use crate::kit::Tag;
 use crate::testing::{block, sparse_owners};
 use pith_pfcp::ie::{
     ApplyAction, CodedDuration, CpFunctionFeatures, CsidNode, FSeid, FTeid, FarId, FqCsid, Metric, PdrId,
-    PfcpAsRspFlags, Precedence,
-    ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface, UpFunctionFeatures,
+    PfcpAsRspFlags, Precedence, ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface,
+    UpFunctionFeatures,
 };
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
@@ -30,6 +30,7 @@ fn gateway() -> N4Gateway {
         address: "10.0.0.4".parse().unwrap(),
         recovery_time_stamp: 1_000_000,
         run: None,
+        smf_set: None,
         first_sequence: 0,
         upfs: vec![N4Peer { name: "upf".into(), address: upf() }],
         t1: Duration::from_secs(1),
@@ -750,7 +751,9 @@ fn sessions_of_former_runs_that_no_shard_confirms_are_deleted() {
     assert_eq!(sets(&sends_modification(&mut gateway, upf).fq_csids), [3], "it confirms a session");
     assert!(confirm(&mut gateway, 0, upf).sent.is_empty(), "another shard may have sessions");
     let seen = confirm(&mut gateway, 1, upf);
-    let [(header, Message::SessionSetDeletionRequest(deletion))] = seen.sent.as_slice() else { panic!("{seen:?}") };
+    let [(header, Message::SessionSetDeletionRequest(deletion))] = seen.sent.as_slice() else {
+        panic!("{seen:?}")
+    };
     let former = sets(&deletion.fq_csids);
     assert_eq!((former.len(), &former[..3]), (15, &[2, 1, 0][..]));
     assert!(!former.contains(&3));
@@ -760,7 +763,9 @@ fn sessions_of_former_runs_that_no_shard_confirms_are_deleted() {
     assert!(handle(&mut gateway, datagram(&response, 0, header.sequence)).sent.is_empty());
     // What was under way when the process ended may have arrived since.
     let again = heartbeats(&mut gateway);
-    let [(header, Message::SessionSetDeletionRequest(_))] = again.sent.as_slice() else { panic!("{again:?}") };
+    let [(header, Message::SessionSetDeletionRequest(_))] = again.sent.as_slice() else {
+        panic!("{again:?}")
+    };
     handle(&mut gateway, datagram(&response, 0, header.sequence));
     assert!(heartbeats(&mut gateway).sent.is_empty(), "twice is enough");
 }

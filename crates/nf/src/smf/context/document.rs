@@ -28,7 +28,8 @@ const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 const UPLINK: Section = Section { id: 27, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
-pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, UPLINK, TIMERS];
+pub(in crate::smf) const SECTIONS: &[Section] =
+    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, UPLINK, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(

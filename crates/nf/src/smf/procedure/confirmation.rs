@@ -63,7 +63,7 @@ enum Finding {
 pub(super) fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let to = match &user_plane.front {
         // Downlink packets wait until the front UPF has the session again.
-        Some(front) => Some(front.n9).filter(|_| env.upfs.has_retained(front.session.upf)),
+        Some(front) => Some(front.n9).filter(|_| env.upfs.may_have_sessions(front.session.upf)),
         None => user_plane.gnb,
     };
     let (at, seid) = (user_plane.anchor, session.seid);
@@ -105,7 +105,8 @@ impl AwaitingConfirmation {
                 AwaitingRestoration::new(self.user_plane, true).ask_anchor(session, env)
             }
             (Place::Anchor, Finding::Silent) => {
-                session.log(env, Level::Warn, || "the UPF does not confirm the session, which ends".to_owned());
+                session
+                    .log(env, Level::Warn, || "the UPF does not confirm the session, which ends".to_owned());
                 release::end_and_notify_amf(self.user_plane.into(), session, env)
             }
             (Place::Front, _) => self.front_again(session, env),
@@ -116,7 +117,7 @@ impl AwaitingConfirmation {
         let Some(front) = self.user_plane.front.as_ref().map(|front| front.session) else {
             return confirmed(self.user_plane, session, env);
         };
-        if !env.upfs.has_retained(front.upf) {
+        if !env.upfs.may_have_sessions(front.upf) {
             return self.front_again(session, env);
         }
         let (gnb, seid) = (self.user_plane.gnb, session.front_seid());
@@ -128,7 +129,7 @@ impl AwaitingConfirmation {
         let Some(front) = self.user_plane.front.take() else {
             return confirmed(self.user_plane, session, env);
         };
-        if env.upfs.has_retained(front.session.upf) {
+        if env.upfs.may_have_sessions(front.session.upf) {
             env.delete_at_upf(front.session);
         }
         let (upf, is_needed) = (front.session.upf, front.is_needed);

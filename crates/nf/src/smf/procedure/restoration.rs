@@ -73,7 +73,7 @@ impl AwaitingRestoration {
         session.stop(env, SessionTimer::Guard);
         self.user_plane.anchor.upf = anchor;
         self.leave_out_ending_front(session, env);
-        if env.upfs.has_retained(anchor) {
+        if env.upfs.may_have_sessions(anchor) {
             return confirmation::begin(self.user_plane, session, env);
         }
         self.ask_anchor(session, env)
@@ -88,7 +88,9 @@ impl AwaitingRestoration {
     }
 
     fn without_absent_classifier(mut self, env: &Env<'_>) -> Self {
-        self.user_plane.front.take_if(|front| !front.is_needed && env.upfs.resolve(front.session.upf).is_none());
+        self.user_plane
+            .front
+            .take_if(|front| !front.is_needed && env.upfs.resolve(front.session.upf).is_none());
         self
     }
 
@@ -106,11 +108,10 @@ impl AwaitingRestoration {
     fn leave_out_ending_front(&mut self, session: &mut SmContext, env: &mut Env<'_>) {
         let user_plane = &mut self.user_plane;
         let Some(front) = user_plane.front.take_if(|front| front.is_ending) else { return };
-        if env.upfs.has_retained(front.session.upf) {
+        if env.upfs.may_have_sessions(front.session.upf) {
             env.delete_at_upf(front.session);
         }
-        if user_plane.gnb_uplink != Some(user_plane.anchor.tunnel)
-        {
+        if user_plane.gnb_uplink != Some(user_plane.anchor.tunnel) {
             session.pending.downlink_data |= user_plane.gnb.take().is_some();
             user_plane.gnb_uplink = None;
         }
@@ -169,7 +170,7 @@ impl AwaitingRestoration {
         let Some(front) = self.user_plane.front.take() else {
             return State::established(self.user_plane);
         };
-        if env.upfs.has_retained(front.session.upf) {
+        if env.upfs.may_have_sessions(front.session.upf) {
             env.delete_at_upf(front.session);
         }
         let (upf, is_needed) = (front.session.upf, front.is_needed);

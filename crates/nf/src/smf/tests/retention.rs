@@ -75,7 +75,9 @@ fn a_report_before_the_association_is_restored_does_not_end_the_session_at_the_u
 
 #[test]
 fn a_upf_that_does_not_know_the_session_gets_it_again() {
-    for (cause, deletes) in [(N4Cause::SessionContextNotFound, false), (N4Cause::RuleCreationModificationFailure, true)] {
+    for (cause, deletes) in
+        [(N4Cause::SessionContextNotFound, false), (N4Cause::RuleCreationModificationFailure, true)]
+    {
         let (world, stored) = established();
         let mut next = restarted(&world, &stored, config());
         next.upf = None;
@@ -116,13 +118,23 @@ fn both_upfs_of_a_session_confirm_it() {
     let stored = stored(&mut world);
     for (retains, rest) in [
         (true, "edge <- SessionModificationRequest\ngateway <- confirmed upf\ngateway <- confirmed edge"),
-        (false, "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer\ngateway <- confirmed upf"),
+        (
+            false,
+            "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer\ngateway <- confirmed upf",
+        ),
     ] {
         let mut next = restarted(&world, &stored, super::branching::plain());
-        if retains { next.associate_retaining(EDGE, "edge") } else { next.associate(EDGE, "edge") }
+        if retains {
+            next.associate_retaining(EDGE, "edge")
+        } else {
+            next.associate(EDGE, "edge")
+        }
         assert_eq!(next.take_ladder(), "", "the anchor is not associated");
         next.associate_retaining(UPF, "upf");
-        assert_eq!(sorted(&next.take_ladder()), sorted(&format!("upf <- SessionModificationRequest\n{rest}")));
+        assert_eq!(
+            sorted(&next.take_ladder()),
+            sorted(&format!("upf <- SessionModificationRequest\n{rest}"))
+        );
         assert_eq!(next.user_plane().unwrap().front.as_ref().unwrap().session.upf, EDGE);
     }
 }

@@ -128,6 +128,7 @@ impl World {
             address: address_of(upf),
             local_address: "10.0.0.4".parse().unwrap(),
             has_retained,
+            shares_sessions: false,
         };
         self.upfs.push((upf, name.into()));
         self.n4_input(N4Input::UpfUp { upf, info: Arc::new(info) });
