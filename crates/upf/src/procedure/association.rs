@@ -29,10 +29,10 @@ impl Upf {
         peer: SocketAddr,
         request: AssociationSetupRequest,
     ) -> ProcedureResult {
+        let set = self.set_of_request(&request);
         let node = request.node_id;
         let existed = self.associations.contains_key(&node);
         let retained = request.session_retention_information.as_ref();
-        let set = self.set_of_request(&request);
         self.responses.forget(peer);
         if existed {
             self.delete_previous_sessions(context, &node, retained);

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pith_pfcp::IeType;
-use pith_pfcp::ie::{Cause, FSeid, FTeid, PdnType, PfcpSeReqFlags};
+use pith_pfcp::ie::{Cause, Choice, FSeid, FTeid, PdnType, PfcpSeReqFlags};
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentResponse};
 use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 
@@ -137,7 +137,7 @@ impl Upf {
         let addresses: Vec<_> = ues.filter_map(|ue| ue.ipv4).collect();
         let is_former = |id: &SessionId| {
             self.sessions.get(*id).is_some_and(|session| {
-                let has_address = session.ue.v4.is_some_and(|address| addresses.contains(&address));
+                let has_address = session.ue.v4.is_some_and(|address| addresses.contains(&Choice::Given(address)));
                 has_address && self.may_replace(&request.node_id, session)
             })
         };

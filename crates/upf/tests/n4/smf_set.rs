@@ -136,7 +136,7 @@ fn sessions_outlive_the_association_of_their_smf_as_long_as_another_of_the_set_h
         Message::HeartbeatRequest(_) => Some((sent.peer, sent.header.sequence)),
         _ => None,
     };
-    let mut silence = |world: &mut World, answering: &[[u8; 4]], seconds: u64| {
+    let silence = |world: &mut World, answering: &[[u8; 4]], seconds: u64| {
         for _ in 0..seconds {
             for (peer, sequence) in world.wait(1).iter().filter_map(beats).collect::<Vec<_>>() {
                 let smf = answering.iter().find(|address| at(**address) == peer);
