@@ -12,7 +12,7 @@
 //!
 //! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
-use super::{AmfLink, Pending, Qos, SmContext};
+use super::{AmfLink, Pending, Qos, SmContext, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use pith_types::ContextId;
@@ -24,8 +24,8 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
-/// Numbers 7 to 26 are not used.
-const UPLINK: Section = Section { id: 27, name: "uplink", version: 1 };
+/// Numbers 7 to 14 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] =
@@ -201,7 +201,11 @@ impl crate::smf::Smf {
     pub(in crate::smf) fn reload(&mut self, key: Key) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let upfs = &self.shared.upfs;
-        if session.state.user_plane().is_some_and(|user_plane| upfs.has_restarted(user_plane.anchor.upf)) {
+        let has_restarted = |user_plane: &UserPlane| {
+            let front = user_plane.front.as_ref().map(|front| front.session.upf);
+            front.into_iter().chain([user_plane.anchor.upf]).any(|upf| upfs.has_restarted(upf))
+        };
+        if session.state.user_plane().is_some_and(has_restarted) {
             // A document has the UPF's name, but not that this association with it has ended.
             return;
         }
@@ -252,7 +256,7 @@ impl crate::smf::Smf {
 mod tests {
     //! Sessions with random content.
 
-    use super::super::{FrontUpf, UpfSession, UserPlane};
+    use super::super::{FrontUpf, UpfSession};
     use super::*;
     use crate::kit::document::Names;
     use crate::kit::{Caller, Nf, Owner, PendingReply, Tag, UpfHandle};
