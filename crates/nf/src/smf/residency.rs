@@ -12,7 +12,8 @@ use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED, UpfHandle,
+    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
+    UpfHandle,
 };
 use pith_types::{ContextId, Seid};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -111,6 +112,9 @@ impl Smf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        if let Some(session) = self.sessions.view(key) {
+            self.unconfirmed.insert(key, session.state());
+        }
         match self.shared.index.find(&supi, pdu_session_id) {
             None if has_user_plane => {
                 self.shared.index.claim(supi, pdu_session_id, key);
@@ -162,6 +166,7 @@ impl Smf {
             });
         }
         self.restore_sessions(now, out);
+        self.note_all_read(out);
     }
 
     /// A UPF is associated: sessions that waited for it are restored, in batches.
