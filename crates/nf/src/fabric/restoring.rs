@@ -161,7 +161,7 @@ impl Shard {
     }
 
     /// Whether inputs wait for that portion to be restored.
-    pub fn is_awaited(&self, portion: Portion) -> bool {
+    pub fn is_portion_awaited(&self, portion: Portion) -> bool {
         self.restoring.is_awaited(portion)
     }
 

@@ -235,7 +235,7 @@ pub struct Shard {
     effects: Vec<Effect>,
     told_ready: bool,
     /// The number of this run of the shard: replies to earlier ones are not for it.
-    run: u16,
+    pub(super) run: u16,
     /// The context whose load the last input waits for.
     held: Option<StoredKey>,
     /// Inputs since the start.
@@ -391,14 +391,19 @@ impl Shard {
         document: &[u8],
         fate: kit::Fate,
     ) -> Result<(), UnpackError> {
+        if self.passages.is_arriving(key.id.block) {
+            return Ok(());
+        }
         match self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
             Some((_, function)) => function.take_over_context(now, key.id, document, fate),
             None => Ok(()),
         }
     }
 
-    /// All contexts were taken over, and messages were delivered again: the gateways learn what the shard has.
-    pub fn finish_take_over(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+    /// All contexts were taken over, and messages were delivered again: the gateways learn what the shard has, first that it has these blocks
+    /// ([`TakeOver::unannounced`](super::TakeOver::unannounced)).
+    pub fn finish_take_over(&mut self, now: Instant, blocks: &[BlockMove], out: &mut Vec<ShardEffect>) {
+        blocks.iter().for_each(|change| self.announce(*change, out));
         for each in 0..self.functions.len() {
             let (nf, function) = &mut self.functions[each];
             let nf = *nf;
@@ -443,8 +448,12 @@ impl Shard {
         let is_pending = |(nf, function): &(Nf, Box<dyn NetworkFunction>)| {
             *nf == key.nf && function.is_in_transaction(key.id)
         };
-        let is_unrestored = self.restoring.is_awaited(Portion::Context(key));
-        is_unrestored || self.absent.is_awaited(key) || self.functions.iter().any(is_pending)
+        self.is_awaited(key) || self.functions.iter().any(is_pending)
+    }
+
+    /// Whether inputs wait for the load of a context, or until it is restored.
+    pub(super) fn is_awaited(&self, key: StoredKey) -> bool {
+        self.absent.is_awaited(key) || self.restoring.is_awaited(Portion::Context(key))
     }
 
     /// The API root in answers of the shard.
@@ -480,7 +489,7 @@ impl Shard {
         if self.note_gateway(&input, out) {
             return self.advance_moves(out);
         }
-        let Some(input) = self.forward_from_gateway(input, out) else { return };
+        let Some(input) = self.forward_from_outside(input, out) else { return };
         let Some(input) = self.hold_if_operator(input) else { return };
         match input {
             ShardInput::Move(change) => self.begin_move(change, out),

@@ -13,9 +13,10 @@ use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
+    UpfHandle,
 };
-use pith_types::ContextId;
-use std::collections::{BTreeSet, VecDeque};
+use pith_types::{ContextId, Seid};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
 /// Number of sessions that the SMF restores at UPFs at once.
@@ -32,6 +33,8 @@ pub(super) struct Restored {
     pub(super) ending: Vec<(Key, Option<Ipv4Addr>)>,
     /// Until all are read: those that were taken over and go on. The flag: the AMF's request was changing the rules at the UPF.
     pub(super) taken_over: Vec<(Key, Option<Ipv4Addr>, bool)>,
+    /// While sessions are taken over: what they have at UPFs. A response that is delivered again may be of one of these.
+    pub(super) at_upfs: HashSet<(UpfHandle, Seid)>,
     /// Sessions that wait for their UPFs.
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
@@ -116,6 +119,9 @@ impl Smf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        if let Some(session) = self.sessions.view(key) {
+            self.unconfirmed.insert(key, session.state());
+        }
         match self.shared.index.find(&supi, pdu_session_id) {
             None if has_user_plane => {
                 self.shared.index.claim(supi, pdu_session_id, key);
@@ -175,12 +181,16 @@ impl Smf {
         } else {
             self.restored.later.extend(waiting);
         }
+        if !self.shared.ids.is_restoring() {
+            self.note_all_read(out);
+        }
     }
 
     /// All sessions are read.
     pub(super) fn restore_later_sessions(&mut self, now: Instant, out: &mut Outbox) {
         let later = std::mem::take(&mut self.restored.later);
         self.restore_soon(now, later, out);
+        self.note_all_read(out);
     }
 
     fn restore_soon(&mut self, now: Instant, sessions: Vec<Key>, out: &mut Outbox) {
