@@ -65,6 +65,14 @@ fn panic_if_left(panics: &Panics) {
 }
 
 impl NetworkFunction for Numbers {
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        match input {
+            Input::N2(N2Input::Pdu { pdu, .. }) => Some(id(u64::from(pdu[0]))),
+            Input::Timer(key) => Some(id(key.owner)),
+            _ => None,
+        }
+    }
+
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         let (number, panics) = match &input {
             Input::N2(N2Input::Pdu { pdu, .. }) => (u64::from(pdu[0]), pdu.len() > 1),
@@ -336,7 +344,8 @@ fn a_document_that_cannot_be_read_without_a_panic_is_deleted() {
     // The first run has no documents: it panics, and the next one reads them.
     let health = Arc::new(StoreHealth::default());
     let mode = StoreMode::of_time(WriteTime::BeforeSends);
-    let store = ContextStore::new(BlockId::all().collect(), Box::new(documents.engine()), mode, 2, health);
+    // Of the same process: documents of former ones are restored.
+    let store = ContextStore::new(BlockId::all().collect(), Box::new(documents.engine()), mode, 1, health);
     driver.contexts = Some(HeldEffects::new(store));
     driver.take_over = TakeOver::new(Keeps::All);
     turn(&mut driver, &[&[9, 0]]);
@@ -369,7 +378,7 @@ fn a_document_that_panics_while_the_shard_serves_is_left_out() {
     let documents = MemoryStore::default();
     let (mut first, _) = driver(0, Some(&documents));
     let timer = |owner| ShardInput::Timer { nf: Nf::Amf, key: TimerKey { owner, timer: Timer::T3513 } };
-    let (fatal, other) = (2 << 32 | 5, 2 << 32 | 6);
+    let (fatal, other) = (OF_BLOCK + 1, OF_BLOCK + 2);
     for owner in [other, 1] {
         first.process(timer(owner));
         first.end_turn();
