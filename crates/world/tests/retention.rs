@@ -11,9 +11,11 @@ fn requests_after_restart(procedure: &str, residency: Residency, seed: u64) -> V
     let (result, world) = kill.crash_at(1, true);
     result.unwrap_or_else(|breach| panic!("{}: {}", kill, breach.failure.what));
     let ladder: Vec<String> = world.expect("a world").ladder().iter().map(ToString::to_string).collect();
-    let starts: Vec<usize> = (0..ladder.len()).filter(|at| ladder[*at].contains("Association Setup Request")).collect();
+    let starts: Vec<usize> =
+        (0..ladder.len()).filter(|at| ladder[*at].contains("Association Setup Request")).collect();
     let last = starts.last().copied().expect("an association");
-    let time = |line: &str| line.split_whitespace().next().and_then(|time| time.parse::<f64>().ok()).unwrap_or(0.0);
+    let time =
+        |line: &str| line.split_whitespace().next().and_then(|time| time.parse::<f64>().ok()).unwrap_or(0.0);
     let begin = time(&ladder[last]);
     let first = ladder.iter().position(|line| time(line) > begin - 2.0).unwrap_or(0);
     let of_smf = ladder[first..].iter().take_while(|line| time(line) < begin + 2.0);
@@ -48,6 +50,9 @@ fn a_upf_that_retains_none_gets_all_of_them_again() {
 fn an_smf_that_may_have_lost_changes_establishes_its_sessions_again() {
     for residency in [Residency::Soft, Residency::Procedural] {
         let requests = requests_after_restart("service-request", residency, 0);
-        assert!(has(&requests, "Establishment") && !has(&requests, "Set Deletion"), "{residency:?}: {requests:?}");
+        assert!(
+            has(&requests, "Establishment") && !has(&requests, "Set Deletion"),
+            "{residency:?}: {requests:?}"
+        );
     }
 }

@@ -137,7 +137,8 @@ impl Upf {
         let addresses: Vec<_> = ues.filter_map(|ue| ue.ipv4).collect();
         let is_former = |id: &SessionId| {
             self.sessions.get(*id).is_some_and(|session| {
-                let has_address = session.ue.v4.is_some_and(|address| addresses.contains(&Choice::Given(address)));
+                let has_address =
+                    session.ue.v4.is_some_and(|address| addresses.contains(&Choice::Given(address)));
                 has_address && self.may_replace(&request.node_id, session)
             })
         };
