@@ -8,6 +8,7 @@
 
 mod association;
 mod endpoint;
+mod former;
 mod overload;
 mod passage;
 mod transaction;
@@ -127,6 +128,8 @@ pub struct N4Gateway {
     config: N4Config,
     peers: Vec<Peer>,
     transactions: Transactions,
+    /// Requests of shards that have panicked.
+    former: former::FormerRequests,
     handles: u64,
     /// Whether each shard is overloaded.
     full: Vec<bool>,
@@ -155,6 +158,7 @@ impl N4Gateway {
             .collect();
         Self {
             transactions: Transactions::new(config.first_sequence),
+            former: former::FormerRequests::default(),
             config,
             peers,
             handles: 0,
@@ -195,10 +199,12 @@ impl N4Gateway {
             N4GatewayInput::Shard { shard, effect } => self.shard(shard, effect),
             N4GatewayInput::Timer(key) => self.timer(key),
         }
+        self.send_waiting();
         self.out.drain(..)
     }
 
     fn shard(&mut self, shard: ShardId, effect: N4Effect) {
+        let Some(effect) = self.wait_for_former(shard, effect) else { return };
         match effect {
             N4Effect::Request { tag, upf, seid, message } => {
                 let Some(peer) = self.peer_of(upf) else {
@@ -213,7 +219,7 @@ impl N4Gateway {
             }
             N4Effect::TakenOver { owners } => {
                 self.release_all_of(shard, &owners);
-                self.transactions.stop_retransmitting(shard);
+                self.note_former(shard);
             }
             N4Effect::Passage(passage) => self.passage(passage),
             N4Effect::Answer { transaction, seid, message } => {
@@ -478,6 +484,10 @@ impl N4Gateway {
 
     fn peer_of(&self, upf: UpfHandle) -> Option<usize> {
         (0..self.peers.len()).find(|peer| self.handle_of(*peer) == Some(upf))
+    }
+
+    fn address_of(&self, upf: UpfHandle) -> Option<SocketAddr> {
+        self.peers.get(self.peer_of(upf)?).map(|peer| peer.config.address)
     }
 
     fn handle_of(&self, peer: usize) -> Option<UpfHandle> {

@@ -702,3 +702,22 @@ fn after_a_panic_of_a_shard_only_deletions_are_retransmitted() {
     assert_eq!(expired(&mut gateway, change).sent.len(), 0, "it may undo what the next run changes");
     assert_eq!(expired(&mut gateway, deletion).sent.len(), 1);
 }
+
+/// A late datagram of the former run must not undo what the next run changes.
+#[test]
+fn a_change_of_the_next_run_waits_for_the_answer_to_that_of_the_former_one() {
+    let (mut gateway, upf) = associated();
+    let change = |seid| {
+        let message = Message::SessionModificationRequest(SessionModificationRequest::new());
+        N4GatewayInput::Shard { shard: ShardId(1), effect: N4Effect::Request { tag: TAG, upf, seid: Seid(seid), message } }
+    };
+    let former = handle(&mut gateway, change(77)).sent[0].0.sequence;
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: taken_over() });
+    assert_eq!(handle(&mut gateway, change(78)).sent.len(), 1, "another session");
+    assert_eq!(handle(&mut gateway, change(77)).sent.len(), 0);
+    assert_eq!(handle(&mut gateway, change(77)).sent.len(), 0);
+    // No answer: T1 of the former request.
+    let sent = handle(&mut gateway, N4GatewayInput::Timer(t1(former))).sent;
+    assert_eq!(sent.len(), 2, "both, in order");
+    assert_eq!(handle(&mut gateway, change(77)).sent.len(), 1);
+}
