@@ -83,6 +83,8 @@ pub enum N2Effect {
         stream: u16,
         pdu: Bytes,
     },
+    /// A UE has moved to another gNB, or its path to this gNB was not switched: the gNB has no connection with these ids.
+    Left { gnb: GnbHandle, ran_id: RanUeNgapId, amf_id: AmfUeNgapId },
     /// The AMF of a shard continues after a panic, and has these connections: no others are left in the blocks of the shard.
     TakenOver {
         shard: ShardId,

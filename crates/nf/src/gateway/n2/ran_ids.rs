@@ -82,6 +82,14 @@ impl RanIds {
         }
     }
 
+    /// The UE of the connection with these ids is not at this gNB, or no longer.
+    pub fn leave(&mut self, id: RanUeNgapId, amf: AmfUeNgapId) {
+        if self.entries.get(&id).is_some_and(|entry| entry.amf == Some(amf)) {
+            self.entries.remove(&id);
+            self.forget_overflow();
+        }
+    }
+
     /// NG RESET of these connections, each named by one id or both (TS 38.413 9.2.6.11).
     pub fn reset(&mut self, ues: &[ResetUe]) {
         for ran in ues.iter().filter_map(|ue| ue.ran) {
@@ -178,6 +186,19 @@ mod tests {
             "an earlier connection of the shard"
         );
         ids.release(RanUeNgapId(7), amf(1, 6));
+        assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::None);
+    }
+
+    #[test]
+    fn a_ue_that_has_left_frees_its_id_unless_another_has_it() {
+        let mut ids = RanIds::default();
+        ids.assign(RanUeNgapId(7), ShardId(0));
+        ids.leave(RanUeNgapId(7), amf(0, 5).0);
+        assert_eq!(ids.len(), 1, "it may be a later connection");
+        ids.note_amf_id(RanUeNgapId(7), amf(0, 6));
+        ids.leave(RanUeNgapId(7), amf(0, 5).0);
+        assert_eq!(ids.len(), 1);
+        ids.leave(RanUeNgapId(7), amf(0, 6).0);
         assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::None);
     }
 
