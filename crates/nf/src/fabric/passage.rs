@@ -276,12 +276,10 @@ impl Shard {
             _ => return false,
         };
         match &mut self.passages.leaving {
-            Some(leaving) if leaving.change.block == block && is_held => {
-                match input {
-                    ShardInput::N2(_) => leaving.awaits_n2 = false,
-                    _ => leaving.awaits_n4 = false,
-                }
-            }
+            Some(leaving) if leaving.change.block == block && is_held => match input {
+                ShardInput::N2(_) => leaving.awaits_n2 = false,
+                _ => leaving.awaits_n4 = false,
+            },
             Some(leaving) if leaving.change.block == block => self.give_up(out),
             // From before a panic: the block stays.
             None if is_held => self.release(block, out),

@@ -557,7 +557,8 @@ impl TakeOver {
         let answer = |to| ShardEffect::Answer { to, from: shard.own_root(), reply: Err(Box::new(problem())) };
         let ended = |change| ShardEffect::MoveEnded { change, result: Err(MoveError::Interrupted) };
         let is_again = |owed: &Caller| {
-            let is_its = |entry: &Entry| matches!(&entry.input, KeptInput::Request { from, .. } if from == owed);
+            let is_its =
+                |entry: &Entry| matches!(&entry.input, KeptInput::Request { from, .. } if from == owed);
             self.again.iter().any(is_its)
         };
         let answers = self.owed.iter().copied().filter(|owed| !is_again(owed)).map(answer);

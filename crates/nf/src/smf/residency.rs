@@ -12,7 +12,8 @@ use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED, UpfHandle,
+    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
+    UpfHandle,
 };
 use pith_types::{ContextId, Seid};
 use std::collections::{BTreeSet, HashSet, VecDeque};

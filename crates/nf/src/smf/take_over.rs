@@ -16,8 +16,8 @@ use super::Smf;
 use super::context::document::unpack;
 use super::context::{Pending, SmContext};
 use super::env::IGNORED_REPLY;
-use super::procedure::{State, user_plane};
 use super::procedure::restoration::AwaitingRestoration;
+use super::procedure::{State, user_plane};
 use super::selection::ExpectedUpfs;
 use super::timers::SessionTimer;
 use crate::kit::document::UnpackError;
@@ -107,7 +107,9 @@ impl Smf {
         let addresses = seid.ipv4.map(Into::into).into_iter().chain(seid.ipv6.map(Into::into));
         let upf = addresses.into_iter().find_map(|address| self.shared.upfs.at_address(address));
         // One that the former run has recorded before it panicked is the session's.
-        let Some(upf) = upf.filter(|upf| !self.restored.at_upfs.contains(&(*upf, Seid(seid.seid)))) else { return };
+        let Some(upf) = upf.filter(|upf| !self.restored.at_upfs.contains(&(*upf, Seid(seid.seid)))) else {
+            return;
+        };
         out.log(Level::Debug, || format!("a UPF has session {:x} of a former run: deleted", seid.seid));
         let (tag, message) = (IGNORED_REPLY, super::n4::deletion());
         out.n4(N4Effect::Request { tag, upf, seid: Seid(seid.seid), message });

@@ -679,7 +679,11 @@ impl ContextStore {
         let scope = match self.mode.time {
             // From the first change: a UE that registers alone is written once, too. A block that is about to pass to another shard is
             // written at once, so that nothing of it is unwritten on its way.
-            WriteTime::Later if self.outage.is_none() && shard.is_at_rest() && now < *self.due.get_or_insert(now + SOFT_DELAY) => {
+            WriteTime::Later
+                if self.outage.is_none()
+                    && shard.is_at_rest()
+                    && now < *self.due.get_or_insert(now + SOFT_DELAY) =>
+            {
                 StoreScope::Required
             }
             _ => StoreScope::Changed,

@@ -130,7 +130,8 @@ impl NetworkFunction for Numbers {
     }
 
     fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
-        let of_block: Vec<_> = self.values.keys().copied().filter(|number| id(*number).block == block).collect();
+        let of_block: Vec<_> =
+            self.values.keys().copied().filter(|number| id(*number).block == block).collect();
         let pass = |number| {
             let value = self.values.remove(&number)?;
             Some(PassedContext { id: id(number), key: number, document: document(value), stored: Some(0) })

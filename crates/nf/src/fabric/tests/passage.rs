@@ -32,7 +32,8 @@ impl NetworkFunction for OneContext {
 
     fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
         let passed = self.id.take_if(|id| id.block == block);
-        let context = |id| PassedContext { id, key: KEY, document: crate::testing::empty_document(), stored: None };
+        let context =
+            |id| PassedContext { id, key: KEY, document: crate::testing::empty_document(), stored: None };
         PassedPart { contexts: passed.into_iter().map(context).collect(), rest: None }
     }
 }

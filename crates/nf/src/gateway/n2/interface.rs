@@ -165,12 +165,7 @@ impl N2Gateway {
 
     /// A shard continues after a panic with these connections. Others that it had are released by the gNB: NG RESET for a part of
     /// the interface (TS 38.413 8.7.4.2.1). Those that the gNB has released meanwhile are closed by the shard.
-    pub(super) fn taken_over(
-        &mut self,
-        shard: ShardId,
-        owners: &OwnerMap,
-        connections: &[MovedConnection],
-    ) {
+    pub(super) fn taken_over(&mut self, shard: ShardId, owners: &OwnerMap, connections: &[MovedConnection]) {
         let own = BlockOwner { instance: self.config.instance, shard };
         let is_of_shard = |amf: AmfUeNgapId| owners.owner(amf.block()) == own;
         let mut gnbs: Vec<_> = self.associations.keys().copied().collect();

@@ -64,8 +64,11 @@ impl N4Gateway {
         }
         let transactions = &self.transactions;
         self.former.open.retain(|sequence, _| transactions.is_pending(*sequence));
-        let is_due = |former: &FormerRequests| former.waiting.iter().position(|(place, ..)| !former.is_open(*place));
-        while let Some((_, shard, effect)) = is_due(&self.former).and_then(|at| self.former.waiting.remove(at)) {
+        let is_due =
+            |former: &FormerRequests| former.waiting.iter().position(|(place, ..)| !former.is_open(*place));
+        while let Some((_, shard, effect)) =
+            is_due(&self.former).and_then(|at| self.former.waiting.remove(at))
+        {
             self.shard(shard, effect);
         }
     }

@@ -709,7 +709,10 @@ fn a_change_of_the_next_run_waits_for_the_answer_to_that_of_the_former_one() {
     let (mut gateway, upf) = associated();
     let change = |seid| {
         let message = Message::SessionModificationRequest(SessionModificationRequest::new());
-        N4GatewayInput::Shard { shard: ShardId(1), effect: N4Effect::Request { tag: TAG, upf, seid: Seid(seid), message } }
+        N4GatewayInput::Shard {
+            shard: ShardId(1),
+            effect: N4Effect::Request { tag: TAG, upf, seid: Seid(seid), message },
+        }
     };
     let former = handle(&mut gateway, change(77)).sent[0].0.sequence;
     handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: taken_over() });
