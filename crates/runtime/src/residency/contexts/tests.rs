@@ -314,7 +314,7 @@ impl Run {
             protected: Default::default(),
             references: References::new(&ReferenceKey::new([1; 32])),
         });
-        let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
+        let shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
         let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed, claims };
         let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
