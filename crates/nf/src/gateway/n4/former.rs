@@ -15,18 +15,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// A session at a UPF, by the UPF's SEID.
-pub(super) type Place = (SocketAddr, Seid);
+pub(super) type SessionAtUpf = (SocketAddr, Seid);
 
 /// Former requests, and the requests that wait for their ends.
 #[derive(Debug, Default)]
 pub(super) struct FormerRequests {
     /// By sequence number.
-    open: BTreeMap<u32, Place>,
-    waiting: VecDeque<(Place, ShardId, N4Effect)>,
+    open: BTreeMap<u32, SessionAtUpf>,
+    waiting: VecDeque<(SessionAtUpf, ShardId, N4Effect)>,
 }
 
 impl FormerRequests {
-    fn is_open(&self, place: Place) -> bool {
+    fn is_open(&self, place: SessionAtUpf) -> bool {
         self.open.values().any(|open| *open == place)
     }
 }

@@ -1,6 +1,6 @@
 //! Pending requests in both directions (TS 29.244 6.4).
 
-use super::former::Place;
+use super::former::SessionAtUpf;
 use crate::kit::Tag;
 use pith_pfcp::{Header, MessageType};
 use pith_types::{Seid, ShardId};
@@ -175,7 +175,7 @@ impl Transactions {
 
     /// Establishments and modifications of a shard are no longer retransmitted, and those that were not sent yet are dropped. Returns the others,
     /// by their sequence numbers.
-    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) -> Vec<(u32, Place)> {
+    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) -> Vec<(u32, SessionAtUpf)> {
         let is_of_shard =
             |purpose: Purpose| matches!(purpose, Purpose::Session { shard: of, .. } if of == shard);
         let is_change = |pending: &Pending| pending.message_type != MessageType::SESSION_DELETION_REQUEST;
