@@ -19,6 +19,7 @@ mod outside;
 mod reference_key;
 mod residency;
 mod security;
+mod smf_run;
 mod user_plane;
 
 use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status, bind_socket};
@@ -46,6 +47,7 @@ use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
 use residency::Contexts;
 use security::Security;
+use smf_run::SmfRun;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -153,7 +155,9 @@ impl Node {
         let edge = match edge_handle {
             Some(handle) => {
                 let n2 = hosting.has(Nf::Amf).then(|| n2_side(config, &identities)).transpose()?;
-                let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities)).transpose()?;
+                let begin_run =
+                    || SmfRun::begin(contexts.as_ref(), identities.blocks(0).first().copied(), clock);
+                let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities, begin_run)).transpose()?;
                 let answers = http.0.clone();
                 let inspected = move |exchange, list| answers.inspected(exchange, list, None);
                 Some((handle, edge_pair.1.start(clock, n2, n4, shards.clone(), inspected, gate)?))
@@ -448,9 +452,14 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
     Ok(N2Side { transport, gateway: N2Gateway::new(identities.n2_config(config)) })
 }
 
-fn n4_side(config: &Config, identities: &Identities) -> Result<N4Side, StartError> {
+/// The run begins when the socket is bound: a process that can't start claims no contexts of one that runs.
+fn n4_side(
+    config: &Config,
+    identities: &Identities,
+    begin_run: impl FnOnce() -> SmfRun,
+) -> Result<N4Side, StartError> {
     let socket = crate::udp::bind(config.n4.address, "n4.address")?;
-    Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config)) })
+    Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config, begin_run())) })
 }
 
 /// The NF of a configuration name.

@@ -44,7 +44,7 @@ pub use context_id::{ContextIds, UNPLACED};
 pub(crate) use contexts::{Context, Contexts, Handles};
 pub use ending::EndedContexts;
 pub use event::{Event, Level};
-pub use function::{Deregister, Fate, Inspect, NetworkFunction, Order, Page, deliver};
+pub use function::{Deregister, Fate, Inspect, Needs, NetworkFunction, Order, Page, deliver};
 pub use input::Input;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe, RetainedConnections};
 pub use n4::{N4Effect, N4Error, N4Input, N4Transaction, UpfHandle, UpfInfo};

@@ -108,6 +108,7 @@ impl Kill {
             retaining: 0,
             ues: 2,
             upfs,
+            upfs_retain: Plan::retain(self.seed),
             breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),
             oauth2: false,
             ciphering: ciphers[dice.index(2)],

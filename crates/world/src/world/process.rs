@@ -9,11 +9,15 @@ use crate::server::Server;
 use crate::stores::Stores;
 use pith_nf::fabric::{Keeps, ShardEffect, ShardInput, TakeOver};
 use pith_nf::gateway::n2::N2Gateway;
-use pith_nf::gateway::n4::N4Gateway;
+use pith_nf::gateway::n4::{N4Gateway, StoredRun};
 use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
 use pith_sbi::{ApiRoot, Reply};
 use pith_types::OwnerMap;
 use std::sync::Arc;
+
+/// Of the restarts of a process with stored contexts, this many restore contexts while it serves, per mille. After the others all contexts
+/// are compared with those before.
+const ON_DEMAND: u32 = 600;
 
 /// A simulated process.
 pub(super) struct Process {
@@ -35,6 +39,8 @@ pub(super) struct Process {
     pub take_overs: Vec<TakeOver>,
     /// Panics of shards so far.
     pub panics: u16,
+    /// The Recovery Time Stamp and the number of the last run, if sessions outlive the process without loss.
+    pub n4_run: Option<(u64, StoredRun)>,
     /// The owner of each block.
     pub owners: Arc<OwnerMap>,
     /// Moves of blocks so far.
@@ -57,6 +63,7 @@ impl Process {
             stores,
             take_overs: Vec::new(),
             panics: 0,
+            n4_run: None,
             owners: network::owners(plan.shards),
             moves: 0,
         }
@@ -75,6 +82,18 @@ impl Process {
     /// Whether the process runs and was not restarted since that incarnation.
     pub fn is_running_as(&self, incarnation: u32) -> bool {
         self.incarnation == incarnation && !self.shard_hosts.is_empty()
+    }
+
+    /// A run begins at that time: it continues the former one, unless contexts were lost meanwhile.
+    fn begin_n4_run(&mut self, now: u64, residency: Residency, has_lost: bool) {
+        let loses = matches!(residency, Residency::None | Residency::Soft | Residency::Procedural);
+        self.n4_run = (self.is_stored() && !loses).then(|| match self.n4_run.filter(|_| !has_lost) {
+            Some((stamp, run)) => {
+                let session_set = run.session_set.wrapping_add(1);
+                (stamp, StoredRun { session_set, has_former: true })
+            }
+            None => (now, StoredRun { session_set: 1, has_former: false }),
+        });
     }
 
     pub fn is_running(&self) -> bool {
@@ -100,25 +119,37 @@ impl World {
             documents.assign(|block| owners.owner(block).shard.0.into());
         }
         self.processes[process].owners = owners;
+        // With the other residencies all contexts are read first.
+        let has_copies =
+            matches!(self.plan.residency, Residency::Durable | Residency::Procedural | Residency::Soft);
+        let may_restore = has_copies && self.processes[process].incarnation > 0;
+        let on_demand = may_restore && self.dice.chance(ON_DEMAND);
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             if let Some(stores) = &mut self.processes[process].stores {
-                let restored = stores.restore((self.now, store_started), (shard, shards), &mut host.shard);
+                let times = (self.now, store_started);
+                let restored = stores.restore(times, (shard, shards), on_demand, &mut host.shard);
                 if let Err(error) = restored {
                     self.watch.fail(format!("not restored: {error}"));
                 }
             }
-            let documents = self.processes[process].documents.as_ref();
-            let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
+            let documents = self.processes[process].documents.as_mut();
+            let restored = documents.map(|it| match on_demand {
+                true => it.begin_restoring(self.now, shard, &mut host.shard),
+                false => it.restore(self.now, shard, &mut host.shard),
+            });
             if let Some(Err(error)) = restored {
                 self.watch.fail(format!("not restored: {error}"));
             }
         }
+        let has_lost = self.watch.has_lost_documents;
         let target = &mut self.processes[process];
+        target.begin_n4_run(start_time, self.plan.residency, has_lost);
+        let run = target.n4_run;
         target.n2 = target.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
         target.n4 = target
             .nfs
             .contains(&Nf::Smf)
-            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
+            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started, run)));
         target.shard_hosts = shard_hosts;
         let keeps = match (&target.documents, &target.stores) {
             (Some(documents), _) => documents.keeps(),
@@ -126,11 +157,14 @@ impl World {
             (None, None) => Keeps::Nothing,
         };
         target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
-        if let Err(failure) = self.check_restored(process) {
+        if on_demand {
+            self.before_crash.remove(&process);
+        } else if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
+            self.restore_later(process, shard);
         }
         self.start_n4(process);
     }
@@ -167,9 +201,12 @@ impl World {
     /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, mut input: ShardInput) {
         let panics = self.panics_at(process, &input);
+        let mut effects = Vec::new();
+        if matches!(input, ShardInput::Move(_) | ShardInput::Block(_)) {
+            self.restore_all((process, shard), &mut effects);
+        }
         let Process { shard_hosts, documents, stores, take_overs, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
         match stores.as_mut() {
             Some(stores) => stores.open_embedded(shard, &mut input),
@@ -210,18 +247,19 @@ impl World {
 
     /// Begins the reads among the effects; passes on what was read before, with its effects.
     pub(super) fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
-        let Process { shard_hosts, stores: Some(stores), .. } = &mut self.processes[process] else {
-            return;
-        };
+        let Process { shard_hosts, stores, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        for (key, document) in stores.take_loaded(self.now, shard, &mut host.shard) {
+        let loaded = stores.as_mut().map(|stores| stores.take_loaded(self.now, shard, &mut host.shard));
+        for (key, document) in loaded.unwrap_or_default() {
             host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
         }
         self.begin_reads((process, shard), effects);
+        self.restore_wanted((process, shard), effects);
     }
 
     /// Begins the reads among the effects.
-    fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+    pub(super) fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+        self.note_wanted((process, shard), effects);
         let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
         else {
             return;
@@ -346,6 +384,8 @@ impl World {
             ShardEffect::PassOn { shard: to, input } => self.pass_on((process, shard), to.into(), *input),
             ShardEffect::OwnersChanged(change) => self.owners_changed((process, shard), change),
             ShardEffect::MoveEnded { change, result } => self.move_ended(change, result),
+            // Taken by `begin_reads`.
+            ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }
