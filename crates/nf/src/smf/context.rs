@@ -63,6 +63,8 @@ pub(super) struct SmContext {
     /// The session at a UPF that left the path. It is deleted when [`SessionTimer::PathGrace`] expires, so that packets in
     /// transit are still forwarded.
     pub draining: Option<UpfSession>,
+    /// Sessions at UPFs whose deletion was requested: a former run may not have sent the request.
+    pub leaving: Vec<UpfSession>,
     /// Inputs received while the session could not process them.
     pub pending: Pending,
     /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
@@ -271,6 +273,7 @@ impl SmContext {
             is_registered: false,
             modification: None,
             draining: None,
+            leaving: Vec::new(),
             pending: Pending::default(),
             handover_target: None,
             handover_uplink: None,
@@ -287,7 +290,7 @@ impl SmContext {
     /// endpoint since the document was written.
     pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
         self.modification = None;
-        self.draining = None;
+        self.leaving.extend(self.draining.take());
         let amf_continues = self.amf.owner != Owner::Process;
         let Pending { release, qos, downlink_data, lost_tunnel, .. } = std::mem::take(&mut self.pending);
         // If the UE may be connected, its user plane is still to be activated, and the gNB has still lost its tunnel.
@@ -326,6 +329,11 @@ impl SmContext {
         let state = std::mem::take(&mut self.state);
         let next = step(state, self, env);
         self.state = procedure::resume_pending(next, self, env);
+        if self.draining.is_some() && self.state.user_plane().is_some_and(|it| it.gnb.is_none()) {
+            // A UPF that has left the path still sends to the gNB, which has no tunnel any longer.
+            self.stop(env, SessionTimer::PathGrace);
+            procedure::branching::on_path_grace(self, env);
+        }
     }
 
     /// Takes the state of a session that was read from a document, outside of a step.

@@ -225,6 +225,7 @@ impl Smf {
             }
             N4Input::UpfUp { upf, info } => {
                 self.shared.upfs.insert(upf, info);
+                self.delete_leaving(now, out);
                 self.restore_sessions(now, out);
                 self.announce_confirmed(out);
             }

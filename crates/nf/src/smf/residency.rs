@@ -6,8 +6,8 @@
 //!   the process ends, the AMF gets no answer. What UDM or PCF requested meanwhile is stored at once.
 
 use super::Smf;
-use super::context::SmContext;
 use super::context::document::{SECTIONS, pack, unpack};
+use super::context::{SmContext, UpfSession};
 use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
@@ -39,6 +39,8 @@ pub(super) struct Restored {
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
     due: VecDeque<Key>,
+    /// Sessions to be deleted at UPFs that are not associated yet.
+    pub(super) deletions: Vec<UpfSession>,
     /// Sessions that are restored at their UPFs when all are read, so that reading and UPFs do not compete for the CPU.
     later: Vec<Key>,
 }
@@ -67,6 +69,7 @@ impl Smf {
             sink.begin_procedure(procedure);
             let stored = StoredKey { nf: Nf::Smf, id };
             if let Some((ue, document)) = self.ended.document(id) {
+                sink.restore_first();
                 sink.write(stored, Some(ue), document);
                 self.tracker.note_stored(id, 0);
                 continue;
@@ -80,7 +83,9 @@ impl Smf {
                 Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
                 Some(session) => match pack(&session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
-                        if session.state().user_plane().is_some_and(|it| it.gnb.is_some()) {
+                        if session.state().user_plane().is_some_and(|it| it.gnb.is_some())
+                            || !session.leaving.is_empty()
+                        {
                             sink.restore_first();
                         }
                         sink.write(stored, Some(&session.supi), &document);
@@ -111,6 +116,7 @@ impl Smf {
         let (mut session, has_user_plane) =
             unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?
                 .recover(keeps_tunnels, is_late);
+        self.restored.deletions.append(&mut session.leaving);
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
@@ -147,6 +153,7 @@ impl Smf {
         if !self.shared.ids.is_restoring() {
             self.shared.pools.claim_reserved();
         }
+        self.delete_leaving(now, out);
         let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));
@@ -183,6 +190,19 @@ impl Smf {
         }
         if !self.shared.ids.is_restoring() {
             self.note_all_read(out);
+        }
+    }
+
+    /// Requests UPFs to delete the sessions that a former run had ended. A UPF that has retained none has none of them.
+    pub(super) fn delete_leaving(&mut self, now: Instant, out: &mut Outbox) {
+        let deletions = std::mem::take(&mut self.restored.deletions);
+        let env = &mut self.shared.env(now, out);
+        for at in deletions {
+            match env.upfs.resolve(at.upf) {
+                Some(upf) if env.upfs.has_retained(upf) => env.delete_at_upf(UpfSession { upf, ..at }),
+                Some(_) => {}
+                None => self.restored.deletions.push(at),
+            }
         }
     }
 

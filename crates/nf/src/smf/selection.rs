@@ -216,6 +216,11 @@ impl Upfs {
         self.known.iter().filter(|(_, upf)| upf.info.has_retained).map(|(handle, _)| *handle)
     }
 
+    /// Whether the UPF has retained the sessions of a former run.
+    pub(super) fn has_retained(&self, upf: UpfHandle) -> bool {
+        self.known.get(&upf).is_some_and(|upf| upf.info.has_retained)
+    }
+
     /// Records the load that a UPF reported.
     pub(super) fn note_load(&mut self, handle: UpfHandle, percent: u8) {
         if let Some(upf) = self.known.get_mut(&handle) {

@@ -7,6 +7,7 @@
 //!  pending    what arrived while the session could not act on it
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
 //!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
+//!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -24,12 +25,14 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
-/// Numbers 7 to 14 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+const LEAVING: Section = Section { id: 14, name: "leaving", version: 1 };
+
+/// Numbers 7 to 13 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] =
-    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, UPLINK, TIMERS];
+    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, LEAVING, UPLINK, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -41,6 +44,7 @@ pub(in crate::smf) fn pack(
     let is_present = |section: &&Section| match **section {
         HANDOVER => session.handover_target.is_some(),
         UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
+        LEAVING => !session.leaving.is_empty(),
         _ => true,
     };
     for section in sections.iter().filter(is_present) {
@@ -67,6 +71,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         is_registered,
         modification,
         draining,
+        leaving,
         pending,
         handover_target,
         handover_uplink,
@@ -99,6 +104,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
+        LEAVING => leaving.pack(writer),
         UPLINK => {
             handover_uplink.pack(writer);
             unanswered_switches.pack(writer);
@@ -128,6 +134,7 @@ pub(in crate::smf) fn unpack(
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
+    let leaving = if sections.has(&LEAVING) { sections.unpack(&LEAVING)? } else { Vec::new() };
     let (handover_uplink, unanswered_switches) =
         if sections.has(&UPLINK) { sections.unpack(&UPLINK)? } else { (None, 0) };
     Ok(SmContext {
@@ -137,6 +144,7 @@ pub(in crate::smf) fn unpack(
         is_registered,
         modification,
         draining,
+        leaving,
         pending,
         handover_target,
         handover_uplink,

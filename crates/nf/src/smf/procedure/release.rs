@@ -186,6 +186,7 @@ impl Held {
     fn delete_at_upfs(&mut self, session: &mut SmContext, env: &mut Env<'_>) {
         for at in self.at_upfs.iter_mut().chain([&mut session.draining]) {
             if let Some(at) = at.take() {
+                session.leaving.push(at);
                 env.delete_at_upf(at);
             }
         }
@@ -223,9 +224,9 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
     }
     session.modification = None;
     let address = session.address.take();
-    // The policy association and the registration in the UDM, which are to be deleted.
-    session.document_at_end = if env.stores_sessions { pack(session, env.upfs, SECTIONS).ok() } else { None };
     held.delete_at_upfs(session, env);
+    // The policy association, the registration in the UDM and sessions at UPFs, which are to be deleted.
+    session.document_at_end = if env.stores_sessions { pack(session, env.upfs, SECTIONS).ok() } else { None };
     if let Some(policy) = session.policy.take() {
         consumer::delete_policy(&policy, env.out);
     }

@@ -172,14 +172,14 @@ fn a_gnb_that_never_answers_loses_the_resources_of_the_session() {
     let to_anchor = "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
     assert_eq!(world.take_ladder(), to_anchor, "the anchor's");
     world.expire(Timer::SbiGuard);
-    let lost = "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
+    let lost =
+        "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer\nedge <- SessionDeletionRequest";
     assert_eq!(world.take_ladder(), lost, "as if it had lost the tunnel");
     assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
     assert!(world.user_plane().unwrap().gnb.is_none());
     world.script.insert(Operation::N1N2MessageTransfer, None);
     world.expire(Timer::SbiGuard);
     assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the user plane is set up again");
-    world.expire(Timer::PathGrace);
     assert_eq!(world.bench.timers.len(), 0, "nothing is repeated any longer");
 }
 
@@ -282,7 +282,8 @@ fn after_a_deactivation_during_the_switch_the_next_activation_sends_the_endpoint
     world.deactivate();
     assert_eq!(
         world.take_ladder(),
-        "upf <- SessionModificationRequest\nupf <- SessionModificationRequest\namf <- 200"
+        "upf <- SessionModificationRequest\nupf <- SessionModificationRequest\namf <- 200\nedge <- SessionDeletionRequest",
+        "the classifier has no gNB to send to"
     );
     assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(UPF, 0));
     let mut world = established();

@@ -475,10 +475,11 @@ pub(super) fn n4_answer(upf: UpfHandle, request: &Message, cause: N4Cause) -> Me
 
 /// The action of the last modification for downlink packets.
 pub(super) fn downlink_action(world: &World) -> ApplyAction {
-    match world.n4.last() {
-        Some(Message::SessionModificationRequest(request)) => request.update_fars[0].apply_action.unwrap(),
-        other => panic!("no modification: {other:?}"),
-    }
+    let modification = world.n4.iter().rev().find_map(|message| match message {
+        Message::SessionModificationRequest(request) => request.update_fars[0].apply_action,
+        _ => None,
+    });
+    modification.expect("a modification of a FAR's action")
 }
 
 pub(super) fn problem(cause: Cause) -> Option<Reply> {
