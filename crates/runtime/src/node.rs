@@ -19,6 +19,7 @@ mod outside;
 mod reference_key;
 mod residency;
 mod security;
+mod set;
 mod user_plane;
 
 use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status, bind_socket};
@@ -44,6 +45,7 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
+use pith_sbi::ApiRoot;
 use residency::Contexts;
 use security::Security;
 use std::collections::BTreeSet;
@@ -102,6 +104,8 @@ pub struct Node {
     store: Option<(StoreHandle<ShardToken>, StoreThread<ShardToken>)>,
     /// Closed after the shards, which have its engines.
     contexts: Option<Contexts>,
+    /// Closed last: other instances then serve the UEs.
+    set: Option<set::SetThread>,
     _housekeeping: Housekeeping,
 }
 
@@ -124,7 +128,12 @@ impl Node {
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
         let mut contexts = Contexts::open(config, hosting, &shards, clock)?;
         let reference_key = reference_key::open(config, &mut rng)?;
-        let identities = Identities::new(config, hosting, count, clock, &security, reference_key);
+        let address = identities::sbi_address(config, hosting);
+        let root = ApiRoot::new(security.scheme(), &address.to_string());
+        check_set(config, hosting)?;
+        let membership = set::join(config, contexts.as_ref(), clock, &root)?;
+        let owners = Arc::clone(&membership.owners);
+        let identities = Identities::new(config, hosting, count, clock, &security, reference_key, owners);
         let readiness = Readiness::new(clock, count);
 
         let (gate, opener) = Gate::closed();
@@ -136,6 +145,9 @@ impl Node {
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
         let moves = moves::Moves::new(identities.owners());
+        let lease = membership.guard();
+        let set = membership.start(&shards, &moves)?;
+        let set_handle = set.as_ref().map(set::SetThread::handle);
         let process_shards = ProcessShards {
             shards: shards.clone(),
             moves: Arc::clone(&moves),
@@ -171,10 +183,11 @@ impl Node {
                 shards.clone(),
                 Arc::clone(&readiness),
                 Arc::clone(&moves),
+                set_handle.clone(),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
             let of_shard =
-                |contexts: &mut Contexts| contexts.of_shard(number, identities.blocks(number), clock);
+                |contexts: &mut Contexts| contexts.of_shard(number, identities.blocks(number), clock, lease.clone());
             let store = contexts.as_mut().map(of_shard).transpose()?;
             unrestored.push(move || shard::restored(number, clock, make, outside, store));
         }
@@ -186,6 +199,9 @@ impl Node {
             shard.send(ShardInput::Start);
             shard.wake();
         }
+        if let Some(set) = &set_handle {
+            set.serve();
+        }
         let queues = shards;
         Ok(Self {
             readiness,
@@ -196,6 +212,7 @@ impl Node {
             http,
             store,
             contexts,
+            set,
             _housekeeping: housekeeping,
         })
     }
@@ -238,14 +255,29 @@ impl Node {
         self.shards.into_iter().for_each(ShardThread::close);
         drop(self.queues);
         drop(self.contexts);
+        if let Some(set) = self.set {
+            set.close();
+        }
         if let Some((_, thread)) = self.store {
             thread.close();
         }
     }
 }
 
+/// Time from the end of an instance's lease until others have its blocks.
+const ADOPTION: Duration = Duration::from_secs(1);
+
 /// Time for the NFs' deregistration from the NRF.
 const DEREGISTRATION: Duration = Duration::from_millis(100);
+
+/// NFs that a core has once are in no set.
+fn check_set(config: &Config, hosting: &Hosting) -> Result<(), StartError> {
+    let of_core = hosting.nfs.iter().find(|nf| matches!(nf, Nf::Nrf | Nf::Udr)).filter(|_| config.set.is_used());
+    match of_core {
+        Some(nf) => Err(format!("'set.instance': a core has one {nf}; run it in a process of its own, with a configuration without 'set'").into()),
+        None => Ok(()),
+    }
+}
 
 fn seed() -> Result<[u8; 32], StartError> {
     let mut seed = [0; 32];
@@ -445,7 +477,11 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
             "N2: 'amf.n2.gnbs' is empty: any host may connect as a gNB, with any gNB ID that is not in use"
         );
     }
-    Ok(N2Side { transport, gateway: N2Gateway::new(identities.n2_config(config)) })
+    let gateway = N2Gateway::new(identities.n2_config(config));
+    // Until the others have noticed that an AMF is gone, and have its blocks.
+    let patience = config.set.lease.0 + ADOPTION;
+    let gateway = if config.set.is_used() { gateway.sharing_blocks(patience) } else { gateway };
+    Ok(N2Side { transport, gateway })
 }
 
 fn n4_side(config: &Config, identities: &Identities) -> Result<N4Side, StartError> {

@@ -346,6 +346,7 @@ fn profiles(plan: &Plan) -> ProfileConfig {
         oauth2: plan.oauth2,
         plain: None,
         reads_embedded: plan.residency == Residency::Embedded,
+        is_in_set: false,
     }
 }
 

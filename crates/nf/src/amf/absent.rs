@@ -58,7 +58,7 @@ impl Amf {
         }
         let named = match peeked.nas_pdu.and_then(peek_temporary_identity) {
             Some(TemporaryIdentity::FiveGGuti(guti)) => {
-                (guti.guami == self.shared.config.guami).then_some(guti.tmsi)
+                self.shared.config.serves(&guti.guami).then_some(guti.tmsi)
             }
             Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)) => self.own_tmsi(s_tmsi),
             None => None,

@@ -5,7 +5,7 @@ use super::retained::Retention;
 use crate::kit::{Duration, Identity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
-use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
+use pith_types::{FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -20,6 +20,8 @@ pub struct AmfConfig {
     /// Other instances that allocate 5G-GUTIs of the same GUAMI, each from its own blocks. This AMF requests UE contexts
     /// from them, as from its own other shards, when one of their UEs registers here.
     pub peers: Vec<Peer>,
+    /// Blocks of ids pass between this AMF and others of its set.
+    pub shares_blocks: bool,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
     /// Tracking areas served. A UE in any other tracking area is rejected.
@@ -135,6 +137,7 @@ impl AmfConfig {
             name: "pith".into(),
             guami,
             peers: Vec::new(),
+            shares_blocks: false,
             plmns: vec![ServedPlmn { plmn: guami.plmn_id, slices }],
             tais,
             equivalent_plmns: Vec::new(),
@@ -159,6 +162,22 @@ impl AmfConfig {
     pub fn slices(&self, plmn: Plmn) -> &[Snssai] {
         let served = self.plmns.iter().find(|served| served.plmn == plmn);
         served.map_or(&[], |served| &served.slices)
+    }
+
+    /// Whether 5G-GUTIs with that GUAMI may be of UEs of this AMF: it has allocated them, or another AMF of its set has, whose blocks
+    /// have passed to this one.
+    pub(super) fn serves(&self, guami: &Guami) -> bool {
+        let (own, of) = (self.guami.amf_id, guami.amf_id);
+        *guami == self.guami
+            || (self.shares_blocks
+                && guami.plmn_id == self.guami.plmn_id
+                && (of.region, of.set) == (own.region, own.set))
+    }
+
+    /// As [`AmfConfig::serves`], for a 5G-S-TMSI.
+    pub(super) fn serves_s_tmsi(&self, s_tmsi: FiveGSTmsi) -> bool {
+        let own = self.guami.amf_id;
+        s_tmsi.amf_set == own.set && (s_tmsi.amf_pointer == own.pointer || self.shares_blocks)
     }
 
     /// API root of the owner of the 5G-TMSI's block: a peer, or another shard of this process, which has this process's

@@ -409,6 +409,12 @@ impl NetworkFunction for Amf {
         self.resume_ues(now, out);
     }
 
+    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
+        self.resume_adopted_ues(now, out);
+    }
+
     fn take_over_context(
         &mut self,
         now: Instant,

@@ -343,6 +343,16 @@ impl Amf {
         self.resume_batch(now, out);
     }
 
+    /// All UEs of blocks that another instance had are read. Ids of connections need not be separate: gNBs have those of the other AMF with
+    /// an association of their own.
+    pub(super) fn resume_adopted_ues(&mut self, now: Instant, out: &mut Outbox) {
+        for (new, old) in std::mem::take(&mut self.restored.superseded) {
+            self.supersede(now, new, old, out);
+        }
+        self.expect_gnbs(out);
+        self.resume_batch(now, out);
+    }
+
     /// Starts the timers of a batch of restored UEs, and ends contexts that have no registration.
     pub(super) fn resume_batch(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..BATCH {

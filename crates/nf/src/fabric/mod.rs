@@ -9,6 +9,7 @@ mod access_token;
 mod agent;
 mod discovery;
 pub mod guard;
+mod instances;
 mod owner;
 mod passage;
 mod profile;

@@ -155,7 +155,7 @@ impl Shard {
         })
     }
 
-    fn set_owners(&mut self, owners: Arc<OwnerMap>) {
+    pub(super) fn set_owners(&mut self, owners: Arc<OwnerMap>) {
         for (_, function) in &mut self.functions {
             function.change_owners(&owners);
         }

@@ -106,6 +106,8 @@ pub enum ShardInput {
     Block(Box<PassedBlock>),
     /// A block has passed to another shard.
     OwnersChanged(BlockMove),
+    /// Blocks that another instance had are this shard's now. The shell restores their contexts first.
+    Adopt(Vec<BlockMove>),
     /// An input for a context that another shard has passed.
     ForContext { nf: Nf, id: ContextId, input: Box<Input> },
     /// A UE address in this block was released or used at another shard.
@@ -478,6 +480,7 @@ impl Shard {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),
             ShardInput::OwnersChanged(change) => self.owners_changed(change),
+            ShardInput::Adopt(changes) => self.adopt(now, &changes, out),
             ShardInput::ForContext { nf, id, input } => self.passed_on((nf, id), *input, out),
             ShardInput::Address { block, news } => self.address_news(block, news, out),
             ShardInput::Timer { key, .. } if key.timer == Timer::BlockMove => self.move_is_late(key, out),

@@ -213,6 +213,7 @@ impl TakeOver {
             // At once: if the turn fails, the block is this shard's nevertheless, and its documents are in the store.
             ShardInput::Block(passed) => self.note_change(shard, passed.change),
             ShardInput::OwnersChanged(change) => self.note_change(shard, *change),
+            ShardInput::Adopt(changes) => changes.iter().for_each(|change| self.note_change(shard, *change)),
             ShardInput::Address { .. } => self.addresses_changed = true,
             ShardInput::N4(input) => self.note_upf(input),
             ShardInput::Request { from, .. } | ShardInput::Forwarded { from, .. } => self.owed.push(*from),

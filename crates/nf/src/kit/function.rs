@@ -204,6 +204,15 @@ pub trait NetworkFunction: Send {
     /// Takes the contexts of a block that another shard has given away: they go on where they are.
     fn take_block(&mut self, _now: Instant, _block: BlockId, _part: PassedPart, _out: &mut Outbox) {}
 
+    /// The shard has got a block that another instance had, whose contexts follow from their documents
+    /// ([`NetworkFunction::restore_context`]).
+    fn adopt_block(&mut self, _block: BlockId) {}
+
+    /// All contexts of adopted blocks were restored. As [`NetworkFunction::resume_contexts`], while the NF serves other contexts.
+    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_contexts(now, out);
+    }
+
     /// The NG connections of a block.
     fn connections_of(&self, _block: BlockId) -> Vec<MovedConnection> {
         Vec::new()

@@ -482,6 +482,14 @@ impl NetworkFunction for Smf {
         self.take_sessions(now, block, part, out);
     }
 
+    fn adopt_block(&mut self, block: BlockId) {
+        self.shared.pools.adopt_block(block);
+    }
+
+    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_adopted_sessions(now, out);
+    }
+
     fn key_of(&self, id: ContextId) -> Option<u64> {
         self.shared.ids.find(id).map(Key::to_u64)
     }

@@ -104,6 +104,47 @@ impl Pools {
         addresses
     }
 
+    /// The shard has a block that another instance had, before the sessions of the block. Its addresses are allocated after the shard's
+    /// own ones.
+    pub(super) fn adopt_block(&mut self, block: BlockId) {
+        for (network, pool) in &mut self.pools {
+            if pool.blocks.insert(block) {
+                let (first, end) = range(*network, pool.reserved, block);
+                pool.unused.extend((first < end).then_some((first, end)));
+            }
+        }
+        // Sessions of this shard have some of them.
+        for address in std::mem::take(&mut self.borrowed) {
+            match self.pool_of(address) {
+                Some(pool) if pool.block_of(address) == Some(block) => pool.take_out(address),
+                _ => drop(self.borrowed.insert(address)),
+            }
+        }
+    }
+
+    /// Allocates the addresses of sessions of adopted blocks; returns those that are in no pool, or in use already.
+    pub(super) fn adopt_addresses(&mut self, mut addresses: Vec<Ipv4Addr>) -> Vec<Ipv4Addr> {
+        addresses.retain(|address| {
+            let is_taken = self.borrowed.contains(address) || self.elsewhere.contains(address);
+            let Some(pool) = self.pool_of(*address) else { return true };
+            match pool.foreign_block(*address) {
+                Some(block) if !is_taken => {
+                    pool.in_use += 1;
+                    self.borrowed.insert(*address);
+                    self.news.push((block, AddressNews::Used(*address)));
+                    false
+                }
+                None if !is_taken && pool.is_free(*address) => {
+                    pool.take_out(*address);
+                    pool.in_use += 1;
+                    false
+                }
+                _ => true,
+            }
+        });
+        addresses
+    }
+
     /// Addresses in use by sessions of this shard.
     pub(super) fn in_use(&self) -> usize {
         self.pools.iter().map(|(_, pool)| pool.in_use()).sum()
@@ -259,6 +300,11 @@ impl Pool {
         self.block_of(address).filter(|block| !self.blocks.contains(block))
     }
 
+    fn is_free(&self, address: Ipv4Addr) -> bool {
+        let address = u32::from(address);
+        self.released.contains(&address) || self.unused.iter().any(|(from, to)| (*from..*to).contains(&address))
+    }
+
     /// A free address is no longer free.
     fn take_out(&mut self, address: Ipv4Addr) {
         let address = u32::from(address);
@@ -395,6 +441,29 @@ mod tests {
         assert_eq!(rest, [address(6), address(2), address(4)]);
         pool.release(address(5));
         assert_eq!(pool.allocate(network), Some(address(5)));
+    }
+
+    #[test]
+    fn an_adopted_block_brings_its_free_addresses() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let blocks = |range: std::ops::Range<u16>| range.filter_map(BlockId::new).collect::<Vec<_>>();
+        let mut pools = Pools::of(vec![(network, Pool::new(network, 2, &blocks(2..4)))]);
+        let mut former = Pools::of(vec![(network, Pool::new(network, 2, &blocks(0..2)))]);
+        let own = pools.allocate(network).unwrap();
+        let theirs: Vec<_> = (0..5).map(|_| former.allocate(network).unwrap()).collect();
+        // A session of this shard has an address of block 1 from before.
+        assert_eq!(pools.claim(vec![theirs[4]]), []);
+        pools.take_news();
+        pools.adopt_block(BlockId::new(0).unwrap());
+        pools.adopt_block(BlockId::new(1).unwrap());
+        pools.adopt_block(BlockId::new(1).unwrap());
+        assert!(pools.borrowed.is_empty());
+        let twice = vec![theirs[2], theirs[0], theirs[2], Ipv4Addr::new(10, 9, 0, 1)];
+        assert_eq!(pools.adopt_addresses(twice), [theirs[2], Ipv4Addr::new(10, 9, 0, 1)]);
+        assert_eq!(pools.in_use(), 4);
+        let rest: BTreeSet<_> = std::iter::from_fn(|| pools.allocate(network)).collect();
+        assert_eq!(rest.len(), 15 - 4, "blocks 0 to 3 have 15 addresses");
+        assert!(![own, theirs[0], theirs[2], theirs[4]].iter().any(|used| rest.contains(used)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use super::Smf;
 use super::context::SmContext;
 use super::context::document::{SECTIONS, pack, unpack};
+use super::pool::Pools;
 use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
@@ -124,11 +125,29 @@ impl Smf {
     /// All sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
     /// associated.
     pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_with(now, Pools::claim, out);
+    }
+
+    /// As [`Smf::resume_sessions`], for sessions of blocks that another instance had, while others are served.
+    pub(super) fn resume_adopted_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        let (waiting, due) =
+            (std::mem::take(&mut self.restored.waiting), std::mem::take(&mut self.restored.due));
+        self.resume_with(now, Pools::adopt_addresses, out);
+        self.restored.waiting.extend(waiting);
+        self.restored.due.extend(due);
+    }
+
+    fn resume_with(
+        &mut self,
+        now: Instant,
+        claim: fn(&mut Pools, Vec<Ipv4Addr>) -> Vec<Ipv4Addr>,
+        out: &mut Outbox,
+    ) {
         let Restored { read, mut ending, taken_over, .. } = std::mem::take(&mut self.restored);
         let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
         let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
         let addresses = addresses.chain(taken_over_addresses);
-        let foreign: BTreeSet<_> = self.shared.pools.claim(addresses.collect()).into_iter().collect();
+        let foreign: BTreeSet<_> = claim(&mut self.shared.pools, addresses.collect()).into_iter().collect();
         let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));

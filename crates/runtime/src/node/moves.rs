@@ -45,6 +45,12 @@ impl Moves {
         (state.owners.owner(block).shard.0.into(), BlockMove { block, to, version })
     }
 
+    /// Versions up to that one are given.
+    pub(super) fn note_version(&self, version: u64) {
+        let mut state = self.state();
+        state.version = state.version.max(version);
+    }
+
     /// A move has ended; returns the operator's request.
     pub(super) fn end(&self, version: u64) -> Option<u64> {
         self.state().pending.remove(&version)

@@ -1,6 +1,7 @@
 //! Effects that leave a shard, and inputs from other threads.
 
 use super::moves::Moves;
+use super::set::SetHandle;
 use crate::api::Topic;
 use crate::clock::Clock;
 use crate::edge::{EdgeHandle, EdgeMessage};
@@ -88,6 +89,7 @@ pub(super) struct ProcessOutside {
     shards: Vec<ShardQueue>,
     readiness: Arc<Readiness>,
     moves: Arc<Moves>,
+    set: Option<SetHandle>,
 }
 
 impl ProcessOutside {
@@ -99,8 +101,9 @@ impl ProcessOutside {
         shards: Vec<ShardQueue>,
         readiness: Arc<Readiness>,
         moves: Arc<Moves>,
+        set: Option<SetHandle>,
     ) -> Self {
-        Self { shard, edge, edge_has_more: false, store, http, shards, readiness, moves }
+        Self { shard, edge, edge_has_more: false, store, http, shards, readiness, moves, set }
     }
 
     fn tell_edge(&mut self, message: EdgeMessage) {
@@ -166,6 +169,9 @@ impl Outside for ProcessOutside {
             ShardEffect::PassOn { shard, input } => self.to_shard(shard, *input),
             ShardEffect::OwnersChanged(change) => {
                 self.moves.note(change);
+                if let Some(set) = &self.set {
+                    set.moved(change);
+                }
                 let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
                 others.for_each(|shard| self.to_shard(shard, ShardInput::OwnersChanged(change)));
             }

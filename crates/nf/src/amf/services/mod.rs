@@ -44,7 +44,7 @@ impl Amf {
     pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
-            UeContextId::FiveGGuti(guti) if guti.guami == self.shared.config.guami => {
+            UeContextId::FiveGGuti(guti) if self.shared.config.serves(&guti.guami) => {
                 self.shared.index.find_tmsi(guti.tmsi)
             }
             _ => None,

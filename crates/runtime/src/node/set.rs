@@ -1,0 +1,422 @@
+//! The owner map in the store, and the set of instances that share it ([ADR 0024](../../../../docs/adr/0024-instances-of-a-set.md)).
+//!
+//! ```text
+//!  shards ── a block has moved ──> thread 'owners' ── replace ──> store
+//!                                       │  ^
+//!                                       │  └── poll, some times a lease: renews it; who lives, revision of the map
+//!         <── Adopt, OwnersChanged ─────┘      an instance is gone: its blocks are divided among those that live
+//! ```
+//!
+//! The thread alone waits for the store. While the store does not answer, this process goes on with its blocks: no other instance can take
+//! them without the store. A process that finds its blocks at another instance, after a pause that was longer than its lease, ends at once.
+
+use super::StartError;
+use super::moves::Moves;
+use super::residency::Contexts;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::lease::LeaseGuard;
+use crate::residency::{Description, EngineError, Lease, OwnerStore, Poll};
+use crate::shard::ShardQueue;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use pith_nf::fabric::ShardInput;
+use pith_sbi::ApiRoot;
+use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Polls in the time of a lease.
+const POLLS: u32 = 8;
+/// Longest time between two polls.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// Time until another attempt to write a map to a file.
+const RETRY: Duration = Duration::from_secs(1);
+/// While the store does not answer: how long an instance goes on beyond its lease until the next attempt. An attempt takes at most
+/// four seconds.
+const OUTAGE: Duration = Duration::from_secs(10);
+/// Blocks that a shard adopts with one input: other UEs are served in between.
+const ADOPTED_AT_ONCE: usize = 32;
+/// How long a start waits for its part of the blocks.
+const JOIN_TIME: Duration = Duration::from_secs(20);
+/// Time between two questions at the start.
+const JOIN_PAUSE: Duration = Duration::from_millis(50);
+/// Attempts to change a map that others change at the same time.
+const ATTEMPTS: usize = 8;
+/// The status with which a process ends whose blocks are at another instance. It may be started again.
+const EXIT_LOST: i32 = 75;
+
+/// The owner map of this process at its start, and where it is stored.
+pub(super) struct Membership {
+    pub(super) owners: Arc<OwnerMap>,
+    instance: InstanceId,
+    revision: u64,
+    store: Option<Box<dyn OwnerStore>>,
+    lease: Option<Lease>,
+    guard: Option<LeaseGuard>,
+}
+
+/// Reads the owner map, or makes it, and enters the set. In a set this waits until the instance has its part of the blocks.
+pub(super) fn join(
+    config: &Config,
+    contexts: Option<&Contexts>,
+    clock: Clock,
+    root: &ApiRoot,
+) -> Result<Membership, StartError> {
+    let (instance, shards) = (InstanceId(config.set.instance), config.shards() as u8);
+    let Some(contexts) = contexts else {
+        let owners = Arc::new(OwnerMap::of_instance(instance, shards));
+        return Ok(Membership { owners, instance, revision: 0, store: None, lease: None, guard: None });
+    };
+    let mut store = contexts.owners();
+    if !config.set.is_used() {
+        return Ok(without_set(store, shards));
+    }
+    let description = Description { root: root.to_string(), shards };
+    let lease = Lease { instance, incarnation: incarnation()?, lasts: config.set.lease.0, description };
+    let guard = LeaseGuard::new(clock, lease.lasts);
+    let began = Instant::now();
+    let mut is_first = true;
+    loop {
+        let asked = guard.now();
+        let poll = store.poll(Some(&lease), std::mem::take(&mut is_first))?;
+        guard.extend(asked, lease.lasts);
+        let Some(stored) = store.read()? else {
+            store.replace(0, &OwnerMap::of_instance(instance, shards))?;
+            continue;
+        };
+        let living = poll.living();
+        let divided = stored.owners.taken_over_by(&living).or_else(|| stored.owners.for_shards(instance, shards));
+        if let Some(owners) = divided {
+            store.replace(stored.revision, &owners)?;
+            continue;
+        }
+        let waits = stored.owners.surplus(&living).iter().any(|(_, receiver, _)| *receiver == instance);
+        let has_any = (0..shards).all(|shard| {
+            stored.owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next().is_some()
+        });
+        let is_late = began.elapsed() > JOIN_TIME;
+        if has_any && (!waits || is_late) {
+            let others = living.len().saturating_sub(1);
+            tracing::info!("instance {} of a set, with {others} others", instance.0);
+            let owners = Arc::new(stored.owners);
+            let (revision, store, lease, guard) = (stored.revision, Some(store), Some(lease), Some(guard));
+            return Ok(Membership { owners, instance, revision, store, lease, guard });
+        }
+        if is_late {
+            let _ = store.leave(&lease);
+            let seconds = JOIN_TIME.as_secs();
+            return Err(format!("the other instances of the set have not given this one any blocks within {seconds} s: see their logs").into());
+        }
+        std::thread::sleep(JOIN_PAUSE);
+    }
+}
+
+/// The map of the only process that has the store. A map that cannot be read, or written, is not necessary: blocks are then as at the
+/// first start, and each shard finds its documents.
+fn without_set(mut store: Box<dyn OwnerStore>, shards: u8) -> Membership {
+    let instance = InstanceId(0);
+    let first = OwnerMap::of_instance(instance, shards);
+    let stored = store.read().unwrap_or_else(|error| {
+        tracing::warn!("blocks of ids are divided anew: {error}");
+        None
+    });
+    let (revision, owners) = match stored {
+        // Instances of a former set have none of them any longer.
+        Some(stored) => {
+            let living = std::collections::BTreeMap::from([(instance, shards)]);
+            let owners = stored.owners.taken_over_by(&living).unwrap_or(stored.owners);
+            (stored.revision, owners.for_shards(instance, shards).unwrap_or(owners))
+        }
+        None => (0, first),
+    };
+    Membership { owners: Arc::new(owners), instance, revision, store: Some(store), lease: None, guard: None }
+}
+
+fn incarnation() -> Result<u64, StartError> {
+    let mut octets = [0; 8];
+    getrandom::fill(&mut octets)
+        .map_err(|error| format!("the operating system's random source failed: {error}"))?;
+    Ok(u64::from_le_bytes(octets) >> 1)
+}
+
+/// What the thread is to do.
+enum Command {
+    /// The process serves: blocks may pass to it.
+    Serve,
+    /// A block has passed to another shard of the process.
+    Moved(BlockMove),
+    /// The process ends.
+    Stop,
+}
+
+/// The handle of the thread.
+#[derive(Clone)]
+pub(super) struct SetHandle(Sender<Command>);
+
+impl SetHandle {
+    /// The process serves.
+    pub(super) fn serve(&self) {
+        let _ = self.0.send(Command::Serve);
+    }
+
+    /// A block has another owner in this process.
+    pub(super) fn moved(&self, change: BlockMove) {
+        let _ = self.0.send(Command::Moved(change));
+    }
+}
+
+/// The running thread.
+pub(super) struct SetThread {
+    handle: SetHandle,
+    thread: JoinHandle<()>,
+}
+
+impl SetThread {
+    /// Ends the thread, and the lease: other instances serve the UEs at once.
+    pub(super) fn close(self) {
+        let _ = self.handle.0.send(Command::Stop);
+        let _ = self.thread.join();
+    }
+
+    /// The handle.
+    pub(super) fn handle(&self) -> SetHandle {
+        self.handle.clone()
+    }
+}
+
+impl Membership {
+    /// The end of the lease, for the shards.
+    pub(super) fn guard(&self) -> Option<LeaseGuard> {
+        self.guard.clone()
+    }
+
+    /// Starts the thread; `None` if nothing is stored.
+    pub(super) fn start(self, shards: &[ShardQueue], moves: &Arc<Moves>) -> std::io::Result<Option<SetThread>> {
+        let Self { owners, instance, revision, store, lease, guard } = self;
+        let Some(store) = store else { return Ok(None) };
+        let (commands, queue) = unbounded();
+        let member = Member {
+            known: (*owners).clone(),
+            instance,
+            revision,
+            store,
+            lease,
+            guard,
+            shards: shards.to_vec(),
+            moves: Arc::clone(moves),
+            unwritten: Vec::new(),
+            serves: false,
+            is_failing: false,
+        };
+        let thread = std::thread::Builder::new().name("owners".into()).spawn(move || member.run(&queue))?;
+        Ok(Some(SetThread { handle: SetHandle(commands), thread }))
+    }
+}
+
+struct Member {
+    /// The owner map as this process has it.
+    known: OwnerMap,
+    instance: InstanceId,
+    /// The revision in the store that `known` has been compared with.
+    revision: u64,
+    store: Box<dyn OwnerStore>,
+    /// Present in a set.
+    lease: Option<Lease>,
+    guard: Option<LeaseGuard>,
+    shards: Vec<ShardQueue>,
+    moves: Arc<Moves>,
+    /// Changes of this process that the store does not have yet.
+    unwritten: Vec<BlockMove>,
+    serves: bool,
+    is_failing: bool,
+}
+
+impl Member {
+    fn run(mut self, commands: &Receiver<Command>) {
+        let mut due = Instant::now();
+        loop {
+            let command = match self.pause() {
+                Some(pause) => {
+                    due = due.min(Instant::now() + pause);
+                    commands.recv_deadline(due)
+                }
+                None => commands.recv().map_err(RecvTimeoutError::from),
+            };
+            match command {
+                Ok(Command::Serve) => self.serves = true,
+                Ok(Command::Moved(change)) => self.unwritten.push(change),
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => due = Instant::now() + self.pause().unwrap_or(RETRY),
+            }
+            // Several changes are written at once.
+            if commands.is_empty() {
+                self.turn();
+            }
+        }
+        if let Some(lease) = &self.lease {
+            let _ = self.store.leave(lease);
+        }
+    }
+
+    /// Time until the next turn; `None`: until the next command.
+    fn pause(&self) -> Option<Duration> {
+        match &self.lease {
+            Some(lease) => Some((lease.lasts / POLLS).min(LONGEST_PAUSE)),
+            None => (!self.unwritten.is_empty()).then_some(RETRY),
+        }
+    }
+
+    fn turn(&mut self) {
+        let result = match self.lease.clone() {
+            Some(lease) => self.attend_set(&lease),
+            None => self.write_changes(),
+        };
+        match result {
+            Ok(()) => {
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("the store of the owner map answers again");
+                }
+            }
+            Err(error) => {
+                if let (Some(guard), Some(lease)) = (&self.guard, &self.lease) {
+                    // Without the store no other instance can take the blocks.
+                    let had_ended = guard.has_ended();
+                    guard.extend(guard.now(), lease.lasts + OUTAGE);
+                    self.wake_if(had_ended);
+                }
+                if !std::mem::replace(&mut self.is_failing, true) {
+                    tracing::error!("the owner map cannot be read or changed: {error}");
+                }
+            }
+        }
+    }
+
+    fn attend_set(&mut self, lease: &Lease) -> Result<(), EngineError> {
+        let Some(guard) = self.guard.clone() else { return Ok(()) };
+        let had_ended = guard.has_ended();
+        if had_ended {
+            // Others may have the blocks by now: an instance without them must not seem to live.
+            let revision = self.store.poll(None, false)?.revision;
+            self.read_changes(revision)?;
+        }
+        let asked = guard.now();
+        let poll = self.store.poll(Some(lease), false)?;
+        if poll.instances.get(&self.instance).is_none_or(|live| live.incarnation != lease.incarnation) {
+            self.end_process("another process has the number of this one ('set.instance')");
+        }
+        guard.extend(asked, lease.lasts);
+        self.wake_if(had_ended);
+        if !self.serves {
+            return Ok(());
+        }
+        self.write_changes()?;
+        self.read_changes(poll.revision)?;
+        self.divide_orphans(&poll)
+    }
+
+    /// Shards hold their effects while the lease has ended.
+    fn wake_if(&self, had_ended: bool) {
+        for shard in self.shards.iter().filter(|_| had_ended) {
+            shard.send(ShardInput::Written);
+            shard.wake();
+        }
+    }
+
+    /// Writes the changes of this process.
+    fn write_changes(&mut self) -> Result<(), EngineError> {
+        for _ in 0..ATTEMPTS {
+            if self.unwritten.is_empty() {
+                return Ok(());
+            }
+            let stored = self.store.read()?;
+            let revision = stored.as_ref().map_or(0, |stored| stored.revision);
+            let mut owners = stored.map_or_else(|| self.known.clone(), |stored| stored.owners);
+            let mut has_changes = revision == 0;
+            for change in &self.unwritten {
+                if let Some(changed) = owners.moved(*change) {
+                    (owners, has_changes) = (changed, true);
+                }
+            }
+            if !has_changes || self.store.replace(revision, &owners)? {
+                for change in self.unwritten.drain(..) {
+                    self.known = self.known.moved(change).unwrap_or_else(|| self.known.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies what other instances have changed.
+    fn read_changes(&mut self, revision: u64) -> Result<(), EngineError> {
+        if revision == self.revision {
+            return Ok(());
+        }
+        let Some(stored) = self.store.read()? else { return Ok(()) };
+        let changes = stored.owners.changes_since(&self.known);
+        self.moves.note_version(stored.owners.version());
+        let mut adopted: Vec<Vec<BlockMove>> = vec![Vec::new(); self.shards.len()];
+        for change in changes {
+            let was_own = self.known.owner(change.block).instance == self.instance;
+            match (was_own, change.to.instance == self.instance) {
+                (false, true) => {
+                    if let Some(of_shard) = adopted.get_mut(usize::from(change.to.shard.0)) {
+                        of_shard.push(change);
+                    }
+                }
+                (true, false) => {
+                    self.end_process("another instance has taken over the UEs of this one, which did not answer in time");
+                }
+                (false, false) => {
+                    self.moves.note(change);
+                    self.send_all(|| ShardInput::OwnersChanged(change));
+                }
+                // A move between shards, which this process has written.
+                (true, true) => {}
+            }
+        }
+        for (shard, changes) in self.shards.iter().zip(&adopted) {
+            for part in changes.chunks(ADOPTED_AT_ONCE) {
+                shard.send(ShardInput::Adopt(part.to_vec()));
+            }
+            shard.process_or_wake();
+        }
+        let number: usize = adopted.iter().map(Vec::len).sum();
+        if number > 0 {
+            tracing::info!("takes over {number} blocks of ids");
+        }
+        (self.known, self.revision) = (stored.owners, stored.revision);
+        Ok(())
+    }
+
+    fn send_all(&self, input: impl Fn() -> ShardInput) {
+        for shard in &self.shards {
+            shard.send(input());
+            shard.wake();
+        }
+    }
+
+    /// The blocks of instances whose lease has ended are divided among those that live.
+    fn divide_orphans(&mut self, poll: &Poll) -> Result<(), EngineError> {
+        let living = poll.living();
+        let Some(divided) = self.known.taken_over_by(&living) else { return Ok(()) };
+        let gone: BTreeSet<u8> = BlockId::all()
+            .map(|block| self.known.owner(block).instance)
+            .filter(|instance| !living.contains_key(instance))
+            .map(|instance| instance.0)
+            .collect();
+        // If another instance was first, its map counts.
+        if self.store.replace(self.revision, &divided)? {
+            tracing::warn!("instances {gone:?} of the set do not answer: others serve their UEs");
+        }
+        let revision = self.store.poll(None, false)?.revision;
+        self.read_changes(revision)
+    }
+
+    /// Ends the process at once, without a message to anyone: its UEs are another one's.
+    fn end_process(&self, why: &str) -> ! {
+        tracing::error!("{why}: the process ends, and may be started again");
+        std::process::exit(EXIT_LOST)
+    }
+}
