@@ -129,7 +129,7 @@ impl Node {
         let mut contexts = Contexts::open(config, hosting, &shards, clock)?;
         let reference_key = reference_key::open(config, &mut rng)?;
         let address = identities::sbi_address(config, hosting);
-        let root = ApiRoot::new(security.scheme(), &address.to_string());
+        let root = Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         check_set(config, hosting)?;
         let membership = set::join(config, contexts.as_ref(), clock, &root)?;
         let owners = Arc::clone(&membership.owners);

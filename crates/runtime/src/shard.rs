@@ -355,6 +355,9 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
                         {
                             contexts.store.pass_block(passed.change.block);
                         }
+                        if let ShardEffect::Released(change) = &other {
+                            contexts.store.pass_block(change.block);
+                        }
                         contexts.hold(other);
                     }
                     None => {

@@ -57,8 +57,8 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, MovedConnection, N2Input,
-    NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, StoreScope, Tag, Timer,
-    TimerKey, Tracker, Tracking, UNPLACED,
+    NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, SetInstances, StoreScope,
+    Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -66,7 +66,7 @@ use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::{NfInstanceId, Reply, Request};
-use pith_types::{BlockId, ContextId, OwnerMap};
+use pith_types::{BlockId, ContextId, InstanceId, OwnerMap};
 use residency::Restored;
 use retained::KnownUe;
 use std::collections::{BTreeMap, VecDeque};
@@ -407,6 +407,20 @@ impl NetworkFunction for Amf {
         self.shared.index.retained.resume(now, self.shared.config.retention);
         self.note_retained();
         self.resume_ues(now, out);
+    }
+
+    fn change_instances(&mut self, instances: &Arc<SetInstances>) {
+        let own = self.shared.config.identity.owner.instance;
+        let others = instances.living.iter().filter(|instance| **instance != own);
+        let peer = |instance: &InstanceId| {
+            let api_root = Arc::clone(instances.root_of_living(*instance)?);
+            Some(Peer { instance: *instance, api_root })
+        };
+        self.shared.config.peers = others.filter_map(peer).collect();
+    }
+
+    fn make_idle(&mut self, now: Instant, block: BlockId, out: &mut Outbox) {
+        self.release_connections_of(now, block, out);
     }
 
     fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {

@@ -9,11 +9,11 @@
 
 use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Query};
-use super::owner::shard_of;
+use super::owner::{block_of, shard_of};
 use super::registration::Registrations;
 use super::watch::Watches;
 use crate::kit::{
-    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, Tag, Target, Timer, WallClock,
+    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, SetInstances, Tag, Target, Timer, WallClock,
     block_in_reference,
 };
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
@@ -96,6 +96,8 @@ pub struct Agent {
     config: AgentConfig,
     /// A block that the shard keeps.
     home: Option<BlockId>,
+    /// The process's set.
+    instances: Arc<SetInstances>,
     registrations: Registrations,
     cache: Cache,
     /// Subscriptions to changes of NF instances at the NRF.
@@ -136,6 +138,7 @@ impl Agent {
         Self {
             config,
             home,
+            instances: Arc::default(),
             tokens,
             authorized: Vec::new(),
             refused: Vec::new(),
@@ -185,6 +188,17 @@ impl Agent {
     /// The owner map.
     pub(super) const fn owners(&self) -> &Arc<OwnerMap> {
         &self.config.owners
+    }
+
+    /// The instances of the process's set.
+    pub(super) fn instances(&self) -> &SetInstances {
+        &self.instances
+    }
+
+    /// Instances of the set have come or gone: discovery results with those that are gone are out of date.
+    pub(super) fn set_instances(&mut self, instances: Arc<SetInstances>) {
+        self.cache.forget_all();
+        self.instances = instances;
     }
 
     /// The owner map has changed.
@@ -286,11 +300,33 @@ impl Agent {
 
     /// The route to an apiRoot.
     fn route_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
+        let root = &self.root_in_set(root, call);
         let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
         let here = nf.filter(|_| !forced && **root == *self.config.own_root);
         let Some(nf) = here else { return Route::Http(Arc::clone(root)) };
         let shard = self.shard_for(nf, call);
         if shard == self.config.shard { Route::Local(nf) } else { Route::Shard(shard, nf) }
+    }
+
+    /// An apiRoot of the process's set stands for the instance that has the context which the call names; without one, for any
+    /// instance that lives. Any other apiRoot stands for itself.
+    fn root_in_set(&self, root: &Arc<ApiRoot>, call: &Call) -> Arc<ApiRoot> {
+        let own = &self.config.own_root;
+        if !self.instances.has_root(root) {
+            return Arc::clone(root);
+        }
+        let named = || match &call.target {
+            Target::Context(uri) => block_in_reference(uri.id()),
+            _ => None,
+        };
+        let block = block_of(&call.request).or_else(named);
+        let owner = block.map(|block| self.config.owners.owner(block).instance);
+        match owner {
+            Some(instance) if instance == self.config.owner.instance => Arc::clone(own),
+            Some(instance) => self.instances.root_of_living(instance).map_or_else(|| Arc::clone(root), Arc::clone),
+            None if self.instances.is_living(root) => Arc::clone(root),
+            None => Arc::clone(own),
+        }
     }
 
     /// The shard of this process for a call: the owner of the context that the request names, or that the caller names;

@@ -71,6 +71,8 @@ struct Leaving {
 #[derive(Debug, Default)]
 pub(super) struct Passages {
     leaving: Option<Leaving>,
+    /// A block that leaves for another instance, as long as its UEs are connected.
+    pub(super) idling: Option<BlockMove>,
     queue: VecDeque<BlockMove>,
     /// Passed contexts by the keys that they had here.
     former: HashMap<(Nf, u64), ContextId>,
@@ -117,7 +119,7 @@ impl Shard {
 
     /// Whether no block is about to leave.
     pub const fn is_at_rest(&self) -> bool {
-        self.passages.leaving.is_none()
+        self.passages.leaving.is_none() && self.passages.idling.is_none()
     }
 
     /// UE addresses of the shard's blocks that sessions of other shards have.
@@ -172,12 +174,22 @@ impl Shard {
 
     /// Begins to pass a block, or refuses it.
     pub(super) fn begin_move(&mut self, change: BlockMove, out: &mut Vec<ShardEffect>) {
-        if self.passages.leaving.is_some() {
+        if self.passages.leaving.is_some() || self.passages.idling.is_some() {
             return self.passages.queue.push_back(change);
         }
         if let Err(error) = self.check_move(change) {
             return out.push(ShardEffect::MoveEnded { change, result: Err(error) });
         }
+        out.push(ShardEffect::StartTimer { nf: Nf::Agent, key: deadline(change), after: LONGEST });
+        if change.to.instance == self.agent.owner().instance {
+            self.hold_block(change, out);
+        } else {
+            self.passages.idling = Some(change);
+        }
+    }
+
+    /// From now on the gateways keep what arrives for a block.
+    pub(super) fn hold_block(&mut self, change: BlockMove, out: &mut Vec<ShardEffect>) {
         let (block, shard) = (change.block, self.agent.owner().shard);
         let mut unanswered = 0;
         if self.hosts(Nf::Amf) {
@@ -188,7 +200,6 @@ impl Shard {
             unanswered += 1;
             out.push(ShardEffect::N4(Box::new(N4Effect::Passage(Passage::Hold { block, shard }))));
         }
-        out.push(ShardEffect::StartTimer { nf: Nf::Agent, key: deadline(change), after: LONGEST });
         self.passages.leaving = Some(Leaving { change, unanswered, waits_for: None });
     }
 
@@ -200,7 +211,7 @@ impl Shard {
         if change.to == own {
             return Err(MoveError::SameShard);
         }
-        if change.to.instance != own.instance || u16::from(change.to.shard.0) >= self.agent.shards() {
+        if change.to.instance == own.instance && u16::from(change.to.shard.0) >= self.agent.shards() {
             return Err(MoveError::NoSuchShard);
         }
         if self.passages.stays {
@@ -241,6 +252,9 @@ impl Shard {
         if self.passages.leaving.as_ref().is_some_and(|leaving| deadline(leaving.change) == key) {
             self.give_up(out);
         }
+        if let Some(change) = self.passages.idling.take_if(|change| deadline(*change) == key) {
+            out.push(ShardEffect::MoveEnded { change, result: Err(MoveError::Busy) });
+        }
     }
 
     fn give_up(&mut self, out: &mut Vec<ShardEffect>) {
@@ -268,13 +282,17 @@ impl Shard {
     /// Passes the block that is to leave, if nothing holds it, and begins with the next one. Called at the end of a turn, after
     /// its changes are written: the documents of the block are those of its contexts.
     pub fn complete_move(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+        // Connections may have ended since.
+        self.make_idle(now, out);
         if self.is_settled(out) {
             self.pass(now, out);
         }
         while self.passages.leaving.is_none()
+            && self.passages.idling.is_none()
             && let Some(next) = self.passages.queue.pop_front()
         {
             self.begin_move(next, out);
+            self.make_idle(now, out);
         }
     }
 
@@ -287,6 +305,10 @@ impl Shard {
             return false;
         }
         let block = leaving.change.block;
+        let leaves_instance = leaving.change.to.instance != self.agent.owner().instance;
+        if leaves_instance && self.has_connections(block) {
+            return false;
+        }
         let is_unsettled = |key: &StoredKey| {
             let of_nf = self.functions.iter().find(|(nf, _)| *nf == key.nf);
             self.absent.is_awaited(*key) || of_nf.is_some_and(|(_, function)| function.is_unsettled(key.id))
@@ -322,6 +344,9 @@ impl Shard {
         }
         self.owners_changed(change);
         out.push(ShardEffect::StopTimer { nf: Nf::Agent, key: deadline(change) });
+        if change.to.instance != self.agent.owner().instance {
+            return self.released(change, out);
+        }
         self.pass_on(change.block, ShardInput::Block(Box::new(PassedBlock { change, parts })), out);
     }
 
@@ -350,9 +375,9 @@ impl Shard {
         out.push(ShardEffect::MoveEnded { change, result: Ok(()) });
     }
 
-    /// Sends an input to the owner of a block.
+    /// Sends an input to the owner of a block. One of another instance gets none: it has begun with the documents.
     fn pass_on(&self, block: BlockId, input: ShardInput, out: &mut Vec<ShardEffect>) {
-        let shard = self.owners().owner(block).shard;
+        let Some(shard) = self.owners().shard_of(self.agent.owner().instance, block) else { return };
         out.push(ShardEffect::PassOn { shard: shard.0.into(), input: Box::new(input) });
     }
 
@@ -465,6 +490,6 @@ impl Shard {
 }
 
 /// The timer after which a block stays.
-const fn deadline(change: BlockMove) -> TimerKey {
+pub(super) const fn deadline(change: BlockMove) -> TimerKey {
     TimerKey { owner: change.version, timer: Timer::BlockMove }
 }

@@ -15,7 +15,7 @@ use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
     N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
-    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracker, Tracking,
+    SetInstances,    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracker, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -106,6 +106,8 @@ pub enum ShardInput {
     Block(Box<PassedBlock>),
     /// A block has passed to another shard.
     OwnersChanged(BlockMove),
+    /// Instances of the process's set have come or gone.
+    Instances(Arc<SetInstances>),
     /// Blocks that another instance had are this shard's now. The shell restores their contexts first.
     Adopt(Vec<BlockMove>),
     /// An input for a context that another shard has passed.
@@ -206,6 +208,9 @@ pub enum ShardEffect {
     PassOn { shard: u16, input: Box<ShardInput> },
     /// A block has passed to this shard: all other shards get a [`ShardInput::OwnersChanged`], and the server of the SBI routes by it.
     OwnersChanged(BlockMove),
+    /// The block of a [`ShardInput::Move`] is released, and its contexts have left the shard: the instance to which it passes restores them
+    /// from their documents.
+    Released(BlockMove),
     /// A [`ShardInput::Move`] has ended.
     MoveEnded { change: BlockMove, result: Result<(), MoveError> },
 }
@@ -480,6 +485,7 @@ impl Shard {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),
             ShardInput::OwnersChanged(change) => self.owners_changed(change),
+            ShardInput::Instances(instances) => self.change_instances(&instances),
             ShardInput::Adopt(changes) => self.adopt(now, &changes, out),
             ShardInput::ForContext { nf, id, input } => self.passed_on((nf, id), *input, out),
             ShardInput::Address { block, news } => self.address_news(block, news, out),
@@ -558,6 +564,7 @@ impl Shard {
 
     fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         while let Some((nf, input, asked)) = self.queue.pop_front() {
+            let Some(input) = self.redirect_if_elsewhere(now, (nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_passed((nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) else { continue };
             if let Some(input) = self.hold_if_absent((nf, input, asked), out) {

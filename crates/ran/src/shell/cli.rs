@@ -67,6 +67,10 @@ pub struct RunOptions {
     #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR[:PORT]", value_parser = parse_amf, help_heading = "Network")]
     pub amf: Vec<SocketAddr>,
 
+    /// Interval of SCTP heartbeats in milliseconds: an AMF that does not answer three in a row is lost. Default: 5000, six in a row
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000), help_heading = "Network")]
+    pub heartbeat: Option<u64>,
+
     /// SCTP transport: auto, kernel, raw or udp:PORT (RFC 6951)
     #[arg(long, default_value = "auto", help_heading = "Network")]
     pub sctp: SctpMode,

@@ -54,7 +54,7 @@ struct Link {
 impl N2 {
     /// Starts an association of each gNB with each AMF.
     pub fn connect(options: &RunOptions) -> Result<Self> {
-        let transport = sctp::open(options.sctp, SctpConfig::default())?;
+        let transport = sctp::open(options.sctp, tuning(options))?;
         let garbler = (options.garble > 0).then(|| Garbler::new(options.garble, options.seed));
         let mut n2 = Self {
             transport,
@@ -192,6 +192,14 @@ impl N2 {
     pub fn is_open(&self) -> bool {
         !self.gnb_of.is_empty() || !self.lost.is_empty()
     }
+}
+
+/// With `--heartbeat` the loss of an AMF is found in a multiple of that time.
+fn tuning(options: &RunOptions) -> SctpConfig {
+    let usual = SctpConfig::default();
+    let Some(heartbeat) = options.heartbeat.map(Duration::from_millis) else { return usual };
+    let rto = usual.rto_min;
+    SctpConfig { heartbeat, rto_initial: rto, rto_max: heartbeat.max(rto), max_retransmissions: 2, ..usual }
 }
 
 /// The GTP-U socket.

@@ -175,7 +175,12 @@ impl Outside for ProcessOutside {
                 let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
                 others.for_each(|shard| self.to_shard(shard, ShardInput::OwnersChanged(change)));
             }
+            // The map has changed with the effect before.
+            ShardEffect::Released(_) => {}
             ShardEffect::MoveEnded { change, result } => {
+                if let Some(set) = self.set.as_ref().filter(|_| self.moves.is_of_set(change)) {
+                    set.move_ended(change, result.is_ok());
+                }
                 if let Some(exchange) = self.moves.end(change.version) {
                     let refusal = result.err().map(|error| error.to_string());
                     let entry = serde_json::json!({ "block": change.block.number(), "refusal": refusal });

@@ -20,7 +20,8 @@ use crate::residency::{Description, EngineError, Lease, OwnerStore, Poll};
 use crate::shard::ShardQueue;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pith_nf::fabric::ShardInput;
-use pith_sbi::ApiRoot;
+use pith_nf::kit::SetInstances;
+use pith_sbi::{ApiRoot, Uri};
 use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_secs(10);
 /// Blocks that a shard adopts with one input: other UEs are served in between.
 const ADOPTED_AT_ONCE: usize = 32;
+/// Blocks that an instance releases at once.
+const RELEASED_AT_ONCE: usize = 64;
 /// How long a start waits for its part of the blocks.
 const JOIN_TIME: Duration = Duration::from_secs(20);
 /// Time between two questions at the start.
@@ -55,23 +58,25 @@ pub(super) struct Membership {
     store: Option<Box<dyn OwnerStore>>,
     lease: Option<Lease>,
     guard: Option<LeaseGuard>,
+    root: Arc<ApiRoot>,
 }
 
-/// Reads the owner map, or makes it, and enters the set. In a set this waits until the instance has its part of the blocks.
+/// Reads the owner map, or makes it, and enters the set. In a set this waits until each shard has a block; others follow while the
+/// instance serves.
 pub(super) fn join(
     config: &Config,
     contexts: Option<&Contexts>,
     clock: Clock,
-    root: &ApiRoot,
+    root: &Arc<ApiRoot>,
 ) -> Result<Membership, StartError> {
     let (instance, shards) = (InstanceId(config.set.instance), config.shards() as u8);
     let Some(contexts) = contexts else {
         let owners = Arc::new(OwnerMap::of_instance(instance, shards));
-        return Ok(Membership { owners, instance, revision: 0, store: None, lease: None, guard: None });
+        return Ok(Membership { owners, instance, revision: 0, store: None, lease: None, guard: None, root: Arc::clone(root) });
     };
     let mut store = contexts.owners();
     if !config.set.is_used() {
-        return Ok(without_set(store, shards));
+        return Ok(without_set(store, shards, root));
     }
     let description = Description { root: root.to_string(), shards };
     let lease = Lease { instance, incarnation: incarnation()?, lasts: config.set.lease.0, description };
@@ -92,17 +97,17 @@ pub(super) fn join(
             store.replace(stored.revision, &owners)?;
             continue;
         }
-        let waits = stored.owners.surplus(&living).iter().any(|(_, receiver, _)| *receiver == instance);
         let has_any = (0..shards).all(|shard| {
             stored.owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next().is_some()
         });
         let is_late = began.elapsed() > JOIN_TIME;
-        if has_any && (!waits || is_late) {
+        if has_any {
             let others = living.len().saturating_sub(1);
             tracing::info!("instance {} of a set, with {others} others", instance.0);
             let owners = Arc::new(stored.owners);
             let (revision, store, lease, guard) = (stored.revision, Some(store), Some(lease), Some(guard));
-            return Ok(Membership { owners, instance, revision, store, lease, guard });
+            let root = Arc::clone(root);
+            return Ok(Membership { owners, instance, revision, store, lease, guard, root });
         }
         if is_late {
             let _ = store.leave(&lease);
@@ -115,7 +120,7 @@ pub(super) fn join(
 
 /// The map of the only process that has the store. A map that cannot be read, or written, is not necessary: blocks are then as at the
 /// first start, and each shard finds its documents.
-fn without_set(mut store: Box<dyn OwnerStore>, shards: u8) -> Membership {
+fn without_set(mut store: Box<dyn OwnerStore>, shards: u8, root: &Arc<ApiRoot>) -> Membership {
     let instance = InstanceId(0);
     let first = OwnerMap::of_instance(instance, shards);
     let stored = store.read().unwrap_or_else(|error| {
@@ -131,7 +136,8 @@ fn without_set(mut store: Box<dyn OwnerStore>, shards: u8) -> Membership {
         }
         None => (0, first),
     };
-    Membership { owners: Arc::new(owners), instance, revision, store: Some(store), lease: None, guard: None }
+    let (owners, root, store) = (Arc::new(owners), Arc::clone(root), Some(store));
+    Membership { owners, instance, revision, store, lease: None, guard: None, root }
 }
 
 fn incarnation() -> Result<u64, StartError> {
@@ -145,8 +151,10 @@ fn incarnation() -> Result<u64, StartError> {
 enum Command {
     /// The process serves: blocks may pass to it.
     Serve,
-    /// A block has passed to another shard of the process.
+    /// A block has passed to another shard of the process, or was released to another instance.
     Moved(BlockMove),
+    /// A release of a block has ended, and whether the block was released.
+    MoveEnded(BlockMove, bool),
     /// The process ends.
     Stop,
 }
@@ -164,6 +172,11 @@ impl SetHandle {
     /// A block has another owner in this process.
     pub(super) fn moved(&self, change: BlockMove) {
         let _ = self.0.send(Command::Moved(change));
+    }
+
+    /// The release of a block to another instance has ended.
+    pub(super) fn move_ended(&self, change: BlockMove, is_released: bool) {
+        let _ = self.0.send(Command::MoveEnded(change, is_released));
     }
 }
 
@@ -194,9 +207,11 @@ impl Membership {
 
     /// Starts the thread; `None` if nothing is stored.
     pub(super) fn start(self, shards: &[ShardQueue], moves: &Arc<Moves>) -> std::io::Result<Option<SetThread>> {
-        let Self { owners, instance, revision, store, lease, guard } = self;
+        let Self { owners, instance, revision, store, lease, guard, root } = self;
         let Some(store) = store else { return Ok(None) };
         let (commands, queue) = unbounded();
+        let first = |shard| owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next();
+        let homes = (0..ShardId::LIMIT as u8).filter_map(first).collect();
         let member = Member {
             known: (*owners).clone(),
             instance,
@@ -206,7 +221,12 @@ impl Membership {
             guard,
             shards: shards.to_vec(),
             moves: Arc::clone(moves),
+            root,
+            instances: Arc::default(),
             unwritten: Vec::new(),
+            homes,
+            releasing: BTreeSet::new(),
+            rests_until: Instant::now(),
             serves: false,
             is_failing: false,
         };
@@ -227,8 +247,18 @@ struct Member {
     guard: Option<LeaseGuard>,
     shards: Vec<ShardQueue>,
     moves: Arc<Moves>,
+    /// The apiRoot of this process.
+    root: Arc<ApiRoot>,
+    /// The set as the shards know it.
+    instances: Arc<SetInstances>,
     /// Changes of this process that the store does not have yet.
     unwritten: Vec<BlockMove>,
+    /// The first block of each shard at the start, which stays.
+    homes: Vec<BlockId>,
+    /// Blocks that shards are about to release.
+    releasing: BTreeSet<u16>,
+    /// Before that time no further block is released: the last one was in use.
+    rests_until: Instant,
     serves: bool,
     is_failing: bool,
 }
@@ -247,6 +277,7 @@ impl Member {
             match command {
                 Ok(Command::Serve) => self.serves = true,
                 Ok(Command::Moved(change)) => self.unwritten.push(change),
+                Ok(Command::MoveEnded(change, is_released)) => self.move_ended(change, is_released),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => due = Instant::now() + self.pause().unwrap_or(RETRY),
             }
@@ -311,9 +342,67 @@ impl Member {
         if !self.serves {
             return Ok(());
         }
+        self.tell_instances(&poll);
         self.write_changes()?;
         self.read_changes(poll.revision)?;
-        self.divide_orphans(&poll)
+        self.divide_orphans(&poll)?;
+        self.give_surplus(&poll);
+        Ok(())
+    }
+
+    /// Releases blocks to instances that have less than their part, each from all shards in turn. A block of the receiver's own part of
+    /// all blocks goes first: its UEs have 5G-GUTIs with the receiver's AMF Pointer.
+    fn give_surplus(&mut self, poll: &Poll) {
+        if !self.releasing.is_empty() || Instant::now() < self.rests_until {
+            return;
+        }
+        let living = poll.living();
+        for (giver, receiver, number) in self.known.surplus(&living) {
+            if giver != self.instance {
+                continue;
+            }
+            let shards = living.get(&receiver).copied().unwrap_or(1).max(1);
+            let rank = living.keys().take_while(|instance| **instance != receiver).count();
+            let home = |block: &BlockId| usize::from(block.number()) * living.len() / usize::from(BlockId::COUNT) == rank;
+            let is_own = |block: &BlockId| self.known.owner(*block).instance == giver && !self.homes.contains(block);
+            let (at_home, elsewhere): (Vec<_>, Vec<_>) = BlockId::all().filter(is_own).partition(home);
+            let blocks = at_home.into_iter().chain(elsewhere.into_iter().rev());
+            for (at, block) in blocks.take(number.min(RELEASED_AT_ONCE)).enumerate() {
+                let to = BlockOwner { instance: receiver, shard: ShardId((at % usize::from(shards)) as u8) };
+                let change = BlockMove { block, to, version: self.moves.next_version() };
+                let shard = self.known.owner(block).shard;
+                if let Some(queue) = self.shards.get(usize::from(shard.0)) {
+                    self.releasing.insert(block.number());
+                    queue.send(ShardInput::Move(change));
+                    queue.wake();
+                }
+            }
+            // One receiver at a time.
+            return;
+        }
+    }
+
+    /// A shard has released a block, or could not.
+    fn move_ended(&mut self, change: BlockMove, is_released: bool) {
+        self.releasing.remove(&change.block.number());
+        if !is_released {
+            self.rests_until = Instant::now() + RETRY;
+        }
+    }
+
+    /// Shards route requests to the instances that live.
+    fn tell_instances(&mut self, poll: &Poll) {
+        let live = poll.instances.iter().map(|(instance, live)| (instance, &live.description));
+        let roots = poll.gone.iter().chain(live).filter_map(|(instance, description)| {
+            let root = Uri::resolve(&self.root, &description.root).ok()?.root;
+            Some((*instance, root))
+        });
+        let instances =
+            SetInstances { roots: roots.collect(), living: poll.instances.keys().copied().collect() };
+        if *self.instances != instances {
+            self.instances = Arc::new(instances);
+            self.send_all(|| ShardInput::Instances(Arc::clone(&self.instances)));
+        }
     }
 
     /// Shards hold their effects while the lease has ended.
@@ -365,6 +454,8 @@ impl Member {
                         of_shard.push(change);
                     }
                 }
+                // Released, and not written by this thread itself.
+                (true, false) if self.unwritten.contains(&change) => {}
                 (true, false) => {
                     self.end_process("another instance has taken over the UEs of this one, which did not answer in time");
                 }

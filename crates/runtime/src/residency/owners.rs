@@ -67,6 +67,8 @@ pub struct Poll {
     pub revision: u64,
     /// The instances that live.
     pub instances: BTreeMap<InstanceId, LiveInstance>,
+    /// Instances that lived before, and are gone.
+    pub gone: BTreeMap<InstanceId, Description>,
 }
 
 impl Poll {
@@ -151,7 +153,7 @@ struct FileText {
 impl OwnerStore for OwnerFile {
     fn poll(&mut self, _lease: Option<&Lease>, _takes_over: bool) -> Result<Poll, EngineError> {
         let revision = self.read()?.map_or(0, |stored| stored.revision);
-        Ok(Poll { revision, instances: BTreeMap::new() })
+        Ok(Poll { revision, ..Poll::default() })
     }
 
     fn leave(&mut self, _lease: &Lease) -> Result<(), EngineError> {
@@ -213,12 +215,18 @@ impl OwnerStore for OwnerMemory {
             (*instance, LiveInstance { incarnation: *incarnation, left, description })
         });
         let instances = instances.collect();
-        Ok(Poll { revision: memory.stored.as_ref().map_or(0, |stored| stored.revision), instances })
+        let gone = memory.leases.iter().filter(|(_, (_, until, _))| *until <= now);
+        let gone = gone.map(|(instance, (.., description))| (*instance, description.clone())).collect();
+        Ok(Poll { revision: memory.stored.as_ref().map_or(0, |stored| stored.revision), instances, gone })
     }
 
     fn leave(&mut self, lease: &Lease) -> Result<(), EngineError> {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.leases.retain(|instance, (of, ..)| *instance != lease.instance || *of != lease.incarnation);
+        if let Some((of, until, _)) = memory.leases.get_mut(&lease.instance)
+            && *of == lease.incarnation
+        {
+            *until = Instant::now();
+        }
         Ok(())
     }
 
@@ -290,7 +298,9 @@ pub(super) mod tests {
         assert_eq!(of(&store.poll(Some(&lease(1, 10, 60_000)), false).unwrap()), [(1, 11), (2, 20)]);
         store.leave(&lease(2, 19, 0)).unwrap();
         store.leave(&lease(1, 11, 0)).unwrap();
-        assert_eq!(of(&store.poll(None, false).unwrap()), [(2, 20)], "only its own lease ends");
+        let poll = store.poll(None, false).unwrap();
+        assert_eq!(of(&poll), [(2, 20)], "only its own lease ends");
+        assert_eq!(poll.gone, BTreeMap::from([(InstanceId(1), lease(1, 0, 0).description)]));
         store.poll(Some(&lease(3, 30, 30)), false).unwrap();
         std::thread::sleep(Duration::from_millis(60));
         assert_eq!(of(&store.poll(None, false).unwrap()), [(2, 20)], "that of instance 3 has ended");

@@ -46,6 +46,9 @@ impl Upf {
         // 3. F-TEIDs, which are freed if a later step fails.
         let id = self.sessions.next_id();
         let restoring = request.pfcp_se_req_flags.is_some_and(|flags| flags.contains(PfcpSeReqFlags::RESTI));
+        if restoring {
+            self.end_predecessor(context, &request);
+        }
         let (none, local) = (BTreeSet::new(), self.config.n3);
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
         // 4. The rules as the datapath needs them.

@@ -89,7 +89,10 @@ impl OwnerStore for RedisOwners {
         };
         let (revision, entries) = reply.split_first().ok_or_else(|| self.failed("its reply is empty"))?;
         let revision = revision.parse().map_err(|_| self.failed("its owner map has no revision"))?;
-        Ok(Poll { revision, instances: entries.chunks(4).filter_map(live).collect() })
+        let (instances, gone): (Vec<_>, Vec<_>) =
+            entries.chunks(4).filter_map(live).partition(|(_, live)| !live.left.is_zero());
+        let gone = gone.into_iter().map(|(instance, live)| (instance, live.description)).collect();
+        Ok(Poll { revision, instances: instances.into_iter().collect(), gone })
     }
 
     fn leave(&mut self, lease: &Lease) -> Result<(), EngineError> {

@@ -2,7 +2,7 @@
 -- KEYS: instances (hash: instance -> end of its lease in ms, incarnation, description), owners (hash: revision, map).
 -- ARGV: what; then
 --   poll:    instance or '', incarnation, milliseconds of the lease, description, '1' to take the place of another process
---            returns {revision, instance, incarnation, milliseconds left, description, ...} of the instances that live
+--            returns {revision, instance, incarnation, milliseconds left, description, ...}; 0: it is gone
 --   leave:   instance, incarnation
 --   read:    returns {revision, map}
 --   replace: revision, map; returns {1}, or {0} if the store has another revision
@@ -34,10 +34,10 @@ if what == 'poll' then
   local result = {revision}
   for _, instance in ipairs(redis.call('HKEYS', KEYS[1])) do
     local held = entry(instance)
-    if held and held[1] > now then
+    if held then
       result[#result + 1] = instance
       result[#result + 1] = held[2]
-      result[#result + 1] = string.format('%.0f', held[1] - now)
+      result[#result + 1] = string.format('%.0f', math.max(held[1] - now, 0))
       result[#result + 1] = held[3]
     end
   end
@@ -45,7 +45,7 @@ if what == 'poll' then
 elseif what == 'leave' then
   local held = entry(ARGV[2])
   if held and held[2] == ARGV[3] then
-    redis.call('HDEL', KEYS[1], ARGV[2])
+    redis.call('HSET', KEYS[1], ARGV[2], '0 ' .. held[2] .. ' ' .. held[3])
   end
   return {}
 elseif what == 'read' then
