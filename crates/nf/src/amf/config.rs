@@ -2,10 +2,10 @@
 
 use super::pending_table::Bounds;
 use super::retained::Retention;
-use crate::kit::{Duration, Identity};
+use crate::kit::{Duration, Identity, SetInstances};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
-use pith_types::{FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
+use pith_types::{AmfId, BlockId, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -22,6 +22,8 @@ pub struct AmfConfig {
     pub peers: Vec<Peer>,
     /// Blocks of ids pass between this AMF and others of its set.
     pub shares_blocks: bool,
+    /// The instances of the set.
+    pub instances: Arc<SetInstances>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
     /// Tracking areas served. A UE in any other tracking area is rejected.
@@ -138,6 +140,7 @@ impl AmfConfig {
             guami,
             peers: Vec::new(),
             shares_blocks: false,
+            instances: Arc::default(),
             plmns: vec![ServedPlmn { plmn: guami.plmn_id, slices }],
             tais,
             equivalent_plmns: Vec::new(),
@@ -162,6 +165,13 @@ impl AmfConfig {
     pub fn slices(&self, plmn: Plmn) -> &[Snssai] {
         let served = self.plmns.iter().find(|served| served.plmn == plmn);
         served.map_or(&[], |served| &served.slices)
+    }
+
+    /// The GUAMI in 5G-GUTIs of a block: its AMF Pointer is the number of the block's home.
+    pub(super) fn guami_of(&self, block: BlockId) -> Guami {
+        let home = self.instances.home(block).filter(|_| self.shares_blocks);
+        let pointer = home.map_or(self.guami.amf_id.pointer, |home| home.0);
+        Guami { amf_id: AmfId { pointer, ..self.guami.amf_id }, ..self.guami }
     }
 
     /// Whether 5G-GUTIs with that GUAMI may be of UEs of this AMF: it has allocated them, or another AMF of its set has, whose blocks

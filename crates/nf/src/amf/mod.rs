@@ -417,6 +417,7 @@ impl NetworkFunction for Amf {
             Some(Peer { instance: *instance, api_root })
         };
         self.shared.config.peers = others.filter_map(peer).collect();
+        self.shared.config.instances = Arc::clone(instances);
     }
 
     fn make_idle(&mut self, now: Instant, block: BlockId, out: &mut Outbox) {

@@ -1,7 +1,7 @@
 //! The instances of the process's set, as a shard knows them.
 
 use pith_sbi::ApiRoot;
-use pith_types::InstanceId;
+use pith_types::{BlockId, InstanceId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,9 +12,17 @@ pub struct SetInstances {
     pub roots: BTreeMap<InstanceId, Arc<ApiRoot>>,
     /// The instances that live.
     pub living: BTreeSet<InstanceId>,
+    /// The home of each block: the instance whose AMF Pointer 5G-GUTIs of the block have, so that a gNB selects that AMF. Another
+    /// instance has the block only as long as its home is gone.
+    pub homes: Arc<[InstanceId]>,
 }
 
 impl SetInstances {
+    /// The home of a block, if it is known.
+    pub fn home(&self, block: BlockId) -> Option<InstanceId> {
+        self.homes.get(usize::from(block.number())).copied()
+    }
+
     /// Whether an instance has that apiRoot.
     pub fn has_root(&self, root: &ApiRoot) -> bool {
         self.roots.values().any(|of| **of == *root)

@@ -16,14 +16,14 @@ use super::residency::Contexts;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::lease::LeaseGuard;
-use crate::residency::{Description, EngineError, Lease, OwnerStore, Poll};
+use crate::residency::{Description, EngineError, Lease, OwnerStore, Poll, SetMap};
 use crate::shard::ShardQueue;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::SetInstances;
 use pith_sbi::{ApiRoot, Uri};
 use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -88,23 +88,27 @@ pub(super) fn join(
         let poll = store.poll(Some(&lease), std::mem::take(&mut is_first))?;
         guard.extend(asked, lease.lasts);
         let Some(stored) = store.read()? else {
-            store.replace(0, &OwnerMap::of_instance(instance, shards))?;
+            store.replace(0, &SetMap::at_home(OwnerMap::of_instance(instance, shards)))?;
             continue;
         };
         let living = poll.living();
-        let divided = stored.owners.taken_over_by(&living).or_else(|| stored.owners.for_shards(instance, shards));
-        if let Some(owners) = divided {
-            store.replace(stored.revision, &owners)?;
+        let map = stored.map;
+        let divided = map.taken_over_by(&living).or_else(|| {
+            let owners = map.owners.for_shards(instance, shards)?;
+            Some(SetMap { owners, homes: Arc::clone(&map.homes) })
+        });
+        if let Some(divided) = divided {
+            store.replace(stored.revision, &divided)?;
             continue;
         }
         let has_any = (0..shards).all(|shard| {
-            stored.owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next().is_some()
+            map.owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next().is_some()
         });
         let is_late = began.elapsed() > JOIN_TIME;
         if has_any {
             let others = living.len().saturating_sub(1);
             tracing::info!("instance {} of a set, with {others} others", instance.0);
-            let owners = Arc::new(stored.owners);
+            let owners = Arc::new(map.owners);
             let (revision, store, lease, guard) = (stored.revision, Some(store), Some(lease), Some(guard));
             let root = Arc::clone(root);
             return Ok(Membership { owners, instance, revision, store, lease, guard, root });
@@ -130,8 +134,9 @@ fn without_set(mut store: Box<dyn OwnerStore>, shards: u8, root: &Arc<ApiRoot>) 
     let (revision, owners) = match stored {
         // Instances of a former set have none of them any longer.
         Some(stored) => {
-            let living = std::collections::BTreeMap::from([(instance, shards)]);
-            let owners = stored.owners.taken_over_by(&living).unwrap_or(stored.owners);
+            let living = BTreeMap::from([(instance, shards)]);
+            let owners = stored.map.owners;
+            let owners = owners.taken_over_by(&living).unwrap_or(owners);
             (stored.revision, owners.for_shards(instance, shards).unwrap_or(owners))
         }
         None => (0, first),
@@ -211,7 +216,7 @@ impl Membership {
         let Some(store) = store else { return Ok(None) };
         let (commands, queue) = unbounded();
         let first = |shard| owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next();
-        let homes = (0..ShardId::LIMIT as u8).filter_map(first).collect();
+        let kept = (0..ShardId::LIMIT as u8).filter_map(first).collect();
         let member = Member {
             known: (*owners).clone(),
             instance,
@@ -224,7 +229,8 @@ impl Membership {
             root,
             instances: Arc::default(),
             unwritten: Vec::new(),
-            homes,
+            kept,
+            homes: Arc::default(),
             releasing: BTreeSet::new(),
             rests_until: Instant::now(),
             serves: false,
@@ -254,7 +260,9 @@ struct Member {
     /// Changes of this process that the store does not have yet.
     unwritten: Vec<BlockMove>,
     /// The first block of each shard at the start, which stays.
-    homes: Vec<BlockId>,
+    kept: Vec<BlockId>,
+    /// The home of each block.
+    homes: Arc<[InstanceId]>,
     /// Blocks that shards are about to release.
     releasing: BTreeSet<u16>,
     /// Before that time no further block is released: the last one was in use.
@@ -342,16 +350,16 @@ impl Member {
         if !self.serves {
             return Ok(());
         }
-        self.tell_instances(&poll);
         self.write_changes()?;
         self.read_changes(poll.revision)?;
+        self.tell_instances(&poll);
         self.divide_orphans(&poll)?;
         self.give_surplus(&poll);
         Ok(())
     }
 
-    /// Releases blocks to instances that have less than their part, each from all shards in turn. A block of the receiver's own part of
-    /// all blocks goes first: its UEs have 5G-GUTIs with the receiver's AMF Pointer.
+    /// Releases blocks to instances that have less than their part: first those whose home is the receiver, then the last ones of the
+    /// shards that have most.
     fn give_surplus(&mut self, poll: &Poll) {
         if !self.releasing.is_empty() || Instant::now() < self.rests_until {
             return;
@@ -362,12 +370,8 @@ impl Member {
                 continue;
             }
             let shards = living.get(&receiver).copied().unwrap_or(1).max(1);
-            let rank = living.keys().take_while(|instance| **instance != receiver).count();
-            let home = |block: &BlockId| usize::from(block.number()) * living.len() / usize::from(BlockId::COUNT) == rank;
-            let is_own = |block: &BlockId| self.known.owner(*block).instance == giver && !self.homes.contains(block);
-            let (at_home, elsewhere): (Vec<_>, Vec<_>) = BlockId::all().filter(is_own).partition(home);
-            let blocks = at_home.into_iter().chain(elsewhere.into_iter().rev());
-            for (at, block) in blocks.take(number.min(RELEASED_AT_ONCE)).enumerate() {
+            let blocks = self.blocks_for(receiver, number.min(RELEASED_AT_ONCE));
+            for (at, block) in blocks.into_iter().enumerate() {
                 let to = BlockOwner { instance: receiver, shard: ShardId((at % usize::from(shards)) as u8) };
                 let change = BlockMove { block, to, version: self.moves.next_version() };
                 let shard = self.known.owner(block).shard;
@@ -380,6 +384,27 @@ impl Member {
             // One receiver at a time.
             return;
         }
+    }
+
+    /// Blocks of this instance for another one.
+    fn blocks_for(&self, receiver: InstanceId, number: usize) -> Vec<BlockId> {
+        let home = |block: &BlockId| self.homes.get(usize::from(block.number())).copied() == Some(receiver);
+        let is_own = |block: &BlockId| {
+            self.known.owner(*block).instance == self.instance && !self.kept.contains(block)
+        };
+        let (mut chosen, others): (Vec<_>, Vec<_>) = BlockId::all().filter(is_own).partition(home);
+        let mut of_shards: BTreeMap<ShardId, Vec<BlockId>> = BTreeMap::new();
+        for block in others {
+            of_shards.entry(self.known.owner(block).shard).or_default().push(block);
+        }
+        while chosen.len() < number
+            && let Some(largest) = of_shards.values_mut().max_by_key(|blocks| blocks.len())
+            && let Some(block) = largest.pop()
+        {
+            chosen.push(block);
+        }
+        chosen.truncate(number);
+        chosen
     }
 
     /// A shard has released a block, or could not.
@@ -397,8 +422,11 @@ impl Member {
             let root = Uri::resolve(&self.root, &description.root).ok()?.root;
             Some((*instance, root))
         });
-        let instances =
-            SetInstances { roots: roots.collect(), living: poll.instances.keys().copied().collect() };
+        let instances = SetInstances {
+            roots: roots.collect(),
+            living: poll.instances.keys().copied().collect(),
+            homes: Arc::clone(&self.homes),
+        };
         if *self.instances != instances {
             self.instances = Arc::new(instances);
             self.send_all(|| ShardInput::Instances(Arc::clone(&self.instances)));
@@ -421,14 +449,15 @@ impl Member {
             }
             let stored = self.store.read()?;
             let revision = stored.as_ref().map_or(0, |stored| stored.revision);
-            let mut owners = stored.map_or_else(|| self.known.clone(), |stored| stored.owners);
+            let mut map =
+                stored.map_or_else(|| SetMap::at_home(self.known.clone()), |stored| stored.map);
             let mut has_changes = revision == 0;
             for change in &self.unwritten {
-                if let Some(changed) = owners.moved(*change) {
-                    (owners, has_changes) = (changed, true);
+                if let Some(changed) = map.moved(*change) {
+                    (map, has_changes) = (changed, true);
                 }
             }
-            if !has_changes || self.store.replace(revision, &owners)? {
+            if !has_changes || self.store.replace(revision, &map)? {
                 for change in self.unwritten.drain(..) {
                     self.known = self.known.moved(change).unwrap_or_else(|| self.known.clone());
                 }
@@ -443,8 +472,8 @@ impl Member {
             return Ok(());
         }
         let Some(stored) = self.store.read()? else { return Ok(()) };
-        let changes = stored.owners.changes_since(&self.known);
-        self.moves.note_version(stored.owners.version());
+        let changes = stored.map.owners.changes_since(&self.known);
+        self.moves.note_version(stored.map.owners.version());
         let mut adopted: Vec<Vec<BlockMove>> = vec![Vec::new(); self.shards.len()];
         for change in changes {
             let was_own = self.known.owner(change.block).instance == self.instance;
@@ -477,7 +506,8 @@ impl Member {
         if number > 0 {
             tracing::info!("takes over {number} blocks of ids");
         }
-        (self.known, self.revision) = (stored.owners, stored.revision);
+        self.homes = Arc::clone(&stored.map.homes);
+        (self.known, self.revision) = (stored.map.owners, stored.revision);
         Ok(())
     }
 
@@ -491,7 +521,8 @@ impl Member {
     /// The blocks of instances whose lease has ended are divided among those that live.
     fn divide_orphans(&mut self, poll: &Poll) -> Result<(), EngineError> {
         let living = poll.living();
-        let Some(divided) = self.known.taken_over_by(&living) else { return Ok(()) };
+        let map = SetMap { owners: self.known.clone(), homes: Arc::clone(&self.homes) };
+        let Some(divided) = map.taken_over_by(&living) else { return Ok(()) };
         let gone: BTreeSet<u8> = BlockId::all()
             .map(|block| self.known.owner(block).instance)
             .filter(|instance| !living.contains_key(instance))

@@ -43,7 +43,7 @@ pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMil
 pub use memory::{MemoryEngine, MemoryStore};
 pub use merging::append as append_merged;
 pub use owners::{
-    Description, Lease, LiveInstance, OwnerFile, OwnerMemory, OwnerStore, Poll, StoredOwners,
+    Description, Lease, LiveInstance, OwnerFile, OwnerMemory, OwnerStore, Poll, SetMap, StoredOwners,
 };
 pub use redis::{RedisEngine, RedisOwners, RedisOpenError, RedisPlace, RedisSettings, RedisStore, RedisUrl};
 pub use seal::DocumentSecret;

@@ -11,7 +11,7 @@
 
 use super::EngineError;
 use crate::private_file::{self, PRIVATE, Readers};
-use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
+use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,50 @@ pub struct StoredOwners {
     /// Rises by one with each change.
     pub revision: u64,
     /// The map.
+    pub map: SetMap,
+}
+
+/// The owner map of a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetMap {
+    /// The owner of each block.
     pub owners: OwnerMap,
+    /// The home of each block: the instance whose AMF Pointer 5G-GUTIs of the block have, and to which the block returns. It is the owner,
+    /// unless the instance is gone and another one has taken the block over.
+    pub homes: Arc<[InstanceId]>,
+}
+
+impl SetMap {
+    /// A map in which each block is at home.
+    pub fn at_home(owners: OwnerMap) -> Self {
+        let homes = owners.owners().map(|(owner, _)| owner.instance).collect();
+        Self { owners, homes }
+    }
+
+    /// The home of a block.
+    pub fn home(&self, block: BlockId) -> InstanceId {
+        self.homes.get(usize::from(block.number())).copied().unwrap_or_default()
+    }
+
+    /// The map in which these instances have taken over the blocks of all others, which return.
+    pub fn taken_over_by(&self, living: &BTreeMap<InstanceId, u8>) -> Option<Self> {
+        Some(Self { owners: self.owners.taken_over_by(living)?, homes: Arc::clone(&self.homes) })
+    }
+
+    /// The map with the change that an owner has made; `None` if it has that change, or a later one. The block has another home if it
+    /// was at home.
+    pub fn moved(&self, change: BlockMove) -> Option<Self> {
+        let was_at_home = self.home(change.block) == self.owners.owner(change.block).instance;
+        let owners = self.owners.moved(change)?;
+        let mut homes = Arc::clone(&self.homes);
+        if was_at_home && self.home(change.block) != change.to.instance {
+            homes = homes.iter().copied().collect();
+            if let Some(home) = Arc::make_mut(&mut homes).get_mut(usize::from(change.block.number())) {
+                *home = change.to.instance;
+            }
+        }
+        Some(Self { owners, homes })
+    }
 }
 
 /// An instance's part in its set, which it repeats in time.
@@ -90,42 +133,44 @@ pub trait OwnerStore: Send {
     fn read(&mut self) -> Result<Option<StoredOwners>, EngineError>;
 
     /// Replaces the map of that revision (0: there is none yet); `false` if the store has another one.
-    fn replace(&mut self, revision: u64, owners: &OwnerMap) -> Result<bool, EngineError>;
+    fn replace(&mut self, revision: u64, map: &SetMap) -> Result<bool, EngineError>;
 }
 
-/// The text of a map in a store: first block, instance, shard and version of each row of blocks with the same.
+/// The text of a map in a store: first block, instance, shard, version and home of each row of blocks with the same.
 #[derive(Debug, Serialize, Deserialize)]
 struct Text {
     version: u64,
-    rows: Vec<(u16, u8, u8, u64)>,
+    rows: Vec<(u16, u8, u8, u64, u8)>,
 }
 
 /// The text of a map.
-pub(super) fn to_text(owners: &OwnerMap) -> String {
-    let mut rows: Vec<(u16, u8, u8, u64)> = Vec::new();
-    for (block, (owner, since)) in owners.owners().enumerate() {
-        let (instance, shard) = (owner.instance.0, owner.shard.0);
-        let is_same = |row: &&(u16, u8, u8, u64)| (row.1, row.2, row.3) == (instance, shard, since);
+pub(super) fn to_text(map: &SetMap) -> String {
+    let mut rows: Vec<(u16, u8, u8, u64, u8)> = Vec::new();
+    for (block, (owner, since)) in BlockId::all().zip(map.owners.owners()) {
+        let (instance, shard, home) = (owner.instance.0, owner.shard.0, map.home(block).0);
+        let is_same = |row: &&(u16, u8, u8, u64, u8)| (row.1, row.2, row.3, row.4) == (instance, shard, since, home);
         if rows.last().filter(is_same).is_none() {
-            rows.push((block as u16, instance, shard, since));
+            rows.push((block.number(), instance, shard, since, home));
         }
     }
-    serde_json::to_string(&Text { version: owners.version(), rows }).unwrap_or_default()
+    serde_json::to_string(&Text { version: map.owners.version(), rows }).unwrap_or_default()
 }
 
 /// The map of a text; `None` if it is none.
-pub(super) fn of_text(text: &str) -> Option<OwnerMap> {
+pub(super) fn of_text(text: &str) -> Option<SetMap> {
     let Text { version, rows } = serde_json::from_str(text).ok()?;
-    let ends = rows.iter().skip(1).map(|row| row.0).chain([pith_types::BlockId::COUNT]);
-    let mut owners = Vec::new();
-    for ((first, instance, shard, since), end) in rows.iter().zip(ends) {
+    let ends = rows.iter().skip(1).map(|row| row.0).chain([BlockId::COUNT]);
+    let (mut owners, mut homes) = (Vec::new(), Vec::new());
+    for ((first, instance, shard, since, home), end) in rows.iter().zip(ends) {
         if usize::from(*first) != owners.len() || usize::from(*shard) >= ShardId::LIMIT || since > &version {
             return None;
         }
         let owner = BlockOwner { instance: InstanceId(*instance), shard: ShardId(*shard) };
-        owners.resize(usize::from(end).max(owners.len()), (owner, *since));
+        let end = usize::from(end).max(owners.len());
+        owners.resize(end, (owner, *since));
+        homes.resize(end, InstanceId(*home));
     }
-    OwnerMap::of_owners(version, owners)
+    Some(SetMap { owners: OwnerMap::of_owners(version, owners)?, homes: homes.into() })
 }
 
 /// The owner map in a file: that of one process, which alone has the directory. It has no leases.
@@ -170,15 +215,15 @@ impl OwnerStore for OwnerFile {
         let FileText { revision, map } =
             serde_json::from_str(&text).map_err(|_| self.failed("read", damaged()))?;
         let map = serde_json::to_string(&map).unwrap_or_default();
-        let owners = of_text(&map).ok_or_else(|| self.failed("read", damaged()))?;
-        Ok(Some(StoredOwners { revision, owners }))
+        let map = of_text(&map).ok_or_else(|| self.failed("read", damaged()))?;
+        Ok(Some(StoredOwners { revision, map }))
     }
 
-    fn replace(&mut self, revision: u64, owners: &OwnerMap) -> Result<bool, EngineError> {
+    fn replace(&mut self, revision: u64, map: &SetMap) -> Result<bool, EngineError> {
         if self.read()?.map_or(0, |stored| stored.revision) != revision {
             return Ok(false);
         }
-        let map = serde_json::from_str(&to_text(owners)).ok();
+        let map = serde_json::from_str(&to_text(map)).ok();
         let text = map.and_then(|map| serde_json::to_string(&FileText { revision: revision + 1, map }).ok());
         let text = text.unwrap_or_default();
         private_file::replace(&self.path, PRIVATE, &text)
@@ -234,12 +279,12 @@ impl OwnerStore for OwnerMemory {
         Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).stored.clone())
     }
 
-    fn replace(&mut self, revision: u64, owners: &OwnerMap) -> Result<bool, EngineError> {
+    fn replace(&mut self, revision: u64, map: &SetMap) -> Result<bool, EngineError> {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if memory.stored.as_ref().map_or(0, |stored| stored.revision) != revision {
             return Ok(false);
         }
-        memory.stored = Some(StoredOwners { revision: revision + 1, owners: owners.clone() });
+        memory.stored = Some(StoredOwners { revision: revision + 1, map: map.clone() });
         Ok(true)
     }
 }
@@ -248,12 +293,23 @@ impl OwnerStore for OwnerMemory {
 pub(super) mod tests {
     use super::super::tests::Directory;
     use super::*;
-    use pith_types::{BlockId, BlockMove};
 
-    fn map() -> OwnerMap {
-        let map = OwnerMap::of_instance(InstanceId(1), 3);
+    fn map() -> SetMap {
+        let map = SetMap::at_home(OwnerMap::of_instance(InstanceId(1), 3));
         let to = BlockOwner { instance: InstanceId(2), shard: ShardId(1) };
         map.moved(BlockMove { block: BlockId::new(7).unwrap(), to, version: 9 }).unwrap()
+    }
+
+    #[test]
+    fn a_block_that_is_taken_over_keeps_its_home_and_returns() {
+        let (one, two) = (InstanceId(1), InstanceId(2));
+        let seven = BlockId::new(7).unwrap();
+        assert_eq!((map().owners.owner(seven).instance, map().home(seven)), (two, two), "it was given away");
+        let taken = map().taken_over_by(&BTreeMap::from([(two, 1)])).unwrap();
+        assert_eq!((taken.owners.owner(BlockId::new(8).unwrap()).instance, taken.home(BlockId::new(8).unwrap())), (two, one));
+        let to = BlockOwner { instance: one, shard: ShardId(0) };
+        let back = taken.moved(BlockMove { block: BlockId::new(8).unwrap(), to, version: 20 }).unwrap();
+        assert_eq!(back.home(BlockId::new(8).unwrap()), one);
     }
 
     #[test]
@@ -261,7 +317,7 @@ pub(super) mod tests {
         let text = to_text(&map());
         assert_eq!(of_text(&text), Some(map()));
         assert!(text.len() < 200, "{text}");
-        for wrong in ["", "{}", r#"{"version":1,"rows":[]}"#, r#"{"version":1,"rows":[[1,0,0,1]]}"#, r#"{"version":1,"rows":[[0,0,64,1]]}"#] {
+        for wrong in ["", "{}", r#"{"version":1,"rows":[]}"#, r#"{"version":1,"rows":[[1,0,0,1,0]]}"#, r#"{"version":1,"rows":[[0,0,64,1,0]]}"#] {
             assert_eq!(of_text(wrong), None, "{wrong}");
         }
     }
@@ -269,12 +325,12 @@ pub(super) mod tests {
     /// The map of each store: compare and set.
     pub(in super::super) fn check_map(store: &mut dyn OwnerStore) {
         assert_eq!(store.read().unwrap(), None);
-        let first = OwnerMap::of_instance(InstanceId(1), 3);
+        let first = SetMap::at_home(OwnerMap::of_instance(InstanceId(1), 3));
         assert!(store.replace(0, &first).unwrap());
         assert!(!store.replace(0, &map()).unwrap(), "another process was first");
-        assert_eq!(store.read().unwrap(), Some(StoredOwners { revision: 1, owners: first }));
+        assert_eq!(store.read().unwrap(), Some(StoredOwners { revision: 1, map: first }));
         assert!(store.replace(1, &map()).unwrap());
-        assert_eq!(store.read().unwrap(), Some(StoredOwners { revision: 2, owners: map() }));
+        assert_eq!(store.read().unwrap(), Some(StoredOwners { revision: 2, map: map() }));
         assert_eq!(store.poll(None, false).unwrap().revision, 2);
     }
 
@@ -311,7 +367,7 @@ pub(super) mod tests {
         let directory = Directory::new();
         let path = directory.path().join("owners");
         check_map(&mut OwnerFile::new(path.clone()));
-        assert_eq!(OwnerFile::new(path.clone()).read().unwrap().unwrap().owners, map());
+        assert_eq!(OwnerFile::new(path.clone()).read().unwrap().unwrap().map, map());
         std::fs::write(&path, "{}").unwrap();
         let error = OwnerFile::new(path).read().unwrap_err().to_string();
         assert!(error.contains("remove it"), "{error}");

@@ -117,3 +117,6 @@ impl N2Gateway {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

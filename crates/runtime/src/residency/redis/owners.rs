@@ -6,10 +6,12 @@
 //! ```
 
 use super::super::EngineError;
-use super::super::owners::{Description, Lease, LiveInstance, OwnerStore, Poll, StoredOwners, of_text, to_text};
+use super::super::owners::{
+    Description, Lease, LiveInstance, OwnerStore, Poll, SetMap, StoredOwners, of_text, to_text,
+};
 use super::Shared;
 use super::connection::{Connection, RequestError, text};
-use pith_types::{InstanceId, OwnerMap};
+use pith_types::InstanceId;
 use redis::{Cmd, Value, cmd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,12 +108,12 @@ impl OwnerStore for RedisOwners {
             return Ok(None);
         }
         let stored = revision.parse().ok().zip(of_text(map));
-        let (revision, owners) = stored.ok_or_else(|| self.failed("its owner map cannot be read: delete the key that ends with ':owners'"))?;
-        Ok(Some(StoredOwners { revision, owners }))
+        let (revision, map) = stored.ok_or_else(|| self.failed("its owner map cannot be read: delete the key that ends with ':owners'"))?;
+        Ok(Some(StoredOwners { revision, map }))
     }
 
-    fn replace(&mut self, revision: u64, owners: &OwnerMap) -> Result<bool, EngineError> {
-        let reply = self.call(&["replace", &revision.to_string(), &to_text(owners)])?;
+    fn replace(&mut self, revision: u64, map: &SetMap) -> Result<bool, EngineError> {
+        let reply = self.call(&["replace", &revision.to_string(), &to_text(map)])?;
         Ok(reply.first().is_some_and(|reply| reply == "1"))
     }
 }
