@@ -148,6 +148,7 @@ impl Node {
         let lease = membership.guard();
         let set = membership.start(&shards, &moves)?;
         let set_handle = set.as_ref().map(set::SetThread::handle);
+        let set_view = set.as_ref().map(set::SetThread::view);
         let process_shards = ProcessShards {
             shards: shards.clone(),
             moves: Arc::clone(&moves),
@@ -156,7 +157,7 @@ impl Node {
         };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let health = contexts.as_ref().map(Contexts::health);
-        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health)?;
+        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health, set_view)?;
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
@@ -371,6 +372,7 @@ fn api_settings(
     store: Option<StoreHandle<ShardToken>>,
     upf: Option<UpfHandle>,
     contexts: Option<Arc<StoreHealth>>,
+    set: Option<set::SetView>,
 ) -> Result<Option<ApiSettings>, StartError> {
     if hosting.nfs.is_empty() && upf.is_none() {
         return Ok(None);
@@ -394,6 +396,7 @@ fn api_settings(
         ready_after_ms: readiness.ready_after().and_then(|after| u64::try_from(after.as_millis()).ok()),
         nfs: nfs.clone(),
         shards,
+        set: set.as_ref().and_then(set::SetView::status),
         user_plane: user_plane.clone(),
         contexts: contexts.as_ref().map(|health| ContextStatus {
             residency: residency.clone(),

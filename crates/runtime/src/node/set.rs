@@ -13,6 +13,7 @@
 use super::StartError;
 use super::moves::Moves;
 use super::residency::Contexts;
+use crate::api::{InstanceStatus, SetStatus};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::lease::LeaseGuard;
@@ -24,7 +25,7 @@ use pith_nf::kit::SetInstances;
 use pith_sbi::{ApiRoot, Uri};
 use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -185,9 +186,24 @@ impl SetHandle {
     }
 }
 
+/// The set as operators see it.
+#[derive(Clone, Default)]
+pub(super) struct SetView(Arc<Mutex<Option<SetStatus>>>);
+
+impl SetView {
+    pub(super) fn status(&self) -> Option<SetStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Option<SetStatus>)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 /// The running thread.
 pub(super) struct SetThread {
     handle: SetHandle,
+    view: SetView,
     thread: JoinHandle<()>,
 }
 
@@ -196,6 +212,11 @@ impl SetThread {
     pub(super) fn close(self) {
         let _ = self.handle.0.send(Command::Stop);
         let _ = self.thread.join();
+    }
+
+    /// The set as operators see it.
+    pub(super) fn view(&self) -> SetView {
+        self.view.clone()
     }
 
     /// The handle.
@@ -217,7 +238,9 @@ impl Membership {
         let (commands, queue) = unbounded();
         let first = |shard| owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next();
         let kept = (0..ShardId::LIMIT as u8).filter_map(first).collect();
+        let view = SetView::default();
         let member = Member {
+            view: view.clone(),
             known: (*owners).clone(),
             instance,
             revision,
@@ -237,11 +260,12 @@ impl Membership {
             is_failing: false,
         };
         let thread = std::thread::Builder::new().name("owners".into()).spawn(move || member.run(&queue))?;
-        Ok(Some(SetThread { handle: SetHandle(commands), thread }))
+        Ok(Some(SetThread { handle: SetHandle(commands), view, thread }))
     }
 }
 
 struct Member {
+    view: SetView,
     /// The owner map as this process has it.
     known: OwnerMap,
     instance: InstanceId,
@@ -314,6 +338,7 @@ impl Member {
         };
         match result {
             Ok(()) => {
+                self.view.change(|status| status.iter_mut().for_each(|status| status.error = None));
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the store of the owner map answers again");
                 }
@@ -325,6 +350,8 @@ impl Member {
                     guard.extend(guard.now(), lease.lasts + OUTAGE);
                     self.wake_if(had_ended);
                 }
+                let text = error.to_string();
+                self.view.change(|status| status.iter_mut().for_each(|status| status.error = Some(text)));
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::error!("the owner map cannot be read or changed: {error}");
                 }
@@ -353,6 +380,7 @@ impl Member {
         self.write_changes()?;
         self.read_changes(poll.revision)?;
         self.tell_instances(&poll);
+        self.show(lease, &poll);
         self.divide_orphans(&poll)?;
         self.give_surplus(&poll);
         Ok(())
@@ -413,6 +441,28 @@ impl Member {
         if !is_released {
             self.rests_until = Instant::now() + RETRY;
         }
+    }
+
+    /// For 'pith status'.
+    fn show(&self, lease: &Lease, poll: &Poll) {
+        let blocks = self.known.blocks_of_instances();
+        let live = poll.instances.iter().map(|(instance, live)| (*instance, (&live.description, true)));
+        let gone = poll.gone.iter().map(|(instance, description)| (*instance, (description, false)));
+        let instances: BTreeMap<_, _> = live.chain(gone).collect();
+        let status = |(instance, (description, lives)): (InstanceId, (&Description, bool))| InstanceStatus {
+            instance: instance.0,
+            root: description.root.clone(),
+            lives,
+            blocks: blocks.get(&instance).copied().unwrap_or(0),
+            homes: self.homes.iter().filter(|home| **home == instance).count(),
+        };
+        let status = SetStatus {
+            instance: self.instance.0,
+            lease_ms: u64::try_from(lease.lasts.as_millis()).unwrap_or(u64::MAX),
+            error: None,
+            instances: instances.into_iter().map(status).collect(),
+        };
+        self.view.change(|view| *view = Some(status));
     }
 
     /// Shards route requests to the instances that live.

@@ -159,7 +159,7 @@ fn calls_to_an_instance_that_is_gone_are_for_the_owner_of_the_block() {
         target,
         request: ReleaseSmContext { sm_context_ref: sm_context_ref.clone(), body: Default::default() }.into(),
     };
-    let mut route = |rig: &mut Rig| rig.shard.agent.route(Instant::default(), &call(Target::Root(far())));
+    let route = |rig: &mut Rig| rig.shard.agent.route(Instant::default(), &call(Target::Root(far())));
     assert_eq!(route(&mut rig), Ok(crate::fabric::agent::Route::Http(far())));
     rig.handle(set(&[ONE]));
     assert_eq!(route(&mut rig), Ok(crate::fabric::agent::Route::Local(Nf::Smf)));

@@ -8,6 +8,7 @@ use crate::testing::block;
 use pith_types::{BlockMove, BlockOwner, FiveGSTmsi, FiveGTmsi, InstanceId, OwnerMap, ShardId};
 use std::sync::Arc;
 
+const NONE: [u8; 0] = [];
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Instance 0 of a set with AMF Pointer 0; another one has block 1.
@@ -38,7 +39,7 @@ fn moved(gateway: &mut N2Gateway) -> Vec<N2GatewayEffect> {
 #[test]
 fn a_ue_waits_until_its_block_has_passed_to_this_amf() {
     let mut gateway = gateway();
-    assert_eq!(shards_of(&receive(&mut gateway, message(7))), []);
+    assert_eq!(shards_of(&receive(&mut gateway, message(7))), NONE);
     assert_eq!(shards_of(&moved(&mut gateway)), [1]);
     assert_eq!(shards_of(&receive(&mut gateway, message(7))), [1], "further ones are routed at once");
 }
@@ -51,7 +52,7 @@ fn a_ue_that_has_waited_too_long_is_unknown() {
     assert_eq!(due, Instant::default() + PATIENCE);
     let effects: Vec<_> = gateway.advance(due).collect();
     assert_eq!(shards_of(&effects).len(), 1);
-    assert_eq!(shards_of(&moved(&mut gateway)), []);
+    assert_eq!(shards_of(&moved(&mut gateway)), NONE);
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn without_a_set_other_pointers_are_of_unknown_ues() {
 fn what_waits_ends_with_its_association_and_is_bounded() {
     let mut gateway = gateway();
     for ue in 0..MOST_WAITING as u32 {
-        assert_eq!(shards_of(&receive(&mut gateway, message(ue))), []);
+        assert_eq!(shards_of(&receive(&mut gateway, message(ue))), NONE);
     }
     assert_eq!(shards_of(&receive(&mut gateway, message(7))).len(), 1, "no room");
     gateway.handle(N2GatewayInput::Down { gnb: super::super::tests::GNB });
