@@ -157,7 +157,8 @@ impl Node {
         };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let health = contexts.as_ref().map(Contexts::health);
-        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health, set_view)?;
+        let api =
+            api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health, set_view)?;
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
@@ -187,8 +188,9 @@ impl Node {
                 set_handle.clone(),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
-            let of_shard =
-                |contexts: &mut Contexts| contexts.of_shard(number, identities.blocks(number), clock, lease.clone());
+            let of_shard = |contexts: &mut Contexts| {
+                contexts.of_shard(number, identities.blocks(number), clock, lease.clone())
+            };
             let store = contexts.as_mut().map(of_shard).transpose()?;
             unrestored.push(move || shard::restored(number, clock, make, outside, store));
         }
@@ -273,7 +275,8 @@ const DEREGISTRATION: Duration = Duration::from_millis(100);
 
 /// NFs that a core has once are in no set.
 fn check_set(config: &Config, hosting: &Hosting) -> Result<(), StartError> {
-    let of_core = hosting.nfs.iter().find(|nf| matches!(nf, Nf::Nrf | Nf::Udr)).filter(|_| config.set.is_used());
+    let of_core =
+        hosting.nfs.iter().find(|nf| matches!(nf, Nf::Nrf | Nf::Udr)).filter(|_| config.set.is_used());
     match of_core {
         Some(nf) => Err(format!("'set.instance': a core has one {nf}; run it in a process of its own, with a configuration without 'set'").into()),
         None => Ok(()),

@@ -72,7 +72,19 @@ pub fn restored(
     let (timers, effects) = (Timers::default(), Vec::new());
     let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
     let take_over = TakeOver::new(keeps);
-    Driver { number, clock, shard, make, outside, timers, effects, contexts, take_over, run: 0, unadopted: None }
+    Driver {
+        number,
+        clock,
+        shard,
+        make,
+        outside,
+        timers,
+        effects,
+        contexts,
+        take_over,
+        run: 0,
+        unadopted: None,
+    }
 }
 
 /// Restores the contexts of a shard. If it panics with one, no value in it can be trusted: another shard begins, without that context.

@@ -126,13 +126,15 @@ impl OwnerMap {
         let of_shard = |shard| self.blocks_of(BlockOwner { instance, shard: ShardId(shard) });
         let own = BlockId::all().filter(|block| self.owner(*block).instance == instance).count();
         let has_others = (shards..ShardId::LIMIT as u8).any(|shard| of_shard(shard).next().is_some());
-        let lacks_any = own >= usize::from(shards) && (0..shards).any(|shard| of_shard(shard).next().is_none());
+        let lacks_any =
+            own >= usize::from(shards) && (0..shards).any(|shard| of_shard(shard).next().is_none());
         if !has_others && !lacks_any {
             return None;
         }
         let fair = own.div_ceil(usize::from(shards.max(1))).max(1);
         // Of a shard with more than its part, the last blocks.
-        let surplus = (0..ShardId::LIMIT as u8).flat_map(|shard| of_shard(shard).skip(if shard < shards { fair } else { 0 }));
+        let surplus = (0..ShardId::LIMIT as u8)
+            .flat_map(|shard| of_shard(shard).skip(if shard < shards { fair } else { 0 }));
         self.divided(surplus.collect(), &BTreeMap::from([(instance, shards)]))
     }
 
@@ -149,13 +151,18 @@ impl OwnerMap {
             }
         }
         let of_instance = |counts: &BTreeMap<BlockOwner, usize>, instance| {
-            counts.iter().filter(|(owner, _)| owner.instance == instance).map(|(_, count)| *count).sum::<usize>()
+            counts
+                .iter()
+                .filter(|(owner, _)| owner.instance == instance)
+                .map(|(_, count)| *count)
+                .sum::<usize>()
         };
         let version = self.version + 1;
         let mut map = Self { version, owners: self.owners.clone() };
         for block in blocks {
             // Instances have equally many, and so have their shards.
-            let rank = |owner: &BlockOwner| (of_instance(&counts, owner.instance), counts.get(owner).copied());
+            let rank =
+                |owner: &BlockOwner| (of_instance(&counts, owner.instance), counts.get(owner).copied());
             let Some(to) = counts.keys().copied().min_by_key(rank) else { break };
             *counts.entry(to).or_default() += 1;
             if let Some(owner) = map.owners.get_mut(usize::from(block.number())) {
@@ -259,7 +266,8 @@ mod tests {
     #[test]
     fn another_number_of_shards_leaves_no_block_without_an_owner() {
         let instance = InstanceId(0);
-        let of = |map: &OwnerMap, shard| map.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).count();
+        let of =
+            |map: &OwnerMap, shard| map.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).count();
         let four = OwnerMap::of_instance(instance, 4);
         assert_eq!(four.for_shards(instance, 4), None);
         let two = four.for_shards(instance, 2).unwrap();

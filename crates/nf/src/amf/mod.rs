@@ -57,8 +57,8 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, MovedConnection, N2Input,
-    NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, SetInstances, StoreScope,
-    Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, SetInstances,
+    StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;

@@ -13,8 +13,8 @@ use super::owner::{block_of, shard_of};
 use super::registration::Registrations;
 use super::watch::Watches;
 use crate::kit::{
-    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, SetInstances, Tag, Target, Timer, WallClock,
-    block_in_reference,
+    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, SetInstances, Tag, Target, Timer,
+    WallClock, block_in_reference,
 };
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
@@ -323,7 +323,9 @@ impl Agent {
         let owner = block.map(|block| self.config.owners.owner(block).instance);
         match owner {
             Some(instance) if instance == self.config.owner.instance => Arc::clone(own),
-            Some(instance) => self.instances.root_of_living(instance).map_or_else(|| Arc::clone(root), Arc::clone),
+            Some(instance) => {
+                self.instances.root_of_living(instance).map_or_else(|| Arc::clone(root), Arc::clone)
+            }
             None if self.instances.is_living(root) => Arc::clone(root),
             None => Arc::clone(own),
         }

@@ -15,7 +15,8 @@ use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
     N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
-    SetInstances,    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracker, Tracking,
+    SetInstances, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey,
+    Tracker, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};

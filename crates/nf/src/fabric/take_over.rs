@@ -12,8 +12,8 @@
 
 use super::{Shard, ShardEffect, ShardInput};
 use crate::kit::{
-    Caller, Fate, GnbHandle, GnbInfo, N2Input, N4Error, N4Input, N4Transaction, Nf, StoredKey, Tag, Tracking,
-    SetInstances, UpfHandle, UpfInfo,
+    Caller, Fate, GnbHandle, GnbInfo, N2Input, N4Error, N4Input, N4Transaction, Nf, SetInstances, StoredKey,
+    Tag, Tracking, UpfHandle, UpfInfo,
 };
 use bytes::Bytes;
 use pith_pfcp::Message;

@@ -2,8 +2,8 @@
 
 use super::document::UnpackError;
 use super::{
-    AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, SetInstances, StoreScope, Tracker,
-    Tracking,
+    AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, SetInstances, StoreScope,
+    Tracker, Tracking,
 };
 use pith_sbi::Request;
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};

@@ -302,7 +302,8 @@ impl Pool {
 
     fn is_free(&self, address: Ipv4Addr) -> bool {
         let address = u32::from(address);
-        self.released.contains(&address) || self.unused.iter().any(|(from, to)| (*from..*to).contains(&address))
+        self.released.contains(&address)
+            || self.unused.iter().any(|(from, to)| (*from..*to).contains(&address))
     }
 
     /// A free address is no longer free.

@@ -45,7 +45,9 @@ impl Ran {
 
     /// The UE leaves its gNB for a cell that is prepared for it.
     pub(super) fn leave_for(&mut self, key: UeKey, cell: Cell) {
-        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else { return };
+        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
+            return;
+        };
         let Some(target) = self.neighbours(source).find(|gnb| self.gnbs[*gnb].cell() == cell) else { return };
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         subscriber.gnb = target;

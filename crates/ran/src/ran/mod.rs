@@ -305,7 +305,8 @@ impl Ran {
     /// Delivers a page to the gNB's UEs; the UE with the paged identity answers.
     fn page(&mut self, gnb: usize, s_tmsi: FiveGSTmsi) {
         let is_meant = |subscriber: &Subscriber| {
-            subscriber.gnb / self.amfs == gnb / self.amfs && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
+            subscriber.gnb / self.amfs == gnb / self.amfs
+                && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
         };
         if let Some(at) = self.subscribers.iter().position(is_meant) {
             self.pending.push_back(PendingOutput::Ue(UeKey(at as u32), Signal::Paging));

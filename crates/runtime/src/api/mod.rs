@@ -88,6 +88,7 @@ impl Api {
             nfs: Vec::new(),
             shards: 0,
             contexts: None,
+            set: None,
             user_plane: None,
         };
         let api = Rc::new(Self {

@@ -329,7 +329,8 @@ impl Findings {
         let is_redis = config.state.engine == StateEngine::Redis;
         let sentence = "the processes of a set have a store in common: set 'state.engine' to redis";
         self.require(is_redis, "set.instance", sentence);
-        let keeps = matches!(config.residency(), Residency::Soft | Residency::Durable | Residency::Procedural);
+        let keeps =
+            matches!(config.residency(), Residency::Soft | Residency::Durable | Residency::Procedural);
         self.require(keeps, "set.instance", "a set needs 'residency' soft, durable or procedural");
         let sentence = "in a set the AMF Pointer is 'set.instance': leave this out";
         self.require(config.amf.pointer == 0, "amf.pointer", sentence);

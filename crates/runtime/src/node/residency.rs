@@ -2,11 +2,11 @@
 
 use super::{Hosting, StartError};
 use crate::clock::Clock;
-use crate::lease::LeaseGuard;
 use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
+use crate::lease::LeaseGuard;
 use crate::residency::{
-    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten, OwnerFile, OwnerStore,
-    RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
+    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten,
+    OwnerFile, OwnerStore, RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
 };
 use crate::shard::ShardQueue;
 use crate::store::DatabaseLocation;
@@ -63,7 +63,7 @@ impl Contexts {
             StateEngine::File => {
                 let (store, directory) = open_file(config, hosting, shards, clock)?;
                 Store::File(store, directory)
-            },
+            }
             StateEngine::Redis => Store::Redis(open_redis(config, hosting)?),
         };
         let travels = config.residency == Residency::Embedded;
@@ -102,7 +102,8 @@ impl Contexts {
         } else {
             engine
         };
-        let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health()).with_lease(lease);
+        let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health())
+            .with_lease(lease);
         Ok(match &self.shared {
             Some((secret, false)) => store.with_shared_documents(secret.clone()),
             Some((secret, true)) => store.with_embedded_documents(secret.clone()),

@@ -73,7 +73,15 @@ pub(super) fn join(
     let (instance, shards) = (InstanceId(config.set.instance), config.shards() as u8);
     let Some(contexts) = contexts else {
         let owners = Arc::new(OwnerMap::of_instance(instance, shards));
-        return Ok(Membership { owners, instance, revision: 0, store: None, lease: None, guard: None, root: Arc::clone(root) });
+        return Ok(Membership {
+            owners,
+            instance,
+            revision: 0,
+            store: None,
+            lease: None,
+            guard: None,
+            root: Arc::clone(root),
+        });
     };
     let mut store = contexts.owners();
     if !config.set.is_used() {
@@ -232,7 +240,11 @@ impl Membership {
     }
 
     /// Starts the thread; `None` if nothing is stored.
-    pub(super) fn start(self, shards: &[ShardQueue], moves: &Arc<Moves>) -> std::io::Result<Option<SetThread>> {
+    pub(super) fn start(
+        self,
+        shards: &[ShardQueue],
+        moves: &Arc<Moves>,
+    ) -> std::io::Result<Option<SetThread>> {
         let Self { owners, instance, revision, store, lease, guard, root } = self;
         let Some(store) = store else { return Ok(None) };
         let (commands, queue) = unbounded();
@@ -338,7 +350,11 @@ impl Member {
         };
         match result {
             Ok(()) => {
-                self.view.change(|status| status.iter_mut().for_each(|status| status.error = None));
+                self.view.change(|status| {
+                    if let Some(status) = status {
+                        status.error = None;
+                    }
+                });
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the store of the owner map answers again");
                 }
@@ -351,7 +367,11 @@ impl Member {
                     self.wake_if(had_ended);
                 }
                 let text = error.to_string();
-                self.view.change(|status| status.iter_mut().for_each(|status| status.error = Some(text)));
+                self.view.change(|status| {
+                    if let Some(status) = status {
+                        status.error = Some(text);
+                    }
+                });
                 if !std::mem::replace(&mut self.is_failing, true) {
                     tracing::error!("the owner map cannot be read or changed: {error}");
                 }
@@ -499,8 +519,7 @@ impl Member {
             }
             let stored = self.store.read()?;
             let revision = stored.as_ref().map_or(0, |stored| stored.revision);
-            let mut map =
-                stored.map_or_else(|| SetMap::at_home(self.known.clone()), |stored| stored.map);
+            let mut map = stored.map_or_else(|| SetMap::at_home(self.known.clone()), |stored| stored.map);
             let mut has_changes = revision == 0;
             for change in &self.unwritten {
                 if let Some(changed) = map.moved(*change) {
@@ -536,7 +555,9 @@ impl Member {
                 // Released, and not written by this thread itself.
                 (true, false) if self.unwritten.contains(&change) => {}
                 (true, false) => {
-                    self.end_process("another instance has taken over the UEs of this one, which did not answer in time");
+                    self.end_process(
+                        "another instance has taken over the UEs of this one, which did not answer in time",
+                    );
                 }
                 (false, false) => {
                     self.moves.note(change);

@@ -45,7 +45,7 @@ pub use merging::append as append_merged;
 pub use owners::{
     Description, Lease, LiveInstance, OwnerFile, OwnerMemory, OwnerStore, Poll, SetMap, StoredOwners,
 };
-pub use redis::{RedisEngine, RedisOwners, RedisOpenError, RedisPlace, RedisSettings, RedisStore, RedisUrl};
+pub use redis::{RedisEngine, RedisOpenError, RedisOwners, RedisPlace, RedisSettings, RedisStore, RedisUrl};
 pub use seal::DocumentSecret;
 pub use thread::{EngineThread, OnWritten};
 

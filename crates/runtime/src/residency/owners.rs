@@ -148,7 +148,8 @@ pub(super) fn to_text(map: &SetMap) -> String {
     let mut rows: Vec<(u16, u8, u8, u64, u8)> = Vec::new();
     for (block, (owner, since)) in BlockId::all().zip(map.owners.owners()) {
         let (instance, shard, home) = (owner.instance.0, owner.shard.0, map.home(block).0);
-        let is_same = |row: &&(u16, u8, u8, u64, u8)| (row.1, row.2, row.3, row.4) == (instance, shard, since, home);
+        let is_same =
+            |row: &&(u16, u8, u8, u64, u8)| (row.1, row.2, row.3, row.4) == (instance, shard, since, home);
         if rows.last().filter(is_same).is_none() {
             rows.push((block.number(), instance, shard, since, home));
         }
@@ -306,7 +307,10 @@ pub(super) mod tests {
         let seven = BlockId::new(7).unwrap();
         assert_eq!((map().owners.owner(seven).instance, map().home(seven)), (two, two), "it was given away");
         let taken = map().taken_over_by(&BTreeMap::from([(two, 1)])).unwrap();
-        assert_eq!((taken.owners.owner(BlockId::new(8).unwrap()).instance, taken.home(BlockId::new(8).unwrap())), (two, one));
+        assert_eq!(
+            (taken.owners.owner(BlockId::new(8).unwrap()).instance, taken.home(BlockId::new(8).unwrap())),
+            (two, one)
+        );
         let to = BlockOwner { instance: one, shard: ShardId(0) };
         let back = taken.moved(BlockMove { block: BlockId::new(8).unwrap(), to, version: 20 }).unwrap();
         assert_eq!(back.home(BlockId::new(8).unwrap()), one);
@@ -317,7 +321,13 @@ pub(super) mod tests {
         let text = to_text(&map());
         assert_eq!(of_text(&text), Some(map()));
         assert!(text.len() < 200, "{text}");
-        for wrong in ["", "{}", r#"{"version":1,"rows":[]}"#, r#"{"version":1,"rows":[[1,0,0,1,0]]}"#, r#"{"version":1,"rows":[[0,0,64,1,0]]}"#] {
+        for wrong in [
+            "",
+            "{}",
+            r#"{"version":1,"rows":[]}"#,
+            r#"{"version":1,"rows":[[1,0,0,1,0]]}"#,
+            r#"{"version":1,"rows":[[0,0,64,1,0]]}"#,
+        ] {
             assert_eq!(of_text(wrong), None, "{wrong}");
         }
     }
@@ -342,7 +352,9 @@ pub(super) mod tests {
             lasts: Duration::from_millis(lasts),
             description: Description { root: format!("http://10.0.0.{instance}:80"), shards: 2 },
         };
-        let of = |poll: &Poll| poll.instances.iter().map(|(it, live)| (it.0, live.incarnation)).collect::<Vec<_>>();
+        let of = |poll: &Poll| {
+            poll.instances.iter().map(|(it, live)| (it.0, live.incarnation)).collect::<Vec<_>>()
+        };
         assert_eq!(of(&store.poll(Some(&lease(1, 10, 60_000)), false).unwrap()), [(1, 10)]);
         let both = store.poll(Some(&lease(2, 20, 60_000)), false).unwrap();
         assert_eq!(of(&both), [(1, 10), (2, 20)]);

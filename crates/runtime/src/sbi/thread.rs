@@ -385,7 +385,8 @@ impl<S: Shards> HttpThreadState<S> {
                 }
                 self.calls.spawn_local(async move {
                     let (root, reply) =
-                        call_or_follow(&client, expected, token.nf, &failures, root, operation, *request).await;
+                        call_or_follow(&client, expected, token.nf, &failures, root, operation, *request)
+                            .await;
                     match (retry, &reply) {
                         (Some((request, bearer)), Err(problem)) if problem.is_invalid_token() => {
                             shards.token_refused(token, root, request, bearer);
@@ -432,7 +433,8 @@ async fn call_or_follow(
     let mut expected = expected;
     for _ in 0..REDIRECTIONS {
         let reply = call(client, expected.clone(), caller, failures, &root, operation, request.clone()).await;
-        let Some(ProblemMore::Redirect(target)) = reply.as_ref().err().and_then(|problem| problem.more.as_ref())
+        let Some(ProblemMore::Redirect(target)) =
+            reply.as_ref().err().and_then(|problem| problem.more.as_ref())
         else {
             return (root, reply);
         };

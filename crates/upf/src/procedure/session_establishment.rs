@@ -21,7 +21,8 @@ use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, all
 use crate::upf::{ProcedureResult, Upf};
 
 impl Upf {
-    /// Establishes a session; if it rejects the request, nothing has changed.
+    /// Establishes a session; if it rejects the request, nothing has changed, except that a session which the request was to replace by
+    /// restoring it is deleted.
     pub(crate) fn session_establishment(
         &mut self,
         context: &mut Context<'_>,

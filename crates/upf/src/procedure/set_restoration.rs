@@ -12,7 +12,11 @@ use pith_pfcp::message::SessionEstablishmentRequest;
 impl Upf {
     /// Deletes the session that a request to restore one replaces, if that is of another SMF. Permitted SMFs only get here; the SEID, which is
     /// random, shows that both have the same context.
-    pub(crate) fn end_predecessor(&mut self, context: &mut Context<'_>, request: &SessionEstablishmentRequest) {
+    pub(crate) fn end_predecessor(
+        &mut self,
+        context: &mut Context<'_>,
+        request: &SessionEstablishmentRequest,
+    ) {
         let of_pdrs = request.create_pdrs.iter().filter_map(|pdr| pdr.pdi.local_f_teid.as_ref());
         let of_endpoints = request.create_traffic_endpoints.iter().filter_map(|it| it.local_f_teid.as_ref());
         let owner = |f_teid: &FTeid| match f_teid {
@@ -23,7 +27,8 @@ impl Upf {
         rivals.dedup();
         rivals.retain(|rival| {
             let rival = self.sessions.get(*rival);
-            rival.is_some_and(|rival| rival.cp.seid == request.cp_f_seid.seid && rival.node != request.node_id)
+            rival
+                .is_some_and(|rival| rival.cp.seid == request.cp_f_seid.seid && rival.node != request.node_id)
         });
         self.drop_sessions(context, &rivals, "another SMF of its set has restored it");
     }

@@ -125,7 +125,8 @@ fn a_block_whose_ue_stays_connected_is_not_released() {
     rig.handle(ShardInput::Move(change(2, TWO)));
     let key = TimerKey { owner: 2, timer: Timer::BlockMove };
     let effects = rig.handle(ShardInput::Timer { nf: Nf::Agent, key });
-    let is_busy = |it: &ShardEffect| matches!(it, ShardEffect::MoveEnded { result: Err(MoveError::Busy), .. });
+    let is_busy =
+        |it: &ShardEffect| matches!(it, ShardEffect::MoveEnded { result: Err(MoveError::Busy), .. });
     assert!(effects.iter().any(is_busy), "{effects:?}");
     assert_eq!(rig.shard.owners().owner(BLOCK), owner(ONE));
 }

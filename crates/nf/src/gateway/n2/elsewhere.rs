@@ -54,7 +54,13 @@ impl N2Gateway {
     }
 
     /// Keeps a message if another AMF has its block; returns whether it did.
-    pub(super) fn wait_for_owner(&mut self, block: BlockId, gnb: GnbHandle, stream: u16, pdu: &Bytes) -> bool {
+    pub(super) fn wait_for_owner(
+        &mut self,
+        block: BlockId,
+        gnb: GnbHandle,
+        stream: u16,
+        pdu: &Bytes,
+    ) -> bool {
         let Some(patience) = self.elsewhere.patience else { return false };
         let has_room = self.elsewhere.waiting.len() < MOST_WAITING && self.elsewhere.octets < MOST_OCTETS;
         if self.shard_of(block).is_some() || !has_room {

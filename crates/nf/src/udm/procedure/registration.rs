@@ -156,7 +156,9 @@ fn is_same_set(one: Guami, other: Guami) -> bool {
 impl AwaitingRegistrationToModify {
     pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
         match reply {
-            Ok(Response::Amf3GppAccessRegistration(old)) if is_same_set(old.guami, self.request.body.guami) => {
+            Ok(Response::Amf3GppAccessRegistration(old))
+                if is_same_set(old.guami, self.request.body.guami) =>
+            {
                 let is_own = if old.guami == self.request.body.guami {
                     check_instance(old.amf_instance_id, self.from)
                         .and_then(|()| check_shard(&config.identity, &old, self.from))

@@ -25,8 +25,8 @@ mod tests;
 
 pub use address::{RedisPlace, RedisUrl};
 pub use engine::RedisEngine;
-pub use owners::RedisOwners;
 pub(super) use fields::Sealer;
+pub use owners::RedisOwners;
 
 use super::DocumentSecret;
 use crate::private_file::{self, Readers};

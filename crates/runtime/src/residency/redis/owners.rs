@@ -42,7 +42,8 @@ impl RedisOwners {
     /// Calls the script. A connection that broke is opened again once: each operation may be repeated, and a `replace` that was
     /// made and is repeated finds another revision.
     fn call(&mut self, arguments: &[&str]) -> Result<Vec<String>, EngineError> {
-        let keys = ["instances", "owners"].map(|name| format!("{}:{name}{}", self.shared.namespace, self.shared.scope));
+        let keys = ["instances", "owners"]
+            .map(|name| format!("{}:{name}{}", self.shared.namespace, self.shared.scope));
         let mut is_second = false;
         loop {
             let attempt = self.connect().and_then(|(connection, script)| {
@@ -108,7 +109,9 @@ impl OwnerStore for RedisOwners {
             return Ok(None);
         }
         let stored = revision.parse().ok().zip(of_text(map));
-        let (revision, map) = stored.ok_or_else(|| self.failed("its owner map cannot be read: delete the key that ends with ':owners'"))?;
+        let (revision, map) = stored.ok_or_else(|| {
+            self.failed("its owner map cannot be read: delete the key that ends with ':owners'")
+        })?;
         Ok(Some(StoredOwners { revision, map }))
     }
 
