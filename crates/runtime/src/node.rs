@@ -184,8 +184,7 @@ impl Node {
                 http.0.clone(),
                 shards.clone(),
                 Arc::clone(&readiness),
-                Arc::clone(&moves),
-                set_handle.clone(),
+                (Arc::clone(&moves), set_handle.clone()),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
             let of_shard = |contexts: &mut Contexts| {

@@ -219,6 +219,7 @@ fn smf_config(config: &Config) -> SmfConfig {
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
+        shares_blocks: config.set.is_used(),
     }
 }
 

@@ -100,8 +100,7 @@ impl ProcessOutside {
         http: HttpHandle,
         shards: Vec<ShardQueue>,
         readiness: Arc<Readiness>,
-        moves: Arc<Moves>,
-        set: Option<SetHandle>,
+        (moves, set): (Arc<Moves>, Option<SetHandle>),
     ) -> Self {
         Self { shard, edge, edge_has_more: false, store, http, shards, readiness, moves, set }
     }

@@ -54,6 +54,8 @@ const EXIT_LOST: i32 = 75;
 /// The owner map of this process at its start, and where it is stored.
 pub(super) struct Membership {
     pub(super) owners: Arc<OwnerMap>,
+    /// The home of each block.
+    homes: Arc<[InstanceId]>,
     instance: InstanceId,
     revision: u64,
     store: Option<Box<dyn OwnerStore>>,
@@ -75,6 +77,7 @@ pub(super) fn join(
         let owners = Arc::new(OwnerMap::of_instance(instance, shards));
         return Ok(Membership {
             owners,
+            homes: Arc::default(),
             instance,
             revision: 0,
             store: None,
@@ -120,7 +123,7 @@ pub(super) fn join(
             let owners = Arc::new(map.owners);
             let (revision, store, lease, guard) = (stored.revision, Some(store), Some(lease), Some(guard));
             let root = Arc::clone(root);
-            return Ok(Membership { owners, instance, revision, store, lease, guard, root });
+            return Ok(Membership { owners, homes: map.homes, instance, revision, store, lease, guard, root });
         }
         if is_late {
             let _ = store.leave(&lease);
@@ -150,8 +153,9 @@ fn without_set(mut store: Box<dyn OwnerStore>, shards: u8, root: &Arc<ApiRoot>) 
         }
         None => (0, first),
     };
+    let SetMap { owners, homes } = SetMap::at_home(owners);
     let (owners, root, store) = (Arc::new(owners), Arc::clone(root), Some(store));
-    Membership { owners, instance, revision, store, lease: None, guard: None, root }
+    Membership { owners, homes, instance, revision, store, lease: None, guard: None, root }
 }
 
 fn incarnation() -> Result<u64, StartError> {
@@ -245,7 +249,7 @@ impl Membership {
         shards: &[ShardQueue],
         moves: &Arc<Moves>,
     ) -> std::io::Result<Option<SetThread>> {
-        let Self { owners, instance, revision, store, lease, guard, root } = self;
+        let Self { owners, homes, instance, revision, store, lease, guard, root } = self;
         let Some(store) = store else { return Ok(None) };
         let (commands, queue) = unbounded();
         let first = |shard| owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next();
@@ -253,7 +257,7 @@ impl Membership {
         let view = SetView::default();
         let member = Member {
             view: view.clone(),
-            known: (*owners).clone(),
+            known: SetMap { owners: (*owners).clone(), homes },
             instance,
             revision,
             store,
@@ -265,7 +269,6 @@ impl Membership {
             instances: Arc::default(),
             unwritten: Vec::new(),
             kept,
-            homes: Arc::default(),
             releasing: BTreeSet::new(),
             rests_until: Instant::now(),
             serves: false,
@@ -279,7 +282,7 @@ impl Membership {
 struct Member {
     view: SetView,
     /// The owner map as this process has it.
-    known: OwnerMap,
+    known: SetMap,
     instance: InstanceId,
     /// The revision in the store that `known` has been compared with.
     revision: u64,
@@ -297,8 +300,6 @@ struct Member {
     unwritten: Vec<BlockMove>,
     /// The first block of each shard at the start, which stays.
     kept: Vec<BlockId>,
-    /// The home of each block.
-    homes: Arc<[InstanceId]>,
     /// Blocks that shards are about to release.
     releasing: BTreeSet<u16>,
     /// Before that time no further block is released: the last one was in use.
@@ -413,7 +414,7 @@ impl Member {
             return;
         }
         let living = poll.living();
-        for (giver, receiver, number) in self.known.surplus(&living) {
+        for (giver, receiver, number) in self.known.owners.surplus(&living) {
             if giver != self.instance {
                 continue;
             }
@@ -422,7 +423,7 @@ impl Member {
             for (at, block) in blocks.into_iter().enumerate() {
                 let to = BlockOwner { instance: receiver, shard: ShardId((at % usize::from(shards)) as u8) };
                 let change = BlockMove { block, to, version: self.moves.next_version() };
-                let shard = self.known.owner(block).shard;
+                let shard = self.known.owners.owner(block).shard;
                 if let Some(queue) = self.shards.get(usize::from(shard.0)) {
                     self.releasing.insert(block.number());
                     queue.send(ShardInput::Move(change));
@@ -436,14 +437,14 @@ impl Member {
 
     /// Blocks of this instance for another one.
     fn blocks_for(&self, receiver: InstanceId, number: usize) -> Vec<BlockId> {
-        let home = |block: &BlockId| self.homes.get(usize::from(block.number())).copied() == Some(receiver);
+        let home = |block: &BlockId| self.known.home(*block) == receiver;
         let is_own = |block: &BlockId| {
-            self.known.owner(*block).instance == self.instance && !self.kept.contains(block)
+            self.known.owners.owner(*block).instance == self.instance && (home(block) || !self.kept.contains(block))
         };
         let (mut chosen, others): (Vec<_>, Vec<_>) = BlockId::all().filter(is_own).partition(home);
         let mut of_shards: BTreeMap<ShardId, Vec<BlockId>> = BTreeMap::new();
         for block in others {
-            of_shards.entry(self.known.owner(block).shard).or_default().push(block);
+            of_shards.entry(self.known.owners.owner(block).shard).or_default().push(block);
         }
         while chosen.len() < number
             && let Some(largest) = of_shards.values_mut().max_by_key(|blocks| blocks.len())
@@ -465,7 +466,7 @@ impl Member {
 
     /// For 'pith status'.
     fn show(&self, lease: &Lease, poll: &Poll) {
-        let blocks = self.known.blocks_of_instances();
+        let blocks = self.known.owners.blocks_of_instances();
         let live = poll.instances.iter().map(|(instance, live)| (*instance, (&live.description, true)));
         let gone = poll.gone.iter().map(|(instance, description)| (*instance, (description, false)));
         let instances: BTreeMap<_, _> = live.chain(gone).collect();
@@ -474,7 +475,7 @@ impl Member {
             root: description.root.clone(),
             lives,
             blocks: blocks.get(&instance).copied().unwrap_or(0),
-            homes: self.homes.iter().filter(|home| **home == instance).count(),
+            homes: self.known.homes.iter().filter(|home| **home == instance).count(),
         };
         let status = SetStatus {
             instance: self.instance.0,
@@ -495,7 +496,7 @@ impl Member {
         let instances = SetInstances {
             roots: roots.collect(),
             living: poll.instances.keys().copied().collect(),
-            homes: Arc::clone(&self.homes),
+            homes: Arc::clone(&self.known.homes),
         };
         if *self.instances != instances {
             self.instances = Arc::new(instances);
@@ -519,7 +520,7 @@ impl Member {
             }
             let stored = self.store.read()?;
             let revision = stored.as_ref().map_or(0, |stored| stored.revision);
-            let mut map = stored.map_or_else(|| SetMap::at_home(self.known.clone()), |stored| stored.map);
+            let mut map = stored.map_or_else(|| self.known.clone(), |stored| stored.map);
             let mut has_changes = revision == 0;
             for change in &self.unwritten {
                 if let Some(changed) = map.moved(*change) {
@@ -541,11 +542,11 @@ impl Member {
             return Ok(());
         }
         let Some(stored) = self.store.read()? else { return Ok(()) };
-        let changes = stored.map.owners.changes_since(&self.known);
+        let changes = stored.map.owners.changes_since(&self.known.owners);
         self.moves.note_version(stored.map.owners.version());
         let mut adopted: Vec<Vec<BlockMove>> = vec![Vec::new(); self.shards.len()];
         for change in changes {
-            let was_own = self.known.owner(change.block).instance == self.instance;
+            let was_own = self.known.owners.owner(change.block).instance == self.instance;
             match (was_own, change.to.instance == self.instance) {
                 (false, true) => {
                     if let Some(of_shard) = adopted.get_mut(usize::from(change.to.shard.0)) {
@@ -577,8 +578,7 @@ impl Member {
         if number > 0 {
             tracing::info!("takes over {number} blocks of ids");
         }
-        self.homes = Arc::clone(&stored.map.homes);
-        (self.known, self.revision) = (stored.map.owners, stored.revision);
+        (self.known, self.revision) = (stored.map, stored.revision);
         Ok(())
     }
 
@@ -592,10 +592,9 @@ impl Member {
     /// The blocks of instances whose lease has ended are divided among those that live.
     fn divide_orphans(&mut self, poll: &Poll) -> Result<(), EngineError> {
         let living = poll.living();
-        let map = SetMap { owners: self.known.clone(), homes: Arc::clone(&self.homes) };
-        let Some(divided) = map.taken_over_by(&living) else { return Ok(()) };
+        let Some(divided) = self.known.taken_over_by(&living) else { return Ok(()) };
         let gone: BTreeSet<u8> = BlockId::all()
-            .map(|block| self.known.owner(block).instance)
+            .map(|block| self.known.owners.owner(block).instance)
             .filter(|instance| !living.contains_key(instance))
             .map(|instance| instance.0)
             .collect();

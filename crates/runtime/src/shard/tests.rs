@@ -185,7 +185,7 @@ fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
         effects: Vec::new(),
         contexts,
         take_over: TakeOver::new(keeps),
-        run: 0,
+        run: 0, unadopted: None,
     };
     (driver, sent)
 }
