@@ -23,6 +23,7 @@ pub mod keys;
 pub mod milenage;
 pub mod name_mac;
 pub mod nas;
+pub mod number_order;
 pub mod sqn;
 pub mod suci;
 pub mod tuak;

@@ -75,6 +75,11 @@ pub(crate) fn sparse_owners(shards: u8) -> Arc<OwnerMap> {
     }))
 }
 
+/// A document without sections.
+pub(crate) fn empty_document() -> crate::kit::document::Document {
+    crate::kit::document::Writer::new(crate::kit::Nf::Amf, &()).finish().unwrap()
+}
+
 /// The block of a shard in that map.
 pub(crate) fn block(shard: u8) -> BlockId {
     BlockId::new(shard.into()).unwrap()

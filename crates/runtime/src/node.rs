@@ -20,6 +20,7 @@ mod reference_key;
 mod residency;
 mod security;
 mod set;
+mod smf_run;
 mod user_plane;
 
 use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status, bind_socket};
@@ -48,6 +49,7 @@ use pith_nf::kit::{Nf, Rng};
 use pith_sbi::ApiRoot;
 use residency::Contexts;
 use security::Security;
+use smf_run::SmfRun;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -167,7 +169,10 @@ impl Node {
         let edge = match edge_handle {
             Some(handle) => {
                 let n2 = hosting.has(Nf::Amf).then(|| n2_side(config, &identities)).transpose()?;
-                let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities)).transpose()?;
+                // The sessions of an instance of a set are perhaps another one's meanwhile.
+                let block = identities.blocks(0).first().copied().filter(|_| !config.set.is_used());
+                let begin_run = || SmfRun::begin(contexts.as_ref(), block, clock);
+                let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities, begin_run)).transpose()?;
                 let answers = http.0.clone();
                 let inspected = move |exchange, list| answers.inspected(exchange, list, None);
                 Some((handle, edge_pair.1.start(clock, n2, n4, shards.clone(), inspected, gate)?))
@@ -489,9 +494,14 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
     Ok(N2Side { transport, gateway })
 }
 
-fn n4_side(config: &Config, identities: &Identities) -> Result<N4Side, StartError> {
+/// The run begins when the socket is bound: a process that can't start claims no contexts of one that runs.
+fn n4_side(
+    config: &Config,
+    identities: &Identities,
+    begin_run: impl FnOnce() -> SmfRun,
+) -> Result<N4Side, StartError> {
     let socket = crate::udp::bind(config.n4.address, "n4.address")?;
-    Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config)) })
+    Ok(N4Side { socket, gateway: N4Gateway::new(identities.n4_config(config, begin_run())) })
 }
 
 /// The NF of a configuration name.

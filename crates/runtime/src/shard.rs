@@ -294,7 +294,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
 
     /// Handles an input, unless the shard panics.
     fn attempt(&mut self, input: ShardInput) -> Result<(), Panicked> {
-        let resumes = self.contexts.is_some() && matches!(input, ShardInput::Start);
+        let resumes = (self.contexts.is_some() || self.run > 0) && matches!(input, ShardInput::Start);
         self.attempt_to(|shard, now, effects| {
             shard.handle(now, input, effects);
             if resumes {
@@ -323,29 +323,42 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
     /// Stores what the turn changed; then its effects leave.
     fn end_turn_of_shard(&mut self) -> Result<(), Panicked> {
         let now = self.clock.now();
-        self.write_turn(now)?;
+        let written = self.write_turn(now)?;
         if self.contexts.as_ref().is_none_or(|contexts| contexts.store.is_settled()) {
-            // A block passes to another shard when its documents are written.
+            // A block passes to another shard when its documents are written. That changes no context, so its effects leave without a
+            // further write: between the end of the contexts here and their way to the new owner nothing can panic.
             let before = self.shard.owners().version();
             self.attempt_to(|shard, now, effects| shard.complete_move(now, effects))?;
             if self.shard.owners().version() != before || !self.shard.is_at_rest() {
-                self.write_turn(now)?;
+                self.release_turn(written);
             }
         }
         Ok(())
     }
 
-    fn write_turn(&mut self, now: Instant) -> Result<(), Panicked> {
-        let Self { shard, contexts, take_over, outside, .. } = self;
-        let Some(contexts) = contexts else {
-            take_over.end_turn(shard);
-            return Ok(());
+    /// Returns the write that must be durable before effects leave.
+    fn write_turn(&mut self, now: Instant) -> Result<Sequence, Panicked> {
+        let Self { shard, contexts, .. } = self;
+        let written = match contexts {
+            Some(contexts) => {
+                catch_unwind(AssertUnwindSafe(|| contexts.write(now, shard))).map_err(|_| Panicked)?
+            }
+            None => Sequence(0),
         };
-        let written = catch_unwind(AssertUnwindSafe(|| contexts.write(now, shard))).map_err(|_| Panicked)?;
-        take_over.note_answers(contexts.effects());
-        take_over.end_turn(shard);
-        contexts.release(written, outside);
-        Ok(())
+        self.release_turn(written);
+        Ok(written)
+    }
+
+    /// The effects of the turn leave.
+    fn release_turn(&mut self, written: Sequence) {
+        let Self { shard, contexts, take_over, outside, .. } = self;
+        if let Some(contexts) = contexts {
+            take_over.note_answers(contexts.effects());
+            take_over.end_turn(shard);
+            contexts.release(written, outside);
+        } else {
+            take_over.end_turn(shard);
+        }
     }
 
     fn carry_out(&mut self, now: Instant) {
@@ -402,9 +415,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         self.run = self.run.wrapping_add(1);
         self.shard = (self.make)();
         self.shard.begin_run(self.run);
-        if let Some((owners, elsewhere)) = self.take_over.moved() {
-            self.shard.begin_with(owners, elsewhere);
-        }
+        self.take_over.begin_run(&mut self.shard);
         if let Some(contexts) = &mut self.contexts {
             // The changes of this turn are lost, so its effects must not leave.
             contexts.turn.clear();
@@ -422,7 +433,8 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         while let Some(input) = self.take_over.next(&mut self.shard) {
             self.attempt(input)?;
         }
-        self.attempt_to(|shard, now, effects| shard.finish_take_over(now, effects))
+        let blocks = self.take_over.unannounced();
+        self.attempt_to(|shard, now, effects| shard.finish_take_over(now, &blocks, effects))
     }
 
     fn take_contexts_over(&mut self, gives_up: bool) -> Result<(), Panicked> {

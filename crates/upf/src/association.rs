@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use pith_pfcp::ie::{CpFunctionFeatures, NtpSeconds, UpFunctionFeatures};
+use pith_pfcp::ie::{CpFunctionFeatures, NtpSeconds, SmfSetId, UpFunctionFeatures};
 
 use crate::config::Config;
 
@@ -18,6 +18,8 @@ pub struct Association {
     /// The port from which the SMF set the association up.
     pub port: u16,
     pub cp_features: CpFunctionFeatures,
+    /// The SMF's set, if the UPF serves that.
+    pub set: Option<SmfSetId>,
     /// The Recovery Time Stamp of the entity at `address`, from its heartbeats; the one in the set-up is not
     /// used (TS 29.244 table 7.4.4.1-1, note).
     pub recovery: Option<NtpSeconds>,
@@ -38,6 +40,11 @@ impl Association {
     /// at the SMF's address can send from others.
     pub fn is_port(&self, port: u16) -> bool {
         [self.address.port(), self.port].contains(&port)
+    }
+
+    /// Whether the SMF answers heartbeats.
+    pub fn is_up(&self) -> bool {
+        self.path == PathState::Up
     }
 
     /// Whether the SMF has restarted since the set-up, so that another one is due. Time stamps that differed from the beginning prove that
@@ -81,5 +88,7 @@ pub fn up_function_features(config: &Config) -> UpFunctionFeatures {
         | UpFunctionFeatures::UPIDP
         | UpFunctionFeatures::DDND
         | UpFunctionFeatures::FRRT
-        | UpFunctionFeatures::default().with(UpFunctionFeatures::ADPDP, !config.predefined.0.is_empty())
+        | UpFunctionFeatures::default()
+            .with(UpFunctionFeatures::ADPDP, !config.predefined.0.is_empty())
+            .with(UpFunctionFeatures::MPAS, !config.smf_sets.is_empty())
 }

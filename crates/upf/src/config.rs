@@ -32,6 +32,8 @@ pub struct Config {
     pub response_retention: Duration,
     /// SMFs that may use this UPF; requests of others are refused.
     pub smfs: Vec<PermittedSmf>,
+    /// Names of SMF sets whose SMFs may take over each other's sessions (TS 29.244 5.22.3).
+    pub smf_sets: Vec<String>,
     /// Maximum number of associations; further SMFs are refused.
     pub max_associations: usize,
     /// Maximum number of associations with SMFs at one address, each with its own Node ID.
@@ -83,6 +85,7 @@ impl Config {
             path_failure_retention: Duration::from_secs(60),
             response_retention: Duration::from_secs(15),
             smfs: Vec::new(),
+            smf_sets: Vec::new(),
             max_associations: 256,
             max_associations_of_peer: 4,
             max_sessions: 1_000_000,

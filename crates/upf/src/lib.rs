@@ -15,6 +15,7 @@ mod random;
 mod reach;
 mod rejection;
 mod session;
+mod smf_set;
 mod teids;
 mod transaction;
 mod unknown_peers;

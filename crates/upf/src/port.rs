@@ -99,6 +99,13 @@ pub enum Notice {
         /// Its id.
         session: SessionId,
     },
+    /// Another SMF of its set controls a session.
+    SessionMoved {
+        /// Its id.
+        session: SessionId,
+        /// The SMF.
+        node: NodeId,
+    },
     /// A session was deleted.
     SessionDeleted {
         /// Its id.
@@ -151,7 +158,9 @@ impl Notice {
     /// The severity.
     pub fn severity(&self) -> Severity {
         match self {
-            Notice::SessionEstablished { .. } | Notice::SessionDeleted { .. } => Severity::Debug,
+            Notice::SessionEstablished { .. }
+            | Notice::SessionMoved { .. }
+            | Notice::SessionDeleted { .. } => Severity::Debug,
             Notice::AssociationEstablished { .. }
             | Notice::AssociationReleased { .. }
             | Notice::PathRecovered { .. } => Severity::Info,
@@ -179,6 +188,9 @@ impl fmt::Display for Notice {
             }
             Notice::PathRecovered { node } => write!(f, "SMF {node} answers heartbeats again"),
             Notice::SessionEstablished { session } => write!(f, "session {:#x} established", session.0),
+            Notice::SessionMoved { session, node } => {
+                write!(f, "SMF {node} controls session {:#x}", session.0)
+            }
             Notice::SessionDeleted { session, reason } => {
                 write!(f, "session {:#x} deleted: {reason}", session.0)
             }

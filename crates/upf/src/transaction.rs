@@ -109,6 +109,13 @@ pub struct Outstanding<P> {
     due: Duration,
 }
 
+impl<P> Outstanding<P> {
+    /// The message.
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+}
+
 /// The result of an expired T1.
 pub enum Expired<P> {
     /// Retransmit these octets.

@@ -355,6 +355,11 @@ impl Upf {
         request: Outstanding<Purpose>,
         reason: &'static str,
     ) {
+        if let Purpose::SessionReport(session) = request.purpose
+            && self.report_to_another(context, session, (sequence, &request))
+        {
+            return;
+        }
         let Outstanding { peer, message_type, purpose, .. } = request;
         match purpose {
             Purpose::Heartbeat(node) => return self.path_failed(context, &node),

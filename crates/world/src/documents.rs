@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The longest time until a change is written with [`Residency::Soft`]: as in the runtime.
 const SOFT_DELAY: Duration = Duration::from_millis(200);
 
+/// Instead of a shard: the block is on its way from one to another.
+const ON_ITS_WAY: usize = usize::MAX;
+
 /// Documents by shard and key.
 #[derive(Debug)]
 pub(crate) struct Documents {
@@ -88,6 +91,8 @@ impl Documents {
             return TurnWrites { wrote: self.store(StoreScope::Changed, shard, of), next: None };
         }
         let (scope, next) = match self.due.get(&shard) {
+            // As in the runtime: a block that is about to pass is written at once.
+            _ if !of.is_at_rest() => (StoreScope::Changed, None),
             None => (StoreScope::Required, Some(now + SOFT_DELAY)),
             Some(due) if now < *due => (StoreScope::Required, None),
             Some(_) => (StoreScope::Changed, None),
@@ -98,6 +103,11 @@ impl Documents {
             None => None,
         };
         TurnWrites { wrote: self.store(scope, shard, of), next }
+    }
+
+    /// A shard has passed a block: no shard reads its documents until the new owner has it.
+    pub(crate) fn pass_block(&mut self, block: BlockId) {
+        self.assign_block(block, ON_ITS_WAY);
     }
 
     /// A block has another owner.

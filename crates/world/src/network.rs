@@ -10,7 +10,7 @@ use pith_nf::amf::{Amf, AmfConfig};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
 use pith_nf::gateway::n2::N2Config;
-use pith_nf::gateway::n4::{N4Config, N4Peer};
+use pith_nf::gateway::n4::{N4Config, N4Peer, StoredRun};
 use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
 use pith_nf::nssf::{Nssf, NssfConfig};
@@ -370,12 +370,20 @@ pub(crate) fn n2_config(shards: usize) -> N2Config {
     }
 }
 
-/// `started`: milliseconds from the start of the world to that of the process.
-pub(crate) fn n4_config(process: usize, plan: &Plan, started: u64) -> N4Config {
+/// `started`: milliseconds from the start of the world to that of the process. `run`: its Recovery Time Stamp and number, if sessions
+/// outlive the process without loss.
+pub(crate) fn n4_config(
+    process: usize,
+    plan: &Plan,
+    started: u64,
+    run: Option<(u64, StoredRun)>,
+) -> N4Config {
     let peer = |upf: usize| N4Peer { name: UPFS[upf].into(), address: upf_n4(upf) };
     N4Config {
         address: smf_n4(process).ip(),
-        recovery_time_stamp: EPOCH + started / 1000,
+        recovery_time_stamp: run.map_or(EPOCH + started / 1000, |(stamp, _)| stamp),
+        run: run.map(|(_, run)| run),
+        smf_set: None,
         first_sequence: started as u32,
         upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),

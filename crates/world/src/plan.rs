@@ -104,6 +104,8 @@ pub struct Plan {
     pub ues: usize,
     /// UPFs, 1 or 2. The second can be inserted into sessions as an uplink classifier, and removed again.
     pub upfs: usize,
+    /// UPFs retain the sessions of an SMF that is started again, if it requests that.
+    pub upfs_retain: bool,
     /// Sessions have the classifier from their establishment, if it is available.
     pub breaks_out: bool,
     /// Processes show certificates and access tokens (OAuth2).
@@ -157,6 +159,7 @@ impl Plan {
             seed,
             processes,
             upfs,
+            upfs_retain: Self::retain(seed),
             breaks_out: upfs > 1 && dice.chance(500),
             oauth2: split && seed % 2 == 1,
             shards: 1 + dice.index(most_shards),
@@ -183,6 +186,11 @@ impl Plan {
         .with_moves()
     }
 
+    /// Whether the UPFs of a seed retain sessions.
+    pub(crate) const fn retain(seed: u64) -> bool {
+        seed % 3 != 2
+    }
+
     /// Drawn apart, so that other parameters of a seed stay the same.
     fn with_moves(mut self) -> Self {
         let mut dice = Dice::new(self.seed ^ 0x6d6f_7665_0000);
@@ -204,6 +212,7 @@ impl Plan {
             retaining: 0,
             ues: 1,
             upfs: 1,
+            upfs_retain: true,
             breaks_out: false,
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,

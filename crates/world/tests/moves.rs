@@ -1,6 +1,6 @@
 //! Blocks of ids pass to another shard at each step of each procedure of `make kill`.
 
-use pith_world::{Kill, PROCEDURES, Residency, Victim};
+use pith_world::{Kill, Options, PROCEDURES, Residency, Victim, campaign};
 use std::time::Duration;
 
 fn failures(residency: Residency, step: usize, victim: Victim) -> (u32, Vec<String>) {
@@ -33,4 +33,24 @@ fn no_procedure_notices_that_its_ue_passes_to_another_shard() {
         all.extend(failures.into_iter().map(|failure| format!("{residency:?}: {failure}")));
     }
     assert!(all.is_empty(), "{} failures:\n{}", all.len(), all.join("\n"));
+}
+
+/// A shard panics at every third input after the begin of a move: the former owner, or the new one while it takes the block.
+#[test]
+fn no_panic_in_a_move_loses_a_ue() {
+    let options = Options {
+        seeds: (1, 3),
+        residencies: vec![Residency::Durable, Residency::Soft, Residency::Procedural, Residency::Stateless],
+        victims: vec![Victim::Move],
+        procedure: None,
+        stride: 3,
+        threads: 2,
+    };
+    let table = campaign(&options, &|_, _, _| {});
+    let broken = table.values().flat_map(|row| row.broken.iter().filter(|broken| broken.is_failure));
+    let failures: Vec<_> =
+        broken.map(|broken| format!("pith-world kill {}: {}", broken.run, broken.what)).collect();
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
+    let points: u64 = table.values().map(|row| row.points).sum();
+    assert!(points > 500, "{points} panics");
 }

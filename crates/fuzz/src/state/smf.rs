@@ -100,6 +100,8 @@ fn upf_up(stage: &mut Stage<Smf>) {
         name: "upf".into(),
         address: IpAddr::V4(UPF_ADDRESS),
         local_address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, 4)),
+        has_retained: false,
+        shares_sessions: false,
     };
     stage.n4_input(N4Input::UpfUp { upf: UPF, info: Arc::new(info) });
 }

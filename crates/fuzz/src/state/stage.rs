@@ -197,7 +197,7 @@ impl<N: NetworkFunction> Stage<N> {
                 open.push((tag, message));
             }
             (N4Effect::Answer { message, .. }, Some(_)) => drop(message),
-            (N4Effect::TakenOver | N4Effect::Passage(_), Some(_)) => {}
+            (N4Effect::TakenOver { .. } | N4Effect::Passage(_) | N4Effect::Confirmed { .. }, Some(_)) => {}
             (effect, None) => self.broken = Some(format!("it has no N4: {effect:?}")),
         }
     }

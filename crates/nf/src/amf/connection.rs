@@ -8,6 +8,7 @@ use super::config::RELEASING;
 use super::pending_table::{EntryId, PendingTable};
 use crate::kit::document::pack_struct;
 use crate::kit::{Arena, GnbHandle, Key, shrink};
+use pith_crypto::number_order::NumberOrder;
 use pith_types::{AmfUeNgapId, BlockId, RanUeNgapId};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -82,19 +83,22 @@ pub(crate) struct Connections {
     by_id: HashMap<AmfUeNgapId, Key>,
     by_ran: HashMap<(GnbHandle, RanUeNgapId), Key>,
     releasing: PendingTable,
-    /// The owner's part of the last AMF-UE-NGAP-ID.
+    /// The order of the owner's parts of AMF-UE-NGAP-IDs.
+    order: NumberOrder,
+    /// The position of the last one.
     last: u32,
 }
 
 impl Connections {
-    /// An empty table. `limit`: the largest number of connections.
-    pub fn new(limit: u32) -> Self {
+    /// An empty table. `limit`: the largest number of connections. `order`: of AMF-UE-NGAP-IDs.
+    pub fn new(limit: u32, order: NumberOrder) -> Self {
         Self {
             table: Arena::new(limit),
             limit: limit as usize,
             by_id: HashMap::new(),
             by_ran: HashMap::new(),
             releasing: PendingTable::new(RELEASING),
+            order,
             last: 0,
         }
     }
@@ -162,18 +166,19 @@ impl Connections {
         Some(key)
     }
 
-    /// New ids follow this number. A gNB may still have connections of which a former owner's document says nothing.
-    pub const fn count_ids_from(&mut self, number: u32) {
-        self.last = number & AmfUeNgapId::MAX_OWN;
+    /// New ids follow this position. A gNB may still have connections of which a former owner's document says nothing.
+    pub const fn count_ids_from(&mut self, position: u32) {
+        self.last = position & AmfUeNgapId::MAX_OWN;
     }
 
-    /// An unused id. The owner's part counts up, so that an id is used again as late as possible. It is never 0: UERANSIM
-    /// reads id 0 as absent and omits the IE.
+    /// An unused id. An id is used again as late as possible, and a gNB does not know those of other gNBs' UEs: PATH SWITCH REQUEST
+    /// has no other proof that the UE was handed over to its sender. The owner's part is never 0: UERANSIM reads id 0 as absent
+    /// and omits the IE.
     fn next_id(&mut self, block: BlockId) -> AmfUeNgapId {
         loop {
-            self.last = self.last % AmfUeNgapId::MAX_OWN + 1;
-            let id = AmfUeNgapId::new(block, self.last);
-            if !self.by_id.contains_key(&id) {
+            self.last = (self.last + 1) & AmfUeNgapId::MAX_OWN;
+            let id = AmfUeNgapId::new(block, self.order.at(self.last));
+            if id.own() != 0 && !self.by_id.contains_key(&id) {
                 return id;
             }
         }
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_id_of_a_closed_connection_is_not_found_after_its_index_is_reused() {
-        let mut connections = Connections::new(1 << 18);
+        let mut connections = Connections::new(1 << 18, NumberOrder::new(1));
         let mut ids = std::collections::HashSet::new();
         let block = BlockId::new(5).unwrap();
         for ran in 0..1000 {
@@ -295,16 +300,18 @@ mod tests {
     }
 
     #[test]
-    fn the_counter_wraps_around_and_skips_ids_in_use() {
-        let mut connections = Connections::new(1 << 18);
+    fn ids_wrap_around_in_an_order_that_shows_no_count() {
+        let mut connections = Connections::new(1 << 18, NumberOrder::new(1));
         let block = BlockId::new(5).unwrap();
         let mut open = |last: Option<u32>, ran| {
             connections.last = last.unwrap_or(connections.last);
             let key = connections.open(block, (GnbHandle(1), 0), RanUeNgapId(ran)).unwrap();
             connections.get(key).unwrap().id.own()
         };
-        assert_eq!(open(None, 1), 1);
-        assert_eq!(open(Some(AmfUeNgapId::MAX_OWN - 1), 2), AmfUeNgapId::MAX_OWN);
-        assert_eq!(open(None, 3), 2, "0 is no id, and 1 is in use");
+        let order = NumberOrder::new(1);
+        assert_eq!(open(None, 1), order.at(1));
+        assert_eq!(open(Some(AmfUeNgapId::MAX_OWN - 1), 2), order.at(AmfUeNgapId::MAX_OWN));
+        assert_eq!(open(None, 3), order.at(0));
+        assert_eq!(open(None, 4), order.at(2), "that of position 1 is in use");
     }
 }

@@ -176,7 +176,7 @@ pub(crate) struct Shared {
 pub(crate) struct Env<'a> {
     pub now: Instant,
     pub config: &'a AmfConfig,
-    pub gnbs: &'a Gnbs,
+    pub gnbs: &'a mut Gnbs,
     pub connections: &'a mut Connections,
     /// Names of contexts.
     pub ids: &'a mut ContextIds,
@@ -205,7 +205,7 @@ impl Shared {
         Env {
             now,
             config: &self.config,
-            gnbs: &self.gnbs,
+            gnbs: &mut self.gnbs,
             connections: &mut self.connections,
             ids: &mut self.ids,
             index: &mut self.index,

@@ -7,7 +7,7 @@ use super::procedure::nas_transport::session_downlink;
 use super::session::UserPlane;
 use super::{n1, n2};
 use crate::kit::document::{pack_enum, pack_struct};
-use crate::kit::{Level, Timer};
+use crate::kit::{Key, Level, Timer};
 use bytes::Bytes;
 use pith_nas::GmmMessage;
 use pith_ngap::{ModifyItem, SessionTransfer, SetupItem};
@@ -180,6 +180,26 @@ pub(crate) fn keep_held_setups(ue: &mut UeContext) {
     // The gNB's resources end with the connection.
     ue.undelivered.retain(|kept| !kept.message.is_for_resources() || kept.message.n1.is_some());
     ue.undelivered.extend(held);
+}
+
+/// The UE has been handed over: its sessions have no resources at the former gNB, so that no setup waits for their release. A session
+/// that was handed over (`is_listed`) has its resources; the setup of another one follows.
+pub(crate) fn release_held_setups(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    key: Key,
+    is_listed: impl Fn(u8) -> bool,
+) {
+    let held: Vec<_> = ue.sessions.iter_mut().filter_map(|session| session.held_setup.take()).collect();
+    if held.is_empty() {
+        return;
+    }
+    env.out.stop(key.to_u64(), Timer::NgapGuard);
+    let left = held.into_iter().filter_map(|message| {
+        let n2 = message.n2.filter(|_| !is_listed(message.id));
+        SmfMessage::of_session(message.id, message.n1, n2)
+    });
+    ue.undelivered.extend(left.map(|message| Undelivered { message, on_failure: None }));
 }
 
 fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {

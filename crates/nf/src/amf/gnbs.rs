@@ -4,7 +4,8 @@
 //! Setup ([`super::n2`], `setup.rs`). Messages to it are discarded by the N2 gateway.
 
 use crate::kit::document::Names;
-use crate::kit::{GnbHandle, GnbInfo};
+use crate::kit::{Allowance, Duration, GnbHandle, GnbInfo, Instant};
+use pith_types::Tai;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
@@ -15,7 +16,14 @@ use std::sync::Arc;
 pub(crate) struct Gnbs {
     connected: BTreeMap<GnbHandle, Arc<GnbInfo>>,
     expected: BTreeMap<GnbHandle, ExpectedGnb>,
+    /// Path switches of gNBs that were refused.
+    refusals: BTreeMap<GnbHandle, Allowance>,
 }
+
+/// Refused path switches of a gNB, after which it gets one each [`REFUSAL_INTERVAL`], whatever UE it names: so it can't search for the
+/// AMF-UE-NGAP-IDs of other gNBs' UEs.
+const REFUSALS: u32 = 16;
+const REFUSAL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A gNB that had connections in a former run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +35,7 @@ pub(crate) struct ExpectedGnb {
 
 impl Gnbs {
     pub const fn new() -> Self {
-        Self { connected: BTreeMap::new(), expected: BTreeMap::new() }
+        Self { connected: BTreeMap::new(), expected: BTreeMap::new(), refusals: BTreeMap::new() }
     }
 
     /// The handle of a gNB that is expected to return. The N2 gateway counts its handles up from 0.
@@ -54,6 +62,28 @@ impl Gnbs {
     pub fn expect_no_more(&mut self) -> Vec<(GnbHandle, Arc<str>)> {
         let expected = std::mem::take(&mut self.expected);
         expected.into_iter().map(|(handle, gnb)| (handle, gnb.global_id)).collect()
+    }
+
+    /// A gNB has disconnected.
+    pub fn disconnect(&mut self, gnb: GnbHandle) -> Option<Arc<GnbInfo>> {
+        self.refusals.remove(&gnb);
+        self.connected.remove(&gnb)
+    }
+
+    /// Whether the AMF considers a path switch that the gNB requests.
+    pub fn may_switch_paths(&mut self, now: Instant, gnb: GnbHandle) -> bool {
+        self.refusals.get_mut(&gnb).is_none_or(|refusals| refusals.has_left(now))
+    }
+
+    /// A path switch of the gNB is refused.
+    pub fn count_refusal(&mut self, now: Instant, gnb: GnbHandle) {
+        let full = || Allowance::full(REFUSALS, REFUSAL_INTERVAL, now);
+        self.refusals.entry(gnb).or_insert_with(full).take(now);
+    }
+
+    /// Whether the gNB serves the tracking area.
+    pub fn serves(&self, gnb: GnbHandle, tai: &Tai) -> bool {
+        self.connected.get(&gnb).is_some_and(|info| info.supported.iter().any(|(served, _)| served == tai))
     }
 
     pub fn is_expecting(&self) -> bool {

@@ -56,14 +56,15 @@ pub use retained::Retention;
 
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    ContextIds, DocumentSink, EndedContexts, Fate, Input, Inspect, Instant, Key, MovedConnection, N2Input,
-    NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References, Rng, SetInstances,
-    StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    ContextIds, DocumentSink, EndedContexts, Fate, GnbHandle, Identity, Input, Inspect, Instant, Key,
+    MovedConnection, N2Input, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References,
+    Rng, SetInstances, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
 use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
+use pith_crypto::number_order::NumberOrder;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::{NfInstanceId, Reply, Request};
 use pith_types::{BlockId, ContextId, InstanceId, OwnerMap};
@@ -77,8 +78,8 @@ use table::{Index, Ues};
 pub struct Amf {
     ues: Ues,
     shared: Shared,
-    /// Connections of lost gNBs, still to be closed.
-    lost: VecDeque<Key>,
+    /// Connections of lost gNBs, still to be closed, with the gNB. A connection whose UE has moved on to another gNB stays.
+    lost: VecDeque<(Key, GnbHandle)>,
     /// What is deferred until contexts are back that are only in a store.
     awaited: BTreeMap<Key, Vec<Awaited>>,
     /// UEs that changed, for a store.
@@ -95,12 +96,19 @@ pub struct Amf {
     reloads: bool,
 }
 
+/// The order of AMF-UE-NGAP-IDs: another in each run, and unknown to gNBs.
+fn id_order(identity: &Identity) -> NumberOrder {
+    let Identity { epoch_unix_ms, owner, .. } = identity;
+    let name = format!("AMF-UE-NGAP-IDs {epoch_unix_ms} {} {}", owner.instance.0, owner.shard.0);
+    NumberOrder::new(identity.reference_key.number(&name))
+}
+
 impl Amf {
     /// An AMF without UE contexts.
     pub fn new(config: AmfConfig, mut rng: Rng) -> Self {
         let shared = Shared {
             gnbs: Gnbs::new(),
-            connections: Connections::new(config.max_connections()),
+            connections: Connections::new(config.max_connections(), id_order(&config.identity)),
             ids: ContextIds::new(&config.identity, rng.fork()),
             index: Index::default(),
             references: References::new(&config.identity.reference_key),

@@ -110,7 +110,7 @@ impl Amf {
             || ue.is_in_transaction()
             || ue.sdm_call.is_some()
             || ue.refresh_call.is_some();
-        let is_lost = || ue.connection.is_some_and(|connection| self.lost.contains(&connection));
+        let is_lost = || ue.connection.is_some_and(|connection| self.is_lost(connection));
         is_in_work
             || self.is_to_be_resumed(key)
             || self.awaited.contains_key(&key)
@@ -157,7 +157,7 @@ impl Amf {
         let of_block = self.shared.connections.iter().filter(|(_, it)| it.id.block() == block);
         for key in of_block.map(|(key, _)| key).collect::<Vec<_>>() {
             // Its gNB has released it already.
-            let is_lost = self.lost.contains(&key);
+            let is_lost = self.is_lost(key);
             rest.connections.extend(self.detach_connection(key, out).filter(|_| !is_lost));
         }
         rest.retained = self.shared.index.retained.pass(block, now);
@@ -208,7 +208,7 @@ impl Amf {
 
     fn detach_connection(&mut self, key: Key, out: &mut Outbox) -> Option<PassedConnection> {
         out.stop(key.to_u64(), Timer::NgapGuard);
-        self.lost.retain(|lost| *lost != key);
+        self.lost.retain(|(lost, _)| *lost != key);
         self.shared.connections.close(key).map(PassedConnection::of)
     }
 
@@ -319,12 +319,18 @@ impl Amf {
         })?;
         if context == RanContext::Releasing {
             let host = host_of(&self.shared.gnbs, Some(gnb));
-            self.lost.extend(connections.start_release(key, host));
+            let excess = connections.start_release(key, host);
+            self.lost.extend(excess.and_then(|key| Some((key, connections.get(key)?.gnb))));
         }
         if matches!(context, RanContext::Requested | RanContext::Releasing) {
             out.start(key.to_u64(), Timer::NgapGuard, self.shared.config.timers.ngap_guard);
         }
         Some(key)
+    }
+
+    /// Whether the connection's gNB has released it.
+    fn is_lost(&self, connection: Key) -> bool {
+        self.lost.iter().any(|(lost, _)| *lost == connection)
     }
 
     /// The connections of a block, for the N2 gateway.

@@ -20,10 +20,12 @@ use super::mobility::{self, n2_handover};
 use super::n2;
 use super::procedure::{self, Procedure, deregistration, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
+use super::session::UserPlane;
 use crate::kit::document::UnpackError;
 use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, ProcedureName, Timer, UNPLACED, WallClock};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_types::ContextId;
+use std::sync::Arc;
 
 /// What is to be done for a UE that was taken over.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +47,9 @@ impl Amf {
     ) -> Result<(), UnpackError> {
         if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
             // The UE may be ahead of its document: it returns from CM-IDLE, and both sides compare their sessions.
-            return self.restore_ue(now, id, octets, false);
+            self.restore_ue(now, id, octets, false)?;
+            self.note_user_planes(id);
+            return Ok(());
         }
         if document::is_retained(octets) {
             return self.restore_retained(now, id, octets, false);
@@ -79,6 +83,16 @@ impl Amf {
         Ok(())
     }
 
+    /// SMFs continue with the user planes that a procedure has activated, perhaps since the document was written: all are to be deactivated.
+    fn note_user_planes(&mut self, id: ContextId) {
+        if self.tracker.tracking().is_some_and(|tracking| tracking.by_procedure)
+            && let Some(ue) = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key))
+        {
+            ue.sessions.iter_mut().for_each(|session| session.user_plane = UserPlane::Activated);
+            self.ues.pack_idle();
+        }
+    }
+
     /// Adds a connection of a document to the table, if its gNB is connected.
     fn adopt(&mut self, ue: Key, stored: StoredConnection) -> Option<Key> {
         let (id, context) = (stored.id, stored.context);
@@ -109,8 +123,9 @@ impl Amf {
     /// Reports the connections of the shard to the N2 gateway, which compares them with its own.
     pub(super) fn report_connections(&mut self, out: &mut Outbox) {
         let connections = self.shared.connections.iter().map(|(_, it)| (it.gnb, it.id, it.ran_id)).collect();
-        let shard = self.shared.config.identity.owner.shard;
-        out.n2(N2Effect::TakenOver { shard, connections });
+        let identity = &self.shared.config.identity;
+        let (shard, owners) = (identity.owner.shard, Arc::clone(&identity.owners));
+        out.n2(N2Effect::TakenOver { shard, owners, connections });
     }
 
     /// New AMF-UE-NGAP-IDs begin at a random number: gNBs may still have others of the former run.

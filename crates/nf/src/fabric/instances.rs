@@ -51,7 +51,7 @@ impl Shard {
             function.resume_adopted(now, &mut self.outbox);
             self.route(now, nf, out);
         }
-        changes.iter().for_each(|change| self.announce(*change, out));
+        changes.iter().for_each(|change| self.announce_owner(*change, out));
     }
 
     /// Instances of the set have come or gone.
@@ -108,13 +108,13 @@ impl Shard {
 
     /// The contexts of a block have left memory, and gateways route no longer to this shard.
     pub(super) fn released(&self, change: BlockMove, out: &mut Vec<ShardEffect>) {
-        self.announce(change, out);
+        self.announce_owner(change, out);
         out.push(ShardEffect::Released(change));
         out.push(ShardEffect::MoveEnded { change, result: Ok(()) });
     }
 
     /// Gateways and the other shards learn the owner of a block.
-    fn announce(&self, change: BlockMove, out: &mut Vec<ShardEffect>) {
+    fn announce_owner(&self, change: BlockMove, out: &mut Vec<ShardEffect>) {
         if self.hosts(Nf::Amf) {
             out.push(ShardEffect::N2(N2Effect::Passage(Passage::Moved { change, has: Vec::new() })));
         }

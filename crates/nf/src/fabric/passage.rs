@@ -15,16 +15,18 @@
 //!   stays, and pending inputs go to its owner.
 //! - The former owner answers nothing for the block afterwards: requests, replies, and responses of UPFs follow the contexts.
 //! - Each change of the owner map has a version. An older change of the same block has no effect, so that a late one does not undo it.
+//! - If the new owner panics in the turn in which it takes the block, its next run gets the block again ([`super::TakeOver`]). If it panics
+//!   a second time with it, it has the contexts of the store. The gateways get `Moved` in either case.
 //! - The first block that a shard has at the start stays: subscriptions of its agent and records of the NRF are in it. A shard passes one block at a time, so that its other UEs wait a few milliseconds at most.
 
 use super::owner::shard_of;
 use super::shard::{Shard, ShardEffect, ShardInput};
 use crate::kit::{
     AddressNews, Input, Instant, N2Effect, N2Input, N4Effect, N4Input, NetworkFunction, Nf, Passage,
-    PassedBlock, StoredKey, Timer, TimerKey,
+    PassedBlock, StoredKey, Tag, Timer, TimerKey,
 };
 use pith_types::{BlockId, BlockMove, ContextId, OwnerMap};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,14 +57,43 @@ pub enum MoveError {
     /// The process has no such shard.
     #[error("the process has no shard of that number")]
     NoSuchShard,
+    /// The shard panicked before it passed the block.
+    #[error("an internal error interrupted the move, and the block stays where it is: repeat the command")]
+    Interrupted,
+}
+
+/// The keys that contexts had at this shard before they passed, by which the shard forwards late replies.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FormerKeys {
+    ids: HashMap<FormerKey, ContextId>,
+    order: VecDeque<FormerKey>,
+}
+
+/// A context's key in the table of an NF, in a run of the shard.
+pub(super) type FormerKey = (u16, Nf, u64);
+
+impl FormerKeys {
+    pub(super) fn note(&mut self, key: FormerKey, id: ContextId) {
+        self.ids.insert(key, id);
+        self.order.push_back(key);
+        while self.order.len() > MOST_FORMER {
+            self.order.pop_front().and_then(|oldest| self.ids.remove(&oldest));
+        }
+    }
+
+    fn find(&self, key: FormerKey) -> Option<ContextId> {
+        self.ids.get(&key).copied()
+    }
 }
 
 /// The block that a shard is about to pass.
 #[derive(Debug)]
 struct Leaving {
     change: BlockMove,
-    /// Gateways that have not answered yet.
-    unanswered: u8,
+    /// The N2 gateway has not answered yet.
+    awaits_n2: bool,
+    /// The N4 gateway has not answered yet.
+    awaits_n4: bool,
     /// A context for which the block waits.
     waits_for: Option<StoredKey>,
 }
@@ -74,9 +105,13 @@ pub(super) struct Passages {
     /// A block that leaves for another instance, as long as its UEs are connected.
     pub(super) idling: Option<BlockMove>,
     queue: VecDeque<BlockMove>,
-    /// Passed contexts by the keys that they had here.
-    former: HashMap<(Nf, u64), ContextId>,
-    order: VecDeque<(Nf, u64)>,
+    former: FormerKeys,
+    /// Those of the current turn.
+    new_former: Vec<(FormerKey, ContextId)>,
+    /// Blocks that this run of the shard has taken.
+    taken: BTreeSet<BlockId>,
+    /// Blocks that this run is about to take, because the run before panicked with them: their documents are not taken over.
+    arriving: BTreeSet<BlockId>,
     /// A block has another owner than at the start of the process.
     has_changed: bool,
     /// No block may leave: several shards have parts of one document.
@@ -89,12 +124,14 @@ impl Passages {
         self.leaving.as_ref().is_some_and(|leaving| leaving.change.block == block)
     }
 
-    fn note_former(&mut self, key: (Nf, u64), id: ContextId) {
-        self.former.insert(key, id);
-        self.order.push_back(key);
-        while self.order.len() > MOST_FORMER {
-            self.order.pop_front().and_then(|oldest| self.former.remove(&oldest));
-        }
+    fn note_former(&mut self, key: FormerKey, id: ContextId) {
+        self.former.note(key, id);
+        self.new_former.push((key, id));
+    }
+
+    /// Whether the run gets the block again, so that its documents are not taken over.
+    pub(super) fn is_arriving(&self, block: BlockId) -> bool {
+        self.arriving.contains(&block)
     }
 }
 
@@ -105,11 +142,27 @@ impl Shard {
     }
 
     /// The shard has this owner map, and sessions of other shards have these UE addresses: before the contexts of a run are taken over.
-    pub fn begin_with(&mut self, owners: &Arc<OwnerMap>, elsewhere: &[std::net::Ipv4Addr]) {
+    pub(super) fn begin_with(&mut self, owners: &Arc<OwnerMap>, elsewhere: &[std::net::Ipv4Addr]) {
         self.set_owners(Arc::clone(owners));
         for (_, function) in &mut self.functions {
             elsewhere.iter().for_each(|address| function.note_address(AddressNews::Used(*address)));
         }
+    }
+
+    /// What former runs of the shard have passed, and the blocks that this one gets again.
+    pub(super) fn begin_with_passages(&mut self, former: &FormerKeys, arriving: BTreeSet<BlockId>) {
+        self.passages.former = former.clone();
+        self.passages.arriving = arriving;
+    }
+
+    /// Moves the keys of contexts that have passed since the last call to a list.
+    pub(super) fn take_new_former(&mut self, former: &mut FormerKeys) {
+        self.passages.new_former.drain(..).for_each(|(key, id)| former.note(key, id));
+    }
+
+    /// The context that the key in a tag from outside meant, if that context has passed.
+    pub(super) fn former_context(&self, nf: Nf, tag: Tag) -> Option<ContextId> {
+        self.passages.former.find((tag.run, nf, tag.owner))
     }
 
     /// The shard keeps its blocks: documents are of several shards.
@@ -191,16 +244,14 @@ impl Shard {
     /// From now on the gateways keep what arrives for a block.
     pub(super) fn hold_block(&mut self, change: BlockMove, out: &mut Vec<ShardEffect>) {
         let (block, shard) = (change.block, self.agent.owner().shard);
-        let mut unanswered = 0;
-        if self.hosts(Nf::Amf) {
-            unanswered += 1;
+        let (awaits_n2, awaits_n4) = (self.hosts(Nf::Amf), self.hosts(Nf::Smf));
+        if awaits_n2 {
             out.push(ShardEffect::N2(N2Effect::Passage(Passage::Hold { block, shard })));
         }
-        if self.hosts(Nf::Smf) {
-            unanswered += 1;
+        if awaits_n4 {
             out.push(ShardEffect::N4(Box::new(N4Effect::Passage(Passage::Hold { block, shard }))));
         }
-        self.passages.leaving = Some(Leaving { change, unanswered, waits_for: None });
+        self.passages.leaving = Some(Leaving { change, awaits_n2, awaits_n4, waits_for: None });
     }
 
     fn check_move(&self, change: BlockMove) -> Result<(), MoveError> {
@@ -238,9 +289,10 @@ impl Shard {
             _ => return false,
         };
         match &mut self.passages.leaving {
-            Some(leaving) if leaving.change.block == block && is_held => {
-                leaving.unanswered = leaving.unanswered.saturating_sub(1);
-            }
+            Some(leaving) if leaving.change.block == block && is_held => match input {
+                ShardInput::N2(_) => leaving.awaits_n2 = false,
+                _ => leaving.awaits_n4 = false,
+            },
             Some(leaving) if leaving.change.block == block => self.give_up(out),
             // From before a panic: the block stays.
             None if is_held => self.release(block, out),
@@ -303,7 +355,7 @@ impl Shard {
         let Some(leaving) = &self.passages.leaving else { return false };
         // While a store fails, only this shard knows which NAS COUNTs may be used.
         let is_failing = self.functions.iter().any(|(_, function)| function.is_store_failing());
-        if leaving.unanswered > 0 || is_failing {
+        if leaving.awaits_n2 || leaving.awaits_n4 || is_failing {
             return false;
         }
         let block = leaving.change.block;
@@ -339,7 +391,7 @@ impl Shard {
             let nf = *nf;
             let part = function.pass_block(now, change.block, &mut self.outbox);
             for context in &part.contexts {
-                self.passages.note_former((nf, context.key), context.id);
+                self.passages.note_former((self.run, nf, context.key), context.id);
             }
             parts.push((nf, part));
             self.route(now, nf, out);
@@ -356,12 +408,19 @@ impl Shard {
     pub(super) fn take_block(&mut self, now: Instant, passed: PassedBlock, out: &mut Vec<ShardEffect>) {
         let PassedBlock { change, parts } = passed;
         self.owners_changed(change);
+        self.passages.arriving.remove(&change.block);
+        self.passages.taken.insert(change.block);
         for (nf, part) in parts {
             if let Some((_, function)) = self.functions.iter_mut().find(|(hosted, _)| *hosted == nf) {
                 function.take_block(now, change.block, part, &mut self.outbox);
             }
             self.route(now, nf, out);
         }
+        self.announce(change, out);
+    }
+
+    /// The gateways and the other shards learn that the shard has the block.
+    pub(super) fn announce(&self, change: BlockMove, out: &mut Vec<ShardEffect>) {
         if self.hosts(Nf::Amf) {
             let has = self
                 .functions
@@ -388,18 +447,14 @@ impl Shard {
         if self.owners().owner(id.block) != self.agent.owner() {
             return self.pass_on(id.block, ShardInput::ForContext { nf, id, input: Box::new(input) }, out);
         }
-        let function = self.functions.iter().find(|(hosted, _)| *hosted == nf);
+        // A run that has the context from its document has sent the request again.
+        let has_call = self.passages.taken.contains(&id.block);
+        let function = self.functions.iter().find(|(hosted, _)| *hosted == nf && has_call);
         let key =
             function.and_then(|(_, function)| function.key_of(id)).unwrap_or(super::shard::FORMER_OWNER);
         let mut input = input;
-        match &mut input {
-            Input::Reply { tag, .. } | Input::Routed { tag, .. } => tag.owner = key,
-            Input::N4(input) => {
-                if let N4Input::Response { tag, .. } = &mut **input {
-                    tag.owner = key;
-                }
-            }
-            _ => {}
+        if let Some(tag) = tag_mut(&mut input) {
+            *tag = Tag { owner: key, run: 0, ..*tag };
         }
         self.push(nf, input);
     }
@@ -428,11 +483,12 @@ impl Shard {
         out: &mut Vec<ShardEffect>,
     ) -> Option<Input> {
         if self.passages.has_changed {
-            let former = |owner: u64| self.passages.former.get(&(nf, owner)).copied();
+            // Within the shard: a tag of this run.
+            let former = |tag: &Tag| self.former_context(nf, Tag { run: self.run, ..*tag });
             let id = match &input {
-                Input::Reply { tag, .. } | Input::Routed { tag, .. } => former(tag.owner),
+                Input::Reply { tag, .. } | Input::Routed { tag, .. } => former(tag),
                 Input::N4(input) => match &**input {
-                    N4Input::Response { tag, .. } => former(tag.owner),
+                    N4Input::Response { tag, .. } => former(tag),
                     _ => None,
                 },
                 // A request that passes from shard to shard in search of a context names no block.
@@ -462,8 +518,35 @@ impl Shard {
         out.push(ShardEffect::Forward { shard, nf, from, request, asked: 0 });
     }
 
-    /// Forwards what a gateway sent for a block that another shard has. Returns any other input.
-    pub(super) fn forward_from_gateway(
+    fn forward_reply_to_former_run(
+        &self,
+        input: ShardInput,
+        out: &mut Vec<ShardEffect>,
+    ) -> Option<ShardInput> {
+        let call = match &input {
+            ShardInput::Reply { nf, tag, .. } => Some((*nf, *tag)),
+            ShardInput::N4(input) => match &**input {
+                N4Input::Response { tag, .. } => Some((Nf::Smf, *tag)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let call = call.filter(|(_, tag)| tag.run != self.run);
+        let Some((nf, id)) = call.and_then(|(nf, tag)| Some((nf, self.former_context(nf, tag)?))) else {
+            return Some(input);
+        };
+        let input = match input {
+            ShardInput::Reply { tag, from, reply, .. } => Input::Reply { tag, from, reply },
+            ShardInput::N4(input) => Input::N4(input),
+            other => return Some(other),
+        };
+        self.pass_on(id.block, ShardInput::ForContext { nf, id, input: Box::new(input) }, out);
+        None
+    }
+
+    /// Forwards what a gateway sent for a block that another shard has, and replies to calls that a former run made for a context of it. Returns
+    /// any other input.
+    pub(super) fn forward_from_outside(
         &self,
         input: ShardInput,
         out: &mut Vec<ShardEffect>,
@@ -471,6 +554,7 @@ impl Shard {
         if !self.passages.has_changed {
             return Some(input);
         }
+        let input = self.forward_reply_to_former_run(input, out)?;
         let block = match &input {
             ShardInput::N2(N2Input::Pdu { pdu, .. }) => {
                 pith_ngap::peek(pdu).and_then(|peeked| peeked.amf_ue_ngap_id).map(|id| id.block())
@@ -488,6 +572,18 @@ impl Shard {
             }
             None => Some(input),
         }
+    }
+}
+
+/// The tag of a reply or response.
+fn tag_mut(input: &mut Input) -> Option<&mut Tag> {
+    match input {
+        Input::Reply { tag, .. } | Input::Routed { tag, .. } => Some(tag),
+        Input::N4(input) => match &mut **input {
+            N4Input::Response { tag, .. } => Some(tag),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

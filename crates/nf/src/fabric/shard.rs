@@ -237,7 +237,7 @@ pub struct Shard {
     effects: Vec<Effect>,
     told_ready: bool,
     /// The number of this run of the shard: replies to earlier ones are not for it.
-    run: u16,
+    pub(super) run: u16,
     /// The context whose load the last input waits for.
     held: Option<StoredKey>,
     /// Inputs since the start.
@@ -393,14 +393,19 @@ impl Shard {
         document: &[u8],
         fate: kit::Fate,
     ) -> Result<(), UnpackError> {
+        if self.passages.is_arriving(key.id.block) {
+            return Ok(());
+        }
         match self.functions.iter_mut().find(|(nf, _)| *nf == key.nf) {
             Some((_, function)) => function.take_over_context(now, key.id, document, fate),
             None => Ok(()),
         }
     }
 
-    /// All contexts were taken over, and messages were delivered again: the gateways learn what the shard has.
-    pub fn finish_take_over(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+    /// All contexts were taken over, and messages were delivered again: the gateways learn what the shard has, first that it has these blocks
+    /// ([`TakeOver::unannounced`](super::TakeOver::unannounced)).
+    pub fn finish_take_over(&mut self, now: Instant, blocks: &[BlockMove], out: &mut Vec<ShardEffect>) {
+        blocks.iter().for_each(|change| self.announce(*change, out));
         for each in 0..self.functions.len() {
             let (nf, function) = &mut self.functions[each];
             let nf = *nf;
@@ -448,6 +453,11 @@ impl Shard {
         self.absent.is_awaited(key) || self.functions.iter().any(is_pending)
     }
 
+    /// Whether inputs wait for the load of a context.
+    pub(super) fn is_awaited(&self, key: StoredKey) -> bool {
+        self.absent.is_awaited(key)
+    }
+
     /// The API root in answers of the shard.
     pub fn own_root(&self) -> Arc<ApiRoot> {
         self.agent.own_root()
@@ -481,7 +491,7 @@ impl Shard {
         if self.note_gateway(&input, out) {
             return self.advance_moves(out);
         }
-        let Some(input) = self.forward_from_gateway(input, out) else { return };
+        let Some(input) = self.forward_from_outside(input, out) else { return };
         match input {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),

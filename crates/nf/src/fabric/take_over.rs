@@ -9,16 +9,24 @@
 //!
 //! A message is kept as long as its effects have not left the shard, and then while the transaction of its UE or session goes on. The
 //! transaction begins again with it. A copy costs no memory: the octets of an NGAP PDU are shared.
+//!
+//! Requests of other shards and processes are kept for the turn, and while they wait for the load of their context. One whose processing
+//! has begun, with effects that have left, is answered with 500.
+//!
+//! A block that another shard has passed ([`super::passage`]) is kept until the effects of its turn have left the shard. The next run gets it
+//! again, instead of the documents of its contexts. So no change is lost, also if documents are written later or not at all. A panic in
+//! that, too, leaves the contexts of the store.
 
+use super::passage::{FormerKeys, MoveError};
 use super::{Shard, ShardEffect, ShardInput};
 use crate::kit::{
-    Caller, Fate, GnbHandle, GnbInfo, N2Input, N4Error, N4Input, N4Transaction, Nf, SetInstances, StoredKey,
-    Tag, Tracking, UpfHandle, UpfInfo,
+    Caller, Fate, GnbHandle, GnbInfo, Input, N2Input, N4Error, N4Input, N4Transaction, Nf, PassedBlock,
+    SetInstances, StoredKey, Tag, Tracking, UpfHandle, UpfInfo,
 };
 use bytes::Bytes;
 use pith_pfcp::Message;
-use pith_sbi::{Cause, Problem};
-use pith_types::{BlockMove, OwnerMap, Seid};
+use pith_sbi::{Cause, Problem, Request};
+use pith_types::{BlockMove, ContextId, OwnerMap, Seid};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -60,29 +68,71 @@ enum KeptInput {
         seid: Seid,
         message: Box<Message>,
     },
-    /// A UPF has established a session. If the SMF has lost that, it deletes the session.
-    Established {
+    /// A UPF has established a session, which the SMF deletes if it has lost that; or it answers a request for a session that has passed to
+    /// another shard.
+    Response {
         tag: Tag,
-        message: Box<Message>,
+        result: Box<Result<Message, N4Error>>,
+    },
+    /// A request of another shard or process.
+    Request {
+        from: Caller,
+        nf: Nf,
+        request: Box<Request>,
+        /// As in [`ShardInput::Forwarded`], if it was forwarded.
+        asked: Option<u16>,
+    },
+    /// A block that another shard has passed.
+    Block(Box<PassedBlock>),
+    /// The answer of a UPF to a request of a former owner of the context.
+    ForContext {
+        id: ContextId,
+        tag: Tag,
+        result: Box<Result<Message, N4Error>>,
     },
 }
 
 impl KeptInput {
     /// A copy of the input, if it is kept.
-    fn of(input: &ShardInput) -> Option<Self> {
+    fn of(input: &ShardInput, keeps: Keeps, shard: &Shard) -> Option<Self> {
+        let (of_gnbs, of_upfs) = (keeps != Keeps::Nothing, keeps == Keeps::All);
+        let has_passed = |tag: &Tag| shard.former_context(Nf::Smf, *tag).is_some();
         match input {
-            ShardInput::N2(N2Input::Pdu { gnb, stream, pdu }) => {
+            ShardInput::N2(N2Input::Pdu { gnb, stream, pdu }) if of_gnbs => {
                 Some(Self::Pdu { gnb: *gnb, stream: *stream, pdu: pdu.clone() })
             }
-            ShardInput::N2(reset @ N2Input::Reset { .. }) => Some(Self::Reset(Box::new(reset.clone()))),
+            ShardInput::N2(reset @ N2Input::Reset { .. }) if of_gnbs => {
+                Some(Self::Reset(Box::new(reset.clone())))
+            }
+            ShardInput::Request { from, nf, request } if of_gnbs => {
+                Some(Self::Request { from: *from, nf: *nf, request: Box::new(request.clone()), asked: None })
+            }
+            ShardInput::Forwarded { from, nf, request, asked } if of_gnbs => Some(Self::Request {
+                from: *from,
+                nf: *nf,
+                request: Box::new(request.clone()),
+                asked: Some(*asked),
+            }),
+            ShardInput::Block(passed) => Some(Self::Block(passed.clone())),
+            ShardInput::ForContext { id, input, .. } => match &**input {
+                Input::N4(input) => match &**input {
+                    N4Input::Response { tag, result } => {
+                        Some(Self::ForContext { id: *id, tag: *tag, result: Box::new(result.clone()) })
+                    }
+                    _ => None,
+                },
+                _ => None,
+            },
             ShardInput::N4(input) => match &**input {
-                N4Input::Request { transaction, seid, message } => Some(Self::Report {
+                N4Input::Request { transaction, seid, message } if of_upfs => Some(Self::Report {
                     transaction: *transaction,
                     seid: *seid,
                     message: Box::new(message.clone()),
                 }),
-                N4Input::Response { tag, result: Ok(message @ Message::SessionEstablishmentResponse(_)) } => {
-                    Some(Self::Established { tag: *tag, message: Box::new(message.clone()) })
+                N4Input::Response { tag, result } => {
+                    let is_established = matches!(result, Ok(Message::SessionEstablishmentResponse(_)));
+                    let is_kept = is_established && of_gnbs || has_passed(tag);
+                    is_kept.then(|| Self::Response { tag: *tag, result: Box::new(result.clone()) })
                 }
                 _ => None,
             },
@@ -97,9 +147,19 @@ impl KeptInput {
             Self::Report { transaction, seid, message } => {
                 ShardInput::N4(Box::new(N4Input::Request { transaction, seid, message: *message }))
             }
-            Self::Established { tag, message } => {
-                let result: Result<Message, N4Error> = Ok(*message);
-                ShardInput::N4(Box::new(N4Input::Response { tag, result }))
+            Self::Response { tag, result } => {
+                ShardInput::N4(Box::new(N4Input::Response { tag, result: *result }))
+            }
+            Self::Request { from, nf, request, asked: None } => {
+                ShardInput::Request { from, nf, request: *request }
+            }
+            Self::Request { from, nf, request, asked: Some(asked) } => {
+                ShardInput::Forwarded { from, nf, request: *request, asked }
+            }
+            Self::Block(passed) => ShardInput::Block(passed),
+            Self::ForContext { id, tag, result } => {
+                let input = Input::N4(Box::new(N4Input::Response { tag, result: *result }));
+                ShardInput::ForContext { nf: Nf::Smf, id, input: Box::new(input) }
             }
         }
     }
@@ -107,8 +167,18 @@ impl KeptInput {
     /// The NF that processes it.
     const fn nf(&self) -> Nf {
         match self {
-            Self::Pdu { .. } | Self::Reset(_) => Nf::Amf,
-            Self::Report { .. } | Self::Established { .. } => Nf::Smf,
+            Self::Pdu { .. } | Self::Reset(_) | Self::Block(_) => Nf::Amf,
+            Self::Report { .. } | Self::Response { .. } | Self::ForContext { .. } => Nf::Smf,
+            Self::Request { nf, .. } => *nf,
+        }
+    }
+
+    /// Whether it is kept beyond its turn with that context.
+    fn outlives_turn(&self, shard: &Shard, context: StoredKey) -> bool {
+        match self {
+            Self::Block(_) | Self::ForContext { .. } => false,
+            Self::Request { .. } => shard.is_awaited(context),
+            _ => shard.is_in_transaction(context),
         }
     }
 
@@ -134,6 +204,13 @@ struct Entry {
     input: KeptInput,
 }
 
+impl Entry {
+    /// The change, if the entry is a block.
+    fn into_taken(self) -> Option<BlockMove> {
+        if let KeptInput::Block(passed) = self.input { Some(passed.change) } else { None }
+    }
+}
+
 /// The messages that are kept for the next run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keeps {
@@ -150,7 +227,7 @@ pub enum Keeps {
 impl Keeps {
     /// What is kept with this tracking of contexts.
     pub const fn with(tracking: &Tracking) -> Self {
-        if tracking.may_lag() { Self::OfGnbs } else { Self::All }
+        if tracking.is_late { Self::OfGnbs } else { Self::All }
     }
 }
 
@@ -172,6 +249,12 @@ pub struct TakeOver {
     again: VecDeque<Entry>,
     /// Callers outside the shard whose requests are not answered.
     owed: Vec<Caller>,
+    /// Moves of blocks that an operator requests, and that are not over for this shard.
+    moves: Vec<BlockMove>,
+    /// Blocks that the shard has taken, but can't have again: it has panicked twice with them. The gateways do not know it yet.
+    unannounced: Vec<BlockMove>,
+    /// The keys of passed contexts in all runs.
+    former: FormerKeys,
     /// Contexts that changed in this turn.
     touched: Vec<StoredKey>,
     /// Contexts that caused a panic, and how many.
@@ -220,14 +303,10 @@ impl TakeOver {
             ShardInput::Address { .. } => self.addresses_changed = true,
             ShardInput::N4(input) => self.note_upf(input),
             ShardInput::Request { from, .. } | ShardInput::Forwarded { from, .. } => self.owed.push(*from),
+            ShardInput::Move(change) => self.moves.push(*change),
             _ => {}
         }
-        if self.keeps == Keeps::Nothing {
-            return;
-        }
-        let is_kept =
-            |input: &KeptInput| self.keeps == Keeps::All || !matches!(input, KeptInput::Report { .. });
-        if let Some(input) = KeptInput::of(input).filter(is_kept) {
+        if let Some(input) = KeptInput::of(input, self.keeps, shard) {
             self.numbered += 1;
             let changes = shard.touched(input.nf());
             self.current = Some((Entry { number: self.numbered, is_suspect: false, input }, changes));
@@ -243,9 +322,21 @@ impl TakeOver {
         self.addresses_changed = true;
     }
 
-    /// The owner map of the next run, and UE addresses of the shard that sessions of other shards have.
-    pub fn moved(&self) -> Option<(&Arc<OwnerMap>, &[Ipv4Addr])> {
-        self.moved.as_ref().map(|(owners, elsewhere)| (owners, elsewhere.as_slice()))
+    /// Gives the next run of the shard what the former ones knew of blocks: before the contexts are taken over.
+    pub fn begin_run(&self, shard: &mut Shard) {
+        if let Some((owners, elsewhere)) = &self.moved {
+            shard.begin_with(owners, elsewhere);
+        }
+        let arriving = self.again.iter().filter_map(|entry| match &entry.input {
+            KeptInput::Block(passed) => Some(passed.change.block),
+            _ => None,
+        });
+        shard.begin_with_passages(&self.former, arriving.collect());
+    }
+
+    /// Blocks that the next run has from their documents, and of which the gateways do not know yet.
+    pub fn unannounced(&self) -> Vec<BlockMove> {
+        self.unannounced.clone()
     }
 
     fn note_upf(&mut self, input: &N4Input) {
@@ -281,7 +372,8 @@ impl TakeOver {
 
     /// The shard has handled the input.
     pub fn handled(&mut self, shard: &Shard) {
-        if let Some((entry, changes)) = self.current.take() {
+        // Without stored contexts the effects have left.
+        if let Some((entry, changes)) = self.current.take().filter(|_| self.keeps != Keeps::Nothing) {
             let subject = shard.subject(entry.input.nf(), changes);
             self.turn.push((entry, subject));
         }
@@ -295,14 +387,23 @@ impl TakeOver {
 
     /// These effects leave the shard.
     pub fn note_answers<'a>(&mut self, effects: impl Iterator<Item = &'a ShardEffect>) {
-        if self.owed.is_empty() {
+        if self.owed.is_empty() && self.moves.is_empty() {
             return;
         }
         for effect in effects {
-            if let ShardEffect::Answer { to, .. } | ShardEffect::Forward { from: to, .. } = effect
-                && let Some(at) = self.owed.iter().position(|owed| owed == to)
-            {
-                self.owed.swap_remove(at);
+            match effect {
+                ShardEffect::Answer { to, .. } | ShardEffect::Forward { from: to, .. } => {
+                    if let Some(at) = self.owed.iter().position(|owed| owed == to) {
+                        self.owed.swap_remove(at);
+                    }
+                }
+                ShardEffect::MoveEnded { change, .. } => self.moves.retain(|of| of.version != change.version),
+                ShardEffect::PassOn { input, .. } => {
+                    if let ShardInput::Block(passed) = &**input {
+                        self.moves.retain(|of| of.version != passed.change.version);
+                    }
+                }
+                _ => {}
             }
         }
     }
@@ -315,14 +416,15 @@ impl TakeOver {
         if is_newer || std::mem::take(&mut self.addresses_changed) {
             self.moved = Some((Arc::clone(owners), shard.addresses_elsewhere()));
         }
+        self.unannounced.clear();
+        shard.take_new_former(&mut self.former);
         self.touched.clear();
         shard.take_touched(&mut self.touched);
         for at in 0..if self.open.is_empty() { 0 } else { self.touched.len() } {
             if let Some(key) = self.touched.get(at).copied()
                 && self.open.contains_key(&key)
-                && !shard.is_in_transaction(key)
             {
-                self.forget(key);
+                self.forget_if_over(shard, key);
             }
         }
         if !self.suspects.is_empty() && self.again.is_empty() {
@@ -331,7 +433,7 @@ impl TakeOver {
         }
         let mut turn = std::mem::take(&mut self.turn);
         for (entry, subject) in turn.drain(..) {
-            if let Some(key) = subject.filter(|key| shard.is_in_transaction(*key)) {
+            if let Some(key) = subject.filter(|key| entry.input.outlives_turn(shard, *key)) {
                 self.keep(key, entry);
             }
         }
@@ -356,9 +458,13 @@ impl TakeOver {
         }
     }
 
-    fn forget(&mut self, key: StoredKey) {
-        for entry in self.open.remove(&key).unwrap_or_default() {
-            self.give_back(&entry);
+    fn forget_if_over(&mut self, shard: &Shard, key: StoredKey) {
+        let entries = self.open.remove(&key).unwrap_or_default();
+        let (open, over): (VecDeque<_>, VecDeque<_>) =
+            entries.into_iter().partition(|entry| entry.input.outlives_turn(shard, key));
+        over.iter().for_each(|entry| self.give_back(entry));
+        if !open.is_empty() {
+            self.open.insert(key, open);
         }
     }
 
@@ -392,18 +498,25 @@ impl TakeOver {
                 }
             }
         }
-        let culprit = self.current.take().map(|(entry, _)| entry).filter(|entry| !entry.is_suspect);
-        let culprit = culprit.map(|entry| Entry { is_suspect: true, ..entry });
+        let (culprit, twice) = match self.current.take() {
+            Some((entry, _)) if entry.is_suspect => (None, Some(entry)),
+            current => (current.map(|(entry, _)| Entry { is_suspect: true, ..entry }), None),
+        };
+        self.unannounced.extend(twice.and_then(Entry::into_taken));
         let open = std::mem::take(&mut self.open).into_values().flatten();
         let turn = self.turn.drain(..).map(|(entry, _)| entry);
         let mut again: Vec<_> = open.chain(turn).chain(culprit).chain(self.again.drain(..)).collect();
+        again.retain(|entry| match &entry.input {
+            KeptInput::Request { from, .. } => self.owed.contains(from),
+            _ => true,
+        });
         again.sort_by_key(|entry| entry.number);
         self.again = again.into();
         (self.octets, self.touched) = (0, Vec::new());
         self.octets_of_gnb.clear();
         let gives_up = self.panics > MOST_PANICS;
         if gives_up {
-            self.again.clear();
+            self.unannounced.extend(self.again.drain(..).filter_map(Entry::into_taken));
             self.suspects.clear();
             self.panics = 0;
         }
@@ -441,12 +554,20 @@ impl TakeOver {
         inputs
     }
 
-    /// Answers to requests from outside the shard that the former run has not answered: their callers may repeat them.
+    /// Answers to requests from outside the shard that the former run has begun in former turns and not answered: their callers may repeat
+    /// them. Blocks that it was about to pass stay.
     pub fn answers(&self, shard: &Shard) -> Vec<ShardEffect> {
         let problem =
             || Problem::new(Cause::SystemFailure).detail("the request was lost in an internal error");
         let answer = |to| ShardEffect::Answer { to, from: shard.own_root(), reply: Err(Box::new(problem())) };
-        self.owed.iter().copied().map(answer).collect()
+        let ended = |change| ShardEffect::MoveEnded { change, result: Err(MoveError::Interrupted) };
+        let is_again = |owed: &Caller| {
+            let is_its =
+                |entry: &Entry| matches!(&entry.input, KeptInput::Request { from, .. } if from == owed);
+            self.again.iter().any(is_its)
+        };
+        let answers = self.owed.iter().copied().filter(|owed| !is_again(owed)).map(answer);
+        answers.chain(self.moves.iter().copied().map(ended)).collect()
     }
 
     /// The next message that is to be delivered again.

@@ -11,6 +11,7 @@
 //!  Timer ───────────┘                      └──────── StartTimer, StopTimer, Event
 //! ```
 
+mod allowance;
 mod arena;
 mod capacity;
 mod context_id;
@@ -37,6 +38,7 @@ mod subscriber;
 mod time;
 mod timer;
 
+pub use allowance::Allowance;
 pub use arena::{Arena, Key};
 pub(crate) use capacity::{is_oversized, shrink};
 pub use context_id::{ContextIds, UNPLACED};

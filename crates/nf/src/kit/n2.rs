@@ -2,7 +2,7 @@
 
 use super::{MovedConnection, Passage};
 use bytes::Bytes;
-use pith_types::{AmfUeNgapId, BlockId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, BlockId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -83,8 +83,15 @@ pub enum N2Effect {
         stream: u16,
         pdu: Bytes,
     },
-    /// The AMF of a shard continues after a panic, and has these connections: no others of the shard are left.
-    TakenOver { shard: ShardId, connections: Vec<(GnbHandle, AmfUeNgapId, RanUeNgapId)> },
+    /// A UE has moved to another gNB, or its path to this gNB was not switched: the gNB has no connection with these ids.
+    Left { gnb: GnbHandle, ran_id: RanUeNgapId, amf_id: AmfUeNgapId },
+    /// The AMF of a shard continues after a panic, and has these connections: no others are left in the blocks of the shard.
+    TakenOver {
+        shard: ShardId,
+        /// The owner map as the shard has it: a block that it has passed is not its own.
+        owners: Arc<OwnerMap>,
+        connections: Vec<MovedConnection>,
+    },
     /// A block passes to another shard.
     Passage(Passage<Vec<MovedConnection>>),
     /// The answer of a shard to [`N2Input::NgSetup`].

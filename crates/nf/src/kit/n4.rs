@@ -2,7 +2,7 @@
 
 use super::{Passage, Tag};
 use pith_pfcp::Message;
-use pith_types::{BlockId, Seid};
+use pith_types::{BlockId, OwnerMap, Seid};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -30,6 +30,12 @@ pub struct UpfInfo {
     pub address: IpAddr,
     /// Address of this SMF's PFCP entity, used in the CP F-SEID.
     pub local_address: IpAddr,
+    /// The UPF has retained the sessions of the process's former run (TS 29.244 6.2.6.2.2): each is confirmed, or established
+    /// again if the UPF does not know it.
+    pub has_retained: bool,
+    /// SMF and UPF have the feature MPAS: a session that this SMF takes over from another one of its set may be at the UPF (TS 29.244
+    /// 5.22.3).
+    pub shares_sessions: bool,
 }
 
 /// Why a request to a UPF has no answer.
@@ -102,7 +108,12 @@ pub enum N4Effect {
     },
     /// The SMF of the shard continues after a panic: what a request of the former run establishes or changes at a UPF may be out of
     /// date, so such requests are not retransmitted.
-    TakenOver,
+    TakenOver {
+        /// The owner map as the shard has it: a block that it has passed is not its own.
+        owners: Arc<OwnerMap>,
+    },
+    /// The shard has confirmed all sessions of the process's former run that it knows at a UPF which has retained them.
+    Confirmed { upf: UpfHandle },
     /// A block passes to another shard.
     Passage(Passage<()>),
     /// Answer a request of a UPF.

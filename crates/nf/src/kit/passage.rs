@@ -7,7 +7,7 @@ use super::{Nf, UpfHandle};
 use pith_types::{AmfUeNgapId, BlockId, BlockMove, ContextId, RanUeNgapId, ShardId};
 
 /// A context that passes to another shard.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PassedContext {
     /// Its name, which stays.
     pub id: ContextId,
@@ -20,7 +20,7 @@ pub struct PassedContext {
 }
 
 /// What an NF passes of a block.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PassedPart {
     /// The contexts.
     pub contexts: Vec<PassedContext>,
@@ -29,7 +29,7 @@ pub struct PassedPart {
 }
 
 /// A block with its contexts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PassedBlock {
     /// The change of the owner map.
     pub change: BlockMove,

@@ -67,6 +67,10 @@ pub(super) struct SmContext {
     pub pending: Pending,
     /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
     pub handover_target: Option<Tunnel>,
+    /// The UPF's N3 endpoint that was sent to the target gNB of that handover.
+    pub handover_uplink: Option<Tunnel>,
+    /// How often the gNB did not answer, one time after another, that it sends uplink packets to another endpoint.
+    pub unanswered_switches: u8,
     /// Its running timers.
     pub timers: Timers,
     /// What the session waits for. Set by [`SmContext::step`], and when the session is read from a document.
@@ -269,6 +273,8 @@ impl SmContext {
             draining: None,
             pending: Pending::default(),
             handover_target: None,
+            handover_uplink: None,
+            unanswered_switches: 0,
             timers: Timers::default(),
             state: State::Over,
             calls: 0,
@@ -346,6 +352,11 @@ impl SmContext {
                 | State::AwaitingN9Modification(_)
         );
         waits && self.pending.release.is_none() && self.pending.qos.is_none()
+    }
+
+    /// No handover is prepared.
+    pub(super) const fn forget_handover(&mut self) {
+        (self.handover_target, self.handover_uplink) = (None, None);
     }
 
     /// Number of requests that the session has not answered yet.

@@ -18,6 +18,7 @@
 //!  procedure/release.rs       4.3.4.2
 //!  procedure/branching.rs     4.3.5.4, 4.3.5.5: classifiers; path.rs switches the packets
 //!  procedure/lost_tunnel.rs   TS 23.527 5.3.2.1
+//!  procedure/restoration.rs   TS 23.527 4.3.2; confirmation.rs: sessions that UPFs have retained
 //!  procedure/upf_failure.rs   TS 23.527 4.3
 //! ```
 
@@ -43,6 +44,7 @@ mod take_over;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod unconfirmed;
 mod update;
 
 use crate::kit::document::{Names, UnpackError};
@@ -64,11 +66,12 @@ use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::{Index, Sessions};
 use timers::SessionTimer;
+use unconfirmed::{Unconfirmed, is_unconfirmed};
 
 /// Number of sessions of lost UPFs that the SMF ends at once: each needs about three calls to other NFs.
 const LOST_BATCH: usize = 128;
@@ -95,6 +98,8 @@ pub struct Smf {
     ended: EndedContexts,
     /// Sessions of a former run, to be resumed.
     restored: Restored,
+    /// Sessions of a former run that UPFs have not confirmed yet.
+    unconfirmed: Unconfirmed,
     /// This run follows one that panicked, and is not resumed yet.
     takes_over: bool,
     /// The session of the step in progress.
@@ -130,6 +135,7 @@ impl Smf {
             tracker: Tracker::default(),
             ended: EndedContexts::default(),
             restored: Restored::default(),
+            unconfirmed: Unconfirmed::default(),
             takes_over: false,
             in_step: None,
             reloads: false,
@@ -152,10 +158,13 @@ impl Smf {
         session.step(&mut self.shared.env(now, out), step);
         self.in_step = None;
         self.replies_owed = self.replies_owed + session.replies_owed() - owed;
+        let is_unconfirmed = is_unconfirmed(session.state());
         if session.state().is_over() {
-            return self.remove(key, effects, out);
+            self.remove(key, effects, out);
+            return self.note_step(key, false, out);
         }
         self.tracker.note_change(session.id, session.state().procedure_since(before));
+        self.note_step(key, is_unconfirmed, out);
         if self.reloads {
             self.reload(key);
         }
@@ -217,6 +226,7 @@ impl Smf {
             N4Input::UpfUp { upf, info } => {
                 self.shared.upfs.insert(upf, info);
                 self.restore_sessions(now, out);
+                self.announce_confirmed(out);
             }
             N4Input::UpfLoad { upf, percent } => self.shared.upfs.note_load(upf, percent),
             N4Input::UpfLeaves { upf } => self.shared.upfs.note_leaving(upf),
@@ -540,9 +550,13 @@ impl NetworkFunction for Smf {
         self.sessions.take_missed()
     }
 
+    fn finish_take_over(&mut self, _now: Instant, _out: &mut Outbox) {
+        self.restored.at_upfs = HashSet::new();
+    }
+
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
         if std::mem::take(&mut self.takes_over) {
-            out.n4(N4Effect::TakenOver);
+            out.n4(N4Effect::TakenOver { owners: Arc::clone(&self.shared.identity.owners) });
         }
         self.resume_sessions(now, out);
     }

@@ -75,6 +75,23 @@ pub(super) fn restoration(
     }
 }
 
+/// Session Modification Request for a session that the UPF had before this run of the SMF: all that changes while a session is
+/// established. Downlink packets are forwarded to `to`, an endpoint of the gNB or of the front UPF; else they are buffered and reported, also
+/// if the UPF has reported held packets before. The session's SMF is named, in case that another of its set has controlled it
+/// (TS 29.244 5.22.3).
+pub(super) fn confirmation(
+    session: &SmContext,
+    (seid, local): (Seid, IpAddr),
+    to: Option<Tunnel>,
+) -> Message {
+    let message = to.map_or_else(deactivation, |to| activation(to, EndMarker::Omit));
+    let Message::SessionModificationRequest(mut request) = message else { return message };
+    request.cp_f_seid = Some(FSeid::new(seid.0, local));
+    request.node_id = Some(NodeId::from(local));
+    request.update_qers = vec![updated_qer(session)];
+    Message::SessionModificationRequest(request)
+}
+
 /// The F-TEID of a tunnel endpoint.
 pub(super) const fn f_teid_of(tunnel: Tunnel) -> FTeid {
     let (ipv4, ipv6) = match tunnel.address {
@@ -218,11 +235,15 @@ fn modification(far: UpdateFar) -> SessionModificationRequest {
 
 /// Changes the session-AMBR.
 pub(super) fn new_rates(session: &SmContext) -> Message {
+    let mut request = SessionModificationRequest::new();
+    request.update_qers = vec![updated_qer(session)];
+    Message::SessionModificationRequest(request)
+}
+
+fn updated_qer(session: &SmContext) -> UpdateQer {
     let mut qer = UpdateQer::new(QER);
     qer.maximum_bitrate = Some(Change::Set(session_ambr(session)));
-    let mut request = SessionModificationRequest::new();
-    request.update_qers = vec![qer];
-    Message::SessionModificationRequest(request)
+    qer
 }
 
 /// Checks that a UPF accepted new rules; the error says why not.

@@ -55,6 +55,7 @@ impl Smf {
             || session.is_in_transaction()
             || has_expected_upf(&session)
             || self.restored.is_in_work(key)
+            || self.unconfirmed.has(key)
             || self.awaited.contains_key(&key)
             || self.lost.iter().any(|(lost, _)| *lost == key)
     }

@@ -363,7 +363,10 @@ impl Pool {
     fn allocate_in(&mut self, block: BlockId) -> Option<Ipv4Addr> {
         let (first, end) = range(self.network, self.reserved, block);
         let is_of_block = |address: u32| (first..end).contains(&address);
-        let unused = self.unused.iter().find_map(|(from, to)| Some((*from).max(first)).filter(|it| it < to && is_of_block(*it)));
+        let unused = self
+            .unused
+            .iter()
+            .find_map(|(from, to)| Some((*from).max(first)).filter(|it| it < to && is_of_block(*it)));
         let released = || self.released.iter().copied().find(|address| is_of_block(*address));
         let address = unused.or_else(released)?.into();
         self.take_out(address);

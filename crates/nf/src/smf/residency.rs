@@ -14,9 +14,10 @@ use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
+    UpfHandle,
 };
-use pith_types::ContextId;
-use std::collections::{BTreeSet, VecDeque};
+use pith_types::{ContextId, Seid};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 
 /// Number of sessions that the SMF restores at UPFs at once.
@@ -33,6 +34,8 @@ pub(super) struct Restored {
     pub(super) ending: Vec<(Key, Option<Ipv4Addr>)>,
     /// Until all are read: those that were taken over and go on. The flag: the AMF's request was changing the rules at the UPF.
     pub(super) taken_over: Vec<(Key, Option<Ipv4Addr>, bool)>,
+    /// While sessions are taken over: what they have at UPFs. A response that is delivered again may be of one of these.
+    pub(super) at_upfs: HashSet<(UpfHandle, Seid)>,
     /// Sessions that wait for their UPFs.
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
@@ -110,6 +113,9 @@ impl Smf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        if let Some(session) = self.sessions.view(key) {
+            self.unconfirmed.insert(key, session.state());
+        }
         match self.shared.index.find(&supi, pdu_session_id) {
             None if has_user_plane => {
                 self.shared.index.claim(supi, pdu_session_id, key);
@@ -143,7 +149,8 @@ impl Smf {
         claim: fn(&mut Pools, Vec<Ipv4Addr>) -> Vec<Ipv4Addr>,
         out: &mut Outbox,
     ) {
-        let Restored { read, mut ending, taken_over, .. } = std::mem::take(&mut self.restored);
+        let Restored { read, mut ending, taken_over, at_upfs, .. } = std::mem::take(&mut self.restored);
+        self.restored.at_upfs = at_upfs;
         let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
         let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
         let addresses = addresses.chain(taken_over_addresses);
@@ -178,6 +185,7 @@ impl Smf {
             });
         }
         self.restore_sessions(now, out);
+        self.note_all_read(out);
     }
 
     /// A UPF is associated: sessions that waited for it are restored, in batches.

@@ -204,6 +204,18 @@ impl Upfs {
         self.restarted.contains_key(&handle)
     }
 
+    /// Whether a session of this SMF may be at the UPF: retained since the process's former run, or since another SMF of the set had
+    /// it.
+    pub(super) fn may_have_sessions(&self, handle: UpfHandle) -> bool {
+        let is_shared = |upf: &Upf| upf.info.has_retained || upf.info.shares_sessions;
+        self.known.get(&handle).is_some_and(is_shared)
+    }
+
+    /// The UPFs that have retained the sessions of the process's former run.
+    pub(super) fn retaining(&self) -> impl Iterator<Item = UpfHandle> {
+        self.known.iter().filter(|(_, upf)| upf.info.has_retained).map(|(handle, _)| *handle)
+    }
+
     /// Records the load that a UPF reported.
     pub(super) fn note_load(&mut self, handle: UpfHandle, percent: u8) {
         if let Some(upf) = self.known.get_mut(&handle) {

@@ -4,24 +4,27 @@
 //! |---|---|
 //! | established; waits for UE or gNB | goes on: UPFs have its rules, with the same SEIDs and F-TEIDs |
 //! | waits for a UPF | the request is sent again: the rules are the same; a UPF that has established the session replaces it, as the UE address is the same |
-//! | the AMF's request waits for a UPF | established: the AMF's transaction begins again |
+//! | the AMF's request waits for a UPF | the request to the UPF is sent again; the AMF's transaction begins again when the UPF has answered |
 //! | any other state of an establishment | ends; the AMF is notified |
 //! | a UPF has no association | waits for it, as after a restart of the process |
-//! | written some time after the changes ([`crate::kit::Tracking::may_lag`]) | established at its UPFs again, without a gNB |
+//! | written some time after the changes ([`crate::kit::Tracking::is_late`]) | established at its UPFs again, without a gNB |
 //!
 //! Responses to requests of the former run name no session of this one ([`crate::kit::Tag::run`]). If such a response says that a UPF has
-//! established a session, the SMF deletes it.
+//! established a session that no document has, the SMF deletes it.
 
 use super::Smf;
 use super::context::document::unpack;
 use super::context::{Pending, SmContext};
-use super::n4::{EndMarker, activation, deactivation};
-use super::procedure::State;
+use super::env::IGNORED_REPLY;
 use super::procedure::restoration::AwaitingRestoration;
+use super::procedure::{State, user_plane};
 use super::selection::ExpectedUpfs;
 use super::timers::SessionTimer;
 use crate::kit::document::UnpackError;
-use crate::kit::{Duration, Fate, Instant, Key, Level, N4Effect, N4Error, Outbox, UNPLACED, WallClock};
+use crate::kit::{
+    Caller, Duration, Fate, Instant, Key, Level, N4Effect, N4Error, Nf, Outbox, PendingReply, UNPLACED,
+    WallClock,
+};
 use pith_pfcp::Message;
 use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_types::{ContextId, Seid};
@@ -34,7 +37,7 @@ impl Smf {
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.may_lag()) {
+        if fate == Fate::GoesOn && self.tracker.tracking().is_some_and(|tracking| tracking.is_late) {
             return self.restore_session(id, document, false);
         }
         self.shared.ids.check_free(id)?;
@@ -42,6 +45,11 @@ impl Smf {
         let is_modified =
             matches!(session.state(), State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_));
         let is_cut = session.take_over(|upf| self.shared.upfs.info(upf).is_some());
+        if let Some(user_plane) = session.state().user_plane() {
+            let front = user_plane.front.as_ref().map(|front| front.session);
+            let at_upfs = [Some(user_plane.anchor), front].into_iter().flatten();
+            self.restored.at_upfs.extend(at_upfs.map(|it| (it.upf, it.seid)));
+        }
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
@@ -72,14 +80,11 @@ impl Smf {
                 }
                 match state {
                     State::Established(established) if is_modified => {
-                        // The UPF may have the former rules.
-                        let at = established.user_plane.n3_session();
-                        let rules = established
-                            .user_plane
-                            .gnb
-                            .map_or_else(deactivation, |gnb| activation(gnb, EndMarker::Omit));
-                        env.notify_upf(at.upf, at.seid, rules);
-                        established.into()
+                        // The UPF may have the former rules. Updates of the AMF wait for its response, as their datagrams could overtake
+                        // this one.
+                        let no_caller = Caller::Local { nf: Nf::Smf, tag: IGNORED_REPLY };
+                        let reply = PendingReply::owed_to(no_caller);
+                        user_plane::change(established.user_plane, session, env, reply)
                     }
                     State::AwaitingRestoration(state) => state.begin(session, env),
                     State::AwaitingN4Establishment(state) => state.repeat(session, env),
@@ -101,9 +106,12 @@ impl Smf {
         let SessionEstablishmentResponse { up_f_seid: Some(seid), .. } = response else { return };
         let addresses = seid.ipv4.map(Into::into).into_iter().chain(seid.ipv6.map(Into::into));
         let upf = addresses.into_iter().find_map(|address| self.shared.upfs.at_address(address));
-        let Some(upf) = upf else { return };
+        // One that the former run has recorded before it panicked is the session's.
+        let Some(upf) = upf.filter(|upf| !self.restored.at_upfs.contains(&(*upf, Seid(seid.seid)))) else {
+            return;
+        };
         out.log(Level::Debug, || format!("a UPF has session {:x} of a former run: deleted", seid.seid));
-        let (tag, message) = (super::env::IGNORED_REPLY, super::n4::deletion());
+        let (tag, message) = (IGNORED_REPLY, super::n4::deletion());
         out.n4(N4Effect::Request { tag, upf, seid: Seid(seid.seid), message });
     }
 }

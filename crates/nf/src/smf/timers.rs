@@ -68,6 +68,11 @@ impl Timers {
         self.0[timer as usize].take().is_some()
     }
 
+    /// Whether the timer runs.
+    pub(super) const fn runs(&self, timer: SessionTimer) -> bool {
+        self.0[timer as usize].is_some()
+    }
+
     /// The running timers and their deadlines.
     pub(super) fn running(&self) -> impl Iterator<Item = (SessionTimer, DateTime)> {
         SessionTimer::ALL.into_iter().zip(self.0).filter_map(|(timer, deadline)| Some((timer, deadline?)))

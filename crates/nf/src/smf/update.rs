@@ -39,7 +39,8 @@ pub(super) fn on_update(
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
-        | S::AwaitingBuffering(_) => {
+        | S::AwaitingBuffering(_)
+        | S::AwaitingConfirmation(_) => {
             session.queue_update(env, reply, data);
             state
         }
@@ -257,7 +258,7 @@ fn change_user_plane(
         | State::AwaitingResourceSetup(AwaitingResourceSetup { mut user_plane, .. }) => {
             user_plane.gnb = gnb;
             if gnb.is_none() {
-                session.handover_target = None;
+                session.forget_handover();
             }
             user_plane::change(user_plane, session, env, reply)
         }

@@ -159,6 +159,11 @@ impl Ie for NodeId {
 pub struct SmfSetId(pub Vec<u8>);
 
 impl SmfSetId {
+    /// The set with that name, in labels.
+    pub fn of_name(name: &str) -> Self {
+        SmfSetId(labels(name))
+    }
+
     /// The dotted name, received in labels or, as some functions send it, as plain text.
     pub fn name(&self) -> Cow<'_, str> {
         readable(&self.0)

@@ -94,7 +94,7 @@ impl Gnb {
         }
         let context = self.contexts.remove(&ran_id)?;
         self.ran_ids.remove(&ue);
-        self.departed.insert(ran_id);
+        self.departed.insert(ran_id, self.now);
         Some(XnHandover { ue, amf_id, keys, bearers: context.bearers })
     }
 

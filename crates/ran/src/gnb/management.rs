@@ -100,12 +100,13 @@ impl Gnb {
     }
 
     /// The association is lost: deletes all state that depends on it (TS 38.412 7). A gNB that retains its UEs keeps those with a
-    /// complete context.
+    /// complete context, unless a handover is in progress.
     pub(super) fn on_association_down(&mut self) {
-        let is_kept = |context: &super::UeContext| self.settings.retains_ues && context.is_set_up;
+        let is_kept = |context: &super::UeContext| self.settings.retains_ues && context.is_retainable();
         let lost = self.contexts.iter().filter(|(_, context)| !is_kept(context));
         let mut ids: Vec<_> = lost.map(|(id, _)| *id).collect();
         ids.sort_unstable();
+        self.note_lost(&ids);
         for id in ids {
             self.release_context(id);
         }

@@ -114,7 +114,7 @@ impl Gnb {
         stream: u16,
     ) -> Option<KnownUe> {
         let Some(context) = self.contexts.get_mut(&ran_id) else {
-            if self.departed.contains(&ran_id) {
+            if self.departed.contains_key(&ran_id) {
                 return None;
             }
             if !self.unanswered.contains(&ran_id) {

@@ -128,8 +128,10 @@ pub struct Gnb {
     ran_ids: HashMap<UeKey, RanUeNgapId>,
     /// Ids of contexts that were released before the AMF answered: the AMF could not be notified.
     unanswered: HashSet<RanUeNgapId>,
-    /// Ids of UEs that were handed over to another gNB.
-    departed: HashSet<RanUeNgapId>,
+    /// Ids of UEs that were handed over to another gNB over Xn, and when.
+    departed: HashMap<RanUeNgapId, Instant>,
+    /// Ids of connections that the gNB has lost without an association, and that the AMF may retain.
+    lost: Vec<RanUeNgapId>,
     /// What UEs did while the gNB retained them without an association.
     deferred: Vec<Deferred>,
     /// UEs that left by an N2 handover, until when the AMF is to release them.
@@ -159,7 +161,8 @@ impl Gnb {
             contexts: HashMap::new(),
             ran_ids: HashMap::new(),
             unanswered: HashSet::new(),
-            departed: HashSet::new(),
+            departed: HashMap::new(),
+            lost: Vec::new(),
             deferred: Vec::new(),
             departures: VecDeque::new(),
             last_ran_id: 0,

@@ -171,7 +171,7 @@ impl Gnb {
             let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
             return self.indicate_error((Some(amf_ue_ngap_id), None), cause, stream);
         };
-        if self.departed.remove(&ran_ue_ngap_id) {
+        if self.departed.remove(&ran_ue_ngap_id).is_some() {
             // The UE has left, and its path was not switched yet.
             let complete = UeContextReleaseComplete {
                 amf_ue_ngap_id,

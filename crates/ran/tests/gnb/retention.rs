@@ -2,7 +2,8 @@
 
 use crate::amf::*;
 use pith_ngap::*;
-use pith_ran::gnb::{Input, Output, Settings};
+use pith_ran::gnb::{Input, Output, Settings, UeKey};
+use pith_types::RanUeNgapId;
 
 /// A gNB that has retained a UE with AS security, or not, and requests NG Setup again.
 fn returned(retains_ues: bool) -> Pair {
@@ -68,4 +69,28 @@ fn a_gnb_without_ues_proposes_nothing() {
     let mut pair = Pair::of(Settings { retains_ues: true, ..settings() });
     pair.input(Input::AssociationUp { outbound_streams: 8 });
     assert_eq!(proposal(&mut pair), None);
+}
+
+#[test]
+fn a_connection_that_is_not_retained_is_reset() {
+    let mut pair = Pair::of(Settings { retains_ues: true, ..settings() });
+    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    pair.give(0, ng_setup_response().encode().unwrap());
+    pair.connect();
+    pair.give(STREAM, initial_context_setup().encode().unwrap());
+    let cause = RrcEstablishmentCause::mo_Signalling;
+    pair.input(Input::Connect { ue: UeKey(8), nas: vec![0x7e, 0, 0x41], cause, s_tmsi: None });
+    pair.sent.clear();
+    pair.input(Input::AssociationDown);
+    assert!(
+        pair.out.contains(&Output::Released { ue: UeKey(8) }),
+        "it has no UE context yet: {:?}",
+        pair.out
+    );
+    pair.input(Input::AssociationUp { outbound_streams: 8 });
+    assert_eq!(proposal(&mut pair), Some(UeRetentionInformation::ues_retained));
+    pair.give(0, response(Some(UeRetentionInformation::ues_retained)));
+    let Message::NgReset(reset) = pair.message() else { panic!() };
+    let second = NgConnection { amf_ue_ngap_id: None, ran_ue_ngap_id: Some(RanUeNgapId(2)) };
+    assert_eq!(reset.scope, ResetScope::Part(vec![second]));
 }

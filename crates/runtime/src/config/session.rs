@@ -164,6 +164,9 @@ section! {
         t1: Period = Period(std::time::Duration::from_millis(500)),
         /// N1: number of times a request is sent before the UPF counts as failed (TS 29.244 6.4).
         n1: u8 = 6,
+        /// Name of the SMF's set, such as set1.smfset.5gc.example.org: its SMFs may take over each other's sessions
+        /// at UPFs that have it in 'upf.smf_sets' (TS 29.244 5.22.3). If absent, the SMF is in no set.
+        smf_set: Option<String> = None,
     }
 }
 
@@ -236,6 +239,11 @@ section! {
         /// sessions to keep. If no BPF file system is mounted there, Pith mounts one, on an empty directory
         /// only.
         pin: Option<PathBuf> = None,
+        /// Time for which the sessions of an SMF that does not answer heartbeats are retained. An SMF that returns
+        /// within it finds its sessions, if it has lost none.
+        retention: Period = Period::seconds(60),
+        /// Names of SMF sets whose SMFs may take over each other's sessions (TS 29.244 5.22.3).
+        smf_sets: Vec<String> = Vec::new(),
         /// After a start, the time for SMFs to establish sessions again, from the first association on: meanwhile unknown
         /// TEIDs get no Error Indication, which would end the gNBs' tunnels (TS 23.527 4.3.2).
         restoration: Period = Period::seconds(10),

@@ -1,6 +1,7 @@
 //! NF instance IDs and addresses of a process's NFs.
 
 use super::security::Security;
+use super::smf_run::SmfRun;
 use super::{Hosting, nf_of};
 use crate::clock::Clock;
 use crate::config::{Config, ExternalNf, ExternalSecurity, HostedNf, Residency, SbiSecurity};
@@ -120,11 +121,13 @@ impl Identities {
         }
     }
 
-    pub(super) fn n4_config(&self, config: &Config) -> N4Config {
+    pub(super) fn n4_config(&self, config: &Config, run: SmfRun) -> N4Config {
         let peer = |peer: &crate::config::UpfPeer| N4Peer { name: peer.name.clone(), address: peer.address };
         N4Config {
             address: config.n4.address.ip(),
-            recovery_time_stamp: self.clock.unix_seconds(),
+            recovery_time_stamp: run.recovery_time_stamp,
+            run: run.stored,
+            smf_set: config.n4.smf_set.clone(),
             // 24 bits of the milliseconds.
             first_sequence: self.clock.epoch_unix_ms() as u32,
             upfs: config.n4.upfs.iter().map(peer).collect(),

@@ -80,6 +80,29 @@ impl Contexts {
         }
     }
 
+    /// Whether a restart finds all contexts whose messages have left.
+    pub(super) const fn loses_nothing(&self) -> bool {
+        matches!(self.mode.time, WriteTime::BeforeSends) && !self.mode.is_procedural
+    }
+
+    /// Whether the log had contexts that can't be read.
+    pub(super) fn has_lost_documents(&self) -> bool {
+        match &self.store {
+            Store::File(store, _) => {
+                !(store.recovery().damaged.is_empty() && store.recovery().lost.is_empty())
+            }
+            Store::Redis(_) => false,
+        }
+    }
+
+    /// An engine for documents of the process, before its shards have theirs.
+    pub(super) fn engine_of_process(&self) -> Result<Box<dyn Engine>, StartError> {
+        Ok(match &self.store {
+            Store::File(store, _) => Box::new(store.engine(self.shards.len() as u16)?),
+            Store::Redis(store) => Box::new(store.engine()),
+        })
+    }
+
     /// The state of the store.
     pub(super) fn health(&self) -> Arc<StoreHealth> {
         Arc::clone(&self.health)

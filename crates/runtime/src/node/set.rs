@@ -123,7 +123,16 @@ pub(super) fn join(
             let owners = Arc::new(map.owners);
             let (revision, store, lease, guard) = (stored.revision, Some(store), Some(lease), Some(guard));
             let root = Arc::clone(root);
-            return Ok(Membership { owners, homes: map.homes, instance, revision, store, lease, guard, root });
+            return Ok(Membership {
+                owners,
+                homes: map.homes,
+                instance,
+                revision,
+                store,
+                lease,
+                guard,
+                root,
+            });
         }
         if is_late {
             let _ = store.leave(&lease);
@@ -439,7 +448,8 @@ impl Member {
     fn blocks_for(&self, receiver: InstanceId, number: usize) -> Vec<BlockId> {
         let home = |block: &BlockId| self.known.home(*block) == receiver;
         let is_own = |block: &BlockId| {
-            self.known.owners.owner(*block).instance == self.instance && (home(block) || !self.kept.contains(block))
+            self.known.owners.owner(*block).instance == self.instance
+                && (home(block) || !self.kept.contains(block))
         };
         let (mut chosen, others): (Vec<_>, Vec<_>) = BlockId::all().filter(is_own).partition(home);
         let mut of_shards: BTreeMap<ShardId, Vec<BlockId>> = BTreeMap::new();

@@ -86,6 +86,8 @@ pub(super) fn start(
     let control = pith_upf::Config {
         max_sessions_of_peer: defaults.max_sessions / parts(&smfs).max(1),
         smfs,
+        smf_sets: upf.smf_sets.clone(),
+        path_failure_retention: upf.retention.0,
         radios: upf.radios.iter().map(|network| network.0).collect(),
         ue_pools: own.iter().map(ue_addresses).collect(),
         own_addresses: own.iter().map(|network| network.gateway().into()).collect(),

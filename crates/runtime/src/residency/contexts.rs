@@ -726,8 +726,13 @@ impl ContextStore {
 
     fn write_scope(&mut self, now: Instant, shard: &mut Shard) {
         let scope = match self.mode.time {
-            // From the first change: a UE that registers alone is written once, too.
-            WriteTime::Later if self.outage.is_none() && now < *self.due.get_or_insert(now + SOFT_DELAY) => {
+            // From the first change: a UE that registers alone is written once, too. A block that is about to pass to another shard is
+            // written at once, so that nothing of it is unwritten on its way.
+            WriteTime::Later
+                if self.outage.is_none()
+                    && shard.is_at_rest()
+                    && now < *self.due.get_or_insert(now + SOFT_DELAY) =>
+            {
                 StoreScope::Required
             }
             _ => StoreScope::Changed,

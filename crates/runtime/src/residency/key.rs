@@ -23,11 +23,14 @@ pub enum DocumentKind {
     Nrf = 6,
     /// One document of all NFs for a UE (residency `shared`).
     Ue = 7,
+    /// The run of an SMF at its UPFs. (Codes 8 to 27 are not used.)
+    SmfRun = 28,
 }
 
 impl DocumentKind {
     /// All kinds.
-    pub const ALL: [Self; 7] = [Self::Amf, Self::Smf, Self::Ausf, Self::Udm, Self::Pcf, Self::Nrf, Self::Ue];
+    pub const ALL: [Self; 8] =
+        [Self::Amf, Self::Smf, Self::Ausf, Self::Udm, Self::Pcf, Self::Nrf, Self::Ue, Self::SmfRun];
 
     /// The name in keys of Redis, errors and statistics.
     pub const fn name(self) -> &'static str {
@@ -39,6 +42,7 @@ impl DocumentKind {
             Self::Pcf => "pcf",
             Self::Nrf => "nrf",
             Self::Ue => "ue",
+            Self::SmfRun => "smf-run",
         }
     }
 

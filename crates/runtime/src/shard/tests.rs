@@ -5,11 +5,11 @@ use crate::residency::{MemoryStore, StoreHealth, StoreMode, WriteTime};
 use pith_nf::fabric::{Agent, AgentConfig};
 use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
 use pith_nf::kit::{
-    DocumentSink, Fate, GnbHandle, Input, Level, N2Effect, N2Input, NetworkFunction, Outbox, ReferenceKey,
-    References, StoreScope, StoredKey, Timer, Tracker,
+    DocumentSink, Fate, GnbHandle, Input, Level, N2Effect, N2Input, NetworkFunction, Outbox, Passage,
+    PassedBlock, PassedContext, PassedPart, ReferenceKey, References, StoreScope, StoredKey, Timer, Tracker,
 };
 use pith_sbi::{ApiRoot, Scheme};
-use pith_types::{BlockId, BlockOwner, ContextId, InstanceId, OwnerMap};
+use pith_types::{BlockId, BlockMove, BlockOwner, ContextId, InstanceId, OwnerMap, ShardId};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,10 +26,37 @@ struct Numbers {
     tracker: Tracker,
     in_step: Option<ContextId>,
     panics: Panics,
+    /// A block has passed: the next write panics, as long as there are panics left.
+    has_passed: bool,
+}
+
+/// Contexts from this number on are in a block that can pass.
+const OF_BLOCK: u64 = 100;
+
+/// Contexts from this number on are in a block of the other shard.
+const OF_OTHER: u64 = 150;
+
+fn block(number: u16) -> BlockId {
+    BlockId::new(number).unwrap()
 }
 
 fn id(number: u64) -> ContextId {
-    ContextId::from_u64(number).unwrap()
+    let block = match number {
+        OF_BLOCK..OF_OTHER => 5,
+        OF_OTHER..TIMED => 600,
+        _ => 0,
+    };
+    ContextId { block: self::block(block), number: number as u32 }
+}
+
+fn document(value: u64) -> pith_nf::kit::document::Document {
+    let mut writer = Writer::new(Nf::Amf, &());
+    writer.section(&VALUE, |writer| writer.number(value));
+    writer.finish().unwrap()
+}
+
+fn value(document: &[u8]) -> Result<u64, UnpackError> {
+    Sections::of(document, Nf::Amf, &[VALUE], &())?.unpack(&VALUE)
 }
 
 fn panic_if_left(panics: &Panics) {
@@ -56,11 +83,12 @@ impl NetworkFunction for Numbers {
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
+        if self.has_passed {
+            panic_if_left(&self.panics);
+        }
         for (id, _) in self.tracker.take(scope) {
-            let Some(value) = self.values.get(&id.to_u64()) else { continue };
-            let mut writer = Writer::new(Nf::Amf, &());
-            writer.section(&VALUE, |writer| writer.number(*value));
-            sink.write(StoredKey { nf: Nf::Amf, id }, None, &writer.finish().unwrap());
+            let Some(value) = self.values.get(&id.number.into()) else { continue };
+            sink.write(StoredKey { nf: Nf::Amf, id }, None, &document(*value));
             self.tracker.note_stored(id, 0);
         }
     }
@@ -72,8 +100,8 @@ impl NetworkFunction for Numbers {
         document: &[u8],
         _is_stale: bool,
     ) -> Result<(), UnpackError> {
-        let value: u64 = Sections::of(document, Nf::Amf, &[VALUE], &())?.unpack(&VALUE)?;
-        self.values.insert(id.to_u64(), value);
+        let value = value(document)?;
+        self.values.insert(id.number.into(), value);
         assert!(value != FATAL, "the panic of a test");
         self.tracker.note_stored(id, 0);
         Ok(())
@@ -86,8 +114,8 @@ impl NetworkFunction for Numbers {
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        let value: u64 = Sections::of(document, Nf::Amf, &[VALUE], &())?.unpack(&VALUE)?;
-        self.values.insert(id.to_u64(), if fate == Fate::Ends { 0 } else { value });
+        let value = value(document)?;
+        self.values.insert(id.number.into(), if fate == Fate::Ends { 0 } else { value });
         if value == POISON {
             panic_if_left(&self.panics);
         }
@@ -99,6 +127,29 @@ impl NetworkFunction for Numbers {
         if self.values.contains_key(&TIMED) {
             out.start(TIMED, Timer::T3513, Duration::ZERO);
         }
+    }
+
+    fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
+        let of_block: Vec<_> =
+            self.values.keys().copied().filter(|number| id(*number).block == block).collect();
+        let pass = |number| {
+            let value = self.values.remove(&number)?;
+            Some(PassedContext { id: id(number), key: number, document: document(value), stored: Some(0) })
+        };
+        let contexts = of_block.into_iter().filter_map(pass).collect();
+        self.tracker.forget_block(block);
+        self.has_passed = true;
+        PassedPart { contexts, rest: None }
+    }
+
+    fn take_block(&mut self, _now: Instant, _block: BlockId, part: PassedPart, _out: &mut Outbox) {
+        for context in part.contexts {
+            self.in_step = Some(context.id);
+            self.values.insert(context.id.number.into(), value(context.document.octets()).unwrap());
+            self.tracker.note_passed(context.id, context.stored);
+        }
+        panic_if_left(&self.panics);
+        self.in_step = None;
     }
 
     fn in_step(&self) -> Option<ContextId> {
@@ -123,14 +174,27 @@ const FATAL: u64 = 9;
 /// A context with a timer that runs from the start, and panics.
 const TIMED: u64 = 200;
 
-/// What left the shard: contexts and their numbers.
+/// What left the shard: contexts and their numbers; and what concerns the passage of blocks.
 #[derive(Clone, Default)]
-struct Sent(Arc<Mutex<Vec<(u64, u16)>>>);
+struct Sent(Arc<Mutex<Vec<(u64, u16)>>>, Arc<Mutex<Vec<String>>>);
 
 impl Outside for Sent {
     fn carry_out(&mut self, effect: ShardEffect) {
-        if let ShardEffect::N2(N2Effect::Send { gnb, stream, .. }) = effect {
-            self.0.lock().unwrap().push((gnb.0, stream));
+        let note = |what: String| self.1.lock().unwrap().push(what);
+        match effect {
+            ShardEffect::N2(N2Effect::Send { gnb, stream, .. }) => {
+                self.0.lock().unwrap().push((gnb.0, stream));
+            }
+            ShardEffect::N2(N2Effect::Passage(Passage::Moved { change, .. })) => {
+                note(format!("moved {}", change.version));
+            }
+            ShardEffect::PassOn { input, .. } => {
+                let ShardInput::Block(passed) = *input else { return };
+                let contexts = &passed.parts[0].1.contexts;
+                note(format!("block {}, {} contexts", passed.change.version, contexts.len()));
+            }
+            ShardEffect::MoveEnded { change, result } => note(format!("{} ends: {result:?}", change.version)),
+            _ => {}
         }
     }
 
@@ -140,14 +204,19 @@ impl Outside for Sent {
 type TestDriver = Driver<Box<dyn FnMut() -> Shard + Send>, Sent>;
 
 fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
+    driver_with(panics, documents, WriteTime::BeforeSends)
+}
+
+/// The first of two shards.
+fn driver_with(panics: u32, documents: Option<&MemoryStore>, time: WriteTime) -> (TestDriver, Sent) {
     let root = Arc::new(ApiRoot::new(Scheme::Http, "127.0.0.1:1"));
     let panics: Panics = Arc::new(AtomicU32::new(panics));
     let mut make: Box<dyn FnMut() -> Shard + Send> = Box::new(move || {
         let agent = Agent::new(AgentConfig {
             shard: 0,
-            shards: 1,
-            owner: BlockOwner::default(),
-            owners: Arc::new(OwnerMap::of_instance(InstanceId(0), 1)),
+            shards: 2,
+            owner: owner(0),
+            owners: Arc::new(OwnerMap::of_instance(InstanceId(0), 2)),
             own_root: Arc::clone(&root),
             hosted: Vec::new(),
             nrf: Arc::clone(&root),
@@ -161,6 +230,7 @@ fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
             tracker: Tracker::default(),
             in_step: None,
             panics: Arc::clone(&panics),
+            has_passed: false,
         };
         Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info)
     });
@@ -168,7 +238,7 @@ fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
     let (clock, sent) = (Clock::start(), Sent::default());
     let contexts = documents.map(|documents| {
         let health = Arc::new(StoreHealth::default());
-        let mode = StoreMode::of_time(WriteTime::BeforeSends);
+        let mode = StoreMode::of_time(time);
         let blocks = BlockId::all().collect();
         let mut store = ContextStore::new(blocks, Box::new(documents.engine()), mode, 1, health);
         restore(0, clock, &mut shard, &mut make, &mut store);
@@ -185,9 +255,14 @@ fn driver(panics: u32, documents: Option<&MemoryStore>) -> (TestDriver, Sent) {
         effects: Vec::new(),
         contexts,
         take_over: TakeOver::new(keeps),
-        run: 0, unadopted: None,
+        run: 0,
+        unadopted: None,
     };
     (driver, sent)
+}
+
+fn owner(shard: u8) -> BlockOwner {
+    BlockOwner { instance: InstanceId(0), shard: ShardId(shard) }
 }
 
 fn turn(driver: &mut TestDriver, pdus: &[&[u8]]) {
@@ -288,4 +363,67 @@ fn a_document_that_panics_at_the_start_is_left_out() {
         (0..FATAL).for_each(|_| turn(&mut second, &[&[number]]));
     }
     assert!(catch_unwind(AssertUnwindSafe(|| driver(0, Some(&documents)))).is_err());
+}
+
+fn change(version: u64, shard: u8, number: u16) -> BlockMove {
+    BlockMove { block: block(number), to: owner(shard), version }
+}
+
+/// What happened to blocks.
+fn blocks(sent: &Sent) -> Vec<String> {
+    std::mem::take(&mut sent.1.lock().unwrap())
+}
+
+/// The shard passes its block to the other one.
+fn pass_block(driver: &mut TestDriver) {
+    driver.process(ShardInput::Move(change(2, 1, 5)));
+    driver.end_turn();
+    driver.process(ShardInput::N2(N2Input::Held { block: block(5) }));
+    driver.end_turn();
+}
+
+#[test]
+fn a_panic_after_a_block_was_passed_does_not_lose_it() {
+    let documents = MemoryStore::default();
+    let (mut driver, sent) = driver(1, Some(&documents));
+    turn(&mut driver, &[&[1], &[101]]);
+    pass_block(&mut driver);
+    assert_eq!(blocks(&sent), ["block 2, 1 contexts"]);
+    assert_eq!(driver.run, 0, "no write follows in this turn");
+    turn(&mut driver, &[&[1]]);
+    assert_eq!(driver.run, 1, "the next write panics");
+    assert_eq!(driver.shard.owners().owner(block(5)), owner(1), "the next run knows the owner");
+    assert_eq!((taken(&sent).last(), blocks(&sent).len()), (Some(&(1, 2)), 0));
+}
+
+#[test]
+fn the_new_owner_of_a_block_gets_it_again_after_a_panic() {
+    let passed = |documents: Option<&MemoryStore>, panics| {
+        let (mut driver, sent) = driver(panics, documents);
+        let context = PassedContext { id: id(150), key: 1, document: document(7), stored: None };
+        let part = PassedPart { contexts: vec![context], rest: None };
+        let parts = vec![(Nf::Amf, part)];
+        driver.process(ShardInput::Block(Box::new(PassedBlock { change: change(2, 0, 600), parts })));
+        driver.end_turn();
+        turn(&mut driver, &[&[150]]);
+        (driver.run, taken(&sent), blocks(&sent))
+    };
+    let told = ["moved 2", "2 ends: Ok(())"].map(str::to_owned);
+    let documents = MemoryStore::default();
+    assert_eq!(passed(Some(&documents), 1), (1, vec![(150, 8)], told.to_vec()));
+    assert_eq!(passed(None, 1), (1, vec![(150, 8)], told.to_vec()), "also without a store");
+    // Twice: the gateways get an end of it, and the shard has what the store has.
+    assert_eq!(passed(Some(&MemoryStore::default()), 2), (2, vec![(150, 1)], told.to_vec()));
+}
+
+#[test]
+fn with_soft_a_block_passes_when_its_changes_are_written() {
+    let documents = MemoryStore::default();
+    let (mut soft, sent) = driver_with(0, Some(&documents), WriteTime::Later);
+    turn(&mut soft, &[&[101]]);
+    pass_block(&mut soft);
+    assert_eq!(blocks(&sent), ["block 2, 1 contexts"]);
+    let (mut next, sent) = driver(0, Some(&documents));
+    turn(&mut next, &[&[101]]);
+    assert_eq!(taken(&sent), [(101, 2)], "the document is not behind");
 }

@@ -29,6 +29,7 @@ impl Upf {
         peer: SocketAddr,
         request: AssociationSetupRequest,
     ) -> ProcedureResult {
+        let set = self.set_of_request(&request);
         let node = request.node_id;
         let existed = self.associations.contains_key(&node);
         let retained = request.session_retention_information.as_ref();
@@ -44,6 +45,7 @@ impl Upf {
             address: SocketAddr::new(peer.ip(), PFCP_PORT),
             port: peer.port(),
             cp_features: request.cp_function_features.unwrap_or_default(),
+            set,
             recovery: None,
             recovery_at_setup: request.recovery_time_stamp,
             has_restarted: false,
@@ -137,6 +139,9 @@ impl Upf {
                 self.check_node(peer, &request.node_id)
             }
             Message::SessionModificationRequest(request) => {
+                if self.sessions.get(session).is_some_and(|session| self.takes_over(peer, session, request)) {
+                    return Ok(());
+                }
                 self.check_session(peer, session)?;
                 request.node_id.iter().try_for_each(|node| self.check_node(peer, node))
             }
@@ -193,6 +198,26 @@ impl Upf {
     ) -> Reply {
         self.end_association(context, &request.node_id, "the SMF released its association");
         (0, AssociationReleaseResponse::new(self.config.node_id.clone(), Cause::RequestAccepted).into())
+    }
+
+    /// Ends an association and deletes its sessions, except those that another SMF of their set may take over.
+    pub(crate) fn lose_association(
+        &mut self,
+        context: &mut Context<'_>,
+        node: &NodeId,
+        reason: &'static str,
+    ) {
+        if self.associations.remove(node).is_none() {
+            return;
+        }
+        let sets = self.sessions.matching(|session| {
+            session.node == *node || session.set.is_some() && !self.associations.contains_key(&session.node)
+        });
+        let is_lost =
+            |id: &SessionId| self.sessions.get(*id).is_some_and(|session| !self.has_other_smf(session));
+        let lost: Vec<_> = sets.into_iter().filter(is_lost).collect();
+        let sessions = self.drop_sessions(context, &lost, reason);
+        context.notice(Notice::AssociationReleased { node: node.clone(), sessions });
     }
 
     /// Ends an association and deletes its sessions.

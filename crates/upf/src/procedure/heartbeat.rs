@@ -51,13 +51,14 @@ impl Upf {
         self.recovered_at(context, node, recovery);
     }
 
-    /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them.
+    /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them. Others of its set may have
+    /// them.
     fn recovered_at(&mut self, context: &mut Context<'_>, node: &NodeId, recovery: NtpSeconds) {
         let Some(association) = self.associations.get_mut(node) else { return };
         if !association.recovered_at(context.now, recovery) {
             return;
         }
-        let lost = self.sessions.matching(|session| session.node == *node);
+        let lost = self.sessions.matching(|session| session.node == *node && !self.has_other_smf(session));
         let sessions = self.drop_sessions(context, &lost, "the SMF restarted");
         context.notice(Notice::PeerRestarted { node: node.clone(), sessions });
     }
@@ -95,7 +96,7 @@ impl Upf {
             .filter(|(_, each)| is_lost(each))
             .map(|(node, _)| node.clone())
             .collect();
-        lost.iter().for_each(|node| self.end_association(context, node, "the SMF does not answer"));
+        lost.iter().for_each(|node| self.lose_association(context, node, "the SMF does not answer"));
         let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= context.now);
         let due = self.associations.iter().filter(|(_, each)| is_due(each.next_heartbeat));
         let due: Vec<_> = due.map(|(node, association)| (node.clone(), association.address)).collect();

@@ -6,4 +6,3 @@ mod session_deletion;
 mod session_establishment;
 mod session_modification;
 mod session_report;
-mod set_restoration;

@@ -10,19 +10,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pith_pfcp::IeType;
-use pith_pfcp::ie::{Cause, FSeid, PdnType, PfcpSeReqFlags};
+use pith_pfcp::ie::{Cause, Choice, FSeid, FTeid, PdnType, PfcpSeReqFlags};
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentResponse};
 use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 
-use crate::contract::{Rates, SessionId, UeAddress};
+use crate::contract::{Rates, SessionId, Teid, UeAddress};
 use crate::port::{Context, Notice};
 use crate::rejection::Rejection;
 use crate::session::{Allocation, Inactivity, Measurements, RuleSet, Session, allocate, compile, cp_address};
 use crate::upf::{ProcedureResult, Upf};
 
 impl Upf {
-    /// Establishes a session; if it rejects the request, nothing has changed, except that a session which the request was to replace by
-    /// restoring it is deleted.
+    /// Establishes a session; if it rejects the request, nothing has changed.
     pub(crate) fn session_establishment(
         &mut self,
         context: &mut Context<'_>,
@@ -46,9 +45,10 @@ impl Upf {
         let mut rules = RuleSet::establish(&request, self.config.max_rules)?;
         // 3. F-TEIDs, which are freed if a later step fails.
         let id = self.sessions.next_id();
+        let set = self.set_of(&request.node_id).cloned();
         let restoring = request.pfcp_se_req_flags.is_some_and(|flags| flags.contains(PfcpSeReqFlags::RESTI));
         if restoring {
-            self.end_predecessor(context, &request);
+            self.delete_restored(context, &request);
         }
         let (none, local) = (BTreeSet::new(), self.config.n3);
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
@@ -62,7 +62,7 @@ impl Upf {
         let compiled = compiled.inspect_err(|_| self.free_allocation(&allocation))?;
         // 5. Install the rules.
         let response = self.establishment_response(id, &allocation);
-        self.sessions.insert(new_session(id, request, measurements, context));
+        self.sessions.insert(Session { set, ..new_session(id, request, measurements, context) });
         self.sessions.commit(id, rules, &compiled, allocation.teids);
         context.datapath.install(Arc::new(compiled));
         self.schedule(context, id);
@@ -105,7 +105,7 @@ impl Upf {
         }
     }
 
-    /// A UE address belongs to one session. If the same SMF has assigned it again, the old session is stale
+    /// A UE address belongs to one session. If the same SMF, or another of its set, has assigned it again, the old session is stale
     /// and deleted; if another SMF uses it, the request is rejected.
     fn delete_stale_sessions(
         &mut self,
@@ -115,13 +115,35 @@ impl Upf {
         ue: UeAddress,
     ) -> Result<(), Rejection> {
         let sharing_address = self.sessions.sharing_address(id, ue);
-        let is_own = |rival: &Session| rival.node == request.node_id;
+        let is_own = |rival: &Session| self.may_replace(&request.node_id, rival);
         if !sharing_address.iter().all(|rival| self.sessions.get(*rival).is_some_and(is_own)) {
             let taken = Rejection::new(Cause::RuleCreationModificationFailure);
             return Err(taken.because_of(IeType::UE_IP_ADDRESS));
         }
         self.drop_sessions(context, &sharing_address, "the SMF assigned its UE address to another session");
         Ok(())
+    }
+
+    /// The SMF restores a session that the UPF still has: the SMF of its set that had it did not know more of it, or its answer was lost. Its
+    /// F-TEIDs are free for the new one. So it ends, even if the request fails.
+    fn delete_restored(&mut self, context: &mut Context<'_>, request: &SessionEstablishmentRequest) {
+        let f_teids = request.create_pdrs.iter().filter_map(|pdr| pdr.pdi.local_f_teid);
+        let teids = f_teids.filter_map(|f_teid| match f_teid {
+            FTeid::Allocated { teid, .. } => Some(Teid(teid)),
+            FTeid::Choose { .. } => None,
+        });
+        let owners: BTreeSet<_> = teids.filter_map(|teid| self.sessions.teids.owner(teid)).collect();
+        let ues = request.create_pdrs.iter().flat_map(|pdr| &pdr.pdi.ue_ip_addresses);
+        let addresses: Vec<_> = ues.filter_map(|ue| ue.ipv4).collect();
+        let is_former = |id: &SessionId| {
+            self.sessions.get(*id).is_some_and(|session| {
+                let has_address =
+                    session.ue.v4.is_some_and(|address| addresses.contains(&Choice::Given(address)));
+                has_address && self.may_replace(&request.node_id, session)
+            })
+        };
+        let former: Vec<_> = owners.into_iter().filter(is_former).collect();
+        self.drop_sessions(context, &former, "the SMF restores it");
     }
 
     /// Frees the TEIDs of a failed request.
@@ -151,6 +173,7 @@ fn new_session(
         id,
         cp: request.cp_f_seid,
         node: request.node_id,
+        set: None,
         dnn: request.apn_dnn,
         fq_csids: request.fq_csids,
         rules: RuleSet::default(),
@@ -161,6 +184,7 @@ fn new_session(
         measurements,
         inactivity: inactivity.and_then(|timer| Inactivity::start(timer.0, context.now)),
         delayed: None,
+        reported: Vec::new(),
         lost_tunnels: Vec::new(),
         reports: Vec::new(),
         due: None,

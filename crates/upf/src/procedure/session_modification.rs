@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pith_pfcp::IeType;
-use pith_pfcp::ie::{Cause, FarId, PfcpSmReqFlags};
+use pith_pfcp::ie::{ApplyAction, Cause, FarId, PfcpSmReqFlags};
 use pith_pfcp::message::{SessionModificationRequest, SessionModificationResponse};
 use pith_pfcp::rules::{UpdatedPdr, UsageReport};
 
@@ -62,6 +62,7 @@ impl Upf {
         self.sessions.commit(id, rules, &compiled, allocation.teids.clone());
         context.datapath.install(Arc::new(compiled));
         end_markers.iter().for_each(|tunnel| context.datapath.send_end_marker(tunnel));
+        self.report_held_again(context, id, &notifying_fars(request));
         self.schedule(context, id);
         Ok(modification_response(request, &allocation, usage_reports))
     }
@@ -113,6 +114,7 @@ impl Upf {
         }
         let flags = request.pfcp_sm_req_flags.unwrap_or_default();
         if flags.contains(PfcpSmReqFlags::DROBU) {
+            session.reported.clear();
             context.datapath.discard_buffered(id);
         }
         if let Some(node) = &request.node_id {
@@ -139,6 +141,13 @@ fn measure(
     }
     measurements.adopt(rules, &request.update_urrs, context.now);
     (measurements, reports)
+}
+
+/// The FARs for which the request asks to be notified of buffered packets.
+fn notifying_fars(request: &SessionModificationRequest) -> Vec<FarId> {
+    let notifies = |action: ApplyAction| action.contains(ApplyAction::BUFF | ApplyAction::NOCP);
+    let asked = request.update_fars.iter().filter(|far| far.apply_action.is_some_and(notifies));
+    asked.map(|far| far.far_id).collect()
 }
 
 fn query(request: &SessionModificationRequest, session: &Session) -> Query {

@@ -10,19 +10,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pith_pfcp::MessageType;
 use pith_pfcp::ie::*;
 use pith_pfcp::message::{SessionReportRequest, SessionReportResponse};
 use pith_pfcp::rules::{CreateFar, DownlinkDataReport, ErrorIndicationReport, UpdateBarInReport};
+use pith_pfcp::{Message, MessageType};
 
 use crate::contract::{self, DropReason, SessionId, Teid};
 use crate::port::{Context, Notice};
 use crate::session::{HeldPackets, Session, compile};
+use crate::smf_set::ReportTarget;
+use crate::transaction::Outstanding;
 use crate::upf::{Purpose, Upf};
 
 impl Session {
     /// Removes an answered report.
-    fn remove_report(&mut self, sequence: u32) {
+    pub(crate) fn remove_report(&mut self, sequence: u32) {
         self.reports.retain(|waiting| *waiting != sequence);
     }
 
@@ -48,7 +50,16 @@ impl Upf {
             qfi: qfi.map(|qfi| Qfi(qfi.0)),
         };
         let held = (PdrId(pdr.0), information);
-        match self.sessions.get(session).and_then(|found| notification_delay(found, PdrId(pdr.0))) {
+        if let Some(found) = self.sessions.get_mut(session)
+            && found.reported.iter().all(|(pdr, _)| *pdr != held.0)
+        {
+            found.reported.push(held.clone());
+        }
+        self.report_held(context, session, held);
+    }
+
+    fn report_held(&mut self, context: &mut Context<'_>, session: SessionId, held: HeldPackets) {
+        match self.sessions.get(session).and_then(|found| notification_delay(found, held.0)) {
             Some(delay) => self.report_later(context, session, context.now + delay, held),
             // The datapath reports the first packet only: the report is delayed until the SMF has answered
             // others.
@@ -57,6 +68,20 @@ impl Upf {
             }
             None => self.report(context, session, downlink_data_report(vec![held])),
         }
+    }
+
+    /// An SMF has requested buffering with notification for these FARs, perhaps once more: packets that are held since before are
+    /// reported again, as the SMF may have lost the former report (it has restarted, or another SMF of its set has taken the session over).
+    pub(crate) fn report_held_again(&mut self, context: &mut Context<'_>, id: SessionId, fars: &[FarId]) {
+        let Some(session) = self.sessions.get_mut(id) else { return };
+        let mut reported = std::mem::take(&mut session.reported);
+        reported.retain(|(pdr, _)| notifies(session, *pdr));
+        let is_due = |(pdr, _): &&HeldPackets| {
+            session.rules.pdrs.get(*pdr).and_then(|pdr| pdr.far_id).is_some_and(|far| fars.contains(&far))
+        };
+        let due: Vec<_> = reported.iter().filter(is_due).cloned().collect();
+        session.reported = reported;
+        due.into_iter().for_each(|held| self.report_held(context, id, held));
     }
 
     /// Delays a report until `due`; it covers all packets held by then, unless the SMF requests the packets
@@ -146,9 +171,42 @@ impl Upf {
 
     fn report(&mut self, context: &mut Context<'_>, id: SessionId, request: SessionReportRequest) {
         let Some(session) = self.sessions.get(id) else { return };
-        let (peer, seid) = (session.cp_address(self.config.n4), session.cp.seid);
+        let target = self.report_target(session, None);
+        self.report_to(context, id, target, request);
+    }
+
+    fn report_to(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        ReportTarget { peer, seid, former }: ReportTarget,
+        request: SessionReportRequest,
+    ) {
+        let request = SessionReportRequest { old_cp_f_seid: former, ..request };
         let sequence = self.request(context, peer, seid, &request.into(), Purpose::SessionReport(id));
         self.sessions.get_mut(id).into_iter().for_each(|session| session.reports.push(sequence));
+    }
+
+    /// The session's SMF has not answered a report: another one of its set gets it. Returns whether there is one.
+    pub(crate) fn report_to_another(
+        &mut self,
+        context: &mut Context<'_>,
+        id: SessionId,
+        (sequence, failed): (u32, &Outstanding<Purpose>),
+    ) -> bool {
+        let Ok((_, Message::SessionReportRequest(request))) = Message::decode(failed.octets()) else {
+            return false;
+        };
+        let Some(session) = self.sessions.get(id).filter(|_| request.old_cp_f_seid.is_none()) else {
+            return false;
+        };
+        let target = self.report_target(session, Some(failed.peer));
+        if target.former.is_none() {
+            return false;
+        }
+        self.sessions.get_mut(id).into_iter().for_each(|session| session.remove_report(sequence));
+        self.report_to(context, id, target, request);
+        true
     }
 
     /// Handles the SMF's answer to a report, which may change buffering (TS 29.244 7.5.9).
@@ -162,7 +220,9 @@ impl Upf {
     ) {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.remove_report(sequence);
-        if response.cause == Cause::SessionContextNotFound {
+        let is_own = session.cp_address(self.config.n4) == peer;
+        // Another SMF of the set may not have the session yet.
+        if response.cause == Cause::SessionContextNotFound && is_own {
             self.drop_session(context, id, "unknown to the SMF");
             return;
         }
@@ -170,7 +230,12 @@ impl Upf {
             let message_type = MessageType::SESSION_REPORT_REQUEST;
             context.notice(Notice::RequestFailed { peer, message_type, reason: "rejected" });
         }
+        if !is_own && response.cause.is_acceptance() {
+            self.adopt_reporting_smf(context, peer, id, response);
+        }
+        let Some(session) = self.sessions.get_mut(id) else { return };
         if response.pfcp_sr_rsp_flags.is_some_and(|flags| flags.contains(PfcpSrRspFlags::DROBU)) {
+            session.reported.clear();
             context.datapath.discard_buffered(id);
         }
         if !response.update_bars.is_empty() {

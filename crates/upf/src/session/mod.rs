@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use pith_pfcp::ie::{ApnDnn, DownlinkDataServiceInformation, FSeid, FqCsid, NodeId, PdrId};
+use pith_pfcp::ie::{ApnDnn, DownlinkDataServiceInformation, FSeid, FqCsid, NodeId, PdrId, SmfSetId};
 
 pub use allocate::{Allocation, allocate};
 pub use compile::compile;
@@ -51,6 +51,8 @@ pub struct Session {
     pub cp: FSeid,
     /// The SMF of its association.
     pub node: NodeId,
+    /// The set of that SMF, whose other SMFs may take it over.
+    pub set: Option<SmfSetId>,
     /// Its data network, if the SMF provided it.
     pub dnn: Option<ApnDnn>,
     /// Session sets that it belongs to.
@@ -68,6 +70,8 @@ pub struct Session {
     pub inactivity: Option<Inactivity>,
     /// Delayed downlink data reports (TS 29.244 8.2.28), and the time of their sending.
     pub delayed: Option<(Duration, Vec<HeldPackets>)>,
+    /// PDRs whose held packets were reported, as long as their FARs hold packets.
+    pub reported: Vec<HeldPackets>,
     /// Tunnels of its FARs that peers do not know; they have been reported.
     pub lost_tunnels: Vec<(IpAddr, Teid)>,
     /// Sequence numbers of its pending reports.

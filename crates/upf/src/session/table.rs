@@ -20,7 +20,8 @@ const NOTHING: Rates = Rates { uplink: 0, downlink: 0 };
 #[derive(Debug)]
 pub struct SessionTable {
     pub teids: Teids,
-    sessions: HashMap<SessionId, Session>,
+    /// Boxed, so that the table moves little when it grows.
+    sessions: HashMap<SessionId, Box<Session>>,
     by_ue: HashMap<IpAddr, SessionId>,
     by_peer: HashMap<(IpAddr, Teid), SessionId>,
     by_due: BTreeSet<(Duration, SessionId)>,
@@ -56,16 +57,16 @@ impl SessionTable {
     }
 
     pub fn get(&self, id: SessionId) -> Option<&Session> {
-        self.sessions.get(&id)
+        self.sessions.get(&id).map(Box::as_ref)
     }
 
     /// A session, to change fields that are not indexed.
     pub fn get_mut(&mut self, id: SessionId) -> Option<&mut Session> {
-        self.sessions.get_mut(&id)
+        self.sessions.get_mut(&id).map(Box::as_mut)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Session> {
-        self.sessions.values()
+        self.sessions.values().map(Box::as_ref)
     }
 
     pub fn len(&self) -> usize {
@@ -102,7 +103,7 @@ impl SessionTable {
     /// Adds a session without rules.
     pub fn insert(&mut self, session: Session) {
         *self.by_node.entry(session.node.clone()).or_default() += 1;
-        self.sessions.insert(session.id, session);
+        self.sessions.insert(session.id, session.into());
     }
 
     /// The number of sessions of an SMF.
@@ -176,7 +177,7 @@ impl SessionTable {
         self.uncount(&session.node);
         session.teids.iter().for_each(|teid| self.teids.free(*teid));
         self.admitted.replace(session.guaranteed_rates, NOTHING);
-        Some(session)
+        Some(*session)
     }
 
     fn unindex(&mut self, id: SessionId) {

@@ -8,5 +8,6 @@ mod places;
 mod predefined;
 mod report;
 mod session;
+mod smf_set;
 mod support;
 mod trust;

@@ -49,6 +49,49 @@ fn the_first_packet_for_an_idle_ue_is_reported() {
     assert_eq!((information.paging_policy_indication, information.qfi), (Some(46), Some(Qfi(1))));
 }
 
+/// An SMF that was started again may not have paged the UE: it asks for the notification once more.
+#[test]
+fn held_packets_are_reported_again_when_the_smf_asks_for_the_notification_again() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let first = world.event(downlink_data(seid));
+    accept(&mut world, &first[0].header);
+    let buffers = |flags: Option<PfcpSmReqFlags>| {
+        let mut far = UpdateFar::new(FarId(2));
+        far.apply_action = Some(ApplyAction::BUFF | ApplyAction::NOCP);
+        SessionModificationRequest {
+            update_fars: vec![far],
+            pfcp_sm_req_flags: flags,
+            ..SessionModificationRequest::new()
+        }
+    };
+    let mut modify = |request: SessionModificationRequest| {
+        let octets = encode(seid, 900 + u32::from(request.pfcp_sm_req_flags.is_some()), request);
+        let sent = world.send(&octets);
+        reports(sent)
+            .into_iter()
+            .map(|(_, report)| report.downlink_data_report.unwrap().pdr_ids)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(modify(buffers(None)), [[PdrId(2)]]);
+    assert!(modify(buffers(Some(PfcpSmReqFlags::DROBU))).is_empty(), "the packets are dropped");
+}
+
+#[test]
+fn packets_that_have_left_are_not_reported_again() {
+    let (mut world, seid, _) = World::with_session(pdu_session());
+    let first = world.event(downlink_data(seid));
+    accept(&mut world, &first[0].header);
+    let mut far = UpdateFar::new(FarId(2));
+    far.apply_action = Some(ApplyAction::DROP);
+    let drops = SessionModificationRequest { update_fars: vec![far], ..SessionModificationRequest::new() };
+    world.modify(seid, drops);
+    let mut far = UpdateFar::new(FarId(2));
+    far.apply_action = Some(ApplyAction::BUFF | ApplyAction::NOCP);
+    let buffers = SessionModificationRequest { update_fars: vec![far], ..SessionModificationRequest::new() };
+    // One message: the response.
+    world.modify(seid, buffers);
+}
+
 #[test]
 fn a_report_is_sent_n1_times() {
     let (mut world, seid, _) = World::with_session(pdu_session());

@@ -432,29 +432,6 @@ fn a_ue_address_of_another_smf_is_refused() {
     assert_eq!(world.upf.teids_in_use(), 1);
 }
 
-/// The SMF of the set that has the session by now; the former one is gone.
-#[test]
-fn another_smf_of_a_set_restores_a_session_that_the_upf_still_has() {
-    let (mut world, old, teid) = World::with_session(pdu_session());
-    let f_teid = FTeid::new(teid, N3.into());
-    let other = NodeId::Fqdn("smf2.example".into());
-    world.associate(AssociationSetupRequest::new(other.clone(), ntp(0)));
-    let restore = |cp_seid| {
-        let mut request =
-            SessionEstablishmentRequest { node_id: other.clone(), ..pdu_session_of(cp_seid, UE) };
-        request.create_pdrs[0].pdi.local_f_teid = Some(f_teid);
-        request.pfcp_se_req_flags = Some(PfcpSeReqFlags::RESTI);
-        request
-    };
-    let sent = world.ask(0, restore(0x5222));
-    let Message::SessionEstablishmentResponse(response) = sent.message else { panic!() };
-    assert_eq!(response.cause, Cause::PfcpSessionRestorationFailure, "it has not the session's SEID");
-    assert_eq!(world.upf.sessions().map(|id| id.0).collect::<Vec<_>>(), [old]);
-    let (new, _) = world.establish(restore(pdu_session().cp_f_seid.seid));
-    assert_eq!(world.upf.sessions().map(|id| id.0).collect::<Vec<_>>(), [new]);
-    assert_eq!(world.upf.teids_in_use(), 1, "with the same F-TEID");
-}
-
 #[test]
 fn a_rejected_session_leaves_the_owner_of_its_other_address() {
     let (mut world, own, _) = World::with_session(pdu_session());

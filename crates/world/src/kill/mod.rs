@@ -47,6 +47,8 @@ pub enum Victim {
     Core,
     /// A shard of the only process: it panics, and gateways and other shards continue.
     Shard,
+    /// As `Shard`, while blocks of ids pass to other shards.
+    Move,
     /// The process of one NF; each NF has its own.
     Split(Nf),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for Victim {
         match self {
             Self::Core => f.write_str("core"),
             Self::Shard => f.write_str("shard"),
+            Self::Move => f.write_str("move"),
             Self::Split(nf) => write!(f, "{}", nf.name()),
         }
     }
@@ -96,15 +99,16 @@ impl Kill {
         Plan {
             seed: self.seed,
             processes: match self.victim {
-                Victim::Core | Victim::Shard => vec![Nf::ALL.to_vec()],
+                Victim::Core | Victim::Shard | Victim::Move => vec![Nf::ALL.to_vec()],
                 Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
             },
-            shards: 1 + dice.index(3),
+            shards: (1 + dice.index(3)).max(if self.victim == Victim::Move { 2 } else { 1 }),
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
             // As by default. With gNBs that retain their UEs some crash points still fail.
             retaining: 0,
             ues: 2,
             upfs,
+            upfs_retain: Plan::retain(self.seed),
             breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),
             oauth2: false,
             ciphering: ciphers[dice.index(2)],
@@ -126,7 +130,7 @@ impl Kill {
 
     fn victim(&self) -> usize {
         match self.victim {
-            Victim::Core | Victim::Shard => 0,
+            Victim::Core | Victim::Shard | Victim::Move => 0,
             Victim::Split(nf) => Nf::ALL.iter().position(|other| *other == nf).unwrap_or(0),
         }
     }
@@ -153,7 +157,14 @@ impl Kill {
             if keeps_ladder {
                 world.keep_ladder();
             }
-            (world.run_kill(self.procedure, (self.victim(), self.victim == Victim::Shard), at), Some(world))
+            let result = match self.victim {
+                Victim::Move => {
+                    let after = Some(self.time_of_move());
+                    world.run_move(self.procedure, (after, false), at).map(|(_, points)| points)
+                }
+                victim => world.run_kill(self.procedure, (self.victim(), victim == Victim::Shard), at),
+            };
+            (result, Some(world))
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| (Err(self.panicked(&*panic)), None))
     }
@@ -163,9 +174,15 @@ impl Kill {
         let run = || {
             let plan = self.plan();
             let shards = plan.shards.max(2);
-            World::new(Plan { shards, ..plan }).run_move(self.procedure, after, back)
+            World::new(Plan { shards, ..plan }).run_move(self.procedure, (after, back), None)
         };
-        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(self.panicked(&*panic)))
+        let result = catch_unwind(AssertUnwindSafe(run));
+        result.unwrap_or_else(|panic| Err(self.panicked(&*panic))).map(|(moved, _)| moved)
+    }
+
+    /// When blocks pass, after the begin of the procedure.
+    const fn time_of_move(&self) -> Duration {
+        Duration::from_millis(self.seed * 37 % 200)
     }
 
     fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Breach {

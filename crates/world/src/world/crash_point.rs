@@ -88,6 +88,12 @@ impl World {
         self.crash_points = CrashPoints { counts: true, since: self.now, at, ..self.crash_points };
     }
 
+    /// Counts the inputs of shards from now on; a shard panics at that one.
+    pub(super) fn count_panics(&mut self, at: Option<u64>) {
+        self.count_crash_points(at);
+        self.crash_points.panics = true;
+    }
+
     /// Counts no more crash points; returns how many there were.
     pub(super) fn end_crash_points(&mut self) -> u64 {
         self.crash_points.counts = false;

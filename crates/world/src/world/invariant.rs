@@ -103,7 +103,7 @@ impl World {
         }
         // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). The NG RESET that follows
         // a panic may overtake messages on other streams: the gNB gets them for ids that it has released.
-        let (panics, lags) = (self.crash_points.panics, self.may_leave_upf_sessions());
+        let (panics, lags) = (self.has_panicked(), self.may_leave_upf_sessions());
         // An SMF with `soft` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
         let may_be_outdated = self.has_lost_creations();
         let is_due = |what: &String| {
@@ -127,12 +127,13 @@ impl World {
         }
     }
 
-    /// Whether a UE reports a command that repeats one it has answered: its answer was lost with the process that was killed, and the NF
-    /// that sent the command lives (TS 24.501 6.3.3.5: T3592 expires).
+    /// Whether a UE reports a command that repeats one it has answered: its answer was lost with the process that was killed, or with the
+    /// connection that a panic ended (`procedural`), and the NF that sent the command continues (TS 24.501 6.3.3.5: T3592 expires).
     fn is_repetition(&self, violation: &str) -> bool {
         let is_split = self.crash_points.crashed.is_some() && self.processes.len() > 1;
         let is_late = ["which is not active", "which is not in use"].iter().any(|it| violation.contains(it));
-        is_split && is_late && violation.contains("PduSessionReleaseCommand")
+        let is_procedural = self.has_panicked() && self.plan.residency == Residency::Procedural;
+        (is_split || is_procedural) && is_late && violation.contains("PduSessionReleaseCommand")
     }
 
     /// No sequence number (SQN) is used for two authentication vectors (TS 33.102 C.1.1).
@@ -335,15 +336,21 @@ impl World {
             || !self.is_kill && (self.watch.may_leak || self.watch.killed.contains(&Nf::Amf))
     }
 
-    /// With `soft` an NF that was killed may not know a resource at another NF that it created last.
-    fn has_lost_creations(&self) -> bool {
-        let is_split = self.processes.len() > 1 && self.crash_points.crashed.is_some();
-        is_split && self.plan.residency == Residency::Soft
+    /// With `soft` an NF that was killed may not know a resource at another NF that it created last. If blocks have moved, the contexts of a UE
+    /// are in several shards, of which one has panicked.
+    pub(super) fn has_lost_creations(&self) -> bool {
+        let is_apart = self.processes.len() > 1 || self.moved > 0;
+        is_apart && self.crash_points.crashed.is_some() && self.plan.residency == Residency::Soft
     }
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.
     fn may_leave_upf_sessions(&self) -> bool {
-        self.crash_points.panics && self.plan.residency == Residency::Soft
+        self.has_panicked() && self.plan.residency == Residency::Soft
+    }
+
+    /// In a kill run: a shard has panicked.
+    const fn has_panicked(&self) -> bool {
+        self.crash_points.panics && self.crash_points.crashed.is_some()
     }
 
     /// Whether resources of killed NFs, or of lost replies, may remain.

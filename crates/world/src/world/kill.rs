@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The longest time until all is idle: the core detects that a UE is gone, T3502 of UEs.
 const PATIENCE: Duration = Duration::from_secs(40 * 60);
 
+/// The time in which blocks pass, unless a transaction goes on.
+const MOVING: Duration = Duration::from_millis(60);
+
 /// PDU session identity of a session that no procedure has.
 const ANOTHER: u8 = 9;
 
@@ -55,14 +58,15 @@ impl World {
         Ok(points)
     }
 
-    /// Runs the procedure; that much later, if at all, all blocks with contexts pass to another shard, and with `back` return at once. Returns
-    /// how many blocks passed.
+    /// Runs the procedure; that much later, if at all, all blocks with contexts pass to another shard, and with `back` return at once. With
+    /// `panic_at` a shard panics at that input after the begin of the moves. Returns how many blocks passed, and the inputs at which a
+    /// shard could panic.
     pub(crate) fn run_move(
         &mut self,
         procedure: &Procedure,
-        after: Option<Duration>,
-        back: bool,
-    ) -> Run<u32> {
+        (after, back): (Option<Duration>, bool),
+        panic_at: Option<u64>,
+    ) -> Run<(u32, u64)> {
         self.is_kill = true;
         self.watched_pass(Duration::from_secs(3))?;
         self.prepare_bystanders()?;
@@ -74,20 +78,22 @@ impl World {
         self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: procedure.act });
         self.watched_pass(after.unwrap_or_default())?;
         let times = after.map_or(0, |_| 1 + u8::from(back));
+        self.count_panics(panic_at);
         for _ in 0..times {
             for process in 0..self.processes.len() {
                 self.move_all(process);
             }
             self.watched_pass(Duration::from_millis(if back { 3 } else { 0 }))?;
         }
+        self.watched_pass(MOVING)?;
+        let points = self.end_crash_points();
         self.watched_pass(procedure.window)?;
-        self.settle()?;
-        let variant = after.unwrap_or_default().as_millis() as u64;
-        let used = self.use_sessions(variant / 7);
+        let variant = after.unwrap_or_default().as_millis() as u64 / 7 + panic_at.unwrap_or_default();
+        let used = self.synchronise().and_then(|()| self.settle()).and_then(|()| self.use_sessions(variant));
         self.check_losses(procedure.ends)?;
         used?;
         self.leave()?;
-        Ok(self.moved)
+        Ok((self.moved, points))
     }
 
     /// Passes time; names the kind of a broken invariant.
@@ -150,9 +156,10 @@ impl World {
 
     /// If one NF of several was killed, a session may have been released by one side only: messages for the NF that was down
     /// were lost. The sides agree after the UE's next message, which has the PDU session status (TS 24.501 5.5.1.3.4). With `soft` the
-    /// SMF may have lost a session: the AMF learns that when the UE requests service.
+    /// SMF may have lost a session, or its user plane: the AMF learns that when the UE requests service.
     fn synchronise(&mut self) -> Run<()> {
-        if self.processes.len() == 1 || self.crash_points.crashed.is_none() {
+        let is_split = self.processes.len() > 1 || self.has_lost_creations();
+        if !is_split || self.crash_points.crashed.is_none() {
             return Ok(());
         }
         let is_idle = |world: &Self| {

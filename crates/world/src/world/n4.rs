@@ -6,7 +6,8 @@ use crate::user_plane::UserPlane;
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n4::{N4GatewayEffect, N4GatewayInput};
 use pith_nf::kit::{N4Effect, N4Error, N4Input, TimerKey};
-use pith_pfcp::Header;
+use pith_pfcp::message::AssociationSetupRequest;
+use pith_pfcp::{Header, Message};
 use pith_types::ShardId;
 use pith_upf::{Effect, Input};
 use std::net::SocketAddr;
@@ -52,6 +53,7 @@ impl World {
 
     fn send_to_upf(&mut self, process: usize, to: SocketAddr, octets: Vec<u8>) {
         let Some(upf) = (0..self.upfs.len()).find(|upf| upf_n4(*upf) == to) else { return };
+        let octets = if self.plan.upfs_retain { octets } else { without_retention(octets) };
         self.record("SMF", name(upf), pfcp_name(&octets));
         self.datagram(|octets| SimEvent::ToUpf { upf, peer: smf_n4(process), octets }, octets);
     }
@@ -139,6 +141,19 @@ impl World {
         if let Some(process) = process {
             self.datagram(|octets| SimEvent::ToN4Gateway { process, upf, octets }, octets);
         }
+    }
+}
+
+/// The datagram as a UPF sees it that does not support the retention of sessions (TS 29.244 7.4.4.1: the information is optional).
+fn without_retention(octets: Vec<u8>) -> Vec<u8> {
+    let Ok((header, Message::AssociationSetupRequest(request))) = Message::decode(&octets) else {
+        return octets;
+    };
+    let request = AssociationSetupRequest { session_retention_information: None, ..request };
+    let mut without = Vec::new();
+    match Message::AssociationSetupRequest(request).encode(0, header.sequence, &mut without) {
+        Ok(()) => without,
+        Err(_) => octets,
     }
 }
 

@@ -18,7 +18,10 @@ impl World {
             | ShardInput::N4(_)
             | ShardInput::Reply { .. }
             | ShardInput::Stored { .. }
-            | ShardInput::Request { .. } => true,
+            | ShardInput::Request { .. }
+            | ShardInput::Move(_)
+            | ShardInput::Block(_)
+            | ShardInput::ForContext { .. } => true,
             ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
             _ => false,
         };
@@ -57,10 +60,8 @@ impl World {
         *panics += 1;
         host.shard.begin_run(*panics);
         let take_over = &mut take_overs[shard];
-        if let Some((owners, elsewhere)) = take_over.moved() {
-            host.shard.begin_with(owners, elsewhere);
-        }
         let gives_up = take_over.panicked(None);
+        take_over.begin_run(&mut host.shard);
         let mut effects = take_over.answers(&host.shard);
         if let Some(documents) = documents {
             documents.track(&mut host.shard);
@@ -94,7 +95,8 @@ impl World {
             host.shard.handle(self.now, input, &mut effects);
             take_over.handled(&host.shard);
         }
-        host.shard.finish_take_over(self.now, &mut effects);
+        let blocks = take_over.unannounced();
+        host.shard.finish_take_over(self.now, &blocks, &mut effects);
         self.read_contexts(place, &mut effects);
         self.end_turn(place, effects);
     }

@@ -9,7 +9,7 @@ use crate::server::Server;
 use crate::stores::Stores;
 use pith_nf::fabric::{Keeps, ShardEffect, ShardInput, TakeOver};
 use pith_nf::gateway::n2::N2Gateway;
-use pith_nf::gateway::n4::N4Gateway;
+use pith_nf::gateway::n4::{N4Gateway, StoredRun};
 use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
 use pith_sbi::{ApiRoot, Reply};
 use pith_types::OwnerMap;
@@ -35,6 +35,8 @@ pub(super) struct Process {
     pub take_overs: Vec<TakeOver>,
     /// Panics of shards so far.
     pub panics: u16,
+    /// The Recovery Time Stamp and the number of the last run, if sessions outlive the process without loss.
+    pub n4_run: Option<(u64, StoredRun)>,
     /// The owner of each block.
     pub owners: Arc<OwnerMap>,
     /// Moves of blocks so far.
@@ -57,6 +59,7 @@ impl Process {
             stores,
             take_overs: Vec::new(),
             panics: 0,
+            n4_run: None,
             owners: network::owners(plan.shards),
             moves: 0,
         }
@@ -75,6 +78,18 @@ impl Process {
     /// Whether the process runs and was not restarted since that incarnation.
     pub fn is_running_as(&self, incarnation: u32) -> bool {
         self.incarnation == incarnation && !self.shard_hosts.is_empty()
+    }
+
+    /// A run begins at that time: it continues the former one, unless contexts were lost meanwhile.
+    fn begin_n4_run(&mut self, now: u64, residency: Residency, has_lost: bool) {
+        let loses = matches!(residency, Residency::None | Residency::Soft | Residency::Procedural);
+        self.n4_run = (self.is_stored() && !loses).then(|| match self.n4_run.filter(|_| !has_lost) {
+            Some((stamp, run)) => {
+                let session_set = run.session_set.wrapping_add(1);
+                (stamp, StoredRun { session_set, has_former: true })
+            }
+            None => (now, StoredRun { session_set: 1, has_former: false }),
+        });
     }
 
     pub fn is_running(&self) -> bool {
@@ -113,12 +128,15 @@ impl World {
                 self.watch.fail(format!("not restored: {error}"));
             }
         }
+        let has_lost = self.watch.has_lost_documents;
         let target = &mut self.processes[process];
+        target.begin_n4_run(start_time, self.plan.residency, has_lost);
+        let run = target.n4_run;
         target.n2 = target.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
         target.n4 = target
             .nfs
             .contains(&Nf::Smf)
-            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started)));
+            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started, run)));
         target.shard_hosts = shard_hosts;
         let keeps = match (&target.documents, &target.stores) {
             (Some(documents), _) => documents.keeps(),
@@ -256,12 +274,14 @@ impl World {
         }
         // What was read before is handled in a turn of its own, whose changes are stored before its effects leave.
         self.begin_reads(place, &mut effects);
-        let stores = &mut self.processes[process].stores;
+        let Process { documents, stores, .. } = &mut self.processes[process];
         for effect in &effects {
-            if let (ShardEffect::PassOn { input, .. }, Some(stores)) = (effect, stores.as_mut())
+            if let ShardEffect::PassOn { input, .. } = effect
                 && let ShardInput::Block(passed) = &**input
             {
-                stores.pass_block(shard, passed.change.block);
+                let block = passed.change.block;
+                documents.iter_mut().for_each(|documents| documents.pass_block(block));
+                stores.iter_mut().for_each(|stores| stores.pass_block(shard, block));
             }
         }
         let Process { shard_hosts, take_overs, stores, .. } = &mut self.processes[process];

@@ -207,6 +207,15 @@ fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
     n2::send_to(env.out, connection.side(), failure.encode());
 }
 
+/// The handover is over, and the UE stays at its source gNB, which gets a key that it was not sent meanwhile ([`n2::rekey`]). The caller has
+/// taken the state out of the UE's context.
+fn stay(ue: &UeContext, env: &mut Env<'_>) -> Mobility {
+    if ue.access_keys.is_outdated() {
+        n2::rekey(ue, env);
+    }
+    Mobility::Idle
+}
+
 /// Takes the call that was answered out of the list; returns its session.
 fn take_call(calls: &mut Vec<(CallId, u8)>, call: CallId) -> Option<u8> {
     let at = calls.iter().position(|(id, _)| *id == call)?;
@@ -284,7 +293,7 @@ impl AwaitingSessionPreparation {
         }
         if self.sessions.is_empty() {
             fail_preparation(ue, env, HandoverError::NoSession);
-            return Mobility::Idle;
+            return stay(ue, env);
         }
         let ids: Vec<u8> = self.sessions.iter().map(|item| item.pdu_session_id).collect();
         let is_connected = env.gnbs.contains_key(&self.target);
@@ -293,7 +302,7 @@ impl AwaitingSessionPreparation {
         let (Some(key), Some(next_hop)) = (key, access_keys::next_hop(ue)) else {
             cancel_sessions(ue, env, &ids);
             fail_preparation(ue, env, HandoverError::UnknownTarget);
-            return Mobility::Idle;
+            return stay(ue, env);
         };
         let Some(connection) = env.connections.get_mut(key) else { return Mobility::Idle };
         connection.ue = Some(ue.key);
@@ -354,7 +363,7 @@ impl AwaitingHandoverRequestAcknowledge {
         ue.stop(env, Timer::Handover);
         cancel_sessions(ue, env, &self.sessions);
         fail_preparation(ue, env, error);
-        Mobility::Idle
+        stay(ue, env)
     }
 }
 
@@ -382,7 +391,7 @@ impl AwaitingHandoverCommand {
         if accepted.is_empty() {
             release_target(env, target, NOT_PREPARED);
             fail_preparation(ue, env, HandoverError::NoSession);
-            return Mobility::Idle;
+            return stay(ue, env);
         }
         let Some(source) = ue.connection.and_then(|key| env.connections.get(key)) else {
             return Mobility::Idle;
@@ -555,6 +564,7 @@ pub(crate) fn cancel(ue: &mut UeContext, env: &mut Env<'_>, message: &HandoverCa
         let state = std::mem::take(&mut ue.mobility);
         withdraw(ue, env, &state);
         ue.log_outcome(env, Level::Info, "N2 handover", "cancelled");
+        ue.mobility = stay(ue, env);
     }
     let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
     let acknowledge = HandoverCancelAcknowledge {
@@ -620,7 +630,7 @@ pub(crate) fn target_lost(ue: &mut UeContext, env: &mut Env<'_>) {
             } else {
                 fail_preparation(ue, env, HandoverError::Refused);
             }
-            Mobility::Idle
+            stay(ue, env)
         }
         other => other,
     };
@@ -637,7 +647,7 @@ pub(super) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, state: Mobility) -
         state @ Mobility::AwaitingHandoverNotify(_) => {
             withdraw(ue, env, &state);
             ue.log_outcome(env, Level::Warn, "N2 handover", "the UE did not arrive");
-            Mobility::Idle
+            stay(ue, env)
         }
         state => {
             env.out.log(Level::Warn, || format!("{}: Handover timer expired in {}", ue.name(), state.name()));

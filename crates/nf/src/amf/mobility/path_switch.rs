@@ -14,18 +14,20 @@ use super::{Mobility, n2_handover};
 use crate::amf::access_keys::{self, NextHop};
 use crate::amf::connection::{RanContext, RanSide};
 use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::error::unknown_connection;
 use crate::amf::procedure::ue_context_release;
 use crate::amf::session::UserPlane;
-use crate::amf::{consumer, n2, security};
+use crate::amf::{consumer, delivery, n2, security};
 use crate::kit::document::pack_struct;
-use crate::kit::{Key, Level};
+use crate::kit::{Key, Level, N2Effect, Outbox};
 use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, PathSwitchRequest, PathSwitchRequestAcknowledge,
-    PathSwitchRequestFailure, SessionTransfer,
+    Cause, CauseProtocol, CauseRadioNetwork, DownlinkNasTransport, Message, PathSwitchRequest,
+    PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SessionTransfer,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
+use pith_types::AmfUeNgapId;
 
 /// UpdateSMContext requests to switch the paths of sessions are pending.
 #[derive(Debug)]
@@ -51,24 +53,27 @@ pub(crate) fn request(
     (key, target): (Key, RanSide),
     message: PathSwitchRequest,
 ) {
-    let source = match std::mem::take(&mut ue.mobility) {
-        Mobility::AwaitingPathSwitch(state) if env.connections.side(key) == Some(target) => {
-            ue.mobility = Mobility::AwaitingPathSwitch(state);
-            return env.out.log(Level::Debug, || format!("{}: PathSwitchRequest is repeated", ue.name()));
-        }
-        Mobility::AwaitingPathSwitch(state) => state.supersede(ue, env, key),
+    let Some(context) = env.connections.get(key).map(|connection| connection.context) else { return };
+    let is_switching = matches!(ue.mobility, Mobility::AwaitingPathSwitch(_));
+    if is_switching && env.connections.side(key) == Some(target) {
+        return env.out.log(Level::Debug, || format!("{}: PathSwitchRequest is repeated", ue.name()));
+    }
+    if let Err(why) = check(ue, env, (target, context), &message) {
+        return refuse(ue, env, (key, target), message, why);
+    }
+    let Some(next_hop) = access_keys::next_hop(ue) else { return };
+    let (first, queued) = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingPathSwitch(state) => state.supersede(ue, env, key, target),
         // The gNBs move the UE over Xn instead.
         state => {
             n2_handover::withdraw(ue, env, &state);
-            None
+            (None, Vec::new())
         }
     };
-    let is_established = env.connections.get(key).is_some_and(|it| it.context == RanContext::Established);
-    let next_hop = if is_established { access_keys::next_hop(ue) } else { None };
-    let Some(next_hop) = next_hop.filter(|_| ue.is_registered()) else {
-        return refuse(ue, env, target, message);
-    };
     let Some(former) = env.connections.relocate(key, target, RanContext::Switching) else { return };
+    if let Some(connection) = env.connections.get_mut(key) {
+        connection.queued = queued;
+    }
     let capability = ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
     let has_wrong_capabilities = message.security_capabilities != capability;
     if has_wrong_capabilities {
@@ -82,13 +87,15 @@ pub(crate) fn request(
     ue.location = message.location.or(ue.location);
     let mut state = Box::new(AwaitingPathSwitch {
         calls: Vec::new(),
-        source: source.unwrap_or(former),
+        source: first.unwrap_or(former),
         next_hop,
         has_wrong_capabilities,
         switched: Vec::new(),
         released: Vec::new(),
     });
     end_missing_sessions(ue, env, &message);
+    let is_listed = |id: u8| message.sessions.iter().any(|item| item.pdu_session_id == id);
+    delivery::release_held_setups(ue, env, key, is_listed);
     for item in message.sessions {
         let id = item.pdu_session_id;
         match consumer::switch_path(ue, env, id, item.transfer) {
@@ -97,6 +104,50 @@ pub(crate) fn request(
         }
     }
     ue.mobility = state.go_on(ue, env);
+}
+
+/// Why a path is not switched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum RefusedPath {
+    /// TS 38.413 8.4.4.1: the UE has a context at its gNB.
+    #[error("the UE's gNB has no UE context to hand over")]
+    NoContext,
+    /// The UE is not registered, or has no security context.
+    #[error("the UE is not registered")]
+    NotRegistered,
+    /// The location in the request is not at the gNB that sent it.
+    #[error("the gNB does not serve the tracking area in its request")]
+    OtherArea,
+}
+
+impl RefusedPath {
+    const fn cause(self) -> Cause {
+        match self {
+            Self::NoContext | Self::NotRegistered => {
+                Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state)
+            }
+            Self::OtherArea => Cause::Protocol(CauseProtocol::semantic_error),
+        }
+    }
+}
+
+/// Whether the path can be switched to that gNB: nothing has changed yet.
+fn check(
+    ue: &UeContext,
+    env: &Env<'_>,
+    (target, context): (RanSide, RanContext),
+    message: &PathSwitchRequest,
+) -> Result<(), RefusedPath> {
+    if !matches!(context, RanContext::Established | RanContext::Switching) {
+        return Err(RefusedPath::NoContext);
+    }
+    if !ue.is_registered() || ue.security.is_none() {
+        return Err(RefusedPath::NotRegistered);
+    }
+    match &message.location {
+        Some(location) if !env.gnbs.serves(target.gnb, &location.tai) => Err(RefusedPath::OtherArea),
+        _ => Ok(()),
+    }
 }
 
 /// The session was released while the UE moved.
@@ -133,11 +184,20 @@ fn end_missing_sessions(ue: &mut UeContext, env: &mut Env<'_>, message: &PathSwi
     }
 }
 
-/// PATH SWITCH REQUEST FAILURE with all sessions (TS 38.413 8.4.4.3): the AMF has no UE context that the target gNB could take
-/// over.
-fn refuse(ue: &UeContext, env: &mut Env<'_>, target: RanSide, message: PathSwitchRequest) {
-    env.out.log(Level::Warn, || format!("{}: no connection to be switched", ue.name()));
-    let cause = Cause::Protocol(CauseProtocol::message_not_compatible_with_receiver_state);
+/// PATH SWITCH REQUEST FAILURE with all sessions (TS 38.413 8.4.4.3). The UE's connection stays as it is.
+fn refuse(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    (key, target): (Key, RanSide),
+    message: PathSwitchRequest,
+    why: RefusedPath,
+) {
+    env.out.log(Level::Warn, || format!("{}: the path is not switched: {why}", ue.name()));
+    env.gnbs.count_refusal(env.now, target.gnb);
+    if env.connections.side(key) != Some(target) {
+        leave(env.out, target, message.source_amf_ue_ngap_id);
+    }
+    let cause = why.cause();
     let released = message.sessions.iter().map(|item| unsuccessful(item.pdu_session_id, cause)).collect();
     let failure = PathSwitchRequestFailure {
         amf_ue_ngap_id: message.source_amf_ue_ngap_id,
@@ -146,6 +206,18 @@ fn refuse(ue: &UeContext, env: &mut Env<'_>, target: RanSide, message: PathSwitc
         diagnostics: None,
     };
     n2::send_to(env.out, target, failure.encode());
+}
+
+/// ERROR INDICATION (TS 38.413 10.6): no UE has the AMF-UE-NGAP-ID, or too many requests of the gNB were refused. Both
+/// get the same answer.
+pub(crate) fn refuse_unknown(env: &mut Env<'_>, target: RanSide, message: &PathSwitchRequest) {
+    let amf_id = message.source_amf_ue_ngap_id;
+    let cause = unknown_connection(false);
+    env.out.log(Level::Warn, || format!("PathSwitchRequest for {amf_id:?}, {:?}: {cause}", target.ran_id));
+    env.gnbs.count_refusal(env.now, target.gnb);
+    leave(env.out, target, amf_id);
+    let from = n2::N2Origin { gnb: target.gnb, stream: target.stream };
+    n2::error_indication(from, Some(amf_id), Some(target.ran_id), cause, None, env.out);
 }
 
 impl AwaitingPathSwitch {
@@ -214,7 +286,7 @@ impl AwaitingPathSwitch {
 
     /// PATH SWITCH REQUEST ACKNOWLEDGE (TS 38.413 8.4.4.2; TS 33.501 6.9.2.3.2).
     fn complete(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) {
-        let Self { next_hop, has_wrong_capabilities, switched, released, .. } = self;
+        let Self { source, next_hop, has_wrong_capabilities, switched, released, .. } = self;
         let Some(connection) = env.connections.get(key) else { return };
         let capability =
             ue.security.as_ref().map(|security| security::ngap_capabilities(&security.capability));
@@ -230,6 +302,7 @@ impl AwaitingPathSwitch {
             diagnostics: None,
         };
         n2::send_to(env.out, connection.side(), acknowledge.encode());
+        leave(env.out, source, connection.id);
         n2::open_context(ue, env);
         if ue.access_keys.is_outdated() {
             // The source gNB did not take the new K_gNB into use before the handover (TS 33.501 6.9.5.1).
@@ -260,18 +333,34 @@ impl AwaitingPathSwitch {
         };
         env.out.log(Level::Warn, || format!("{}: the path is not switched", ue.name()));
         n2::send_to(env.out, connection.side(), failure.encode());
+        leave(env.out, connection.side(), connection.id);
     }
 
-    /// Another gNB requests the path switch: the UE is no longer at this target. Returns the source of the first handover. SMFs
-    /// serve the later request after this one.
-    fn supersede(self, ue: &mut UeContext, env: &mut Env<'_>, key: Key) -> Option<RanSide> {
+    /// Another gNB requests the path switch: the UE is no longer at this target. Returns the source of the first handover, and the
+    /// queued NAS messages with the ids of the later target. SMFs serve the later request after this one.
+    fn supersede(
+        self,
+        ue: &UeContext,
+        env: &mut Env<'_>,
+        key: Key,
+        target: RanSide,
+    ) -> (Option<RanSide>, Vec<Vec<u8>>) {
         self.send_failure(ue, env, key);
-        if let Some(connection) = env.connections.get_mut(key) {
-            connection.context = RanContext::Established;
-            connection.queued.clear();
-        }
-        Some(self.source)
+        let queued = env.connections.get_mut(key).map(|connection| std::mem::take(&mut connection.queued));
+        let queued = queued.into_iter().flatten().filter_map(|pdu| readdressed(&pdu, target)).collect();
+        (Some(self.source), queued)
     }
+}
+
+/// A gNB has no connection of the UE: the gateway forgets its RAN-UE-NGAP-ID.
+fn leave(out: &mut Outbox, side: RanSide, amf_id: AmfUeNgapId) {
+    out.n2(N2Effect::Left { gnb: side.gnb, ran_id: side.ran_id, amf_id });
+}
+
+/// A queued NAS message for another gNB. Resources of sessions are not requested again: the target gNB says which ones it has.
+fn readdressed(pdu: &[u8], target: RanSide) -> Option<Vec<u8>> {
+    let Ok(Message::DownlinkNasTransport(message)) = Message::decode(pdu) else { return None };
+    DownlinkNasTransport { ran_ue_ngap_id: target.ran_id, ..message }.encode().ok()
 }
 
 /// The connection belongs to the source gNB again. If that is gone, the UE is in CM-IDLE.

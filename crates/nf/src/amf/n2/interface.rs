@@ -24,18 +24,21 @@ impl Amf {
 
     /// A gNB has disconnected: all its connections are lost.
     pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
-        let info = self.shared.gnbs.remove(&gnb);
+        let info = self.shared.gnbs.disconnect(gnb);
         self.leave_gnb(gnb, info.map(|info| info.global_id.as_str().into()));
         self.lose_connections(now, out);
     }
 
     /// Closes one batch of lost connections. Each causes requests to SMFs and rules at UPFs; the
-    /// limit bounds the memory of those for a gNB with many UEs. Keys of connections that were
-    /// closed in the meantime are skipped.
+    /// limit bounds the memory of those for a gNB with many UEs. Connections that were closed in the
+    /// meantime are skipped, and those of UEs that were handed over to another gNB.
     pub(in crate::amf) fn lose_connections(&mut self, now: Instant, out: &mut Outbox) {
         for _ in 0..LOST_IN_A_TURN {
-            let Some(connection) = self.lost.pop_front() else { break };
-            self.connection_lost(now, connection, out);
+            let Some((connection, gnb)) = self.lost.pop_front() else { break };
+            let is_there = |at: GnbHandle| at == gnb || !self.shared.gnbs.contains_key(&at);
+            if self.shared.connections.get(connection).is_some_and(|it| is_there(it.gnb)) {
+                self.connection_lost(now, connection, out);
+            }
         }
         if self.lost.is_empty() {
             self.lost = VecDeque::new();
@@ -61,7 +64,7 @@ impl Amf {
             }
             Some(ues) => {
                 let connections: Vec<_> = ues.iter().filter_map(|ue| self.connection_of(gnb, ue)).collect();
-                self.lost.extend(connections);
+                self.lost.extend(connections.into_iter().map(|key| (key, gnb)));
             }
         }
         self.lose_connections(now, out);

@@ -201,20 +201,20 @@ impl Amf {
         message: PathSwitchRequest,
         out: &mut Outbox,
     ) {
-        let ue = connection.and_then(|key| self.shared.connections.get(key)?.ue);
-        let Some(ue) = ue else {
-            let ids = (message.source_amf_ue_ngap_id, message.ran_ue_ngap_id);
-            let cause = unknown_connection(false);
-            out.log(Level::Warn, || format!("PathSwitchRequest for {ids:?}: {cause}"));
-            return error_indication(from, Some(ids.0), Some(ids.1), cause, None, out);
-        };
         let target = RanSide { gnb: from.gnb, stream: from.stream, ran_id: message.ran_ue_ngap_id };
+        let is_considered = self.shared.gnbs.may_switch_paths(now, from.gnb);
+        let ue = connection.and_then(|key| self.shared.connections.get(key)?.ue);
+        let Some(ue) = ue.filter(|_| is_considered) else {
+            return self.with_env(now, out, |env| path_switch::refuse_unknown(env, target, &message));
+        };
         if self.shared.connections.find_by_ran(from.gnb, target.ran_id) != connection {
             self.drop_stale(now, from, target.ran_id, out);
         }
         self.with_ue(now, ue, out, |ue, env| {
-            if let Some(key) = ue.connection.filter(|key| Some(*key) == connection) {
-                path_switch::request(ue, env, (key, target), message);
+            match ue.connection.filter(|key| Some(*key) == connection) {
+                Some(key) => path_switch::request(ue, env, (key, target), message),
+                // It is the connection at the target gNB of an N2 handover.
+                None => path_switch::refuse_unknown(env, target, &message),
             }
         });
     }

@@ -246,9 +246,11 @@ pub(crate) fn modify_sessions(ue: &UeContext, env: &mut Env<'_>, sessions: Vec<M
     send_in_context(env.out, connection, message.encode());
 }
 
-/// Sends the gNB a changed UE-AMBR or RFSP index, if the gNB has a UE context (TS 38.413 8.3.4).
+/// Sends the gNB a changed UE-AMBR or RFSP index, if the gNB has a UE context (TS 38.413 8.3.4). If it has not confirmed a new key yet, it
+/// gets that as well: its next response confirms both.
 pub(crate) fn modify_ue_context(ue: &UeContext, env: &mut Env<'_>) {
-    ue_context_modification_request(ue, env, None);
+    let has_new_key = ue.access_keys.is_outdated() && !ue.mobility.is_n2_handover();
+    ue_context_modification_request(ue, env, has_new_key);
 }
 
 /// Sends the gNB a K_gNB of the UE's new security context, if its UE context uses an older one (TS
@@ -258,20 +260,19 @@ pub(crate) fn rekey(ue: &UeContext, env: &mut Env<'_>) {
         // The target gNB has keys of the former chain, and gets the new key when the UE has arrived (6.9.5.1).
         return;
     }
-    let key = ue.security.as_ref().map(|context| *context.k_gnb(ue.k_gnb_count).as_bytes());
-    ue_context_modification_request(ue, env, key);
+    ue_context_modification_request(ue, env, true);
 }
 
-fn ue_context_modification_request(ue: &UeContext, env: &mut Env<'_>, security_key: Option<[u8; 32]>) {
+fn ue_context_modification_request(ue: &UeContext, env: &mut Env<'_>, has_new_key: bool) {
     let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
     if connection.context != RanContext::Established {
         return;
     }
-    let context = ue.security.as_ref().filter(|_| security_key.is_some());
+    let context = ue.security.as_ref().filter(|_| has_new_key);
     let message = UeContextModificationRequest {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
-        security_key,
+        security_key: context.map(|context| *context.k_gnb(ue.k_gnb_count).as_bytes()),
         rfsp_index: ue.rfsp().map(u64::from),
         ue_ambr: ue.ambr(),
         security_capabilities: context.map(|context| security::ngap_capabilities(&context.capability)),

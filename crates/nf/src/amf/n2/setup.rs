@@ -16,6 +16,7 @@
 use crate::amf::Amf;
 use crate::amf::connection::RanContext;
 use crate::amf::delivery;
+use crate::kit::document::Names;
 use crate::kit::{Duration, GnbHandle, Instant, Key, N2Effect, Outbox, RetainedConnections, Timer};
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +82,7 @@ impl Amf {
             let ue_of = |key: &Key| Some((self.shared.connections.get(*key)?.ue?, Some(*key)));
             leaving.extend(connections.iter().filter_map(ue_of));
         }
-        self.lost.extend(connections);
+        self.lost.extend(connections.into_iter().map(|key| (key, gnb)));
     }
 
     /// NG Setup: answered when no UE has a user plane at the gNB, except those that it retains.
@@ -123,7 +124,7 @@ impl Amf {
             if connection.context == RanContext::Releasing {
                 // The command was lost; NG RESET takes its place.
                 retained.ended.push(ids);
-                self.lost.push_back(key);
+                self.lost.push_back((key, gnb));
                 continue;
             }
             retained.kept.push(ids);
@@ -151,9 +152,14 @@ impl Amf {
             return;
         }
         for global_id in ids {
-            let connections = &self.shared.connections;
-            let is_left =
-                |of: &(Key, Option<Key>)| of.0 == ue && of.1.is_none_or(|it| connections.get(it).is_none());
+            let (connections, gnbs) = (&self.shared.connections, &self.shared.gnbs);
+            // The UE may have been handed over to another gNB.
+            let is_there = |key| {
+                connections
+                    .get(key)
+                    .is_some_and(|it| gnbs.gnb_name(it.gnb).is_none_or(|name| *name == *global_id))
+            };
+            let is_left = |of: &(Key, Option<Key>)| of.0 == ue && !of.1.is_some_and(is_there);
             if let Some(leaving) = self.setups.leaving.get_mut(&global_id) {
                 leaving.retain(|of| !is_left(of));
             }

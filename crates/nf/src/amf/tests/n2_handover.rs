@@ -44,7 +44,7 @@ fn required(phone: &Phone, sessions: &[u8]) -> HandoverRequired {
     }
 }
 
-fn require(world: &mut World, phone: &Phone, sessions: &[u8]) {
+pub(super) fn require(world: &mut World, phone: &Phone, sessions: &[u8]) {
     world.ngap(GNB, "HandoverRequired", required(phone, sessions).encode());
 }
 

@@ -179,6 +179,26 @@ fn a_connected_ue_is_authenticated_before_its_uplink_count_wraps_around() {
 }
 
 #[test]
+fn a_source_gnb_gets_the_new_key_when_the_handover_is_over_that_held_it_back() {
+    let (mut world, mut phone) = begin_reauthentication();
+    let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut world) else { panic!() };
+    world.script.insert(Operation::UpdateSmContext, None);
+    super::n2_handover::require(&mut world, &phone, &[5]);
+    phone.send(&mut world, Phone::authentication_response());
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
+    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+    let complete = phone.protect(header, pith_nas::gmm::SecurityModeComplete::new());
+    world.take_ladder();
+    phone.send_pdu(&mut world, complete);
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport", "no new key during the handover");
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+    let cancel = pith_ngap::HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause: None };
+    world.ngap(phone.gnb, "HandoverCancel", cancel.encode());
+    let ladder = world.take_ladder();
+    assert_eq!(ladder.matches("gnb1 <- UeContextModificationRequest").count(), 1, "{ladder}");
+}
+
+#[test]
 fn a_downlink_count_near_its_end_begins_an_authentication_too() {
     let (mut world, mut phone) = registered();
     phone.establish(&mut world, 5);

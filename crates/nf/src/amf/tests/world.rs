@@ -64,6 +64,8 @@ pub struct World {
     pub answers: Vec<Reply>,
     /// Answers to NG Setups.
     pub set_up: Vec<(GnbHandle, RetainedConnections)>,
+    /// Connections that gNBs have no longer.
+    pub left: Vec<(GnbHandle, RanUeNgapId, AmfUeNgapId)>,
     /// Sends the requests.
     pub caller: Caller,
     pub events: Vec<Event>,
@@ -107,6 +109,7 @@ impl World {
             timers: BTreeMap::new(),
             answers: Vec::new(),
             set_up: Vec::new(),
+            left: Vec::new(),
             caller: Caller::Remote { exchange: 1, client: None },
             events: Vec::new(),
             script: HashMap::new(),
@@ -184,6 +187,7 @@ impl World {
             match effect {
                 Effect::N2(N2Effect::Send { gnb, pdu, .. }) => self.sent(gnb, &pdu),
                 Effect::N2(N2Effect::SetUp { gnb, connections, .. }) => self.set_up.push((gnb, connections)),
+                Effect::N2(N2Effect::Left { gnb, ran_id, amf_id }) => self.left.push((gnb, ran_id, amf_id)),
                 Effect::Call { tag, target, request } => calls.push((tag, target, request)),
                 Effect::Answer { reply, .. } => self.answered(reply),
                 Effect::StartTimer { key, after } => {

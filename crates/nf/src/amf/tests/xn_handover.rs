@@ -1,7 +1,7 @@
 //! Xn handover (TS 23.502 4.9.1.2, TS 38.413 8.4.4).
 
 use super::world::*;
-use crate::kit::{GnbHandle, Input, N2Input, Timer};
+use crate::kit::{Duration, GnbHandle, Input, N2Input, Timer};
 use pith_crypto::kdf::{self, AccessType};
 use pith_crypto::keys::{KAmf, Nh};
 use pith_nas::GmmMessage;
@@ -14,7 +14,7 @@ use pith_ngap::{
 };
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause as SbiCause, Operation, Problem, ProblemMore, Reply, Request, Response};
-use pith_types::{AmfUeNgapId, RanUeNgapId, Tac, Tai};
+use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai, Tac, Tai};
 
 /// RAN-UE-NGAP-ID at the target gNB.
 const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
@@ -140,6 +140,9 @@ fn the_smf_gets_the_transfer_and_the_location_of_the_target_gnb() {
     let (mut world, phone) = connected(&[5]);
     world.script.insert(Operation::UpdateSmContext, None);
     let there = Tai { tac: Tac::new(2), ..tai() };
+    let mut info = World::gnb_info(OTHER_GNB);
+    info.supported.push((there, vec![Snssai::of_sst(1)]));
+    world.input(Input::N2(N2Input::GnbUp { gnb: OTHER_GNB, info: info.into() }));
     let seen = pith_ngap::UserLocation { tai: there, ..location() };
     switch(
         &mut world,
@@ -271,6 +274,97 @@ fn an_unregistered_or_unknown_ue_is_refused() {
     switch(&mut world, OTHER_GNB, &request(unknown, &[5]));
     let Message::ErrorIndication(error) = world.next() else { panic!("an ERROR INDICATION") };
     assert_eq!((error.amf_ue_ngap_id, error.ran_ue_ngap_id), (Some(unknown), Some(AT_TARGET)));
+    let left = |id| (OTHER_GNB, AT_TARGET, id);
+    assert_eq!(world.left, [left(phone.amf_id.unwrap()), left(unknown)], "the gateway forgets both");
+}
+
+#[test]
+fn a_gnb_that_guesses_ids_of_ues_gets_no_answer_to_a_correct_one() {
+    let (mut world, phone) = connected(&[5]);
+    let own = phone.amf_id.unwrap();
+    let answer = |world: &mut World, gnb, id| {
+        switch(world, gnb, &request(id, &[5]));
+        world.downlinks.pop_front().map(|(to, message)| (to, message.name()))
+    };
+    for guess in 1..=16 {
+        let guess = AmfUeNgapId::from_wire(own.value() ^ guess).unwrap();
+        assert_eq!(answer(&mut world, OTHER_GNB, guess), Some((OTHER_GNB, "ErrorIndication")));
+    }
+    assert_eq!(answer(&mut world, OTHER_GNB, own), Some((OTHER_GNB, "ErrorIndication")));
+    assert!(world.calls.is_empty());
+    world.now = world.now + Duration::from_secs(3);
+    assert_eq!(answer(&mut world, OTHER_GNB, own), Some((OTHER_GNB, "PathSwitchRequestAcknowledge")));
+    assert_eq!(answer(&mut world, GNB, own), Some((GNB, "PathSwitchRequestAcknowledge")), "another gNB");
+}
+
+#[test]
+fn a_refused_request_changes_nothing() {
+    let (mut world, mut phone, _) = super::n2_handover::commanded(&[5]);
+    let mut elsewhere = request(phone.amf_id.unwrap(), &[5]);
+    elsewhere.ran_ue_ngap_id = RanUeNgapId(99);
+    elsewhere.location.as_mut().unwrap().tai.tac = Tac::new(0x77);
+    let calls = world.calls.len();
+    switch(&mut world, OTHER_GNB, &elsewhere);
+    assert_eq!(ids(&failure(&mut world, OTHER_GNB).released), [5], "the gNB does not serve that area");
+    assert!(world.downlinks.is_empty(), "the N2 handover goes on: {:?}", world.downlinks);
+    assert_eq!(world.calls.len(), calls);
+    assert!(world.request(transfer(5, Some(b"5GSM"), None)).is_ok());
+    world.ngap(GNB, "HandoverCancel", {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);
+        pith_ngap::HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause: None }.encode()
+    });
+    world.downlinks.retain(|(_, message)| matches!(message, Message::DownlinkNasTransport(_)));
+    let GmmMessage::DlNasTransport(message) = phone.receive(&mut world) else { panic!("the 5GSM message") };
+    assert_eq!(message.payload_container, b"5GSM", "the UE is at its source gNB");
+}
+
+#[test]
+fn nas_messages_follow_a_ue_that_moves_on_before_the_acknowledgement() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let first = request(phone.amf_id.unwrap(), &[5]);
+    switch(&mut world, OTHER_GNB, &first);
+    assert!(world.request(transfer(5, Some(b"5GSM"), None)).is_ok());
+    let back = PathSwitchRequest { ran_ue_ngap_id: RanUeNgapId(9), ..first };
+    switch(&mut world, GNB, &back);
+    failure(&mut world, OTHER_GNB);
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    acknowledge(&mut world, GNB);
+    (phone.gnb, phone.ran_id) = (GNB, RanUeNgapId(9));
+    let GmmMessage::DlNasTransport(message) = phone.receive(&mut world) else { panic!("the 5GSM message") };
+    assert_eq!(message.payload_container, b"5GSM");
+}
+
+#[test]
+fn a_ue_that_was_handed_over_from_a_lost_gnb_stays_connected() {
+    let (mut world, phone) = connected(&[5]);
+    let others: Vec<_> = (0..70).map(|ran| (crate::kit::Key::from_u64(ran + 1000), GNB)).collect();
+    world.amf.lost.extend(others);
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    assert_eq!(world.amf.audit().connected, 1, "its connection is to be closed in the next batch");
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    acknowledge(&mut world, OTHER_GNB);
+    world.expire(Timer::LostConnections);
+    assert_eq!(world.amf.audit().connected, 1);
+    let left: Vec<_> = world.left.iter().map(|(_, ran_id, amf_id)| (*ran_id, Some(*amf_id))).collect();
+    assert_eq!(left, [(phone.ran_id, phone.amf_id)]);
+}
+
+#[test]
+fn a_setup_that_waits_for_a_release_at_the_source_gnb_ends_with_the_handover() {
+    let (mut world, phone) = connected(&[5, 6]);
+    for id in [5, 6] {
+        assert!(world.request(transfer(id, None, Some((NgapIe::PduResSetupReq, b"setup")))).is_ok());
+        assert_eq!(world.next().name(), "PduSessionResourceReleaseCommand");
+    }
+    assert_eq!(world.running(), [Timer::NgapGuard]);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    acknowledge(&mut world, OTHER_GNB);
+    assert!(world.running().is_empty(), "the source gNB releases nothing any longer");
+    let Message::PduSessionResourceSetupRequest(setup) = world.next() else { panic!("the setup") };
+    assert_eq!((setup.ran_ue_ngap_id, setup.sessions[0].pdu_session_id), (AT_TARGET, 6));
+    assert!(world.downlinks.is_empty(), "session 5 has its resources");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A block passes from shard 0 to shard 1.
 
 use super::*;
-use crate::fabric::MoveError;
-use crate::kit::{Input, N2Effect, N2Input, Outbox, Passage, PassedPart};
+use crate::fabric::{Keeps, MoveError, TakeOver};
+use crate::kit::{Input, N2Effect, N2Input, Outbox, Passage, PassedContext, PassedPart};
 use pith_sbi::nsmf_pdusession::ReleaseSmContext;
 use pith_types::{BlockId, BlockMove, ContextId, InstanceId, OwnerMap};
 use std::sync::Arc;
@@ -31,12 +31,17 @@ impl NetworkFunction for OneContext {
     }
 
     fn pass_block(&mut self, _now: Instant, block: BlockId, _out: &mut Outbox) -> PassedPart {
-        self.id = self.id.filter(|id| id.block != block);
-        PassedPart::default()
+        let passed = self.id.take_if(|id| id.block == block);
+        let context =
+            |id| PassedContext { id, key: KEY, document: crate::testing::empty_document(), stored: None };
+        PassedPart { contexts: passed.into_iter().map(context).collect(), rest: None }
     }
 }
 
 const BLOCK: u16 = 5;
+
+/// The key of the context in the shard's table.
+const KEY: u64 = 42;
 
 fn block() -> BlockId {
     BlockId::new(BLOCK).unwrap()
@@ -160,4 +165,29 @@ fn some_blocks_stay() {
     assert_eq!(ended(&rig.handle(ShardInput::Move(change(4, 2)))), [(4, Err(MoveError::NoSuchShard))]);
     rig.shard.keep_blocks();
     assert_eq!(ended(&rig.handle(ShardInput::Move(change(5, 1)))), [(5, Err(MoveError::SharedDocuments))]);
+}
+
+#[test]
+fn late_replies_follow_a_context_that_passed_in_a_former_run() {
+    let mut former = rig(false);
+    let mut take_over = TakeOver::new(Keeps::All);
+    take_over.begin(&mut former.shard, &ShardInput::Move(change(2, 1)));
+    former.handle(ShardInput::Move(change(2, 1)));
+    former.handle(held());
+    assert_eq!(passed(&end_turn(&mut former)), Some(1));
+    take_over.end_turn(&mut former.shard);
+    for run in 1..=2 {
+        take_over.panicked(None);
+        let mut next = rig(false);
+        next.shard.begin_run(run);
+        take_over.begin_run(&mut next.shard);
+        let late = Tag::new(KEY, 3);
+        let effects = next.reply(Nf::Amf, late, Ok(Response::NoContent));
+        let [ShardEffect::PassOn { shard: 1, input }] = &effects[..] else { panic!("{effects:?}") };
+        let ShardInput::ForContext { id, input, .. } = &**input else { panic!("{input:?}") };
+        assert_eq!(*id, ContextId { block: block(), number: 7 });
+        assert!(matches!(**input, Input::Reply { tag, .. } if tag.step == 3));
+        let of_this_run = Tag { run, ..late };
+        assert!(next.reply(Nf::Amf, of_this_run, Ok(Response::NoContent)).is_empty(), "of another context");
+    }
 }

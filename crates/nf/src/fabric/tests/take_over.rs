@@ -1,9 +1,9 @@
 //! What a shard keeps for a run after a panic.
 
 use super::*;
-use crate::fabric::{Keeps, TakeOver};
-use crate::kit::{Fate, GnbHandle, GnbInfo, N2Input, StoredKey};
-use pith_types::ContextId;
+use crate::fabric::{Keeps, MoveError, TakeOver};
+use crate::kit::{Fate, GnbHandle, GnbInfo, N2Effect, N2Input, Passage, PassedBlock, StoredKey};
+use pith_types::{BlockId, BlockMove, ContextId};
 use std::sync::Mutex;
 
 /// An AMF that counts a PDU as one of the UE that its first octet names. A UE whose PDU has a second octet waits for another NF.
@@ -179,6 +179,8 @@ fn callers_of_lost_requests_are_answered_and_gnbs_are_connected_again() {
     let request = GetThreeGppRegistration { ue_id: supi() }.into();
     let request = ShardInput::Request { from: CALLER, nf: Nf::Udm, request };
     kept.take_over.begin(&mut kept.rig.shard, &request);
+    kept.take_over.handled(&kept.rig.shard);
+    kept.end_turn();
     kept.take_over.panicked(None);
     let answers = kept.take_over.answers(&kept.rig.shard);
     let [ShardEffect::Answer { to: CALLER, reply: Err(problem), .. }] = &answers[..] else {
@@ -190,6 +192,21 @@ fn callers_of_lost_requests_are_answered_and_gnbs_are_connected_again() {
     let [ShardInput::N2(N2Input::GnbUp { gnb: GnbHandle(4), .. })] = &kept.take_over.connections()[..] else {
         panic!()
     };
+}
+
+#[test]
+fn requests_of_the_turn_are_delivered_again() {
+    let mut kept = Kept::new();
+    let request = GetThreeGppRegistration { ue_id: supi() }.into();
+    let request = ShardInput::Request { from: CALLER, nf: Nf::Udm, request };
+    kept.take_over.begin(&mut kept.rig.shard, &request);
+    kept.take_over.panicked(None);
+    assert!(kept.take_over.answers(&kept.rig.shard).is_empty());
+    let again = kept.take_over.next(&mut kept.rig.shard);
+    assert!(matches!(again, Some(ShardInput::Request { from: CALLER, nf: Nf::Udm, .. })), "{again:?}");
+    kept.take_over.panicked(None);
+    assert_eq!(kept.take_over.answers(&kept.rig.shard).len(), 1, "not for the third time");
+    assert!(kept.take_over.next(&mut kept.rig.shard).is_none());
 }
 
 /// A late reply to a call of the run that panicked must not be taken for one to a call of this run.
@@ -212,4 +229,72 @@ fn replies_to_a_former_run_are_for_no_call_of_this_one() {
     assert!(http(&next.reply(Nf::Agent, former, found())).is_empty());
     let sent = next.reply(Nf::Agent, own, found());
     assert!(http(&sent).iter().any(|(.., operation)| *operation == Operation::PostSmContexts));
+}
+
+/// A block that shard 1 has passed to the shard.
+fn block_input() -> ShardInput {
+    let change = BlockMove { block: BlockId::new(1).unwrap(), to: owner_of(0), version: 2 };
+    ShardInput::Block(Box::new(PassedBlock { change, parts: Vec::new() }))
+}
+
+fn versions(effects: &[ShardEffect]) -> Vec<u64> {
+    let moved = |effect: &ShardEffect| match effect {
+        ShardEffect::N2(N2Effect::Passage(Passage::Moved { change, .. })) => Some(change.version),
+        _ => None,
+    };
+    effects.iter().filter_map(moved).collect()
+}
+
+#[test]
+fn a_block_is_delivered_again_after_a_panic_of_its_new_owner() {
+    for keeps in [Keeps::Nothing, Keeps::OfGnbs, Keeps::All] {
+        let mut kept = Kept::new();
+        kept.take_over = TakeOver::new(keeps);
+        kept.take_over.begin(&mut kept.rig.shard, &block_input());
+        kept.take_over.panicked(None);
+        let mut next = Kept::new().rig;
+        next.shard.begin_run(1);
+        kept.take_over.begin_run(&mut next.shard);
+        assert_eq!(next.shard.owners().owner(BlockId::new(1).unwrap()), owner_of(0), "{keeps:?}");
+        let again = kept.take_over.next(&mut next.shard).expect("the block");
+        assert_eq!(versions(&next.handle(again)), [2], "{keeps:?}: the gateways learn it");
+        kept.take_over.handled(&next.shard);
+        kept.take_over.end_turn(&mut next.shard);
+        kept.take_over.panicked(None);
+        assert!(kept.take_over.next(&mut next.shard).is_none(), "{keeps:?}: its effects have left");
+    }
+}
+
+#[test]
+fn a_block_that_panics_twice_is_announced_with_the_contexts_of_the_store() {
+    let mut kept = Kept::new();
+    kept.take_over.begin(&mut kept.rig.shard, &block_input());
+    kept.take_over.panicked(None);
+    assert!(kept.take_over.next(&mut kept.rig.shard).is_some());
+    kept.take_over.panicked(None);
+    assert!(kept.take_over.next(&mut kept.rig.shard).is_none());
+    for _ in 0..2 {
+        let mut effects = Vec::new();
+        let blocks = kept.take_over.unannounced();
+        kept.rig.shard.finish_take_over(kept.rig.now, &blocks, &mut effects);
+        assert_eq!(versions(&effects), [2], "until the effects of a turn have left");
+        kept.take_over.panicked(None);
+    }
+    kept.end_turn();
+    assert_eq!(kept.take_over.unannounced(), []);
+}
+
+#[test]
+fn a_move_that_a_panic_interrupts_ends() {
+    let mut kept = Kept::new();
+    let change = BlockMove { block: BlockId::new(0).unwrap(), to: owner_of(1), version: 2 };
+    kept.take_over.begin(&mut kept.rig.shard, &ShardInput::Move(change));
+    kept.take_over.panicked(None);
+    let answers = kept.take_over.answers(&kept.rig.shard);
+    let [ShardEffect::MoveEnded { change: of, result: Err(MoveError::Interrupted) }] = answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert_eq!(of, change);
+    kept.take_over.note_answers(answers.iter());
+    assert!(kept.take_over.answers(&kept.rig.shard).is_empty(), "once");
 }

@@ -6,7 +6,7 @@
 //! another address is refused.
 
 use super::{Association, N2Gateway, N2GatewayEffect};
-use crate::kit::{Duration, GnbHandle, GnbInfo, Instant, Level, N2Input};
+use crate::kit::{Allowance, Duration, GnbHandle, GnbInfo, Instant, Level, N2Input};
 use pith_ngap::{Cause, CauseMisc};
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -79,35 +79,11 @@ impl Admission {
     }
 }
 
-/// Interface management procedures of one gNB: each makes work for all shards. A gNB starts a few when it begins, and
-/// then one when its configuration changes.
-#[derive(Debug)]
-pub(super) struct Allowance {
-    left: u32,
-    since: Instant,
-}
-
-impl Allowance {
-    /// Procedures that a gNB may start at once.
-    const MOST: u32 = 32;
-    /// Time after which it may start another one.
-    const INTERVAL: Duration = Duration::from_millis(250);
-
-    fn full(now: Instant) -> Self {
-        Self { left: Self::MOST, since: now }
-    }
-
-    fn take(&mut self, now: Instant) -> bool {
-        let gained = now.since(self.since).as_millis() / Self::INTERVAL.as_millis();
-        if gained > 0 {
-            let gained = u32::try_from(gained).unwrap_or(Self::MOST);
-            (self.left, self.since) = (self.left.saturating_add(gained).min(Self::MOST), now);
-        }
-        let is_left = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        is_left
-    }
-}
+/// Interface management procedures that a gNB may start at once: each makes work for all shards. A gNB starts a few when it begins,
+/// and then one when its configuration changes.
+const PROCEDURES: u32 = 32;
+/// Time after which it may start another one.
+const PROCEDURE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The peers that share a limit: one IPv4 address, or one IPv6 /64 network, whose addresses one
 /// host can choose freely.
@@ -169,7 +145,7 @@ impl N2Gateway {
             early_messages: 0,
             setup: None,
             ran_ids: Default::default(),
-            procedures: Allowance::full(self.admission.now),
+            procedures: Allowance::full(PROCEDURES, PROCEDURE_INTERVAL, self.admission.now),
         };
         self.associations.insert(gnb, association);
     }

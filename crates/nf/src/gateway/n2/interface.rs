@@ -2,13 +2,13 @@
 
 use super::admission::share_of;
 use super::{N2Gateway, N2GatewayEffect};
-use crate::kit::{GnbHandle, GnbInfo, Level, N2Input, ResetUe};
+use crate::kit::{GnbHandle, GnbInfo, Level, MovedConnection, N2Input, ResetUe};
 use pith_ngap::{
     Cause, CauseMisc, Message, NgConnection, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
     NgapError, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure,
     ResetScope, TimeToWait,
 };
-use pith_types::{AmfUeNgapId, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
+use pith_types::{AmfUeNgapId, BlockOwner, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -165,18 +165,16 @@ impl N2Gateway {
 
     /// A shard continues after a panic with these connections. Others that it had are released by the gNB: NG RESET for a part of
     /// the interface (TS 38.413 8.7.4.2.1). Those that the gNB has released meanwhile are closed by the shard.
-    pub(super) fn taken_over(
-        &mut self,
-        shard: ShardId,
-        connections: &[(GnbHandle, AmfUeNgapId, RanUeNgapId)],
-    ) {
+    pub(super) fn taken_over(&mut self, shard: ShardId, owners: &OwnerMap, connections: &[MovedConnection]) {
+        let own = BlockOwner { instance: self.config.instance, shard };
+        let is_of_shard = |amf: AmfUeNgapId| owners.owner(amf.block()) == own;
         let mut gnbs: Vec<_> = self.associations.keys().copied().collect();
         gnbs.sort_unstable();
         for gnb in gnbs {
             let Some(association) = self.associations.get_mut(&gnb) else { continue };
             let of_gnb = connections.iter().filter(|(of, ..)| *of == gnb);
             let kept: BTreeMap<_, _> = of_gnb.map(|(_, amf, ran)| (*ran, *amf)).collect();
-            let (left, closed) = association.ran_ids.reconcile(shard, &kept);
+            let (left, closed) = association.ran_ids.reconcile(shard, is_of_shard, &kept);
             self.release_at_gnb(gnb, &left);
             if !closed.is_empty() {
                 let ues = closed.into_iter().map(|(amf, ran)| ResetUe { amf: Some(amf), ran: Some(ran) });

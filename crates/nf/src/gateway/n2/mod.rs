@@ -18,8 +18,10 @@ mod setup;
 
 pub use admission::PermittedGnb;
 
-use crate::kit::{Duration, Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe};
-use admission::{Admission, Allowance};
+use crate::kit::{
+    Allowance, Duration, Event, GnbHandle, GnbInfo, Instant, Level, N2Effect, N2Input, ResetUe,
+};
+use admission::Admission;
 use bytes::Bytes;
 use pith_nas::{TemporaryIdentity, peek_temporary_identity};
 use pith_ngap::{
@@ -197,11 +199,16 @@ impl N2Gateway {
             N2GatewayInput::Shard(N2Effect::Send { gnb, stream, pdu }) => {
                 self.send_of_shard(gnb, stream, pdu)
             }
-            N2GatewayInput::Shard(N2Effect::TakenOver { shard, connections }) => {
-                self.release_all_of(shard);
-                self.taken_over(shard, &connections);
+            N2GatewayInput::Shard(N2Effect::TakenOver { shard, owners, connections }) => {
+                self.release_all_of(shard, &owners);
+                self.taken_over(shard, &owners, &connections);
             }
             N2GatewayInput::Shard(N2Effect::Passage(passage)) => self.passage(passage),
+            N2GatewayInput::Shard(N2Effect::Left { gnb, ran_id, amf_id }) => {
+                if let Some(association) = self.associations.get_mut(&gnb) {
+                    association.ran_ids.leave(ran_id, amf_id);
+                }
+            }
             N2GatewayInput::Shard(N2Effect::SetUp { shard, gnb, connections }) => {
                 self.shard_is_set_up(shard, gnb, connections);
             }

@@ -12,7 +12,7 @@
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{GnbHandle, MovedConnection, N2Input, Passage, ResetUe};
 use bytes::Bytes;
-use pith_types::{BlockId, BlockMove, ShardId};
+use pith_types::{BlockId, BlockMove, BlockOwner, OwnerMap, ShardId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -96,9 +96,12 @@ impl N2Gateway {
         }
     }
 
-    /// A shard has panicked: the blocks that it was about to pass stay.
-    pub(super) fn release_all_of(&mut self, shard: ShardId) {
-        while let Some(at) = self.held.iter().position(|held| held.shard == shard) {
+    /// A shard has panicked: the blocks that it was about to pass stay. One that it has passed, according to its map, still waits for the
+    /// new owner.
+    pub(super) fn release_all_of(&mut self, shard: ShardId, owners: &OwnerMap) {
+        let own = BlockOwner { instance: self.config.instance, shard };
+        let stays = |held: &HeldBlock| held.shard == shard && owners.owner(held.block) == own;
+        while let Some(at) = self.held.iter().position(stays) {
             let held = self.held.remove(at);
             self.route_again(held.waiting);
         }

@@ -82,6 +82,14 @@ impl RanIds {
         }
     }
 
+    /// The UE of the connection with these ids is not at this gNB, or no longer.
+    pub fn leave(&mut self, id: RanUeNgapId, amf: AmfUeNgapId) {
+        if self.entries.get(&id).is_some_and(|entry| entry.amf == Some(amf)) {
+            self.entries.remove(&id);
+            self.forget_overflow();
+        }
+    }
+
     /// NG RESET of these connections, each named by one id or both (TS 38.413 9.2.6.11).
     pub fn reset(&mut self, ues: &[ResetUe]) {
         for ran in ues.iter().filter_map(|ue| ue.ran) {
@@ -94,20 +102,20 @@ impl RanIds {
         self.forget_overflow();
     }
 
-    /// A shard has continued with the connections `kept`. Returns the other ones that it had according to this table, which are
-    /// removed from it, and those of `kept` that the gNB has released.
+    /// A shard has continued with the connections `kept`. Returns the other ones in its blocks (`is_of_shard`) according to this table, which
+    /// are removed from it, and those of `kept` that the gNB has released.
     ///
     /// A connection whose AMF-UE-NGAP-ID no uplink message has shown is not among the others: it may have begun since. If it was
     /// lost, the shard answers the gNB's next message for it with ERROR INDICATION (TS 38.413 10.6).
     pub fn reconcile(
         &mut self,
         shard: ShardId,
+        is_of_shard: impl Fn(AmfUeNgapId) -> bool,
         kept: &BTreeMap<RanUeNgapId, AmfUeNgapId>,
     ) -> (Vec<(AmfUeNgapId, RanUeNgapId)>, Vec<(AmfUeNgapId, RanUeNgapId)>) {
         let is_kept = |ran: &RanUeNgapId, amf: AmfUeNgapId| kept.get(ran) == Some(&amf);
-        let of_shard = self.entries.iter().filter(|(_, entry)| entry.shard == shard);
-        let others = of_shard.filter_map(|(ran, entry)| Some((entry.amf?, *ran)));
-        let mut left: Vec<_> = others.filter(|(amf, ran)| !is_kept(ran, *amf)).collect();
+        let shown = self.entries.iter().filter_map(|(ran, entry)| Some((entry.amf?, *ran)));
+        let mut left: Vec<_> = shown.filter(|(amf, ran)| is_of_shard(*amf) && !is_kept(ran, *amf)).collect();
         left.sort_unstable();
         let is_released = |ran: &RanUeNgapId, amf: &AmfUeNgapId| match self.entries.get(ran) {
             Some(entry) => entry.shard != shard || entry.amf.is_some_and(|known| known != *amf),
@@ -178,6 +186,19 @@ mod tests {
             "an earlier connection of the shard"
         );
         ids.release(RanUeNgapId(7), amf(1, 6));
+        assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::None);
+    }
+
+    #[test]
+    fn a_ue_that_has_left_frees_its_id_unless_another_has_it() {
+        let mut ids = RanIds::default();
+        ids.assign(RanUeNgapId(7), ShardId(0));
+        ids.leave(RanUeNgapId(7), amf(0, 5).0);
+        assert_eq!(ids.len(), 1, "it may be a later connection");
+        ids.note_amf_id(RanUeNgapId(7), amf(0, 6));
+        ids.leave(RanUeNgapId(7), amf(0, 5).0);
+        assert_eq!(ids.len(), 1);
+        ids.leave(RanUeNgapId(7), amf(0, 6).0);
         assert_eq!(ids.find(RanUeNgapId(7)), ConnectionShard::None);
     }
 

@@ -651,7 +651,7 @@ fn after_a_panic_of_a_shard_the_gnb_releases_what_the_shard_does_not_have() {
     // A connection that began after the panic has shown no AMF-UE-NGAP-ID.
     gateway.associations.get_mut(&GNB).unwrap().ran_ids.assign(RanUeNgapId(4), ShardId(0));
     let kept = vec![(GNB, ids(101), RanUeNgapId(1)), (GNB, ids(109), RanUeNgapId(9))];
-    let effect = N2Effect::TakenOver { shard: ShardId(0), connections: kept };
+    let effect = N2Effect::TakenOver { shard: ShardId(0), owners: sparse_owners(2), connections: kept };
     let effects: Vec<_> = gateway.handle(N2GatewayInput::Shard(effect)).collect();
     let Message::NgReset(NgReset { scope: ResetScope::Part(reset), .. }) = answer(&effects) else { panic!() };
     let reset: Vec<_> = reset.iter().filter_map(|it| it.ran_ue_ngap_id.map(|ran| ran.0)).collect();

@@ -4,7 +4,7 @@ use super::overload::LoadControl;
 use super::{Association, N4Gateway, N4GatewayEffect, Peer, Purpose};
 use crate::kit::{Duration, Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
-use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, UpFunctionFeatures};
+use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, SmfSetId, UpFunctionFeatures};
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationSetupRequest, AssociationSetupResponse, HeartbeatRequest,
 };
@@ -28,7 +28,9 @@ impl N4Gateway {
             return;
         }
         let mut request = AssociationSetupRequest::new(self.node_id(), self.recovery());
-        request.cp_function_features = Some(features());
+        request.cp_function_features = Some(self.features());
+        request.smf_set_id = self.config.smf_set.as_deref().map(SmfSetId::of_name);
+        request.session_retention_information = self.retention_request(peer);
         let message = Message::AssociationSetupRequest(request);
         self.request(peer, Purpose::Association { peer }, Seid(0), &message);
     }
@@ -46,9 +48,14 @@ impl N4Gateway {
             );
             return self.retry_later(peer);
         }
-        let node = response.node_id;
+        let node = response.node_id.clone();
         match self.suitability(peer, &node, response.up_function_features) {
-            Ok(()) => self.stand(peer, response.recovery_time_stamp, node),
+            Ok(()) => {
+                let has_retained = self.note_retained(peer, &response);
+                let shares_sessions = self.shares_sessions(response.up_function_features);
+                let sessions = FormerSessions { has_retained, shares_sessions };
+                self.stand(peer, response.recovery_time_stamp, node, sessions);
+            }
             Err(why) => {
                 self.log_unsuitable(peer, why);
                 let message =
@@ -71,10 +78,16 @@ impl N4Gateway {
         self.lose(peer, Loss::Restart, "sets up the association again");
         let cause = if suitability.is_ok() { Cause::RequestAccepted } else { Cause::RequestRejected };
         let mut answer = AssociationSetupResponse::new(self.node_id(), cause, self.recovery());
-        answer.cp_function_features = Some(features());
+        answer.cp_function_features = Some(self.features());
+        answer.smf_set_id = self.config.smf_set.as_deref().map(SmfSetId::of_name);
         self.answer(from, Seid(0), sequence, &Message::AssociationSetupResponse(answer));
         match suitability {
-            Ok(()) => self.stand(peer, request.recovery_time_stamp, request.node_id.clone()),
+            Ok(()) => {
+                self.forget_retained(peer);
+                let shares_sessions = self.shares_sessions(request.up_function_features);
+                let sessions = FormerSessions { has_retained: false, shares_sessions };
+                self.stand(peer, request.recovery_time_stamp, request.node_id.clone(), sessions);
+            }
             Err(why) => {
                 self.log_unsuitable(peer, why);
                 self.start(Timer::PfcpAssociationRetry, peer);
@@ -114,7 +127,9 @@ impl N4Gateway {
         }
     }
 
-    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId) {
+    /// The association is established.
+    fn stand(&mut self, peer: usize, recovery: NtpSeconds, node: NodeId, sessions: FormerSessions) {
+        let FormerSessions { has_retained, shares_sessions } = sessions;
         // This side may also have requested the association.
         self.abandon_requests(peer);
         self.handles += 1;
@@ -125,14 +140,31 @@ impl N4Gateway {
             name: slot.config.name.clone(),
             address: slot.config.address.ip(),
             local_address,
+            has_retained,
+            shares_sessions,
         });
         slot.is_unsuitable = false;
         slot.is_proven = false;
         slot.restarted = None;
         slot.association = Association::Up { handle, recovery, node, info: Arc::clone(&info) };
-        self.event(Level::Info, format!("UPF {} ({}) associated", info.name, info.address));
+        let of_sessions = if has_retained { ", with its sessions" } else { "" };
+        self.event(Level::Info, format!("UPF {} ({}) associated{of_sessions}", info.name, info.address));
         self.send_to_all_shards(|| N4Input::UpfUp { upf: handle, info: Arc::clone(&info) });
         self.start(Timer::PfcpHeartbeat, peer);
+    }
+
+    /// Supported features of this CP function (TS 29.244 8.2.58).
+    fn features(&self) -> CpFunctionFeatures {
+        let of_set = self.config.smf_set.is_some();
+        CpFunctionFeatures::LOAD
+            | CpFunctionFeatures::OVRL
+            | CpFunctionFeatures::default().with(CpFunctionFeatures::MPAS, of_set)
+    }
+
+    /// Whether another SMF of the set may have controlled sessions of this one at the UPF.
+    fn shares_sessions(&self, features: Option<UpFunctionFeatures>) -> bool {
+        let has_feature = features.is_some_and(|it| it.contains(UpFunctionFeatures::MPAS));
+        self.config.smf_set.is_some() && has_feature
     }
 
     /// Sends a heartbeat request to a UPF (TS 29.244 6.2.2).
@@ -150,6 +182,7 @@ impl N4Gateway {
             Some(Association::Up { recovery, .. }) if *recovery == response.recovery_time_stamp => {
                 self.start(Timer::PfcpHeartbeat, peer);
                 self.note_proof(peer);
+                self.delete_orphans(peer);
             }
             Some(Association::Up { .. }) => self.associate_again(peer),
             _ => {}
@@ -164,6 +197,7 @@ impl N4Gateway {
             slot.told = LoadControl::default();
             self.transactions.forget_answers(slot.config.address);
         }
+        self.forget_retained(peer);
         let name = self.name(peer);
         let outcome = match loss {
             Loss::End => "its sessions are lost",
@@ -266,9 +300,11 @@ impl N4Gateway {
     }
 }
 
-/// Supported features of this CP function (TS 29.244 8.2.58).
-fn features() -> CpFunctionFeatures {
-    CpFunctionFeatures::LOAD | CpFunctionFeatures::OVRL
+/// Sessions that a UPF may have when its association is set up.
+#[derive(Debug, Clone, Copy)]
+struct FormerSessions {
+    has_retained: bool,
+    shares_sessions: bool,
 }
 
 pub(super) fn timer(timer: Timer, peer: usize) -> TimerKey {

@@ -10,6 +10,7 @@ mod association;
 mod endpoint;
 mod overload;
 mod passage;
+mod retention;
 mod transaction;
 mod unknown_peers;
 mod update;
@@ -25,6 +26,8 @@ use pith_pfcp::message::{
 };
 use pith_pfcp::{DecodeError, Header, Message};
 use pith_types::{InstanceId, OwnerMap, Seid, ShardId};
+use retention::Retained;
+pub use retention::StoredRun;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use transaction::{Arrival, Purpose, Transactions};
@@ -37,11 +40,16 @@ const MAX_REQUESTS: usize = 262_144;
 pub struct N4Config {
     /// This side's Node ID and PFCP address.
     pub address: IpAddr,
-    /// Recovery Time Stamp: start time of this process, in seconds since 1970 (TS 29.244 8.2.65).
+    /// Recovery Time Stamp, in seconds since 1970 (TS 29.244 8.2.65): the start time of this process, or of the first run whose sessions
+    /// go on.
     pub recovery_time_stamp: u64,
+    /// Present if sessions outlive the process without loss.
+    pub run: Option<StoredRun>,
     /// The sequence number of the first request is the next one: different in each run. A UPF answers a request of a new run that has
     /// the sequence number of one of the former run as a retransmission of that.
     pub first_sequence: u32,
+    /// The name of the SMF's set, whose SMFs may take over each other's sessions (TS 29.244 5.22.3).
+    pub smf_set: Option<String>,
     /// UPFs to associate with.
     pub upfs: Vec<N4Peer>,
     /// T1: time without a response until a request is retransmitted (TS 29.244 6.4).
@@ -119,6 +127,8 @@ struct Peer {
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
     told: overload::LoadControl,
+    /// What it has of former runs of the process.
+    retained: Retained,
 }
 
 /// The gateway; see the module documentation.
@@ -140,6 +150,7 @@ pub struct N4Gateway {
 impl N4Gateway {
     /// A gateway without associations.
     pub fn new(config: N4Config) -> Self {
+        let run = config.run;
         let peers = config
             .upfs
             .iter()
@@ -151,6 +162,7 @@ impl N4Gateway {
                 is_proven: false,
                 is_unsuitable: false,
                 told: overload::LoadControl::default(),
+                retained: Retained::at_start(run),
             })
             .collect();
         Self {
@@ -200,7 +212,7 @@ impl N4Gateway {
 
     fn shard(&mut self, shard: ShardId, effect: N4Effect) {
         match effect {
-            N4Effect::Request { tag, upf, seid, message } => {
+            N4Effect::Request { tag, upf, seid, mut message } => {
                 let Some(peer) = self.peer_of(upf) else {
                     let input = N4Input::Response { tag, result: Err(N4Error::NoAssociation) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
@@ -209,12 +221,15 @@ impl N4Gateway {
                     let input = N4Input::Response { tag, result: Err(N4Error::Overloaded) };
                     return self.out.push(N4GatewayEffect::ToShard { shard, input });
                 }
+                self.add_session_set(peer, &mut message);
                 self.request(peer, Purpose::Session { shard, tag }, seid, &message);
             }
-            N4Effect::TakenOver => {
-                self.release_all_of(shard);
+            N4Effect::TakenOver { owners } => {
+                self.keep_unconfirmed();
+                self.release_all_of(shard, &owners);
                 self.transactions.stop_retransmitting(shard);
             }
+            N4Effect::Confirmed { upf } => self.confirmed(shard, upf),
             N4Effect::Passage(passage) => self.passage(passage),
             N4Effect::Answer { transaction, seid, message } => {
                 if self.peer_of(transaction.upf).is_some() {
@@ -261,6 +276,7 @@ impl N4Gateway {
             Purpose::Association { peer } => self.association_response(peer, message),
             Purpose::Heartbeat { peer } => self.heartbeat_response(peer, message),
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released"),
+            Purpose::Orphans { peer } => self.orphans_deleted(peer, &message),
         }
     }
 
@@ -270,7 +286,8 @@ impl N4Gateway {
     /// after T1, as if the network had lost it. Responses are never dropped: a shard has at most as
     /// many pending as it sent requests, and each one lets it complete some work.
     fn arrived(&mut self, from: SocketAddr, (header, octets): (&Header, &[u8]), message: Message) {
-        if matches!(message, Message::SessionReportRequest(_)) && self.is_full(header) {
+        let is_report = matches!(message, Message::SessionReportRequest(_));
+        if is_report && (self.is_full(header) || self.expects_sessions_of(from)) {
             return;
         }
         if self.is_of_another_port(from, &message) {
@@ -343,7 +360,12 @@ impl N4Gateway {
 
     /// Routes the report to the shard that owns the SEID's block; that answers.
     fn session_report(&mut self, from: SocketAddr, header: &Header, message: Message) {
-        let seid = Seid(header.seid.unwrap_or(0));
+        // To another SMF of the set than the one that had the session so far, which has given no SEID (TS 29.244 7.2.2.4.2).
+        let former = match &message {
+            Message::SessionReportRequest(report) => report.old_cp_f_seid.map(|former| former.seid),
+            _ => None,
+        };
+        let seid = Seid(header.seid.filter(|seid| *seid != 0).or(former).unwrap_or(0));
         let handle = self.peer_at(from).and_then(|peer| self.handle_of(peer));
         let Some((upf, shard)) = handle.zip(self.shard_of(seid)) else {
             // TS 29.244 8.2.1: cause 72 without an association, else 65.
@@ -436,6 +458,8 @@ impl N4Gateway {
             Purpose::Association { peer } => self.retry_later(peer),
             Purpose::Heartbeat { peer } => self.lose(peer, Loss::End, "does not answer heartbeats"),
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released without an answer"),
+            // Repeated after the next heartbeat.
+            Purpose::Orphans { .. } => {}
         }
     }
 

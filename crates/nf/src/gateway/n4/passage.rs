@@ -5,7 +5,7 @@
 use super::{Association, N4Gateway, N4GatewayEffect};
 use crate::kit::{N4Input, N4Transaction, Passage, UpfLoss};
 use pith_pfcp::Message;
-use pith_types::{BlockId, Seid, ShardId};
+use pith_types::{BlockId, BlockOwner, OwnerMap, Seid, ShardId};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -78,9 +78,12 @@ impl N4Gateway {
         self.out.extend(inputs.into_iter().map(|input| N4GatewayEffect::ToShard { shard, input }));
     }
 
-    /// A shard has panicked: the blocks that it was about to pass stay.
-    pub(super) fn release_all_of(&mut self, shard: ShardId) {
-        while let Some(at) = self.held.iter().position(|held| held.shard == shard) {
+    /// A shard has panicked: the blocks that it was about to pass stay. One that it has passed, according to its map, still waits for the
+    /// new owner.
+    pub(super) fn release_all_of(&mut self, shard: ShardId, owners: &OwnerMap) {
+        let own = BlockOwner { instance: self.config.instance, shard };
+        let stays = |held: &HeldBlock| held.shard == shard && owners.owner(held.block) == own;
+        while let Some(at) = self.held.iter().position(stays) {
             let held = self.held.remove(at);
             self.drain(held.shard, held.waiting);
         }

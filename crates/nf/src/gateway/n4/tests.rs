@@ -5,14 +5,16 @@ use super::*;
 use crate::kit::Tag;
 use crate::testing::{block, sparse_owners};
 use pith_pfcp::ie::{
-    ApplyAction, CodedDuration, CpFunctionFeatures, FSeid, FTeid, FarId, Metric, PdrId, Precedence,
-    ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface, UpFunctionFeatures,
+    ApplyAction, CodedDuration, CpFunctionFeatures, CsidNode, FSeid, FTeid, FarId, FqCsid, Metric, PdrId,
+    PfcpAsRspFlags, Precedence, ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface,
+    UpFunctionFeatures,
 };
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
     AssociationUpdateRequest, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
     SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
     SessionEstablishmentResponse, SessionModificationRequest, SessionReportRequest,
+    SessionSetDeletionResponse,
 };
 use pith_pfcp::rules::{CreateFar, CreatePdr, CreatedPdr, Pdi};
 use pith_types::InstanceId;
@@ -27,6 +29,8 @@ fn gateway() -> N4Gateway {
     N4Gateway::new(N4Config {
         address: "10.0.0.4".parse().unwrap(),
         recovery_time_stamp: 1_000_000,
+        run: None,
+        smf_set: None,
         first_sequence: 0,
         upfs: vec![N4Peer { name: "upf".into(), address: upf() }],
         t1: Duration::from_secs(1),
@@ -683,6 +687,10 @@ fn invalid_endpoints_are_removed_from_responses() {
     }
 }
 
+fn taken_over() -> N4Effect {
+    N4Effect::TakenOver { owners: sparse_owners(2) }
+}
+
 #[test]
 fn after_a_panic_of_a_shard_only_deletions_are_retransmitted() {
     let (mut gateway, upf) = associated();
@@ -691,10 +699,134 @@ fn after_a_panic_of_a_shard_only_deletions_are_retransmitted() {
     let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
     let change = handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect });
     let change = change.sent[0].0.sequence;
-    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(0), effect: N4Effect::TakenOver });
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(0), effect: taken_over() });
     let expired = |gateway: &mut N4Gateway, sequence| handle(gateway, N4GatewayInput::Timer(t1(sequence)));
     assert_eq!(expired(&mut gateway, change).sent.len(), 1, "another shard has panicked");
-    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: N4Effect::TakenOver });
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: taken_over() });
     assert_eq!(expired(&mut gateway, change).sent.len(), 0, "it may undo what the next run changes");
     assert_eq!(expired(&mut gateway, deletion).sent.len(), 1);
+}
+
+/// A gateway whose process had a former run, with the association request that it sends at its start.
+fn restarted() -> (N4Gateway, Header, AssociationSetupRequest) {
+    let mut gateway = gateway();
+    gateway.config.run = Some(StoredRun { session_set: 3, has_former: true });
+    let mut gateway = N4Gateway::new(gateway.config);
+    let mut asked = handle(&mut gateway, N4GatewayInput::Start);
+    let (header, Message::AssociationSetupRequest(request)) = asked.sent.remove(0) else { panic!() };
+    (gateway, header, request)
+}
+
+/// The UPF has retained the sessions.
+fn retained(gateway: &mut N4Gateway, header: &Header) -> UpfHandle {
+    let Message::AssociationSetupResponse(mut response) = setup_response(5) else { panic!() };
+    response.pfcp_as_rsp_flags = Some(PfcpAsRspFlags::PSREI);
+    let response = Message::AssociationSetupResponse(response);
+    let seen = handle(gateway, datagram(&response, 0, header.sequence));
+    let N4Input::UpfUp { upf, info } = &seen.told[0].1 else { panic!() };
+    assert!(info.has_retained);
+    *upf
+}
+
+fn confirm(gateway: &mut N4Gateway, shard: u8, upf: UpfHandle) -> Seen {
+    handle(gateway, N4GatewayInput::Shard { shard: ShardId(shard), effect: N4Effect::Confirmed { upf } })
+}
+
+/// The sets of an FQ-CSID of this SMF.
+fn sets(fq_csids: &[FqCsid]) -> Vec<u16> {
+    let [set] = fq_csids else { panic!("{fq_csids:?}") };
+    assert_eq!((&set.node, set.node_type), (&CsidNode::Ipv4([10, 0, 0, 4].into()), Some(2)));
+    set.csids.clone()
+}
+
+fn sends_modification(gateway: &mut N4Gateway, upf: UpfHandle) -> SessionModificationRequest {
+    let message = Message::SessionModificationRequest(SessionModificationRequest::new());
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
+    let mut seen = handle(gateway, N4GatewayInput::Shard { shard: ShardId(1), effect });
+    let (_, Message::SessionModificationRequest(request)) = seen.sent.remove(0) else { panic!() };
+    request
+}
+
+#[test]
+fn sessions_of_former_runs_that_no_shard_confirms_are_deleted() {
+    let (mut gateway, header, request) = restarted();
+    assert!(request.session_retention_information.is_some());
+    let upf = retained(&mut gateway, &header);
+    assert_eq!(sets(&sends_modification(&mut gateway, upf).fq_csids), [3], "it confirms a session");
+    assert!(confirm(&mut gateway, 0, upf).sent.is_empty(), "another shard may have sessions");
+    let seen = confirm(&mut gateway, 1, upf);
+    let [(header, Message::SessionSetDeletionRequest(deletion))] = seen.sent.as_slice() else {
+        panic!("{seen:?}")
+    };
+    let former = sets(&deletion.fq_csids);
+    assert_eq!((former.len(), &former[..3]), (15, &[2, 1, 0][..]));
+    assert!(!former.contains(&3));
+    assert!(sends_modification(&mut gateway, upf).fq_csids.is_empty());
+    let response = SessionSetDeletionResponse::new(NodeId::from(upf_address()), Cause::RequestAccepted);
+    let response = Message::SessionSetDeletionResponse(response);
+    assert!(handle(&mut gateway, datagram(&response, 0, header.sequence)).sent.is_empty());
+    // What was under way when the process ended may have arrived since.
+    let again = heartbeats(&mut gateway);
+    let [(header, Message::SessionSetDeletionRequest(_))] = again.sent.as_slice() else {
+        panic!("{again:?}")
+    };
+    handle(&mut gateway, datagram(&response, 0, header.sequence));
+    assert!(heartbeats(&mut gateway).sent.is_empty(), "twice is enough");
+}
+
+fn upf_address() -> IpAddr {
+    upf().ip()
+}
+
+/// A heartbeat, which the UPF answers; what the gateway does then.
+fn heartbeats(gateway: &mut N4Gateway) -> Seen {
+    let asked = handle(gateway, N4GatewayInput::Timer(TimerKey { owner: 0, timer: Timer::PfcpHeartbeat }));
+    let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+    handle(gateway, datagram(&response, 0, asked.sent[0].0.sequence))
+}
+
+#[test]
+fn a_shard_that_panics_has_no_session_deleted() {
+    let (mut gateway, header, _) = restarted();
+    let upf = retained(&mut gateway, &header);
+    confirm(&mut gateway, 0, upf);
+    let effect = taken_over();
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(0), effect });
+    assert!(confirm(&mut gateway, 1, upf).sent.is_empty());
+}
+
+#[test]
+fn a_upf_that_retains_no_sessions_is_not_asked_to_delete_any() {
+    let (mut gateway, header, _) = restarted();
+    let seen = handle(&mut gateway, datagram(&setup_response(5), 0, header.sequence));
+    let N4Input::UpfUp { upf, info } = &seen.told[0].1 else { panic!() };
+    assert!(!info.has_retained);
+    for shard in [0, 1] {
+        assert!(confirm(&mut gateway, shard, *upf).sent.is_empty());
+    }
+}
+
+#[test]
+fn a_report_is_not_answered_until_the_upf_was_asked_to_retain_sessions() {
+    let report = Message::SessionReportRequest(SessionReportRequest::new(ReportType::DLDR));
+    let (mut gateway, header, _) = restarted();
+    assert!(handle(&mut gateway, datagram(&report, 1, 1)).sent.is_empty());
+    retained(&mut gateway, &header);
+    let seen = handle(&mut gateway, datagram(&report, Seid::new(block(0), 1).0, 1));
+    assert!(matches!(seen.told.as_slice(), [(_, N4Input::Request { .. })]), "{seen:?}");
+}
+
+#[test]
+fn sessions_that_the_smf_has_ended_are_not_retained() {
+    let (mut gateway, header, _) = restarted();
+    retained(&mut gateway, &header);
+    let beat = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
+    let asked = handle(&mut gateway, N4GatewayInput::Timer(beat));
+    for _ in 0..3 {
+        handle(&mut gateway, N4GatewayInput::Timer(asked.started[0]));
+    }
+    let retry = TimerKey { owner: 0, timer: Timer::PfcpAssociationRetry };
+    let seen = handle(&mut gateway, N4GatewayInput::Timer(retry));
+    let [(_, Message::AssociationSetupRequest(request))] = seen.sent.as_slice() else { panic!("{seen:?}") };
+    assert_eq!(request.session_retention_information, None);
 }

@@ -32,6 +32,8 @@ pub(super) enum Purpose {
     Heartbeat { peer: usize },
     /// The release of the association with the peer of that index.
     Release { peer: usize },
+    /// The deletion of sessions of former runs at the peer of that index.
+    Orphans { peer: usize },
 }
 
 #[derive(Debug)]

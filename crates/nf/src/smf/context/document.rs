@@ -6,12 +6,13 @@
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
+//!  uplink     endpoints of which a gNB was told, and has not answered; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
 //! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
-use super::{AmfLink, Pending, Qos, SmContext};
+use super::{AmfLink, Pending, Qos, SmContext, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use pith_types::ContextId;
@@ -23,8 +24,12 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
+/// Numbers 7 to 14 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
+
 /// All sections, in their order in a document.
-pub(in crate::smf) const SECTIONS: &[Section] = &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TIMERS];
+pub(in crate::smf) const SECTIONS: &[Section] =
+    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, UPLINK, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -33,7 +38,12 @@ pub(in crate::smf) fn pack(
     sections: &[Section],
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Smf, upfs);
-    for section in sections.iter().filter(|it| **it != HANDOVER || session.handover_target.is_some()) {
+    let is_present = |section: &&Section| match **section {
+        HANDOVER => session.handover_target.is_some(),
+        UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
+        _ => true,
+    };
+    for section in sections.iter().filter(is_present) {
         writer.section(section, |writer| write(session, section, writer));
     }
     writer.finish()
@@ -59,6 +69,8 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         draining,
         pending,
         handover_target,
+        handover_uplink,
+        unanswered_switches,
         timers,
         state,
         calls,
@@ -87,6 +99,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
+        UPLINK => {
+            handover_uplink.pack(writer);
+            unanswered_switches.pack(writer);
+        }
         _ => {
             timers.pack(writer);
             calls.pack(writer);
@@ -112,6 +128,8 @@ pub(in crate::smf) fn unpack(
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
+    let (handover_uplink, unanswered_switches) =
+        if sections.has(&UPLINK) { sections.unpack(&UPLINK)? } else { (None, 0) };
     Ok(SmContext {
         address,
         qos,
@@ -121,6 +139,8 @@ pub(in crate::smf) fn unpack(
         draining,
         pending,
         handover_target,
+        handover_uplink,
+        unanswered_switches,
         timers,
         state,
         calls,
@@ -181,7 +201,11 @@ impl crate::smf::Smf {
     pub(in crate::smf) fn reload(&mut self, key: Key) {
         let Some(session) = self.sessions.get_mut(key) else { return };
         let upfs = &self.shared.upfs;
-        if session.state.user_plane().is_some_and(|user_plane| upfs.has_restarted(user_plane.anchor.upf)) {
+        let has_restarted = |user_plane: &UserPlane| {
+            let front = user_plane.front.as_ref().map(|front| front.session.upf);
+            front.into_iter().chain([user_plane.anchor.upf]).any(|upf| upfs.has_restarted(upf))
+        };
+        if session.state.user_plane().is_some_and(has_restarted) {
             // A document has the UPF's name, but not that this association with it has ended.
             return;
         }
@@ -232,7 +256,7 @@ impl crate::smf::Smf {
 mod tests {
     //! Sessions with random content.
 
-    use super::super::{FrontUpf, UpfSession, UserPlane};
+    use super::super::{FrontUpf, UpfSession};
     use super::*;
     use crate::kit::document::Names;
     use crate::kit::{Caller, Nf, Owner, PendingReply, Tag, UpfHandle};
@@ -322,6 +346,7 @@ mod tests {
             pending in (any::<Option<u8>>(), option::of(tunnel()), any::<bool>()),
             timers in vec((0_usize..4, any::<i64>()), 0..4),
             calls in any::<u32>(),
+            switches in (option::of(tunnel()), any::<u8>()),
         ) -> SmContext {
             let (id, sst, sd, tac, seid) = numbers;
             let status_uri = "http://127.0.0.1:7000/namf-callback/v1/sm-status/1.0".parse::<pith_sbi::Uri>().unwrap();
@@ -349,6 +374,7 @@ mod tests {
                 session.timers.start(SessionTimer::ALL[timer], DateTime::from_unix_ms(at));
             }
             session.calls = calls;
+            (session.handover_uplink, session.unanswered_switches) = switches;
             session
         }
     }

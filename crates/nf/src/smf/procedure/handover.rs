@@ -29,7 +29,7 @@ pub(in crate::smf) fn on_update(
     (handover, data): (&HoState, &SmContextUpdateData),
 ) -> State {
     let info = data.n2_sm_info.as_ref().map(|info| info.content.clone()).unwrap_or_default();
-    let Established { mut user_plane } = match state {
+    let Established { user_plane } = match state {
         State::Established(established) => established,
         state => {
             let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
@@ -39,8 +39,9 @@ pub(in crate::smf) fn on_update(
     };
     match handover {
         HoState::Preparing if user_plane.gnb.is_some() => {
-            session.handover_target = None;
-            user_plane.note_uplink_sent_to_gnb();
+            session.forget_handover();
+            // The source gNB keeps its own.
+            session.handover_uplink = Some(user_plane.n3_session().tunnel);
             let setup = n2::setup_request(session, &user_plane);
             answer(HoState::Preparing, Some((N2SmInfoType::PduResSetupReq, setup)), reply, env);
         }
@@ -48,7 +49,7 @@ pub(in crate::smf) fn on_update(
             prepared(session, env, reply, &info);
         }
         HoState::Prepared => {
-            session.handover_target = None;
+            session.forget_handover();
             refuse(reply, "the target gNB did not admit the session", env);
         }
         HoState::Completed => match session.handover_target {
@@ -58,7 +59,7 @@ pub(in crate::smf) fn on_update(
             None => refuse(reply, "no handover of this session is prepared", env),
         },
         HoState::Cancelled => {
-            session.handover_target = None;
+            session.forget_handover();
             answer(HoState::Cancelled, None, reply, env);
         }
         _ => refuse(reply, "the session has no user plane to hand over", env),

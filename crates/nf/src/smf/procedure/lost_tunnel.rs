@@ -14,6 +14,7 @@ use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
+use crate::smf::unconfirmed::is_unconfirmed;
 use crate::smf::update::await_gnb;
 use crate::smf::{consumer, n2, n4};
 use pith_ngap::transfer::Tunnel;
@@ -53,7 +54,9 @@ pub(in crate::smf) fn on_error_indication(
     terminates_n3: bool,
 ) -> State {
     let user_plane = state.user_plane();
-    if let Some(at) = user_plane.and_then(|user_plane| user_plane.session_of_n9_endpoint(lost)) {
+    // What a UPF has lost while sessions are restored shows when it is asked.
+    let is_known = || !is_unconfirmed(&state);
+    if let Some(at) = user_plane.filter(|_| is_known()).and_then(|it| it.session_of_n9_endpoint(lost)) {
         return upf_failure::on_n9_tunnel_lost(state, session, env, at);
     }
     let gnb = user_plane.and_then(|user_plane| user_plane.gnb).filter(|_| terminates_n3);

@@ -4,6 +4,7 @@
 //! the inputs by state; each table lists every state. An input that a state does not expect is answered or logged.
 
 pub(super) mod branching;
+pub(super) mod confirmation;
 pub(super) mod establishment;
 pub(super) mod handover;
 pub(super) mod lost_tunnel;
@@ -61,6 +62,7 @@ pub(super) fn on_reply(
         | S::AwaitingBuffering(_)
         | S::AwaitingReleaseComplete(_)
         | S::AwaitingRestoration(_)
+        | S::AwaitingConfirmation(_)
         | S::Abandoned(_)
         | S::Over => not_expected(state, session, env, "an SBI reply"),
     }
@@ -90,6 +92,7 @@ pub(super) fn on_n4_response(
         S::AwaitingDownlinkSwitch(state) => state.on_response(session, env, result),
         S::AwaitingBuffering(state) => state.on_response(session, env, result),
         S::AwaitingRestoration(state) => state.on_response(session, env, result),
+        S::AwaitingConfirmation(state) => state.on_response(session, env, result),
         S::Abandoned(state) => state.on_response(env, result),
         S::AwaitingSubscriptionData(_)
         | S::AwaitingPolicyDecision(_)
@@ -141,6 +144,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         S::AwaitingResourceSetup(state) => state.on_failure(session, env),
         S::AwaitingUplinkSwitch(state) => state.on_guard(session, env),
         S::AwaitingResourceRelease(state) => state.released(session, env),
+        S::AwaitingRestoration(state) => state.on_guard(session, env),
         // The gateway retransmits requests to a UPF and reports if there is no response; these states need no guard timer.
         S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
@@ -150,7 +154,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         | S::AwaitingBuffering(_)
         | S::Established(_)
         | S::AwaitingReleaseComplete(_)
-        | S::AwaitingRestoration(_)
+        | S::AwaitingConfirmation(_)
         | S::Abandoned(_)
         | S::Over => not_expected(state, session, env, "the guard timer"),
     }

@@ -120,7 +120,8 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos) {
         | State::AwaitingUplinkSwitch(_)
         | State::AwaitingBuffering(_)
         | State::AwaitingResourceRelease(_)
-        | State::AwaitingRestoration(_) => session.pending.qos = Some(qos).filter(|qos| *qos != session.qos),
+        | State::AwaitingRestoration(_)
+        | State::AwaitingConfirmation(_) => session.pending.qos = Some(qos).filter(|qos| *qos != session.qos),
         // The session ends.
         State::AwaitingReleaseComplete(_) | State::Abandoned(_) | State::Over => {}
     }

@@ -2,7 +2,7 @@
 //! anchor the uplink first (TS 23.502 4.3.5.4 steps 4 to 6, 4.3.5.5; TS 23.501 5.8.2.9; TS 29.244 7.5.4). [`super::branching`] has the ladder.
 
 use super::branching::drain_front;
-use super::{Established, State, release};
+use super::{Established, State, lost_tunnel, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
@@ -78,8 +78,11 @@ pack_enum!(Towards { 0 => Classifier, 1 => Anchor });
 pack_struct!(AwaitingUplinkSwitch { user_plane, towards, call });
 pack_struct!(AwaitingDownlinkSwitch { user_plane, towards, call });
 
+/// So many times, one after another, a gNB may leave the request to send uplink packets to another endpoint without an answer.
+const MOST_UNANSWERED: u8 = 3;
+
 /// While the UE is connected: starts the removal of a classifier that is to be removed, and corrects the uplink endpoint of
-/// a gNB that may use another one than that in force.
+/// a gNB that may use another one than that in force. A gNB that never answers loses the session's resources, as if it had lost the tunnel.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let Established { user_plane } = established;
     let Some(gnb) = user_plane.gnb else { return State::established(user_plane) };
@@ -88,7 +91,16 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     }
     let uplink = user_plane.n3_session().tunnel;
     if user_plane.gnb_uplink == Some(uplink) {
+        session.unanswered_switches = 0;
         return State::established(user_plane);
+    }
+    if session.unanswered_switches >= MOST_UNANSWERED {
+        session.unanswered_switches = 0;
+        session.log(env, Level::Warn, || {
+            "the gNB does not say which endpoint it sends uplink packets to: its resources are set up again".to_owned()
+        });
+        session.pending.lost_tunnel = Some(gnb);
+        return lost_tunnel::resume(Established { user_plane }, session, env);
     }
     let towards = if user_plane.front.is_some() { Towards::Classifier } else { Towards::Anchor };
     // The session waits for the gNB's answer, so that after a restart of the SMF the request is sent again.
@@ -209,6 +221,9 @@ impl AwaitingUplinkSwitch {
     ) -> State {
         let Self { mut user_plane, towards, .. } = self;
         session.stop(env, SessionTimer::Guard);
+        if matches!(failure, SwitchFailure::NoAnswer) {
+            session.unanswered_switches = session.unanswered_switches.saturating_add(1);
+        }
         session.log(env, Level::Warn, || format!("the uplink is not switched to the {towards}: {failure}"));
         let kept = match towards {
             Towards::Classifier => user_plane.anchor.tunnel,

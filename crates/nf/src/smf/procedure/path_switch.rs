@@ -129,6 +129,9 @@ impl AwaitingPathSwitch {
             }
             _ => {
                 session.log(env, Level::Debug, || format!("path switched ({kind:?} handover)"));
+                if kind == Handover::N2 {
+                    user_plane.gnb_uplink = session.handover_uplink.take();
+                }
                 answer(&mut user_plane, env, reply, kind);
                 if is_lost {
                     AwaitingRestoration::new(user_plane, true).into()

@@ -1,9 +1,10 @@
 //! Sessions that a UPF no longer has (TS 23.527 4.3.2): the UPF has restarted, or they are of a former run of the SMF, with whose
-//! PFCP associations the UPFs have deleted them. The SMF establishes them again, with the same UE address and F-TEID.
+//! PFCP associations the UPFs have deleted them. The SMF establishes them again, with the same UE address and F-TEID. Sessions that
+//! UPFs have retained are confirmed instead ([`super::confirmation`]).
 //!
 //! ```text
 //!  start ─> document, or the UPF has restarted
-//!         AwaitingRestoration      until the UPFs of the session are associated
+//!         AwaitingRestoration      until the UPFs of the session are associated                       Guard, for a classifier
 //!         AwaitingRestoration      <─ anchor: the session is established again
 //!         AwaitingClassifier       <─ front UPF, if the session had one
 //!         Established              pending updates of the AMF are served
@@ -14,7 +15,7 @@
 //! plane to restore: it ends, and the AMF is notified.
 
 use super::release::{self, Held};
-use super::{State, branching};
+use super::{State, branching, confirmation};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
@@ -53,19 +54,49 @@ impl AwaitingRestoration {
         Self { user_plane, call: None, keeps_tunnel: true }
     }
 
-    /// Sends the request to the anchor, if the session's UPFs are associated. A classifier without association is left out.
+    /// Sends the request to the anchor, if the session's UPFs are associated. A classifier without association is awaited until
+    /// the guard timer expires.
     pub(in crate::smf) fn begin(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let Some(anchor) = env.upfs.resolve(self.user_plane.anchor.upf) else { return self.into() };
         if let Some(front) = &mut self.user_plane.front {
             match env.upfs.resolve(front.session.upf) {
                 Some(upf) => front.session.upf = upf,
                 None if front.is_needed => return self.into(),
-                None => self.user_plane.front = None,
+                None => {
+                    if !session.timers.runs(SessionTimer::Guard) {
+                        session.start(env, SessionTimer::Guard, env.config.guard);
+                    }
+                    return self.into();
+                }
             }
         }
+        session.stop(env, SessionTimer::Guard);
         self.user_plane.anchor.upf = anchor;
-        self.leave_out_ending_front(session);
+        self.leave_out_ending_front(session, env);
+        if env.upfs.may_have_sessions(anchor) {
+            return confirmation::begin(self.user_plane, session, env);
+        }
         self.ask_anchor(session, env)
+    }
+
+    /// The classifier's UPF was not associated in time: the session continues without it.
+    pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.log(env, Level::Warn, || {
+            "the classifier's UPF is not associated: the session continues without it".to_owned()
+        });
+        self.without_classifier().begin(session, env)
+    }
+
+    fn without_absent_classifier(mut self, env: &Env<'_>) -> Self {
+        self.user_plane
+            .front
+            .take_if(|front| !front.is_needed && env.upfs.resolve(front.session.upf).is_none());
+        self
+    }
+
+    fn without_classifier(mut self) -> Self {
+        self.user_plane.front.take_if(|front| !front.is_needed);
+        self
     }
 
     /// A UPF of the session has restarted, perhaps once more. The anchor gets its request as soon as all UPFs are associated.
@@ -74,17 +105,20 @@ impl AwaitingRestoration {
     }
 
     /// A front UPF that was being removed is left out. If the gNB still sends to it, its resources are set up again.
-    fn leave_out_ending_front(&mut self, session: &mut SmContext) {
+    fn leave_out_ending_front(&mut self, session: &mut SmContext, env: &mut Env<'_>) {
         let user_plane = &mut self.user_plane;
-        if user_plane.front.take_if(|front| front.is_ending).is_some()
-            && user_plane.gnb_uplink != Some(user_plane.anchor.tunnel)
-        {
+        let Some(front) = user_plane.front.take_if(|front| front.is_ending) else { return };
+        if env.upfs.may_have_sessions(front.session.upf) {
+            env.delete_at_upf(front.session);
+        }
+        if user_plane.gnb_uplink != Some(user_plane.anchor.tunnel) {
             session.pending.downlink_data |= user_plane.gnb.take().is_some();
             user_plane.gnb_uplink = None;
         }
     }
 
-    fn ask_anchor(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    /// Requests the anchor to establish the session.
+    pub(super) fn ask_anchor(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let anchor = self.user_plane.anchor;
         let local = env.upfs.info(anchor.upf).map(|info| info.local_address);
         let (Some(local), Some(address)) = (local, session.address) else {
@@ -136,6 +170,9 @@ impl AwaitingRestoration {
         let Some(front) = self.user_plane.front.take() else {
             return State::established(self.user_plane);
         };
+        if env.upfs.may_have_sessions(front.session.upf) {
+            env.delete_at_upf(front.session);
+        }
         let (upf, is_needed) = (front.session.upf, front.is_needed);
         let plan = FrontPlan { upf, is_needed, destinations: front.destinations };
         branching::restore(self.user_plane, session, env, plan)
@@ -162,7 +199,10 @@ impl AwaitingRestoration {
             Some(UpCnxState::Activating)
                 if is_waiting && !env.upfs.has_restarted(self.user_plane.anchor.upf) =>
             {
-                match self.begin(session, env) {
+                // The UE does not wait for a classifier.
+                let has_anchor = env.upfs.resolve(self.user_plane.anchor.upf).is_some();
+                let next = if has_anchor { self.without_absent_classifier(env) } else { self };
+                match next.begin(session, env) {
                     State::AwaitingRestoration(waiting) if waiting.call.is_none() => {
                         reply.refuse(
                             Problem::new(Cause::PeerNotResponding).detail("no UPF is associated"),

@@ -3,12 +3,12 @@
 
 use super::{State, lost_tunnel};
 use crate::kit::{N4Effect, N4Transaction};
-use crate::smf::context::SmContext;
+use crate::smf::context::{SmContext, UpfSession};
 use crate::smf::env::Env;
 use crate::smf::n4;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
-use pith_pfcp::ie::{Cause, ReportType};
+use pith_pfcp::ie::{Cause, FSeid, NodeId, ReportType};
 use pith_pfcp::message::SessionReportResponse;
 use pith_types::Seid;
 
@@ -21,14 +21,23 @@ pub(in crate::smf) fn on_report(
     (transaction, seid): (N4Transaction, Seid),
     message: &Message,
 ) -> State {
-    let at = session.upf_session_of(state.user_plane(), seid).filter(|at| at.upf == transaction.upf);
+    // A session that is to be restored has its UPF by name.
+    let is_sender =
+        |at: &UpfSession| at.upf == transaction.upf || env.upfs.resolve(at.upf) == Some(transaction.upf);
+    let at = session.upf_session_of(state.user_plane(), seid).filter(is_sender);
     let Some(at) = at else {
         refuse(transaction, env);
         return state;
     };
-    answer(transaction, at.seid, Cause::RequestAccepted, env);
-    let terminates_n3 = state.user_plane().is_some_and(|user_plane| user_plane.n3_session().upf == at.upf);
     let Message::SessionReportRequest(report) = message else { return state };
+    let mut response = SessionReportResponse::new(Cause::RequestAccepted);
+    if let Some(info) = report.old_cp_f_seid.and_then(|_| env.upfs.info(transaction.upf)) {
+        // Another SMF of the set has had the session: reports are for this one (TS 29.244 5.22.3).
+        response.cp_f_seid = Some(FSeid::new(seid.0, info.local_address));
+        response.node_id = Some(NodeId::from(info.local_address));
+    }
+    answer(transaction, at.seid, response, env);
+    let terminates_n3 = state.user_plane().is_some_and(|user_plane| user_plane.n3_session().upf == at.upf);
     let mut state = state;
     if terminates_n3 && report.report_type.contains(ReportType::DLDR) {
         state = on_downlink_data(state, session, env);
@@ -55,10 +64,11 @@ fn on_downlink_data(state: State, session: &mut SmContext, env: &mut Env<'_>) ->
 
 /// Refuses a report: the SMF has no such session at that UPF (TS 29.244 7.5.9).
 pub(in crate::smf) fn refuse(transaction: N4Transaction, env: &mut Env<'_>) {
-    answer(transaction, Seid(0), Cause::SessionContextNotFound, env);
+    let response = SessionReportResponse::new(Cause::SessionContextNotFound);
+    answer(transaction, Seid(0), response, env);
 }
 
-fn answer(transaction: N4Transaction, seid: Seid, cause: Cause, env: &mut Env<'_>) {
-    let message = Message::SessionReportResponse(SessionReportResponse::new(cause));
+fn answer(transaction: N4Transaction, seid: Seid, response: SessionReportResponse, env: &mut Env<'_>) {
+    let message = Message::SessionReportResponse(response);
     env.out.n4(N4Effect::Answer { transaction, seid, message });
 }

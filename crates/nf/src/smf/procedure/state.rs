@@ -1,6 +1,7 @@
 //! The states of a session, from its establishment to its release (TS 23.502 4.3.2 to 4.3.5), and their properties.
 
 use super::branching::AwaitingClassifier;
+use super::confirmation::AwaitingConfirmation;
 use super::establishment::{
     AwaitingFrontEstablishment, AwaitingN4Establishment, AwaitingN9Modification, AwaitingPolicyDecision,
     AwaitingResourceSetup, AwaitingSubscriptionData,
@@ -53,6 +54,8 @@ pub(in crate::smf) enum State {
     AwaitingReleaseComplete(AwaitingReleaseComplete),
     /// Restart: the UPFs, which are to get the session again.
     AwaitingRestoration(AwaitingRestoration),
+    /// Restart: a UPF, which is to confirm that it has the session.
+    AwaitingConfirmation(AwaitingConfirmation),
     /// The session has ended; a UPF has not yet answered the request to establish it.
     Abandoned(Abandoned),
     /// The session has ended, or a step has taken its state.
@@ -87,6 +90,7 @@ pack_enum!(State {
     16 => Abandoned(state),
     17 => AwaitingRestoration(state),
     18 => AwaitingPathSwitch(state),
+    40 => AwaitingConfirmation(state),
 });
 pack_struct!(Established { user_plane });
 
@@ -124,7 +128,7 @@ impl State {
                 Some(ProcedureName::SessionRelease)
             }
             Self::AwaitingPathSwitch(_) => Some(ProcedureName::Handover),
-            Self::AwaitingRestoration(_) => Some(ProcedureName::Other),
+            Self::AwaitingRestoration(_) | Self::AwaitingConfirmation(_) => Some(ProcedureName::Other),
         }
     }
 
@@ -159,6 +163,7 @@ impl State {
             Self::AwaitingResourceRelease(state) => Some(state.call),
             Self::Abandoned(state) => Some(state.call),
             Self::AwaitingRestoration(state) => state.call,
+            Self::AwaitingConfirmation(state) => Some(state.call),
             Self::Established(_) | Self::AwaitingReleaseComplete(_) | Self::Over => None,
         }
     }
@@ -179,6 +184,7 @@ impl State {
             Self::AwaitingBuffering(state) => Some(&state.user_plane),
             Self::AwaitingResourceRelease(state) => Some(&state.user_plane),
             Self::AwaitingRestoration(state) => Some(&state.user_plane),
+            Self::AwaitingConfirmation(state) => Some(&state.user_plane),
             Self::AwaitingSubscriptionData(_)
             | Self::AwaitingPolicyDecision(_)
             | Self::AwaitingN4Establishment(_)
@@ -204,6 +210,7 @@ impl State {
             Self::AwaitingBuffering(state) => Some(state.user_plane),
             Self::AwaitingResourceRelease(state) => Some(state.user_plane),
             Self::AwaitingRestoration(state) => Some(state.user_plane),
+            Self::AwaitingConfirmation(state) => Some(state.user_plane),
             Self::AwaitingSubscriptionData(_)
             | Self::AwaitingPolicyDecision(_)
             | Self::AwaitingN4Establishment(_)
@@ -231,6 +238,7 @@ impl State {
             Self::AwaitingBuffering(state) => state.user_plane.into(),
             Self::AwaitingResourceRelease(state) => state.user_plane.into(),
             Self::AwaitingRestoration(state) => state.into_held(),
+            Self::AwaitingConfirmation(state) => state.user_plane.into(),
             Self::Abandoned(Abandoned { upf, call }) => {
                 Held { establishing: Some((upf, call)), ..Held::default() }
             }
@@ -260,6 +268,7 @@ impl State {
             | Self::AwaitingUplinkSwitch(_)
             | Self::AwaitingBuffering(_)
             | Self::AwaitingResourceRelease(_)
+            | Self::AwaitingConfirmation(_)
             | Self::AwaitingReleaseComplete(_)
             | Self::Over => None,
         }
@@ -312,7 +321,8 @@ impl State {
             | Self::AwaitingRates(_)
             | Self::AwaitingBuffering(_)
             | Self::AwaitingResourceRelease(_)
-            | Self::AwaitingRestoration(_) => Phase::Changing,
+            | Self::AwaitingRestoration(_)
+            | Self::AwaitingConfirmation(_) => Phase::Changing,
             Self::AwaitingClassifier(_) | Self::AwaitingDownlinkSwitch(_) | Self::AwaitingUplinkSwitch(_) => {
                 Phase::Branching
             }
@@ -340,6 +350,7 @@ impl State {
             Self::AwaitingResourceRelease(_) => "AwaitingResourceRelease",
             Self::AwaitingReleaseComplete(_) => "AwaitingReleaseComplete",
             Self::AwaitingRestoration(_) => "AwaitingRestoration",
+            Self::AwaitingConfirmation(_) => "AwaitingConfirmation",
             Self::Abandoned(_) => "Abandoned",
             Self::Over => "Over",
         }

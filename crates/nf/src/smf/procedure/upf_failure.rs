@@ -2,6 +2,7 @@
 //! continues without it; others are established again if the UPF has restarted ([`super::restoration`]), and end if not.
 
 use super::path::{self, Towards};
+use super::restoration::AwaitingRestoration;
 use super::{Established, State, release, restoration};
 use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::context::{SmContext, UpfSession, UserPlane};
@@ -15,6 +16,9 @@ pub(in crate::smf) fn on_upf_lost(
     upf: UpfHandle,
 ) -> State {
     let returns = env.upfs.has_restarted(upf);
+    if let State::AwaitingConfirmation(state) = state {
+        return on_upf_lost(AwaitingRestoration::new(state.user_plane, true).into(), session, env, upf);
+    }
     if let State::AwaitingRestoration(waiting) = state {
         if returns {
             return waiting.again(session, env);

@@ -162,6 +162,28 @@ fn a_gnb_that_does_not_answer_the_removal_of_a_classifier_gets_the_endpoint_in_f
 }
 
 #[test]
+fn a_gnb_that_never_answers_loses_the_resources_of_the_session() {
+    let mut world = branched();
+    world.unbranch();
+    world.take_ladder();
+    world.expire(Timer::SbiGuard);
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the endpoint in force");
+    world.expire(Timer::SbiGuard);
+    let to_anchor = "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
+    assert_eq!(world.take_ladder(), to_anchor, "the anchor's");
+    world.expire(Timer::SbiGuard);
+    let lost = "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
+    assert_eq!(world.take_ladder(), lost, "as if it had lost the tunnel");
+    assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP);
+    assert!(world.user_plane().unwrap().gnb.is_none());
+    world.script.insert(Operation::N1N2MessageTransfer, None);
+    world.expire(Timer::SbiGuard);
+    assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer", "the user plane is set up again");
+    world.expire(Timer::PathGrace);
+    assert_eq!(world.bench.timers.len(), 0, "nothing is repeated any longer");
+}
+
+#[test]
 fn a_upf_that_requested_its_release_becomes_no_classifier() {
     let mut world = established();
     world.n4_input(N4Input::UpfLeaves { upf: EDGE });

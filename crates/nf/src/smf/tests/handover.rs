@@ -191,7 +191,8 @@ fn an_n2_handover_keeps_the_path_until_the_ue_is_at_the_target() {
     completed(&mut world);
     assert_eq!(downlink(&world), (to(TARGET), Some(ApplyAction::FORW), Some(PfcpSmReqFlags::SNDEM)));
     assert_eq!(answer(&world).ho_state, Some(HoState::Completed));
-    assert_eq!(world.user_plane().unwrap().gnb, Some(TARGET));
+    let user_plane = world.user_plane().unwrap();
+    assert_eq!((user_plane.gnb, user_plane.gnb_uplink), (Some(TARGET), Some(user_plane.n3_session().tunnel)));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod owner;
 mod panic;
 mod policy;
 mod residency;
+mod retention;
 mod standing;
 mod states;
 mod upfs;

@@ -10,19 +10,19 @@ use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FTeid, PfcpSeReqFlags};
 use pith_sbi::Operation;
 use pith_sbi::nsmf_pdusession::UpCnxState;
 
-fn tracked(mut world: World) -> World {
+pub(super) fn tracked(mut world: World) -> World {
     world.bench.nf.track_contexts(Tracking::default());
     world
 }
 
-fn stored(world: &mut World) -> Stored {
+pub(super) fn stored(world: &mut World) -> Stored {
     let mut stored = Stored::default();
     stored.store(&mut world.bench.nf, StoreScope::Changed);
     stored
 }
 
 /// The next process, whose SMF has no UPFs yet.
-fn restarted(world: &World, stored: &Stored, config: SmfConfig) -> World {
+pub(super) fn restarted(world: &World, stored: &Stored, config: SmfConfig) -> World {
     let mut next = World::with(config.clone(), &[]);
     let mut smf = Smf::new(testing::identity(), config, Rng::from_number(2));
     smf.track_contexts(Tracking::default());
@@ -36,7 +36,7 @@ fn restarted(world: &World, stored: &Stored, config: SmfConfig) -> World {
     next
 }
 
-fn established() -> (World, Stored) {
+pub(super) fn established() -> (World, Stored) {
     let mut world = tracked(World::new());
     world.establish();
     world.gnb_answers();
@@ -170,11 +170,6 @@ fn a_session_gets_its_front_upf_again() {
     world.gnb_modifies(true);
     world.deactivate();
     let stored = stored(&mut world);
-    let mut next = restarted(&world, &stored, super::branching::plain());
-    next.associate(UPF, "upf");
-    let ladder = next.take_ladder();
-    let user_plane = next.user_plane().unwrap_or_else(|| panic!("{ladder}"));
-    assert!(user_plane.front.is_none(), "a classifier without association is left out");
     let mut next = restarted(&world, &stored, super::branching::plain());
     next.associate(EDGE, "edge");
     assert_eq!(next.take_ladder(), "", "the anchor is not associated");

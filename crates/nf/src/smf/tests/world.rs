@@ -115,10 +115,21 @@ impl World {
     }
 
     pub fn associate(&mut self, upf: UpfHandle, name: &str) {
+        self.associate_with(upf, name, false);
+    }
+
+    /// A UPF that has retained the sessions of the SMF's former run.
+    pub fn associate_retaining(&mut self, upf: UpfHandle, name: &str) {
+        self.associate_with(upf, name, true);
+    }
+
+    fn associate_with(&mut self, upf: UpfHandle, name: &str, has_retained: bool) {
         let info = UpfInfo {
             name: name.into(),
             address: address_of(upf),
             local_address: "10.0.0.4".parse().unwrap(),
+            has_retained,
+            shares_sessions: false,
         };
         self.upfs.push((upf, name.into()));
         self.n4_input(N4Input::UpfUp { upf, info: Arc::new(info) });
@@ -317,10 +328,15 @@ impl World {
     }
 
     pub fn asked_upf(&mut self, effect: N4Effect) {
+        let name_of = |upf| {
+            let known = self.upfs.iter().find(|(handle, _)| *handle == upf);
+            known.map_or("?", |(_, name)| name).to_owned()
+        };
+        self.ladder.extend(super::retention::line(&effect, name_of));
         let (tag, upf, message) = match effect {
             N4Effect::Request { tag, upf, message, .. } => (Some(tag), upf, message),
             N4Effect::Answer { transaction, message, .. } => (None, transaction.upf, message),
-            N4Effect::TakenOver | N4Effect::Passage(_) => return,
+            N4Effect::TakenOver { .. } | N4Effect::Passage(_) | N4Effect::Confirmed { .. } => return,
         };
         let text = format!("{message:?}");
         let name = self.upfs.iter().find(|(handle, _)| *handle == upf).map_or("?", |(_, name)| name);

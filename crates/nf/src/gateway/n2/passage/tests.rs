@@ -92,3 +92,33 @@ fn the_owner_keeps_a_block_for_which_too_much_arrives() {
     let effects = tell(&mut gateway, Passage::Release { block: block(0) });
     assert_eq!(to_shards(&effects).len(), 2 * MOST_WAITING, "the bound");
 }
+
+/// The shard continues after a panic; it has passed the block or not.
+fn taken_over(gateway: &mut N2Gateway, has_passed: bool) -> Vec<N2GatewayEffect> {
+    let to = BlockOwner { instance: InstanceId(0), shard: ShardId(1) };
+    let passed = BlockMove { block: block(0), to, version: 2 };
+    let owners = crate::testing::sparse_owners(2);
+    let owners = if has_passed { Arc::new(owners.moved(passed).unwrap()) } else { owners };
+    let effect = N2Effect::TakenOver { shard: ShardId(0), owners, connections: Vec::new() };
+    gateway.handle(N2GatewayInput::Shard(effect)).collect()
+}
+
+#[test]
+fn a_panic_of_the_former_owner_does_not_end_the_wait_for_the_new_one() {
+    let mut gateway = set_up();
+    receive(&mut gateway, uplink(id(5).value()));
+    begin(&mut gateway);
+    receive(&mut gateway, uplink(id(5).value()));
+    assert_eq!(taken_over(&mut gateway, true), [], "neither the message nor a reset of the connection");
+    let effects = tell(&mut gateway, moved(vec![(GNB, id(5), RanUeNgapId(1))]));
+    assert_eq!(to_shards(&effects), [(1, "Pdu".into())]);
+}
+
+#[test]
+fn a_block_that_the_former_owner_did_not_pass_stays_after_its_panic() {
+    let mut gateway = set_up();
+    begin(&mut gateway);
+    receive(&mut gateway, uplink(id(5).value()));
+    let effects = taken_over(&mut gateway, false);
+    assert!(to_shards(&effects).contains(&(0, "Pdu".into())), "{effects:?}");
+}
