@@ -11,6 +11,7 @@ use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Query};
 use super::owner::{block_of, shard_of};
 use super::registration::Registrations;
+use super::reselection::Reselection;
 use super::watch::Watches;
 use crate::kit::{
     Input, Instant, Level, NetworkFunction, Nf, Outbox, References, SetInstances, Tag, Target, Timer,
@@ -100,6 +101,8 @@ pub struct Agent {
     instances: Arc<SetInstances>,
     registrations: Registrations,
     cache: Cache,
+    /// Instances of sets that did not answer.
+    pub(super) reselection: Reselection,
     /// Subscriptions to changes of NF instances at the NRF.
     watches: Watches,
     /// Access tokens, and calls held until there is one.
@@ -144,6 +147,7 @@ impl Agent {
             refused: Vec::new(),
             registrations,
             cache: Cache::default(),
+            reselection: Reselection::default(),
             watches,
             ready: Vec::new(),
             failed: Vec::new(),
@@ -284,23 +288,24 @@ impl Agent {
     pub(super) fn route(&mut self, now: Instant, call: &Call) -> Result<Route, Problem> {
         let nf = call.target_nf();
         match &call.target {
-            Target::Root(root) => return Ok(self.route_to(root, nf, call)),
-            Target::Context(uri) => return Ok(self.route_to(&uri.root, nf, call)),
+            Target::Root(root) => return Ok(self.route_to(now, root, nf, call)),
+            Target::Context(uri) => return Ok(self.route_to(now, &uri.root, nf, call)),
             Target::Service(_) | Target::Instance(_) => {}
         }
         if let Some(root) = nf.and_then(|nf| self.config.fixed.get(&nf)) {
-            return Ok(self.route_to(root, nf, call));
+            return Ok(self.route_to(now, root, nf, call));
         }
         let question = Query::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
         match self.choose(now, &question) {
-            Some(root) => Ok(self.route_to(&root, nf, call)),
+            Some(root) => Ok(self.route_to(now, &root, nf, call)),
             None => Ok(Route::Discover(question)),
         }
     }
 
     /// The route to an apiRoot.
-    fn route_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
+    fn route_to(&self, now: Instant, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
         let root = &self.root_in_set(root, call);
+        let root = &self.root_of_set(now, root, call).unwrap_or_else(|| Arc::clone(root));
         let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
         let here = nf.filter(|_| !forced && **root == *self.config.own_root);
         let Some(nf) = here else { return Route::Http(Arc::clone(root)) };
@@ -384,6 +389,11 @@ impl Agent {
         Some(self.own_call(Tag::new(id, step::DISCOVER), query))
     }
 
+    /// Results of discoveries.
+    pub(super) const fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     fn own_call(&self, tag: Tag, request: Request) -> Call {
         Call { nf: Nf::Agent, tag, target: Target::Root(Arc::clone(&self.config.nrf)), request }
     }
@@ -426,6 +436,9 @@ impl Agent {
     /// The NRF's reply: held calls proceed, or fail if there is no instance.
     fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
         let Some(answered) = self.cache.answered(now, id, reply) else { return };
+        for (root, sets) in self.cache.take_sets() {
+            self.reselection.learn(&root, &sets);
+        }
         if answered.not_found {
             return self.failed.extend(answered.waiting);
         }

@@ -14,6 +14,7 @@ mod owner;
 mod passage;
 mod profile;
 mod registration;
+mod reselection;
 mod retransmission;
 mod shard;
 mod take_over;

@@ -51,6 +51,11 @@ const fn services(nf: Nf) -> &'static [(ServiceName, &'static str)] {
     }
 }
 
+/// The service by which instances of an NF are discovered, if any will do.
+pub(super) fn first_service(nf: Nf) -> Option<ServiceName> {
+    services(nf).first().map(|(name, _)| name.clone())
+}
+
 /// The profile of an NF.
 pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile {
     let nf_type = nf.nf_type().unwrap_or(NfType::Other("AGENT".into()));

@@ -10,13 +10,14 @@ use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
 use super::passage::{MoveError, Passages};
-use super::retransmission::{DueCall, ReplyAction, Retransmissions};
+use super::reselection::Substitute;
+use super::retransmission::{DueCall, ReplyAction, Retransmissions, Unanswered};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
     N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
-    SetInstances, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey,
-    Tracker, Tracking,
+    SetInstances, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Target, Timer,
+    TimerKey, Tracker, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -526,7 +527,7 @@ impl Shard {
             // The agent's calls are made again.
             ShardInput::Reply { nf: Nf::Agent, tag, .. } if tag.run != self.run => {}
             ShardInput::Reply { nf, tag, from, reply } => {
-                self.replied(nf, self.own_tag(tag), from, reply, out);
+                self.replied(now, nf, self.own_tag(tag), from, reply, out);
             }
             ShardInput::TokenRefused { tag, .. } | ShardInput::Stored { tag, .. } if tag.run != self.run => {}
             ShardInput::TokenRefused { nf, tag, root, request, bearer } => {
@@ -739,7 +740,7 @@ impl Shard {
             self.send_http(now, call, out);
         }
         for (call, problem) in self.agent.take_refused() {
-            self.replied(call.nf, call.tag, None, Err(Box::new(problem)), out);
+            self.replied(now, call.nf, call.tag, None, Err(Box::new(problem)), out);
         }
         for call in self.agent.take_ready() {
             self.call(now, call, out);
@@ -829,6 +830,7 @@ impl Shard {
     /// A reply to a call over HTTP/2: delivered, or the call waits for retransmission.
     fn replied(
         &mut self,
+        now: Instant,
         nf: Nf,
         tag: Tag,
         from: Option<Arc<ApiRoot>>,
@@ -840,6 +842,25 @@ impl Shard {
             ReplyAction::RetryAfter(key, after) => {
                 out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after })
             }
+            ReplyAction::Reselect(unanswered) => self.reselect(now, *unanswered, out),
+        }
+    }
+
+    /// A notification was not answered: it is for another instance of the consumer's set, if there is one.
+    fn reselect(&mut self, now: Instant, unanswered: Unanswered, out: &mut Vec<ShardEffect>) {
+        let Unanswered { nf, tag, root, request, reply } = unanswered;
+        let call = Call { nf, tag, target: Target::Root(Arc::clone(&root)), request };
+        match self.agent.reselect(now, &call, &root) {
+            Some(Substitute::Root(root)) => {
+                let Call { nf, tag, request, .. } = call;
+                self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
+            }
+            Some(Substitute::Discover(question)) => {
+                if let Some(discovery) = self.agent.discover(question, call) {
+                    self.call(now, discovery, out);
+                }
+            }
+            None => self.push(nf, Input::Reply { tag, from: None, reply }),
         }
     }
 

@@ -622,3 +622,120 @@ impl Member {
         std::process::exit(EXIT_LOST)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::residency::OwnerMemory;
+    use crate::shard::shard_queue;
+    use crate::work_queue::UnstartedQueue;
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    fn lease(instance: u8) -> Lease {
+        let description = Description { root: format!("http://10.0.0.{instance}:80"), shards: 1 };
+        Lease { instance: InstanceId(instance), incarnation: u64::from(instance), lasts: LEASE, description }
+    }
+
+    /// The thread's state of instance 1, which has one shard; its queue gets inputs and handles none.
+    fn member(store: &OwnerMemory, map: SetMap) -> (Member, UnstartedQueue<ShardInput>) {
+        let (queue, unstarted) = shard_queue(0, 4096);
+        let instance = InstanceId(1);
+        let moves = Moves::new((Arc::new(map.owners.clone()), instance));
+        let member = Member {
+            view: SetView::default(),
+            known: map,
+            instance,
+            revision: 1,
+            store: Box::new(store.clone()),
+            lease: Some(lease(1)),
+            guard: Some(LeaseGuard::new(Clock::start(), LEASE)),
+            shards: vec![queue],
+            moves,
+            root: Arc::new("http://10.0.0.1:80".parse().unwrap()),
+            instances: Arc::default(),
+            unwritten: Vec::new(),
+            kept: vec![BlockId::new(0).unwrap()],
+            releasing: BTreeSet::new(),
+            rests_until: Instant::now(),
+            serves: true,
+            is_failing: false,
+        };
+        (member, unstarted)
+    }
+
+    /// Instances 1 and 2 have half of the blocks each.
+    fn halves() -> SetMap {
+        let owner = |block: BlockId| BlockOwner {
+            instance: InstanceId(if block.number() < BlockId::COUNT / 2 { 1 } else { 2 }),
+            shard: ShardId(0),
+        };
+        SetMap::at_home(OwnerMap::new(1, owner))
+    }
+
+    fn blocks(store: &mut OwnerMemory) -> BTreeMap<InstanceId, usize> {
+        store.read().unwrap().unwrap().map.owners.blocks_of_instances()
+    }
+
+    #[test]
+    fn the_blocks_of_an_instance_that_is_gone_are_adopted_and_returned() {
+        let (one, two) = (InstanceId(1), InstanceId(2));
+        let mut store = OwnerMemory::default();
+        assert!(store.replace(0, &halves()).unwrap());
+        store.poll(Some(&lease(2)), false).unwrap();
+        let (mut member, _unstarted) = member(&store, halves());
+        let queue = member.shards[0].clone();
+        member.turn();
+        assert_eq!(blocks(&mut store), [(one, 512), (two, 512)].into(), "both live");
+        let before = queue.pending();
+        store.leave(&lease(2)).unwrap();
+        member.turn();
+        assert_eq!(blocks(&mut store), [(one, 1024)].into());
+        // 512 blocks, some with each input; and that the instance is gone.
+        assert!(queue.pending() >= before + 512 / ADOPTED_AT_ONCE, "{}", queue.pending());
+        member.turn();
+        assert!(member.releasing.is_empty());
+        // It returns: its own blocks are released to it, and no others.
+        store.poll(Some(&lease(2)), false).unwrap();
+        member.turn();
+        assert_eq!(member.releasing.len(), RELEASED_AT_ONCE);
+        assert!(member.releasing.iter().all(|block| *block >= BlockId::COUNT / 2), "{:?}", member.releasing);
+        let released: Vec<_> = member.releasing.iter().copied().collect();
+        for block in released {
+            let to = BlockOwner { instance: two, shard: ShardId(0) };
+            let version = member.moves.next_version();
+            let change = BlockMove { block: BlockId::new(block).unwrap(), to, version };
+            member.unwritten.push(change);
+            member.move_ended(change, true);
+        }
+        member.turn();
+        assert_eq!(blocks(&mut store)[&two], RELEASED_AT_ONCE);
+        let status = member.view.status().unwrap();
+        let shown: Vec<_> =
+            status.instances.iter().map(|it| (it.instance, it.lives, it.blocks, it.homes)).collect();
+        assert_eq!(shown, [(1, true, 1024 - RELEASED_AT_ONCE, 512), (2, true, RELEASED_AT_ONCE, 512)]);
+    }
+
+    /// A move between two shards of a process without a set.
+    #[test]
+    fn a_moved_block_stays_where_it_is_after_a_restart() {
+        let store = OwnerMemory::default();
+        let membership =
+            without_set(Box::new(store.clone()), 2, &Arc::new("http://10.0.0.1:80".parse().unwrap()));
+        assert_eq!(*membership.owners, OwnerMap::of_instance(InstanceId(0), 2));
+        let (mut member, _unstarted) = member(&store, SetMap::at_home((*membership.owners).clone()));
+        (member.instance, member.revision, member.lease, member.guard) = (InstanceId(0), 0, None, None);
+        let to = BlockOwner { instance: InstanceId(0), shard: ShardId(1) };
+        let change = BlockMove { block: BlockId::new(7).unwrap(), to, version: 2 };
+        member.unwritten.push(change);
+        member.turn();
+        let root = Arc::new("http://10.0.0.1:80".parse().unwrap());
+        let again = without_set(Box::new(store.clone()), 2, &root);
+        assert_eq!(again.owners.owner(change.block), to);
+        let fewer = without_set(Box::new(store), 1, &root);
+        assert_eq!(
+            fewer.owners.blocks_of(BlockOwner { instance: InstanceId(0), shard: ShardId(0) }).count(),
+            1024
+        );
+    }
+}

@@ -4,6 +4,7 @@ use super::*;
 use crate::fabric::MoveError;
 use crate::kit::{Input, MovedConnection, N2Effect, N2Input, Outbox, Passage, PassedPart, SetInstances};
 use pith_sbi::nsmf_pdusession::ReleaseSmContext;
+use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{ProblemMore, Uri};
 use pith_types::{AmfUeNgapId, BlockId, BlockMove, ContextId, InstanceId, OwnerMap, RanUeNgapId};
 use std::sync::Arc;
@@ -164,4 +165,71 @@ fn calls_to_an_instance_that_is_gone_are_for_the_owner_of_the_block() {
     assert_eq!(route(&mut rig), Ok(crate::fabric::agent::Route::Http(far())));
     rig.handle(set(&[ONE]));
     assert_eq!(route(&mut rig), Ok(crate::fabric::agent::Route::Local(Nf::Smf)));
+}
+
+/// Notifies an AMF when a timer expires.
+struct Notifying;
+
+impl NetworkFunction for Notifying {
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+        if matches!(input, Input::Timer(_)) {
+            let body = DeregistrationData::new(DeregistrationReason::UeInitialRegistration);
+            let uri = Uri::new(&far(), "/namf-callback/v1/dereg-notify/1");
+            out.call(Tag::new(1, 1), Target::Root(far()), DeregistrationNotification { uri, body }.into());
+        }
+    }
+}
+
+/// An AMF does not answer a notification; the NRF returns it and another AMF, each with these sets. The calls that follow.
+fn calls_after_the_loss_of_an_amf(sets: &[&str]) -> Vec<Arc<ApiRoot>> {
+    let other = Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.8:80"));
+    let functions: Vec<(Nf, Box<dyn NetworkFunction>)> = vec![(Nf::Udm, Box::new(Notifying))];
+    let agent = Agent::new(rig_config());
+    let mut rig = Rig { shard: Shard::new(functions, agent, Level::Error), now: Instant::default() };
+    let key = TimerKey { owner: 0, timer: Timer::T3550 };
+    let effects = rig.handle(ShardInput::Timer { nf: Nf::Udm, key });
+    let (tag, root, _) = http(&effects)[0];
+    assert_eq!(*root, *far());
+    let effects = rig.reply(Nf::Udm, tag, Err(Problem::timed_out().into()));
+    let (tag, ..) = search(&effects).expect("the NRF is asked for AMFs");
+    let mut profiles = vec![profile_at(Nf::Amf, 10, far()), profile_at(Nf::Amf, 11, Arc::clone(&other))];
+    for profile in &mut profiles {
+        profile.nf_set_id_list = sets.iter().map(|set| Arc::from(*set)).collect();
+    }
+    let found = Response::SearchResult(Box::new(SearchResult::new(profiles)));
+    let mut roots = Vec::new();
+    let mut effects = rig.reply(Nf::Agent, tag, Ok(found));
+    while let Some((tag, root)) = http(&effects)
+        .into_iter()
+        .find(|(.., operation)| *operation == Operation::DeregistrationNotification)
+        .map(|(tag, root, _)| (tag, Arc::new(root.clone())))
+    {
+        roots.push(root);
+        effects = rig.reply(Nf::Udm, tag, Err(Problem::timed_out().into()));
+        assert!(search(&effects).is_none(), "the NRF is asked once");
+    }
+    roots
+}
+
+#[test]
+fn a_notification_is_sent_to_another_member_of_the_set_of_an_amf_that_is_gone() {
+    let other = Arc::new(ApiRoot::new(Scheme::Http, "10.0.0.8:80"));
+    let set = "set001.region02.amfset.5gc.mnc070.mcc999";
+    assert_eq!(calls_after_the_loss_of_an_amf(&[set]), [other], "once");
+    assert_eq!(calls_after_the_loss_of_an_amf(&[]), [far()], "an AMF that is in no set has no substitute");
+}
+
+#[test]
+fn the_profile_of_an_nf_in_a_set_names_the_set() {
+    let set_of = |nf, is_in_set| {
+        let guami = pith_types::Guami { plmn_id: plmn(), amf_id: "020040".parse().unwrap() };
+        let (guamis, plmns) = (vec![guami], vec![plmn()]);
+        let config = ProfileConfig { guamis, plmns, is_in_set, ..ProfileConfig::default() };
+        profile(nf, &testing::identity(), &config).nf_set_id_list
+    };
+    let (mcc, mnc) = (plmn().mcc(), plmn().mnc());
+    let amf = format!("set001.region02.amfset.5gc.mnc{mnc:0>3}.mcc{mcc}");
+    assert_eq!(set_of(Nf::Amf, true), [amf.into()]);
+    assert_eq!(set_of(Nf::Smf, true), [format!("set001.smfset.5gc.mnc{mnc:0>3}.mcc{mcc}").into()]);
+    assert!(set_of(Nf::Amf, false).is_empty());
 }
