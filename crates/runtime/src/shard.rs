@@ -95,7 +95,7 @@ fn restore(
     make: &mut impl FnMut() -> Shard,
     store: &mut ContextStore,
 ) {
-    while let Err(panic) = catch_unwind(AssertUnwindSafe(|| store.restore(clock.now(), shard))) {
+    while let Err(panic) = catch_unwind(AssertUnwindSafe(|| store.begin_restoring(clock.now(), shard))) {
         *shard = make();
         if !store.leave_out(shard) {
             resume_unwind(panic);
@@ -134,6 +134,11 @@ impl HeldEffects {
     /// Stores the changes of the turn. Returns the write that must be durable before its effects leave.
     pub(crate) fn write(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
         self.store.end_turn(now, shard, &mut self.turn)
+    }
+
+    /// When the next turn is due for the store: at once while contexts are restored.
+    fn next_turn(&self) -> Option<Instant> {
+        if self.store.is_restoring_now() { Some(Instant::default()) } else { self.store.next_turn() }
     }
 
     /// The effects of the current turn.
@@ -203,10 +208,11 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
         self.expire();
         self.repeat_adoption();
         self.take_loaded();
+        self.restore_next();
         while self.end_turn_of_shard().is_err() {
             self.recover();
         }
-        let store = self.contexts.as_ref().and_then(|contexts| contexts.store.next_turn());
+        let store = self.contexts.as_ref().and_then(|contexts| contexts.next_turn());
         self.outside.flush();
         let now = self.clock.now();
         let unadopted = self.unadopted.as_ref().map(|(due, _)| *due);
@@ -244,8 +250,38 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         }
     }
 
+    /// Restores what inputs wait for, then a slice of the other contexts.
+    fn restore_next(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let Self { shard, contexts: Some(contexts), .. } = self else { return };
+            let has_wanted = contexts.store.has_wanted();
+            let Ok(restored) = catch_unwind(AssertUnwindSafe(|| contexts.store.restore_next(now, shard)))
+            else {
+                self.recover();
+                continue;
+            };
+            for portion in restored {
+                self.handle(ShardInput::Restored(portion));
+            }
+            if !has_wanted {
+                return;
+            }
+        }
+    }
+
+    /// Restores all contexts now: a block passes to or from another shard as a whole.
+    fn restore_all(&mut self) {
+        while self.contexts.as_ref().is_some_and(|contexts| contexts.store.is_restoring_now()) {
+            self.restore_next();
+        }
+    }
+
     /// Handles an input. After a panic the shard continues with its stored contexts.
     fn handle(&mut self, mut input: ShardInput) {
+        if matches!(input, ShardInput::Move(_) | ShardInput::Block(_)) {
+            self.restore_all();
+        }
         match &mut self.contexts {
             Some(contexts) => {
                 if let ShardInput::Block(passed) = &input {
@@ -367,6 +403,11 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             match effect {
                 ShardEffect::StartTimer { nf, key, after } => self.timers.start((nf, key), now + after),
                 ShardEffect::StopTimer { nf, key } => self.timers.stop((nf, key)),
+                ShardEffect::Restore(portion) => {
+                    if let Some(contexts) = &mut self.contexts {
+                        contexts.store.want(portion);
+                    }
+                }
                 // At once: the inputs that wait for the context have no effects yet.
                 ShardEffect::Load { key } => {
                     if let Some(contexts) = &mut self.contexts {

@@ -1,5 +1,7 @@
 //! The store of a simulated process: it survives the process's end.
 
+mod restoring;
+
 use crate::plan::Residency;
 use pith_nf::amf::Amf;
 use pith_nf::fabric::{Keeps, Shard};
@@ -28,6 +30,9 @@ pub(crate) struct Documents {
     fails: bool,
     /// Shards whose NFs know that writes fail.
     failing: BTreeSet<usize>,
+    /// Contexts that are restored before others: they are in use at gNBs or UPFs.
+    first: BTreeSet<StoredKey>,
+    restoring: restoring::Restoring,
 }
 
 /// What the end of a turn wrote.
@@ -42,6 +47,9 @@ pub(crate) struct TurnWrites {
 struct OfShard<'a> {
     shard: usize,
     stored: &'a mut BTreeMap<(usize, StoredKey), Document>,
+    first: &'a mut BTreeSet<StoredKey>,
+    /// The next document is one of these.
+    is_first: bool,
     written: Vec<StoredKey>,
     wrote: bool,
 }
@@ -65,6 +73,15 @@ impl DocumentSink for OfShard<'_> {
         self.wrote = true;
         self.written.push(key);
         self.stored.insert((self.shard, key), document.compact());
+        if std::mem::take(&mut self.is_first) {
+            self.first.insert(key);
+        } else {
+            self.first.remove(&key);
+        }
+    }
+
+    fn restore_first(&mut self) {
+        self.is_first = true;
     }
 
     fn delete(&mut self, key: StoredKey) {
@@ -74,7 +91,7 @@ impl DocumentSink for OfShard<'_> {
 }
 
 impl Documents {
-    pub(crate) const fn new(residency: Residency) -> Self {
+    pub(crate) fn new(residency: Residency) -> Self {
         Self {
             residency,
             stored: BTreeMap::new(),
@@ -82,6 +99,8 @@ impl Documents {
             keeps_copies: false,
             fails: false,
             failing: BTreeSet::new(),
+            first: BTreeSet::new(),
+            restoring: restoring::Restoring::default(),
         }
     }
 
@@ -153,7 +172,8 @@ impl Documents {
         if self.failing.remove(&shard) {
             of.accept_new_contexts(true);
         }
-        let mut sink = OfShard { shard, stored: &mut self.stored, written: Vec::new(), wrote: false };
+        let (stored, first) = (&mut self.stored, &mut self.first);
+        let mut sink = OfShard { shard, stored, first, is_first: false, written: Vec::new(), wrote: false };
         of.store_contexts(scope, &mut sink);
         let OfShard { written, wrote, .. } = sink;
         if self.residency == Residency::Stateless && !self.keeps_copies {
@@ -227,10 +247,12 @@ impl Documents {
         to: &mut Shard,
         fate: impl Fn(StoredKey) -> Option<Fate>,
     ) -> Result<(), String> {
+        self.announce(shard, to);
         self.stored.retain(|(of, key), _| *of != shard || fate(*key).is_some());
         for nf in [Nf::Nrf, Nf::Pcf, Nf::Smf, Nf::Amf] {
             for ((of, key), document) in &self.stored {
-                if let Some(fate) = fate(*key).filter(|_| (*of, key.nf) == (shard, nf)) {
+                let is_taken = (*of, key.nf) == (shard, nf) && !self.is_unrestored(shard, *key);
+                if let Some(fate) = fate(*key).filter(|_| is_taken) {
                     to.take_over_context(now, *key, document.octets(), fate)
                         .map_err(|error| format!("{key:?}: {error}"))?;
                 }
@@ -240,8 +262,9 @@ impl Documents {
     }
 
     /// Gives a new shard its contexts; the error names one that can't be unpacked.
-    pub(crate) fn restore(&self, now: Instant, shard: usize, to: &mut Shard) -> Result<(), String> {
+    pub(crate) fn restore(&mut self, now: Instant, shard: usize, to: &mut Shard) -> Result<(), String> {
         self.track(to);
+        self.restoring.end(shard);
         for ((_, key), document) in self.stored.iter().filter(|((of, _), _)| *of == shard) {
             to.restore_context(now, *key, document.octets(), false)
                 .map_err(|error| format!("{key:?}: {error}"))?;

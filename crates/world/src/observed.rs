@@ -3,12 +3,13 @@
 use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
-    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection,
+    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, Needs,
     NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
 use pith_types::{BlockId, ContextId, OwnerMap};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -114,6 +115,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).reload_contexts();
     }
 
+    fn has_required_contexts(&self) -> bool {
+        self.inner().has_required_contexts()
+    }
+
     fn track_contexts(&mut self, tracking: Tracking) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).track_contexts(tracking);
     }
@@ -131,6 +136,30 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     ) -> Result<(), UnpackError> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.restore_context(now, id, document, is_stale)
+    }
+
+    fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.inner().begin_restoring(blocks);
+    }
+
+    fn needs(&self, input: &Input) -> Needs {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).needs(input)
+    }
+
+    fn note_restored(&mut self, block: BlockId) {
+        self.inner().note_restored(block);
+    }
+
+    fn resume_restored(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_restored(now, is_needed, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn finish_restoring(&mut self, now: Instant, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).finish_restoring(now, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {

@@ -3,7 +3,7 @@
 
 use crate::plan::Residency;
 use crate::server::{Server, SlowEngine};
-use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
+use pith_nf::fabric::{Keeps, Portion, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{Fate, Instant, StoredKey};
 use pith_runtime::residency::{
@@ -94,6 +94,7 @@ impl Stores {
         &mut self,
         (now, started): (Instant, u64),
         (shard, shards): (usize, usize),
+        on_demand: bool,
         to: &mut Shard,
     ) -> Result<(), String> {
         let queue = self.server.slow_engine(self.process);
@@ -111,11 +112,53 @@ impl Stores {
             Residency::Embedded => store = store.with_embedded_documents(secret),
             _ => {}
         }
-        store.restore(now, to);
+        if on_demand {
+            store.begin_restoring(now, to);
+        } else {
+            store.restore(now, to);
+        }
         let unreadable = health.unreadable();
         let (unwritten, last) = (VecDeque::new(), Sequence(0));
         self.stores.insert(shard, OfShard { store, health, next: None, queue, unwritten, last });
         if unreadable > 0 { Err(format!("{unreadable} contexts")) } else { Ok(()) }
+    }
+
+    /// Inputs of a shard wait for contexts.
+    pub(crate) fn want(&mut self, shard: usize, portion: Portion) {
+        if let Some(it) = self.stores.get_mut(&shard) {
+            it.store.want(portion);
+        }
+    }
+
+    /// Whether contexts for which inputs wait can be restored.
+    pub(crate) fn has_wanted(&self, shard: usize) -> bool {
+        self.stores.get(&shard).is_some_and(|it| it.store.has_wanted())
+    }
+
+    /// Whether contexts of a shard are not restored.
+    pub(crate) fn is_restoring(&self, shard: usize) -> bool {
+        self.stores.get(&shard).is_some_and(|it| it.store.is_restoring())
+    }
+
+    /// Whether contexts of a shard are not restored, and the store can be read.
+    pub(crate) fn is_restoring_now(&self, shard: usize) -> bool {
+        self.stores.get(&shard).is_some_and(|it| it.store.is_restoring_now())
+    }
+
+    /// Restores what inputs wait for, or a slice of the other contexts. Returns what the shard is to be told.
+    pub(crate) fn restore_next(
+        &mut self,
+        now: Instant,
+        shard: usize,
+        of: &mut Shard,
+    ) -> Result<Vec<Portion>, String> {
+        let Some(it) = self.stores.get_mut(&shard) else { return Ok(Vec::new()) };
+        let before = it.health.unreadable();
+        let restored = it.store.restore_next(now, of);
+        match it.health.unreadable() - before {
+            0 => Ok(restored),
+            unreadable => Err(format!("{unreadable} contexts")),
+        }
     }
 
     /// The messages that a shard keeps for a run after a panic.
@@ -229,7 +272,8 @@ impl Stores {
 
     /// Whether changes of the process are not stored yet.
     pub(crate) fn is_behind(&self) -> bool {
-        let is_behind = |it: &OfShard| it.store.is_failing() || it.store.next_turn().is_some();
+        let is_behind =
+            |it: &OfShard| it.store.is_failing() || it.store.is_restoring() || it.store.next_turn().is_some();
         self.stores.values().any(|it| !it.unwritten.is_empty() || is_behind(it))
     }
 

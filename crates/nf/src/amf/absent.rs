@@ -13,7 +13,7 @@ use super::{Amf, consumer};
 use crate::kit::document::UnpackError;
 use crate::kit::{GnbHandle, Input, Instant, Key, N2Input, Outbox, Timer, TimerKey};
 use pith_nas::{TemporaryIdentity, peek_temporary_identity};
-use pith_ngap::{Cause, CauseNas};
+use pith_ngap::{Cause, CauseNas, Peek};
 use pith_sbi::Request;
 use pith_types::{ContextId, FiveGTmsi};
 
@@ -56,20 +56,27 @@ impl Amf {
         if let Some(id) = peeked.amf_ue_ngap_id {
             return connections.get(connections.find(id)?).filter(|it| it.gnb == gnb || is_switch)?.ue;
         }
-        let named = match peeked.nas_pdu.and_then(peek_temporary_identity) {
-            Some(TemporaryIdentity::FiveGGuti(guti)) => {
-                self.shared.config.serves(&guti.guami).then_some(guti.tmsi)
-            }
-            Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)) => self.own_tmsi(s_tmsi),
-            None => None,
-        };
+        let named = self.tmsi_in_nas(&peeked);
         let by_ran_id = || connections.get(connections.find_by_ran(gnb, peeked.ran_ue_ngap_id?)?)?.ue;
         let ue_of = |tmsi: FiveGTmsi| self.shared.index.find_tmsi(tmsi);
         let in_ie = || peeked.s_tmsi.and_then(|s_tmsi| self.own_tmsi(s_tmsi)).and_then(ue_of);
         named.and_then(ue_of).or_else(in_ie).or_else(by_ran_id)
     }
 
-    fn context_of_request(&self, request: &Request) -> Option<ContextId> {
+    /// The 5G-TMSI of this AMF in a NAS message.
+    fn tmsi_in_nas(&self, peeked: &Peek<'_>) -> Option<FiveGTmsi> {
+        match peeked.nas_pdu.and_then(peek_temporary_identity)? {
+            TemporaryIdentity::FiveGGuti(guti) => self.shared.config.serves(&guti.guami).then_some(guti.tmsi),
+            TemporaryIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(s_tmsi),
+        }
+    }
+
+    /// The 5G-TMSI of this AMF in a NAS message, or else beside it.
+    pub(super) fn tmsi_named(&self, peeked: &Peek<'_>) -> Option<FiveGTmsi> {
+        self.tmsi_in_nas(peeked).or_else(|| self.own_tmsi(peeked.s_tmsi?))
+    }
+
+    pub(super) fn context_of_request(&self, request: &Request) -> Option<ContextId> {
         let reference = match request {
             Request::N1N2MessageTransfer(request) => {
                 return self.ues.id(self.find_context(&request.ue_context_id)?);

@@ -33,6 +33,7 @@ mod procedure;
 mod procedure_name;
 mod refusal;
 mod residency;
+mod restoring;
 mod retained;
 mod retransmission;
 mod security;
@@ -57,8 +58,8 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, GnbHandle, Identity, Input, Inspect, Instant, Key,
-    MovedConnection, N2Input, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName, References,
-    Rng, SetInstances, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    MovedConnection, N2Input, Needs, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName,
+    References, Rng, SetInstances, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -70,7 +71,7 @@ use pith_sbi::{NfInstanceId, Reply, Request};
 use pith_types::{BlockId, ContextId, InstanceId, OwnerMap};
 use residency::Restored;
 use retained::KnownUe;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use table::{Index, Ues};
 
@@ -385,6 +386,27 @@ impl NetworkFunction for Amf {
         self.context_named(input)
     }
 
+    fn needs(&self, input: &Input) -> Needs {
+        self.needs_of(input)
+    }
+
+    fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.shared.ids.begin_restoring(blocks);
+    }
+
+    fn note_restored(&mut self, block: BlockId) {
+        self.shared.ids.note_restored(block);
+    }
+
+    fn resume_restored(&mut self, now: Instant, _is_needed: bool, out: &mut Outbox) {
+        self.resume_restored_ues(now, out);
+    }
+
+    fn finish_restoring(&mut self, now: Instant, _out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
+    }
+
     fn is_resident(&self, id: ContextId) -> bool {
         self.shared.ids.find(id).is_none_or(|key| self.ues.is_resident(key))
     }
@@ -435,7 +457,9 @@ impl NetworkFunction for Amf {
     fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
         self.shared.index.retained.resume(now, self.shared.config.retention);
         self.note_retained();
-        self.resume_adopted_ues(now, out);
+        // Ids of connections need not be separate: gNBs have those of the other AMF with an association of their own.
+        self.resume_restored_ues(now, out);
+        self.expect_gnbs(out);
     }
 
     fn take_over_context(

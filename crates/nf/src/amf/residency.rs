@@ -48,6 +48,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     due: VecDeque<(Key, Resumption)>,
+    /// The first UEs are resumed, and gNBs may have returned. Those that were connected are among the first.
+    is_resumed: bool,
     /// Contexts of subscribers that have another, with that one.
     superseded: Vec<(Key, Key)>,
 }
@@ -123,6 +125,9 @@ impl Amf {
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
                     match document::pack(ue, connection, &self.shared.gnbs) {
                         Ok(document) => {
+                            if connection.is_some() {
+                                sink.restore_first();
+                            }
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }
@@ -175,8 +180,11 @@ impl Amf {
             // Of the gNB that may have retained the UE; they end with the connection.
             ue.access_keys = access_keys;
         }
-        let is_kept =
-            at_rest && self.shared.config.retains_ues && ue.is_registered() && ue.security.is_some();
+        let is_kept = at_rest
+            && !self.restored.is_resumed
+            && self.shared.config.retains_ues
+            && ue.is_registered()
+            && ue.security.is_some();
         let key = self.place_ue(id, ue)?;
         let was_connected = connection.is_some();
         let left = match (connection, host.filter(|_| is_kept)) {
@@ -334,23 +342,19 @@ impl Amf {
 
     /// All UEs are read.
     pub(super) fn resume_ues(&mut self, now: Instant, out: &mut Outbox) {
-        for (new, old) in std::mem::take(&mut self.restored.superseded) {
-            self.supersede(now, new, old, out);
-        }
+        self.supersede_restored(now, out);
+        self.restored.is_resumed = true;
         // gNBs may still have connections that no document names: their ids are not used again soon.
         self.separate_ids();
         self.expect_gnbs(out);
         self.resume_batch(now, out);
     }
 
-    /// All UEs of blocks that another instance had are read. Ids of connections need not be separate: gNBs have those of the other AMF with
-    /// an association of their own.
-    pub(super) fn resume_adopted_ues(&mut self, now: Instant, out: &mut Outbox) {
+    /// Of two restored contexts of a subscriber the later one goes on.
+    pub(super) fn supersede_restored(&mut self, now: Instant, out: &mut Outbox) {
         for (new, old) in std::mem::take(&mut self.restored.superseded) {
             self.supersede(now, new, old, out);
         }
-        self.expect_gnbs(out);
-        self.resume_batch(now, out);
     }
 
     /// Starts the timers of a batch of restored UEs, and ends contexts that have no registration.

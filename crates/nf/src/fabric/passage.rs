@@ -355,10 +355,10 @@ impl Shard {
         let Some(leaving) = &self.passages.leaving else { return false };
         // While a store fails, only this shard knows which NAS COUNTs may be used.
         let is_failing = self.functions.iter().any(|(_, function)| function.is_store_failing());
-        if leaving.awaits_n2 || leaving.awaits_n4 || is_failing {
+        let block = leaving.change.block;
+        if leaving.awaits_n2 || leaving.awaits_n4 || is_failing || self.restoring.has_block(block) {
             return false;
         }
-        let block = leaving.change.block;
         let leaves_instance = leaving.change.to.instance != self.agent.owner().instance;
         if leaves_instance && self.has_connections(block) {
             return false;

@@ -11,13 +11,14 @@ use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
 use super::passage::{MoveError, Passages};
 use super::reselection::Substitute;
+use super::restoring::{Portion, Restoring};
 use super::retransmission::{DueCall, ReplyAction, Retransmissions, Unanswered};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
     N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
     SetInstances, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Target, Timer,
-    TimerKey, Tracker, Tracking,
+    TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -100,6 +101,8 @@ pub enum ShardInput {
         /// `None`: the store does not have it, or cannot read it.
         document: Option<Document>,
     },
+    /// Contexts of a former run were restored ([`Shard::restore_context`]), in answer to a [`ShardEffect::Restore`] or between inputs.
+    Restored(Portion),
     /// Contexts that the shell wrote are durable; the shard itself does nothing.
     Written,
     /// Pass a block to another shard. A [`ShardEffect::MoveEnded`] follows.
@@ -193,6 +196,8 @@ pub enum ShardEffect {
     },
     /// Load a dropped context; a [`ShardInput::Loaded`] follows.
     Load { key: StoredKey },
+    /// Restore contexts of a former run now; a [`ShardInput::Restored`] follows.
+    Restore(Portion),
     /// An event for logs and metrics.
     Event { nf: Nf, event: Event },
     /// All NFs that the shard registers are registered with the NRF; sent once.
@@ -231,8 +236,9 @@ pub struct Shard {
     pub(super) agent: Agent,
     retransmissions: Retransmissions,
     /// NF, input, and for a request the number of shards that do not have its context.
-    queue: VecDeque<Queued>,
+    pub(super) queue: VecDeque<Queued>,
     pub(super) absent: Absent,
+    pub(super) restoring: Restoring,
     pub(super) passages: Passages,
     pub(super) outbox: Outbox,
     effects: Vec<Effect>,
@@ -255,6 +261,7 @@ impl Shard {
             retransmissions: Retransmissions::default(),
             queue: VecDeque::new(),
             absent: Absent::default(),
+            restoring: Restoring::default(),
             passages: Passages::default(),
             outbox: Outbox::new(verbosity),
             effects: Vec::new(),
@@ -305,8 +312,7 @@ impl Shard {
 
     /// Whether [`StoreScope::Required`] has contexts.
     pub fn has_required_contexts(&self) -> bool {
-        let is_due = |at: &usize| self.functions[*at].1.tracker().is_some_and(Tracker::has_required);
-        self.tracked.iter().any(is_due)
+        self.tracked.iter().any(|at| self.functions[*at].1.has_required_contexts())
     }
 
     /// The store did not take a change of this context.
@@ -365,7 +371,7 @@ impl Shard {
         }
     }
 
-    /// Takes a context back, before the first input. A document of an NF that the shard does not host is ignored.
+    /// Takes a context back: before the first input, or while the shard serves ([`Shard::begin_restoring`]). A document of an NF that the shard does not host is ignored.
     pub fn restore_context(
         &mut self,
         now: Instant,
@@ -426,7 +432,7 @@ impl Shard {
 
     /// Number of changes of contexts of an NF in this turn.
     pub fn touched(&mut self, nf: Nf) -> usize {
-        self.held = None;
+        (self.held, self.restoring.held) = (None, None);
         self.functions.iter().find(|(hosted, _)| *hosted == nf).map_or(0, |(_, function)| function.touched())
     }
 
@@ -451,12 +457,12 @@ impl Shard {
         let is_pending = |(nf, function): &(Nf, Box<dyn NetworkFunction>)| {
             *nf == key.nf && function.is_in_transaction(key.id)
         };
-        self.absent.is_awaited(key) || self.functions.iter().any(is_pending)
+        self.is_awaited(key) || self.functions.iter().any(is_pending)
     }
 
-    /// Whether inputs wait for the load of a context.
+    /// Whether inputs wait for the load of a context, or until it is restored.
     pub(super) fn is_awaited(&self, key: StoredKey) -> bool {
-        self.absent.is_awaited(key)
+        self.absent.is_awaited(key) || self.restoring.is_awaited(Portion::Context(key))
     }
 
     /// The API root in answers of the shard.
@@ -493,6 +499,7 @@ impl Shard {
             return self.advance_moves(out);
         }
         let Some(input) = self.forward_from_outside(input, out) else { return };
+        let Some(input) = self.hold_if_operator(input) else { return };
         match input {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),
@@ -506,6 +513,7 @@ impl Shard {
             ShardInput::Stop => self.agent.stop(&mut self.outbox),
             ShardInput::Written => {}
             ShardInput::Loaded { key, document } => self.loaded(now, key, document.as_ref(), out),
+            ShardInput::Restored(portion) => self.restored(now, portion, out),
             ShardInput::ConnectionLost { authority } => {
                 self.agent.connection_lost(&authority, &mut self.outbox);
             }
@@ -578,6 +586,7 @@ impl Shard {
         while let Some((nf, input, asked)) = self.queue.pop_front() {
             let Some(input) = self.redirect_if_elsewhere(now, (nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_passed((nf, input, asked), out) else { continue };
+            let Some((nf, input, asked)) = self.hold_if_unrestored((nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) else { continue };
             if let Some(input) = self.hold_if_absent((nf, input, asked), out) {
                 self.deliver(now, nf, input);

@@ -18,7 +18,7 @@
 //! that, too, leaves the contexts of the store.
 
 use super::passage::{FormerKeys, MoveError};
-use super::{Shard, ShardEffect, ShardInput};
+use super::{Portion, Shard, ShardEffect, ShardInput};
 use crate::kit::{
     Caller, Fate, GnbHandle, GnbInfo, Input, N2Input, N4Error, N4Input, N4Transaction, Nf, PassedBlock,
     SetInstances, StoredKey, Tag, Tracking, UpfHandle, UpfInfo,
@@ -243,6 +243,8 @@ pub struct TakeOver {
     turn: Vec<(Entry, Option<StoredKey>)>,
     /// Messages of former turns whose transaction goes on.
     open: BTreeMap<StoredKey, VecDeque<Entry>>,
+    /// Messages that wait until contexts are restored.
+    held: Vec<(Entry, Portion)>,
     octets: usize,
     octets_of_gnb: BTreeMap<GnbHandle, usize>,
     /// Messages to be delivered again.
@@ -374,8 +376,10 @@ impl TakeOver {
     pub fn handled(&mut self, shard: &Shard) {
         // Without stored contexts the effects have left.
         if let Some((entry, changes)) = self.current.take().filter(|_| self.keeps != Keeps::Nothing) {
-            let subject = shard.subject(entry.input.nf(), changes);
-            self.turn.push((entry, subject));
+            match (shard.subject(entry.input.nf(), changes), shard.awaits()) {
+                (None, Some(portion)) => self.held.push((entry, portion)),
+                (subject, _) => self.turn.push((entry, subject)),
+            }
         }
         if self.panics > 0 {
             self.calm += 1;
@@ -431,6 +435,7 @@ impl TakeOver {
             let touched = &self.touched;
             self.suspects.retain(|(suspect, _)| !touched.contains(suspect));
         }
+        self.held.retain(|(_, portion)| shard.is_portion_awaited(*portion));
         let mut turn = std::mem::take(&mut self.turn);
         for (entry, subject) in turn.drain(..) {
             if let Some(key) = subject.filter(|key| entry.input.outlives_turn(shard, *key)) {
@@ -505,7 +510,9 @@ impl TakeOver {
         self.unannounced.extend(twice.and_then(Entry::into_taken));
         let open = std::mem::take(&mut self.open).into_values().flatten();
         let turn = self.turn.drain(..).map(|(entry, _)| entry);
-        let mut again: Vec<_> = open.chain(turn).chain(culprit).chain(self.again.drain(..)).collect();
+        let held = self.held.drain(..).map(|(entry, _)| entry);
+        let mut again: Vec<_> =
+            open.chain(turn).chain(held).chain(culprit).chain(self.again.drain(..)).collect();
         again.retain(|entry| match &entry.input {
             KeptInput::Request { from, .. } => self.owed.contains(from),
             _ => true,

@@ -5,7 +5,7 @@ use super::{Identity, Key, Rng, block_in_reference, shrink};
 use foldhash::fast::FixedState;
 use pith_sbi::Uri;
 use pith_types::{BlockId, ContextId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The key of a context that is in no table yet.
 pub const UNPLACED: Key = Key::from_u64(u64::MAX);
@@ -20,6 +20,8 @@ pub struct ContextIds {
     /// In ascending order.
     blocks: Vec<BlockId>,
     next: usize,
+    /// Blocks with contexts of a former run that are not restored yet: nobody knows which of their ids are in use.
+    unrestored: BTreeSet<BlockId>,
     /// The ids are random and of this shard, so a fast hash is safe.
     keys: HashMap<ContextId, Key, FixedState>,
     rng: Rng,
@@ -28,12 +30,33 @@ pub struct ContextIds {
 impl ContextIds {
     /// No contexts, for the shard of that identity.
     pub fn new(identity: &Identity, rng: Rng) -> Self {
-        Self { blocks: identity.blocks().collect(), next: 0, keys: HashMap::default(), rng }
+        let (blocks, unrestored) = (identity.blocks().collect(), BTreeSet::new());
+        Self { blocks, next: 0, unrestored, keys: HashMap::default(), rng }
     }
 
     /// The shard has these blocks from now on.
     pub fn change_blocks(&mut self, identity: &Identity) {
         self.blocks = identity.blocks().collect();
+    }
+
+    /// The contexts of these blocks are still to be restored, those of other blocks are restored.
+    pub fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.unrestored.clone_from(blocks);
+    }
+
+    /// All contexts of a block are restored.
+    pub fn note_restored(&mut self, block: BlockId) {
+        self.unrestored.remove(&block);
+    }
+
+    /// Whether contexts of a block are still to be restored.
+    pub fn is_unrestored(&self, block: BlockId) -> bool {
+        self.unrestored.contains(&block)
+    }
+
+    /// Whether contexts are still to be restored.
+    pub fn is_restoring(&self) -> bool {
+        !self.unrestored.is_empty()
     }
 
     /// The contexts of a block.
@@ -56,9 +79,10 @@ impl ContextIds {
         }
     }
 
-    /// As [`ContextIds::allocate`], in that block if the shard has it.
+    /// As [`ContextIds::allocate`], in that block if the shard has it and its contexts are restored.
     pub fn allocate_in(&mut self, block: BlockId, key: Key) -> ContextId {
-        let block = if self.blocks.binary_search(&block).is_ok() { block } else { self.next_block() };
+        let is_usable = self.blocks.binary_search(&block).is_ok() && !self.is_unrestored(block);
+        let block = if is_usable { block } else { self.next_block() };
         loop {
             let id = ContextId { block, number: self.rng.next_u32() };
             if self.claim(id, key) {
@@ -109,8 +133,14 @@ impl ContextIds {
     }
 
     fn next_block(&mut self) -> BlockId {
-        let block = self.blocks.get(self.next % self.blocks.len().max(1)).copied();
-        self.next = self.next.wrapping_add(1);
+        let mut block = None;
+        for _ in 0..=self.unrestored.len() {
+            block = self.blocks.get(self.next % self.blocks.len().max(1)).copied();
+            self.next = self.next.wrapping_add(1);
+            if block.is_none_or(|block| !self.is_unrestored(block)) {
+                break;
+            }
+        }
         // A shard without blocks gets no new UEs; its contexts would have a block that another shard owns.
         block.or(BlockId::new(0)).expect("0 is the number of a block")
     }
@@ -155,6 +185,21 @@ mod tests {
         let foreign = BlockId::all().find(|block| !own.contains(block)).unwrap();
         assert!(own.contains(&ids.allocate_beside(&callback(foreign), key).block));
         assert!(own.contains(&ids.allocate_beside(&Uri::new(&root, "/callback"), key).block));
+    }
+
+    #[test]
+    fn new_contexts_get_ids_of_blocks_whose_contexts_are_restored() {
+        let mut ids = ids(1);
+        let blocks: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
+        let (restored, unrestored) = blocks.split_at(2);
+        ids.begin_restoring(&unrestored.iter().copied().collect());
+        for number in 0..100 {
+            assert!(restored.contains(&ids.allocate(Key::from_u64(number)).block));
+        }
+        let allocate = |ids: &mut ContextIds| ids.allocate_in(unrestored[0], Key::from_u64(100)).block;
+        assert!(restored.contains(&allocate(&mut ids)));
+        ids.note_restored(unrestored[0]);
+        assert_eq!(allocate(&mut ids), unrestored[0]);
     }
 
     #[test]

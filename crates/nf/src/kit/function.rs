@@ -8,6 +8,7 @@ use super::{
 use pith_sbi::Request;
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -51,6 +52,11 @@ pub trait NetworkFunction: Send {
     /// As [`NetworkFunction::tracker`].
     fn tracker_mut(&mut self) -> Option<&mut Tracker> {
         None
+    }
+
+    /// Whether [`StoreScope::Required`] has contexts.
+    fn has_required_contexts(&self) -> bool {
+        self.tracker().is_some_and(Tracker::has_required)
     }
 
     /// From now on the NF records which of its contexts change.
@@ -134,6 +140,24 @@ pub trait NetworkFunction: Send {
     /// All contexts were restored, and the NF may use other NFs and timers.
     fn resume_contexts(&mut self, _now: Instant, _out: &mut Outbox) {}
 
+    /// Contexts of these blocks are restored while the NF serves, those of other blocks are restored already. New contexts get ids
+    /// of other blocks.
+    fn begin_restoring(&mut self, _blocks: &BTreeSet<BlockId>) {}
+
+    /// Which contexts must be restored before the NF handles an input.
+    fn needs(&self, input: &Input) -> Needs {
+        self.context_of(input).map_or(Needs::Nothing, Needs::Context)
+    }
+
+    /// All contexts of a block are restored.
+    fn note_restored(&mut self, _block: BlockId) {}
+
+    /// Further contexts were restored after [`NetworkFunction::resume_contexts`]. `is_needed`: an input waits for them.
+    fn resume_restored(&mut self, _now: Instant, _is_needed: bool, _out: &mut Outbox) {}
+
+    /// All contexts are restored that were announced by [`NetworkFunction::begin_restoring`].
+    fn finish_restoring(&mut self, _now: Instant, _out: &mut Outbox) {}
+
     /// The NF is another run of one that panicked, before its first input. Ids of the former run may be in use at gNBs.
     fn begin_take_over(&mut self) {}
 
@@ -214,9 +238,9 @@ pub trait NetworkFunction: Send {
     /// ([`NetworkFunction::restore_context`]).
     fn adopt_block(&mut self, _block: BlockId) {}
 
-    /// All contexts of adopted blocks were restored. As [`NetworkFunction::resume_contexts`], while the NF serves other contexts.
+    /// All contexts of adopted blocks were restored.
     fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
-        self.resume_contexts(now, out);
+        self.resume_restored(now, true, out);
     }
 
     /// The NG connections of a block.
@@ -251,6 +275,19 @@ pub trait NetworkFunction: Send {
     fn contexts_in(&self, _block: BlockId) -> usize {
         0
     }
+}
+
+/// The contexts of a former run that an input needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// None that is not restored.
+    Nothing,
+    /// This one.
+    Context(ContextId),
+    /// All of a block: one of them may have what the input names.
+    Block(BlockId),
+    /// All: one of them may have what the input names, or allocates.
+    All,
 }
 
 /// What becomes of a context that is taken over.

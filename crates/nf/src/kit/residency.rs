@@ -32,6 +32,9 @@ pub trait DocumentSink {
     /// The context has ended.
     fn delete(&mut self, key: StoredKey);
 
+    /// After a restart the next document is restored before others: its context is in use at a gNB or UPF.
+    fn restore_first(&mut self) {}
+
     /// The procedure of the changes that follow.
     fn begin_procedure(&mut self, _procedure: ProcedureName) {}
 }

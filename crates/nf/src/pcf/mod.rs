@@ -20,8 +20,8 @@ mod tests;
 
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, NetworkFunction, Nf,
-    Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope,
+    Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, Needs, NetworkFunction,
+    Nf, Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope,
     StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
@@ -30,6 +30,7 @@ use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Maximum number of associations of both kinds.
@@ -427,6 +428,25 @@ impl NetworkFunction for Pcf {
             _ => return None,
         };
         self.references.id(reference)
+    }
+
+    fn needs(&self, input: &Input) -> Needs {
+        match input {
+            // It may replace one that is not restored.
+            Input::Request {
+                request: Request::CreateAmPolicyAssociation(_) | Request::CreateSmPolicy(_),
+                ..
+            } => Needs::All,
+            input => self.context_of(input).map_or(Needs::Nothing, Needs::Context),
+        }
+    }
+
+    fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.ids.begin_restoring(blocks);
+    }
+
+    fn note_restored(&mut self, block: BlockId) {
+        self.ids.note_restored(block);
     }
 
     fn is_resident(&self, id: ContextId) -> bool {

@@ -50,7 +50,7 @@ mod update;
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{
     AddressNews, ContextIds, DocumentSink, Duration, EndedContexts, Fate, Identity, Input, Inspect, Instant,
-    Key, Level, N4Effect, N4Input, N4Transaction, NetworkFunction, Order, Outbox, Page, PassedPart,
+    Key, Level, N4Effect, N4Input, N4Transaction, Needs, NetworkFunction, Order, Outbox, Page, PassedPart,
     ProcedureName, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
 pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
@@ -59,14 +59,14 @@ use env::{Env, IGNORED_REPLY, Shared};
 use error::BranchingError;
 pub use inspect::SmfAudit;
 use pith_pfcp::Message;
-use pith_sbi::Reply;
+use pith_sbi::{Reply, Request};
 use pith_types::{BlockId, ContextId, OwnerMap, Seid, Supi};
 use pool::Pools;
 use procedure::{State, branching, session_report, upf_failure};
 use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use table::{Index, Sessions};
@@ -436,6 +436,31 @@ impl NetworkFunction for Smf {
         self.restore_session(id, document, is_stale)
     }
 
+    fn needs(&self, input: &Input) -> Needs {
+        match input {
+            // It replaces a former session of the same identity, and gets an address that no other one has.
+            Input::Request { request: Request::PostSmContexts(_), .. } => Needs::All,
+            input => self.context_named(input).map_or(Needs::Nothing, Needs::Context),
+        }
+    }
+
+    fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
+        self.shared.ids.begin_restoring(blocks);
+    }
+
+    fn note_restored(&mut self, block: BlockId) {
+        self.shared.ids.note_restored(block);
+    }
+
+    fn resume_restored(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
+        self.resume_sessions(now, is_needed, out);
+    }
+
+    fn finish_restoring(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.pools.claim_reserved();
+        self.restore_later_sessions(now, out);
+    }
+
     fn begin_take_over(&mut self) {
         self.takes_over = true;
     }
@@ -496,10 +521,6 @@ impl NetworkFunction for Smf {
         self.shared.pools.adopt_block(block);
     }
 
-    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
-        self.resume_adopted_sessions(now, out);
-    }
-
     fn key_of(&self, id: ContextId) -> Option<u64> {
         self.shared.ids.find(id).map(Key::to_u64)
     }
@@ -558,6 +579,6 @@ impl NetworkFunction for Smf {
         if std::mem::take(&mut self.takes_over) {
             out.n4(N4Effect::TakenOver { owners: Arc::clone(&self.shared.identity.owners) });
         }
-        self.resume_sessions(now, out);
+        self.resume_sessions(now, true, out);
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Pools {
     elsewhere: BTreeSet<Ipv4Addr>,
     /// What the owners of borrowed addresses must know.
     news: Vec<(BlockId, AddressNews)>,
+    /// Addresses of restored sessions, while others are still to be restored.
+    reserved: BTreeSet<Ipv4Addr>,
     /// While a block is passed: the addresses of it that its sessions have.
     leaving: BTreeSet<Ipv4Addr>,
     /// Sessions get addresses of their own blocks, if there are any.
@@ -62,18 +64,28 @@ impl Pools {
 
     fn of(pools: Vec<(Network, Pool)>) -> Self {
         let (borrowed, elsewhere, leaving) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { pools, borrowed, elsewhere, news: Vec::new(), leaving, prefers_block: false }
+        Self {
+            pools,
+            borrowed,
+            elsewhere,
+            news: Vec::new(),
+            reserved: BTreeSet::new(),
+            leaving,
+            prefers_block: false,
+        }
     }
 
     /// Allocates an address of this pool; `None` if all are in use.
     #[cfg(test)]
     pub(super) fn allocate(&mut self, network: Network) -> Option<Ipv4Addr> {
+        debug_assert!(self.reserved.is_empty(), "an address is allocated before all sessions are restored");
         self.pools.iter_mut().find(|(known, _)| *known == network)?.1.allocate()
     }
 
     /// Allocates an address of this pool; `None` if all are in use. If blocks pass to other instances, an address of the session's block is preferred, so that both have the
     /// same owner.
     pub(super) fn allocate_for(&mut self, network: Network, session: BlockId) -> Option<Ipv4Addr> {
+        debug_assert!(self.reserved.is_empty(), "an address is allocated before all sessions are restored");
         let (_, pool) = self.pools.iter_mut().find(|(known, _)| *known == network)?;
         let beside = if self.prefers_block { pool.allocate_in(session) } else { None };
         beside.or_else(|| pool.allocate())
@@ -86,8 +98,13 @@ impl Pools {
     /// Releases an address.
     pub(super) fn release(&mut self, address: Ipv4Addr) {
         let is_borrowed = self.borrowed.remove(&address);
+        // It was not taken out of the pool yet.
+        let is_reserved = self.reserved.remove(&address);
         let Some(pool) = self.pool_of(address) else { return };
         pool.in_use -= 1;
+        if is_reserved {
+            return;
+        }
         if !is_borrowed {
             return pool.released.push_back(address.into());
         }
@@ -95,24 +112,36 @@ impl Pools {
         self.news.extend(block.map(|block| (block, AddressNews::Released(address))));
     }
 
-    /// Allocates the addresses of restored sessions; returns those that are in no pool. Those of other shards' blocks are borrowed.
-    pub(super) fn claim(&mut self, mut addresses: Vec<Ipv4Addr>) -> Vec<Ipv4Addr> {
-        // In order, so that a pool skips each address in between once.
-        addresses.sort_unstable();
-        addresses.retain(|address| {
-            let Some(pool) = self.pool_of(*address) else { return true };
-            if pool.claim(*address) {
-                return false;
-            }
-            let foreign = pool.foreign_block(*address);
-            if let Some(block) = foreign {
+    /// The addresses of restored sessions are in use; returns those that are in no pool. Those of other shards' blocks are borrowed. Until
+    /// [`Pools::claim_reserved`] no address is allocated.
+    pub(super) fn reserve(&mut self, addresses: impl Iterator<Item = Ipv4Addr>) -> Vec<Ipv4Addr> {
+        let mut others = Vec::new();
+        for address in addresses {
+            let is_free = !self.reserved.contains(&address);
+            let Some(pool) = self.pool_of(address) else {
+                others.push(address);
+                continue;
+            };
+            if is_free && pool.is_unused(address) {
                 pool.in_use += 1;
-                self.borrowed.insert(*address);
-                self.news.push((block, AddressNews::Used(*address)));
+                self.reserved.insert(address);
+            } else if let Some(block) = pool.foreign_block(address) {
+                pool.in_use += 1;
+                self.borrowed.insert(address);
+                self.news.push((block, AddressNews::Used(address)));
+            } else {
+                others.push(address);
             }
-            foreign.is_none()
-        });
-        addresses
+        }
+        others
+    }
+
+    /// All sessions are restored: addresses that none of them has may be allocated.
+    pub(super) fn claim_reserved(&mut self) {
+        let reserved = std::mem::take(&mut self.reserved);
+        if !reserved.is_empty() {
+            self.pools.iter_mut().for_each(|(_, pool)| pool.claim(&reserved));
+        }
     }
 
     /// The shard has a block that another instance had, before the sessions of the block. Its addresses are allocated after the shard's
@@ -131,29 +160,6 @@ impl Pools {
                 _ => drop(self.borrowed.insert(address)),
             }
         }
-    }
-
-    /// Allocates the addresses of sessions of adopted blocks; returns those that are in no pool, or in use already.
-    pub(super) fn adopt_addresses(&mut self, mut addresses: Vec<Ipv4Addr>) -> Vec<Ipv4Addr> {
-        addresses.retain(|address| {
-            let is_taken = self.borrowed.contains(address) || self.elsewhere.contains(address);
-            let Some(pool) = self.pool_of(*address) else { return true };
-            match pool.foreign_block(*address) {
-                Some(block) if !is_taken => {
-                    pool.in_use += 1;
-                    self.borrowed.insert(*address);
-                    self.news.push((block, AddressNews::Used(*address)));
-                    false
-                }
-                None if !is_taken && pool.is_free(*address) => {
-                    pool.take_out(*address);
-                    pool.in_use += 1;
-                    false
-                }
-                _ => true,
-            }
-        });
-        addresses
     }
 
     /// Addresses in use by sessions of this shard.
@@ -311,12 +317,6 @@ impl Pool {
         self.block_of(address).filter(|block| !self.blocks.contains(block))
     }
 
-    fn is_free(&self, address: Ipv4Addr) -> bool {
-        let address = u32::from(address);
-        self.released.contains(&address)
-            || self.unused.iter().any(|(from, to)| (*from..*to).contains(&address))
-    }
-
     /// A free address is no longer free.
     fn take_out(&mut self, address: Ipv4Addr) {
         let address = u32::from(address);
@@ -386,18 +386,25 @@ impl Pool {
         None
     }
 
-    /// Allocates this address, which must be higher than those allocated before; the addresses in between are free. `false` if
-    /// it is in no range of this shard.
-    fn claim(&mut self, address: Ipv4Addr) -> bool {
+    /// Whether this address was never allocated, and is one of this shard.
+    fn is_unused(&self, address: Ipv4Addr) -> bool {
         let address = u32::from(address);
-        if !self.unused.iter().any(|(next, end)| (*next..*end).contains(&address)) {
-            return false;
+        self.unused.iter().any(|(next, end)| (*next..*end).contains(&address))
+    }
+
+    /// Takes unused addresses out. Those below them in a range are allocated last: they may have been in use before.
+    fn claim(&mut self, addresses: &BTreeSet<Ipv4Addr>) {
+        for (from, to) in std::mem::take(&mut self.unused) {
+            let mut next = from;
+            for address in addresses.range(Ipv4Addr::from(from)..Ipv4Addr::from(to)) {
+                let address = u32::from(*address);
+                self.released.extend(next..address);
+                next = address + 1;
+            }
+            if next < to {
+                self.unused.push_back((next, to));
+            }
         }
-        while let Some(skipped) = self.next_unused().filter(|unused| *unused != address) {
-            self.released.push_back(skipped);
-        }
-        self.in_use += 1;
-        true
     }
 
     const fn in_use(&self) -> usize {
@@ -461,7 +468,11 @@ mod tests {
         )]);
         let address = |last: u8| Ipv4Addr::new(10, 0, 0, last);
         let foreign = Ipv4Addr::new(10, 9, 0, 1);
-        assert_eq!(pool.claim(vec![address(5), foreign, address(3), address(1)]), [address(1), foreign]);
+        // The sessions are restored one after another, and one ends before the others are restored.
+        assert_eq!(pool.reserve([address(5), foreign, address(1)].into_iter()), [foreign, address(1)]);
+        assert_eq!(pool.reserve([address(3), address(5), address(4)].into_iter()), [address(5)]);
+        pool.release(address(4));
+        pool.claim_reserved();
         assert_eq!(pool.in_use(), 2);
         let network = ("10.0.0.0".parse().unwrap(), 29);
         let rest: Vec<_> = std::iter::from_fn(|| pool.allocate(network)).collect();
@@ -479,14 +490,16 @@ mod tests {
         let own = pools.allocate(network).unwrap();
         let theirs: Vec<_> = (0..5).map(|_| former.allocate(network).unwrap()).collect();
         // A session of this shard has an address of block 1 from before.
-        assert!(pools.claim(vec![theirs[4]]).is_empty());
+        assert!(pools.reserve([theirs[4]].into_iter()).is_empty());
+        pools.claim_reserved();
         pools.take_news();
         pools.adopt_block(BlockId::new(0).unwrap());
         pools.adopt_block(BlockId::new(1).unwrap());
         pools.adopt_block(BlockId::new(1).unwrap());
         assert!(pools.borrowed.is_empty());
-        let twice = vec![theirs[2], theirs[0], theirs[2], Ipv4Addr::new(10, 9, 0, 1)];
-        assert_eq!(pools.adopt_addresses(twice), [theirs[2], Ipv4Addr::new(10, 9, 0, 1)]);
+        let twice = [theirs[2], theirs[0], theirs[2], Ipv4Addr::new(10, 9, 0, 1)];
+        assert_eq!(pools.reserve(twice.into_iter()), [theirs[2], Ipv4Addr::new(10, 9, 0, 1)]);
+        pools.claim_reserved();
         assert_eq!(pools.in_use(), 4);
         let rest: BTreeSet<_> = std::iter::from_fn(|| pools.allocate(network)).collect();
         assert_eq!(rest.len(), 15 - 4, "blocks 0 to 3 have 15 addresses");

@@ -8,7 +8,6 @@
 use super::Smf;
 use super::context::SmContext;
 use super::context::document::{SECTIONS, pack, unpack};
-use super::pool::Pools;
 use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
@@ -40,18 +39,22 @@ pub(super) struct Restored {
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
     due: VecDeque<Key>,
+    /// Sessions that are restored at their UPFs when all are read, so that reading and UPFs do not compete for the CPU.
+    later: Vec<Key>,
 }
 
 impl Restored {
     /// Whether a session is still to be resumed.
     pub(super) fn is_in_work(&self, key: Key) -> bool {
         let read = self.read.iter().chain(&self.ending).any(|(of, _)| *of == key);
-        read || self.taken_over.iter().any(|(of, ..)| *of == key) || self.due.contains(&key)
+        read || self.taken_over.iter().any(|(of, ..)| *of == key)
+            || self.due.contains(&key)
+            || self.later.contains(&key)
     }
 
     /// Whether sessions wait for UPFs.
     pub(super) fn has_waiting(&self) -> bool {
-        !(self.waiting.is_empty() && self.due.is_empty())
+        !(self.waiting.is_empty() && self.due.is_empty() && self.later.is_empty())
     }
 }
 
@@ -77,6 +80,9 @@ impl Smf {
                 Some(session) if !whole && session.is_in_transaction() && self.tracker.has_document(id) => {}
                 Some(session) => match pack(&session, &self.shared.upfs, SECTIONS) {
                     Ok(document) => {
+                        if session.state().user_plane().is_some_and(|it| it.gnb.is_some()) {
+                            sink.restore_first();
+                        }
                         sink.write(stored, Some(&session.supi), &document);
                         self.tracker.note_stored(id, 0);
                     }
@@ -128,37 +134,22 @@ impl Smf {
         Ok(())
     }
 
-    /// All sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
-    /// associated.
-    pub(super) fn resume_sessions(&mut self, now: Instant, out: &mut Outbox) {
-        self.resume_with(now, Pools::claim, out);
-    }
-
-    /// As [`Smf::resume_sessions`], for sessions of blocks that another instance had, while others are served.
-    pub(super) fn resume_adopted_sessions(&mut self, now: Instant, out: &mut Outbox) {
-        let (waiting, due) =
-            (std::mem::take(&mut self.restored.waiting), std::mem::take(&mut self.restored.due));
-        self.resume_with(now, Pools::adopt_addresses, out);
-        self.restored.waiting.extend(waiting);
-        self.restored.due.extend(due);
-    }
-
-    fn resume_with(
-        &mut self,
-        now: Instant,
-        claim: fn(&mut Pools, Vec<Ipv4Addr>) -> Vec<Ipv4Addr>,
-        out: &mut Outbox,
-    ) {
-        let Restored { read, mut ending, taken_over, at_upfs, .. } = std::mem::take(&mut self.restored);
-        self.restored.at_upfs = at_upfs;
+    /// Sessions are read: claims their addresses, ends those that cannot go on, and restores the others when their UPFs are
+    /// associated: at once if they are needed, else when all are read.
+    pub(super) fn resume_sessions(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
+        let read = std::mem::take(&mut self.restored.read);
+        let mut ending = std::mem::take(&mut self.restored.ending);
+        let taken_over = std::mem::take(&mut self.restored.taken_over);
         let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
         let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
         let addresses = addresses.chain(taken_over_addresses);
-        let foreign: BTreeSet<_> = claim(&mut self.shared.pools, addresses.collect()).into_iter().collect();
+        let foreign: BTreeSet<_> = self.shared.pools.reserve(addresses).into_iter().collect();
+        if !self.shared.ids.is_restoring() {
+            self.shared.pools.claim_reserved();
+        }
         let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));
-        self.restored.waiting = waiting.into_iter().map(|(key, _)| key).collect();
         ending.extend(without_address);
         let (ends, taken_over): (Vec<_>, Vec<_>) =
             taken_over.into_iter().partition(|(_, address, _)| is_foreign(address));
@@ -184,8 +175,31 @@ impl Smf {
                 release::end_and_notify_amf(state.into_held(), session, env)
             });
         }
-        self.restore_sessions(now, out);
+        let waiting = waiting.into_iter().map(|(key, _)| key);
+        if is_needed || !self.shared.ids.is_restoring() {
+            self.restore_soon(now, waiting.collect(), out);
+        } else {
+            self.restored.later.extend(waiting);
+        }
+        if !self.shared.ids.is_restoring() {
+            self.note_all_read(out);
+        }
+    }
+
+    /// All sessions are read.
+    pub(super) fn restore_later_sessions(&mut self, now: Instant, out: &mut Outbox) {
+        let later = std::mem::take(&mut self.restored.later);
+        self.restore_soon(now, later, out);
         self.note_all_read(out);
+    }
+
+    fn restore_soon(&mut self, now: Instant, sessions: Vec<Key>, out: &mut Outbox) {
+        // If some are due already, a timer is running.
+        let is_running = !self.restored.due.is_empty();
+        self.restored.due.extend(sessions);
+        if !is_running {
+            self.restore_batch(now, out);
+        }
     }
 
     /// A UPF is associated: sessions that waited for it are restored, in batches.

@@ -187,7 +187,10 @@ impl Outside for ProcessOutside {
                 }
             }
             // The shard's driver runs the timers, and loads contexts.
-            ShardEffect::StartTimer { .. } | ShardEffect::StopTimer { .. } | ShardEffect::Load { .. } => {}
+            ShardEffect::StartTimer { .. }
+            | ShardEffect::StopTimer { .. }
+            | ShardEffect::Load { .. }
+            | ShardEffect::Restore(_) => {}
         }
     }
 

@@ -4,11 +4,15 @@
 //! ```text
 //!  inputs ──> Shard.handle ──> effects, held
 //!  end of the turn ──> Shard.store_contexts ──> Batch ──> Engine::append ──> effects leave
-//!  start ──> Engine::read_block ──> Shard.restore_context, once a document
+//!  start ──> Shard.restore_context, once a document, the first ones before the shard serves (`on_demand`)
 //! ```
 //!
 //! If the engine fails (disk full, no server), the contexts count as changed, and serving goes on: the next attempt is a second
 //! later. Until one succeeds, UEs that have no context are rejected with a back-off time.
+
+mod on_demand;
+mod restoring;
+mod taking_over;
 
 use super::costs::Accounts;
 use super::health::Slot;
@@ -145,6 +149,8 @@ pub struct ContextStore {
     left_out: BTreeSet<StoredKey>,
     /// Contexts that this attempt to restore them has restored.
     restored: u64,
+    /// What is restored while the shard serves.
+    restoring: on_demand::Restoring,
     /// The version of the owner in each write, once the blocks are claimed: a fencing token.
     owner: Option<OwnerVersion>,
     /// Another process has claimed the blocks since.
@@ -202,6 +208,7 @@ impl ContextStore {
             reading: None,
             left_out: BTreeSet::new(),
             restored: 0,
+            restoring: on_demand::Restoring::default(),
         }
     }
 
@@ -268,81 +275,6 @@ impl ContextStore {
                     self.stored.extend(shared.answer(now, *exchange).0);
                 }
                 _ => {}
-            }
-        }
-    }
-
-    /// Gives a new shard the contexts of its blocks.
-    pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
-        self.track(shard);
-        // First, so that a former owner changes nothing afterwards. With a full disk they are claimed by the first write that succeeds.
-        if let Err(error) = self.claim() {
-            self.fail(now, shard, &error);
-            if self.is_fenced {
-                return;
-            }
-        }
-        let is_shared = self.shared.is_some();
-        let is_own = |nf: Nf| shard.hosts(nf) && !(is_shared && is_of_ue(nf));
-        for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| is_own(*nf)).collect::<Vec<_>>() {
-            // One block at a time is in memory twice.
-            for block in self.blocks.clone() {
-                let found = match self.read_block(kind, block) {
-                    Ok(found) => found,
-                    Err(error) => return self.fail(now, shard, &error),
-                };
-                for (key, read) in found {
-                    match read {
-                        Ok(document) => self.restore_one(now, shard, nf, key, &document),
-                        Err(error) => self.note_unreadable(&error),
-                    }
-                }
-            }
-        }
-        if is_shared {
-            return self.restore_shared(now, shard);
-        }
-        self.report();
-    }
-
-    /// The shard panicked during `restore`: the next attempt, with another shard, leaves the context out. `false` if no context was
-    /// being restored, or too many were left out already.
-    pub fn leave_out(&mut self, shard: &mut Shard) -> bool {
-        let Some(key) = self.reading else { return false };
-        self.health.forget_restored(std::mem::take(&mut self.restored));
-        self.start_run(shard);
-        self.left_out.len() < MAX_LEFT_OUT && self.left_out.insert(key)
-    }
-
-    /// As `restore`. The document of a UE may be in any block: contexts say whose they are.
-    fn restore_shared(&mut self, now: Instant, shard: &mut Shard) {
-        for block in BlockId::all() {
-            let found = match self.read_block(DocumentKind::Ue, block) {
-                Ok(found) => found,
-                Err(error) => return self.fail(now, shard, &error),
-            };
-            for (place, read) in found {
-                let checked = read.map_err(|error| error.to_string());
-                match checked.and_then(|document| check_layout(&document).map(|()| document)) {
-                    Ok(document) => self.restore_from(now, shard, place, &document),
-                    Err(error) => self.note_unreadable(&error),
-                }
-            }
-        }
-        self.report();
-    }
-
-    fn restore_from(
-        &mut self,
-        now: Instant,
-        shard: &mut Shard,
-        place: DocumentKey,
-        document: &StoredDocument,
-    ) {
-        for (key, packed) in contexts_in(document) {
-            if self.blocks.contains(&key.id.block) && shard.hosts(key.nf) {
-                self.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
-                self.restore_packed(now, shard, (key, place), packed.octets(), document);
             }
         }
     }
@@ -454,182 +386,9 @@ impl ContextStore {
         self.is_fenced
     }
 
-    /// The documents of a kind in a block. After an error, each further attempt may take long.
-    fn read_block(
-        &mut self,
-        kind: DocumentKind,
-        block: BlockId,
-    ) -> Result<Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>, EngineError> {
-        let mut found = Vec::new();
-        let visit = &mut |key, read| found.push((key, read));
-        let read = self.engine.read_block(kind, block.number(), visit);
-        read.inspect_err(|error| {
-            tracing::error!(
-                "contexts can't be read from block {block} on, their UEs register again: {error}"
-            );
-        })?;
-        Ok(found)
-    }
-
-    /// Another run of the shard takes the place of one that panicked. Nothing of the turn in which it did is written.
-    pub fn start_run(&mut self, shard: &mut Shard) {
-        self.track(shard);
-        shard.accept_new_contexts(self.outage.is_none());
-        self.written = self.written.take().map(|_| WrittenSections::default());
-        self.loads = Loads::default();
-        self.dropping.clear();
-        self.stored.clear();
-        self.loaded.clear();
-        self.shared.iter_mut().for_each(SharedDocuments::forget_copies);
-        self.keys.clear();
-        self.sizes.clear();
-        self.batch.reset(self.owner.unwrap_or_default());
-        self.reading = None;
-        self.has_changes = true;
-    }
-
-    /// Gives a new run of the shard the contexts of its blocks, while gateways, gNBs and UPFs continue. `fate` says what becomes of a
-    /// context; the document of one that has none is deleted.
-    pub fn take_over(&mut self, now: Instant, shard: &mut Shard, fate: impl Fn(StoredKey) -> Option<Fate>) {
-        let mut given_up = Vec::new();
-        if self.shared.is_some() {
-            return self.take_over_shared(now, shard, fate);
-        }
-        for kind in kinds_of(shard) {
-            for block in self.blocks.clone() {
-                let found = match self.read_block(kind, block) {
-                    Ok(found) => found,
-                    Err(error) => return self.fail(now, shard, &error),
-                };
-                for (place, read) in found {
-                    let Some(key) = stored_key(place) else { continue };
-                    let document = match read {
-                        Ok(document) => document,
-                        Err(error) => {
-                            self.note_unreadable(&error);
-                            continue;
-                        }
-                    };
-                    self.revision = self.revision.max(document.revision.0);
-                    let Some(fate) = fate(key) else {
-                        given_up.push(place);
-                        continue;
-                    };
-                    self.reading = Some(key);
-                    let result = check_layout(&document).and_then(|()| {
-                        let packed = packed(key, &document);
-                        let taken = take_one_over(now, shard, key, (&packed, document.is_stale), fate);
-                        taken.map_err(|error| format!("{place} is unknown, its UE registers again: {error}"))
-                    });
-                    if let Err(error) = result {
-                        self.note_unreadable(&error);
-                    }
-                }
-            }
-        }
-        self.reading = None;
-        self.delete_all(&given_up);
-    }
-
-    /// As `take_over`. The document of a UE may be in any block, and other shards may have contexts in it.
-    fn take_over_shared(
-        &mut self,
-        now: Instant,
-        shard: &mut Shard,
-        fate: impl Fn(StoredKey) -> Option<Fate>,
-    ) {
-        let mut given_up = Vec::new();
-        for block in BlockId::all() {
-            let found = match self.read_block(DocumentKind::Ue, block) {
-                Ok(found) => found,
-                Err(error) => return self.fail(now, shard, &error),
-            };
-            for (place, read) in found {
-                let checked = read.map_err(|error| error.to_string());
-                let document = match checked.and_then(|document| check_layout(&document).map(|()| document)) {
-                    Ok(document) => document,
-                    Err(error) => {
-                        self.note_unreadable(&error);
-                        continue;
-                    }
-                };
-                self.revision = self.revision.max(document.revision.0);
-                for (key, packed) in contexts_in(&document) {
-                    if !self.blocks.contains(&key.id.block) || !shard.hosts(key.nf) {
-                        continue;
-                    }
-                    self.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
-                    let Some(fate) = fate(key) else {
-                        given_up.push(key);
-                        continue;
-                    };
-                    self.reading = Some(key);
-                    let taken = take_one_over(now, shard, key, (&packed, document.is_stale), fate);
-                    if let Err(error) = taken {
-                        self.note_unreadable(&format!("{place} is unknown, its UE registers again: {error}"));
-                    }
-                }
-            }
-        }
-        self.reading = None;
-        self.end_contexts(&given_up);
-    }
-
     /// The messages that the shard keeps for a run after a panic.
     pub const fn keeps(&self) -> Keeps {
         Keeps::with(&self.mode.tracking())
-    }
-
-    /// The context whose document was being restored or taken over when the shard panicked.
-    pub const fn reading(&self) -> Option<StoredKey> {
-        self.reading
-    }
-
-    /// The contexts of the shard end: their documents are deleted.
-    pub fn start_empty(&mut self, shard: &mut Shard) {
-        self.start_run(shard);
-        if let Some(shared) = &self.shared {
-            let all: Vec<_> = shared.all().into_iter().flat_map(|place| shared.contexts_of(place)).collect();
-            self.end_contexts(&all);
-            self.shared.iter_mut().for_each(SharedDocuments::forget_contexts);
-        }
-        for kind in kinds_of(shard) {
-            for block in self.blocks.clone() {
-                let Ok(found) = self.read_block(kind, block) else { return };
-                let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
-                self.delete_all(&keys);
-            }
-        }
-    }
-
-    /// Removes contexts of this shard from the documents of their UEs.
-    fn end_contexts(&mut self, contexts: &[StoredKey]) {
-        let mut turn = Turn::new(self);
-        for key in contexts {
-            turn.delete(*key);
-        }
-        turn.add_documents();
-        turn.append();
-        let Turn { error, .. } = turn;
-        if let Some(error) = error {
-            self.health.note_failure(self.slot, &error);
-        }
-        self.stored.clear();
-    }
-
-    fn delete_all(&mut self, keys: &[DocumentKey]) {
-        for part in keys.chunks(MAX_BATCH) {
-            self.batch.reset(self.owner.unwrap_or_default());
-            for key in part {
-                self.revision += 1;
-                self.batch.delete(*key, Revision(self.revision));
-            }
-            if let Err(error) = self.engine.append(&self.batch) {
-                self.health.note_failure(self.slot, &error);
-                break;
-            }
-        }
-        self.batch.reset(self.owner.unwrap_or_default());
     }
 
     fn track(&self, shard: &mut Shard) {
@@ -643,50 +402,6 @@ impl ContextStore {
         }
         if self.shared.is_some() {
             shard.keep_blocks();
-        }
-    }
-
-    fn restore_one(
-        &mut self,
-        now: Instant,
-        shard: &mut Shard,
-        nf: Nf,
-        key: DocumentKey,
-        document: &StoredDocument,
-    ) {
-        let Some(block) = BlockId::new(key.block) else { return };
-        let stored = StoredKey { nf, id: ContextId { block, number: key.number } };
-        if let Err(error) = check_layout(document) {
-            return self.note_unreadable(&error);
-        }
-        self.restore_packed(now, shard, (stored, key), packed(stored, document).octets(), document);
-    }
-
-    fn restore_packed(
-        &mut self,
-        now: Instant,
-        shard: &mut Shard,
-        (stored, key): (StoredKey, DocumentKey),
-        packed: &[u8],
-        document: &StoredDocument,
-    ) {
-        self.revision = self.revision.max(document.revision.0);
-        if self.left_out.contains(&stored) {
-            return self.note_unreadable(&format_args!(
-                "{key} is left out, its UE registers again: an NF panics with it, which is a bug in Pith, please report it"
-            ));
-        }
-        self.reading = Some(stored);
-        let result = shard.restore_context(now, stored, packed, document.is_stale);
-        self.reading = None;
-        match result {
-            Ok(()) => {
-                self.restored += 1;
-                self.health.note_restored();
-            }
-            Err(error) => {
-                self.note_unreadable(&format_args!("{key} is unknown, its UE registers again: {error}"));
-            }
         }
     }
 
@@ -866,28 +581,6 @@ impl ContextStore {
         }
     }
 
-    /// Reads all contexts of the shard that have a document which is not outdated: for simulations.
-    pub fn contexts(&mut self) -> Vec<(StoredKey, Document)> {
-        let mut found = Vec::new();
-        let blocks = if self.shared.is_some() { BlockId::all().collect() } else { self.blocks.clone() };
-        for block in blocks {
-            for (kind, nf) in KINDS.into_iter().chain([(DocumentKind::Ue, Nf::Amf)]) {
-                let visit = &mut |key: DocumentKey, read: Result<StoredDocument, _>| {
-                    let Some(document) = read.ok().filter(|document| !document.is_stale) else { return };
-                    if kind == DocumentKind::Ue {
-                        return found.extend(contexts_in(&document));
-                    }
-                    let id = ContextId { block, number: key.number };
-                    found.push((StoredKey { nf, id }, packed(StoredKey { nf, id }, &document)));
-                };
-                // What cannot be read is not there.
-                let _ = self.engine.read_block(kind, block.number(), visit);
-            }
-        }
-        found.retain(|(key, _)| self.blocks.contains(&key.id.block));
-        found
-    }
-
     /// Begins to read a context whose copy was dropped.
     pub fn load(&mut self, now: Instant, shard: &mut Shard, key: StoredKey) {
         let document = match &mut self.shared {
@@ -1005,20 +698,6 @@ impl ContextStore {
     }
 }
 
-/// Gives a new run of a shard a context. One whose document is outdated begins as after a start: its COUNTs may have been used.
-fn take_one_over(
-    now: Instant,
-    shard: &mut Shard,
-    key: StoredKey,
-    (packed, is_stale): (&Document, bool),
-    fate: Fate,
-) -> Result<(), UnpackError> {
-    if is_stale {
-        return shard.restore_context(now, key, packed.octets(), true);
-    }
-    shard.take_over_context(now, key, packed.octets(), fate)
-}
-
 /// The document as its NF packed it.
 fn packed(key: StoredKey, document: &StoredDocument) -> Document {
     Document::of_sections(key.nf, document.sections().map(|(_, octets)| octets))
@@ -1073,12 +752,21 @@ struct Turn<'a> {
     documents: BTreeMap<DocumentKey, OwnSections>,
     /// The procedure of the next change.
     procedure: ProcedureName,
+    /// After a restart the next document is restored before others.
+    is_first: bool,
 }
 
 impl<'a> Turn<'a> {
     const fn new(store: &'a mut ContextStore) -> Self {
         let procedure = ProcedureName::Other;
-        Self { store, failed: Vec::new(), error: None, documents: BTreeMap::new(), procedure }
+        Self {
+            store,
+            failed: Vec::new(),
+            error: None,
+            documents: BTreeMap::new(),
+            procedure,
+            is_first: false,
+        }
     }
 
     /// Adds the documents that all NFs of a UE have in common.
@@ -1166,12 +854,13 @@ impl DocumentSink for Turn<'_> {
         if let (Some(shared), Some(ue)) = (&mut self.store.shared, ue) {
             return shared.change(&mut self.documents, (key, self.procedure), Some((ue, document)));
         }
+        let deadline = std::mem::take(&mut self.is_first).then_some(on_demand::FIRST);
         let changes = self.store.written.as_mut().map(|written| written.changes(key, document));
         if matches!(changes, Some(Changes::None)) {
             return;
         }
         let Some((place, revision)) = self.next(key, document.octets().len()) else { return };
-        let head = Head { key: place, revision, layout: LAYOUT, deadline: None };
+        let head = Head { key: place, revision, layout: LAYOUT, deadline };
         let store = &mut *self.store;
         if let Some(written) = &mut store.written {
             written.note_revision(key, revision);
@@ -1209,6 +898,10 @@ impl DocumentSink for Turn<'_> {
         if let Some((place, revision)) = self.next(key, 0) {
             self.store.batch.delete(place, revision);
         }
+    }
+
+    fn restore_first(&mut self) {
+        self.is_first = true;
     }
 
     fn begin_procedure(&mut self, procedure: ProcedureName) {

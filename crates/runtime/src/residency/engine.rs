@@ -33,6 +33,18 @@ pub trait Engine: Send {
         visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
     ) -> Result<(), EngineError>;
 
+    /// The keys of the documents of a kind in a block, in any order.
+    fn keys(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
+        let mut keys = Vec::new();
+        self.read_block(kind, block, &mut |key, _| keys.push(key))?;
+        Ok(keys)
+    }
+
+    /// Whether `read` and `keys` need no network: the shard's thread may call them between inputs.
+    fn answers_at_once(&self) -> bool {
+        !self.waits_for_network()
+    }
+
     /// The documents of a block with a deadline before or at `until`, earliest first, at most `limit`. Looks at all
     /// documents of the block: for take-over, not for each timer.
     fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError>;

@@ -145,6 +145,10 @@ impl Engine for EngineThread {
         result
     }
 
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
     fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
         self.query(move |engine| engine.due(block, until, limit)).ok_or_else(ended)?
     }

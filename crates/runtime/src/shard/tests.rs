@@ -365,6 +365,32 @@ fn a_document_that_panics_at_the_start_is_left_out() {
     assert!(catch_unwind(AssertUnwindSafe(|| driver(0, Some(&documents)))).is_err());
 }
 
+#[test]
+fn a_document_that_panics_while_the_shard_serves_is_left_out() {
+    let documents = MemoryStore::default();
+    let (mut first, _) = driver(0, Some(&documents));
+    let timer = |owner| ShardInput::Timer { nf: Nf::Amf, key: TimerKey { owner, timer: Timer::T3513 } };
+    let (fatal, other) = (2 << 32 | 5, 2 << 32 | 6);
+    for owner in [other, 1] {
+        first.process(timer(owner));
+        first.end_turn();
+    }
+    for _ in 0..FATAL {
+        first.process(timer(fatal));
+        first.end_turn();
+    }
+    let (mut second, sent) = driver(0, Some(&documents));
+    second.process(ShardInput::Start);
+    assert_eq!(second.end_turn(), Some(Duration::ZERO), "the next slice follows at once");
+    while second.contexts.as_ref().unwrap().store.is_restoring() {
+        second.end_turn();
+    }
+    assert_eq!(second.run, 1);
+    [1, other, fatal].into_iter().for_each(|owner| second.process(timer(owner)));
+    second.end_turn();
+    assert_eq!(taken(&sent), [(1, 2), (other, 2), (fatal, 1)]);
+}
+
 fn change(version: u64, shard: u8, number: u16) -> BlockMove {
     BlockMove { block: block(number), to: owner(shard), version }
 }

@@ -71,6 +71,7 @@ pub(super) const fn is_send(effect: &ShardEffect) -> bool {
         | ShardEffect::PassOn { .. } => true,
         ShardEffect::NrfRestarted
         | ShardEffect::Load { .. }
+        | ShardEffect::Restore(_)
         | ShardEffect::StartTimer { .. }
         | ShardEffect::StopTimer { .. }
         | ShardEffect::Event { .. }

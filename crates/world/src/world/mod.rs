@@ -23,6 +23,7 @@ mod panic;
 mod path;
 mod process;
 mod radio;
+mod restoring;
 mod run;
 mod sbi;
 mod trust;
@@ -86,6 +87,8 @@ enum SimEvent {
     ToShard { process: usize, incarnation: u32, shard: usize, input: Box<ShardInput> },
     /// Changed contexts of a shard are written (`residency: soft`).
     WriteDocuments { process: usize, incarnation: u32, shard: usize },
+    /// A slice of the contexts that are not restored is due.
+    Restore { process: usize, incarnation: u32, shard: usize },
     /// An association of a killed process ends at the gNB.
     AssociationLost { gnb: usize, association: u64 },
     /// The store of contexts answers again.
@@ -340,6 +343,11 @@ impl World {
             SimEvent::WriteDocuments { process, incarnation, shard } => {
                 if self.processes[process].is_running_as(incarnation) {
                     self.write_documents(process, shard);
+                }
+            }
+            SimEvent::Restore { process, incarnation, shard } => {
+                if self.processes[process].is_running_as(incarnation) {
+                    self.restore_slice(process, shard);
                 }
             }
             SimEvent::AssociationLost { gnb, association } => self.association_lost(gnb, association),

@@ -86,7 +86,10 @@ impl World {
         if let Err(error) = taken {
             self.watch.fail(format!("not taken over: {error}"));
         }
-        if let Err(failure) = self.check_restored(process) {
+        if self.is_restoring((process, shard)) {
+            // Some of the shard's contexts are not restored yet.
+            self.before_crash.remove(&process);
+        } else if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
         let Process { shard_hosts, take_overs, .. } = &mut self.processes[process];

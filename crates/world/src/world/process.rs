@@ -15,6 +15,10 @@ use pith_sbi::{ApiRoot, Reply};
 use pith_types::OwnerMap;
 use std::sync::Arc;
 
+/// Of the restarts of a process with stored contexts, this many restore contexts while it serves, per mille. After the others all contexts
+/// are compared with those before.
+const ON_DEMAND: u32 = 600;
+
 /// A simulated process.
 pub(super) struct Process {
     /// NFs that each shard hosts.
@@ -115,15 +119,24 @@ impl World {
             documents.assign(|block| owners.owner(block).shard.0.into());
         }
         self.processes[process].owners = owners;
+        // With the other residencies all contexts are read first.
+        let has_copies =
+            matches!(self.plan.residency, Residency::Durable | Residency::Procedural | Residency::Soft);
+        let may_restore = has_copies && self.processes[process].incarnation > 0;
+        let on_demand = may_restore && self.dice.chance(ON_DEMAND);
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             if let Some(stores) = &mut self.processes[process].stores {
-                let restored = stores.restore((self.now, store_started), (shard, shards), &mut host.shard);
+                let times = (self.now, store_started);
+                let restored = stores.restore(times, (shard, shards), on_demand, &mut host.shard);
                 if let Err(error) = restored {
                     self.watch.fail(format!("not restored: {error}"));
                 }
             }
-            let documents = self.processes[process].documents.as_ref();
-            let restored = documents.map(|it| it.restore(self.now, shard, &mut host.shard));
+            let documents = self.processes[process].documents.as_mut();
+            let restored = documents.map(|it| match on_demand {
+                true => it.begin_restoring(self.now, shard, &mut host.shard),
+                false => it.restore(self.now, shard, &mut host.shard),
+            });
             if let Some(Err(error)) = restored {
                 self.watch.fail(format!("not restored: {error}"));
             }
@@ -144,11 +157,14 @@ impl World {
             (None, None) => Keeps::Nothing,
         };
         target.take_overs = (0..shards).map(|_| TakeOver::new(keeps)).collect();
-        if let Err(failure) = self.check_restored(process) {
+        if on_demand {
+            self.before_crash.remove(&process);
+        } else if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
+            self.restore_later(process, shard);
         }
         self.start_n4(process);
     }
@@ -185,9 +201,12 @@ impl World {
     /// Passes an input to a shard now, and carries out the effects.
     pub(super) fn to_shard(&mut self, process: usize, shard: usize, mut input: ShardInput) {
         let panics = self.panics_at(process, &input);
+        let mut effects = Vec::new();
+        if matches!(input, ShardInput::Move(_) | ShardInput::Block(_)) {
+            self.restore_all((process, shard), &mut effects);
+        }
         let Process { shard_hosts, documents, stores, take_overs, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        let mut effects = Vec::new();
         let starts = matches!(input, ShardInput::Start);
         match stores.as_mut() {
             Some(stores) => stores.open_embedded(shard, &mut input),
@@ -228,18 +247,19 @@ impl World {
 
     /// Begins the reads among the effects; passes on what was read before, with its effects.
     pub(super) fn read_contexts(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
-        let Process { shard_hosts, stores: Some(stores), .. } = &mut self.processes[process] else {
-            return;
-        };
+        let Process { shard_hosts, stores, .. } = &mut self.processes[process];
         let Some(host) = shard_hosts.get_mut(shard) else { return };
-        for (key, document) in stores.take_loaded(self.now, shard, &mut host.shard) {
+        let loaded = stores.as_mut().map(|stores| stores.take_loaded(self.now, shard, &mut host.shard));
+        for (key, document) in loaded.unwrap_or_default() {
             host.shard.handle(self.now, ShardInput::Loaded { key, document }, effects);
         }
         self.begin_reads((process, shard), effects);
+        self.restore_wanted((process, shard), effects);
     }
 
     /// Begins the reads among the effects.
-    fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+    pub(super) fn begin_reads(&mut self, (process, shard): (usize, usize), effects: &mut Vec<ShardEffect>) {
+        self.note_wanted((process, shard), effects);
         let Process { shard_hosts, stores: Some(stores), incarnation, .. } = &mut self.processes[process]
         else {
             return;
@@ -366,6 +386,8 @@ impl World {
             // A world has no sets of instances.
             ShardEffect::Released(_) => {}
             ShardEffect::MoveEnded { change, result } => self.move_ended(change, result),
+            // Taken by `begin_reads`.
+            ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),
             // Only the operator API uses these.
             ShardEffect::Ready | ShardEffect::Inspected { .. } => {}
         }

@@ -266,6 +266,7 @@ impl Amf {
                 n2_handover::target_lost(ue, env);
             }
         });
+        self.note_leaving(ue, (key, connection.gnb));
     }
 
     /// A procedure without a handler: rejected if its criticality requires it (TS 38.413 10.3.4.1).

@@ -85,6 +85,16 @@ impl Amf {
         self.lost.extend(connections.into_iter().map(|key| (key, gnb)));
     }
 
+    /// A gNB has released a UE, whose SMFs may not have deactivated its user planes yet. Should the gNB set up its association again
+    /// before, it waits for that.
+    pub(in crate::amf) fn note_leaving(&mut self, ue: Key, (connection, gnb): (Key, GnbHandle)) {
+        if self.awaits_smf(ue)
+            && let Some(global_id) = self.shared.gnbs.gnb_name(gnb)
+        {
+            self.setups.leaving.entry(global_id.into()).or_default().insert((ue, Some(connection)));
+        }
+    }
+
     /// NG Setup: answered when no UE has a user plane at the gNB, except those that it retains.
     pub(in crate::amf) fn ng_setup(
         &mut self,

@@ -11,6 +11,7 @@ use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};
 use pith_sbi::common::UeContextId;
 use pith_sbi::{Cause, Problem, Request};
+use pith_types::FiveGTmsi;
 
 impl Amf {
     /// Handles a request from another NF, and answers it.
@@ -44,9 +45,14 @@ impl Amf {
     pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
-            UeContextId::FiveGGuti(guti) if self.shared.config.serves(&guti.guami) => {
-                self.shared.index.find_tmsi(guti.tmsi)
-            }
+            id => self.shared.index.find_tmsi(self.tmsi_of(id)?),
+        }
+    }
+
+    /// The 5G-TMSI of this AMF that names a UE context.
+    pub(super) fn tmsi_of(&self, id: &UeContextId) -> Option<FiveGTmsi> {
+        match id {
+            UeContextId::FiveGGuti(guti) => self.shared.config.serves(&guti.guami).then_some(guti.tmsi),
             _ => None,
         }
     }

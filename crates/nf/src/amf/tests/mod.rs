@@ -20,6 +20,7 @@ mod pdu_session;
 mod registration_update;
 mod release;
 mod residency;
+mod restoring;
 mod retention;
 mod scas;
 mod security_mode;

@@ -8,6 +8,7 @@
 
 mod association;
 mod endpoint;
+mod former;
 mod overload;
 mod passage;
 mod retention;
@@ -137,6 +138,8 @@ pub struct N4Gateway {
     config: N4Config,
     peers: Vec<Peer>,
     transactions: Transactions,
+    /// Requests of shards that have panicked.
+    former: former::FormerRequests,
     handles: u64,
     /// Whether each shard is overloaded.
     full: Vec<bool>,
@@ -167,6 +170,7 @@ impl N4Gateway {
             .collect();
         Self {
             transactions: Transactions::new(config.first_sequence),
+            former: former::FormerRequests::default(),
             config,
             peers,
             handles: 0,
@@ -207,10 +211,12 @@ impl N4Gateway {
             N4GatewayInput::Shard { shard, effect } => self.shard(shard, effect),
             N4GatewayInput::Timer(key) => self.timer(key),
         }
+        self.send_waiting();
         self.out.drain(..)
     }
 
     fn shard(&mut self, shard: ShardId, effect: N4Effect) {
+        let Some(effect) = self.wait_for_former(shard, effect) else { return };
         match effect {
             N4Effect::Request { tag, upf, seid, mut message } => {
                 let Some(peer) = self.peer_of(upf) else {
@@ -227,7 +233,7 @@ impl N4Gateway {
             N4Effect::TakenOver { owners } => {
                 self.keep_unconfirmed();
                 self.release_all_of(shard, &owners);
-                self.transactions.stop_retransmitting(shard);
+                self.note_former(shard);
             }
             N4Effect::Confirmed { upf } => self.confirmed(shard, upf),
             N4Effect::Passage(passage) => self.passage(passage),
@@ -502,6 +508,10 @@ impl N4Gateway {
 
     fn peer_of(&self, upf: UpfHandle) -> Option<usize> {
         (0..self.peers.len()).find(|peer| self.handle_of(*peer) == Some(upf))
+    }
+
+    fn address_of(&self, upf: UpfHandle) -> Option<SocketAddr> {
+        self.peers.get(self.peer_of(upf)?).map(|peer| peer.config.address)
     }
 
     fn handle_of(&self, peer: usize) -> Option<UpfHandle> {

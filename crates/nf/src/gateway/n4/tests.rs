@@ -830,3 +830,25 @@ fn sessions_that_the_smf_has_ended_are_not_retained() {
     let [(_, Message::AssociationSetupRequest(request))] = seen.sent.as_slice() else { panic!("{seen:?}") };
     assert_eq!(request.session_retention_information, None);
 }
+
+/// A late datagram of the former run must not undo what the next run changes.
+#[test]
+fn a_change_of_the_next_run_waits_for_the_answer_to_that_of_the_former_one() {
+    let (mut gateway, upf) = associated();
+    let change = |seid| {
+        let message = Message::SessionModificationRequest(SessionModificationRequest::new());
+        N4GatewayInput::Shard {
+            shard: ShardId(1),
+            effect: N4Effect::Request { tag: TAG, upf, seid: Seid(seid), message },
+        }
+    };
+    let former = handle(&mut gateway, change(77)).sent[0].0.sequence;
+    handle(&mut gateway, N4GatewayInput::Shard { shard: ShardId(1), effect: taken_over() });
+    assert_eq!(handle(&mut gateway, change(78)).sent.len(), 1, "another session");
+    assert_eq!(handle(&mut gateway, change(77)).sent.len(), 0);
+    assert_eq!(handle(&mut gateway, change(77)).sent.len(), 0);
+    // No answer: T1 of the former request.
+    let sent = handle(&mut gateway, N4GatewayInput::Timer(t1(former))).sent;
+    assert_eq!(sent.len(), 2, "both, in order");
+    assert_eq!(handle(&mut gateway, change(77)).sent.len(), 1);
+}

@@ -1,8 +1,9 @@
 //! Pending requests in both directions (TS 29.244 6.4).
 
+use super::former::Place;
 use crate::kit::Tag;
 use pith_pfcp::{Header, MessageType};
-use pith_types::ShardId;
+use pith_types::{Seid, ShardId};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
@@ -47,6 +48,12 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// The UPF's SEID of the session, in the header of a message about a session (TS 29.244 7.2.2.4.2).
+    fn seid(&self) -> Seid {
+        let seid = self.octets.get(4..12).and_then(|octets| octets.try_into().ok());
+        Seid(seid.map_or(0, u64::from_be_bytes))
+    }
+
     /// Whether it takes a place in the window of its UPF.
     const fn is_in_window(&self) -> bool {
         self.sent > 0 && matches!(self.purpose, Purpose::Session { .. })
@@ -168,23 +175,33 @@ impl Transactions {
         Some((pending.to, pending.octets.clone()))
     }
 
-    /// Establishments and modifications of a shard are no longer retransmitted, and those that were not sent yet are dropped.
-    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) {
+    /// Establishments and modifications of a shard are no longer retransmitted, and those that were not sent yet are dropped. Returns the others,
+    /// by their sequence numbers.
+    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) -> Vec<(u32, Place)> {
         let is_of_shard =
             |purpose: Purpose| matches!(purpose, Purpose::Session { shard: of, .. } if of == shard);
         let is_change = |pending: &Pending| pending.message_type != MessageType::SESSION_DELETION_REQUEST;
-        let mut unsent = Vec::new();
+        let (mut unsent, mut sent) = (Vec::new(), Vec::new());
         for (sequence, pending) in &mut self.pending {
             if is_of_shard(pending.purpose) && is_change(pending) {
                 match pending.sent {
                     0 => unsent.push(*sequence),
-                    _ => pending.sent = u32::MAX,
+                    _ => {
+                        pending.sent = u32::MAX;
+                        sent.push((*sequence, (pending.to, pending.seid())));
+                    }
                 }
             }
         }
         for sequence in unsent {
             self.remove(sequence);
         }
+        sent
+    }
+
+    /// Whether a request is not answered.
+    pub(super) fn is_pending(&self, sequence: u32) -> bool {
+        self.pending.contains_key(&sequence)
     }
 
     /// Removes a pending request.

@@ -3,7 +3,7 @@
 use super::super::procedure::State;
 use super::super::{Smf, SmfConfig};
 use super::world::*;
-use crate::kit::{Level, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking};
+use crate::kit::{Instant, Level, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking};
 use crate::testing::{self, Bench, Stored};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FTeid, PfcpSeReqFlags};
@@ -76,6 +76,36 @@ fn a_session_is_established_again_with_its_address_and_f_teid() {
     assert_eq!(next.take_ladder(), "upf <- SessionModificationRequest\namf <- 200");
     next.release_by_amf();
     assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
+#[test]
+fn a_session_that_is_restored_while_the_smf_serves_keeps_its_address() {
+    let (world, stored) = established();
+    let address = world.bench.nf.sessions.iter().next().unwrap().1.address;
+    let id = *stored.documents.keys().next().unwrap();
+    let mut smf = Smf::new(testing::identity(), config(), Rng::from_number(2));
+    smf.track_contexts(Tracking::default());
+    smf.begin_restoring(&[id.block].into());
+    let mut next = World::with(config(), &[]);
+    next.bench = Bench::new(smf);
+    let resume = |next: &mut World, what: fn(&mut Smf, Instant, &mut Outbox)| {
+        let mut out = Outbox::new(Level::Debug);
+        what(&mut next.bench.nf, next.bench.now, &mut out);
+        let seen = next.bench.take(out);
+        next.follow(seen);
+    };
+    resume(&mut next, |smf, now, out| smf.resume_contexts(now, out));
+    next.associate(UPF, "upf");
+    assert_eq!(next.take_ladder(), "");
+    stored.restore(next.bench.now, &mut next.bench.nf, false);
+    resume(&mut next, |smf, now, out| smf.resume_restored(now, true, out));
+    assert_eq!(next.take_ladder(), "upf <- SessionEstablishmentRequest", "its UPF is associated");
+    next.bench.nf.note_restored(id.block);
+    resume(&mut next, |smf, now, out| smf.finish_restoring(now, out));
+    assert_eq!(next.bench.nf.sessions.iter().next().unwrap().1.address, address);
+    assert_eq!(next.bench.nf.audit().addresses, 1);
+    let network = config().data_networks[0].pool;
+    assert_ne!(next.bench.nf.shared.pools.allocate(network), address, "it is not allocated again");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The store of a shard's contexts, with an NF whose contexts are numbers.
 
+mod on_demand;
+
 use super::*;
 use crate::residency::{Appended, Due, MemoryEngine, MemoryStore, SectionId, Statistics, UnixMillis};
 use crate::shard::{HeldEffects, Outside};
@@ -19,6 +21,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const VALUE: Section = Section { id: 1, name: "value", version: 1 };
 const SECTIONS: &[Section] = &[VALUE];
+
+/// Contexts from that number on are in use at gNBs.
+const IN_USE: u32 = 1_000_000;
 
 /// Each hundred numbers are of one UE, in all blocks.
 fn ue_of(id: ContextId) -> Supi {
@@ -75,6 +80,9 @@ impl NetworkFunction for Numbers {
                 Some(value) => {
                     let mut writer = Writer::new(Nf::Amf, &());
                     writer.section(&VALUE, |writer| writer.number(*value));
+                    if id.number >= IN_USE {
+                        sink.restore_first();
+                    }
                     sink.write(stored, Some(&ue_of(id)), &writer.finish().unwrap());
                     self.tracker.note_stored(id, 0);
                 }
@@ -275,6 +283,18 @@ impl Run {
         documents: &MemoryStore,
         mode: StoreMode,
         flushed: Option<Arc<AtomicU64>>,
+        owner: (Vec<BlockId>, Claims),
+        is_shared: bool,
+    ) -> Self {
+        let mut run = Self::without_contexts(documents, mode, flushed, owner, is_shared);
+        run.store.restore(at(0), &mut run.shard);
+        run
+    }
+
+    fn without_contexts(
+        documents: &MemoryStore,
+        mode: StoreMode,
+        flushed: Option<Arc<AtomicU64>>,
         (blocks, claims): (Vec<BlockId>, Claims),
         is_shared: bool,
     ) -> Self {
@@ -294,14 +314,13 @@ impl Run {
             protected: Default::default(),
             references: References::new(&ReferenceKey::new([1; 32])),
         });
-        let mut shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
+        let shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
         let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
         let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed, claims };
         let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
         if is_shared {
             store = store.with_shared_documents(DocumentSecret::of_number(7));
         }
-        store.restore(at(0), &mut shard);
         Self { shard, store, values, health, is_full }
     }
 
@@ -320,8 +339,10 @@ impl Run {
         let mut effects = Vec::new();
         self.shard.handle(at(millis), input, &mut effects);
         for effect in effects {
-            if let ShardEffect::Load { key } = effect {
-                self.store.load(at(millis), &mut self.shard, key);
+            match effect {
+                ShardEffect::Load { key } => self.store.load(at(millis), &mut self.shard, key),
+                ShardEffect::Restore(portion) => self.store.want(portion),
+                _ => {}
             }
         }
         self.store.note_input();

@@ -318,6 +318,14 @@ impl Engine for FileEngine {
         Ok(())
     }
 
+    fn keys(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
+        check_block(block)?;
+        let Some(content) = self.shared.block(block) else { return Ok(Vec::new()) };
+        let entries = content.documents.iter().filter(|((of, _), _)| *of == kind);
+        let present = entries.filter(|(_, entry)| entry.state() != State::Absent);
+        Ok(present.map(|((_, number), _)| DocumentKey { kind, block, number: *number }).collect())
+    }
+
     fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
         check_block(block)?;
         let Some(content) = self.shared.block(block) else { return Ok(Vec::new()) };

@@ -1,0 +1,148 @@
+//! Contexts that are restored while the shard serves.
+
+use super::*;
+
+const fn id(block: u64, number: u64) -> u64 {
+    block << 32 | number
+}
+
+/// A run that serves before its contexts are restored.
+fn serving(documents: &MemoryStore) -> Run {
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let owner = (BlockId::all().collect(), Claims::None);
+    let mut run = Run::without_contexts(documents, mode, None, owner, false);
+    run.store.begin_restoring(at(0), &mut run.shard);
+    run
+}
+
+impl Run {
+    /// Restores what inputs wait for, or a slice.
+    fn restore_next(&mut self, millis: u64) {
+        for portion in self.store.restore_next(at(millis), &mut self.shard) {
+            self.handle(millis, ShardInput::Restored(portion));
+        }
+    }
+
+    fn value(&self, owner: u64) -> Option<u64> {
+        self.values.lock().unwrap().get(&owner).copied()
+    }
+}
+
+/// Three hundred contexts in one block, and one in each of some others.
+fn documents() -> MemoryStore {
+    let documents = MemoryStore::default();
+    let mut run = Run::start(&documents, WriteTime::BeforeSends);
+    for number in 0..300 {
+        run.input(1, id(5, number), Timer::T3513);
+    }
+    for owner in [id(0, 1), id(9, 1), id(1000, IN_USE.into())] {
+        run.input(2, owner, Timer::T3513);
+    }
+    documents
+}
+
+#[test]
+fn a_context_that_an_input_names_is_restored_first_and_the_others_follow_in_slices() {
+    let documents = documents();
+    let mut run = serving(&documents);
+    assert_eq!(run.numbers(), [id(0, 1), id(1000, IN_USE.into())], "the first block, and what is in use");
+    for millis in [3, 4] {
+        run.deliver(millis, id(5, 7), Timer::T3513);
+    }
+    assert_eq!(run.value(id(5, 7)), None, "both inputs wait");
+    run.restore_next(4);
+    assert_eq!(run.value(id(5, 7)), Some(144), "after the digit of the former run");
+    assert_eq!(run.numbers().len(), 3, "no other context of the block");
+    let mut slices = 0;
+    while run.store.is_restoring() {
+        let before = run.numbers().len();
+        run.restore_next(5);
+        assert!(run.numbers().len() - before <= 128);
+        slices += 1;
+    }
+    assert_eq!(run.numbers().len(), 303);
+    assert!(slices > 2, "{slices}");
+    assert_eq!(run.value(id(5, 7)), Some(144), "a restored context is not replaced by its document");
+    run.input(6, id(9, 1), Timer::T3513);
+    assert_eq!(run.value(id(9, 1)), Some(26));
+}
+
+#[test]
+fn inputs_wait_while_the_store_cannot_be_read() {
+    let documents = documents();
+    let mut run = serving(&documents);
+    run.is_full.store(true, Ordering::Relaxed);
+    run.deliver(3, id(9, 1), Timer::T3513);
+    run.restore_next(3);
+    assert!(run.store.is_failing() && !run.store.is_restoring_now());
+    run.input(4, id(0, 1), Timer::T3513);
+    assert_eq!((run.value(id(0, 1)), run.value(id(9, 1))), (Some(24), None), "restored contexts are served");
+    run.is_full.store(false, Ordering::Relaxed);
+    run.store.end_turn(at(3) + RETRY, &mut run.shard, &mut []);
+    assert!(run.store.is_restoring_now());
+    run.restore_next(1005);
+    assert_eq!(run.value(id(9, 1)), Some(25), "its input was not lost");
+}
+
+#[test]
+fn a_document_that_cannot_be_read_holds_up_no_other() {
+    let documents = documents();
+    let mut run = serving(&documents);
+    run.is_full.store(true, Ordering::Relaxed);
+    run.deliver(3, id(9, 1), Timer::T3513);
+    // Writes succeed, so that the outage is over each time; reads fail.
+    for attempt in 1..=31 {
+        run.restore_next(1000 * attempt);
+        run.is_full.store(false, Ordering::Relaxed);
+        run.store.end_turn(at(1000 * attempt) + RETRY, &mut run.shard, &mut []);
+        run.is_full.store(true, Ordering::Relaxed);
+    }
+    assert_eq!((run.value(id(9, 1)), run.health.unreadable()), (Some(0), 1), "the context is new");
+}
+
+#[test]
+fn a_run_after_a_panic_restores_what_the_former_one_had_not() {
+    let documents = documents();
+    let mut run = serving(&documents);
+    run.input(3, id(5, 7), Timer::T3513);
+    run.restore_next(3);
+    let mut next = Run::without_contexts(
+        &documents,
+        StoreMode::of_time(WriteTime::BeforeSends),
+        None,
+        (Vec::new(), Claims::None),
+        false,
+    );
+    std::mem::swap(&mut run.store, &mut next.store);
+    next.store.start_run(&mut next.shard);
+    next.store.take_over(at(4), &mut next.shard, |_| Some(Fate::GoesOn));
+    assert_eq!(next.numbers(), [id(0, 1), id(5, 7), id(1000, IN_USE.into())], "those are taken over");
+    next.deliver(5, id(9, 1), Timer::T3513);
+    next.restore_next(5);
+    assert_eq!(next.value(id(9, 1)), Some(25));
+    while next.store.is_restoring() {
+        next.restore_next(6);
+    }
+    assert_eq!(next.numbers().len(), 303);
+}
+
+#[test]
+fn blocks_of_a_process_that_has_ended_are_restored_while_the_shard_serves() {
+    let documents = documents();
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let blocks = BlockId::all().take(3).collect();
+    let mut run = Run::without_contexts(&documents, mode, None, (blocks, Claims::None), false);
+    run.store.begin_restoring(at(0), &mut run.shard);
+    while run.store.is_restoring() {
+        run.restore_next(1);
+    }
+    assert_eq!(run.numbers(), [id(0, 1)]);
+    run.store.restore_blocks(at(2), &mut run.shard, &[BlockId::new(5).unwrap(), BlockId::new(9).unwrap()]);
+    run.deliver(3, id(9, 1), Timer::T3513);
+    run.restore_next(3);
+    assert_eq!(run.value(id(9, 1)), Some(23));
+    while run.store.is_restoring() {
+        run.restore_next(4);
+    }
+    assert_eq!(run.numbers().len(), 302);
+}
