@@ -6,7 +6,7 @@
 //!                   none is known                 ──> discovery of the NF type, then as above, once
 //! ```
 //!
-//! The members of a set share their contexts, and the one that is asked redirects the request if another one has the context. An instance
+//! The members of a set share their contexts, and the member that receives the request redirects it if another one has the context. An instance
 //! that is in no set has no substitute.
 
 use super::agent::{Agent, Call};

@@ -393,7 +393,7 @@ impl Member {
         let Some(guard) = self.guard.clone() else { return Ok(()) };
         let had_ended = guard.has_ended();
         if had_ended {
-            // Others may have the blocks by now: an instance without them must not seem to live.
+            // Others may have the blocks meanwhile: an instance without them must not seem to live.
             let revision = self.store.poll(None, false)?.revision;
             self.read_changes(revision)?;
         }

@@ -123,7 +123,7 @@ impl Poll {
 
 /// Where the owner map is.
 pub trait OwnerStore: Send {
-    /// Renews a lease, unless another process has its place by now (`takes_over`: takes that place), and returns who lives.
+    /// Renews a lease, unless another process has its place meanwhile (`takes_over`: takes that place), and returns who lives.
     fn poll(&mut self, lease: Option<&Lease>, takes_over: bool) -> Result<Poll, EngineError>;
 
     /// Ends a lease.

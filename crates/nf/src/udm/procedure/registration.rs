@@ -163,7 +163,7 @@ impl AwaitingRegistrationToModify {
                     check_instance(old.amf_instance_id, self.from)
                         .and_then(|()| check_shard(&config.identity, &old, self.from))
                 } else {
-                    // Another AMF of the set serves the UE by now (TS 23.501 5.21.2.2).
+                    // Another AMF of the set serves the UE meanwhile (TS 23.501 5.21.2.2).
                     Ok(())
                 };
                 match is_own {
