@@ -40,6 +40,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const OUTAGE: Duration = Duration::from_secs(10);
 /// Blocks that a shard adopts with one input: other UEs are served in between.
 const ADOPTED_AT_ONCE: usize = 32;
+/// How long an instance has lived before it gets more than one block for each shard: gNBs connect to its AMF again meanwhile, and then
+/// send it the UEs that have its AMF Pointer.
+const SETTLING: Duration = Duration::from_secs(2);
 /// Blocks that an instance releases at once.
 const RELEASED_AT_ONCE: usize = 64;
 /// How long a start waits for its part of the blocks.
@@ -278,6 +281,7 @@ impl Membership {
             instances: Arc::default(),
             unwritten: Vec::new(),
             kept,
+            since: BTreeMap::new(),
             releasing: BTreeSet::new(),
             rests_until: Instant::now(),
             serves: false,
@@ -309,6 +313,8 @@ struct Member {
     unwritten: Vec<BlockMove>,
     /// The first block of each shard at the start, which stays.
     kept: Vec<BlockId>,
+    /// Since when each instance lives, by its process.
+    since: BTreeMap<InstanceId, (u64, Instant)>,
     /// Blocks that shards are about to release.
     releasing: BTreeSet<u16>,
     /// Before that time no further block is released: the last one was in use.
@@ -419,6 +425,12 @@ impl Member {
     /// Releases blocks to instances that have less than their part: first those whose home is the receiver, then the last ones of the
     /// shards that have most.
     fn give_surplus(&mut self, poll: &Poll) {
+        for (instance, live) in &poll.instances {
+            let known = self.since.get(instance).map(|(incarnation, _)| *incarnation);
+            if known != Some(live.incarnation) {
+                self.since.insert(*instance, (live.incarnation, Instant::now()));
+            }
+        }
         if !self.releasing.is_empty() || Instant::now() < self.rests_until {
             return;
         }
@@ -428,7 +440,14 @@ impl Member {
                 continue;
             }
             let shards = living.get(&receiver).copied().unwrap_or(1).max(1);
-            let blocks = self.blocks_for(receiver, number.min(RELEASED_AT_ONCE));
+            let has = self.known.owners.blocks_of_instances().get(&receiver).copied().unwrap_or(0);
+            let is_settled = self.since.get(&receiver).is_some_and(|(_, since)| since.elapsed() >= SETTLING);
+            // It needs one for each shard to start.
+            let most = if is_settled { RELEASED_AT_ONCE } else { usize::from(shards).saturating_sub(has) };
+            let blocks = self.blocks_for(receiver, number.min(most));
+            if blocks.is_empty() {
+                continue;
+            }
             for (at, block) in blocks.into_iter().enumerate() {
                 let to = BlockOwner { instance: receiver, shard: ShardId((at % usize::from(shards)) as u8) };
                 let change = BlockMove { block, to, version: self.moves.next_version() };
@@ -656,6 +675,7 @@ mod tests {
             instances: Arc::default(),
             unwritten: Vec::new(),
             kept: vec![BlockId::new(0).unwrap()],
+            since: BTreeMap::new(),
             releasing: BTreeSet::new(),
             rests_until: Instant::now(),
             serves: true,
@@ -697,6 +717,10 @@ mod tests {
         assert!(member.releasing.is_empty());
         // It returns: its own blocks are released to it, and no others.
         store.poll(Some(&lease(2)), false).unwrap();
+        member.turn();
+        assert_eq!(member.releasing.len(), 1, "one for its shard, so that it can start");
+        member.releasing.clear();
+        member.since.insert(two, (2, Instant::now() - SETTLING));
         member.turn();
         assert_eq!(member.releasing.len(), RELEASED_AT_ONCE);
         assert!(member.releasing.iter().all(|block| *block >= BlockId::COUNT / 2), "{:?}", member.releasing);
