@@ -32,6 +32,8 @@ pub(crate) struct Documents {
     failing: BTreeSet<usize>,
     /// Contexts that are restored before others: they are in use at gNBs or UPFs.
     first: BTreeSet<StoredKey>,
+    /// Contexts that the present run of the process has written.
+    own: BTreeSet<StoredKey>,
     restoring: restoring::Restoring,
 }
 
@@ -48,6 +50,7 @@ struct OfShard<'a> {
     shard: usize,
     stored: &'a mut BTreeMap<(usize, StoredKey), Document>,
     first: &'a mut BTreeSet<StoredKey>,
+    own: &'a mut BTreeSet<StoredKey>,
     /// The next document is one of these.
     is_first: bool,
     written: Vec<StoredKey>,
@@ -73,6 +76,7 @@ impl DocumentSink for OfShard<'_> {
         self.wrote = true;
         self.written.push(key);
         self.stored.insert((self.shard, key), document.compact());
+        self.own.insert(key);
         if std::mem::take(&mut self.is_first) {
             self.first.insert(key);
         } else {
@@ -100,6 +104,7 @@ impl Documents {
             fails: false,
             failing: BTreeSet::new(),
             first: BTreeSet::new(),
+            own: BTreeSet::new(),
             restoring: restoring::Restoring::default(),
         }
     }
@@ -141,6 +146,8 @@ impl Documents {
 
     /// Blocks have these owners: documents are those of the owner's shard.
     pub(crate) fn assign(&mut self, shard_of: impl Fn(BlockId) -> usize) {
+        // A process starts.
+        self.own.clear();
         let stored = std::mem::take(&mut self.stored);
         let assigned =
             stored.into_iter().map(|((_, key), document)| ((shard_of(key.id.block), key), document));
@@ -172,8 +179,9 @@ impl Documents {
         if self.failing.remove(&shard) {
             of.accept_new_contexts(true);
         }
-        let (stored, first) = (&mut self.stored, &mut self.first);
-        let mut sink = OfShard { shard, stored, first, is_first: false, written: Vec::new(), wrote: false };
+        let (stored, first, own) = (&mut self.stored, &mut self.first, &mut self.own);
+        let mut sink =
+            OfShard { shard, stored, first, own, is_first: false, written: Vec::new(), wrote: false };
         of.store_contexts(scope, &mut sink);
         let OfShard { written, wrote, .. } = sink;
         if self.residency == Residency::Stateless && !self.keeps_copies {
@@ -253,8 +261,13 @@ impl Documents {
             for ((of, key), document) in &self.stored {
                 let is_taken = (*of, key.nf) == (shard, nf) && !self.is_unrestored(shard, *key);
                 if let Some(fate) = fate(*key).filter(|_| is_taken) {
-                    to.take_over_context(now, *key, document.octets(), fate)
-                        .map_err(|error| format!("{key:?}: {error}"))?;
+                    let taken = if fate == Fate::GoesOn && !self.own.contains(key) {
+                        // Of a former process, as in the runtime.
+                        to.restore_context(now, *key, document.octets(), false)
+                    } else {
+                        to.take_over_context(now, *key, document.octets(), fate)
+                    };
+                    taken.map_err(|error| format!("{key:?}: {error}"))?;
                 }
             }
         }

@@ -145,7 +145,7 @@ impl Stores {
         self.stores.get(&shard).is_some_and(|it| it.store.is_restoring_now())
     }
 
-    /// Restores what inputs wait for, or a slice of the other contexts. Returns what the shard is to be told.
+    /// Restores what inputs wait for, or a slice of the other contexts. Returns what the shard receives as restored.
     pub(crate) fn restore_next(
         &mut self,
         now: Instant,

@@ -20,7 +20,7 @@ pub struct ContextIds {
     /// In ascending order.
     blocks: Vec<BlockId>,
     next: usize,
-    /// Blocks with contexts of a former run that are not restored yet: nobody knows which of their ids are in use.
+    /// Blocks with contexts of a former run that are not restored yet: any of their ids may be in use.
     unrestored: BTreeSet<BlockId>,
     /// The ids are random and of this shard, so a fast hash is safe.
     keys: HashMap<ContextId, Key, FixedState>,

@@ -126,6 +126,8 @@ pub struct ContextStore {
     /// The sections that the engine has, with [`WriteForm::Update`].
     written: Option<WrittenSections>,
     revision: u64,
+    /// Documents of this process have higher revisions.
+    first: Revision,
     last: Sequence,
     has_changes: bool,
     /// When changes are written, with [`WriteTime::Later`]; `None` if there is no change.
@@ -195,6 +197,7 @@ impl ContextStore {
             written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
             revision: started << 20,
+            first: Revision(started << 20),
             last: Sequence(0),
             has_changes: false,
             due: None,

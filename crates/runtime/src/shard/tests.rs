@@ -44,9 +44,14 @@ fn id(number: u64) -> ContextId {
     let block = match number {
         OF_BLOCK..OF_OTHER => 5,
         OF_OTHER..TIMED => 600,
-        _ => 0,
+        _ => return ContextId::from_u64(number).unwrap(),
     };
     ContextId { block: self::block(block), number: number as u32 }
+}
+
+/// The inverse of `id`.
+fn number_of(id: ContextId) -> u64 {
+    if matches!(id.block.number(), 5 | 600) { id.number.into() } else { id.to_u64() }
 }
 
 fn document(value: u64) -> pith_nf::kit::document::Document {
@@ -65,6 +70,14 @@ fn panic_if_left(panics: &Panics) {
 }
 
 impl NetworkFunction for Numbers {
+    fn context_of(&self, input: &Input) -> Option<ContextId> {
+        match input {
+            Input::N2(N2Input::Pdu { pdu, .. }) => Some(id(u64::from(pdu[0]))),
+            Input::Timer(key) => Some(id(key.owner)),
+            _ => None,
+        }
+    }
+
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         let (number, panics) = match &input {
             Input::N2(N2Input::Pdu { pdu, .. }) => (u64::from(pdu[0]), pdu.len() > 1),
@@ -87,7 +100,7 @@ impl NetworkFunction for Numbers {
             panic_if_left(&self.panics);
         }
         for (id, _) in self.tracker.take(scope) {
-            let Some(value) = self.values.get(&id.number.into()) else { continue };
+            let Some(value) = self.values.get(&number_of(id)) else { continue };
             sink.write(StoredKey { nf: Nf::Amf, id }, None, &document(*value));
             self.tracker.note_stored(id, 0);
         }
@@ -101,7 +114,7 @@ impl NetworkFunction for Numbers {
         _is_stale: bool,
     ) -> Result<(), UnpackError> {
         let value = value(document)?;
-        self.values.insert(id.number.into(), value);
+        self.values.insert(number_of(id), value);
         assert!(value != FATAL, "the panic of a test");
         self.tracker.note_stored(id, 0);
         Ok(())
@@ -115,7 +128,7 @@ impl NetworkFunction for Numbers {
         fate: Fate,
     ) -> Result<(), UnpackError> {
         let value = value(document)?;
-        self.values.insert(id.number.into(), if fate == Fate::Ends { 0 } else { value });
+        self.values.insert(number_of(id), if fate == Fate::Ends { 0 } else { value });
         if value == POISON {
             panic_if_left(&self.panics);
         }
@@ -145,7 +158,7 @@ impl NetworkFunction for Numbers {
     fn take_block(&mut self, _now: Instant, _block: BlockId, part: PassedPart, _out: &mut Outbox) {
         for context in part.contexts {
             self.in_step = Some(context.id);
-            self.values.insert(context.id.number.into(), value(context.document.octets()).unwrap());
+            self.values.insert(number_of(context.id), value(context.document.octets()).unwrap());
             self.tracker.note_passed(context.id, context.stored);
         }
         panic_if_left(&self.panics);
@@ -337,7 +350,8 @@ fn a_document_that_cannot_be_read_without_a_panic_is_deleted() {
     // The first run has no documents: it panics, and the next one reads them.
     let health = Arc::new(StoreHealth::default());
     let mode = StoreMode::of_time(WriteTime::BeforeSends);
-    let store = ContextStore::new(BlockId::all().collect(), Box::new(documents.engine()), mode, 2, health);
+    // Of the same process: documents of former ones are restored.
+    let store = ContextStore::new(BlockId::all().collect(), Box::new(documents.engine()), mode, 1, health);
     driver.contexts = Some(HeldEffects::new(store));
     driver.take_over = TakeOver::new(Keeps::All);
     turn(&mut driver, &[&[9, 0]]);
@@ -370,7 +384,7 @@ fn a_document_that_panics_while_the_shard_serves_is_left_out() {
     let documents = MemoryStore::default();
     let (mut first, _) = driver(0, Some(&documents));
     let timer = |owner| ShardInput::Timer { nf: Nf::Amf, key: TimerKey { owner, timer: Timer::T3513 } };
-    let (fatal, other) = (2 << 32 | 5, 2 << 32 | 6);
+    let (fatal, other) = (OF_BLOCK + 1, OF_BLOCK + 2);
     for owner in [other, 1] {
         first.process(timer(owner));
         first.end_turn();
@@ -450,6 +464,10 @@ fn with_soft_a_block_passes_when_its_changes_are_written() {
     pass_block(&mut soft);
     assert_eq!(blocks(&sent), ["block 2, 1 contexts"]);
     let (mut next, sent) = driver(0, Some(&documents));
+    next.process(ShardInput::Start);
+    while next.contexts.as_ref().unwrap().store.is_restoring() {
+        next.end_turn();
+    }
     turn(&mut next, &[&[101]]);
     assert_eq!(taken(&sent), [(101, 2)], "the document is not behind");
 }

@@ -53,7 +53,7 @@ impl Upf {
         if let Some(found) = self.sessions.get_mut(session)
             && found.reported.iter().all(|(pdr, _)| *pdr != held.0)
         {
-            found.reported.push(held.clone());
+            found.reported.push(held);
         }
         self.report_held(context, session, held);
     }
@@ -79,7 +79,7 @@ impl Upf {
         let is_due = |(pdr, _): &&HeldPackets| {
             session.rules.pdrs.get(*pdr).and_then(|pdr| pdr.far_id).is_some_and(|far| fars.contains(&far))
         };
-        let due: Vec<_> = reported.iter().filter(is_due).cloned().collect();
+        let due: Vec<_> = reported.iter().filter(is_due).copied().collect();
         session.reported = reported;
         due.into_iter().for_each(|held| self.report_held(context, id, held));
     }

@@ -82,7 +82,7 @@ impl Documents {
         self.has_wanted(shard) || self.restoring.unrestored.get(&shard).is_some_and(|it| !it.is_empty())
     }
 
-    /// Restores what inputs wait for, or one of the other contexts. Returns what the shard is to be told.
+    /// Restores what inputs wait for, or one of the other contexts. Returns what the shard receives as restored.
     pub(crate) fn restore_next(
         &mut self,
         now: Instant,

@@ -133,9 +133,12 @@ impl World {
                 }
             }
             let documents = self.processes[process].documents.as_mut();
-            let restored = documents.map(|it| match on_demand {
-                true => it.begin_restoring(self.now, shard, &mut host.shard),
-                false => it.restore(self.now, shard, &mut host.shard),
+            let restored = documents.map(|it| {
+                if on_demand {
+                    it.begin_restoring(self.now, shard, &mut host.shard)
+                } else {
+                    it.restore(self.now, shard, &mut host.shard)
+                }
             });
             if let Some(Err(error)) = restored {
                 self.watch.fail(format!("not restored: {error}"));

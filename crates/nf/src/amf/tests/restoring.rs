@@ -13,7 +13,7 @@ fn pdu(pdu: Vec<u8>) -> Input {
     Input::N2(N2Input::Pdu { gnb: GnbHandle(1), stream: 1, pdu: pdu.into() })
 }
 
-/// An INITIAL UE MESSAGE with this 5G-S-TMSI beside a NAS message that names nobody.
+/// An INITIAL UE MESSAGE with this 5G-S-TMSI beside a NAS message without an identity.
 fn initial(s_tmsi: Option<FiveGSTmsi>) -> Input {
     let message = InitialUeMessage {
         ran_ue_ngap_id: RanUeNgapId(77),

@@ -10,23 +10,42 @@
 //! ```
 
 use super::{N4Effect, N4Gateway};
+use pith_pfcp::Message;
 use pith_types::{Seid, ShardId};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// A session at a UPF, by the UPF's SEID.
-pub(super) type Place = (SocketAddr, Seid);
+/// A session at a UPF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SessionAtUpf {
+    upf: SocketAddr,
+    /// The UPF's SEID; 0 in a request to establish the session (TS 29.244 7.2.2.4.2).
+    seid: Seid,
+    /// The SMF's SEID in such a request.
+    of_smf: Option<u64>,
+}
+
+impl SessionAtUpf {
+    /// The session of a request.
+    pub(super) const fn of(upf: SocketAddr, seid: Seid, message: &Message) -> Self {
+        let of_smf = match message {
+            Message::SessionEstablishmentRequest(request) => Some(request.cp_f_seid.seid),
+            _ => None,
+        };
+        Self { upf, seid, of_smf }
+    }
+}
 
 /// Former requests, and the requests that wait for their ends.
 #[derive(Debug, Default)]
 pub(super) struct FormerRequests {
     /// By sequence number.
-    open: BTreeMap<u32, Place>,
-    waiting: VecDeque<(Place, ShardId, N4Effect)>,
+    open: BTreeMap<u32, SessionAtUpf>,
+    waiting: VecDeque<(SessionAtUpf, ShardId, N4Effect)>,
 }
 
 impl FormerRequests {
-    fn is_open(&self, place: Place) -> bool {
+    fn is_open(&self, place: SessionAtUpf) -> bool {
         self.open.values().any(|open| *open == place)
     }
 }
@@ -34,9 +53,7 @@ impl FormerRequests {
 impl N4Gateway {
     /// A shard has panicked: what it sent is neither retransmitted nor overtaken.
     pub(super) fn note_former(&mut self, shard: ShardId) {
-        let former = self.transactions.stop_retransmitting(shard);
-        // A request to establish a session names none.
-        self.former.open.extend(former.into_iter().filter(|(_, (_, seid))| *seid != Seid(0)));
+        self.former.open.extend(self.transactions.stop_retransmitting(shard));
     }
 
     /// Returns an effect unless it is a request that waits for a former one of its session.
@@ -45,7 +62,9 @@ impl N4Gateway {
             return Some(effect);
         }
         let place = match &effect {
-            N4Effect::Request { upf, seid, .. } => self.address_of(*upf).map(|address| (address, *seid)),
+            N4Effect::Request { upf, seid, message, .. } => {
+                self.address_of(*upf).map(|address| SessionAtUpf::of(address, *seid, message))
+            }
             _ => None,
         };
         match place.filter(|place| self.former.is_open(*place)) {

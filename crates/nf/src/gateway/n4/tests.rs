@@ -765,7 +765,7 @@ fn sessions_of_former_runs_that_no_shard_confirms_are_deleted() {
     let response = SessionSetDeletionResponse::new(NodeId::from(upf_address()), Cause::RequestAccepted);
     let response = Message::SessionSetDeletionResponse(response);
     assert!(handle(&mut gateway, datagram(&response, 0, header.sequence)).sent.is_empty());
-    // What was under way when the process ended may have arrived since.
+    // A request of the former run may have arrived since.
     let again = heartbeats(&mut gateway);
     let [(header, Message::SessionSetDeletionRequest(_))] = again.sent.as_slice() else {
         panic!("{again:?}")

@@ -1,8 +1,8 @@
 //! Pending requests in both directions (TS 29.244 6.4).
 
-use super::former::Place;
+use super::former::SessionAtUpf;
 use crate::kit::Tag;
-use pith_pfcp::{Header, MessageType};
+use pith_pfcp::{Header, Message, MessageType};
 use pith_types::{Seid, ShardId};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -48,10 +48,10 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// The UPF's SEID of the session, in the header of a message about a session (TS 29.244 7.2.2.4.2).
-    fn seid(&self) -> Seid {
-        let seid = self.octets.get(4..12).and_then(|octets| octets.try_into().ok());
-        Seid(seid.map_or(0, u64::from_be_bytes))
+    /// The session.
+    fn session(&self) -> Option<SessionAtUpf> {
+        let (header, message) = Message::decode(&self.octets).ok()?;
+        Some(SessionAtUpf::of(self.to, Seid(header.seid?), &message))
     }
 
     /// Whether it takes a place in the window of its UPF.
@@ -177,7 +177,7 @@ impl Transactions {
 
     /// Establishments and modifications of a shard are no longer retransmitted, and those that were not sent yet are dropped. Returns the others,
     /// by their sequence numbers.
-    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) -> Vec<(u32, Place)> {
+    pub(super) fn stop_retransmitting(&mut self, shard: ShardId) -> Vec<(u32, SessionAtUpf)> {
         let is_of_shard =
             |purpose: Purpose| matches!(purpose, Purpose::Session { shard: of, .. } if of == shard);
         let is_change = |pending: &Pending| pending.message_type != MessageType::SESSION_DELETION_REQUEST;
@@ -188,7 +188,7 @@ impl Transactions {
                     0 => unsent.push(*sequence),
                     _ => {
                         pending.sent = u32::MAX;
-                        sent.push((*sequence, (pending.to, pending.seid())));
+                        sent.extend(pending.session().map(|session| (*sequence, session)));
                     }
                 }
             }

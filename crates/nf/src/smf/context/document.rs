@@ -6,7 +6,7 @@
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
-//!  uplink     endpoints of which a gNB was told, and has not answered; absent if there are none
+//!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!

@@ -26,9 +26,9 @@ use pith_pfcp::Message;
 use pith_pfcp::ie::Cause as N4Cause;
 use pith_types::Seid;
 
-/// Which UPF of a session.
+/// The role of a UPF in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum UpfRole {
     Anchor,
     Front,
 }
@@ -37,13 +37,13 @@ enum Place {
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingConfirmation {
     pub user_plane: UserPlane,
-    place: Place,
+    role: UpfRole,
     /// The request.
     pub call: CallId,
 }
 
-pack_enum!(Place { 0 => Anchor, 1 => Front });
-pack_struct!(AwaitingConfirmation { user_plane, place, call });
+pack_enum!(UpfRole { 0 => Anchor, 1 => Front });
+pack_struct!(AwaitingConfirmation { user_plane, role, call });
 
 /// What a UPF says of a session that the SMF wants confirmed.
 enum Finding {
@@ -67,14 +67,14 @@ pub(super) fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut En
         None => user_plane.gnb,
     };
     let (at, seid) = (user_plane.anchor, session.seid);
-    ask(user_plane, session, env, (Place::Anchor, at, seid), to)
+    ask(user_plane, session, env, (UpfRole::Anchor, at, seid), to)
 }
 
 fn ask(
     user_plane: UserPlane,
     session: &mut SmContext,
     env: &mut Env<'_>,
-    (place, at, seid): (Place, UpfSession, Seid),
+    (role, at, seid): (UpfRole, UpfSession, Seid),
     to: Option<Tunnel>,
 ) -> State {
     let Some(local) = env.upfs.info(at.upf).map(|info| info.local_address) else {
@@ -82,7 +82,7 @@ fn ask(
     };
     let message = n4::confirmation(session, (seid, local), to);
     let call = session.ask_upf(env, at.upf, at.seid, message);
-    State::AwaitingConfirmation(AwaitingConfirmation { user_plane, place, call })
+    State::AwaitingConfirmation(AwaitingConfirmation { user_plane, role, call })
 }
 
 impl AwaitingConfirmation {
@@ -93,23 +93,23 @@ impl AwaitingConfirmation {
         env: &mut Env<'_>,
         result: Result<Message, N4Error>,
     ) -> State {
-        match (self.place, finding(result)) {
+        match (self.role, finding(result)) {
             (_, Finding::Unassociated) => AwaitingRestoration::new(self.user_plane, true).into(),
-            (Place::Anchor, Finding::Present) => self.anchor_confirmed(session, env),
-            (Place::Front, Finding::Present) => confirmed(self.user_plane, session, env),
-            (Place::Anchor, Finding::Absent) => {
+            (UpfRole::Anchor, Finding::Present) => self.anchor_confirmed(session, env),
+            (UpfRole::Front, Finding::Present) => confirmed(self.user_plane, session, env),
+            (UpfRole::Anchor, Finding::Absent) => {
                 AwaitingRestoration::new(self.user_plane, true).ask_anchor(session, env)
             }
-            (Place::Anchor, Finding::Refused) => {
+            (UpfRole::Anchor, Finding::Refused) => {
                 env.delete_at_upf(self.user_plane.anchor);
                 AwaitingRestoration::new(self.user_plane, true).ask_anchor(session, env)
             }
-            (Place::Anchor, Finding::Silent) => {
+            (UpfRole::Anchor, Finding::Silent) => {
                 session
                     .log(env, Level::Warn, || "the UPF does not confirm the session, which ends".to_owned());
                 release::end_and_notify_amf(self.user_plane.into(), session, env)
             }
-            (Place::Front, _) => self.front_again(session, env),
+            (UpfRole::Front, _) => self.front_again(session, env),
         }
     }
 
@@ -121,7 +121,7 @@ impl AwaitingConfirmation {
             return self.front_again(session, env);
         }
         let (gnb, seid) = (self.user_plane.gnb, session.front_seid());
-        ask(self.user_plane, session, env, (Place::Front, front, seid), gnb)
+        ask(self.user_plane, session, env, (UpfRole::Front, front, seid), gnb)
     }
 
     /// The front UPF does not have the session, or not its rules: it gets it again.

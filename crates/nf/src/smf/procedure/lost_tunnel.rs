@@ -54,7 +54,7 @@ pub(in crate::smf) fn on_error_indication(
     terminates_n3: bool,
 ) -> State {
     let user_plane = state.user_plane();
-    // What a UPF has lost while sessions are restored shows when it is asked.
+    // While a session is restored, the UPF's response shows what it has lost.
     let is_known = || !is_unconfirmed(&state);
     if let Some(at) = user_plane.filter(|_| is_known()).and_then(|it| it.session_of_n9_endpoint(lost)) {
         return upf_failure::on_n9_tunnel_lost(state, session, env, at);

@@ -47,7 +47,7 @@ impl ContextStore {
         if self.shared.is_some() || self.mode.drops_copies || !self.engine.answers_at_once() {
             return self.restore(now, shard);
         }
-        // Another attempt after a panic begins anew.
+        // Another attempt after a panic restores all again.
         self.restoring = Restoring::default();
         self.track(shard);
         if let Err(error) = self.claim() {
@@ -112,7 +112,7 @@ impl ContextStore {
     }
 
     /// Restores what inputs wait for; if there is no such input, a slice of the contexts that are not restored yet. Returns what the
-    /// shard is to be told.
+    /// shard receives as [`ShardInput::Restored`](pith_nf::fabric::ShardInput::Restored).
     pub fn restore_next(&mut self, now: Instant, shard: &mut Shard) -> Vec<Portion> {
         if !self.is_restoring() || self.outage.is_some() || self.is_fenced {
             return Vec::new();

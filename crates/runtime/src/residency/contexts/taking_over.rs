@@ -53,7 +53,9 @@ impl ContextStore {
                     self.reading = Some(key);
                     let result = check_layout(&document).and_then(|()| {
                         let packed = packed(key, &document);
-                        let taken = take_one_over(now, shard, key, (&packed, document.is_stale), fate);
+                        let is_former = document.is_stale || document.revision <= self.first;
+                        let taken =
+                            take_one_over(now, shard, key, (&packed, is_former, document.is_stale), fate);
                         taken.map_err(|error| format!("{place} is unknown, its UE registers again: {error}"))
                     });
                     if let Err(error) = result {
@@ -99,7 +101,8 @@ impl ContextStore {
                         continue;
                     };
                     self.reading = Some(key);
-                    let taken = take_one_over(now, shard, key, (&packed, document.is_stale), fate);
+                    let taken =
+                        take_one_over(now, shard, key, (&packed, document.is_stale, document.is_stale), fate);
                     if let Err(error) = taken {
                         self.note_unreadable(&format!("{place} is unknown, its UE registers again: {error}"));
                     }
@@ -164,16 +167,17 @@ impl ContextStore {
     }
 }
 
-/// Gives a new run of a shard a context. One whose document is outdated begins as after a start: its COUNTs may have been used.
+/// Gives a new run of a shard a context. One whose document is of a former process begins as after a start: its connection and its sessions at
+/// UPFs ended with that process. So does one whose document is outdated: its COUNTs may have been used.
 fn take_one_over(
     now: Instant,
     shard: &mut Shard,
     key: StoredKey,
-    (packed, is_stale): (&Document, bool),
+    (packed, is_former, is_stale): (&Document, bool, bool),
     fate: Fate,
 ) -> Result<(), UnpackError> {
-    if is_stale {
-        return shard.restore_context(now, key, packed.octets(), true);
+    if is_stale || is_former && fate == Fate::GoesOn {
+        return shard.restore_context(now, key, packed.octets(), is_stale);
     }
     shard.take_over_context(now, key, packed.octets(), fate)
 }
