@@ -41,6 +41,9 @@ outlive: build ## a core is killed (kill -9) under pings of 5 ms: counts the los
 restart: build ## a core with stored contexts is killed (kill -9) and started again: UEs keep registration and sessions
 	@scripts/restart $(ARGS)
 
+instances: build ## two instances of AMF, SMF and PCF over one Redis: one is killed (kill -9), no UE registers again
+	@scripts/instances $(ARGS)
+
 packets: build ## Scapy as SMF, gNB and data network checks the packets of each user-plane path
 	@scripts/packets $(ARGS)
 

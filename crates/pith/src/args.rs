@@ -198,7 +198,7 @@ Examples:
   pith shard move 1f --to 1         moves one block
   pith shard move 100-1ff --to 1    moves 256 blocks, one after another
 A block waits up to 2 s for the end of requests to other NFs, else it stays where it is. The first block of each shard
-always stays. After a restart of the process each shard has the blocks that it had at first; stored UEs are found there.
+always stays. If contexts are stored, each shard has its blocks again after a restart.
 ")]
     Move {
         /// A block, 1f, or a range of blocks, 100-1ff, in hexadecimal digits.

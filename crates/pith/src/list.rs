@@ -148,6 +148,7 @@ pub fn status(cli: &Cli) -> Result<()> {
             println!("{:<9} faster: {faster}", "");
         }
     }
+    show_set(&answer["set"]);
     let contexts = &answer["contexts"];
     let has_contexts = |nf: &Value| matches!(nf.as_str(), Some("amf" | "smf" | "pcf"));
     if contexts.is_object() {
@@ -177,6 +178,26 @@ pub fn status(cli: &Cli) -> Result<()> {
         println!("{:<9} not stored: they end with the process", "contexts");
     }
     Ok(())
+}
+
+/// The instances of a set, one a line.
+fn show_set(set: &Value) {
+    let Some(instances) = set["instances"].as_array() else { return };
+    let (own, lease) = (number(&set["instance"]), number(&set["leaseMs"]));
+    println!("{:<9} instance {own}, lease of {lease} ms", "set");
+    for instance in instances {
+        let state = if instance["lives"] == true { "lives" } else { "is gone" };
+        println!(
+            "{:<9} instance {} {state}, {} blocks: {}",
+            "",
+            number(&instance["instance"]),
+            number(&instance["blocks"]),
+            table::cell(&instance["root"])
+        );
+    }
+    if let Some(error) = set["error"].as_str() {
+        println!("{:<9} the owner map is unknown at present: {error}", "");
+    }
 }
 
 fn number(value: &Value) -> String {

@@ -9,6 +9,7 @@ pub mod gate;
 mod housekeeping;
 pub mod http;
 pub mod keys;
+pub mod lease;
 mod log_allowance;
 pub mod memory;
 pub mod node;

@@ -19,6 +19,7 @@ mod outside;
 mod reference_key;
 mod residency;
 mod security;
+mod set;
 mod smf_run;
 mod user_plane;
 
@@ -45,6 +46,7 @@ use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{Nf, Rng};
+use pith_sbi::ApiRoot;
 use residency::Contexts;
 use security::Security;
 use smf_run::SmfRun;
@@ -104,6 +106,8 @@ pub struct Node {
     store: Option<(StoreHandle<ShardToken>, StoreThread<ShardToken>)>,
     /// Closed after the shards, which have its engines.
     contexts: Option<Contexts>,
+    /// Closed last: other instances then serve the UEs.
+    set: Option<set::SetThread>,
     _housekeeping: Housekeeping,
 }
 
@@ -126,7 +130,12 @@ impl Node {
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
         let mut contexts = Contexts::open(config, hosting, &shards, clock)?;
         let reference_key = reference_key::open(config, &mut rng)?;
-        let identities = Identities::new(config, hosting, count, clock, &security, reference_key);
+        let address = identities::sbi_address(config, hosting);
+        let root = Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
+        check_set(config, hosting)?;
+        let membership = set::join(config, contexts.as_ref(), clock, &root)?;
+        let owners = Arc::clone(&membership.owners);
+        let identities = Identities::new(config, hosting, count, clock, &security, reference_key, owners);
         let readiness = Readiness::new(clock, count);
 
         let (gate, opener) = Gate::closed();
@@ -138,6 +147,10 @@ impl Node {
         let store = hosting.has(Nf::Udr).then(|| start_store(config, database, &shards)).transpose()?;
         let store_handle = store.as_ref().map(|(handle, _)| handle.clone());
         let moves = moves::Moves::new(identities.owners());
+        let lease = membership.guard();
+        let set = membership.start(&shards, &moves)?;
+        let set_handle = set.as_ref().map(set::SetThread::handle);
+        let set_view = set.as_ref().map(set::SetThread::view);
         let process_shards = ProcessShards {
             shards: shards.clone(),
             moves: Arc::clone(&moves),
@@ -146,7 +159,8 @@ impl Node {
         };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let health = contexts.as_ref().map(Contexts::health);
-        let api = api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health)?;
+        let api =
+            api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health, set_view)?;
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
@@ -155,8 +169,9 @@ impl Node {
         let edge = match edge_handle {
             Some(handle) => {
                 let n2 = hosting.has(Nf::Amf).then(|| n2_side(config, &identities)).transpose()?;
-                let begin_run =
-                    || SmfRun::begin(contexts.as_ref(), identities.blocks(0).first().copied(), clock);
+                // The sessions of an instance of a set are perhaps another one's meanwhile.
+                let block = identities.blocks(0).first().copied().filter(|_| !config.set.is_used());
+                let begin_run = || SmfRun::begin(contexts.as_ref(), block, clock);
                 let n4 = hosting.has(Nf::Smf).then(|| n4_side(config, &identities, begin_run)).transpose()?;
                 let answers = http.0.clone();
                 let inspected = move |exchange, list| answers.inspected(exchange, list, None);
@@ -174,11 +189,12 @@ impl Node {
                 http.0.clone(),
                 shards.clone(),
                 Arc::clone(&readiness),
-                Arc::clone(&moves),
+                (Arc::clone(&moves), set_handle.clone()),
             );
             let make = nfs::maker(config, hosting, &identities, &access, number, rng.fork())?;
-            let of_shard =
-                |contexts: &mut Contexts| contexts.of_shard(number, identities.blocks(number), clock);
+            let of_shard = |contexts: &mut Contexts| {
+                contexts.of_shard(number, identities.blocks(number), clock, lease.clone())
+            };
             let store = contexts.as_mut().map(of_shard).transpose()?;
             unrestored.push(move || shard::restored(number, clock, make, outside, store));
         }
@@ -190,6 +206,9 @@ impl Node {
             shard.send(ShardInput::Start);
             shard.wake();
         }
+        if let Some(set) = &set_handle {
+            set.serve();
+        }
         let queues = shards;
         Ok(Self {
             readiness,
@@ -200,6 +219,7 @@ impl Node {
             http,
             store,
             contexts,
+            set,
             _housekeeping: housekeeping,
         })
     }
@@ -242,14 +262,30 @@ impl Node {
         self.shards.into_iter().for_each(ShardThread::close);
         drop(self.queues);
         drop(self.contexts);
+        if let Some(set) = self.set {
+            set.close();
+        }
         if let Some((_, thread)) = self.store {
             thread.close();
         }
     }
 }
 
+/// Time from the end of an instance's lease until others have its blocks.
+const ADOPTION: Duration = Duration::from_secs(1);
+
 /// Time for the NFs' deregistration from the NRF.
 const DEREGISTRATION: Duration = Duration::from_millis(100);
+
+/// NFs that a core has once are in no set.
+fn check_set(config: &Config, hosting: &Hosting) -> Result<(), StartError> {
+    let of_core =
+        hosting.nfs.iter().find(|nf| matches!(nf, Nf::Nrf | Nf::Udr)).filter(|_| config.set.is_used());
+    match of_core {
+        Some(nf) => Err(format!("'set.instance': a core has one {nf}; run it in a process of its own, with a configuration without 'set'").into()),
+        None => Ok(()),
+    }
+}
 
 fn seed() -> Result<[u8; 32], StartError> {
     let mut seed = [0; 32];
@@ -343,6 +379,7 @@ fn api_settings(
     store: Option<StoreHandle<ShardToken>>,
     upf: Option<UpfHandle>,
     contexts: Option<Arc<StoreHealth>>,
+    set: Option<set::SetView>,
 ) -> Result<Option<ApiSettings>, StartError> {
     if hosting.nfs.is_empty() && upf.is_none() {
         return Ok(None);
@@ -366,6 +403,7 @@ fn api_settings(
         ready_after_ms: readiness.ready_after().and_then(|after| u64::try_from(after.as_millis()).ok()),
         nfs: nfs.clone(),
         shards,
+        set: set.as_ref().and_then(set::SetView::status),
         user_plane: user_plane.clone(),
         contexts: contexts.as_ref().map(|health| ContextStatus {
             residency: residency.clone(),
@@ -449,7 +487,11 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
             "N2: 'amf.n2.gnbs' is empty: any host may connect as a gNB, with any gNB ID that is not in use"
         );
     }
-    Ok(N2Side { transport, gateway: N2Gateway::new(identities.n2_config(config)) })
+    let gateway = N2Gateway::new(identities.n2_config(config));
+    // Until the others have noticed that an AMF is gone, and have its blocks.
+    let patience = config.set.lease.0 + ADOPTION;
+    let gateway = if config.set.is_used() { gateway.sharing_blocks(patience) } else { gateway };
+    Ok(N2Side { transport, gateway })
 }
 
 /// The run begins when the socket is bound: a process that can't start claims no contexts of one that runs.

@@ -11,6 +11,7 @@ use crate::residency::{ContextStore, Sequence};
 use crate::work_queue::{QueueThread, UnstartedQueue, Work, WorkQueue, work_queue};
 use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput, TakeOver, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
+use pith_types::BlockMove;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
@@ -71,7 +72,19 @@ pub fn restored(
     let (timers, effects) = (Timers::default(), Vec::new());
     let keeps = contexts.as_ref().map_or(Keeps::Nothing, |contexts| contexts.store.keeps());
     let take_over = TakeOver::new(keeps);
-    Driver { number, clock, shard, make, outside, timers, effects, contexts, take_over, run: 0 }
+    Driver {
+        number,
+        clock,
+        shard,
+        make,
+        outside,
+        timers,
+        effects,
+        contexts,
+        take_over,
+        run: 0,
+        unadopted: None,
+    }
 }
 
 /// Restores the contexts of a shard. If it panics with one, no value in it can be trusted: another shard begins, without that context.
@@ -140,6 +153,10 @@ impl HeldEffects {
             self.turn.clear();
             return self.unwritten.clear();
         }
+        if self.store.has_no_lease() {
+            let turn = std::mem::take(&mut self.turn);
+            return self.unwritten.extend((!turn.is_empty()).then_some((written, turn)));
+        }
         if !self.turn.is_empty() {
             if self.unwritten.is_empty() && self.store.durable() >= written {
                 self.turn.drain(..).for_each(|effect| outside.carry_out(effect));
@@ -172,7 +189,12 @@ struct Driver<M, O> {
     take_over: TakeOver,
     /// Panics of the shard so far, modulo 2^16.
     run: u16,
+    /// Blocks of another instance that could not be adopted, and when to repeat that.
+    unadopted: Option<(Instant, Vec<BlockMove>)>,
 }
+
+/// Time until another attempt to adopt blocks.
+const ADOPTION_RETRY: Duration = Duration::from_millis(500);
 
 /// The shard has panicked.
 struct Panicked;
@@ -184,6 +206,7 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
 
     fn end_turn(&mut self) -> Option<Duration> {
         self.expire();
+        self.repeat_adoption();
         self.take_loaded();
         self.restore_next();
         while self.end_turn_of_shard().is_err() {
@@ -192,7 +215,8 @@ impl<M: FnMut() -> Shard + Send, O: Outside> Work<ShardInput> for Driver<M, O> {
         let store = self.contexts.as_ref().and_then(|contexts| contexts.next_turn());
         self.outside.flush();
         let now = self.clock.now();
-        let next = self.timers.next_deadline().into_iter().chain(store).min();
+        let unadopted = self.unadopted.as_ref().map(|(due, _)| *due);
+        let next = self.timers.next_deadline().into_iter().chain(store).chain(unadopted).min();
         next.map(|deadline| deadline.since(now))
     }
 
@@ -268,8 +292,39 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
             None => input.drop_embedded(),
         }
         self.take_over.begin(&mut self.shard, &input);
+        if let ShardInput::Adopt(changes) = &input
+            && !self.restore_adopted(changes)
+        {
+            return;
+        }
         if self.attempt(input).is_err() {
             self.recover();
+        }
+    }
+
+    /// Restores the contexts of blocks that another instance had. `false`: later.
+    fn restore_adopted(&mut self, changes: &[BlockMove]) -> bool {
+        let now = self.clock.now();
+        let Self { shard, contexts: Some(contexts), .. } = self else { return true };
+        match catch_unwind(AssertUnwindSafe(|| contexts.store.adopt(now, shard, changes))) {
+            Ok(true) => true,
+            Ok(false) => {
+                let later = (now + ADOPTION_RETRY, Vec::new());
+                self.unadopted.get_or_insert(later).1.extend_from_slice(changes);
+                false
+            }
+            // The next run of the shard takes the contexts of all its blocks over, these included.
+            Err(_) => {
+                self.recover();
+                true
+            }
+        }
+    }
+
+    fn repeat_adoption(&mut self) {
+        let now = self.clock.now();
+        if let Some((_, changes)) = self.unadopted.take_if(|(due, _)| *due <= now) {
+            self.handle(ShardInput::Adopt(changes));
         }
     }
 
@@ -365,6 +420,9 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
                             && let ShardInput::Block(passed) = &**input
                         {
                             contexts.store.pass_block(passed.change.block);
+                        }
+                        if let ShardEffect::Released(change) = &other {
+                            contexts.store.pass_block(change.block);
                         }
                         contexts.hold(other);
                     }

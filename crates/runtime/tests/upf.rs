@@ -85,6 +85,7 @@ impl Lab {
                 nfs: vec!["upf".into()],
                 shards: 0,
                 contexts: None,
+                set: None,
                 user_plane: None,
             }),
             config: Config::default(),

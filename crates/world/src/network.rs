@@ -324,6 +324,7 @@ impl ShardFactory<'_> {
             retransmissions: 4,
             guard: Duration::from_secs(10),
             path_grace: Duration::from_secs(1),
+            shares_blocks: false,
             upfs: vec![edge],
             breakouts: if self.plan.breaks_out { vec![breakout] } else { Vec::new() },
         }
@@ -346,6 +347,7 @@ fn profiles(plan: &Plan) -> ProfileConfig {
         oauth2: plan.oauth2,
         plain: None,
         reads_embedded: plan.residency == Residency::Embedded,
+        is_in_set: false,
     }
 }
 

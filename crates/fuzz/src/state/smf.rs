@@ -64,6 +64,7 @@ fn smf() -> Smf {
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
+        shares_blocks: false,
         upfs: Vec::new(),
         breakouts: Vec::new(),
     };

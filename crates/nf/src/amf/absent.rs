@@ -66,9 +66,7 @@ impl Amf {
     /// The 5G-TMSI of this AMF in a NAS message.
     fn tmsi_in_nas(&self, peeked: &Peek<'_>) -> Option<FiveGTmsi> {
         match peeked.nas_pdu.and_then(peek_temporary_identity)? {
-            TemporaryIdentity::FiveGGuti(guti) => {
-                (guti.guami == self.shared.config.guami).then_some(guti.tmsi)
-            }
+            TemporaryIdentity::FiveGGuti(guti) => self.shared.config.serves(&guti.guami).then_some(guti.tmsi),
             TemporaryIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(s_tmsi),
         }
     }

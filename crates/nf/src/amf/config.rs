@@ -2,10 +2,10 @@
 
 use super::pending_table::Bounds;
 use super::retained::Retention;
-use crate::kit::{Duration, Identity};
+use crate::kit::{Duration, Identity, SetInstances};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_sbi::ApiRoot;
-use pith_types::{FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
+use pith_types::{AmfId, BlockId, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -20,6 +20,10 @@ pub struct AmfConfig {
     /// Other instances that allocate 5G-GUTIs of the same GUAMI, each from its own blocks. This AMF requests UE contexts
     /// from them, as from its own other shards, when one of their UEs registers here.
     pub peers: Vec<Peer>,
+    /// Blocks of ids pass between this AMF and others of its set.
+    pub shares_blocks: bool,
+    /// The instances of the set.
+    pub instances: Arc<SetInstances>,
     /// Networks served, with their slices.
     pub plmns: Vec<ServedPlmn>,
     /// Tracking areas served. A UE in any other tracking area is rejected.
@@ -135,6 +139,8 @@ impl AmfConfig {
             name: "pith".into(),
             guami,
             peers: Vec::new(),
+            shares_blocks: false,
+            instances: Arc::default(),
             plmns: vec![ServedPlmn { plmn: guami.plmn_id, slices }],
             tais,
             equivalent_plmns: Vec::new(),
@@ -159,6 +165,29 @@ impl AmfConfig {
     pub fn slices(&self, plmn: Plmn) -> &[Snssai] {
         let served = self.plmns.iter().find(|served| served.plmn == plmn);
         served.map_or(&[], |served| &served.slices)
+    }
+
+    /// The GUAMI in 5G-GUTIs of a block: its AMF Pointer is the number of the block's home.
+    pub(super) fn guami_of(&self, block: BlockId) -> Guami {
+        let home = self.instances.home(block).filter(|_| self.shares_blocks);
+        let pointer = home.map_or(self.guami.amf_id.pointer, |home| home.0);
+        Guami { amf_id: AmfId { pointer, ..self.guami.amf_id }, ..self.guami }
+    }
+
+    /// Whether 5G-GUTIs with that GUAMI may be of UEs of this AMF: it has allocated them, or another AMF of its set has, whose blocks
+    /// have passed to this one.
+    pub(super) fn serves(&self, guami: &Guami) -> bool {
+        let (own, of) = (self.guami.amf_id, guami.amf_id);
+        *guami == self.guami
+            || (self.shares_blocks
+                && guami.plmn_id == self.guami.plmn_id
+                && (of.region, of.set) == (own.region, own.set))
+    }
+
+    /// As [`AmfConfig::serves`], for a 5G-S-TMSI.
+    pub(super) fn serves_s_tmsi(&self, s_tmsi: FiveGSTmsi) -> bool {
+        let own = self.guami.amf_id;
+        s_tmsi.amf_set == own.set && (s_tmsi.amf_pointer == own.pointer || self.shares_blocks)
     }
 
     /// API root of the owner of the 5G-TMSI's block: a peer, or another shard of this process, which has this process's

@@ -59,7 +59,7 @@ use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, GnbHandle, Identity, Input, Inspect, Instant, Key,
     MovedConnection, N2Input, Needs, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName,
-    References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    References, Rng, SetInstances, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -68,7 +68,7 @@ use pending_table::PendingTable;
 use pith_crypto::number_order::NumberOrder;
 use pith_ngap::{Cause, CauseNas};
 use pith_sbi::{NfInstanceId, Reply, Request};
-use pith_types::{BlockId, ContextId, OwnerMap};
+use pith_types::{BlockId, ContextId, InstanceId, OwnerMap};
 use residency::Restored;
 use retained::KnownUe;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -437,6 +437,29 @@ impl NetworkFunction for Amf {
         self.shared.index.retained.resume(now, self.shared.config.retention);
         self.note_retained();
         self.resume_ues(now, out);
+    }
+
+    fn change_instances(&mut self, instances: &Arc<SetInstances>) {
+        let own = self.shared.config.identity.owner.instance;
+        let others = instances.living.iter().filter(|instance| **instance != own);
+        let peer = |instance: &InstanceId| {
+            let api_root = Arc::clone(instances.root_of_living(*instance)?);
+            Some(Peer { instance: *instance, api_root })
+        };
+        self.shared.config.peers = others.filter_map(peer).collect();
+        self.shared.config.instances = Arc::clone(instances);
+    }
+
+    fn make_idle(&mut self, now: Instant, block: BlockId, out: &mut Outbox) {
+        self.release_connections_of(now, block, out);
+    }
+
+    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
+        self.shared.index.retained.resume(now, self.shared.config.retention);
+        self.note_retained();
+        // Ids of connections need not be separate: gNBs have those of the other AMF with an association of their own.
+        self.resume_restored_ues(now, out);
+        self.expect_gnbs(out);
     }
 
     fn take_over_context(

@@ -14,12 +14,15 @@ use super::config::HALF_OPEN_CONTEXT;
 use super::connection::{NgConnection, RanContext};
 use super::context::{DeferredAction, UeContext, host_of};
 use super::document::{pack_local, unpack_local};
+use super::n2::release_connection;
+use super::procedure::Procedure;
 use super::retained::PassedUe;
 use crate::kit::document::{Document, Pack, PackError, Section, Sections, UnpackError, Writer, pack_struct};
 use crate::kit::{
     Duration, GnbHandle, Handles, Instant, Key, Level, MovedConnection, Nf, Outbox, PassedContext,
     PassedPart, Timer, UNPLACED, WallClock,
 };
+use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_types::{AmfUeNgapId, BlockId, ContextId, FiveGTmsi, RanUeNgapId};
 use std::collections::HashMap;
 
@@ -119,6 +122,24 @@ impl Amf {
     fn is_at_expected_gnb(&self, ue: &UeContext) -> bool {
         let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
         connection.is_some_and(|connection| !self.shared.gnbs.contains_key(&connection.gnb))
+    }
+
+    /// Another AMF of the set gets the block (planned removal, TS 23.501 5.21.2.2.1): UEs that are connected and in no procedure are
+    /// released to CM-IDLE, with N2 cause 'release due to 5GC generated reason'.
+    pub(super) fn release_connections_of(&mut self, now: Instant, block: BlockId, out: &mut Outbox) {
+        let of_block = self.shared.connections.iter().filter(|(_, it)| it.id.block() == block);
+        let of_block: Vec<_> = of_block.map(|(key, it)| (key, it.ue)).collect();
+        for (key, ue) in of_block {
+            let ue = ue.and_then(|ue| self.ues.view(ue));
+            let is_busy = ue.is_some_and(|ue| {
+                !matches!(ue.procedure, Procedure::Idle) || !ue.mobility.is_idle() || ue.is_in_transaction()
+            });
+            if !is_busy {
+                let cause = Cause::RadioNetwork(CauseRadioNetwork::release_due_to_5gc_generated_reason);
+                self.with_env(now, out, |env| release_connection(env, key, cause));
+            }
+        }
+        self.settle(now, out);
     }
 
     /// Gives away the UEs of a block.

@@ -9,12 +9,13 @@
 
 use super::access_token::{AccessTokens, Bearer, Outgoing};
 use super::discovery::{Cache, Query};
-use super::owner::shard_of;
+use super::owner::{block_of, shard_of};
 use super::registration::Registrations;
+use super::reselection::Reselection;
 use super::watch::Watches;
 use crate::kit::{
-    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, Tag, Target, Timer, WallClock,
-    block_in_reference,
+    Input, Instant, Level, NetworkFunction, Nf, Outbox, References, SetInstances, Tag, Target, Timer,
+    WallClock, block_in_reference,
 };
 use pith_sbi::nnrf_nfmanagement::{NfProfile, NotificationEventType, SubscrCond, SubscriptionData};
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, NfType, Problem, Reply, Request, Response, Uri};
@@ -96,8 +97,12 @@ pub struct Agent {
     config: AgentConfig,
     /// A block that the shard keeps.
     home: Option<BlockId>,
+    /// The process's set.
+    instances: Arc<SetInstances>,
     registrations: Registrations,
     cache: Cache,
+    /// Instances of sets that did not answer.
+    pub(super) reselection: Reselection,
     /// Subscriptions to changes of NF instances at the NRF.
     watches: Watches,
     /// Access tokens, and calls held until there is one.
@@ -136,11 +141,13 @@ impl Agent {
         Self {
             config,
             home,
+            instances: Arc::default(),
             tokens,
             authorized: Vec::new(),
             refused: Vec::new(),
             registrations,
             cache: Cache::default(),
+            reselection: Reselection::default(),
             watches,
             ready: Vec::new(),
             failed: Vec::new(),
@@ -185,6 +192,17 @@ impl Agent {
     /// The owner map.
     pub(super) const fn owners(&self) -> &Arc<OwnerMap> {
         &self.config.owners
+    }
+
+    /// The instances of the process's set.
+    pub(super) fn instances(&self) -> &SetInstances {
+        &self.instances
+    }
+
+    /// Instances of the set have come or gone: discovery results with those that are gone are out of date.
+    pub(super) fn set_instances(&mut self, instances: Arc<SetInstances>) {
+        self.cache.forget_all();
+        self.instances = instances;
     }
 
     /// The owner map has changed.
@@ -270,27 +288,52 @@ impl Agent {
     pub(super) fn route(&mut self, now: Instant, call: &Call) -> Result<Route, Problem> {
         let nf = call.target_nf();
         match &call.target {
-            Target::Root(root) => return Ok(self.route_to(root, nf, call)),
-            Target::Context(uri) => return Ok(self.route_to(&uri.root, nf, call)),
+            Target::Root(root) => return Ok(self.route_to(now, root, nf, call)),
+            Target::Context(uri) => return Ok(self.route_to(now, &uri.root, nf, call)),
             Target::Service(_) | Target::Instance(_) => {}
         }
         if let Some(root) = nf.and_then(|nf| self.config.fixed.get(&nf)) {
-            return Ok(self.route_to(root, nf, call));
+            return Ok(self.route_to(now, root, nf, call));
         }
         let question = Query::of(call).ok_or_else(|| Problem::not_reachable("a callback without a root"))?;
         match self.choose(now, &question) {
-            Some(root) => Ok(self.route_to(&root, nf, call)),
+            Some(root) => Ok(self.route_to(now, &root, nf, call)),
             None => Ok(Route::Discover(question)),
         }
     }
 
     /// The route to an apiRoot.
-    fn route_to(&self, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
+    fn route_to(&self, now: Instant, root: &Arc<ApiRoot>, nf: Option<Nf>, call: &Call) -> Route {
+        let root = &self.root_in_set(root, call);
+        let root = &self.root_of_set(now, root, call).unwrap_or_else(|| Arc::clone(root));
         let forced = nf.is_some_and(|nf| self.config.forced_http.contains(&nf));
         let here = nf.filter(|_| !forced && **root == *self.config.own_root);
         let Some(nf) = here else { return Route::Http(Arc::clone(root)) };
         let shard = self.shard_for(nf, call);
         if shard == self.config.shard { Route::Local(nf) } else { Route::Shard(shard, nf) }
+    }
+
+    /// An apiRoot of the process's set stands for the instance that has the context which the call names; without one, for any
+    /// instance that lives. Any other apiRoot stands for itself.
+    fn root_in_set(&self, root: &Arc<ApiRoot>, call: &Call) -> Arc<ApiRoot> {
+        let own = &self.config.own_root;
+        if !self.instances.has_root(root) {
+            return Arc::clone(root);
+        }
+        let named = || match &call.target {
+            Target::Context(uri) => block_in_reference(uri.id()),
+            _ => None,
+        };
+        let block = block_of(&call.request).or_else(named);
+        let owner = block.map(|block| self.config.owners.owner(block).instance);
+        match owner {
+            Some(instance) if instance == self.config.owner.instance => Arc::clone(own),
+            Some(instance) => {
+                self.instances.root_of_living(instance).map_or_else(|| Arc::clone(root), Arc::clone)
+            }
+            None if self.instances.is_living(root) => Arc::clone(root),
+            None => Arc::clone(own),
+        }
     }
 
     /// The shard of this process for a call: the owner of the context that the request names, or that the caller names;
@@ -346,6 +389,11 @@ impl Agent {
         Some(self.own_call(Tag::new(id, step::DISCOVER), query))
     }
 
+    /// Results of discoveries.
+    pub(super) const fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     fn own_call(&self, tag: Tag, request: Request) -> Call {
         Call { nf: Nf::Agent, tag, target: Target::Root(Arc::clone(&self.config.nrf)), request }
     }
@@ -388,6 +436,9 @@ impl Agent {
     /// The NRF's reply: held calls proceed, or fail if there is no instance.
     fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
         let Some(answered) = self.cache.answered(now, id, reply) else { return };
+        for (root, sets) in self.cache.take_sets() {
+            self.reselection.learn(&root, &sets);
+        }
         if answered.not_found {
             return self.failed.extend(answered.waiting);
         }

@@ -1,7 +1,9 @@
 //! Discovery results of the NRF, kept as long as they are valid (TS 29.510 5.3.2.2).
 
 use super::agent::Call;
-use crate::kit::{Duration, Instant, Selection, Target};
+use super::profile::first_service;
+use super::reselection;
+use crate::kit::{Duration, Instant, Nf, Selection, Target};
 use foldhash::fast::FixedState;
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
 use pith_sbi::nnrf_nfmanagement::{NfProfile, UriScheme};
@@ -42,6 +44,24 @@ impl Query {
             selection,
             instance,
         })
+    }
+
+    /// The query for the instances of the NF type that gave out the callback URI of a notification.
+    pub(super) fn of_consumer(call: &Call) -> Option<Self> {
+        let nf_type = call.request.target_nf()?;
+        let service = first_service(Nf::of_type(&nf_type)?)?;
+        Some(Self {
+            requester: call.nf.nf_type(),
+            nf_type,
+            service,
+            selection: Selection::default(),
+            instance: None,
+        })
+    }
+
+    /// The name of the NF type, if it can be a consumer.
+    pub(super) fn nf_type_name(&self) -> Option<&'static str> {
+        reselection::consumer(&self.nf_type)
     }
 
     fn query(&self, requester: NfType) -> Request {
@@ -104,6 +124,8 @@ pub(super) struct Cache {
     instances: HashMap<(Arc<ApiRoot>, NfType), Instance>,
     asked: HashMap<u64, PendingQuery>,
     numbered: u64,
+    /// The NF Sets of instances of the last result.
+    sets: Vec<(Arc<ApiRoot>, Vec<Arc<str>>)>,
 }
 
 impl Cache {
@@ -126,6 +148,18 @@ impl Cache {
         Some(Arc::clone(&best.root))
     }
 
+    /// The instances of a result.
+    pub(super) fn known(&self, now: Instant, question: &Query) -> Vec<Arc<ApiRoot>> {
+        let answer = self.answers.get(question).filter(|answer| answer.until > now);
+        let roots = answer.map(|answer| answer.candidates.iter().map(|found| Arc::clone(&found.root)));
+        roots.into_iter().flatten().collect()
+    }
+
+    /// The NF Sets of the instances of the last result, since the last call.
+    pub(super) fn take_sets(&mut self) -> Vec<(Arc<ApiRoot>, Vec<Arc<str>>)> {
+        std::mem::take(&mut self.sets)
+    }
+
     /// Holds a call until its query is answered; returns the query unless it is pending.
     pub(super) fn ask(&mut self, question: Query, call: Call, requester: NfType) -> Option<(u64, Request)> {
         if let Some(asked) = self.asked.values_mut().find(|asked| asked.question == question) {
@@ -146,6 +180,11 @@ impl Cache {
             Ok(Response::SearchResult(result)) => {
                 let validity =
                     result.validity_period.map_or(VALIDITY, |s| Duration::from_secs(s.max(1).into()));
+                let of_set = |profile: &NfProfile| {
+                    let root = candidate(profile, &question.service)?.root;
+                    Some((root, profile.nf_set_id_list.clone()))
+                };
+                self.sets = result.nf_instances.iter().filter_map(of_set).collect();
                 let candidates =
                     result.nf_instances.iter().filter_map(|p| candidate(p, &question.service)).collect();
                 Answer { candidates, until: now + validity }

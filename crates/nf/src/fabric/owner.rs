@@ -37,7 +37,7 @@ pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Reques
 }
 
 /// The block of the context that a request names.
-fn block_of(request: &Request) -> Option<BlockId> {
+pub(super) fn block_of(request: &Request) -> Option<BlockId> {
     if let Some(uri) = request.target_uri() {
         return block_in_reference(uri.id());
     }

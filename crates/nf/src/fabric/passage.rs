@@ -102,6 +102,8 @@ struct Leaving {
 #[derive(Debug, Default)]
 pub(super) struct Passages {
     leaving: Option<Leaving>,
+    /// A block that leaves for another instance, as long as its UEs are connected.
+    pub(super) idling: Option<BlockMove>,
     queue: VecDeque<BlockMove>,
     former: FormerKeys,
     /// Those of the current turn.
@@ -170,7 +172,7 @@ impl Shard {
 
     /// Whether no block is about to leave.
     pub const fn is_at_rest(&self) -> bool {
-        self.passages.leaving.is_none()
+        self.passages.leaving.is_none() && self.passages.idling.is_none()
     }
 
     /// UE addresses of the shard's blocks that sessions of other shards have.
@@ -208,7 +210,7 @@ impl Shard {
         })
     }
 
-    fn set_owners(&mut self, owners: Arc<OwnerMap>) {
+    pub(super) fn set_owners(&mut self, owners: Arc<OwnerMap>) {
         for (_, function) in &mut self.functions {
             function.change_owners(&owners);
         }
@@ -225,12 +227,22 @@ impl Shard {
 
     /// Begins to pass a block, or refuses it.
     pub(super) fn begin_move(&mut self, change: BlockMove, out: &mut Vec<ShardEffect>) {
-        if self.passages.leaving.is_some() {
+        if self.passages.leaving.is_some() || self.passages.idling.is_some() {
             return self.passages.queue.push_back(change);
         }
         if let Err(error) = self.check_move(change) {
             return out.push(ShardEffect::MoveEnded { change, result: Err(error) });
         }
+        out.push(ShardEffect::StartTimer { nf: Nf::Agent, key: deadline(change), after: LONGEST });
+        if change.to.instance == self.agent.owner().instance {
+            self.hold_block(change, out);
+        } else {
+            self.passages.idling = Some(change);
+        }
+    }
+
+    /// From now on the gateways keep what arrives for a block.
+    pub(super) fn hold_block(&mut self, change: BlockMove, out: &mut Vec<ShardEffect>) {
         let (block, shard) = (change.block, self.agent.owner().shard);
         let (awaits_n2, awaits_n4) = (self.hosts(Nf::Amf), self.hosts(Nf::Smf));
         if awaits_n2 {
@@ -239,7 +251,6 @@ impl Shard {
         if awaits_n4 {
             out.push(ShardEffect::N4(Box::new(N4Effect::Passage(Passage::Hold { block, shard }))));
         }
-        out.push(ShardEffect::StartTimer { nf: Nf::Agent, key: deadline(change), after: LONGEST });
         self.passages.leaving = Some(Leaving { change, awaits_n2, awaits_n4, waits_for: None });
     }
 
@@ -251,13 +262,15 @@ impl Shard {
         if change.to == own {
             return Err(MoveError::SameShard);
         }
-        if change.to.instance != own.instance || u16::from(change.to.shard.0) >= self.agent.shards() {
+        if change.to.instance == own.instance && u16::from(change.to.shard.0) >= self.agent.shards() {
             return Err(MoveError::NoSuchShard);
         }
         if self.passages.stays {
             return Err(MoveError::SharedDocuments);
         }
-        if self.agent.home() == Some(change.block) {
+        // In a set there is no NRF, and notifications for the agent are late at most.
+        let returns = self.agent.instances().home(change.block) == Some(change.to.instance);
+        if self.agent.home() == Some(change.block) && !returns {
             return Err(MoveError::FirstBlock);
         }
         Ok(())
@@ -293,6 +306,9 @@ impl Shard {
         if self.passages.leaving.as_ref().is_some_and(|leaving| deadline(leaving.change) == key) {
             self.give_up(out);
         }
+        if let Some(change) = self.passages.idling.take_if(|change| deadline(*change) == key) {
+            out.push(ShardEffect::MoveEnded { change, result: Err(MoveError::Busy) });
+        }
     }
 
     fn give_up(&mut self, out: &mut Vec<ShardEffect>) {
@@ -320,13 +336,17 @@ impl Shard {
     /// Passes the block that is to leave, if nothing holds it, and begins with the next one. Called at the end of a turn, after
     /// its changes are written: the documents of the block are those of its contexts.
     pub fn complete_move(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
+        // Connections may have ended since.
+        self.make_idle(now, out);
         if self.is_settled(out) {
             self.pass(now, out);
         }
         while self.passages.leaving.is_none()
+            && self.passages.idling.is_none()
             && let Some(next) = self.passages.queue.pop_front()
         {
             self.begin_move(next, out);
+            self.make_idle(now, out);
         }
     }
 
@@ -337,6 +357,10 @@ impl Shard {
         let is_failing = self.functions.iter().any(|(_, function)| function.is_store_failing());
         let block = leaving.change.block;
         if leaving.awaits_n2 || leaving.awaits_n4 || is_failing || self.restoring.has_block(block) {
+            return false;
+        }
+        let leaves_instance = leaving.change.to.instance != self.agent.owner().instance;
+        if leaves_instance && self.has_connections(block) {
             return false;
         }
         let is_unsettled = |key: &StoredKey| {
@@ -374,6 +398,9 @@ impl Shard {
         }
         self.owners_changed(change);
         out.push(ShardEffect::StopTimer { nf: Nf::Agent, key: deadline(change) });
+        if change.to.instance != self.agent.owner().instance {
+            return self.released(change, out);
+        }
         self.pass_on(change.block, ShardInput::Block(Box::new(PassedBlock { change, parts })), out);
     }
 
@@ -409,9 +436,9 @@ impl Shard {
         out.push(ShardEffect::MoveEnded { change, result: Ok(()) });
     }
 
-    /// Sends an input to the owner of a block.
+    /// Sends an input to the owner of a block. One of another instance gets none: it has begun with the documents.
     fn pass_on(&self, block: BlockId, input: ShardInput, out: &mut Vec<ShardEffect>) {
-        let shard = self.owners().owner(block).shard;
+        let Some(shard) = self.owners().shard_of(self.agent.owner().instance, block) else { return };
         out.push(ShardEffect::PassOn { shard: shard.0.into(), input: Box::new(input) });
     }
 
@@ -561,6 +588,6 @@ fn tag_mut(input: &mut Input) -> Option<&mut Tag> {
 }
 
 /// The timer after which a block stays.
-const fn deadline(change: BlockMove) -> TimerKey {
+pub(super) const fn deadline(change: BlockMove) -> TimerKey {
     TimerKey { owner: change.version, timer: Timer::BlockMove }
 }

@@ -30,6 +30,8 @@ pub struct ProfileConfig {
     pub plain: Option<SocketAddr>,
     /// NFs that store contexts read documents that requests bring (`residency: embedded`).
     pub reads_embedded: bool,
+    /// The NFs of the process are in NF Sets (TS 29.571 5.2.2, `NfSetId`).
+    pub is_in_set: bool,
 }
 
 /// The services that each NF offers, with their API version.
@@ -47,6 +49,11 @@ const fn services(nf: Nf) -> &'static [(ServiceName, &'static str)] {
         Nf::Nssf => &[(ServiceName::NnssfNsselection, "v2")],
         Nf::Agent => &[],
     }
+}
+
+/// The service by which instances of an NF are discovered, if any will do.
+pub(super) fn first_service(nf: Nf) -> Option<ServiceName> {
+    services(nf).first().map(|(name, _)| name.clone())
 }
 
 /// The profile of an NF.
@@ -70,6 +77,7 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
     if config.reads_embedded && matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf) {
         profile.announce_embedded();
     }
+    profile.nf_set_id_list = set_id(nf, config).into_iter().collect();
     match nf {
         Nf::Amf => profile.amf_info = amf_info(config),
         Nf::Smf => profile.smf_info = Some(smf_info(config)),
@@ -118,6 +126,15 @@ fn plain_service(service: &NfService, plain: SocketAddr) -> NfService {
     }
     service.ip_end_points = vec![end_point];
     service
+}
+
+/// The NF Set of an NF (TS 23.003 28.12): AMF Set and Region identify that of the AMF; those of the process's other NFs have the same number.
+fn set_id(nf: Nf, config: &ProfileConfig) -> Option<Arc<str>> {
+    let amf_id = config.guamis.first()?.amf_id;
+    let plmn = config.plmns.first().filter(|_| config.is_in_set)?;
+    let region = if nf == Nf::Amf { format!(".region{:02x}", amf_id.region) } else { String::new() };
+    let (mcc, mnc) = (plmn.mcc(), plmn.mnc());
+    Some(format!("set{:03x}{region}.{nf}set.5gc.mnc{mnc:0>3}.mcc{mcc}", amf_id.set).into())
 }
 
 /// Address and port of the apiRoot. A host name would belong in the profile's `fqdn`, which Pith

@@ -11,6 +11,7 @@
 //! the earlier one is not repeated: it would undo the later one.
 
 use super::agent::Call;
+use super::reselection::may_be_reselected;
 use crate::kit::{Duration, Nf, Tag, Timer, TimerKey};
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, UpCnxState};
 use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
@@ -69,6 +70,19 @@ pub(super) enum ReplyAction {
     Deliver(Tag, Reply),
     /// Retransmit the call when the timer expires.
     RetryAfter(TimerKey, Duration),
+    /// A notification was not answered at this apiRoot: another instance may take it, else the reply is delivered.
+    Reselect(Box<Unanswered>),
+}
+
+/// A notification that was not answered.
+#[derive(Debug, PartialEq)]
+#[allow(missing_docs)]
+pub(super) struct Unanswered {
+    pub nf: Nf,
+    pub tag: Tag,
+    pub root: Arc<ApiRoot>,
+    pub request: Request,
+    pub reply: Reply,
 }
 
 impl Retransmissions {
@@ -79,7 +93,8 @@ impl Retransmissions {
         if let Some(earlier) = earlier.and_then(|number| self.kept.get_mut(&number)) {
             earlier.is_superseded = true;
         }
-        if !may_be_repeated(&call.request) || self.kept.len() >= LIMIT {
+        let is_kept = may_be_repeated(&call.request) || may_be_reselected(&call.request);
+        if !is_kept || self.kept.len() >= LIMIT {
             return call.tag;
         }
         self.numbered = self.numbered.wrapping_add(1);
@@ -108,7 +123,7 @@ impl Retransmissions {
             return ReplyAction::Deliver(tag, reply);
         };
         let tries = if is_awaited(&kept.request) { TRIES_IN_PROCEDURE } else { TRIES };
-        let may_repeat = kept.tries < tries && !kept.is_superseded;
+        let may_repeat = may_be_repeated(&kept.request) && kept.tries < tries && !kept.is_superseded;
         if may_repeat && reply.as_ref().is_err_and(|problem| has_no_answer(problem)) {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
             kept.tries += 1;
@@ -118,7 +133,11 @@ impl Retransmissions {
             );
         }
         let given = kept.tag;
-        self.remove(tag.step);
+        let is_unanswered = reply.as_ref().is_err_and(|problem| has_no_answer(problem));
+        let kept = self.remove(tag.step).filter(|kept| is_unanswered && may_be_reselected(&kept.request));
+        if let Some(KeptCall { nf, root, request, .. }) = kept {
+            return ReplyAction::Reselect(Box::new(Unanswered { nf, tag: given, root, request, reply }));
+        }
         ReplyAction::Deliver(given, reply)
     }
 

@@ -10,13 +10,15 @@ use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
 use super::passage::{MoveError, Passages};
+use super::reselection::Substitute;
 use super::restoring::{Portion, Restoring};
-use super::retransmission::{DueCall, ReplyAction, Retransmissions};
+use super::retransmission::{DueCall, ReplyAction, Retransmissions, Unanswered};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     self, AddressNews, Caller, DocumentSink, Effect, Event, Input, Inspect, Instant, Level, N2Effect,
     N2Input, N4Effect, N4Input, NetworkFunction, Nf, Order, Outbox, Page, PassedBlock, PendingReply,
-    StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Timer, TimerKey, Tracking,
+    SetInstances, StoreError, StoreRequest, StoreResponse, StoreScope, StoredKey, Tag, Target, Timer,
+    TimerKey, Tracking,
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Request, Response};
 use pith_types::{BlockId, BlockMove, ContextId};
@@ -109,6 +111,10 @@ pub enum ShardInput {
     Block(Box<PassedBlock>),
     /// A block has passed to another shard.
     OwnersChanged(BlockMove),
+    /// Instances of the process's set have come or gone.
+    Instances(Arc<SetInstances>),
+    /// Blocks that another instance had are this shard's now. The shell restores their contexts first.
+    Adopt(Vec<BlockMove>),
     /// An input for a context that another shard has passed.
     ForContext { nf: Nf, id: ContextId, input: Box<Input> },
     /// A UE address in this block was released or used at another shard.
@@ -209,6 +215,9 @@ pub enum ShardEffect {
     PassOn { shard: u16, input: Box<ShardInput> },
     /// A block has passed to this shard: all other shards get a [`ShardInput::OwnersChanged`], and the server of the SBI routes by it.
     OwnersChanged(BlockMove),
+    /// The block of a [`ShardInput::Move`] is released, and its contexts have left the shard: the instance to which it passes restores them
+    /// from their documents.
+    Released(BlockMove),
     /// A [`ShardInput::Move`] has ended.
     MoveEnded { change: BlockMove, result: Result<(), MoveError> },
 }
@@ -495,6 +504,8 @@ impl Shard {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),
             ShardInput::OwnersChanged(change) => self.owners_changed(change),
+            ShardInput::Instances(instances) => self.change_instances(&instances),
+            ShardInput::Adopt(changes) => self.adopt(now, &changes, out),
             ShardInput::ForContext { nf, id, input } => self.passed_on((nf, id), *input, out),
             ShardInput::Address { block, news } => self.address_news(block, news, out),
             ShardInput::Timer { key, .. } if key.timer == Timer::BlockMove => self.move_is_late(key, out),
@@ -524,7 +535,7 @@ impl Shard {
             // The agent's calls are made again.
             ShardInput::Reply { nf: Nf::Agent, tag, .. } if tag.run != self.run => {}
             ShardInput::Reply { nf, tag, from, reply } => {
-                self.replied(nf, self.own_tag(tag), from, reply, out);
+                self.replied(now, nf, self.own_tag(tag), from, reply, out);
             }
             ShardInput::TokenRefused { tag, .. } | ShardInput::Stored { tag, .. } if tag.run != self.run => {}
             ShardInput::TokenRefused { nf, tag, root, request, bearer } => {
@@ -573,6 +584,7 @@ impl Shard {
 
     fn run(&mut self, now: Instant, out: &mut Vec<ShardEffect>) {
         while let Some((nf, input, asked)) = self.queue.pop_front() {
+            let Some(input) = self.redirect_if_elsewhere(now, (nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_passed((nf, input, asked), out) else { continue };
             let Some((nf, input, asked)) = self.hold_if_unrestored((nf, input, asked), out) else { continue };
             let Some(input) = self.forward_if_elsewhere(nf, input, asked, out) else { continue };
@@ -737,7 +749,7 @@ impl Shard {
             self.send_http(now, call, out);
         }
         for (call, problem) in self.agent.take_refused() {
-            self.replied(call.nf, call.tag, None, Err(Box::new(problem)), out);
+            self.replied(now, call.nf, call.tag, None, Err(Box::new(problem)), out);
         }
         for call in self.agent.take_ready() {
             self.call(now, call, out);
@@ -827,6 +839,7 @@ impl Shard {
     /// A reply to a call over HTTP/2: delivered, or the call waits for retransmission.
     fn replied(
         &mut self,
+        now: Instant,
         nf: Nf,
         tag: Tag,
         from: Option<Arc<ApiRoot>>,
@@ -838,6 +851,25 @@ impl Shard {
             ReplyAction::RetryAfter(key, after) => {
                 out.push(ShardEffect::StartTimer { nf: Nf::Agent, key, after })
             }
+            ReplyAction::Reselect(unanswered) => self.reselect(now, *unanswered, out),
+        }
+    }
+
+    /// A notification was not answered: it is for another instance of the consumer's set, if there is one.
+    fn reselect(&mut self, now: Instant, unanswered: Unanswered, out: &mut Vec<ShardEffect>) {
+        let Unanswered { nf, tag, root, request, reply } = unanswered;
+        let call = Call { nf, tag, target: Target::Root(Arc::clone(&root)), request };
+        match self.agent.reselect(now, &call, &root) {
+            Some(Substitute::Root(root)) => {
+                let Call { nf, tag, request, .. } = call;
+                self.send_http(now, Outgoing { nf, tag, root, request, renewed: false }, out);
+            }
+            Some(Substitute::Discover(question)) => {
+                if let Some(discovery) = self.agent.discover(question, call) {
+                    self.call(now, discovery, out);
+                }
+            }
+            None => self.push(nf, Input::Reply { tag, from: None, reply }),
         }
     }
 

@@ -21,7 +21,7 @@ use super::passage::{FormerKeys, MoveError};
 use super::{Portion, Shard, ShardEffect, ShardInput};
 use crate::kit::{
     Caller, Fate, GnbHandle, GnbInfo, Input, N2Input, N4Error, N4Input, N4Transaction, Nf, PassedBlock,
-    StoredKey, Tag, Tracking, UpfHandle, UpfInfo,
+    SetInstances, StoredKey, Tag, Tracking, UpfHandle, UpfInfo,
 };
 use bytes::Bytes;
 use pith_pfcp::Message;
@@ -268,6 +268,8 @@ pub struct TakeOver {
     upfs: BTreeMap<UpfHandle, Associated>,
     /// Once a block has another owner than at the start: the owner map, and UE addresses of the shard that sessions of other shards have.
     moved: Option<(Arc<OwnerMap>, Vec<Ipv4Addr>)>,
+    /// The instances of the process's set.
+    instances: Option<Arc<SetInstances>>,
     /// Such an address changed in this turn.
     addresses_changed: bool,
 }
@@ -298,6 +300,8 @@ impl TakeOver {
             // At once: if the turn fails, the block is this shard's nevertheless, and its documents are in the store.
             ShardInput::Block(passed) => self.note_change(shard, passed.change),
             ShardInput::OwnersChanged(change) => self.note_change(shard, *change),
+            ShardInput::Instances(instances) => self.instances = Some(Arc::clone(instances)),
+            ShardInput::Adopt(changes) => changes.iter().for_each(|change| self.note_change(shard, *change)),
             ShardInput::Address { .. } => self.addresses_changed = true,
             ShardInput::N4(input) => self.note_upf(input),
             ShardInput::Request { from, .. } | ShardInput::Forwarded { from, .. } => self.owed.push(*from),
@@ -537,12 +541,13 @@ impl TakeOver {
         }
     }
 
-    /// The gNBs and UPFs that are connected: the first inputs of the next run.
+    /// The gNBs and UPFs that are connected, and the instances of the set: the first inputs of the next run.
     pub fn connections(&self) -> Vec<ShardInput> {
         let gnbs = self.gnbs.iter();
         let gnbs =
             gnbs.map(|(gnb, info)| ShardInput::N2(N2Input::GnbUp { gnb: *gnb, info: Arc::clone(info) }));
         let mut inputs: Vec<_> = gnbs.collect();
+        inputs.extend(self.instances.clone().map(ShardInput::Instances));
         let mut add = |input| inputs.push(ShardInput::N4(Box::new(input)));
         for (upf, associated) in &self.upfs {
             add(N4Input::UpfUp { upf: *upf, info: Arc::clone(&associated.info) });

@@ -1,6 +1,7 @@
 //! Routing of SBI calls: registration, discovery, bindings. The tests act as the NRF, except for
 //! the last ones.
 
+mod instances;
 mod owner;
 mod passage;
 mod take_over;

@@ -1,8 +1,9 @@
 //! The contexts of an NF by their external names.
 
 use super::document::UnpackError;
-use super::{Identity, Key, Rng, shrink};
+use super::{Identity, Key, Rng, block_in_reference, shrink};
 use foldhash::fast::FixedState;
+use pith_sbi::Uri;
 use pith_types::{BlockId, ContextId};
 use std::collections::{BTreeSet, HashMap};
 
@@ -67,6 +68,15 @@ impl ContextIds {
     pub fn allocate(&mut self, key: Key) -> ContextId {
         let block = self.next_block();
         self.allocate_in(block, key)
+    }
+
+    /// As [`ContextIds::allocate`], in the block of the context which a callback URI of another NF names, if this shard has it: what a UE has at
+    /// all NFs of a process passes to another owner together.
+    pub fn allocate_beside(&mut self, callback: &Uri, key: Key) -> ContextId {
+        match block_in_reference(callback.id()) {
+            Some(block) => self.allocate_in(block, key),
+            None => self.allocate(key),
+        }
     }
 
     /// As [`ContextIds::allocate`], in that block if the shard has it and its contexts are restored.
@@ -158,6 +168,23 @@ mod tests {
         let expected: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
         assert!(of_block.keys().eq(&expected), "{of_block:?}");
         assert!(of_block.values().all(|contexts| *contexts == 4), "{of_block:?}");
+    }
+
+    #[test]
+    fn what_a_ue_has_at_other_nfs_is_in_its_block() {
+        let mut ids = ids(1);
+        let key = Key::from_u64(1);
+        let root = testing::root("amf");
+        let own: Vec<_> = testing::identity_of_shard(1, 4).blocks().collect();
+        let callback = |block| {
+            let id = ContextId { block, number: 7 };
+            let reference = crate::kit::References::new(&crate::kit::ReferenceKey::new([1; 32])).of_id(id);
+            Uri::new(&root, &format!("/namf-callback/v1/sm-context-status/{reference}"))
+        };
+        assert_eq!(ids.allocate_beside(&callback(own[5]), key).block, own[5]);
+        let foreign = BlockId::all().find(|block| !own.contains(block)).unwrap();
+        assert!(own.contains(&ids.allocate_beside(&callback(foreign), key).block));
+        assert!(own.contains(&ids.allocate_beside(&Uri::new(&root, "/callback"), key).block));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use super::document::UnpackError;
 use super::{
-    AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, StoreScope, Tracker,
-    Tracking,
+    AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, SetInstances, StoreScope,
+    Tracker, Tracking,
 };
 use pith_sbi::Request;
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
@@ -227,6 +227,21 @@ pub trait NetworkFunction: Send {
 
     /// Takes the contexts of a block that another shard has given away: they go on where they are.
     fn take_block(&mut self, _now: Instant, _block: BlockId, _part: PassedPart, _out: &mut Outbox) {}
+
+    /// Instances of the process's set have come or gone.
+    fn change_instances(&mut self, _instances: &Arc<SetInstances>) {}
+
+    /// The block is to be released to another instance: what its UEs have at gNBs of this one ends, as soon as they are in no procedure.
+    fn make_idle(&mut self, _now: Instant, _block: BlockId, _out: &mut Outbox) {}
+
+    /// The shard has got a block that another instance had, whose contexts follow from their documents
+    /// ([`NetworkFunction::restore_context`]).
+    fn adopt_block(&mut self, _block: BlockId) {}
+
+    /// All contexts of adopted blocks were restored.
+    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
+        self.resume_restored(now, true, out);
+    }
 
     /// The NG connections of a block.
     fn connections_of(&self, _block: BlockId) -> Vec<MovedConnection> {

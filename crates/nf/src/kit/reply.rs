@@ -23,6 +23,11 @@ impl PendingReply {
         self.0
     }
 
+    /// Whether the caller is in another process.
+    pub const fn is_remote(&self) -> bool {
+        matches!(self.0, Caller::Remote { .. })
+    }
+
     /// Answers with success.
     pub fn answer(self, response: Response, out: &mut Outbox) {
         self.complete(Ok(response), out);

@@ -43,6 +43,16 @@ enum Context {
     Session(Box<SmPolicyContextData>),
 }
 
+impl Context {
+    /// Where the consumer gets notifications: the URI names its context.
+    fn notification_uri(&self) -> &Uri {
+        match self {
+            Self::Access(request) => &request.notification_uri,
+            Self::Session(data) => &data.notification_uri,
+        }
+    }
+}
+
 /// One policy association.
 #[derive(Debug)]
 struct Association {
@@ -165,7 +175,8 @@ impl Pcf {
         }
         let ids = &mut self.ids;
         let key = self.associations.insert_with(|key| {
-            Box::new(Association { id: ids.allocate(key), context, owner, creating: Some(reply) })
+            let id = ids.allocate_beside(context.notification_uri(), key);
+            Box::new(Association { id, context, owner, creating: Some(reply) })
         });
         // The bound was checked.
         let Some(key) = key else { return };

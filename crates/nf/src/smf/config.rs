@@ -92,6 +92,8 @@ pub struct SmfConfig {
     pub guard: Duration,
     /// How long a UPF that left the path keeps the session, for packets in transit.
     pub path_grace: Duration,
+    /// Blocks of ids pass between this SMF and others of its set.
+    pub shares_blocks: bool,
 }
 
 impl SmfConfig {

@@ -518,6 +518,10 @@ impl NetworkFunction for Smf {
         self.take_sessions(now, block, part, out);
     }
 
+    fn adopt_block(&mut self, block: BlockId) {
+        self.shared.pools.adopt_block(block);
+    }
+
     fn key_of(&self, id: ContextId) -> Option<u64> {
         self.shared.ids.find(id).map(Key::to_u64)
     }

@@ -28,6 +28,8 @@ pub(super) struct Pools {
     reserved: BTreeSet<Ipv4Addr>,
     /// While a block is passed: the addresses of it that its sessions have.
     leaving: BTreeSet<Ipv4Addr>,
+    /// Sessions get addresses of their own blocks, if there are any.
+    prefers_block: bool,
 }
 
 /// The addresses of a block in one pool.
@@ -57,18 +59,36 @@ impl Pools {
                 pools.push((network, Pool::new(network, reserved, &blocks)));
             }
         }
-        Self::of(pools)
+        Self { prefers_block: config.shares_blocks, ..Self::of(pools) }
     }
 
     fn of(pools: Vec<(Network, Pool)>) -> Self {
         let (borrowed, elsewhere, leaving) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        Self { pools, borrowed, elsewhere, news: Vec::new(), reserved: BTreeSet::new(), leaving }
+        Self {
+            pools,
+            borrowed,
+            elsewhere,
+            news: Vec::new(),
+            reserved: BTreeSet::new(),
+            leaving,
+            prefers_block: false,
+        }
     }
 
     /// Allocates an address of this pool; `None` if all are in use.
+    #[cfg(test)]
     pub(super) fn allocate(&mut self, network: Network) -> Option<Ipv4Addr> {
         debug_assert!(self.reserved.is_empty(), "an address is allocated before all sessions are restored");
         self.pools.iter_mut().find(|(known, _)| *known == network)?.1.allocate()
+    }
+
+    /// Allocates an address of this pool; `None` if all are in use. If blocks pass to other instances, an address of the session's block is preferred, so that both have the
+    /// same owner.
+    pub(super) fn allocate_for(&mut self, network: Network, session: BlockId) -> Option<Ipv4Addr> {
+        debug_assert!(self.reserved.is_empty(), "an address is allocated before all sessions are restored");
+        let (_, pool) = self.pools.iter_mut().find(|(known, _)| *known == network)?;
+        let beside = if self.prefers_block { pool.allocate_in(session) } else { None };
+        beside.or_else(|| pool.allocate())
     }
 
     fn pool_of(&mut self, address: Ipv4Addr) -> Option<&mut Pool> {
@@ -121,6 +141,24 @@ impl Pools {
         let reserved = std::mem::take(&mut self.reserved);
         if !reserved.is_empty() {
             self.pools.iter_mut().for_each(|(_, pool)| pool.claim(&reserved));
+        }
+    }
+
+    /// The shard has a block that another instance had, before the sessions of the block. Its addresses are allocated after the shard's
+    /// own ones.
+    pub(super) fn adopt_block(&mut self, block: BlockId) {
+        for (network, pool) in &mut self.pools {
+            if pool.blocks.insert(block) {
+                let (first, end) = range(*network, pool.reserved, block);
+                pool.unused.extend((first < end).then_some((first, end)));
+            }
+        }
+        // Sessions of this shard have some of them.
+        for address in std::mem::take(&mut self.borrowed) {
+            match self.pool_of(address) {
+                Some(pool) if pool.block_of(address) == Some(block) => pool.take_out(address),
+                _ => drop(self.borrowed.insert(address)),
+            }
         }
     }
 
@@ -321,6 +359,21 @@ impl Pool {
         Some(address.into())
     }
 
+    /// Allocates an address of that block; `None` if all are in use.
+    fn allocate_in(&mut self, block: BlockId) -> Option<Ipv4Addr> {
+        let (first, end) = range(self.network, self.reserved, block);
+        let is_of_block = |address: u32| (first..end).contains(&address);
+        let unused = self
+            .unused
+            .iter()
+            .find_map(|(from, to)| Some((*from).max(first)).filter(|it| it < to && is_of_block(*it)));
+        let released = || self.released.iter().copied().find(|address| is_of_block(*address));
+        let address = unused.or_else(released)?.into();
+        self.take_out(address);
+        self.in_use += 1;
+        Some(address)
+    }
+
     /// The next address that was never allocated.
     fn next_unused(&mut self) -> Option<u32> {
         while let Some((next, end)) = self.unused.front_mut() {
@@ -426,6 +479,48 @@ mod tests {
         assert_eq!(rest, [address(6), address(2), address(4)]);
         pool.release(address(5));
         assert_eq!(pool.allocate(network), Some(address(5)));
+    }
+
+    #[test]
+    fn an_adopted_block_brings_its_free_addresses() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let blocks = |range: std::ops::Range<u16>| range.filter_map(BlockId::new).collect::<Vec<_>>();
+        let mut pools = Pools::of(vec![(network, Pool::new(network, 2, &blocks(2..4)))]);
+        let mut former = Pools::of(vec![(network, Pool::new(network, 2, &blocks(0..2)))]);
+        let own = pools.allocate(network).unwrap();
+        let theirs: Vec<_> = (0..5).map(|_| former.allocate(network).unwrap()).collect();
+        // A session of this shard has an address of block 1 from before.
+        assert!(pools.reserve([theirs[4]].into_iter()).is_empty());
+        pools.claim_reserved();
+        pools.take_news();
+        pools.adopt_block(BlockId::new(0).unwrap());
+        pools.adopt_block(BlockId::new(1).unwrap());
+        pools.adopt_block(BlockId::new(1).unwrap());
+        assert!(pools.borrowed.is_empty());
+        let twice = [theirs[2], theirs[0], theirs[2], Ipv4Addr::new(10, 9, 0, 1)];
+        assert_eq!(pools.reserve(twice.into_iter()), [theirs[2], Ipv4Addr::new(10, 9, 0, 1)]);
+        pools.claim_reserved();
+        assert_eq!(pools.in_use(), 4);
+        let rest: BTreeSet<_> = std::iter::from_fn(|| pools.allocate(network)).collect();
+        assert_eq!(rest.len(), 15 - 4, "blocks 0 to 3 have 15 addresses");
+        assert!(![own, theirs[0], theirs[2], theirs[4]].iter().any(|used| rest.contains(used)));
+    }
+
+    #[test]
+    fn a_session_gets_an_address_of_its_block_if_there_is_one() {
+        let network = ("10.45.0.0".parse().unwrap(), 20);
+        let blocks: Vec<_> = (0..4).filter_map(BlockId::new).collect();
+        let mut pools = Pools::of(vec![(network, Pool::new(network, 2, &blocks))]);
+        pools.prefers_block = true;
+        let block = blocks[2];
+        let given: Vec<_> = (0..4).filter_map(|_| pools.allocate_for(network, block)).collect();
+        assert!(given.iter().all(|address| pools.pools[0].1.block_of(*address) == Some(block)), "{given:?}");
+        pools.release(given[1]);
+        assert_eq!(pools.allocate_for(network, block), Some(given[1]));
+        let next = pools.allocate_for(network, block).unwrap();
+        assert_eq!(pools.pools[0].1.block_of(next), Some(blocks[0]), "its own are in use");
+        let rest: BTreeSet<_> = std::iter::from_fn(|| pools.allocate(network)).collect();
+        assert_eq!(rest.len(), 15 - 5);
     }
 
     #[test]

@@ -318,11 +318,19 @@ fn purge(bench: &mut Bench<Udm>, pointer: &str) -> Seen {
 #[test]
 fn only_the_serving_amf_can_purge_the_ue() {
     let mut bench = bench();
-    assert_eq!(purge(&mut bench, "020041").cause(), Some(&Cause::InvalidGuami));
+    assert_eq!(purge(&mut bench, "020080").cause(), Some(&Cause::InvalidGuami), "another set");
     let modify = purge(&mut bench, "020040");
     assert_eq!(modify.operations(), [Operation::ModifyAmfContextThreeGpp]);
     let done = bench.reply(modify.call().0, Ok(Response::NoContent));
     assert_eq!(done.answer(), &Response::NoContent);
+}
+
+/// The UE's block has passed to another AMF of the set, with another AMF Pointer.
+#[test]
+fn another_amf_of_the_set_can_purge_the_ue() {
+    let mut bench = bench();
+    let modify = purge(&mut bench, "020041");
+    assert_eq!(modify.operations(), [Operation::ModifyAmfContextThreeGpp]);
 }
 
 /// Another AMF may register between the check and the change: the UDR compares what was checked.

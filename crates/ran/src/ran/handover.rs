@@ -12,8 +12,7 @@ impl Ran {
         let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
             return;
         };
-        let gnbs = self.gnbs.len();
-        let target = (1..gnbs).map(|step| (source + step) % gnbs).find(|gnb| self.gnbs[*gnb].is_up());
+        let target = self.neighbours(source).find(|gnb| self.gnbs[*gnb].is_up());
         let handover = target.and_then(|target| {
             let cell = self.gnbs[target].cell();
             Some((target, self.gnbs.get_mut(source)?.start_xn_handover(key, cell)?))
@@ -37,8 +36,7 @@ impl Ran {
         let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
             return;
         };
-        let gnbs = self.gnbs.len();
-        let target = (1..gnbs).map(|step| (source + step) % gnbs).find(|gnb| self.gnbs[*gnb].is_up());
+        let target = self.neighbours(source).find(|gnb| self.gnbs[*gnb].is_up());
         let Some(target) = target else { return self.advance(key, Journey::on_handover_failed) };
         let (node, tai) = (self.gnbs[target].node(), self.gnbs[target].settings().tai());
         let input = gnb::Input::RequireHandover { ue: key, node, tai };
@@ -47,7 +45,10 @@ impl Ran {
 
     /// The UE leaves its gNB for a cell that is prepared for it.
     pub(super) fn leave_for(&mut self, key: UeKey, cell: Cell) {
-        let Some(target) = self.gnbs.iter().position(|gnb| gnb.cell() == cell) else { return };
+        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
+            return;
+        };
+        let Some(target) = self.neighbours(source).find(|gnb| self.gnbs[*gnb].cell() == cell) else { return };
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         subscriber.gnb = target;
         for bearer in &subscriber.bearers {

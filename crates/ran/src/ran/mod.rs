@@ -8,6 +8,7 @@
 //!
 //! The radio loses nothing and has no delay. The caller of a [`Ran`] simulates or implements N2 and N3.
 
+mod amf_selection;
 mod handover;
 mod interface;
 mod schedule;
@@ -70,6 +71,10 @@ enum Signal {
 pub struct Ran {
     plan: Plan,
     gnbs: Vec<Gnb>,
+    /// Endpoints of each gNB: one for each AMF.
+    amfs: usize,
+    /// UEs that were assigned to each endpoint.
+    assigned: Vec<u64>,
     subscribers: Vec<Subscriber>,
     /// UEs in progress at once at most; the next one begins when one has ended. `None`: each begins at its time.
     in_flight: Option<usize>,
@@ -96,6 +101,8 @@ impl Ran {
         Self {
             plan,
             gnbs: gnbs.into_iter().map(Gnb::new).collect(),
+            amfs: 1,
+            assigned: Vec::new(),
             subscribers: Vec::new(),
             in_flight: None,
             next_ue: 0,
@@ -212,11 +219,6 @@ impl Ran {
         self.gnbs.get(gnb)
     }
 
-    /// Number of gNBs that have completed NG Setup.
-    pub fn gnbs_up(&self) -> usize {
-        self.gnbs.iter().filter(|gnb| gnb.is_up()).count()
-    }
-
     /// A UE.
     pub fn ue(&self, ue: UeKey) -> Option<&Ue> {
         self.subscribers.get(ue.0 as usize).map(|subscriber| &subscriber.ue)
@@ -303,7 +305,8 @@ impl Ran {
     /// Delivers a page to the gNB's UEs; the UE with the paged identity answers.
     fn page(&mut self, gnb: usize, s_tmsi: FiveGSTmsi) {
         let is_meant = |subscriber: &Subscriber| {
-            subscriber.gnb == gnb && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
+            subscriber.gnb / self.amfs == gnb / self.amfs
+                && subscriber.ue.guti().is_some_and(|guti| guti.s_tmsi() == s_tmsi)
         };
         if let Some(at) = self.subscribers.iter().position(is_meant) {
             self.pending.push_back(PendingOutput::Ue(UeKey(at as u32), Signal::Paging));
@@ -342,8 +345,9 @@ impl Ran {
         let gnb = subscriber.gnb;
         match output {
             ue::Output::Connect { nas, cause, s_tmsi } => {
+                let endpoint = self.select_endpoint(key, s_tmsi.as_ref());
                 let input = gnb::Input::Connect { ue: key, nas, cause, s_tmsi };
-                self.pending.push_back(PendingOutput::Gnb(gnb, input));
+                self.pending.push_back(PendingOutput::Gnb(endpoint, input));
             }
             ue::Output::Send(nas) => {
                 self.pending.push_back(PendingOutput::Gnb(gnb, gnb::Input::Uplink { ue: key, nas }));

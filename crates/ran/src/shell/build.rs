@@ -33,7 +33,10 @@ const PACKET_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The radio network that the options describe.
 pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
-    let mut ran = Ran::new((0..options.gnbs).map(|index| gnb(options, n3, index)).collect(), plan(options));
+    let amfs = options.amf.len() as u32;
+    let endpoints = (0..options.gnbs * amfs).map(|index| gnb(options, n3, index));
+    let mut ran = Ran::new(endpoints.collect(), plan(options));
+    ran.connect_to_amfs(options.amf.len());
     let settings = Arc::new(ue_settings(options));
     let subscriptions = Subscriptions::new(options)?;
     let begins = arrivals(options).times(options.ues as usize, options.seed);
@@ -41,7 +44,7 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         let setup = UeSetup {
             subscription: subscriptions.of(index as u64)?,
             imeisv: imeisv(index)?,
-            gnb: index % options.gnbs as usize,
+            gnb: index % options.gnbs as usize * options.amf.len(),
             session: SessionRequest {
                 id: SESSION,
                 dnn: Some(options.dnn.clone()),
@@ -98,7 +101,9 @@ fn arrivals(options: &RunOptions) -> Arrivals {
     }
 }
 
-fn gnb(options: &RunOptions, n3: IpAddr, index: u32) -> gnb::Settings {
+/// An endpoint of a gNB: each gNB has one for each AMF.
+fn gnb(options: &RunOptions, n3: IpAddr, endpoint: u32) -> gnb::Settings {
+    let index = endpoint / options.amf.len() as u32;
     gnb::Settings {
         name: format!("pith-ran-{}", index + 1),
         plmn: options.plmn,
@@ -106,7 +111,7 @@ fn gnb(options: &RunOptions, n3: IpAddr, index: u32) -> gnb::Settings {
         tac: Tac::new(options.tac),
         slices: options.slice.clone(),
         n3,
-        first_teid: index.wrapping_mul(TEIDS) + 1,
+        first_teid: endpoint.wrapping_mul(TEIDS) + 1,
         retains_ues: options.retain_ues,
     }
 }

@@ -63,9 +63,13 @@ pub struct EchoOptions {
 /// Options of a run.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// The AMF: address, and port if it is not 38412
-    #[arg(long, value_name = "ADDR[:PORT]", value_parser = parse_amf, help_heading = "Network")]
-    pub amf: SocketAddr,
+    /// The AMF: address, and port if it is not 38412. With several AMFs, separated by commas, each gNB connects to all
+    #[arg(long, required = true, value_delimiter = ',', value_name = "ADDR[:PORT]", value_parser = parse_amf, help_heading = "Network")]
+    pub amf: Vec<SocketAddr>,
+
+    /// Interval of SCTP heartbeats in milliseconds: an AMF that does not answer three in a row is lost. Default: 5000, six in a row
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(100..=60_000), help_heading = "Network")]
+    pub heartbeat: Option<u64>,
 
     /// SCTP transport: auto, kernel, raw or udp:PORT (RFC 6951)
     #[arg(long, default_value = "auto", help_heading = "Network")]
@@ -284,6 +288,13 @@ pub struct RunOptions {
     pub quiet: bool,
 }
 
+impl RunOptions {
+    /// The first AMF.
+    pub fn first_amf(&self) -> SocketAddr {
+        self.amf.first().copied().expect("the option is required")
+    }
+}
+
 fn parse_amf(text: &str) -> Result<SocketAddr, String> {
     let with_port = text.parse::<SocketAddr>();
     let alone =
@@ -335,7 +346,7 @@ mod tests {
 
     #[test]
     fn the_amf_has_the_port_of_ngap_by_default() {
-        let amf = |text| options(&["--test-network", "--amf", text]).unwrap().amf.to_string();
+        let amf = |text| options(&["--test-network", "--amf", text]).unwrap().first_amf().to_string();
         assert_eq!((amf("127.0.0.1"), amf("[::1]:9")), ("127.0.0.1:38412".into(), "[::1]:9".into()));
     }
 

@@ -1,4 +1,4 @@
-//! The sockets: one SCTP association for each gNB, and one GTP-U socket for all.
+//! The sockets: an SCTP association for each gNB and AMF, and one GTP-U socket for all.
 
 use super::cli::RunOptions;
 use super::garble::Garbler;
@@ -37,8 +37,8 @@ pub struct N2 {
     gnb_of: HashMap<AssociationId, usize>,
     /// gNBs without association that are to get another one, and when.
     lost: VecDeque<(std::time::Instant, usize)>,
-    /// The AMF, and the local address; `None` if gNBs do not reconnect.
-    reconnects: Option<(SocketAddr, Option<IpAddr>)>,
+    /// The AMFs, and the local address; `None` if gNBs do not reconnect.
+    reconnects: Option<(Vec<SocketAddr>, Option<IpAddr>)>,
     /// For each gNB its association, and messages that did not fit into the send buffer.
     links: Vec<Link>,
     events: Vec<SctpEvent>,
@@ -52,21 +52,22 @@ struct Link {
 }
 
 impl N2 {
-    /// Starts an association for each gNB.
+    /// Starts an association of each gNB with each AMF.
     pub fn connect(options: &RunOptions) -> Result<Self> {
-        let transport = sctp::open(options.sctp, SctpConfig::default())?;
+        let transport = sctp::open(options.sctp, tuning(options))?;
         let garbler = (options.garble > 0).then(|| Garbler::new(options.garble, options.seed));
         let mut n2 = Self {
             transport,
             gnb_of: HashMap::new(),
             lost: VecDeque::new(),
-            reconnects: options.reconnect.then_some((options.amf, options.local_n2)),
+            reconnects: options.reconnect.then(|| (options.amf.clone(), options.local_n2)),
             links: Vec::new(),
             events: Vec::new(),
             garbler,
         };
-        for gnb in 0..options.gnbs as usize {
-            let association = n2.transport.connect(options.local_n2, options.amf)?;
+        for gnb in 0..options.gnbs as usize * options.amf.len() {
+            // The endpoints of a gNB are in the order of AMFs.
+            let association = n2.transport.connect(options.local_n2, options.amf[gnb % options.amf.len()])?;
             n2.gnb_of.insert(association, gnb);
             n2.links.push(Link { association: Some(association), unsent: VecDeque::new() });
         }
@@ -92,8 +93,8 @@ impl N2 {
     /// Starts another association of each gNB that has lost its own some time ago.
     fn reconnect(&mut self, now: std::time::Instant) {
         while let Some((_, gnb)) = self.lost.pop_front_if(|(due, _)| *due <= now) {
-            let Some((amf, local)) = self.reconnects else { return };
-            match self.transport.connect(local, amf) {
+            let Some((amfs, local)) = &self.reconnects else { return };
+            match self.transport.connect(*local, amfs[gnb % amfs.len()]) {
                 Ok(association) => {
                     self.gnb_of.insert(association, gnb);
                     self.links[gnb].association = Some(association);
@@ -191,6 +192,14 @@ impl N2 {
     pub fn is_open(&self) -> bool {
         !self.gnb_of.is_empty() || !self.lost.is_empty()
     }
+}
+
+/// With `--heartbeat` the loss of an AMF is found in a multiple of that time.
+fn tuning(options: &RunOptions) -> SctpConfig {
+    let usual = SctpConfig::default();
+    let Some(heartbeat) = options.heartbeat.map(Duration::from_millis) else { return usual };
+    let rto = usual.rto_min;
+    SctpConfig { heartbeat, rto_initial: rto, rto_max: heartbeat.max(rto), max_retransmissions: 2, ..usual }
 }
 
 /// The GTP-U socket.

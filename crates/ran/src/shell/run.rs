@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
     fn new(options: &'a RunOptions) -> Result<Self> {
         let n3 = match options.n3.or(options.local_n2) {
             Some(address) => address,
-            None => address_towards(options.amf)?,
+            None => address_towards(options.first_amf())?,
         };
         let began = std::time::Instant::now();
         let ran = build::ran(options, n3)?;
@@ -139,7 +139,8 @@ impl<'a> Run<'a> {
             outputs: Vec::new(),
         };
         if !options.quiet {
-            eprintln!("{} gNBs to {} by {}", options.gnbs, options.amf, run.n2.description());
+            let amfs: Vec<_> = options.amf.iter().map(ToString::to_string).collect();
+            eprintln!("{} gNBs to {} by {}", options.gnbs, amfs.join(" and "), run.n2.description());
         }
         Ok(run)
     }
@@ -153,8 +154,8 @@ impl<'a> Run<'a> {
     }
 
     fn connect_gnbs(&mut self, stop: &Stop) -> Result<()> {
-        let all = self.options.gnbs as usize;
-        while self.ran.gnbs_up() < all && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
+        let all = self.options.gnbs as usize * self.options.amf.len();
+        while self.ran.endpoints_up() < all && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
             self.turn(stop, Duration::MAX)?;
         }
         Ok(())

@@ -35,9 +35,43 @@ pub struct Status {
     /// Contexts of UEs and sessions, if they are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contexts: Option<ContextStatus>,
+    /// The set of instances, if the process is in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub set: Option<SetStatus>,
     /// The path of packets, if this process has the UPF.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_plane: Option<UserPlaneStatus>,
+}
+
+/// The set of instances that a process is in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetStatus {
+    /// This process.
+    pub instance: u8,
+    /// The lease of each instance.
+    pub lease_ms: u64,
+    /// Why the owner map cannot be read at present.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The instances, also those that are gone.
+    pub instances: Vec<InstanceStatus>,
+}
+
+/// An instance of a set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceStatus {
+    /// Its number.
+    pub instance: u8,
+    /// The apiRoot of its services.
+    pub root: String,
+    /// Whether its lease has not ended.
+    pub lives: bool,
+    /// Number of blocks that it has.
+    pub blocks: usize,
+    /// Number of blocks whose home it is.
+    pub homes: usize,
 }
 
 /// The path of packets through the UPF.

@@ -35,7 +35,7 @@ pub use audit::Audit;
 pub use call::ApiError;
 pub use gather::{Gather, Topic};
 pub use guard::{Caller, Guard};
-pub use inspect::{ContextStatus, EmbeddedDocuments, Status};
+pub use inspect::{ContextStatus, EmbeddedDocuments, InstanceStatus, SetStatus, Status};
 pub use openapi::description;
 pub use socket::bind as bind_socket;
 pub use tokens::Tokens;
@@ -88,6 +88,7 @@ impl Api {
             nfs: Vec::new(),
             shards: 0,
             contexts: None,
+            set: None,
             user_plane: None,
         };
         let api = Rc::new(Self {

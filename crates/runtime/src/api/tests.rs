@@ -49,6 +49,18 @@ impl Client {
                 unreadable: 0,
                 error: None,
             }),
+            set: Some(crate::api::SetStatus {
+                instance: 1,
+                lease_ms: 3000,
+                error: Some("no server".into()),
+                instances: vec![crate::api::InstanceStatus {
+                    instance: 1,
+                    root: "http://10.0.0.1:80".into(),
+                    lives: true,
+                    blocks: 1024,
+                    homes: 512,
+                }],
+            }),
             user_plane: Some(crate::api::inspect::UserPlaneStatus {
                 path: "portable",
                 detail: "no interface".into(),

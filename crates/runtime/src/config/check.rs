@@ -309,6 +309,7 @@ impl Findings {
         let sentence = "the database of subscribers is in memory and ends with the process, so contexts can't outlive it: set 'store.path' to a file";
         self.require(is_stored, "residency", sentence);
         self.state(config);
+        self.set(config);
         let api = &config.api;
         let safe = api.listen.is_none_or(|at| at.ip().is_loopback()) || api.plain_http;
         let sentence = "tokens would cross a network in cleartext: put a TLS proxy in front and write 'plain_http: true'";
@@ -317,6 +318,26 @@ impl Findings {
 }
 
 impl Findings {
+    fn set(&mut self, config: &Config) {
+        let set = &config.set;
+        if !set.is_used() {
+            return;
+        }
+        self.require(set.instance <= 63, "set.instance", "this must be 0 to 63");
+        let lease = (500..=60_000).contains(&set.lease.0.as_millis());
+        self.require(lease, "set.lease", "this must be 500ms to 60s");
+        let is_redis = config.state.engine == StateEngine::Redis;
+        let sentence = "the processes of a set have a store in common: set 'state.engine' to redis";
+        self.require(is_redis, "set.instance", sentence);
+        let keeps =
+            matches!(config.residency(), Residency::Soft | Residency::Durable | Residency::Procedural);
+        self.require(keeps, "set.instance", "a set needs 'residency' soft, durable or procedural");
+        let sentence = "in a set the AMF Pointer is 'set.instance': leave this out";
+        self.require(config.amf.pointer == 0, "amf.pointer", sentence);
+        let sentence = "UEs that another AMF of the set takes over are in CM-IDLE: leave this out";
+        self.require(!config.amf.n2.retain_ues, "amf.n2.retain_ues", sentence);
+    }
+
     fn state(&mut self, config: &Config) {
         let state = &config.state;
         if config.residency() == Residency::None || state.engine == StateEngine::File {

@@ -11,6 +11,7 @@
 
 mod amf;
 mod check;
+mod instances;
 mod n6;
 mod network;
 mod position;
@@ -27,6 +28,7 @@ mod upfs;
 
 pub use amf::{Amf, AmfTimers, Ciphering, Gnb, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
+pub use instances::NfSet;
 pub use n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};
@@ -78,6 +80,8 @@ section::section! {
         residency: Residency = Residency::Auto,
         /// The log of these contexts.
         state: State = State::default(),
+        /// The set of instances that this process is in; by default none.
+        set: NfSet = NfSet::default(),
         /// The REST API, which the operator's commands use.
         api: Api = Api::default(),
         /// Log of the process.
@@ -86,6 +90,12 @@ section::section! {
 }
 
 impl Config {
+    /// The AMF Pointer. In a set it is the number of the instance, so that a gNB finds the AMF that allocated a 5G-GUTI (TS 23.003
+    /// 2.10.1).
+    pub const fn amf_pointer(&self) -> u8 {
+        if self.set.is_used() { self.set.instance } else { self.amf.pointer }
+    }
+
     /// How many shards this machine gets.
     pub fn shards(&self) -> usize {
         match self.workers {

@@ -366,6 +366,17 @@ mod tests {
             ),
             ("residency: soft\nstate: {engine: redis, redis: {ca: /ca.pem}}", "the URL is without TLS"),
             ("residency: soft\nstate: {engine: redis, sync: batch}", "appendfsync"),
+            ("set: {instance: 64}", "0 to 63"),
+            ("set: {instance: 1}", "set 'state.engine' to redis"),
+            (
+                "residency: stateless\nstate: {engine: redis}\nset: {instance: 1}",
+                "soft, durable or procedural",
+            ),
+            ("residency: soft\nstate: {engine: redis}\nset: {instance: 1, lease: 2min}", "500ms to 60s"),
+            (
+                "residency: soft\nstate: {engine: redis}\nset: {instance: 1}\namf: {pointer: 2}",
+                "leave this out",
+            ),
             ("residency: soft\nstate: {engine: redis, directory: /x}", "leave this out"),
             ("residency: durable\nstore: {path: memory}", "set 'store.path' to a file"),
             ("state: {sync: always}", "write none or batch"),

@@ -32,10 +32,9 @@ pub(super) struct Identities {
     /// The key of the references in URIs.
     reference_key: ReferenceKey,
     clock: Clock,
+    /// This process in its set; 0 without a set.
+    instance: InstanceId,
 }
-
-/// This process: the only instance of its NFs.
-const OWN_INSTANCE: InstanceId = InstanceId(0);
 
 /// Maximum time that NG SETUP RESPONSE waits until UPFs no longer send to the gNB's former TEIDs.
 const SETUP_WAIT: Duration = Duration::from_secs(5);
@@ -50,12 +49,17 @@ impl Identities {
         clock: Clock,
         security: &Security,
         reference_key: ReferenceKey,
+        owners: Arc<OwnerMap>,
     ) -> Self {
         let own_address = sbi_address(config, hosting);
         let root = |address: SocketAddr| Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         let nrf_address =
             if hosting.several_processes { config.sbi.address(HostedNf::Nrf) } else { own_address };
-        let random = |nf: &Nf| reference_key.number(&format!("NF instance ID of {nf}"));
+        let instance = InstanceId(config.set.instance);
+        let random = |nf: &Nf| match instance.0 {
+            0 => reference_key.number(&format!("NF instance ID of {nf}")),
+            number => reference_key.number(&format!("NF instance ID of {nf} {number}")),
+        };
         let id = |nf: &Nf| {
             let stored = security.instances.get(nf).copied();
             (*nf, stored.unwrap_or_else(|| NfInstanceId::from_random(random(nf))))
@@ -64,9 +68,8 @@ impl Identities {
         let plmn = config.network.plmns.first().copied().unwrap_or_else(default_plmn);
         let external = config.sbi.external.get(&HostedNf::Nrf).and_then(ExternalNf::root);
         let nrf = external.map_or_else(|| root(nrf_address), Arc::new);
-        let owners = Arc::new(OwnerMap::of_instance(OWN_INSTANCE, shards as u8));
         let root = root(own_address);
-        Self { root, shards, nrf, instances, plmn, owners, reference_key, clock }
+        Self { root, shards, nrf, instances, plmn, owners, reference_key, clock, instance }
     }
 
     /// NF type and NF instance ID of each NF instance of the process.
@@ -80,21 +83,26 @@ impl Identities {
             instance_id: self.instances.get(&nf).copied().unwrap_or(NfInstanceId(0)),
             api_root: Arc::clone(&self.root),
             plmn: self.plmn,
-            owner: owner(shard),
+            owner: self.owner(shard),
             owners: Arc::clone(&self.owners),
             reference_key: self.reference_key.clone(),
             epoch_unix_ms: self.clock.epoch_unix_ms(),
         }
     }
 
+    /// A shard of this process in the owner map.
+    const fn owner(&self, shard: u16) -> BlockOwner {
+        BlockOwner { instance: self.instance, shard: ShardId(shard as u8) }
+    }
+
     /// The owner of each block of ids, and the instance of this process.
     pub(super) fn owners(&self) -> (Arc<OwnerMap>, InstanceId) {
-        (Arc::clone(&self.owners), OWN_INSTANCE)
+        (Arc::clone(&self.owners), self.instance)
     }
 
     /// The blocks of ids of a shard.
     pub(super) fn blocks(&self, shard: u16) -> Vec<BlockId> {
-        self.owners.blocks_of(owner(shard)).collect()
+        self.owners.blocks_of(self.owner(shard)).collect()
     }
 
     pub(super) fn n2_config(&self, config: &Config) -> N2Config {
@@ -104,7 +112,7 @@ impl Identities {
             relative_capacity: u8::MAX,
             plmns: config.network.plmns.iter().map(|plmn| (*plmn, config.network.slices.clone())).collect(),
             tais: tais(config),
-            instance: OWN_INSTANCE,
+            instance: self.instance,
             owners: Arc::clone(&self.owners),
             shards: self.shards as u8,
             permitted_gnbs: config.amf.n2.gnbs.iter().map(permitted).collect(),
@@ -126,16 +134,11 @@ impl Identities {
             t1: config.n4.t1.0,
             n1_transmissions: config.n4.n1.into(),
             heartbeat: config.n4.heartbeat.0,
-            instance: OWN_INSTANCE,
+            instance: self.instance,
             owners: Arc::clone(&self.owners),
             shards: self.shards as u8,
         }
     }
-}
-
-/// A shard of this process in the owner map.
-const fn owner(shard: u16) -> BlockOwner {
-    BlockOwner { instance: OWN_INSTANCE, shard: ShardId(shard as u8) }
 }
 
 /// A gNB of the configuration that may connect.
@@ -173,7 +176,7 @@ fn default_plmn() -> Plmn {
 /// The AMF's GUAMI in each PLMN.
 pub(super) fn guamis(config: &Config) -> Vec<Guami> {
     let amf = &config.amf;
-    let amf_id = AmfId { region: amf.region, set: amf.set, pointer: amf.pointer };
+    let amf_id = AmfId { region: amf.region, set: amf.set, pointer: config.amf_pointer() };
     config.network.plmns.iter().map(|plmn| Guami { plmn_id: *plmn, amf_id }).collect()
 }
 
@@ -202,6 +205,7 @@ pub(super) fn profile_config(config: &Config, oauth2: bool) -> ProfileConfig {
         oauth2,
         plain: plain_address(config),
         reads_embedded: config.residency == Residency::Embedded,
+        is_in_set: config.set.is_used(),
     }
 }
 

@@ -45,6 +45,24 @@ impl Moves {
         (state.owners.owner(block).shard.0.into(), BlockMove { block, to, version })
     }
 
+    /// A version for a move that no operator has requested.
+    pub(super) fn next_version(&self) -> u64 {
+        let mut state = self.state();
+        state.version += 1;
+        state.version
+    }
+
+    /// Whether a block leaves for another instance.
+    pub(super) fn is_of_set(&self, change: BlockMove) -> bool {
+        change.to.instance != self.instance
+    }
+
+    /// Versions up to that one are given.
+    pub(super) fn note_version(&self, version: u64) {
+        let mut state = self.state();
+        state.version = state.version.max(version);
+    }
+
     /// A move has ended; returns the operator's request.
     pub(super) fn end(&self, version: u64) -> Option<u64> {
         self.state().pending.remove(&version)

@@ -155,6 +155,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.ciphering = config.amf.security.ciphering.iter().map(ciphering).collect();
     let part = config.amf.max_ues.div_ceil(config.shards() as u32);
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
+    amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
     let timers = &config.amf.timers;
     amf.timers.t3512 = timers.t3512.0;
@@ -218,6 +219,7 @@ fn smf_config(config: &Config) -> SmfConfig {
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
+        shares_blocks: config.set.is_used(),
     }
 }
 

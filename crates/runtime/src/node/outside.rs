@@ -1,6 +1,7 @@
 //! Effects that leave a shard, and inputs from other threads.
 
 use super::moves::Moves;
+use super::set::SetHandle;
 use crate::api::Topic;
 use crate::clock::Clock;
 use crate::edge::{EdgeHandle, EdgeMessage};
@@ -88,6 +89,7 @@ pub(super) struct ProcessOutside {
     shards: Vec<ShardQueue>,
     readiness: Arc<Readiness>,
     moves: Arc<Moves>,
+    set: Option<SetHandle>,
 }
 
 impl ProcessOutside {
@@ -98,9 +100,9 @@ impl ProcessOutside {
         http: HttpHandle,
         shards: Vec<ShardQueue>,
         readiness: Arc<Readiness>,
-        moves: Arc<Moves>,
+        (moves, set): (Arc<Moves>, Option<SetHandle>),
     ) -> Self {
-        Self { shard, edge, edge_has_more: false, store, http, shards, readiness, moves }
+        Self { shard, edge, edge_has_more: false, store, http, shards, readiness, moves, set }
     }
 
     fn tell_edge(&mut self, message: EdgeMessage) {
@@ -166,10 +168,18 @@ impl Outside for ProcessOutside {
             ShardEffect::PassOn { shard, input } => self.to_shard(shard, *input),
             ShardEffect::OwnersChanged(change) => {
                 self.moves.note(change);
+                if let Some(set) = &self.set {
+                    set.moved(change);
+                }
                 let others = (0..self.shards.len() as u16).filter(|shard| *shard != self.shard);
                 others.for_each(|shard| self.to_shard(shard, ShardInput::OwnersChanged(change)));
             }
+            // The map has changed with the effect before.
+            ShardEffect::Released(_) => {}
             ShardEffect::MoveEnded { change, result } => {
+                if let Some(set) = self.set.as_ref().filter(|_| self.moves.is_of_set(change)) {
+                    set.move_ended(change, result.is_ok());
+                }
                 if let Some(exchange) = self.moves.end(change.version) {
                     let refusal = result.err().map(|error| error.to_string());
                     let entry = serde_json::json!({ "block": change.block.number(), "refusal": refusal });

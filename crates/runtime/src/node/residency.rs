@@ -3,20 +3,26 @@
 use super::{Hosting, StartError};
 use crate::clock::Clock;
 use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
+use crate::lease::LeaseGuard;
 use crate::residency::{
     ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten,
-    RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
+    OwnerFile, OwnerStore, RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
 };
 use crate::shard::ShardQueue;
 use crate::store::DatabaseLocation;
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::Nf;
 use pith_types::BlockId;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The file of the owner map, in the directory of the log.
+const OWNERS: &str = "owners";
 
 /// Where documents are.
 enum Store {
-    File(FileStore),
+    /// The log, and its directory.
+    File(FileStore, PathBuf),
     Redis(RedisStore),
 }
 
@@ -54,13 +60,24 @@ impl Contexts {
             );
         }
         let store = match config.state.engine {
-            StateEngine::File => Store::File(open_file(config, hosting, shards, clock)?),
+            StateEngine::File => {
+                let (store, directory) = open_file(config, hosting, shards, clock)?;
+                Store::File(store, directory)
+            }
             StateEngine::Redis => Store::Redis(open_redis(config, hosting)?),
         };
         let travels = config.residency == Residency::Embedded;
         let shared = if is_shared { Some((secret(config)?, travels)) } else { None };
         let health = Arc::new(StoreHealth::default());
         Ok(Some(Self { store, shards: shards.to_vec(), mode, shared, health }))
+    }
+
+    /// The owner map of the store.
+    pub(super) fn owners(&self) -> Box<dyn OwnerStore> {
+        match &self.store {
+            Store::File(_, directory) => Box::new(OwnerFile::new(directory.join(OWNERS))),
+            Store::Redis(store) => Box::new(store.owners()),
+        }
     }
 
     /// Whether a restart finds all contexts whose messages have left.
@@ -71,7 +88,9 @@ impl Contexts {
     /// Whether the log had contexts that can't be read.
     pub(super) fn has_lost_documents(&self) -> bool {
         match &self.store {
-            Store::File(store) => !(store.recovery().damaged.is_empty() && store.recovery().lost.is_empty()),
+            Store::File(store, _) => {
+                !(store.recovery().damaged.is_empty() && store.recovery().lost.is_empty())
+            }
             Store::Redis(_) => false,
         }
     }
@@ -79,7 +98,7 @@ impl Contexts {
     /// An engine for documents of the process, before its shards have theirs.
     pub(super) fn engine_of_process(&self) -> Result<Box<dyn Engine>, StartError> {
         Ok(match &self.store {
-            Store::File(store) => Box::new(store.engine(self.shards.len() as u16)?),
+            Store::File(store, _) => Box::new(store.engine(self.shards.len() as u16)?),
             Store::Redis(store) => Box::new(store.engine()),
         })
     }
@@ -95,9 +114,10 @@ impl Contexts {
         shard: u16,
         blocks: Vec<BlockId>,
         clock: Clock,
+        lease: Option<LeaseGuard>,
     ) -> Result<ContextStore, StartError> {
         let engine: Box<dyn Engine> = match &mut self.store {
-            Store::File(store) => Box::new(store.engine(shard)?),
+            Store::File(store, _) => Box::new(store.engine(shard)?),
             Store::Redis(store) => Box::new(store.engine()),
         };
         let engine: Box<dyn Engine> = if engine.waits_for_network() {
@@ -105,7 +125,8 @@ impl Contexts {
         } else {
             engine
         };
-        let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health());
+        let store = ContextStore::new(blocks, engine, self.mode, clock.unix_seconds(), self.health())
+            .with_lease(lease);
         Ok(match &self.shared {
             Some((secret, false)) => store.with_shared_documents(secret.clone()),
             Some((secret, true)) => store.with_embedded_documents(secret.clone()),
@@ -136,13 +157,13 @@ fn open_file(
     hosting: &Hosting,
     shards: &[ShardQueue],
     clock: Clock,
-) -> Result<FileStore, StartError> {
+) -> Result<(FileStore, PathBuf), StartError> {
     let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
     let directory =
         config.context_directory(first.as_deref()).ok_or("'residency' needs 'state.directory'")?;
     let began = clock.now();
     let store = FileStore::open(FileSettings {
-        directory,
+        directory: directory.clone(),
         secret: secret(config)?,
         sync: match config.state.sync {
             StateSync::None => Sync::None,
@@ -151,7 +172,7 @@ fn open_file(
         on_durable: (config.state.sync == StateSync::Batch).then(|| wake(shards)),
     })?;
     report(&store, clock.now().since(began));
-    Ok(store)
+    Ok((store, directory))
 }
 
 fn open_redis(config: &Config, hosting: &Hosting) -> Result<RedisStore, StartError> {

@@ -24,13 +24,14 @@ use super::{
     Batch, Document as StoredDocument, DocumentError, DocumentKey, DocumentKind, DocumentSecret, Engine,
     EngineError, Head, MAX_BATCH, OwnerVersion, Revision, SectionId, Sequence, StoreHealth,
 };
+use crate::lease::LeaseGuard;
 use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::{Document, UnpackError};
 use pith_nf::kit::{
     Caller, DocumentSink, Duration, Fate, Instant, Nf, ProcedureName, RESERVED_COUNTS, StoreScope, StoredKey,
     Tracking,
 };
-use pith_types::{BlockId, ContextId, Supi};
+use pith_types::{BlockId, BlockMove, ContextId, Supi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -156,6 +157,8 @@ pub struct ContextStore {
     owner: Option<OwnerVersion>,
     /// Another process has claimed the blocks since.
     is_fenced: bool,
+    /// Present in a set of instances.
+    lease: Option<LeaseGuard>,
 }
 
 /// The engine does not store changes.
@@ -187,6 +190,7 @@ impl ContextStore {
             batch: Batch::new(OwnerVersion::default()),
             owner: None,
             is_fenced: false,
+            lease: None,
             keys: Vec::new(),
             sizes: Vec::new(),
             accounts: Accounts::default(),
@@ -325,10 +329,55 @@ impl ContextStore {
         }
     }
 
+    /// The shard gets blocks that another instance had: from now on the store refuses writes of that instance. Restores their contexts.
+    /// Returns whether it could; else the blocks are to be adopted later.
+    pub fn adopt(&mut self, now: Instant, shard: &mut Shard, changes: &[BlockMove]) -> bool {
+        let mut found = Vec::new();
+        for block in changes.iter().map(|change| change.block) {
+            if let Err(at) = self.blocks.binary_search(&block) {
+                self.blocks.insert(at, block);
+            }
+            let read = self.claim_block(block).and_then(|()| {
+                for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)) {
+                    found.extend(self.read_block(kind, block)?.into_iter().map(|read| (nf, read)));
+                }
+                Ok(())
+            });
+            if let Err(error) = read {
+                self.owner = None;
+                self.fail(now, shard, &error);
+                return false;
+            }
+        }
+        shard.begin_adoption(changes);
+        for (nf, (key, read)) in found {
+            match read {
+                Ok(document) => self.restore_one(now, shard, nf, key, &document),
+                Err(error) => self.note_unreadable(&error),
+            }
+        }
+        self.has_changes = true;
+        self.report();
+        true
+    }
+
+    /// The shard serves as long as this lease lasts.
+    #[must_use]
+    pub fn with_lease(mut self, lease: Option<LeaseGuard>) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Whether nothing may leave the shard at present: the lease of the process has ended, and others may serve its UEs.
+    pub fn has_no_lease(&self) -> bool {
+        self.lease.as_ref().is_some_and(LeaseGuard::has_ended)
+    }
+
     /// Fences a block with the shard's version, or all of its blocks with a higher one if the former owner's is higher.
     fn claim_block(&mut self, block: BlockId) -> Result<(), EngineError> {
         let Some(own) = self.owner else { return self.claim() };
-        if self.engine.fenced_below(block.number())? > own {
+        // If it is the same, the store would still take writes of the former owner.
+        if self.engine.fenced_below(block.number())? >= own {
             self.owner = None;
             return self.claim();
         }

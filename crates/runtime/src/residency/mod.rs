@@ -20,6 +20,7 @@ mod key;
 mod loads;
 mod memory;
 mod merging;
+mod owners;
 mod redis;
 mod seal;
 mod shared;
@@ -41,7 +42,10 @@ pub use health::StoreHealth;
 pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};
 pub use memory::{MemoryEngine, MemoryStore};
 pub use merging::append as append_merged;
-pub use redis::{RedisEngine, RedisOpenError, RedisPlace, RedisSettings, RedisStore, RedisUrl};
+pub use owners::{
+    Description, Lease, LiveInstance, OwnerFile, OwnerMemory, OwnerStore, Poll, SetMap, StoredOwners,
+};
+pub use redis::{RedisEngine, RedisOpenError, RedisOwners, RedisPlace, RedisSettings, RedisStore, RedisUrl};
 pub use seal::DocumentSecret;
 pub use thread::{EngineThread, OnWritten};
 

@@ -135,6 +135,7 @@ impl Process {
             nfs: vec![],
             shards: 2,
             contexts: None,
+            set: None,
             user_plane: None,
         };
         let api = ApiSettings {

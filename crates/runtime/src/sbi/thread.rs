@@ -18,7 +18,7 @@ use crate::upf::UpfHandle;
 use bytes::Bytes;
 use pith_nf::fabric::Bearer;
 use pith_nf::kit::Nf;
-use pith_sbi::{ApiRoot, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
+use pith_sbi::{ApiRoot, NfInstanceId, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme};
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -384,8 +384,9 @@ impl<S: Shards> HttpThreadState<S> {
                     *request.body_mut() = body;
                 }
                 self.calls.spawn_local(async move {
-                    let reply =
-                        call(&client, expected, token.nf, &failures, &root, operation, *request).await;
+                    let (root, reply) =
+                        call_or_follow(&client, expected, token.nf, &failures, root, operation, *request)
+                            .await;
                     match (retry, &reply) {
                         (Some((request, bearer)), Err(problem)) if problem.is_invalid_token() => {
                             shards.token_refused(token, root, request, bearer);
@@ -414,6 +415,39 @@ impl<S: Shards> HttpThreadState<S> {
 fn plain_uris(secure: &[TcpListener], plain: Option<&TcpListener>) -> io::Result<Option<Rc<PlainUris>>> {
     let (Some(secure), Some(plain)) = (secure.first(), plain) else { return Ok(None) };
     Ok(Some(Rc::new(PlainUris::new(secure.local_addr()?, plain.local_addr()?))))
+}
+
+/// Redirections of one request that are followed.
+const REDIRECTIONS: usize = 2;
+
+/// Calls a peer, or the instance of its NF Set to which it redirects the request (TS 29.500 6.10.9). Returns the apiRoot that answered.
+async fn call_or_follow(
+    client: &Client,
+    expected: Expected,
+    caller: Nf,
+    failures: &LogRate,
+    mut root: Arc<ApiRoot>,
+    operation: Operation,
+    mut request: hyper::Request<Bytes>,
+) -> (Arc<ApiRoot>, Reply) {
+    let mut expected = expected;
+    for _ in 0..REDIRECTIONS {
+        let reply = call(client, expected.clone(), caller, failures, &root, operation, request.clone()).await;
+        let Some(ProblemMore::Redirect(target)) =
+            reply.as_ref().err().and_then(|problem| problem.more.as_ref())
+        else {
+            return (root, reply);
+        };
+        // Never from TLS to cleartext.
+        let uri = target.to_string().parse().ok().filter(|_| target.root.scheme == root.scheme);
+        let Some(uri) = uri else { return (root, reply) };
+        *request.uri_mut() = uri;
+        root = Arc::clone(&target.root);
+        // Another instance of the same type.
+        expected.instance = None;
+    }
+    let reply = call(client, expected, caller, failures, &root, operation, request).await;
+    (root, reply)
 }
 
 /// Calls a peer. Failures of the peer or the connection are logged with all details, as the calling NF gets

@@ -269,6 +269,7 @@ fn driver_with(panics: u32, documents: Option<&MemoryStore>, time: WriteTime) ->
         contexts,
         take_over: TakeOver::new(keeps),
         run: 0,
+        unadopted: None,
     };
     (driver, sent)
 }

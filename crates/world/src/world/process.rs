@@ -386,6 +386,8 @@ impl World {
             ShardEffect::Load { key } => self.load((process, shard), key),
             ShardEffect::PassOn { shard: to, input } => self.pass_on((process, shard), to.into(), *input),
             ShardEffect::OwnersChanged(change) => self.owners_changed((process, shard), change),
+            // A world has no sets of instances.
+            ShardEffect::Released(_) => {}
             ShardEffect::MoveEnded { change, result } => self.move_ended(change, result),
             // Taken by `begin_reads`.
             ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),

@@ -183,15 +183,14 @@ impl Amf {
             _ => return None,
         };
         match identity {
-            MobileIdentity::FiveGGuti(guti) => (guti.guami == self.shared.config.guami).then_some(guti.tmsi),
+            MobileIdentity::FiveGGuti(guti) => self.shared.config.serves(&guti.guami).then_some(guti.tmsi),
             MobileIdentity::FiveGSTmsi(s_tmsi) => self.own_tmsi(*s_tmsi),
             _ => None,
         }
     }
 
     pub(in crate::amf) fn own_tmsi(&self, s_tmsi: FiveGSTmsi) -> Option<FiveGTmsi> {
-        let own = self.shared.config.guami.amf_id;
-        (s_tmsi.amf_set == own.set && s_tmsi.amf_pointer == own.pointer).then_some(s_tmsi.tmsi)
+        self.shared.config.serves_s_tmsi(s_tmsi).then_some(s_tmsi.tmsi)
     }
 }
 

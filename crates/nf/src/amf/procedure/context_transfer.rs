@@ -51,7 +51,7 @@ pack_struct!(OldAmf { api_root, guti, sessions });
 /// Requests the context from the peer that owns the 5G-GUTI's block; without such a peer, requests
 /// the UE's identity.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, guti: FiveGGuti) -> Step {
-    let peer = env.config.peer_of(guti.tmsi).filter(|_| guti.guami == env.config.guami);
+    let peer = env.config.peer_of(guti.tmsi).filter(|_| env.config.serves(&guti.guami));
     let Some(api_root) = peer.filter(|_| !ue.initial.nas_pdu.is_empty()).map(Arc::clone) else {
         return attempt.ask_identity(ue, env);
     };

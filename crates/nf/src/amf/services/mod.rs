@@ -52,7 +52,7 @@ impl Amf {
     /// The 5G-TMSI of this AMF that names a UE context.
     pub(super) fn tmsi_of(&self, id: &UeContextId) -> Option<FiveGTmsi> {
         match id {
-            UeContextId::FiveGGuti(guti) => (guti.guami == self.shared.config.guami).then_some(guti.tmsi),
+            UeContextId::FiveGGuti(guti) => self.shared.config.serves(&guti.guami).then_some(guti.tmsi),
             _ => None,
         }
     }

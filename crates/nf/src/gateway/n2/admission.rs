@@ -110,13 +110,14 @@ impl N2Gateway {
             self.admission.half_open.remove(&(until, gnb));
         }
         self.end_late_setups(now);
+        self.end_elsewhere(now);
         self.out.drain(..)
     }
 
     /// The latest time at which [`N2Gateway::advance`] must be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         let half_open = self.admission.half_open.first().map(|(until, _)| *until);
-        half_open.into_iter().chain(self.next_late_setup()).min()
+        half_open.into_iter().chain(self.next_late_setup()).chain(self.next_late_elsewhere()).min()
     }
 
     /// A new association: accepted if its address is permitted and within its limits.

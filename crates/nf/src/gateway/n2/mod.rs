@@ -10,6 +10,7 @@
 
 mod admission;
 mod areas;
+mod elsewhere;
 mod interface;
 mod passage;
 mod ran_ids;
@@ -154,6 +155,8 @@ pub struct N2Gateway {
     loads: Vec<usize>,
     /// Blocks that pass to another shard.
     held: Vec<passage::HeldBlock>,
+    /// Messages for blocks of other AMFs of the set.
+    elsewhere: elsewhere::Elsewhere,
     out: Vec<N2GatewayEffect>,
 }
 
@@ -170,6 +173,7 @@ impl N2Gateway {
             begun: vec![0; shards],
             loads: vec![0; shards],
             held: Vec::new(),
+            elsewhere: elsewhere::Elsewhere::default(),
             out: Vec::new(),
         }
     }
@@ -250,9 +254,10 @@ impl N2Gateway {
                 if block.is_some_and(|block| self.hold(block, gnb, stream, &pdu)) {
                     return;
                 }
-                let shard = self.shard_of_new(&peeked);
-                self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
-                self.hand_to_shard(shard, gnb, stream, pdu);
+                if block.is_some_and(|block| self.wait_for_owner(block, gnb, stream, &pdu)) {
+                    return;
+                }
+                self.begin_connection(gnb, stream, &pdu, &peeked);
             }
             _ => self.ue_associated(gnb, stream, &peeked, &pdu),
         }
@@ -380,7 +385,7 @@ impl N2Gateway {
     fn temporary_identity(&self, peeked: &Peek<'_>) -> Option<FiveGSTmsi> {
         let in_nas = match peeked.nas_pdu.and_then(peek_temporary_identity) {
             Some(TemporaryIdentity::FiveGGuti(guti)) => {
-                Some(guti).filter(|guti| self.config.guamis.contains(&guti.guami)).map(|guti| guti.s_tmsi())
+                Some(guti).filter(|guti| self.has_guami(&guti.guami)).map(|guti| guti.s_tmsi())
             }
             Some(TemporaryIdentity::FiveGSTmsi(s_tmsi)) => Some(s_tmsi),
             None => None,
@@ -389,9 +394,23 @@ impl N2Gateway {
     }
 
     fn gave(&self, s_tmsi: &FiveGSTmsi) -> bool {
-        let amf =
-            |guami: &Guami| guami.amf_id.set == s_tmsi.amf_set && guami.amf_id.pointer == s_tmsi.amf_pointer;
+        let amf = |guami: &Guami| {
+            let is_pointer = self.shares_blocks() || guami.amf_id.pointer == s_tmsi.amf_pointer;
+            guami.amf_id.set == s_tmsi.amf_set && is_pointer
+        };
         self.config.guamis.iter().any(amf)
+    }
+
+    /// Whether a GUAMI is this AMF's, or that of another AMF of its set.
+    fn has_guami(&self, guami: &Guami) -> bool {
+        let is_own = |own: &Guami| {
+            let (set, of) = (own.amf_id, guami.amf_id);
+            own == guami
+                || (self.shares_blocks()
+                    && own.plmn_id == guami.plmn_id
+                    && (set.region, set.set) == (of.region, of.set))
+        };
+        self.config.guamis.iter().any(is_own)
     }
 
     /// The shard of this process that has the block.
@@ -402,6 +421,7 @@ impl N2Gateway {
 
     fn down(&mut self, gnb: GnbHandle) {
         let Some(association) = self.forget(gnb) else { return };
+        self.forget_elsewhere(gnb);
         if let Some(info) = association.setup {
             self.event(Level::Warn, format!("gNB {} ({}) is gone", info.name, association.peer));
             self.send_to_all_shards(|| N2Input::GnbDown { gnb });

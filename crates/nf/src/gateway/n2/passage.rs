@@ -67,6 +67,7 @@ impl N2Gateway {
                 association.ran_ids.move_to(*ran, (*amf, shard));
             }
         }
+        self.resume_elsewhere(change.block);
         let Some(held) = self.take_held(change.block) else { return };
         for (gnb, ues) in held.resets {
             let is_over = |(of, amf, ran): &&MovedConnection| {

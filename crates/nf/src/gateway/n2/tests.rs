@@ -101,7 +101,7 @@ pub(super) fn uplink(id: u64) -> Vec<u8> {
     .unwrap()
 }
 
-fn initial(s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
+pub(super) fn initial(s_tmsi: Option<FiveGSTmsi>) -> Vec<u8> {
     initial_with(1, vec![0x7e], s_tmsi)
 }
 
@@ -120,7 +120,7 @@ fn initial_with(ran: u32, nas_pdu: Vec<u8>, s_tmsi: Option<FiveGSTmsi>) -> Vec<u
     .unwrap()
 }
 
-fn shards_of(effects: &[N2GatewayEffect]) -> Vec<u8> {
+pub(super) fn shards_of(effects: &[N2GatewayEffect]) -> Vec<u8> {
     let shard = |effect: &N2GatewayEffect| match effect {
         N2GatewayEffect::ToShard { shard, .. } => Some(shard.0),
         _ => None,

@@ -50,6 +50,7 @@ pub(super) fn config() -> SmfConfig {
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
+        shares_blocks: false,
         upfs: Vec::new(),
         breakouts: Vec::new(),
     }

@@ -22,6 +22,7 @@ use pith_sbi::nudr_dr::{
     CreateAmfContextThreeGpp, ModifyAmfContextThreeGpp, QueryAmfContextThreeGpp, RemoveSdmSubscriptions,
 };
 use pith_sbi::{Cause, Created, Problem, Reply, Request, Response, Uri};
+use pith_types::Guami;
 
 /// Waits for the current registration.
 pub(in crate::udm) struct AwaitingAmfRegistration {
@@ -146,12 +147,25 @@ fn check_shard(
     Ok(())
 }
 
+/// Whether two GUAMIs are of AMFs of one AMF Set (TS 23.003 2.10.1).
+fn is_same_set(one: Guami, other: Guami) -> bool {
+    let set = |guami: Guami| (guami.plmn_id, guami.amf_id.region, guami.amf_id.set);
+    set(one) == set(other)
+}
+
 impl AwaitingRegistrationToModify {
     pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
         match reply {
-            Ok(Response::Amf3GppAccessRegistration(old)) if old.guami == self.request.body.guami => {
-                let is_own = check_instance(old.amf_instance_id, self.from)
-                    .and_then(|()| check_shard(&config.identity, &old, self.from));
+            Ok(Response::Amf3GppAccessRegistration(old))
+                if is_same_set(old.guami, self.request.body.guami) =>
+            {
+                let is_own = if old.guami == self.request.body.guami {
+                    check_instance(old.amf_instance_id, self.from)
+                        .and_then(|()| check_shard(&config.identity, &old, self.from))
+                } else {
+                    // Another AMF of the set serves the UE meanwhile (TS 23.501 5.21.2.2).
+                    Ok(())
+                };
                 match is_own {
                     Ok(()) => self.modify(&old),
                     Err(problem) => Step::refuse(*problem),

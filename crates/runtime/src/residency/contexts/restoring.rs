@@ -95,7 +95,7 @@ impl ContextStore {
         Ok(found)
     }
 
-    fn restore_one(
+    pub(super) fn restore_one(
         &mut self,
         now: Instant,
         shard: &mut Shard,

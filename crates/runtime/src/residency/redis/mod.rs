@@ -17,6 +17,7 @@ mod address;
 mod connection;
 mod engine;
 mod fields;
+mod owners;
 #[cfg(test)]
 pub(crate) mod server;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod tests;
 pub use address::{RedisPlace, RedisUrl};
 pub use engine::RedisEngine;
 pub(super) use fields::Sealer;
+pub use owners::RedisOwners;
 
 use super::DocumentSecret;
 use crate::private_file::{self, Readers};
@@ -100,6 +102,11 @@ impl RedisStore {
     /// An engine for a shard.
     pub fn engine(&self) -> RedisEngine {
         RedisEngine::new(Arc::clone(&self.shared))
+    }
+
+    /// The owner map, and the leases of the instances.
+    pub fn owners(&self) -> RedisOwners {
+        RedisOwners::new(Arc::clone(&self.shared))
     }
 
     /// The address of the server.

@@ -53,7 +53,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
 /// Allocates a new 5G-GUTI; the previous one stays valid until the UE confirms (TS 33.501 6.12.3).
 pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> FiveGGuti {
     let tmsi = env.index.allocate_tmsi(ue.id.block, ue.key, env.rng);
-    let guti = FiveGGuti { guami: env.config.guami, tmsi };
+    let guti = FiveGGuti { guami: env.config.guami_of(tmsi.block()), tmsi };
     drop_old_guti(ue, env);
     ue.old_guti = ue.guti.replace(guti);
     guti

@@ -139,7 +139,7 @@ fn take_address(session: &mut SmContext, env: &mut Env<'_>, pool: Network) -> Op
     if let Some(address) = former.filter(|address| contains(pool, *address)) {
         return Some(address);
     }
-    let address = env.pools.allocate(pool)?;
+    let address = env.pools.allocate_for(pool, session.id.block)?;
     session.address = Some(address);
     if let Some(former) = former {
         env.pools.release(former);

@@ -38,7 +38,7 @@ impl AwaitingPolicyDecision {
     ) -> State {
         let planned = env.upfs.choose(session, &[]);
         let pool = planned.as_ref().and_then(|path| pool(session, env, path.anchor));
-        session.address = pool.and_then(|pool| env.pools.allocate(pool));
+        session.address = pool.and_then(|pool| env.pools.allocate_for(pool, session.id.block));
         let call = consumer::create_policy(session, env, access);
         State::AwaitingPolicyDecision(Self { request, planned, call })
     }

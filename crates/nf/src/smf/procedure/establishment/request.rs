@@ -62,10 +62,11 @@ impl Smf {
         let (ids, rng) = (&mut self.shared.ids, &mut self.rng);
         let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
         let owner = Owner::of(reply.caller());
+        let callback = status_uri.clone();
         let amf = AmfLink { instance, root: status_uri.root.clone(), status_uri, owner };
         let named = (supi.clone(), pdu_session_id);
         let key = self.sessions.insert_with(|key| {
-            let id = ids.allocate(key);
+            let id = ids.allocate_beside(&callback, key);
             let seid = table::allocate_seid(rng, id);
             Box::new(SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf))
         });

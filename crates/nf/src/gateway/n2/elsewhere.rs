@@ -1,0 +1,128 @@
+//! INITIAL UE MESSAGEs of UEs whose block another AMF of the set has.
+//!
+//! ```text
+//!  gNB ── INITIAL UE MESSAGE, 5G-S-TMSI ──> gateway   the other AMF is gone, its lease has not ended: the message waits
+//!                                           block passes to this AMF ──> its shard
+//!                                           time is over             ──> as of an unknown UE
+//! ```
+//!
+//! A gNB that has lost an AMF selects another one of its set at once (TS 23.501 5.21.2.2.2), before the blocks have another owner. If
+//! the AMF rejected the UE then, it would register again.
+
+use super::{N2Gateway, N2GatewayEffect};
+use crate::kit::{Duration, GnbHandle, Instant};
+use bytes::Bytes;
+use pith_ngap::peek;
+use pith_types::BlockId;
+use std::collections::VecDeque;
+
+/// Messages that wait; further ones are as of unknown UEs.
+const MOST_WAITING: usize = 1 << 14;
+
+/// Octets of these messages.
+const MOST_OCTETS: usize = 8 << 20;
+
+/// Messages that wait for blocks of other AMFs.
+#[derive(Debug, Default)]
+pub(super) struct Elsewhere {
+    /// How long a message waits; `None` if no AMF has others' blocks.
+    patience: Option<Duration>,
+    waiting: VecDeque<Waiting>,
+    octets: usize,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    until: Instant,
+    block: BlockId,
+    gnb: GnbHandle,
+    stream: u16,
+    pdu: Bytes,
+}
+
+impl N2Gateway {
+    /// The AMF has blocks that other AMFs of its set had, and the 5G-GUTIs of these. Messages for other blocks wait for this time.
+    #[must_use]
+    pub const fn sharing_blocks(mut self, patience: Duration) -> Self {
+        self.elsewhere.patience = Some(patience);
+        self
+    }
+
+    /// Whether 5G-GUTIs of other AMFs of the set may be of this one's UEs.
+    pub(super) const fn shares_blocks(&self) -> bool {
+        self.elsewhere.patience.is_some()
+    }
+
+    /// Keeps a message if another AMF has its block; returns whether it did.
+    pub(super) fn wait_for_owner(
+        &mut self,
+        block: BlockId,
+        gnb: GnbHandle,
+        stream: u16,
+        pdu: &Bytes,
+    ) -> bool {
+        let Some(patience) = self.elsewhere.patience else { return false };
+        let has_room = self.elsewhere.waiting.len() < MOST_WAITING && self.elsewhere.octets < MOST_OCTETS;
+        if self.shard_of(block).is_some() || !has_room {
+            return false;
+        }
+        let until = self.admission.now + patience;
+        self.elsewhere.octets += pdu.len();
+        self.elsewhere.waiting.push_back(Waiting { until, block, gnb, stream, pdu: pdu.clone() });
+        true
+    }
+
+    /// A block has passed to this AMF: messages for it continue.
+    pub(super) fn resume_elsewhere(&mut self, block: BlockId) {
+        if self.shard_of(block).is_none() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.elsewhere.waiting);
+        let (ready, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|it| it.block == block);
+        self.elsewhere.waiting = others.into();
+        for Waiting { gnb, stream, pdu, .. } in ready {
+            self.elsewhere.octets -= pdu.len();
+            self.message(gnb, stream, super::NGAP_PPID, pdu);
+        }
+    }
+
+    /// Messages have waited for too long: their UEs are unknown.
+    pub(super) fn end_elsewhere(&mut self, now: Instant) {
+        while let Some(late) = self.elsewhere.waiting.pop_front_if(|waiting| waiting.until <= now) {
+            self.elsewhere.octets -= late.pdu.len();
+            if let Some(peeked) = peek(&late.pdu) {
+                self.begin_connection(late.gnb, late.stream, &late.pdu, &peeked);
+            }
+        }
+    }
+
+    /// When the first message has waited for too long.
+    pub(super) fn next_late_elsewhere(&self) -> Option<Instant> {
+        self.elsewhere.waiting.front().map(|waiting| waiting.until)
+    }
+
+    /// An association has ended, and its UEs with it.
+    pub(super) fn forget_elsewhere(&mut self, gnb: GnbHandle) {
+        self.elsewhere.waiting.retain(|waiting| waiting.gnb != gnb);
+        self.elsewhere.octets = self.elsewhere.waiting.iter().map(|waiting| waiting.pdu.len()).sum();
+    }
+
+    /// Routes an INITIAL UE MESSAGE to a shard.
+    pub(super) fn begin_connection(
+        &mut self,
+        gnb: GnbHandle,
+        stream: u16,
+        pdu: &Bytes,
+        peeked: &pith_ngap::Peek<'_>,
+    ) {
+        let shard = self.shard_of_new(peeked);
+        self.end_earlier_connection(gnb, peeked.ran_ue_ngap_id, shard);
+        self.out.push(N2GatewayEffect::ToShard {
+            shard,
+            input: crate::kit::N2Input::Pdu { gnb, stream, pdu: pdu.clone() },
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

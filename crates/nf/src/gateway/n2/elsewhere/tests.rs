@@ -1,0 +1,73 @@
+//! INITIAL UE MESSAGEs of UEs of another AMF.
+
+use super::super::tests::{initial, receive, set_up, shards_of};
+use super::*;
+use crate::gateway::n2::N2GatewayInput;
+use crate::kit::{N2Effect, Passage};
+use crate::testing::block;
+use pith_types::{BlockMove, BlockOwner, FiveGSTmsi, FiveGTmsi, InstanceId, OwnerMap, ShardId};
+use std::sync::Arc;
+
+const NONE: [u8; 0] = [];
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Instance 0 of a set with AMF Pointer 0; another one has block 1.
+fn gateway() -> N2Gateway {
+    let mut gateway = set_up().sharing_blocks(PATIENCE);
+    let own = BlockOwner { instance: InstanceId(0), shard: ShardId(0) };
+    let owners = OwnerMap::new(1, |_| own).moved(change(1, 2)).unwrap();
+    gateway.config.owners = Arc::new(owners);
+    gateway.advance(Instant::default());
+    gateway
+}
+
+fn change(instance: u8, version: u64) -> BlockMove {
+    let to = BlockOwner { instance: InstanceId(instance), shard: ShardId(1) };
+    BlockMove { block: block(1), to, version }
+}
+
+/// A UE of block 1, to which the AMF with Pointer 9 has given its 5G-GUTI.
+fn message(ue: u32) -> Vec<u8> {
+    initial(Some(FiveGSTmsi { amf_set: 1, amf_pointer: 9, tmsi: FiveGTmsi::new(block(1), ue) }))
+}
+
+fn moved(gateway: &mut N2Gateway) -> Vec<N2GatewayEffect> {
+    let passage = Passage::Moved { change: change(0, 3), has: Vec::new() };
+    gateway.handle(N2GatewayInput::Shard(N2Effect::Passage(passage))).collect()
+}
+
+#[test]
+fn a_ue_waits_until_its_block_has_passed_to_this_amf() {
+    let mut gateway = gateway();
+    assert_eq!(shards_of(&receive(&mut gateway, message(7))), NONE);
+    assert_eq!(shards_of(&moved(&mut gateway)), [1]);
+    assert_eq!(shards_of(&receive(&mut gateway, message(7))), [1], "further ones are routed at once");
+}
+
+#[test]
+fn a_ue_that_has_waited_too_long_is_unknown() {
+    let mut gateway = gateway();
+    receive(&mut gateway, message(7));
+    let due = gateway.next_deadline().unwrap();
+    assert_eq!(due, Instant::default() + PATIENCE);
+    let effects: Vec<_> = gateway.advance(due).collect();
+    assert_eq!(shards_of(&effects).len(), 1);
+    assert_eq!(shards_of(&moved(&mut gateway)), NONE);
+}
+
+#[test]
+fn without_a_set_other_pointers_are_of_unknown_ues() {
+    let mut gateway = set_up();
+    assert_eq!(shards_of(&receive(&mut gateway, message(7))).len(), 1);
+}
+
+#[test]
+fn what_waits_ends_with_its_association_and_is_bounded() {
+    let mut gateway = gateway();
+    for ue in 0..MOST_WAITING as u32 {
+        assert_eq!(shards_of(&receive(&mut gateway, message(ue))), NONE);
+    }
+    assert_eq!(shards_of(&receive(&mut gateway, message(7))).len(), 1, "no room");
+    gateway.handle(N2GatewayInput::Down { gnb: super::super::tests::GNB });
+    assert_eq!((gateway.elsewhere.waiting.len(), gateway.elsewhere.octets), (0, 0));
+}

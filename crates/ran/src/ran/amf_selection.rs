@@ -1,0 +1,65 @@
+//! The AMF for a UE at a gNB with several (NAS Node Selection Function, TS 38.410 5.5; TS 23.501 6.3.5).
+//!
+//! A gNB has an endpoint with an association to each AMF: a [`Gnb`] of its own, with the same id. The endpoints of a gNB are consecutive.
+//!
+//! ```text
+//!  5G-S-TMSI of the UE  -> the AMF that serves its AMF Set and Pointer
+//!                          if that is gone: another AMF of the set
+//!  no identity          -> any AMF
+//!  among several        -> by Relative AMF Capacity
+//! ```
+
+use super::{Gnb, Ran};
+use crate::gnb::UeKey;
+use pith_types::FiveGSTmsi;
+
+impl Ran {
+    /// Each gNB has associations with that many AMFs: it has so many consecutive endpoints.
+    pub fn connect_to_amfs(&mut self, amfs: usize) {
+        self.amfs = amfs.max(1);
+        self.assigned = vec![0; self.gnbs.len()];
+    }
+
+    /// Number of endpoints that have completed NG Setup.
+    pub fn endpoints_up(&self) -> usize {
+        self.gnbs.iter().filter(|gnb| gnb.is_up()).count()
+    }
+
+    /// Number of gNBs that have completed NG Setup with an AMF.
+    pub fn gnbs_up(&self) -> usize {
+        self.gnbs.chunks(self.amfs).filter(|endpoints| endpoints.iter().any(Gnb::is_up)).count()
+    }
+
+    /// The endpoint at which a UE connects, from now on its gNB.
+    pub(super) fn select_endpoint(&mut self, key: UeKey, s_tmsi: Option<&FiveGSTmsi>) -> usize {
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return 0 };
+        if self.amfs == 1 {
+            return subscriber.gnb;
+        }
+        let first = subscriber.gnb / self.amfs * self.amfs;
+        let up: Vec<usize> = (first..first + self.amfs).filter(|at| self.gnbs[*at].is_up()).collect();
+        let serves = |at: &&usize, has_pointer: bool| {
+            s_tmsi.is_some_and(|s_tmsi| {
+                self.gnbs[**at].amf().guamis.iter().any(|guami| {
+                    let is_pointer = !has_pointer || guami.amf_id.pointer == s_tmsi.amf_pointer;
+                    guami.amf_id.set == s_tmsi.amf_set && is_pointer
+                })
+            })
+        };
+        let of = |has_pointer| up.iter().filter(|at| serves(at, has_pointer)).copied().collect::<Vec<_>>();
+        let candidates = [of(true), of(false), up.clone()].into_iter().find(|list| !list.is_empty());
+        // The fewest UEs in relation to the capacity.
+        let rank = |at: &usize| self.assigned[*at] * 255 / u64::from(self.gnbs[*at].amf().capacity.max(1));
+        // Without an AMF the UE waits, or fails, at the first endpoint.
+        let selected = candidates.and_then(|list| list.into_iter().min_by_key(rank)).unwrap_or(first);
+        self.assigned[selected] += 1;
+        subscriber.gnb = selected;
+        selected
+    }
+
+    /// The endpoints of other gNBs with the same AMF, beginning with the next gNB.
+    pub(super) fn neighbours(&self, endpoint: usize) -> impl Iterator<Item = usize> {
+        let (amfs, all) = (self.amfs, self.gnbs.len());
+        (1..all / amfs).map(move |step| (endpoint + step * amfs) % all)
+    }
+}
