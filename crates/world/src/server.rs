@@ -99,6 +99,11 @@ impl Server {
         self.state().is_full = is_full;
     }
 
+    /// Whether nothing can be read at present.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.state().is_gone
+    }
+
     /// Whether changes fail at present.
     pub(crate) fn fails(&self) -> bool {
         let state = self.state();

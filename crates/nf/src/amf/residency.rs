@@ -195,8 +195,12 @@ impl Amf {
         if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
             self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
         }
-        if is_connected {
-            // Its document has COUNTs that may have been used.
+        if is_stale {
+            // The next writer of a document that all NFs share would leave an outdated context out: it is written also in a transaction.
+            self.tracker.note_deleted(id);
+        }
+        if is_connected || is_stale {
+            // Its document has COUNTs that may have been used, or is outdated.
             self.tracker.keep_change((id, ProcedureName::Other));
         }
         let resumption =

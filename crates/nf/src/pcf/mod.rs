@@ -495,7 +495,7 @@ impl NetworkFunction for Pcf {
         _now: Instant,
         id: ContextId,
         document: &[u8],
-        _is_stale: bool,
+        is_stale: bool,
     ) -> Result<(), UnpackError> {
         self.ids.check_free(id)?;
         let mut association = document::unpack(document, id)?;
@@ -504,6 +504,10 @@ impl NetworkFunction for Pcf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        if is_stale {
+            // The next writer of a document that all NFs share would leave an outdated context out.
+            self.tracker.keep_change((id, ProcedureName::Other));
+        }
         self.replace_former(key);
         self.associations.pack_idle();
         Ok(())

@@ -12,8 +12,8 @@ use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, StoreScope, StoredKey, Timer, UNPLACED,
-    UpfHandle,
+    DocumentSink, Duration, Instant, Key, Level, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer,
+    UNPLACED, UpfHandle,
 };
 use pith_types::{ContextId, Seid};
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -125,6 +125,10 @@ impl Smf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
+        if is_stale {
+            // The next writer of a document that all NFs share would leave an outdated context out.
+            self.tracker.keep_change((id, ProcedureName::Other));
+        }
         if let Some(session) = self.sessions.view(key) {
             self.unconfirmed.insert(key, session.state());
         }

@@ -25,8 +25,14 @@ impl World {
             ShardInput::Timer { nf, .. } => matches!(nf, Nf::Amf | Nf::Smf),
             _ => false,
         };
-        // Not when faults are over: with `procedural` and `soft` the last change may be lost.
-        if !self.faulty || self.panicking != Some(process) || !is_candidate || !self.dice.chance(CHANCE) {
+        // Not when faults are over: with `procedural` and `soft` the last change may be lost. Nor while the store does not answer: the next
+        // run could read no contexts (docs/state.md).
+        if !self.faulty
+            || self.server.is_gone()
+            || self.panicking != Some(process)
+            || !is_candidate
+            || !self.dice.chance(CHANCE)
+        {
             return false;
         }
         self.panicking = None;
