@@ -14,6 +14,7 @@ use pith_nf::kit::{Instant, Nf, TimerKey};
 use pith_types::BlockMove;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -363,9 +364,9 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
         if self.contexts.as_ref().is_none_or(|contexts| contexts.store.is_settled()) {
             // A block passes to another shard when its documents are written. That changes no context, so its effects leave without a
             // further write: between the end of the contexts here and their way to the new owner nothing can panic.
-            let before = self.shard.owners().version();
+            let before = Arc::clone(self.shard.owners());
             self.attempt_to(|shard, now, effects| shard.complete_move(now, effects))?;
-            if self.shard.owners().version() != before || !self.shard.is_at_rest() {
+            if !Arc::ptr_eq(self.shard.owners(), &before) || !self.shard.is_at_rest() {
                 self.release_turn(written);
             }
         }

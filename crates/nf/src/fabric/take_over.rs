@@ -414,10 +414,13 @@ impl TakeOver {
 
     /// The turn is over, and its effects leave the shard: forgets the messages of transactions that are over.
     pub fn end_turn(&mut self, shard: &mut Shard) {
-        let known = self.moved.as_ref().map_or(1, |(owners, _)| owners.version());
         let owners = shard.owners();
-        let is_newer = owners.version() > known;
-        if is_newer || std::mem::take(&mut self.addresses_changed) {
+        // Not by the version: changes of different blocks come in any order.
+        let is_other = match &self.moved {
+            Some((known, _)) => !Arc::ptr_eq(known, owners),
+            None => owners.version() > 1,
+        };
+        if is_other || std::mem::take(&mut self.addresses_changed) {
             self.moved = Some((Arc::clone(owners), shard.addresses_elsewhere()));
         }
         self.unannounced.clear();

@@ -31,7 +31,8 @@ impl ContextIds {
     /// No contexts, for the shard of that identity.
     pub fn new(identity: &Identity, rng: Rng) -> Self {
         let (blocks, unrestored) = (identity.blocks().collect(), BTreeSet::new());
-        Self { blocks, next: 0, unrestored, keys: HashMap::default(), rng }
+        // The first block, which can't pass to another shard, comes last.
+        Self { blocks, next: 1, unrestored, keys: HashMap::default(), rng }
     }
 
     /// The shard has these blocks from now on.
