@@ -1,7 +1,7 @@
 //! The UPF's control part: inputs in; PFCP messages, notices and datapath calls out.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use pith_pfcp::ie::{Cause, NodeId};
@@ -36,6 +36,9 @@ pub(crate) enum Purpose {
 pub struct Upf {
     pub(crate) config: Config,
     pub(crate) associations: BTreeMap<NodeId, Association>,
+    /// The address of each SMF whose association has ended, while it has sessions that another SMF of its set may take over: its Node ID
+    /// is of use from there only.
+    pub(crate) former_addresses: BTreeMap<NodeId, IpAddr>,
     pub(crate) sessions: SessionTable,
     pub(crate) responses: Responses,
     pub(crate) requests: Requests<Purpose>,
@@ -55,6 +58,7 @@ impl Upf {
     pub fn new(config: Config, seed: [u8; 32]) -> Self {
         Upf {
             associations: BTreeMap::new(),
+            former_addresses: BTreeMap::new(),
             sessions: SessionTable::new(Random::from_seed(seed), config.guaranteed),
             responses: Responses::default(),
             requests: Requests::new(config.t1, config.n1),

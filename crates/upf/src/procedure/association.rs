@@ -21,6 +21,9 @@ use crate::port::{Context, Notice};
 use crate::session::{PFCP_PORT, Session};
 use crate::upf::{ProcedureResult, Purpose, Reply, Upf};
 
+/// Session sets in a request, each with up to 15 identifiers: there is one for each type of node (TS 29.244 8.2.43).
+pub(crate) const MAX_FQ_CSIDS: usize = 8;
+
 impl Upf {
     /// Sets up an association (TS 29.244 6.2.6.2.2).
     pub(crate) fn association_setup(
@@ -31,15 +34,19 @@ impl Upf {
     ) -> ProcedureResult {
         let set = self.set_of_request(&request);
         let node = request.node_id;
-        let existed = self.associations.contains_key(&node);
+        let has_association = self.associations.contains_key(&node);
+        let is_full = self.associations.len() >= self.config.max_associations
+            || self.nodes_at(peer).count() >= self.config.max_associations_of_peer;
+        if !has_association && is_full {
+            return Err((0, Cause::NoResourcesAvailable.into()));
+        }
+        // Sessions of a set outlive the association of their SMF.
+        let existed = has_association || self.sessions.count_of(&node) > 0;
         let retained = request.session_retention_information.as_ref();
         self.responses.forget(peer);
+        self.former_addresses.remove(&node);
         if existed {
             self.delete_previous_sessions(context, &node, retained);
-        } else if self.associations.len() >= self.config.max_associations
-            || self.nodes_at(peer).count() >= self.config.max_associations_of_peer
-        {
-            return Err((0, Cause::NoResourcesAvailable.into()));
         }
         let association = Association {
             address: SocketAddr::new(peer.ip(), PFCP_PORT),
@@ -116,8 +123,14 @@ impl Upf {
         session: SessionId,
     ) -> Result<(), Cause> {
         let is_other = |node: &NodeId| self.associations.contains_key(node) && !self.owns_node_id(peer, node);
+        let is_former = |node: &NodeId| {
+            let former = self.former_addresses.get(node).filter(|_| self.sessions.count_of(node) > 0);
+            former.is_some_and(|former| *former != peer.ip())
+        };
         match message {
-            Message::AssociationSetupRequest(request) if is_other(&request.node_id) => {
+            Message::AssociationSetupRequest(AssociationSetupRequest { node_id, .. })
+                if is_other(node_id) || is_former(node_id) =>
+            {
                 Err(Cause::RequestRejected)
             }
             // The release of an unknown association is accepted (TS 29.244 6.2.8.3).
@@ -207,16 +220,14 @@ impl Upf {
         node: &NodeId,
         reason: &'static str,
     ) {
-        if self.associations.remove(node).is_none() {
-            return;
-        }
-        let sets = self.sessions.matching(|session| {
-            session.node == *node || session.set.is_some() && !self.associations.contains_key(&session.node)
-        });
-        let is_lost =
-            |id: &SessionId| self.sessions.get(*id).is_some_and(|session| !self.has_other_smf(session));
-        let lost: Vec<_> = sets.into_iter().filter(is_lost).collect();
+        let Some(association) = self.associations.remove(node) else { return };
+        let is_lost = |session: &Session| session.node == *node && !self.has_other_smf(session);
+        let lost = self.sessions.matching(|session| is_lost(session) || self.is_orphaned(session));
         let sessions = self.drop_sessions(context, &lost, reason);
+        self.former_addresses.retain(|node, _| self.sessions.count_of(node) > 0);
+        if self.sessions.count_of(node) > 0 {
+            self.former_addresses.insert(node.clone(), association.address.ip());
+        }
         context.notice(Notice::AssociationReleased { node: node.clone(), sessions });
     }
 
@@ -225,9 +236,16 @@ impl Upf {
         if self.associations.remove(node).is_none() {
             return;
         }
-        let lost = self.sessions.matching(|session| session.node == *node);
+        let lost = self.sessions.matching(|session| session.node == *node || self.is_orphaned(session));
         let sessions = self.drop_sessions(context, &lost, reason);
         context.notice(Notice::AssociationReleased { node: node.clone(), sessions });
+    }
+
+    /// Whether neither the session's SMF nor another one of its set has an association.
+    fn is_orphaned(&self, session: &Session) -> bool {
+        session.set.is_some()
+            && !self.associations.contains_key(&session.node)
+            && !self.has_other_smf(session)
     }
 
     /// Deletes the SMF's sessions in the given sets (TS 29.244 7.4.6).
@@ -236,6 +254,9 @@ impl Upf {
         context: &mut Context<'_>,
         request: &SessionSetDeletionRequest,
     ) -> ProcedureResult {
+        if request.fq_csids.len() > MAX_FQ_CSIDS {
+            return Err((0, Cause::NoResourcesAvailable.into()));
+        }
         let in_set = |session: &Session| {
             request.fq_csids.iter().any(|set| {
                 session

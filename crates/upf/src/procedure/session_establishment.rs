@@ -76,7 +76,9 @@ impl Upf {
         request: &SessionEstablishmentRequest,
     ) -> Result<(), Rejection> {
         let of_peer: usize = self.nodes_at(peer).map(|node| self.sessions.count_of(node)).sum();
-        if self.sessions.len() >= self.config.max_sessions || of_peer >= self.config.max_sessions_of_peer {
+        let has_room =
+            self.sessions.len() < self.config.max_sessions && of_peer < self.config.max_sessions_of_peer;
+        if !has_room || request.fq_csids.len() > super::association::MAX_FQ_CSIDS {
             return Err(Cause::NoResourcesAvailable.into());
         }
         self.check_endpoint(&request.cp_f_seid)?;

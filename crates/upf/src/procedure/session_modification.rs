@@ -68,6 +68,9 @@ impl Upf {
     }
 
     fn check_modification(&self, request: &SessionModificationRequest) -> Result<(), Rejection> {
+        if request.fq_csids.len() > super::association::MAX_FQ_CSIDS {
+            return Err(Cause::NoResourcesAvailable.into());
+        }
         request.cp_f_seid.iter().try_for_each(|cp| self.check_endpoint(cp))?;
         let unsupported = [
             (!request.create_mars.is_empty(), IeType::CREATE_MAR),

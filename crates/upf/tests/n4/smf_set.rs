@@ -129,24 +129,25 @@ fn an_smf_that_does_not_have_the_session_yet_does_not_end_it() {
     assert_eq!(world.upf.sessions().count(), 1);
 }
 
-#[test]
-fn sessions_outlive_the_association_of_their_smf_as_long_as_another_of_the_set_has_one() {
-    let (mut world, _) = world();
+/// Time passes, and only these SMFs answer heartbeats.
+fn silence(world: &mut World, answering: &[[u8; 4]], seconds: u64) {
     let beats = |sent: &Sent| match &sent.message {
         Message::HeartbeatRequest(_) => Some((sent.peer, sent.header.sequence)),
         _ => None,
     };
-    let silence = |world: &mut World, answering: &[[u8; 4]], seconds: u64| {
-        for _ in 0..seconds {
-            for (peer, sequence) in world.wait(1).iter().filter_map(beats).collect::<Vec<_>>() {
-                let smf = answering.iter().find(|address| at(**address) == peer);
-                if let Some(address) = smf {
-                    let octets = encode(0, sequence, HeartbeatResponse::new(ntp(5)));
-                    as_smf(world, *address, |world| world.send(&octets));
-                }
+    for _ in 0..seconds {
+        for (peer, sequence) in world.wait(1).iter().filter_map(beats).collect::<Vec<_>>() {
+            if let Some(address) = answering.iter().find(|address| at(**address) == peer) {
+                let octets = encode(0, sequence, HeartbeatResponse::new(ntp(5)));
+                as_smf(world, *address, |world| world.send(&octets));
             }
         }
-    };
+    }
+}
+
+#[test]
+fn sessions_outlive_the_association_of_their_smf_as_long_as_another_of_the_set_has_one() {
+    let (mut world, _) = world();
     silence(&mut world, &[OTHER, STRANGER], 120);
     assert_eq!((world.upf.associations().count(), world.upf.sessions().count()), (2, 1));
     silence(&mut world, &[STRANGER], 120);
@@ -176,4 +177,69 @@ fn an_smf_of_the_set_may_restore_a_session_that_the_upf_still_has() {
     let Message::SessionEstablishmentResponse(response) = sent.message else { panic!() };
     assert_eq!(response.cause, Cause::RequestAccepted);
     assert_eq!((world.upf.sessions().count(), world.upf.teids_in_use()), (1, 1));
+}
+
+fn setup_cause(world: &mut World, request: AssociationSetupRequest) -> (Cause, bool) {
+    let Message::AssociationSetupResponse(response) = world.ask(0, request).message else { panic!() };
+    (response.cause, response.pfcp_as_rsp_flags.is_some_and(|flags| flags.contains(PfcpAsRspFlags::PSREI)))
+}
+
+#[test]
+fn the_node_id_of_an_smf_that_is_gone_gives_a_stranger_no_session() {
+    let (mut world, seid) = world();
+    silence(&mut world, &[OTHER, STRANGER], 120);
+    let claim = setup(smf_node(), None);
+    let answer = as_smf(&mut world, STRANGER, |world| setup_cause(world, claim.clone()));
+    assert_eq!(answer, (Cause::RequestRejected, false));
+    let response =
+        as_smf(&mut world, STRANGER, |world| world.modify(seid, SessionModificationRequest::new()));
+    assert_eq!(response.cause, Cause::SessionContextNotFound);
+    // The SMF itself returns, and retains its session.
+    let returns = AssociationSetupRequest {
+        session_retention_information: Some(SessionRetentionInformation::new()),
+        ..setup(smf_node(), Some(SET))
+    };
+    assert_eq!(setup_cause(&mut world, returns), (Cause::RequestAccepted, true));
+    assert_eq!(world.modify(seid, SessionModificationRequest::new()).cause, Cause::RequestAccepted);
+    silence(&mut world, &[OTHER, STRANGER], 120);
+    assert_eq!(setup_cause(&mut world, claim), (Cause::RequestAccepted, false));
+    assert_eq!(world.upf.sessions().count(), 0, "it retains none");
+}
+
+#[test]
+fn no_session_is_left_when_the_last_smf_of_the_set_releases_its_association() {
+    let (mut world, _) = world();
+    silence(&mut world, &[OTHER, STRANGER], 120);
+    assert_eq!(world.upf.sessions().count(), 1);
+    let release = AssociationReleaseRequest::new(NodeId::Ipv4(OTHER.into()));
+    as_smf(&mut world, OTHER, |world| world.ask(0, release));
+    assert_eq!((world.upf.associations().count(), world.upf.sessions().count()), (1, 0));
+}
+
+#[test]
+fn a_request_has_no_more_session_sets_than_there_are_types_of_nodes() {
+    let (mut world, seid) = world();
+    let sets = |count| {
+        (0..count)
+            .map(|id| FqCsid {
+                node: CsidNode::Ipv4([1, 2, 3, 4].into()),
+                csids: vec![id],
+                node_type: Some(2),
+            })
+            .collect::<Vec<_>>()
+    };
+    let modification =
+        |count| SessionModificationRequest { fq_csids: sets(count), ..SessionModificationRequest::new() };
+    assert_eq!(world.modify(seid, modification(8)).cause, Cause::RequestAccepted);
+    assert_eq!(world.modify(seid, modification(9)).cause, Cause::NoResourcesAvailable);
+    let mut establishment = pdu_session();
+    establishment.fq_csids = sets(9);
+    let Message::SessionEstablishmentResponse(response) = world.ask(0, establishment).message else {
+        panic!()
+    };
+    assert_eq!(response.cause, Cause::NoResourcesAvailable);
+    let mut deletion = SessionSetDeletionRequest::new(smf_node());
+    deletion.fq_csids = sets(9);
+    let Message::SessionSetDeletionResponse(response) = world.ask(0, deletion).message else { panic!() };
+    assert_eq!(response.cause, Cause::NoResourcesAvailable);
 }
