@@ -570,7 +570,14 @@ impl Member {
         if revision == self.revision {
             return Ok(());
         }
-        let Some(stored) = self.store.read()? else { return Ok(()) };
+        let Some(stored) = self.store.read()? else {
+            // What the living know counts, with the versions that documents have: a map that begins anew would fence nothing.
+            if self.store.replace(0, &self.known)? {
+                tracing::error!("the store has no owner map of the set any longer: it is written again");
+                self.revision = 1;
+            }
+            return Ok(());
+        };
         let changes = stored.map.owners.changes_since(&self.known.owners);
         self.moves.note_version(stored.map.owners.version());
         let mut adopted: Vec<Vec<BlockMove>> = vec![Vec::new(); self.shards.len()];
@@ -695,6 +702,21 @@ mod tests {
 
     fn blocks(store: &mut OwnerMemory) -> BTreeMap<InstanceId, usize> {
         store.read().unwrap().unwrap().map.owners.blocks_of_instances()
+    }
+
+    #[test]
+    fn a_map_that_was_deleted_is_written_again_as_the_living_know_it() {
+        let mut store = OwnerMemory::default();
+        assert!(store.replace(0, &halves()).unwrap());
+        store.poll(Some(&lease(2)), false).unwrap();
+        let (mut member, _unstarted) = member(&store, halves());
+        member.turn();
+        store.delete_map();
+        member.turn();
+        assert_eq!(blocks(&mut store), [(InstanceId(1), 512), (InstanceId(2), 512)].into());
+        store.leave(&lease(2)).unwrap();
+        member.turn();
+        assert_eq!(blocks(&mut store), [(InstanceId(1), 1024)].into(), "it goes on as before");
     }
 
     #[test]

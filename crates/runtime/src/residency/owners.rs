@@ -243,6 +243,14 @@ struct Memory {
     leases: BTreeMap<InstanceId, (u64, Instant, Description)>,
 }
 
+#[cfg(test)]
+impl OwnerMemory {
+    /// An operator deletes the map.
+    pub fn delete_map(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).stored = None;
+    }
+}
+
 impl OwnerStore for OwnerMemory {
     fn poll(&mut self, lease: Option<&Lease>, takes_over: bool) -> Result<Poll, EngineError> {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -438,8 +438,11 @@ async fn call_or_follow(
         else {
             return (root, reply);
         };
-        // Never from TLS to cleartext.
-        let uri = target.to_string().parse().ok().filter(|_| target.root.scheme == root.scheme);
+        // Never from TLS to cleartext, and to the same resource only: with TLS the certificate there must be of the same NF type.
+        let uri: Option<hyper::Uri> = target.to_string().parse().ok();
+        let uri = uri.filter(|uri| {
+            target.root.scheme == root.scheme && uri.path_and_query() == request.uri().path_and_query()
+        });
         let Some(uri) = uri else { return (root, reply) };
         *request.uri_mut() = uri;
         root = Arc::clone(&target.root);

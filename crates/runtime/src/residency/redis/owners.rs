@@ -110,7 +110,7 @@ impl OwnerStore for RedisOwners {
         }
         let stored = revision.parse().ok().zip(of_text(map));
         let (revision, map) = stored.ok_or_else(|| {
-            self.failed("its owner map cannot be read: delete the key that ends with ':owners'")
+            self.failed("its owner map cannot be read: delete it ('owners' is in the name of its key), and a running instance writes it again")
         })?;
         Ok(Some(StoredOwners { revision, map }))
     }
