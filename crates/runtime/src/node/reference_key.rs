@@ -35,7 +35,7 @@ fn of_file(path: &Path, rng: &mut Rng) -> Result<ReferenceKey, StartError> {
             Ok(ReferenceKey::new(rng.octets()))
         }
         Err(SealError::NotAKey(path)) => Err(format!(
-            "{} must contain 64 hexadecimal digits: remove it to have a new one created",
+            "{} must contain 64 hexadecimal digits: restore it from a backup. If it is removed, a new one is created, and registered UEs lose their sessions",
             path.display()
         )
         .into()),
