@@ -65,7 +65,7 @@ mod tests {
         let key = of_file(&path, &mut rng).unwrap();
         assert_eq!(of_file(&path, &mut rng).unwrap(), key, "the same after a restart");
         std::fs::write(&path, "none").unwrap();
-        assert!(of_file(&path, &mut rng).unwrap_err().to_string().contains("remove it"));
+        assert!(of_file(&path, &mut rng).unwrap_err().to_string().contains("restore it"));
         std::fs::remove_file(&path).unwrap();
         assert_ne!(of_file(&path, &mut rng).unwrap(), key);
         std::fs::remove_file(&path).unwrap();

@@ -571,7 +571,7 @@ impl Member {
             return Ok(());
         }
         let Some(stored) = self.store.read()? else {
-            // What the living know counts, with the versions that documents have: a map that begins anew would fence nothing.
+            // What the living know counts, with the versions that documents have: a new map would fence nothing.
             if self.store.replace(0, &self.known)? {
                 tracing::error!("the store has no owner map of the set any longer: it is written again");
                 self.revision = 1;

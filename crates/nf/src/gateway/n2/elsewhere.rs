@@ -3,21 +3,30 @@
 //! ```text
 //!  gNB ── INITIAL UE MESSAGE, 5G-S-TMSI ──> gateway   the other AMF is gone, its lease has not ended: the message waits
 //!                                           block passes to this AMF ──> its shard
-//!                                           time is over             ──> as of an unknown UE
+//!                                           time is over             ──> the other AMF lives: ERROR INDICATION, the UE tries again
+//!                                           once more                ──> as of an unknown UE
 //! ```
 //!
 //! A gNB that has lost an AMF selects another one of its set at once (TS 23.501 5.21.2.2.2), before the blocks have another owner. If
-//! the AMF rejected the UE then, it would register again.
+//! the AMF rejected the UE then, it would register again. If the other AMF has returned before its lease ended, no block passes: the gNB
+//! releases the UE (TS 38.413 8.7.5, 10.6), which tries again, and selects that AMF. A gNB that comes a second time with the UE has no
+//! association with that AMF.
 
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{Duration, GnbHandle, Instant};
 use bytes::Bytes;
-use pith_ngap::peek;
-use pith_types::BlockId;
-use std::collections::VecDeque;
+use pith_ngap::{Cause, CauseRadioNetwork, peek};
+use pith_types::{BlockId, FiveGSTmsi};
+use std::collections::{HashSet, VecDeque};
 
 /// Messages that wait; further ones are as of unknown UEs.
 const MOST_WAITING: usize = 1 << 14;
+
+/// Time in which a UE is sent back once.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// UEs that were sent back and are remembered; the oldest is forgotten first.
+const MOST_SENT_BACK: usize = 1 << 14;
 
 /// Octets of these messages.
 const MOST_OCTETS: usize = 8 << 20;
@@ -29,6 +38,10 @@ pub(super) struct Elsewhere {
     patience: Option<Duration>,
     waiting: VecDeque<Waiting>,
     octets: usize,
+    /// UEs that were sent back, and until when they are not once more.
+    sent_back: VecDeque<(Instant, FiveGSTmsi)>,
+    /// The same UEs, to look them up.
+    among: HashSet<FiveGSTmsi>,
 }
 
 #[derive(Debug)]
@@ -38,6 +51,24 @@ struct Waiting {
     gnb: GnbHandle,
     stream: u16,
     pdu: Bytes,
+}
+
+impl Elsewhere {
+    /// Whether the UE is sent back: not if it was recently.
+    fn sends_back(&mut self, now: Instant, ue: FiveGSTmsi) -> bool {
+        let is_full = self.sent_back.len() >= MOST_SENT_BACK;
+        let mut is_first = is_full;
+        while let Some((_, old)) =
+            self.sent_back.pop_front_if(|(until, _)| std::mem::take(&mut is_first) || *until <= now)
+        {
+            self.among.remove(&old);
+        }
+        if !self.among.insert(ue) {
+            return false;
+        }
+        self.sent_back.push_back((now + AGAIN, ue));
+        true
+    }
 }
 
 impl N2Gateway {
@@ -86,13 +117,18 @@ impl N2Gateway {
         }
     }
 
-    /// Messages have waited for too long: their UEs are unknown.
+    /// Messages have waited for too long: their UEs try again, or are unknown.
     pub(super) fn end_elsewhere(&mut self, now: Instant) {
         while let Some(late) = self.elsewhere.waiting.pop_front_if(|waiting| waiting.until <= now) {
             self.elsewhere.octets -= late.pdu.len();
-            if let Some(peeked) = peek(&late.pdu) {
-                self.begin_connection(late.gnb, late.stream, &late.pdu, &peeked);
+            let Some(peeked) = peek(&late.pdu) else { continue };
+            let ue = self.temporary_identity(&peeked);
+            if ue.is_some_and(|ue| self.elsewhere.sends_back(now, ue)) {
+                let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
+                self.error_indication(late.gnb, None, peeked.ran_ue_ngap_id, cause);
+                continue;
             }
+            self.begin_connection(late.gnb, late.stream, &late.pdu, &peeked);
         }
     }
 
