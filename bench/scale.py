@@ -84,7 +84,8 @@ def settings(ues):
 def measure(options, namespace, ues):
     work = tempfile.mkdtemp()
     extra = [part for setting in options.set for part in ("--set", setting)]
-    common = [*settings(ues), *extra]
+    # A store of its own: contexts of an earlier run would be restored.
+    common = ["--set", f"store.path={work}/pith.db", "--set", f"sbi.pki={work}/pki", *settings(ues), *extra]
     control = [options.pith, "nf", *CONTROL_PLANE, "--test-network", "--subscribers", str(ues), *common]
     processes = []
     try:
