@@ -14,7 +14,7 @@ use crate::gnb::UeKey;
 use pith_types::FiveGSTmsi;
 
 impl Ran {
-    /// Each gNB has associations with that many AMFs: it has so many consecutive endpoints.
+    /// The number of AMFs to which each gNB connects. A gNB has as many consecutive endpoints.
     pub fn connect_to_amfs(&mut self, amfs: usize) {
         self.amfs = amfs.max(1);
         self.assigned = vec![0; self.gnbs.len()];

@@ -56,11 +56,10 @@ struct Waiting {
 impl Elsewhere {
     /// Whether the UE is sent back: not if it was recently.
     fn sends_back(&mut self, now: Instant, ue: FiveGSTmsi) -> bool {
-        let is_full = self.sent_back.len() >= MOST_SENT_BACK;
-        let mut is_first = is_full;
-        while let Some((_, old)) =
-            self.sent_back.pop_front_if(|(until, _)| std::mem::take(&mut is_first) || *until <= now)
+        while self.sent_back.len() >= MOST_SENT_BACK
+            || self.sent_back.front().is_some_and(|(until, _)| *until <= now)
         {
+            let Some((_, old)) = self.sent_back.pop_front() else { break };
             self.among.remove(&old);
         }
         if !self.among.insert(ue) {

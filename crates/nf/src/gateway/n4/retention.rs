@@ -21,7 +21,7 @@ use pith_types::{Seid, ShardId};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-/// Identifiers of sets in an FQ-CSID (TS 29.244 8.2.43): so many former runs are looked for.
+/// Number of former runs whose sessions are deleted: that of identifiers which an FQ-CSID has room for (TS 29.244 8.2.43).
 const FORMER_RUNS: u16 = 15;
 
 /// The node type of an SMF in an FQ-CSID (TS 29.244 table 8.2.43-2).

@@ -146,7 +146,7 @@ fn confirmed(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>) -> S
 fn finding(result: Result<Message, N4Error>) -> Finding {
     match result {
         Ok(Message::SessionModificationResponse(response)) => match response.cause {
-            N4Cause::RequestAccepted => Finding::Present,
+            cause if cause.is_acceptance() => Finding::Present,
             N4Cause::SessionContextNotFound => Finding::Absent,
             _ => Finding::Refused,
         },

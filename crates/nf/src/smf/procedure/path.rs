@@ -78,7 +78,7 @@ pack_enum!(Towards { 0 => Classifier, 1 => Anchor });
 pack_struct!(AwaitingUplinkSwitch { user_plane, towards, call });
 pack_struct!(AwaitingDownlinkSwitch { user_plane, towards, call });
 
-/// So many times, one after another, a gNB may leave the request to send uplink packets to another endpoint without an answer.
+/// Requests in a row to send uplink packets to another endpoint that a gNB may leave unanswered.
 const MOST_UNANSWERED: u8 = 3;
 
 /// While the UE is connected: starts the removal of a classifier that is to be removed, and corrects the uplink endpoint of

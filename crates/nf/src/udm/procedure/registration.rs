@@ -159,13 +159,12 @@ impl AwaitingRegistrationToModify {
             Ok(Response::Amf3GppAccessRegistration(old))
                 if is_same_set(old.guami, self.request.body.guami) =>
             {
-                let is_own = if old.guami == self.request.body.guami {
-                    check_instance(old.amf_instance_id, self.from)
-                        .and_then(|()| check_shard(&config.identity, &old, self.from))
-                } else {
-                    // Another AMF of the set serves the UE meanwhile (TS 23.501 5.21.2.2).
-                    Ok(())
-                };
+                // Another AMF of the set may serve the UE meanwhile (TS 23.501 5.21.2.2). Its GUAMI is its own claim: with a certificate it
+                // is to be the instance that registered.
+                let is_other_amf = old.guami != self.request.body.guami;
+                let is_own = check_instance(old.amf_instance_id, self.from).and_then(|()| {
+                    if is_other_amf { Ok(()) } else { check_shard(&config.identity, &old, self.from) }
+                });
                 match is_own {
                     Ok(()) => self.modify(&old),
                     Err(problem) => Step::refuse(*problem),
