@@ -133,6 +133,8 @@ impl Node {
         let address = identities::sbi_address(config, hosting);
         let root = Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         check_set(config, hosting)?;
+        // Before the process enters the set: one that is started twice by mistake ends here, and not the one that serves.
+        let api_listeners = api_listeners(config, hosting)?;
         let membership = set::join(config, contexts.as_ref(), clock, &root)?;
         let owners = Arc::clone(&membership.owners);
         let identities = Identities::new(config, hosting, count, clock, &security, reference_key, owners);
@@ -159,8 +161,15 @@ impl Node {
         };
         let upf_handle = upf.as_ref().map(UpfThread::handle);
         let health = contexts.as_ref().map(Contexts::health);
-        let api =
-            api_settings(config, hosting, &readiness, store_handle.clone(), upf_handle, health, set_view)?;
+        let api = api_settings(
+            (config, hosting),
+            api_listeners,
+            &readiness,
+            store_handle.clone(),
+            upf_handle,
+            health,
+            set_view,
+        )?;
         let access = access::Tokens::open(config, hosting)?;
         let access_settings = access.settings(config, &identities);
         let sbi = sbi_settings(config, hosting, security, access_settings)?;
@@ -373,8 +382,8 @@ fn sbi_settings(
 }
 
 fn api_settings(
-    config: &Config,
-    hosting: &Hosting,
+    (config, hosting): (&Config, &Hosting),
+    listeners: Vec<ApiListener>,
     readiness: &Arc<Readiness>,
     store: Option<StoreHandle<ShardToken>>,
     upf: Option<UpfHandle>,
@@ -419,7 +428,7 @@ fn api_settings(
         }),
     };
     Ok(Some(ApiSettings {
-        listeners: api_listeners(config, hosting)?,
+        listeners,
         guard: Guard::new(
             config.api.socket_group.is_some().then_some(config.api.socket_role),
             config.api.token()?,

@@ -333,7 +333,11 @@ fn another_amf_of_the_set_can_purge_the_ue() {
     assert_eq!(modify.operations(), [Operation::ModifyAmfContextThreeGpp]);
     bench.caller = testing::client(99);
     let refused = purge(&mut bench, "020041");
-    assert_eq!(refused.problem().status, 403, "its certificate says that it is not the AMF of the registration");
+    assert_eq!(
+        refused.problem().status,
+        403,
+        "its certificate says that it is not the AMF of the registration"
+    );
 }
 
 /// Another AMF may register between the check and the change: the UDR compares what was checked.
