@@ -8,7 +8,8 @@ user plane is active. SCTP and PFCP are real, on the loopback of a network names
 
 `rss_mb` is the control plane's resident memory when all UEs are idle, `upf_mb` the UPF's, `ran_mb` the simulator's;
 `core_cpu_ms_per_ue` the control plane's CPU for a registration with a session and the release. The program stops before a
-point for which the machine has too little memory.
+point for which the machine has too little memory. `service_idle_percent` is the machine's idle CPU time during service requests:
+when it is near 0, their latency is the machine's queue.
 
 Writes target/bench/scale.json and prints a table.
 """
@@ -39,6 +40,24 @@ def rss_mb(pid):
 def available_mb():
     with open("/proc/meminfo") as file:
         return int(re.search(r"MemAvailable:\s+(\d+)", file.read()).group(1)) / 1024
+
+
+class Idle:
+    """The machine's idle CPU time, sampled while a point is measured: when it is near 0, latency is the machine's queue."""
+
+    def __init__(self):
+        self.samples = []
+
+    def sample(self):
+        with open("/proc/stat") as file:
+            ticks = [int(word) for word in file.readline().split()[1:9]]
+        self.samples.append((time.monotonic(), ticks[3] + ticks[4], sum(ticks)))
+
+    def percent(self, seconds):
+        """Idle percent of all CPUs in the last seconds before the newest sample."""
+        end = self.samples[-1]
+        begin = next((one for one in reversed(self.samples) if end[0] - one[0] >= seconds), self.samples[0])
+        return round(100 * (end[1] - begin[1]) / max(end[2] - begin[2], 1), 1)
 
 
 class Process:
@@ -102,8 +121,11 @@ def measure(options, namespace, ues):
              "--service-seconds", str(options.service_seconds), "--watch-cpu", str(core.pid),
              "--timeout", str(options.timeout), "--quiet", "--hold", "--json", result], namespace, "ran")
         processes.append(simulator)
+        idle = Idle()
+        idle.sample()
         while not os.path.exists(result) and simulator.process.poll() is None:
             time.sleep(0.5)
+            idle.sample()
         time.sleep(1.0)
         with open(result) as file:
             report = json.load(file)
@@ -125,6 +147,7 @@ def measure(options, namespace, ues):
             "service_request_p50_ms": report["service_ms"]["p50"],
             "service_request_p99_ms": report["service_ms"]["p99"],
             "service_cpu_ms": services.get("watched_cpu_ms_per_request"),
+            "service_idle_percent": idle.percent(options.service_seconds),
             "failures": report["failures"],
             "violations": report["violations"]["count"],
         }
@@ -137,7 +160,7 @@ def measure(options, namespace, ues):
 def print_point(point):
     print(f"{point['ues']:>9} {point['ok']:>9} {point['rss_mb']:>9.0f} {point['rss_kb_per_ue']:>8.2f} {point['upf_mb']:>8.0f} {point['ran_mb']:>8.0f}"
           f" {point['core_cpu_ms_per_ue']:>10.3f} {point['services_per_s']:>9.0f} {point['service_request_p50_ms']:>8.2f}"
-          f" {point['service_request_p99_ms']:>8.2f}", flush=True)
+          f" {point['service_request_p99_ms']:>8.2f} {point['service_idle_percent']:>7.0f}", flush=True)
     for what, count in point["failures"].items():
         print(f"          {count} {what}")
 
@@ -161,7 +184,7 @@ def main():
     subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
     points, skipped = [], []
     try:
-        print(f"{'UEs':>9} {'ok':>9} {'core MB':>9} {'kB/UE':>8} {'UPF MB':>8} {'ran MB':>8} {'CPU ms/UE':>10} {'service/s':>9} {'p50 ms':>8} {'p99 ms':>8}", flush=True)
+        print(f"{'UEs':>9} {'ok':>9} {'core MB':>9} {'kB/UE':>8} {'UPF MB':>8} {'ran MB':>8} {'CPU ms/UE':>10} {'service/s':>9} {'p50 ms':>8} {'p99 ms':>8} {'idle %':>7}", flush=True)
         for ues in options.ues:
             needed = ues * NEEDED_BYTES / (1 << 20) + SPARE_MB
             if available_mb() < needed:

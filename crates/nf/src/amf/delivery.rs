@@ -31,6 +31,11 @@ impl SmfMessage {
         matches!(self.n2, Some((Transfer::ModifyRequest | Transfer::ReleaseCommand, _)))
     }
 
+    /// Whether the message only commands a gNB to release the session's resources (TS 23.502 4.3.7).
+    pub const fn is_release_of_resources(&self) -> bool {
+        self.n1.is_none() && matches!(self.n2, Some((Transfer::ReleaseCommand, _)))
+    }
+
     /// Octets of its content.
     pub fn octets(&self) -> usize {
         self.n1.as_ref().map_or(0, Bytes::len) + self.n2.as_ref().map_or(0, |(_, transfer)| transfer.len())

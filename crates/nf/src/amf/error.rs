@@ -269,6 +269,9 @@ pub(crate) enum TransferError {
     /// A registration is in progress: try again.
     #[error("registration in progress")]
     RegistrationOngoing,
+    /// A handover is in progress: the SMF may try again after it (TS 23.502 4.9.1.2.1).
+    #[error("handover in progress")]
+    HandoverOngoing,
     /// The UE is in CM-IDLE, and the message is about resources that only a gNB of a connected UE has.
     #[error("UE in CM-IDLE")]
     Idle,
@@ -290,6 +293,7 @@ impl TransferError {
             Self::NoContext | Self::NoSession => Problem::context_not_found().detail(self),
             Self::OtherSmf => Problem::of_status(403).detail(self),
             Self::RegistrationOngoing => Problem::new(SbiCause::TemporaryRejectRegistrationOngoing),
+            Self::HandoverOngoing => Problem::new(SbiCause::TemporaryRejectHandoverOngoing),
             Self::Idle => Problem::new(SbiCause::UeInCmIdleState),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),

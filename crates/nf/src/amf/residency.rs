@@ -175,6 +175,7 @@ impl Amf {
             && !tracking.may_lag()
             && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
         let access_keys = std::mem::take(&mut ue.access_keys);
+        let was_in_transaction = ue.is_in_transaction();
         recover(&mut ue, &self.shared.config, is_stale, &tracking);
         if at_rest {
             // Of the gNB that may have retained the UE; they end with the connection.
@@ -194,6 +195,8 @@ impl Amf {
         let is_connected = was_connected && left.is_none();
         if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
             self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
+        } else if was_in_transaction && !is_connected {
+            self.note_left_unnamed(key);
         }
         if is_stale {
             // The next writer of a document that all NFs share would leave an outdated context out: it is written also in a transaction.

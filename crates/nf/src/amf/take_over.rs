@@ -79,6 +79,9 @@ impl Amf {
             ue.connection = adopted;
         }
         let lost_connection = had_connection && adopted.is_none();
+        if lost_connection || (is_cut && adopted.is_none()) {
+            self.note_left_unnamed(key);
+        }
         self.resume_later(key, Resumption::Continue(TakenOver { is_cut, lost_connection }));
         Ok(())
     }

@@ -141,9 +141,8 @@ fn on_n1_message(
         GsmBody::GsmStatus(status) => {
             session.log(env, Level::Debug, || format!("the UE sends 5GSM STATUS: {}", status.cause));
             acknowledge(reply, env.out);
-            // The UE has released the session before; its PDU SESSION RELEASE COMPLETE was lost.
             if matches!(status.cause, GsmCause::InvalidPduSessionIdentity | GsmCause::PtiMismatch) {
-                return on_release_complete(state, session, env);
+                return on_refused_identity(state, session, env, pti);
             }
         }
         // Messages that belong to an establishment, or that only the network sends (TS 24.501 7.4).
@@ -195,6 +194,23 @@ fn on_release_complete(state: State, session: &mut SmContext, env: &mut Env<'_>)
             session.log(env, Level::Debug, || format!("PDU SESSION RELEASE COMPLETE ignored in {name}"));
             state
         }
+    }
+}
+
+/// PTI of a procedure that the network initiates (TS 24.007 11.2.3.1a).
+const UNASSIGNED_PTI: u8 = 0;
+
+/// 5GSM STATUS #43 or #47: the UE does not know the session, or the PTI (TS 24.501 6.5.3).
+///
+/// If the session is being released, the UE has released it before; its PDU SESSION RELEASE COMPLETE was lost. Otherwise a PTI is that of
+/// PDU SESSION ESTABLISHMENT ACCEPT: the UE has the session of an earlier request, with another address, so that this one ends.
+fn on_refused_identity(state: State, session: &mut SmContext, env: &mut Env<'_>, pti: u8) -> State {
+    match state {
+        State::AwaitingReleaseComplete(_) => on_release_complete(state, session, env),
+        state if pti != UNASSIGNED_PTI => {
+            release::release_when_established(state, session, GsmCause::ReactivationRequested)
+        }
+        state => state,
     }
 }
 

@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// Time after a restart in which a gNB sets its association up again. Later it has lost its UEs.
 const RETURN_TIME: Duration = Duration::from_secs(30);
 
+/// Stands for the Global RAN Node ID of a gNB that no document names.
+const UNNAMED: &str = "";
+
 /// NG Setups, and UEs that leave gNBs, by Global RAN Node ID.
 #[derive(Debug, Default)]
 pub(in crate::amf) struct Setups {
@@ -56,6 +59,12 @@ impl Amf {
     pub(in crate::amf) fn note_left_connection(&mut self, ue: Key, left: LeftConnection) {
         self.setups.ended.entry(Arc::clone(&left.gnb)).or_default().push(left.ids);
         self.setups.leaving.entry(left.gnb).or_default().insert((ue, None));
+    }
+
+    /// A UE of a document has no connection, but requests to its SMFs may be pending: they may deactivate user planes at a gNB that the
+    /// document does not name. Any gNB waits until the UE's next step is over and they have answered.
+    pub(in crate::amf) fn note_left_unnamed(&mut self, ue: Key) {
+        self.setups.leaving.entry(UNNAMED.into()).or_default().insert((ue, None));
     }
 
     /// Waits for the gNBs of a former run to return.

@@ -56,6 +56,10 @@ fn transfer(
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);
     }
+    // The command means the resources at the source gNB. After the handover it would release those at the target.
+    if !ue.mobility.is_idle() && message.is_release_of_resources() {
+        return Err(TransferError::HandoverOngoing);
+    }
     if ue.mobility.is_n2_handover() && ue.undelivered.len() >= MAX_QUEUED {
         return Err(TransferError::QueueFull);
     }

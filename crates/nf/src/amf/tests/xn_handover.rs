@@ -403,6 +403,20 @@ fn downlink_messages_wait_for_the_acknowledgement() {
     assert_eq!((setup.ran_ue_ngap_id, setup.sessions[0].pdu_session_id), (AT_TARGET, 6));
 }
 
+/// It means the resources at the source gNB: after the handover it would release those at the target.
+#[test]
+fn a_command_to_release_resources_is_refused_during_a_handover() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    let command = transfer(5, None, Some((NgapIe::PduResRelCmd, b"release")));
+    let refusal = world.request(command).unwrap_err();
+    assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    acknowledge(&mut world, OTHER_GNB);
+    assert!(world.downlinks.is_empty());
+}
+
 #[test]
 fn a_5gmm_procedure_runs_beside_the_handover() {
     let (mut world, mut phone) = connected(&[5]);

@@ -4,7 +4,7 @@ use super::world::*;
 use crate::kit::Timer;
 use crate::testing::{ambr, instance, root};
 use pith_nas::gsm::{
-    PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
+    GsmStatus, PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
 };
 use pith_nas::{GsmBody, GsmCause};
 use pith_pfcp::Message;
@@ -151,6 +151,19 @@ fn the_pcf_ends_a_session() {
     let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
     assert_eq!(command.cause, GsmCause::ReactivationRequested);
     world.uplink(PduSessionReleaseComplete::new());
+    assert!(world.take_ladder().contains("pcf <- DeleteSmPolicy"));
+    world.is_quiet();
+}
+
+/// The UE has sent its request twice, and has the session of the first one.
+#[test]
+fn a_session_whose_accept_the_ue_refuses_is_released() {
+    let mut world = World::established();
+    world.uplink(GsmStatus::new(GsmCause::PtiMismatch));
+    assert!(world.take_ladder().ends_with("upf <- SessionDeletionRequest\namf <- N1N2MessageTransfer"));
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::ReactivationRequested);
+    world.uplink(GsmStatus::new(GsmCause::InvalidPduSessionIdentity));
     assert!(world.take_ladder().contains("pcf <- DeleteSmPolicy"));
     world.is_quiet();
 }
