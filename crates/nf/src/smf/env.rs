@@ -71,9 +71,14 @@ impl Env<'_> {
         self.out.n4(N4Effect::Request { tag: IGNORED_REPLY, upf, seid, message });
     }
 
-    /// Deletes a session at a UPF.
-    pub(super) fn delete_at_upf(&mut self, UpfSession { upf, seid, .. }: UpfSession) {
-        self.notify_upf(upf, seid, n4::deletion());
+    /// Deletes a session at a UPF. One of a former run is deleted when its UPF is associated, if that has retained it.
+    pub(super) fn delete_at_upf(&mut self, at: UpfSession) {
+        let is_of_former_run = Upfs::is_expected(at.upf);
+        match self.upfs.resolve(at.upf) {
+            None if is_of_former_run => self.upfs.deletions.push(at),
+            Some(upf) if is_of_former_run && !self.upfs.has_retained(upf) => {}
+            upf => self.notify_upf(upf.unwrap_or(at.upf), at.seid, n4::deletion()),
+        }
     }
 
     /// The reference of a session in URIs.

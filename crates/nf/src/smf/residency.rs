@@ -39,8 +39,6 @@ pub(super) struct Restored {
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
     due: VecDeque<Key>,
-    /// Sessions to be deleted at UPFs that are not associated yet.
-    pub(super) deletions: Vec<UpfSession>,
     /// Sessions that are restored at their UPFs when all are read, so that reading and UPFs do not compete for the CPU.
     later: Vec<Key>,
 }
@@ -116,7 +114,7 @@ impl Smf {
         let (mut session, has_user_plane) =
             unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?
                 .recover(keeps_tunnels, is_late);
-        self.restored.deletions.append(&mut session.leaving);
+        self.shared.upfs.deletions.append(&mut session.leaving);
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
@@ -199,13 +197,13 @@ impl Smf {
 
     /// Requests UPFs to delete the sessions that a former run had ended. A UPF that has retained none has none of them.
     pub(super) fn delete_leaving(&mut self, now: Instant, out: &mut Outbox) {
-        let deletions = std::mem::take(&mut self.restored.deletions);
+        let deletions = std::mem::take(&mut self.shared.upfs.deletions);
         let env = &mut self.shared.env(now, out);
         for at in deletions {
             match env.upfs.resolve(at.upf) {
                 Some(upf) if env.upfs.has_retained(upf) => env.delete_at_upf(UpfSession { upf, ..at }),
                 Some(_) => {}
-                None => self.restored.deletions.push(at),
+                None => env.upfs.deletions.push(at),
             }
         }
     }

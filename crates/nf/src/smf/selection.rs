@@ -8,6 +8,7 @@
 
 use super::config::{Breakout, Network, SmfConfig, UpfService};
 use super::context::SmContext;
+use super::context::UpfSession;
 use crate::kit::document::{Names, pack_struct};
 use crate::kit::{UpfHandle, UpfInfo};
 use pith_types::{Dnn, Snssai, Tac};
@@ -85,6 +86,8 @@ pub(super) struct Upfs {
     expected: Vec<String>,
     /// Names of UPFs that restarted, by the handle of the association that ended: their sessions are established again.
     restarted: BTreeMap<UpfHandle, Arc<str>>,
+    /// Sessions of a former run to be deleted when their UPFs are associated.
+    pub(super) deletions: Vec<UpfSession>,
 }
 
 impl Names for Upfs {
@@ -130,7 +133,14 @@ impl Upfs {
     /// No UPF is associated yet.
     pub(super) fn new(config: &SmfConfig) -> Self {
         let (services, breakouts) = (config.upfs.clone(), config.breakouts.clone());
-        Self { services, breakouts, known: BTreeMap::new(), expected: Vec::new(), restarted: BTreeMap::new() }
+        Self {
+            services,
+            breakouts,
+            known: BTreeMap::new(),
+            expected: Vec::new(),
+            restarted: BTreeMap::new(),
+            deletions: Vec::new(),
+        }
     }
 
     /// The handle of a UPF that may have no association yet.

@@ -21,7 +21,7 @@ use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4;
-use crate::smf::selection::FrontPlan;
+use crate::smf::selection::{FrontPlan, Upfs};
 use crate::smf::timers::SessionTimer;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
@@ -223,9 +223,12 @@ impl AwaitingRestoration {
         }
     }
 
-    /// What must be released: the session at the anchor, if it answers yet.
+    /// What must be released: the session at the anchor, if it answers yet; before the request, what a former run had at UPFs.
     pub(in crate::smf) fn into_held(self) -> Held {
-        Held { establishing: self.establishing(), ..Held::default() }
+        let (establishing, is_waiting) = (self.establishing(), self.call.is_none());
+        let of_former_run = |at: &UpfSession| is_waiting && Upfs::is_expected(at.upf);
+        let at_upfs = Held::from(self.user_plane).at_upfs.map(|at| at.filter(of_former_run));
+        Held { establishing, at_upfs, ..Held::default() }
     }
 
     /// The anchor, if it has not answered the request yet.
