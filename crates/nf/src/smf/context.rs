@@ -65,6 +65,8 @@ pub(super) struct SmContext {
     pub draining: Option<UpfSession>,
     /// Sessions at UPFs whose deletion was requested: a former run may not have sent the request.
     pub leaving: Vec<UpfSession>,
+    /// The request for the deletion of the session that has left the path, in this run.
+    pub deletion: Option<CallId>,
     /// Inputs received while the session could not process them.
     pub pending: Pending,
     /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
@@ -274,6 +276,7 @@ impl SmContext {
             modification: None,
             draining: None,
             leaving: Vec::new(),
+            deletion: None,
             pending: Pending::default(),
             handover_target: None,
             handover_uplink: None,

@@ -53,6 +53,7 @@ impl Smf {
         let Some(session) = self.sessions.view(key) else { return true };
         session.replies_owed() > 0
             || session.is_in_transaction()
+            || session.deletion.is_some()
             || has_expected_upf(&session)
             || self.restored.is_in_work(key)
             || self.unconfirmed.has(key)

@@ -80,6 +80,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         state,
         calls,
         document_at_end: _,
+        deletion: _,
     } = session;
     match *section {
         IDENTITY => {
@@ -193,6 +194,7 @@ impl Context for SmContext {
         matches!(self.state, super::State::Established(_))
             && self.modification.is_none()
             && self.draining.is_none()
+            && self.deletion.is_none()
     }
 
     fn pack_local(&self) -> Option<Document> {
@@ -224,7 +226,7 @@ impl crate::smf::Smf {
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         };
         match unpack(document.octets(), (key, session.id), upfs) {
-            Ok(loaded) => *session = loaded,
+            Ok(loaded) => *session = SmContext { deletion: session.deletion, ..loaded },
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         }
         let again = pack(session, upfs, SECTIONS);

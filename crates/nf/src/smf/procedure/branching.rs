@@ -27,9 +27,9 @@ use crate::smf::config::Network;
 use crate::smf::context::{CallId, FrontUpf, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::error::BranchingError;
-use crate::smf::n9;
 use crate::smf::selection::FrontPlan;
 use crate::smf::timers::SessionTimer;
+use crate::smf::{n4, n9};
 use pith_pfcp::Message;
 use pith_pfcp::ie::ApplyAction;
 use pith_types::Seid;
@@ -186,9 +186,21 @@ pub(in crate::smf) fn drain_front(user_plane: &mut UserPlane, session: &mut SmCo
     }
 }
 
-/// Packets in transit have passed.
+/// Packets in transit have passed. Until the UPF has answered, the document names the session: the request may not have left.
 pub(in crate::smf) fn on_path_grace(session: &mut SmContext, env: &mut Env<'_>) {
     if let Some(drained) = session.draining.take() {
-        env.delete_at_upf(drained);
+        session.leaving.push(drained);
+        let call = session.ask_upf(env, drained.upf, drained.seid, n4::deletion());
+        session.deletion = Some(call);
     }
+}
+
+/// Whether that is the answer of the UPF that left the path: it has no session any longer.
+pub(in crate::smf) fn is_drained(session: &mut SmContext, call: CallId) -> bool {
+    let is_drained = session.deletion == Some(call);
+    if is_drained {
+        session.deletion = None;
+        session.leaving.clear();
+    }
+    is_drained
 }

@@ -37,6 +37,9 @@ pub(super) fn on_reply(
     reply: Reply,
 ) -> State {
     use State as S;
+    if branching::is_drained(session, call) {
+        return state;
+    }
     if state.call() != Some(call) {
         if let Err(problem) = &reply {
             session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
