@@ -7,7 +7,7 @@ use super::fields::integer;
 use redis::{Value, cmd};
 use std::collections::BTreeSet;
 
-/// Documents that are asked for with one request.
+/// Documents whose owners are read with one request.
 const AT_ONCE: usize = 128;
 /// Keys of the server that one step of a scan visits, about.
 const SCANNED: usize = 1000;
