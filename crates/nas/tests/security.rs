@@ -82,7 +82,10 @@ fn lost_messages_up_to_255_do_not_break_the_count() {
 fn an_outdated_context_recognises_messages_that_are_further_ahead() {
     let (mut ue, mut network) = pair();
     let message = |ue: &mut NasSecurity| ue.protect(Header::IntegrityProtected, b"sent").unwrap();
-    let later = (0..=700).map(|_| message(&mut ue)).next_back().unwrap();
+    for _ in 0..700 {
+        message(&mut ue);
+    }
+    let later = message(&mut ue);
     assert_eq!(network.unprotect(&later), Err(SecurityError::IntegrityCheckFailed));
     assert_eq!(network.unprotect_ahead(&later, 1), Err(SecurityError::IntegrityCheckFailed));
     assert_eq!(network.last_received(), None, "a message that fails changes nothing");
