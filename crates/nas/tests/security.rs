@@ -79,6 +79,25 @@ fn lost_messages_up_to_255_do_not_break_the_count() {
 }
 
 #[test]
+fn an_outdated_context_recognises_messages_that_are_further_ahead() {
+    let (mut ue, mut network) = pair();
+    let message = |ue: &mut NasSecurity| ue.protect(Header::IntegrityProtected, b"sent").unwrap();
+    for _ in 0..700 {
+        message(&mut ue);
+    }
+    let later = message(&mut ue);
+    assert_eq!(network.unprotect(&later), Err(SecurityError::IntegrityCheckFailed));
+    assert_eq!(network.unprotect_ahead(&later, 1), Err(SecurityError::IntegrityCheckFailed));
+    assert_eq!(network.last_received(), None, "a message that fails changes nothing");
+    assert_eq!(network.unprotect_ahead(&later, 2).unwrap().count.value(), 700);
+    assert_eq!(network.unprotect_ahead(&later, 100), Err(SecurityError::IntegrityCheckFailed), "replayed");
+    let (ue, network) = (at(ue, NasCount::MAX.value(), None), &mut at(network, 0, Some(0xff_ff00)));
+    let (mut ue, forged) = (ue, [0x7e, 1, 0, 0, 0, 0, 7, 1]);
+    assert_eq!(network.unprotect_ahead(&forged, u16::MAX), Err(SecurityError::IntegrityCheckFailed));
+    assert!(network.unprotect(&message(&mut ue)).is_ok(), "up to the last COUNT");
+}
+
+#[test]
 fn the_last_count_is_used_once() {
     let mut network = at(context(Role::Network, 2, 2), 0xff_fffe, None);
     assert!(network.is_near_wrap());

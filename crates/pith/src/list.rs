@@ -126,7 +126,7 @@ pub fn deregister(supi: &Supi, cli: &Cli) -> Result<()> {
 
 /// Prints the state of the core.
 pub fn status(cli: &Cli) -> Result<()> {
-    let answer = ManagementClient::of_running_core(cli, None)?.get("/v1/status")?;
+    let answer = ManagementClient::status(cli)?;
     if cli.json {
         println!("{answer}");
         return Ok(());

@@ -36,6 +36,12 @@ const LIMITS: Limits = Limits {
     exchanges: 1,
 };
 
+/// Time in which a running core says which NFs it has.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// Time in which it answers for 'pith status'.
+const STATUS_TIME: Duration = Duration::from_millis(900);
+
 /// Environment variable with an API token, for cores at a TCP address.
 const TOKEN_VARIABLE: &str = "PITH_TOKEN";
 
@@ -60,8 +66,17 @@ enum CoreAccess {
 impl ManagementClient {
     /// Connects to the running core of this configuration: to its process with the given NF, if any.
     pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
+        Self::of_core_within(cli, nf, ANSWER_TIME)
+    }
+
+    /// The status of the running core, which must answer within a second.
+    pub fn status(cli: &Cli) -> Result<Value> {
+        Self::of_core_within(cli, None, STATUS_TIME)?.get("/v1/status")
+    }
+
+    fn of_core_within(cli: &Cli, nf: Option<&str>, time: Duration) -> Result<Self> {
         let config = config_file::config(cli)?;
-        match Self::connect(cli, &config, nf)? {
+        match Self::connect(cli, &config, nf, time)? {
             Some(client) => Ok(client),
             None => {
                 let what =
@@ -77,7 +92,7 @@ impl ManagementClient {
     /// Connects to the running core, or else opens its database file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
         let config = config_file::config(cli)?;
-        if let Some(client) = Self::connect(cli, &config, Some("udr"))? {
+        if let Some(client) = Self::connect(cli, &config, Some("udr"), ANSWER_TIME)? {
             return Ok(client);
         }
         let location = config.store.location();
@@ -95,7 +110,7 @@ impl ManagementClient {
     }
 
     /// Connects to the core's process with the NF, if one answers.
-    fn connect(cli: &Cli, config: &Config, nf: Option<&str>) -> Result<Option<Self>> {
+    fn connect(cli: &Cli, config: &Config, nf: Option<&str>, time: Duration) -> Result<Option<Self>> {
         if let Some(address) = cli.api {
             return Self::connect_to_address(config, address, nf).map(Some);
         }
@@ -109,15 +124,26 @@ impl ManagementClient {
                 // The socket is left from a killed process.
                 Err(_) => continue,
             }
-            let servers = trusted_users(&socket);
-            let client = Client::over(socket, servers, LIMITS);
-            let client =
-                Self::new(CoreAccess::Remote { client, authority: "localhost".into(), token: None })?;
-            if client.hosts(nf)? {
-                return Ok(Some(client));
+            // A process that is stopped (SIGSTOP) accepts connections, and does not answer.
+            let probe = Self::over(&socket, Limits { time, ..LIMITS })?;
+            let hosts = match probe.hosts(nf) {
+                Err(error) if matches!(error.downcast_ref(), Some(CallError::Late(_))) => bail!(
+                    "the core at {} does not answer within {} ms: its process is stopped ('kill -CONT' continues it), or overloaded",
+                    socket.display(),
+                    time.as_millis()
+                ),
+                hosts => hosts?,
+            };
+            if hosts {
+                return Self::over(&socket, LIMITS).map(Some);
             }
         }
         Ok(None)
+    }
+
+    fn over(socket: &Path, limits: Limits) -> Result<Self> {
+        let client = Client::over(socket.to_owned(), trusted_users(socket), limits);
+        Self::new(CoreAccess::Remote { client, authority: "localhost".into(), token: None })
     }
 
     /// Connects to the TCP address that the operator named.

@@ -68,12 +68,11 @@ fn start(config: &Config, hosting: &Hosting, test_subscribers: Option<u32>) -> R
     run(config, hosting, database)
 }
 
-/// Adds the other running cores to the error of a core that cannot start, because they may use the same database, ports or
-/// interfaces.
+/// Adds the core that has the database, directory, port or interface to the error of a core that cannot start because of it.
 fn name_other_cores(error: anyhow::Error) -> anyhow::Error {
-    match processes::other_cores() {
-        others if others.is_empty() => error,
-        others => anyhow!("{error:#}\nalready running: {}", others.join(", ")),
+    match processes::users_of(&format!("{error:#}")) {
+        Some(others) => anyhow!("{error:#}\n{others}"),
+        None => error,
     }
 }
 

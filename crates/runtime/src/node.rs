@@ -119,7 +119,7 @@ impl Node {
     pub fn start(
         config: &Config,
         hosting: &Hosting,
-        database: Option<Database>,
+        mut database: Option<Database>,
         give_up_privileges: impl FnOnce() -> std::io::Result<()>,
     ) -> Result<Self, StartError> {
         let clock = Clock::start();
@@ -128,8 +128,12 @@ impl Node {
         let security = Security::open(config, hosting)?;
         let queues = (0..count).map(|number| shard_queue(number as u16, config.task_buffer as usize));
         let (shards, unstarted): (Vec<ShardQueue>, Vec<_>) = queues.unzip();
-        let mut contexts = Contexts::open(config, hosting, &shards, clock)?;
-        let reference_key = reference_key::open(config, &mut rng)?;
+        let former = residency::former_run(config, database.as_ref())?;
+        let mut contexts = Contexts::open(config, hosting, &shards, clock, former)?;
+        let reference_key = reference_key::open(config, contexts.as_ref(), &mut rng)?;
+        if let Some((contexts, database)) = contexts.as_ref().zip(database.as_mut()) {
+            contexts.begin_run(database);
+        }
         let address = identities::sbi_address(config, hosting);
         let root = Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         check_set(config, hosting)?;

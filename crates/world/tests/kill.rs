@@ -139,7 +139,7 @@ fn no_count_is_used_twice_if_the_process_is_killed_while_the_store_fails() {
     }
 }
 
-/// A COUNT of an outdated document may have been used: its UE is authenticated again.
+/// A COUNT of an outdated document may have been used: its UE is authenticated again. It does not register again.
 #[test]
 fn a_ue_is_authenticated_anew_after_a_power_failure() {
     for residency in Residency::STORED {
@@ -148,6 +148,11 @@ fn a_ue_is_authenticated_anew_after_a_power_failure() {
         let result = world.run_power_failure();
         let [before, after] = result.unwrap_or_else(|failure| panic!("{}: {failure}", residency.name()));
         assert!(before >= 1 && after > before, "{}: {before}, then {after}", residency.name());
+        let ladder = world.ladder();
+        let crash = ladder.iter().find(|entry| entry.what.starts_with("crash")).expect("the crash").at;
+        let registrations = ladder.iter().filter(|entry| entry.what == "RegistrationRequest");
+        let after: Vec<_> = registrations.filter(|entry| entry.at > crash).collect();
+        assert!(after.is_empty(), "{}: {after:?}", residency.name());
     }
 }
 

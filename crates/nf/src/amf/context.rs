@@ -46,6 +46,9 @@ pub(crate) struct UeContext {
     pub rm: RmState,
     /// The security context in use; `None` before the first security mode control.
     pub security: Option<SecurityContext>,
+    /// In place of the context in use: the one of a document that may be outdated. It recognises the UE, and is used for nothing else;
+    /// the UE is authenticated before it gets service.
+    pub outdated: Option<Box<SecurityContext>>,
     /// UE security capability as last received; also set before there is a security context.
     pub capability: Option<UeSecurityCapability>,
     /// Uplink NAS COUNT from which K_gNB of the current connection is derived (TS 33.501 A.9).
@@ -243,6 +246,7 @@ impl UeContext {
             old_guti: None,
             rm: RmState::Deregistered,
             security: None,
+            outdated: None,
             capability: None,
             k_gnb_count: pith_nas::NasCount::ZERO,
             connection: None,

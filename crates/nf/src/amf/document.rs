@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  identity      SUPI, claimed identity, PEI, 5G-GUTIs
-//!  security      K_AMF, algorithms, COUNTs, capability
+//!  security      K_AMF, algorithms, COUNTs, capability; the context may be outdated
 //!  registration  area, location, subscription, slices, policy, subscriptions at UDM and PCF
 //!  sessions      SM contexts, pending requests to SMFs
 //!  procedure     the state of the 5GMM procedure
@@ -25,6 +25,7 @@
 use super::connection::{NgConnection, RanContext};
 use super::context::UeContext;
 use super::retained::KnownUe;
+use super::security::SecurityContext;
 use crate::kit::document::{
     Document, Names, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum, pack_struct,
 };
@@ -212,6 +213,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         old_guti,
         rm,
         security,
+        outdated,
         capability,
         k_gnb_count,
         connection: _,
@@ -251,7 +253,13 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             old_guti.pack(writer);
         }
         SECURITY => {
-            security.pack(writer);
+            match (security, outdated) {
+                (None, Some(outdated)) => {
+                    true.pack(writer);
+                    outdated.pack(writer);
+                }
+                (security, _) => security.pack(writer),
+            }
             capability.pack(writer);
             k_gnb_count.pack(writer);
             discards_security.pack(writer);
@@ -347,7 +355,12 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
             ue.old_guti = Pack::unpack(reader)?;
         }
         SECURITY => {
-            ue.security = Pack::unpack(reader)?;
+            let security: Option<SecurityContext> = Pack::unpack(reader)?;
+            if security.as_ref().is_some_and(SecurityContext::is_outdated) {
+                ue.outdated = security.map(Box::new);
+            } else {
+                ue.security = security;
+            }
             ue.capability = Pack::unpack(reader)?;
             ue.k_gnb_count = Pack::unpack(reader)?;
             ue.discards_security = Pack::unpack(reader)?;

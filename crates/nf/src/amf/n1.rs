@@ -10,6 +10,7 @@ use crate::kit::{Level, Nf};
 use pith_nas::gmm::{GmmStatus, RegistrationReject, ServiceReject};
 use pith_nas::security::{
     Envelope, network_processes_despite_failed_integrity, network_processes_unprotected,
+    ue_processes_unprotected,
 };
 use pith_nas::{
     GmmCause, GmmMessage, Kind, NasCount, NasError, SecurityError, SecurityHeaderType, Unprotected,
@@ -121,7 +122,11 @@ fn open_protected(ue: &mut UeContext, header: SecurityHeaderType, pdu: &[u8]) ->
     let context = if is_new { ue.procedure.new_security() } else { ue.security.as_mut() };
     let uplink = match context {
         Some(context) => open_verified(context, pdu)?,
-        None => open_unverified(pdu)?,
+        // Not ciphered before secure exchange is established (TS 24.501 4.4.5), but a UE may do so.
+        None => match ue.outdated.as_mut().and_then(|outdated| outdated.recognise(pdu)) {
+            Some(Unprotected { plain, .. }) => accept_unverified(&plain)?,
+            None => open_unverified(pdu)?,
+        },
     };
     if is_new == matches!(uplink.message, GmmMessage::SecurityModeComplete(_)) {
         Ok(uplink)
@@ -149,6 +154,10 @@ pub(crate) fn of_plain(unprotected: &Unprotected) -> Result<Uplink, Refusal> {
 pub(crate) fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
     let envelope = Envelope::of(pdu).ok_or(Refusal::Discard(Silence::Undecodable))?;
     let plain = envelope.unverified().ok_or(Refusal::Discard(Silence::IntegrityCheckFailed))?;
+    accept_unverified(plain)
+}
+
+fn accept_unverified(plain: &[u8]) -> Result<Uplink, Refusal> {
     let message = decode(plain)?;
     if network_processes_despite_failed_integrity(&message) {
         Ok(Uplink { message, verified: None })
@@ -206,6 +215,7 @@ const SERVICE_REQUEST: u8 = 0x4c;
 
 /// Protects a message with the context in use, if there is one; `None` if its COUNTs are exhausted,
 /// so that nothing can be sent, or reserved in no document while the store fails. The UE's timers then repeat its request.
+/// A UE with an outdated context gets only what it accepts unprotected (TS 24.501 4.4.4.2).
 pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
     let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
     let end = ue.counts_end;
@@ -216,6 +226,9 @@ pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
             None
         }
         Some(context) => context.nas.protect(header, plain).ok(),
+        None if ue.outdated.is_some() => {
+            GmmMessage::decode(plain).is_ok_and(|it| ue_processes_unprotected(&it)).then(|| plain.to_vec())
+        }
         None => Some(plain.to_vec()),
     }
 }
@@ -234,6 +247,9 @@ pub(crate) fn send_plain(ue: &mut UeContext, env: &mut Env<'_>, plain: &[u8]) {
         None if ue.counts_end.is_some() => env.out.log(Level::Warn, || {
             let ue = ue.name();
             format!("{ue}: contexts are not stored, and no NAS COUNT is reserved: a message is not sent")
+        }),
+        None if ue.outdated.is_some() => env.out.log(Level::Warn, || {
+            format!("{}: the security context is outdated: a message is not sent", ue.name())
         }),
         None => env.out.log(Level::Error, || format!("{}: NAS COUNTs are exhausted", ue.name())),
     }

@@ -14,7 +14,8 @@
 //!   COUNTs.
 //! - **Restored** UEs are in CM-IDLE: their N2 associations ended with the process. The timers of CM-IDLE start again. A UE that was connected
 //!   without a procedure in progress stays so until its gNB has returned and says whether it retains its UEs (`n2/setup.rs`). A UE whose
-//!   document may be outdated has no security context, and is authenticated at its first message.
+//!   document may be outdated keeps its registration and its sessions, but not its security context: it is authenticated at its first
+//!   message (`procedure/service_request.rs`). If its document names a former 5G-GUTI, it is unknown.
 
 use super::config::AmfConfig;
 use super::connection::RanContext;
@@ -419,24 +420,24 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     if !env.stores_ues || !has_resources(ue) || ue.released.is_some() {
         return;
     }
-    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take());
+    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take());
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
     ue.released = document::pack(ue, None, env.gnbs).ok().map(Box::new);
-    (ue.guti, ue.old_guti, ue.security) = identities;
+    (ue.guti, ue.old_guti, ue.security, ue.outdated) = identities;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
 }
 
 /// The document of sessions that are being released, while their UE goes on: a restarted process releases them again.
 pub(super) fn pack_released(ue: &mut UeContext, sessions: Vec<PduSession>, gnbs: &Gnbs) -> Option<Document> {
     let sessions = std::mem::replace(&mut ue.sessions, sessions);
-    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take());
+    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take());
     let resources = (ue.policy.take(), ue.sdm_subscription.take(), std::mem::take(&mut ue.registered_in_udm));
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
     let document = document::pack(ue, None, gnbs).ok();
     ue.sessions = sessions;
-    (ue.guti, ue.old_guti, ue.security) = identities;
+    (ue.guti, ue.old_guti, ue.security, ue.outdated) = identities;
     (ue.policy, ue.sdm_subscription, ue.registered_in_udm) = resources;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
     document
@@ -504,13 +505,15 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     skip_reserved_counts(ue, is_stale, tracking.reserved_counts);
 }
 
-/// COUNTs that the document reserved may have been used: a UE that cannot estimate the next one is authenticated again.
+/// COUNTs that the document reserved may have been used: a UE that cannot estimate the next one is authenticated before it gets service,
+/// and so is one that may have been sent messages since.
 pub(super) fn skip_reserved_counts(ue: &mut UeContext, is_stale: bool, reserved: u32) {
-    if let Some(security) = &mut ue.security {
-        security.nas.skip_to_send(reserved);
-        security.unconfirmed += reserved;
-        if is_stale || security.unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
-            ue.security = None;
-        }
+    let Some(mut security) = ue.security.take() else { return };
+    security.nas.skip_to_send(reserved);
+    security.unconfirmed = security.unconfirmed.saturating_add(reserved);
+    if is_stale || security.unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
+        ue.outdated = Some(Box::new(security.into_outdated()));
+    } else {
+        ue.security = Some(security);
     }
 }

@@ -6,7 +6,7 @@ use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KGnb};
 use pith_nas::ie::UeSecurityCapability;
 use pith_nas::security::{Algorithms, Connection};
-use pith_nas::{NasCount, NasSecurity, Role};
+use pith_nas::{NasCount, NasSecurity, Role, Unprotected};
 
 /// ABBA: the AMF supports no feature beyond Release 15's initial set (TS 33.501 A.7.1).
 pub(crate) const ABBA: [u8; 2] = kdf::ABBA;
@@ -22,9 +22,16 @@ pub(crate) struct SecurityContext {
     pub capability: UeSecurityCapability,
     /// NAS protection: keys, algorithms, COUNTs.
     pub nas: NasSecurity,
-    /// Downlink COUNTs reserved for other AMFs since the UE last confirmed a downlink message.
+    /// Downlink COUNTs reserved for other AMFs since the UE last confirmed a downlink message; [`OUTDATED`] if the UE may have used
+    /// any.
     pub unconfirmed: u32,
 }
+
+/// The unconfirmed COUNTs of an outdated context. An earlier program deletes a context with as many.
+const OUTDATED: u32 = 1 << 30;
+
+/// An outdated context recognises messages with COUNTs that are higher by up to that many times 256 than the last one that it knows.
+const OVERFLOWS_AHEAD: u16 = 15;
 
 impl SecurityContext {
     /// The security context after a primary authentication. Both COUNTs start at 0.
@@ -37,6 +44,23 @@ impl SecurityContext {
             kdf::k_nas_enc(&k_amf, algorithms.ciphering),
         );
         Self { ng_ksi, k_amf, capability, nas, unconfirmed: 0 }
+    }
+
+    /// Notes that the UE may have used any COUNT, and may have another context: messages were accepted or sent since this one was
+    /// stored. No message is sent with it.
+    pub fn into_outdated(self) -> Self {
+        Self { unconfirmed: OUTDATED, ..self }
+    }
+
+    /// Whether the context is outdated ([`Self::into_outdated`]).
+    pub const fn is_outdated(&self) -> bool {
+        self.unconfirmed >= OUTDATED
+    }
+
+    /// Verifies a message of the UE with an outdated context. It proves no more than that the UE has sent it at some time: a replayed
+    /// message passes, too, unless a later one has passed before.
+    pub fn recognise(&mut self, pdu: &[u8]) -> Option<Unprotected> {
+        self.nas.unprotect_ahead(pdu, OVERFLOWS_AHEAD).ok()
     }
 
     /// K_gNB of a connection, derived from the uplink COUNT of the message that opened it (TS

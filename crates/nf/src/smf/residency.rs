@@ -163,9 +163,11 @@ impl Smf {
         let (ends, taken_over): (Vec<_>, Vec<_>) =
             taken_over.into_iter().partition(|(_, address, _)| is_foreign(address));
         ending.extend(ends.into_iter().map(|(key, address, _)| (key, address)));
+        report_foreign(&foreign, out);
         let taken_over = taken_over.into_iter().map(|(key, _, is_modified)| (key, is_modified)).collect();
         self.resume_taken_over(now, taken_over, out);
         for (key, address) in ending {
+            let mut goes_on = false;
             if let Some(session) = self.sessions.get_mut(key) {
                 if is_foreign(&address) {
                     session.address = None;
@@ -173,10 +175,14 @@ impl Smf {
                 // The registration in the UDM is that of the session that has replaced it.
                 let other = self.shared.index.find(&session.supi, session.pdu_session_id);
                 session.is_registered &= other.is_none_or(|other| other == key);
+                goes_on = is_foreign(&address) && other == Some(key);
             }
             self.with_session(now, key, out, |state, session, env| {
                 if let State::AwaitingReleaseComplete(state) = state {
                     return state.resume(session, env);
+                }
+                if goes_on {
+                    return release::reactivate(state, session, env);
                 }
                 session.log(env, Level::Info, || {
                     "the session ends: it was being set up or released when the process ended".to_owned()
@@ -256,6 +262,19 @@ impl Smf {
         } else {
             out.start(0, Timer::RestoredContexts, PAUSE);
         }
+    }
+}
+
+/// Sessions have addresses that are in no pool, or that other sessions have: they cannot be reached.
+fn report_foreign(addresses: &BTreeSet<Ipv4Addr>, out: &mut Outbox) {
+    if let Some(first) = addresses.first() {
+        out.log(Level::Warn, || {
+            format!(
+                "{} sessions have addresses that are in no pool of the configuration (the first is {first}): they are released, and their UEs \
+                 requested to establish them again",
+                addresses.len()
+            )
+        });
     }
 }
 

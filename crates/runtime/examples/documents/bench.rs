@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use pith_runtime::residency::{
-    Batch, DocumentKey, DocumentKind, DocumentSecret, Engine, FileEngine, FileSettings, FileStore, Head,
-    OwnerVersion, Revision, Sync,
+    Batch, DocumentKey, DocumentKind, DocumentSecret, Engine, FileEngine, FileSettings, FileStore, FormerRun,
+    Head, OwnerVersion, Revision, Sync,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -260,8 +260,13 @@ struct Log {
 /// The engine `file`, which also encrypts.
 pub fn log(directory: &Path) -> Result<Box<dyn Candidate>> {
     let secret = DocumentSecret::of_file(&directory.join("key"), true)?;
-    let settings =
-        FileSettings { directory: directory.join("log"), secret, sync: Sync::None, on_durable: None };
+    let settings = FileSettings {
+        directory: directory.join("log"),
+        secret,
+        sync: Sync::None,
+        on_durable: None,
+        former: FormerRun::Unknown,
+    };
     let store = FileStore::open(settings)?;
     Ok(Box::new(Log { batch: Batch::new(OwnerVersion(1)), revision: 1, engine: store.engine(0)?, store }))
 }

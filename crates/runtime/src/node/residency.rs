@@ -1,15 +1,18 @@
 //! The store of the contexts of a process (all residencies but `none`).
 
+use super::reference_key::NamedContexts;
 use super::{Hosting, StartError};
 use crate::clock::Clock;
 use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
 use crate::lease::LeaseGuard;
+use crate::private_file::{self, PRIVATE, Readers};
 use crate::residency::{
-    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, OnDurable, OnWritten,
-    OwnerFile, OwnerStore, RedisSettings, RedisStore, StoreHealth, StoreMode, Sync, WriteForm, WriteTime,
+    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, FormerRun, OnDurable,
+    OnWritten, OwnerFile, OwnerStore, RedisSettings, RedisStore, RunId, StoreHealth, StoreMode, Sync,
+    WriteForm, WriteTime,
 };
 use crate::shard::ShardQueue;
-use crate::store::DatabaseLocation;
+use crate::store::{Database, DatabaseLocation};
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::Nf;
 use pith_types::BlockId;
@@ -18,6 +21,9 @@ use std::sync::Arc;
 
 /// The file of the owner map, in the directory of the log.
 const OWNERS: &str = "owners";
+
+/// The name under which the id of the reference key is stored.
+const KEY_ID: &str = "reference-key-id";
 
 /// Where documents are.
 enum Store {
@@ -43,6 +49,7 @@ impl Contexts {
         hosting: &Hosting,
         shards: &[ShardQueue],
         clock: Clock,
+        former: FormerRun,
     ) -> Result<Option<Self>, StartError> {
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf | Nf::Ausf)) {
             return Ok(None);
@@ -61,7 +68,7 @@ impl Contexts {
         }
         let store = match config.state.engine {
             StateEngine::File => {
-                let (store, directory) = open_file(config, hosting, shards, clock)?;
+                let (store, directory) = open_file(config, hosting, shards, clock, former)?;
                 Store::File(store, directory)
             }
             StateEngine::Redis => Store::Redis(open_redis(config, hosting)?),
@@ -70,6 +77,17 @@ impl Contexts {
         let shared = if is_shared { Some((secret(config)?, travels)) } else { None };
         let health = Arc::new(StoreHealth::default());
         Ok(Some(Self { store, shards: shards.to_vec(), mode, shared, health }))
+    }
+
+    /// Stores in the database which run uses the log, so that the next start detects a copy of one of the two. On a full disk both keep
+    /// the former run.
+    pub(super) fn begin_run(&self, database: &mut Database) {
+        let Store::File(store, _) = &self.store else { return };
+        let Some(run) = store.run() else { return };
+        match database.set_run(&run.to_text()) {
+            Ok(()) => store.confirm_run(),
+            Err(error) => tracing::warn!("the next start can't detect a copy of the contexts: {error}"),
+        }
     }
 
     /// The owner map of the store.
@@ -157,6 +175,7 @@ fn open_file(
     hosting: &Hosting,
     shards: &[ShardQueue],
     clock: Clock,
+    former: FormerRun,
 ) -> Result<(FileStore, PathBuf), StartError> {
     let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
     let directory =
@@ -170,6 +189,7 @@ fn open_file(
             StateSync::Batch => Sync::Batch,
         },
         on_durable: (config.state.sync == StateSync::Batch).then(|| wake(shards)),
+        former,
     })?;
     report(&store, clock.now().since(began));
     Ok((store, directory))
@@ -227,9 +247,65 @@ fn report(store: &FileStore, took: std::time::Duration) {
     for path in &found.foreign {
         tracing::warn!("{} is no log of contexts: move it away", path.display());
     }
-    if found.is_stale {
+    if found.is_other_run {
         tracing::warn!(
-            "the latest changes of contexts may be lost (power failure): UEs are authenticated again"
+            "the contexts are not those of the last start with this database, one of the two was restored from a copy: UEs are authenticated \
+             again, and changes since then are lost"
         );
+    } else if found.is_stale {
+        tracing::warn!(
+            "the latest changes of contexts may be lost (power failure, or a damaged file): UEs are authenticated again"
+        );
+    }
+}
+
+impl NamedContexts for Contexts {
+    fn place(&self) -> Result<Option<String>, StartError> {
+        Ok(match &self.store {
+            Store::File(store, directory) => {
+                let found = store.recovery();
+                let has_any = found.documents > 0 || !found.damaged.is_empty();
+                has_any.then(|| format!("move {} away", directory.display()))
+            }
+            Store::Redis(store) => store.is_used()?.then(|| {
+                format!("delete the keys of {} that begin with '{}'", store.url(), store.namespace())
+            }),
+        })
+    }
+
+    fn key_id(&self) -> Result<Option<String>, StartError> {
+        Ok(match &self.store {
+            Store::File(_, directory) => match private_file::read(&directory.join(KEY_ID), Readers::Owner) {
+                Ok(id) => Some(id.trim().to_owned()),
+                Err(error) if error.is_not_found() => None,
+                Err(error) => {
+                    return Err(format!("cannot read {}: {error}", directory.join(KEY_ID).display()).into());
+                }
+            },
+            Store::Redis(store) => store.note(KEY_ID)?,
+        })
+    }
+
+    fn note_key_id(&self, id: &str) {
+        let noted = match &self.store {
+            Store::File(_, directory) => {
+                private_file::replace(&directory.join(KEY_ID), PRIVATE, id).map_err(|error| error.to_string())
+            }
+            Store::Redis(store) => store.set_note(KEY_ID, id).map_err(|error| error.to_string()),
+        };
+        if let Err(error) = noted {
+            tracing::warn!("the next start can't detect another key of references: {error}");
+        }
+    }
+}
+
+/// What the database of this process knows of the last run.
+pub(super) fn former_run(config: &Config, database: Option<&Database>) -> Result<FormerRun, StartError> {
+    match (config.store.location(), database) {
+        (DatabaseLocation::File { .. }, Some(database)) => Ok(match database.run()? {
+            Some(id) => RunId::of_text(&id).map_or(FormerRun::None, FormerRun::Known),
+            None => FormerRun::None,
+        }),
+        _ => Ok(FormerRun::Unknown),
     }
 }

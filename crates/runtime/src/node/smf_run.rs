@@ -92,7 +92,7 @@ fn unpack(document: &Document) -> Option<(u64, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::residency::{DocumentSecret, FileSettings, FileStore, Sync};
+    use crate::residency::{DocumentSecret, FileSettings, FileStore, FormerRun, Sync};
     use std::path::{Path, PathBuf};
 
     /// A new directory.
@@ -105,7 +105,14 @@ mod tests {
     fn store(directory: &Path) -> FileStore {
         let secret = DocumentSecret::of_number(7);
         let directory = directory.to_owned();
-        FileStore::open(FileSettings { directory, secret, sync: Sync::None, on_durable: None }).unwrap()
+        FileStore::open(FileSettings {
+            directory,
+            secret,
+            sync: Sync::None,
+            on_durable: None,
+            former: FormerRun::Unknown,
+        })
+        .unwrap()
     }
 
     fn run(store: &FileStore, now: u64, has_lost: bool) -> (u64, StoredRun) {

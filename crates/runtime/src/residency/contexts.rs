@@ -170,6 +170,8 @@ struct Outage {
     retry: Instant,
     /// The write of the current attempt.
     attempt: Option<Sequence>,
+    /// The engine can't read documents, either.
+    stops_reading: bool,
 }
 
 impl ContextStore {
@@ -561,7 +563,9 @@ impl ContextStore {
                 "another process has taken over the contexts, this one serves no UE any longer: {error}"
             );
         }
-        self.outage = Some(Outage { retry: now + RETRY, attempt: None });
+        // A log on a full disk is read as before.
+        let stops_reading = !self.engine.answers_at_once() || matches!(error, EngineError::Paused(_));
+        self.outage = Some(Outage { retry: now + RETRY, attempt: None, stops_reading });
         self.has_changes = true;
         shard.accept_new_contexts(false);
     }
@@ -676,7 +680,7 @@ impl ContextStore {
             // Reads that were repeated at the end of this turn: at once.
             _ if self.loads.has_results() => Some(Instant::default()),
             Some(_) if self.is_fenced => None,
-            Some(Outage { retry, attempt }) => attempt.is_none().then_some(retry),
+            Some(Outage { retry, attempt, .. }) => attempt.is_none().then_some(retry),
             None => self.due.filter(|_| self.has_changes),
         }
     }

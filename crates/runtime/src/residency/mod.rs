@@ -35,8 +35,8 @@ pub use engine::{
     Appended, DocumentError, Due, Engine, EngineError, LateFailure, ReadResult, Sequence, Statistics,
 };
 pub use file::{
-    FileEngine, FileSettings, FileStore, OnDurable, OpenError, Recovery, SegmentContent, SegmentItem, Sync,
-    with_checksums,
+    FileEngine, FileSettings, FileStore, FormerRun, OnDurable, OpenError, Recovery, RunId, SegmentContent,
+    SegmentItem, Sync, with_checksums,
 };
 pub use health::StoreHealth;
 pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};

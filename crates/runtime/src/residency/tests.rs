@@ -179,7 +179,13 @@ pub(super) fn file_store(directory: &Path) -> FileStore {
 
 pub(super) fn file_settings(directory: &Path, sync: Sync) -> FileSettings {
     let secret = DocumentSecret::of_file(&directory.join("key"), true).unwrap();
-    FileSettings { directory: directory.join("log"), secret, sync, on_durable: None }
+    FileSettings {
+        directory: directory.join("log"),
+        secret,
+        sync,
+        on_durable: None,
+        former: FormerRun::Unknown,
+    }
 }
 
 proptest! {

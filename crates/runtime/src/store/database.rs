@@ -79,6 +79,23 @@ impl Database {
         Ok(database)
     }
 
+    /// The last process that used the log of contexts, as [`Self::set_run`] has stored it.
+    pub fn run(&self) -> Result<Option<String>, DatabaseError> {
+        Ok(self.connection.query_row("SELECT id FROM run", [], |row| row.get(0)).optional()?)
+    }
+
+    /// Stores the id of the process that uses the log of contexts. It survives a power failure.
+    pub fn set_run(&mut self, id: &str) -> Result<(), DatabaseError> {
+        self.connection.pragma_update(None, "synchronous", "FULL")?;
+        let stored = self.transaction(|database| {
+            database.connection.execute("DELETE FROM run", [])?;
+            database.connection.execute("INSERT INTO run VALUES (?1)", [id])?;
+            Ok(())
+        });
+        self.connection.pragma_update(None, "synchronous", "NORMAL")?;
+        stored
+    }
+
     /// Runs the statements of a registration once and rolls them back, so that the first UE does not wait for
     /// their compilation.
     fn rehearse(&mut self) -> Result<(), DatabaseError> {
@@ -159,6 +176,7 @@ fn open_file(path: &Path) -> Result<Connection, DatabaseError> {
     };
     prepare().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => DatabaseError::InUse(path.into()),
+        Some(ErrorCode::NotADatabase) => DatabaseError::NotADatabase(path.into()),
         _ => error.into(),
     })
 }

@@ -19,6 +19,9 @@ pub enum DatabaseError {
     /// Another process has the file open.
     #[error("another process uses the database {}: is a core already running?", .0.display())]
     InUse(PathBuf),
+    /// The file is none of SQLite.
+    #[error("{} is no database, or its begin is damaged: restore it from a backup, or set 'store.path' to another file", .0.display())]
+    NotADatabase(PathBuf),
     /// A later release wrote the file.
     #[error("the database {} has format {found}, this release supports formats up to {known}: use the later release that wrote it", path.display())]
     TooNew {

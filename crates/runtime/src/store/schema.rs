@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Migrations from one format to the next; `user_version` of a file is the number of applied ones.
-const STEPS: [&str; 3] = ["
+const STEPS: [&str; 4] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
         sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
@@ -25,6 +25,8 @@ const STEPS: [&str; 3] = ["
     ) WITHOUT ROWID;
     INSERT INTO sequence_number SELECT supi, sqn FROM subscriber;
     ALTER TABLE subscriber DROP COLUMN sqn;
+", "
+    CREATE TABLE run (id TEXT PRIMARY KEY) WITHOUT ROWID;    -- one row: the last process that used the log of contexts
 "];
 
 /// The format that this release writes.
@@ -37,6 +39,10 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
 
 /// Migrates a file to this release's format in one transaction.
 pub(super) fn migrate(connection: &mut Connection, from: u32) -> rusqlite::Result<()> {
+    if from == VERSION {
+        // Without a write: the disk may be full.
+        return Ok(());
+    }
     let transaction = connection.transaction()?;
     for step in STEPS.iter().skip(from as usize) {
         transaction.execute_batch(step)?;

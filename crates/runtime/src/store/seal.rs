@@ -29,6 +29,9 @@ pub enum SealError {
         /// The error of the system.
         source: io::Error,
     },
+    /// There is no key file, although something was sealed with its key.
+    #[error("the key file {} is missing, with which keys of subscribers and contexts of UEs were sealed: restore it from your backup, or set 'store.key_file' to its place", .0.display())]
+    Missing(PathBuf),
     /// Others than its owner may read the key file.
     #[error("the key file {} can be read by other users: change its mode with 'chmod 600'", .0.display())]
     Exposed(PathBuf),
@@ -136,6 +139,7 @@ pub(crate) fn read_key_file(path: &Path, may_make: bool) -> Result<Zeroizing<[u8
             // Another process may have been first.
             private_file::read(path, Readers::Owner).map_err(|error| file(error.into_io()))?
         }
+        Err(error) if error.is_not_found() => return Err(SealError::Missing(path.into())),
         Err(ReadError::Exposed) => return Err(SealError::Exposed(path.into())),
         Err(error) => return Err(file(error.into_io())),
     };

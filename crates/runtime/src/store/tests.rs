@@ -206,7 +206,7 @@ fn another_key_file_is_refused_and_a_missing_one_is_not_replaced() {
     assert!(matches!(error, DatabaseError::Seal(SealError::OtherKey { .. })), "{error}");
     std::fs::remove_file(&key).unwrap();
     let error = Database::open(&directory.file()).err().unwrap();
-    assert!(matches!(error, DatabaseError::Seal(SealError::File { .. })), "{error}");
+    assert!(matches!(error, DatabaseError::Seal(SealError::Missing(_))), "{error}");
     assert!(!key.exists());
     std::fs::write(&key, "not a key").unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();

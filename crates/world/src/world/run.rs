@@ -146,11 +146,12 @@ impl World {
         Ok(requests)
     }
 
-    /// The store loses its last writes in a power failure, which ends the process; then the UE requests service. Returns how often the UE
-    /// was authenticated before and afterwards.
+    /// The store loses its last writes in a power failure, which ends the process; then the UE requests service, and keeps its sessions.
+    /// Returns how often the UE was authenticated before and afterwards.
     pub fn run_power_failure(&mut self) -> Result<[u64; 2], Box<Failure>> {
         self.run_single_registration()?;
         let before = self.authentications(0);
+        let sessions = self.ues[0].ue.sessions().count();
         self.server.lose(Duration::from_secs(1));
         self.crash(0);
         self.pass(Duration::from_secs(30))?;
@@ -161,6 +162,8 @@ impl World {
         self.load_copies(true);
         self.check_agreement()?;
         self.load_copies(false);
+        let left = self.ues[0].ue.sessions().count();
+        self.demand(sessions > 0 && left == sessions, || format!("of {sessions} sessions {left} are left"))?;
         Ok([before, self.authentications(0)])
     }
 

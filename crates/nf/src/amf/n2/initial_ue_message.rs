@@ -3,6 +3,8 @@
 //! ```text
 //!  5G-GUTI or 5G-S-TMSI of this AMF, and the message passes the UE's integrity check
 //!      -> the UE's context; a previous connection is released
+//!  SERVICE REQUEST, and an outdated security context recognises it
+//!      -> the UE's context, in which the UE is authenticated
 //!  the same for a UE that is no longer registered, but whose security context is retained
 //!      -> a new context, in which the UE is known
 //!  anything else
@@ -17,7 +19,7 @@ use crate::amf::config::HALF_OPEN_CONTEXT;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::n1::{self, Refusal, Uplink};
-use crate::amf::procedure::{self, ue_context_release};
+use crate::amf::procedure::{self, service_request, ue_context_release};
 use crate::amf::retained::KnownUe;
 use crate::amf::{Amf, n2};
 use crate::kit::document::pack_struct;
@@ -44,6 +46,8 @@ enum Owner {
     Known(Key, Result<Uplink, Refusal>),
     /// A deregistered UE, whose retained security context verified the message.
     Former(Box<KnownUe>, Result<Uplink, Refusal>),
+    /// A registered UE with an outdated security context, which recognises its SERVICE REQUEST.
+    Outdated(Key),
     /// None yet.
     Unknown(Result<Uplink, Refusal>),
 }
@@ -63,9 +67,10 @@ impl Amf {
             return overloaded(from, &message, out);
         }
         let (key, uplink) = match self.owner(now, &message) {
-            Owner::Known(key, uplink) => (Some(key), uplink),
-            Owner::Former(known, uplink) => (self.restore(now, *known), uplink),
-            Owner::Unknown(uplink) => (self.half_open(now, from, message.nas_pdu.len()), uplink),
+            Owner::Known(key, uplink) => (Some(key), Some(uplink)),
+            Owner::Former(known, uplink) => (self.restore(now, *known), Some(uplink)),
+            Owner::Outdated(key) => (Some(key), None),
+            Owner::Unknown(uplink) => (self.half_open(now, from, message.nas_pdu.len()), Some(uplink)),
         };
         let Some(key) = key else {
             out.log(Level::Error, || "the limit of UE contexts is reached".into());
@@ -163,8 +168,10 @@ impl Amf {
         }
         let candidate = claimed.and_then(|tmsi| self.shared.index.find_tmsi(tmsi));
         let ue = candidate.and_then(|key| self.ues.get_mut(key));
-        let security = ue.and_then(|ue| ue.security.as_mut());
-        let Some((key, security)) = candidate.zip(security) else { return Owner::Unknown(uplink) };
+        let Some((key, ue)) = candidate.zip(ue) else { return Owner::Unknown(uplink) };
+        let Some(security) = &mut ue.security else {
+            return if recognise(ue, &uplink, pdu) { Owner::Outdated(key) } else { Owner::Unknown(uplink) };
+        };
         match (security.nas.unprotect(pdu), uplink) {
             (Ok(checked), Ok(uplink)) => {
                 Owner::Known(key, Ok(Uplink { verified: Some(checked.count), ..uplink }))
@@ -236,8 +243,20 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
     ue.stop(env, Timer::ImplicitDeregistration);
 }
 
-/// Dispatches the message, or answers that it is invalid.
-fn begin(ue: &mut UeContext, env: &mut Env<'_>, uplink: Result<Uplink, Refusal>) {
+/// Whether the message is a SERVICE REQUEST of a registered UE with an outdated security context. Its REGISTRATION REQUEST begins in a
+/// context of its own, which takes the sessions over when the UE is authenticated.
+fn recognise(ue: &mut UeContext, uplink: &Result<Uplink, Refusal>, pdu: &[u8]) -> bool {
+    matches!(uplink, Ok(Uplink { message: GmmMessage::ServiceRequest(_), .. }))
+        && ue.is_registered()
+        && ue.outdated.as_mut().is_some_and(|outdated| outdated.recognise(pdu).is_some())
+}
+
+/// Dispatches the message, or answers that it is invalid; `None` is a SERVICE REQUEST that an outdated security context recognises.
+fn begin(ue: &mut UeContext, env: &mut Env<'_>, uplink: Option<Result<Uplink, Refusal>>) {
+    let Some(uplink) = uplink else {
+        let outcome = service_request::authenticate(ue, env);
+        return n1::log_outcome(ue, env, "ServiceRequest", outcome);
+    };
     let (name, outcome) = match uplink {
         Ok(uplink) => {
             if let Some(count) = uplink.verified {

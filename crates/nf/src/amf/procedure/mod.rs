@@ -31,6 +31,7 @@ use crate::kit::document::pack_enum;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_sbi::Reply;
+use registration::AuthenticationPurpose;
 
 /// The 5GMM procedure in progress. The states are in the order of a registration.
 #[derive(Debug, Default)]
@@ -107,7 +108,7 @@ pub(crate) struct Step {
 /// A step of a registration, which may fail.
 pub(crate) type RegistrationStep = Result<Step, RegistrationError>;
 
-/// Handles the failure of a registration or re-authentication.
+/// Handles the failure of a registration or an authentication.
 type FailureHandler = fn(&mut UeContext, &mut Env<'_>, &RegistrationError) -> NasOutcome;
 
 impl Step {
@@ -147,10 +148,14 @@ impl Procedure {
             Self::AwaitingSecurityModeComplete(state) => state.attempt(),
             _ => return registration::fail,
         };
-        if attempt.is_reauthentication { reauthentication::fail } else { registration::fail }
+        match attempt.purpose {
+            AuthenticationPurpose::Registration => registration::fail,
+            AuthenticationPurpose::NewKeys => reauthentication::fail,
+            AuthenticationPurpose::ServiceRequest => service_request::fail_authentication,
+        }
     }
 
-    /// Whether a registration is in progress whose result was not yet sent to the UE, or a re-authentication.
+    /// Whether a registration is in progress whose result was not yet sent to the UE, or an authentication.
     pub fn is_registering(&self) -> bool {
         match self {
             Self::Idle

@@ -9,16 +9,18 @@
 //!
 //! In a registration the AMF authenticates the UE in any case if a COUNT is close to its maximum. If no
 //! authentication succeeds before the COUNTs are exhausted, the AMF releases the connection and deletes the context.
+//!
+//! A connected UE whose security context is outdated, after panics of its shard, accepts nothing unprotected (4.4.4.2): the AMF releases its
+//! connection, and authenticates it at its next service request.
 
-use super::registration::{self, Attempt};
+use super::registration::{self, Attempt, AuthenticationPurpose};
 use super::{Procedure, Step, authentication};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::{n2, procedure};
 use crate::kit::{Duration, Event, Level};
-use pith_nas::ie::MobileIdentity;
-use pith_ngap::{Cause, CauseNas};
+use pith_ngap::{Cause, CauseNas, CauseRadioNetwork};
 use pith_sbi::common::DateTime;
 
 /// Time from an attempt to the next one, if the home network or the UE refuses without ending the registration.
@@ -27,6 +29,9 @@ const RETRY: Duration = Duration::from_secs(60);
 /// Begins the authentication if it is due, and ends the registration if a COUNT is exhausted. Called after each step
 /// of a UE.
 pub(crate) fn begin_if_due(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.outdated.is_some() {
+        return release_outdated(ue, env);
+    }
     let Some(security) = ue.security.as_ref().filter(|security| security.nas.is_near_wrap()) else { return };
     if !ue.is_registered() || !ue.is_reachable(env) {
         return;
@@ -44,9 +49,17 @@ pub(crate) fn begin_if_due(ue: &mut UeContext, env: &mut Env<'_>) {
     }
     let (Some(supi), Some(guti)) = (ue.supi.clone(), ue.guti) else { return };
     ue.reauthenticated = Some(now);
-    let attempt = Attempt::reauthentication(security.ng_ksi, MobileIdentity::FiveGGuti(guti));
+    let attempt = Attempt::of_registered(AuthenticationPurpose::NewKeys, security.ng_ksi, guti);
     let step = authentication::begin(ue, env, attempt, supi.into());
     procedure::settle(ue, env, Ok(step));
+}
+
+fn release_outdated(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.is_registered() && ue.is_reachable(env) && matches!(ue.procedure, Procedure::Idle) {
+        ue.log_outcome(env, Level::Info, "Re-authentication", "at the next service request");
+        let cause = CauseRadioNetwork::release_due_to_5gc_generated_reason;
+        n2::release(ue, env, Cause::RadioNetwork(cause));
+    }
 }
 
 /// The UE has taken the new security context into use.

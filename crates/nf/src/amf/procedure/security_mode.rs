@@ -4,13 +4,14 @@
 //! | step | state | from | timer |
 //! |---|---|---|---|
 //! | SECURITY MODE COMMAND | [`AwaitingSecurityModeComplete`] | UE | T3560 |
-//! | SECURITY MODE COMPLETE | registration continues | | |
+//! | SECURITY MODE COMPLETE | registration or service request continues | | |
 //!
 //! The command replays the UE's security capability, so that the UE detects a bidding-down attack.
-//! It requests the complete REGISTRATION REQUEST, because the first one was not protected.
+//! It requests the complete REGISTRATION REQUEST or SERVICE REQUEST, because the first one was not protected, or with an outdated
+//! security context.
 
-use super::registration::{self, Attempt};
-use super::{Procedure, RegistrationStep, Step, reauthentication};
+use super::registration::{self, Attempt, AuthenticationPurpose};
+use super::{Procedure, RegistrationStep, Step, reauthentication, service_request};
 use crate::amf::access_keys;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
@@ -62,8 +63,8 @@ pub(crate) fn begin(
     command.imeisv_request = Some(ImeisvRequest::Requested);
     command.additional_security_information = Some(AdditionalSecurityInformation {
         horizontal_derivation: false,
-        // A re-authentication follows no initial message.
-        retransmit_initial_nas_message: !attempt.is_reauthentication,
+        // Those of registered UEs without a request follow no initial message.
+        retransmit_initial_nas_message: attempt.purpose != AuthenticationPurpose::NewKeys,
     });
     command.eap_message = eap_success.map(<[u8]>::to_vec);
     command.abba = eap_success.map(|_| ABBA.to_vec());
@@ -98,7 +99,8 @@ impl AwaitingSecurityModeComplete {
     ) -> RegistrationStep {
         self.command.stop(ue, env);
         let Self { mut attempt, supi, context, .. } = self;
-        if let Some(former) = ue.security.take().filter(|_| ue.has_ran_context(env)) {
+        let former = ue.security.take().or(ue.outdated.take().map(|outdated| *outdated));
+        if let Some(former) = former.filter(|_| ue.has_ran_context(env)) {
             access_keys::note_new_k_amf(ue, &former.k_amf);
         }
         if let Some(count) = context.nas.last_received() {
@@ -109,9 +111,16 @@ impl AwaitingSecurityModeComplete {
         if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
             ue.pei = Some(pei);
         }
-        if attempt.is_reauthentication {
-            registration::on_identified(ue, env, supi);
-            return Ok(reauthentication::complete(ue, env));
+        match attempt.purpose {
+            AuthenticationPurpose::Registration => {}
+            AuthenticationPurpose::NewKeys => {
+                registration::on_identified(ue, env, supi);
+                return Ok(reauthentication::complete(ue, env));
+            }
+            AuthenticationPurpose::ServiceRequest => {
+                registration::on_identified(ue, env, supi);
+                return Ok(service_request::on_authenticated(ue, env, complete.nas_message_container));
+            }
         }
         if let Some(container) = complete.nas_message_container {
             attempt.request = whole_request(&container)?;

@@ -5,18 +5,31 @@
 //! |---|---|---|
 //! | SERVICE REQUEST | [`super::activation`] | SMFs |
 //! | SERVICE ACCEPT, with K_gNB and N2 information | | |
+//!
+//! If the UE's security context is outdated (`residency.rs`), it is authenticated first (TS 24.501 5.6.1.3):
+//!
+//! | step | state | from | timer |
+//! |---|---|---|---|
+//! | SERVICE REQUEST, recognised | [`super::authentication`] | AUSF, UE | T3560 |
+//! | authenticated | [`super::security_mode`] | UE | T3560 |
+//! | SECURITY MODE COMPLETE, with the complete SERVICE REQUEST | as above | | |
+//!
+//! The outdated context proves nothing: any message that the UE has ever sent with it may come again, from another sender. So a
+//! failure leaves the UE as it was, registered and with its sessions, and what the first message requests is not done: that is in
+//! SECURITY MODE COMPLETE.
 
 use super::activation::{self, Activated, Purpose};
-use super::{Procedure, Step, configuration_update, registration};
+use super::registration::{Attempt, AuthenticationPurpose};
+use super::{Procedure, Step, authentication, configuration_update, registration};
 use crate::amf::context::{Env, UeContext};
-use crate::amf::error::ServiceRequestError;
+use crate::amf::error::{RegistrationError, ServiceRequestError};
 use crate::amf::n1::{self, NasOutcome, Silence};
-use crate::amf::{delivery, n2, procedure};
-use crate::kit::Level;
+use crate::amf::{delivery, n2, procedure, refusal};
 use crate::kit::document::pack_struct;
+use crate::kit::{Event, Level};
 use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
-use pith_nas::ie::{MobileIdentity, ReactivationErrors, ServiceType};
-use pith_nas::{GmmMessage, NasCount};
+use pith_nas::ie::{GprsTimer2, MobileIdentity, NgKsi, ReactivationErrors, ServiceType};
+use pith_nas::{GmmCause, GmmMessage, NasCount};
 use pith_ngap::{Cause, CauseNas};
 
 /// A service request in progress.
@@ -35,7 +48,10 @@ pub(crate) fn begin(
     request: ServiceRequest,
     verified: Option<NasCount>,
 ) -> NasOutcome {
-    if let Err(error) = check(ue, env, verified) {
+    if verified.is_none() {
+        return reject(ue, env, ServiceRequestError::UnknownUe);
+    }
+    if let Err(error) = check(ue, env) {
         return reject(ue, env, error);
     }
     // A registration in progress answers for both requests. A UE that is being deregistered gets no
@@ -44,15 +60,13 @@ pub(crate) fn begin(
     if ue.procedure.is_registering() || is_leaving {
         NasOutcome::Silent(Silence::NotExpected)
     } else {
-        accept_request(ue, env, whole(ue, request, verified))
+        let step = accept_request(ue, env, whole(ue, request, verified));
+        procedure::settle(ue, env, Ok(step))
     }
 }
 
 /// Checks that the UE may have service (TS 24.501 5.6.1.5).
-fn check(ue: &UeContext, env: &Env<'_>, verified: Option<NasCount>) -> Result<(), ServiceRequestError> {
-    if verified.is_none() {
-        return Err(ServiceRequestError::UnknownUe);
-    }
+fn check(ue: &UeContext, env: &Env<'_>) -> Result<(), ServiceRequestError> {
     if !ue.is_registered() {
         return Err(ServiceRequestError::NotRegistered);
     }
@@ -75,7 +89,80 @@ fn whole(ue: &UeContext, mut request: ServiceRequest, verified: Option<NasCount>
     }
 }
 
-fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest) -> NasOutcome {
+/// Handles an initial SERVICE REQUEST that an outdated security context recognises: authenticates the UE (TS 24.501 5.6.1.3). The
+/// AMF sends the challenge unprotected (4.4.4.2).
+pub(crate) fn authenticate(ue: &mut UeContext, env: &mut Env<'_>) -> NasOutcome {
+    if let Err(error) = check(ue, env) {
+        return reject(ue, env, error);
+    }
+    let known = ue.supi.clone().zip(ue.guti).zip(ue.outdated.as_ref());
+    let Some(((supi, guti), outdated)) = known else {
+        return reject(ue, env, ServiceRequestError::UnknownUe);
+    };
+    let attempt = Attempt::of_registered(AuthenticationPurpose::ServiceRequest, outdated.ng_ksi, guti);
+    procedure::abort(ue, env);
+    let step = authentication::begin(ue, env, attempt, supi.into());
+    procedure::settle(ue, env, Ok(step))
+}
+
+/// The UE has taken its new security context into use: its request is that of SECURITY MODE COMPLETE (TS 24.501 5.4.2.3, 4.4.6). A UE
+/// that does not repeat it there requests signalling only.
+pub(super) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, container: Option<Vec<u8>>) -> Step {
+    let whole = container.and_then(|container| match GmmMessage::decode(&container) {
+        Ok(GmmMessage::ServiceRequest(request)) => Some(*request),
+        _ => None,
+    });
+    let request = whole.or_else(|| {
+        let s_tmsi = MobileIdentity::FiveGSTmsi(ue.guti?.s_tmsi());
+        let ng_ksi = NgKsi::Native(ue.security.as_ref()?.ng_ksi);
+        Some(ServiceRequest::new(ng_ksi, ServiceType::Signalling, s_tmsi))
+    });
+    // The authentication may have found another subscriber, who is not registered in this context.
+    let checked = check(ue, env).and_then(|()| request.ok_or(ServiceRequestError::UnknownUe));
+    match checked {
+        Ok(request) => accept_request(ue, env, request),
+        Err(error) => Step { next: Procedure::Idle, outcome: reject(ue, env, error) },
+    }
+}
+
+/// The authentication failed. The UE stays registered, with its sessions and its outdated context: another sender may have repeated its
+/// request.
+pub(super) fn fail_authentication(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    error: &RegistrationError,
+) -> NasOutcome {
+    procedure::abort(ue, env);
+    let text = refusal::explain(error, ue, env);
+    env.out.event(Level::Warn, || Event {
+        level: Level::Warn,
+        procedure: "Service request",
+        outcome: error.outcome(),
+        ue: ue.name(),
+        text: format!("Service request refused: {text}"),
+    });
+    let cause = match error {
+        RegistrationError::NoAnswer | RegistrationError::SecurityModeRejected(_) => None,
+        // The UE keeps its registration, and tries again.
+        RegistrationError::Congestion
+        | RegistrationError::Problem { .. }
+        | RegistrationError::WrongAnswer(_) => Some(GmmCause::Congestion),
+        // It registers: that procedure has the answer for the UE.
+        _ => Some(ServiceRequestError::UnknownUe.cause()),
+    };
+    if let Some(cause) = cause {
+        let mut reject = ServiceReject::new(cause);
+        if cause == GmmCause::Congestion {
+            reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));
+        }
+        n1::send(ue, env, reject);
+    }
+    n2::release(ue, env, error.ngap_cause());
+    cause.map_or(NasOutcome::Silent(Silence::Aborted), NasOutcome::Rejected)
+}
+
+/// Starts the procedure that answers the request.
+fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest) -> Step {
     let is_paging_response = matches!(ue.procedure, Procedure::AwaitingPagingResponse(_))
         || request.service_type == ServiceType::MobileTerminatedServices;
     procedure::abort(ue, env);
@@ -86,8 +173,7 @@ fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest
         activation::reconcile(ue, env, status);
     }
     let state = Request { has_uplink_data: request.uplink_data_status.is_some(), is_paging_response };
-    let step = activation::begin(ue, env, request.uplink_data_status, Purpose::ServiceRequest(state));
-    procedure::settle(ue, env, Ok(step))
+    activation::begin(ue, env, request.uplink_data_status, Purpose::ServiceRequest(state))
 }
 
 /// SERVICE ACCEPT, with the N2 information of the sessions in the same message (TS 24.501 5.6.1.4). It always

@@ -13,6 +13,7 @@ mod initial_registration;
 mod n2_errors;
 mod n2_handover;
 mod nas_security;
+mod outdated;
 mod owner;
 mod paging;
 mod panic;

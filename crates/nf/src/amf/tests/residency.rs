@@ -1,13 +1,13 @@
 //! UE contexts that outlive the process.
 
 use super::deregistration::comes_back;
+use super::outdated;
 use super::world::{Phone, World, config, supi};
 use crate::amf::Amf;
 use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
+use pith_nas::GmmMessage;
 use pith_nas::ie::{RegistrationKind, ServiceType};
-use pith_nas::{GmmCause, GmmMessage};
-use pith_ngap::Message;
 use pith_sbi::Operation;
 use pith_types::ContextId;
 
@@ -18,7 +18,7 @@ fn tracked(reserved: u32) -> World {
 }
 
 /// The process ends, and the next one has what was stored.
-fn restart(world: &mut World, stored: &Stored, (run, reserved): (u64, u32), is_stale: bool) {
+pub(super) fn restart(world: &mut World, stored: &Stored, (run, reserved): (u64, u32), is_stale: bool) {
     let mut amf = Amf::new(config(), Rng::from_number(1 + run));
     amf.reload_contexts();
     amf.track_contexts(Tracking { reserved_counts: reserved, ..Tracking::default() });
@@ -26,7 +26,7 @@ fn restart(world: &mut World, stored: &Stored, (run, reserved): (u64, u32), is_s
     world.replace_amf(amf);
 }
 
-fn registered(reserved: u32) -> (World, Phone, Stored) {
+pub(super) fn registered(reserved: u32) -> (World, Phone, Stored) {
     let (mut world, mut phone, mut stored) = (tracked(reserved), Phone::default(), Stored::default());
     phone.register(&mut world);
     phone.establish(&mut world, 5);
@@ -35,7 +35,7 @@ fn registered(reserved: u32) -> (World, Phone, Stored) {
     (world, phone, stored)
 }
 
-fn request_service(world: &mut World, phone: &mut Phone) -> GmmMessage {
+pub(super) fn request_service(world: &mut World, phone: &mut Phone) -> GmmMessage {
     let mut request = phone.service_request(ServiceType::Data);
     request.uplink_data_status = Some([5].into_iter().collect());
     let nas = phone.initial_nas(request);
@@ -211,29 +211,7 @@ fn reserved_counts_that_the_phone_did_not_confirm_are_bounded() {
             stored.store(&mut world.amf, StoreScope::Changed);
         }
     }
-    phone.security.as_mut().unwrap();
-    let GmmMessage::ServiceReject(reject) = plain_answer(&mut world, &mut phone) else { panic!() };
-    assert_eq!(reject.cause, GmmCause::UeIdentityCannotBeDerivedByTheNetwork);
-}
-
-#[test]
-fn a_phone_whose_document_may_be_outdated_is_authenticated_again() {
-    let (mut world, mut phone, stored) = registered(0);
-    restart(&mut world, &stored, (1, 0), true);
-    world.connect_gnbs();
-    let GmmMessage::ServiceReject(reject) = plain_answer(&mut world, &mut phone) else { panic!() };
-    assert_eq!(reject.cause, GmmCause::UeIdentityCannotBeDerivedByTheNetwork);
-}
-
-/// The answer to a service request that the AMF can't verify: it is not protected.
-fn plain_answer(world: &mut World, phone: &mut Phone) -> GmmMessage {
-    let request = phone.service_request(ServiceType::Data);
-    let nas = phone.initial_nas(request);
-    phone.connect(world, nas);
-    let (_, message) = world.downlinks.pop_front().unwrap();
-    assert!(matches!(message, Message::DownlinkNasTransport(_)));
-    let pdu = phone.nas_pdu(message).unwrap();
-    GmmMessage::decode(&pdu).expect("a plain message")
+    outdated::authenticated_service(&mut world, &mut phone);
 }
 
 #[test]

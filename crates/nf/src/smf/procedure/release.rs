@@ -3,6 +3,7 @@
 //! ```text
 //!  UE ─> PDU SESSION RELEASE REQUEST    UPF sessions deleted; command and N2 information in the answer to the AMF
 //!  UDM, PCF ─> end of the session       UPF sessions deleted; command and N2 information in an N1N2MessageTransfer
+//!  restart, address in no pool          the same, with #39 'reactivation requested'
 //!        AwaitingReleaseComplete        <─ UE     T3592, up to 4 retransmissions of the command
 //!        Over                           policy association and UDM registration deleted, AMF notified
 //!  AMF ─> ReleaseSmContext              everything is released at once
@@ -89,6 +90,17 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
     let n2 = user_plane.gnb.map(|_| (NgapIeType::PduResRelCmd, n2::release_command()));
     Held::from(user_plane).delete_at_upfs(session, env);
+    let transfer = consumer::transfer(session, Some(next.command(session)), n2);
+    consumer::notify_amf(session, env, transfer);
+    next.begin(session, env)
+}
+
+/// Releases a session that the SMF cannot keep, and requests the UE to establish it again (TS 24.501 6.3.3.2, #39).
+pub(in crate::smf) fn reactivate(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let next = AwaitingReleaseComplete { pti: 0, cause: GsmCause::ReactivationRequested, retransmissions: 0 };
+    let has_tunnel = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_some());
+    let n2 = has_tunnel.then(|| (NgapIeType::PduResRelCmd, n2::release_command()));
+    state.into_held().delete_at_upfs(session, env);
     let transfer = consumer::transfer(session, Some(next.command(session)), n2);
     consumer::notify_amf(session, env, transfer);
     next.begin(session, env)

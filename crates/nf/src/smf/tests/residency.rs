@@ -5,6 +5,8 @@ use super::super::{Smf, SmfConfig};
 use super::world::*;
 use crate::kit::{Instant, Level, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking};
 use crate::testing::{self, Bench, Stored};
+use pith_nas::GsmCause;
+use pith_nas::gsm::{GsmBody, PduSessionReleaseComplete};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FTeid, PfcpSeReqFlags};
 use pith_sbi::Operation;
@@ -173,6 +175,30 @@ fn a_session_that_was_being_set_up_or_released_ends() {
         "{ladder}"
     );
     assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
+/// The pool of its address was removed from the configuration: the UE could not be reached.
+#[test]
+fn a_session_whose_address_is_in_no_pool_is_released_and_its_ue_establishes_it_again() {
+    let (world, stored) = established();
+    let mut other = config();
+    other.data_networks[0].pool.0 = "10.99.0.0".parse().unwrap();
+    let mut next = restarted(&world, &stored, other);
+    assert_eq!(next.take_ladder(), "amf <- N1N2MessageTransfer");
+    let GsmBody::PduSessionReleaseCommand(command) = &next.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::ReactivationRequested);
+    assert_eq!(next.bench.nf.audit().addresses, 0);
+    next.uplink(PduSessionReleaseComplete::new());
+    let ladder = next.take_ladder();
+    assert!(
+        ladder.contains("pcf <- DeleteSmPolicy") && ladder.contains("amf <- SmContextStatusNotify"),
+        "{ladder}"
+    );
+    assert_eq!(next.bench.nf.audit(), Default::default());
+    // Established again, it has an address of the pool.
+    next.associate(UPF, "upf");
+    next.establish();
+    assert_eq!(next.bench.nf.audit().addresses, 1);
 }
 
 #[test]

@@ -98,12 +98,16 @@ impl ContextStore {
 
     /// Whether inputs wait for contexts that can be restored now.
     pub fn has_wanted(&self) -> bool {
-        !self.restoring.wanted.is_empty() && self.outage.is_none()
+        !self.restoring.wanted.is_empty() && self.can_read()
     }
 
     /// Whether contexts are not restored yet, and the store can be read.
     pub fn is_restoring_now(&self) -> bool {
-        self.outage.is_none() && !self.is_fenced && self.is_restoring()
+        self.can_read() && !self.is_fenced && self.is_restoring()
+    }
+
+    fn can_read(&self) -> bool {
+        self.outage.is_none_or(|outage| !outage.stops_reading)
     }
 
     /// Whether contexts are not restored yet.
@@ -114,7 +118,7 @@ impl ContextStore {
     /// Restores what inputs wait for; if there is no such input, a slice of the contexts that are not restored yet. Returns what the
     /// shard receives as [`ShardInput::Restored`](pith_nf::fabric::ShardInput::Restored).
     pub fn restore_next(&mut self, now: Instant, shard: &mut Shard) -> Vec<Portion> {
-        if !self.is_restoring() || self.outage.is_some() || self.is_fenced {
+        if !self.is_restoring() || !self.can_read() || self.is_fenced {
             return Vec::new();
         }
         let was_restoring = !self.restoring.unrestored.is_empty();

@@ -9,12 +9,14 @@ use super::super::{DocumentError, DocumentKey, EngineError, OwnerVersion, Revisi
 use super::SMALLEST_SEGMENT;
 use super::engine::Output;
 use super::index::{Base, Block, Entry, Part, State, location_of};
-use super::record::{Header, Item, RecordKind, SEGMENT_HEADER, scan};
+use super::key_list::{self, KeyList};
+#[cfg(test)]
+use super::record::SEGMENT_HEADER;
+use super::record::{Header, Item, RecordKind};
 use super::recovery::is_needed_fence;
-use super::segment::{Segment, failed};
+use super::segment::{self, Segment, failed};
 use super::shared::{Shared, locked};
 use std::collections::{BTreeSet, HashSet};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -94,6 +96,8 @@ impl<'a> Compaction<'a> {
     }
 
     fn turn(&mut self) -> Result<(), EngineError> {
+        self.list_closed()?;
+        self.delete_missing()?;
         self.merge_updated()?;
         // Several passes: tombstones may become unnecessary when a pass deletes the records that they hide.
         while let Some(segment) = self.candidate() {
@@ -142,6 +146,36 @@ impl<'a> Compaction<'a> {
         segments.values().filter(|segment| !open.contains(&segment.id)).cloned().collect()
     }
 
+    /// Writes the key lists of segments to which nothing is appended any longer.
+    fn list_closed(&self) -> Result<(), EngineError> {
+        let closed = self.closed();
+        let mut unlisted = closed.iter().filter(|segment| !segment.is_listed.load(Relaxed));
+        unlisted.try_for_each(|segment| segment.write_key_list())
+    }
+
+    /// Deletes the documents whose newest records were in segments that others have removed, and the key lists of these.
+    fn delete_missing(&mut self) -> Result<(), EngineError> {
+        let missing = std::mem::take(&mut *locked(&self.shared.missing));
+        for (at, (id, list)) in missing.iter().enumerate() {
+            if let Err(error) = self.delete_listed(*id, list) {
+                locked(&self.shared.missing).extend(missing.iter().skip(at).cloned());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_listed(&mut self, id: u32, list: &KeyList) -> Result<(), EngineError> {
+        for record in list.records().iter().filter(|record| record.kind.is_of_document()) {
+            self.copy(record.key, |entry| entry.needs(id, record.offset))?;
+            self.write_if(CHUNK)?;
+        }
+        self.write_if(0)?;
+        self.flush()?;
+        let path = key_list::path_of(&self.shared.directory.join(segment::name(id)));
+        std::fs::remove_file(&path).map_err(|error| failed("delete", &path, error))
+    }
+
     /// Merges the documents that have many updates.
     fn merge_updated(&mut self) -> Result<(), EngineError> {
         let keys: BTreeSet<DocumentKey> =
@@ -155,7 +189,7 @@ impl<'a> Compaction<'a> {
 
     /// Copies what is needed of a segment, and deletes it.
     fn compact(&mut self, segment: &Arc<Segment>) -> Result<(), EngineError> {
-        let items = read_items(segment)?;
+        let items = segment.read_items()?;
         for item in &items {
             self.keep(segment, item)?;
             self.write_if(CHUNK)?;
@@ -333,15 +367,6 @@ fn tombstone(key: DocumentKey, sequence: u64, owner: OwnerVersion, revision: Rev
         number: 0,
         body_crc: 0,
     }
-}
-
-fn read_items(segment: &Segment) -> Result<Vec<Item>, EngineError> {
-    let length = segment.length.load(Relaxed).max(SEGMENT_HEADER as u64);
-    let mut octets = vec![0; usize::try_from(length).unwrap_or(0)];
-    segment.file.read_exact_at(&mut octets, 0).map_err(|error| failed("read", &segment.path, error))?;
-    let mut items = Vec::new();
-    scan(&octets, |item| items.push(item));
-    Ok(items)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::super::{
 use super::index::{Block, Location, State};
 use super::maintenance::Writer;
 use super::record::{HEADER, Header, RecordKind};
-use super::segment::Segment;
+use super::segment::{Segment, failed};
 use super::shared::{Shared, locked};
 use super::{LARGEST_SEGMENT, Sync};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -127,7 +127,13 @@ type Locked<'a> = Vec<(u16, MutexGuard<'a, Block>)>;
 
 impl FileEngine {
     pub(super) fn new(shared: &Arc<Shared>, number: u16) -> Result<Self, EngineError> {
-        let segment = shared.make_segment()?;
+        // Without room the contexts of the log can be read. The flushing thread makes a segment when there is some.
+        let segment = match shared.make_segment() {
+            Err(EngineError::Full(_)) => {
+                Arc::new(Segment::absent().map_err(|error| failed("open", "/dev/null".as_ref(), error))?)
+            }
+            made => made?,
+        };
         let writer = Arc::new(Writer::new(number, Arc::clone(&segment)));
         locked(&shared.writers).push(Arc::clone(&writer));
         shared.sync_bell.ring();
@@ -184,14 +190,17 @@ impl FileEngine {
             if let Some(spare) = spare {
                 let full = self.output.roll(Arc::clone(&spare));
                 // In this order: the flushing thread reads `active` first, then `rolled`, and must find each write in one of them.
-                locked(&self.shared.rolled).push(full);
+                if !full.is_absent() {
+                    locked(&self.shared.rolled).push(full);
+                }
                 *locked(&self.writer.active) = spare;
             }
             // The flushing thread makes the next spare segment. Without a spare, this segment grows beyond its limit.
             self.shared.sync_bell.ring();
         }
         let most = count(batch.octets() + batch.len() * super::record::OVERHEAD);
-        if self.output.offset + most > LARGEST_SEGMENT || !self.output.has_numbers() {
+        let is_absent = self.output.segment.is_absent();
+        if is_absent || self.output.offset + most > LARGEST_SEGMENT || !self.output.has_numbers() {
             return Err(EngineError::Full(self.shared.directory.clone()));
         }
         Ok(())
@@ -398,7 +407,8 @@ impl Drop for FileEngine {
         locked(&self.shared.writers).retain(|writer| !Arc::ptr_eq(writer, &self.writer));
         let spare = locked(&self.writer.spare).take();
         let segments = [Some(Arc::clone(&self.output.segment)), spare];
-        locked(&self.shared.rolled).extend(segments.into_iter().flatten());
+        locked(&self.shared.rolled)
+            .extend(segments.into_iter().flatten().filter(|segment| !segment.is_absent()));
         self.shared.sync_bell.ring();
     }
 }

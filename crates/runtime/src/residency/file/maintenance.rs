@@ -239,6 +239,11 @@ impl Maintenance {
             tracing::warn!(%error, "cannot flush the document log");
         }
         own.filter(|segment| is_empty(segment)).for_each(|segment| shared.delete_segment(segment));
+        let all: Vec<Arc<Segment>> = shared.segments().values().cloned().collect();
+        let mut unlisted = all.iter().filter(|segment| !segment.is_listed.load(Relaxed));
+        if let Err(error) = unlisted.try_for_each(|segment| segment.write_key_list()) {
+            tracing::warn!(%error, "cannot list the documents of a part of the log; the next start does so");
+        }
     }
 }
 
@@ -263,6 +268,7 @@ fn write_stop(shared: &Shared, segment: &Arc<Segment>) -> Result<(), EngineError
         body_crc: 0,
     };
     output.push(stop, &[])?;
+    segment.is_listed.store(false, Relaxed);
     output.write()?;
     segment.flush().map_err(|error| failed("flush", &segment.path, error))
 }

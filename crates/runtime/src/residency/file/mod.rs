@@ -13,21 +13,25 @@
 //!   the process at any instruction; with `Sync::Batch` it also survives a power failure once `Engine::durable` reaches it.
 //! - Any shard reads any document: a block of ids passes from shard to shard without copying.
 //! - Files are read at start only, into an index; segments of former processes are never appended to.
+//! - A closed segment has a list of its records (`00000007.keys`), so that damage concerns only the documents whose records it was.
 //! - The log has at most `MAX_RATIO` times the octets of the live documents, plus `SMALLEST_SEGMENT` for each shard and
 //!   four of them for compaction.
 
 mod compaction;
 mod engine;
 mod index;
+mod key_list;
 mod maintenance;
 mod record;
 mod recovery;
+mod run;
 mod segment;
 mod shared;
 
 pub use engine::FileEngine;
 pub use record::{SegmentContent, SegmentItem, with_checksums};
 pub use recovery::Recovery;
+pub use run::{FormerRun, RunId};
 
 use super::seal::DocumentSecret;
 use super::{BLOCKS, DocumentKey, EngineError, Sequence};
@@ -72,6 +76,8 @@ pub struct FileSettings {
     pub sync: Sync,
     /// Notification for `Sync::Batch`.
     pub on_durable: Option<OnDurable>,
+    /// The last process that used the log, as another file of the installation says.
+    pub former: FormerRun,
 }
 
 /// The log of a process: makes an engine for each shard. Dropping it flushes what its engines wrote; drop
@@ -80,6 +86,8 @@ pub struct FileStore {
     shared: Arc<Shared>,
     recovery: Recovery,
     threads: Threads,
+    /// The id of this process, which the database is to know.
+    run: Option<RunId>,
     lock: File,
 }
 
@@ -87,7 +95,7 @@ pub struct FileStore {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// A file or directory cannot be used.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {source}{}", path.display(), remedy(source))]
     Io {
         /// Path of the file.
         path: PathBuf,
@@ -118,6 +126,24 @@ pub enum OpenError {
     Engine(#[from] EngineError),
 }
 
+/// What to do about an error of a file or directory of the log, as the end of a sentence.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; let the user that runs this process write there, or set 'state.directory' to another directory"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; mount its file system for writing, or set 'state.directory' to another directory"
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "; it, or a part of its path, is no directory: move that away, or set 'state.directory' to another directory"
+        }
+        io::ErrorKind::IsADirectory => "; a directory is in the place of a file of the log: move it away",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; free some room there",
+        _ => "",
+    }
+}
+
 impl FileStore {
     /// Opens the log, or makes it.
     pub fn open(settings: FileSettings) -> Result<Self, OpenError> {
@@ -130,16 +156,35 @@ impl FileStore {
         let failed = |source| OpenError::Io { path: directory.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let lock = lock(directory)?;
-        let recovered = recovery::recover(directory, &settings.secret, boot)?;
+        let runs = run::Runs::read(directory);
+        let is_known = runs.is_known(settings.former);
+        let recovered = recovery::recover(directory, &settings.secret, boot, (is_known, runs.stale_below))?;
         let recovery = recovered.report.clone();
+        let run = match settings.former {
+            FormerRun::Unknown => None,
+            former => runs.begin(former, recovered.stale_below, directory),
+        };
         let shared = Arc::new(Shared::new(settings, recovered, boot));
         let threads = Threads::start(&shared)?;
-        Ok(Self { shared, recovery, threads, lock })
+        Ok(Self { shared, recovery, threads, run, lock })
     }
 
     /// The result of recovery, for the caller to log.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
+    }
+
+    /// The id of this process's run, to be stored in the database, and then confirmed ([`FileStore::confirm_run`]). `None`: the log is
+    /// compared with no database, or the id can't be stored beside it.
+    pub fn run(&self) -> Option<RunId> {
+        self.run
+    }
+
+    /// The database has the id of this run.
+    pub fn confirm_run(&self) {
+        if let Some(run) = self.run {
+            run::Runs::confirm(run, self.shared.origin.stale_below, &self.shared.directory);
+        }
     }
 
     /// An engine for a shard. Each has a segment of its own; `writer` is the number in notifications.

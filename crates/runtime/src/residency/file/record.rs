@@ -24,7 +24,7 @@ pub(super) const OVERHEAD: usize = HEADER + TAG + TRAILER;
 /// Version of the format. A reader refuses later ones.
 pub(super) const FORMAT: u16 = 1;
 /// Largest number of a write: the numbers after it do not overflow. A file with a larger one was not written by Pith.
-const LARGEST_SEQUENCE: u64 = u64::MAX / 2;
+pub(super) const LARGEST_SEQUENCE: u64 = u64::MAX / 2;
 
 const SEGMENT_MAGIC: &[u8; 8] = b"PITHLOG\n";
 const RECORD_MAGIC: &[u8; 4] = b"PdR\x01";
@@ -46,7 +46,7 @@ pub(super) enum RecordKind {
 }
 
 impl RecordKind {
-    fn from_code(code: u8) -> Option<Self> {
+    pub fn from_code(code: u8) -> Option<Self> {
         [Self::Whole, Self::Update, Self::Tombstone, Self::Fence, Self::Stop]
             .into_iter()
             .find(|kind| *kind as u8 == code)

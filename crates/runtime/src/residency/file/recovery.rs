@@ -4,10 +4,12 @@ use super::super::seal::DocumentSecret;
 use super::super::{DocumentError, OwnerVersion};
 use super::OpenError;
 use super::index::{Block, State, location_of};
+use super::key_list::{self, Explained, KeyList};
 use super::record::{Item, RecordKind, SEGMENT_HEADER, SegmentHeader, SegmentHeaderError, scan};
-use super::segment::{Segment, id_of};
+use super::segment::{self, Segment, id_of};
 use crate::private_file::{self, Readers};
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
@@ -34,6 +36,8 @@ pub struct Recovery {
     pub foreign: Vec<PathBuf>,
     /// Writes may be lost: documents that were not written since are stale.
     pub is_stale: bool,
+    /// The log is not the one that the database knows: all documents are stale ([`super::FormerRun`]).
+    pub is_other_run: bool,
 }
 
 /// The content of a log.
@@ -43,6 +47,8 @@ pub(super) struct Recovered {
     pub next_segment: u32,
     pub next_sequence: u64,
     pub stale_below: u64,
+    /// Segments that others have removed.
+    pub missing: Vec<(u32, KeyList)>,
     /// Number of the last write that a stopped process flushed.
     pub stopped: u64,
     pub report: Recovery,
@@ -78,16 +84,22 @@ impl Loaded {
     }
 }
 
-/// Reads the log of a directory.
+/// Reads the log of a directory. Its last run may be another one than the one that the database knows, and an earlier start may have
+/// found that, up to a number.
 pub(super) fn recover(
     directory: &Path,
     secret: &DocumentSecret,
     boot: [u8; 16],
+    (is_known_run, known_stale_below): (bool, u64),
 ) -> Result<Recovered, OpenError> {
     let mut report = Recovery::default();
     let mut loaded = Vec::new();
-    let files: Vec<_> = files(directory)?.into_iter().collect();
-    let next_segment = files.last().map_or(1, |(id, _)| id.saturating_add(1));
+    let (files, lists) = files(directory)?;
+    let last = files.keys().chain(lists.keys()).max();
+    let next_segment = last.map_or(1, |id| id.saturating_add(1));
+    let missing = missing(&files, lists, &mut report);
+    let has_unknown = !report.lost.is_empty();
+    let files: Vec<_> = files.into_iter().collect();
     let of_file = |(id, path): &(u32, PathBuf)| {
         let mut found = Recovery::default();
         load(*id, path.clone(), secret, &mut found).map(|segment| (segment, found))
@@ -100,20 +112,25 @@ pub(super) fn recover(
         report.foreign.extend(found.foreign);
     }
     remove_old_stops(&mut loaded)?;
-    let next_sequence = 1 + loaded.iter().map(Loaded::last_sequence).max().unwrap_or(0);
+    let listed = missing.iter().flat_map(|(_, list)| list.records()).map(|record| record.sequence);
+    let next_sequence = 1 + loaded.iter().map(Loaded::last_sequence).chain(listed).max().unwrap_or(0);
     let stopped = loaded.iter().filter_map(Loaded::stopped).max().unwrap_or(0);
-    let stale_below = stale_below(&loaded, boot, next_sequence, stopped);
-    let blocks = index(&loaded);
+    report.is_other_run = !is_known_run && !loaded.is_empty();
+    // A higher number is of a log that was moved away.
+    let known = Some(known_stale_below).filter(|below| *below <= next_sequence).unwrap_or(0);
+    let found = stale_below(&loaded, boot, next_sequence, stopped).max(known);
+    let stale_below = if report.is_other_run || has_unknown { next_sequence } else { found };
+    let blocks = index(&loaded, &missing);
     let segments = loaded.into_iter().map(|loaded| (loaded.segment.id, Arc::new(loaded.segment))).collect();
     let mut recovered =
-        Recovered { blocks, segments, next_segment, next_sequence, stale_below, stopped, report };
-    recovered.finish();
+        Recovered { blocks, segments, next_segment, next_sequence, stale_below, missing, stopped, report };
+    recovered.finish(directory);
     Ok(recovered)
 }
 
 impl Recovered {
     /// Counts live octets and documents.
-    fn finish(&mut self) {
+    fn finish(&mut self, directory: &Path) {
         for (block, content) in (0..).zip(&mut self.blocks) {
             for ((kind, number), entry) in &content.documents {
                 if let Some(part) = entry.live()
@@ -128,11 +145,22 @@ impl Recovered {
                         let path = self.segments.get(&at.segment).map(|segment| segment.path.clone());
                         self.report.damaged.push(DocumentError::Damaged {
                             key: super::DocumentKey { kind: *kind, block, number: *number },
-                            path: path.unwrap_or_default(),
+                            path: path.unwrap_or_else(|| directory.join(segment::name(at.segment))),
                             offset: at.offset.into(),
                         });
                     }
                 }
+            }
+        }
+        let missing = |id: u32| directory.join(segment::name(id));
+        for (id, _) in &self.missing {
+            let of_it = |error: &&DocumentError| matches!(error, DocumentError::Damaged { path, .. } if *path == missing(*id));
+            let contexts = self.report.damaged.iter().filter(of_it).count();
+            if contexts > 0 {
+                self.report.lost.push(format!(
+                    "{} is missing, which had the newest state of {contexts} contexts: these are unknown, their UEs register again. To keep them, stop Pith, and put the file back before the next start",
+                    missing(*id).display()
+                ));
             }
         }
         self.report.octets = self.segments.values().map(|segment| segment.length.load(Relaxed)).sum();
@@ -149,22 +177,46 @@ fn remove_old_stops(loaded: &mut Vec<Loaded>) -> Result<(), OpenError> {
     let last = loaded.iter().filter_map(only_stop).max();
     for old in loaded.extract_if(.., |loaded| only_stop(loaded).is_some_and(|stop| Some(stop) != last)) {
         let path = old.segment.path;
-        std::fs::remove_file(&path).map_err(|source| OpenError::Io { path, source })?;
+        segment::delete(&path).map_err(|source| OpenError::Io { path, source })?;
     }
     Ok(())
 }
 
-/// The log's files by id.
-fn files(directory: &Path) -> Result<BTreeMap<u32, PathBuf>, OpenError> {
+type Files = BTreeMap<u32, PathBuf>;
+
+/// The log's segments and key lists by id.
+fn files(directory: &Path) -> Result<(Files, Files), OpenError> {
     let failed = |source| OpenError::Io { path: directory.into(), source };
-    let mut files = BTreeMap::new();
+    let (mut files, mut lists) = (Files::new(), Files::new());
     for entry in fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if let Some(id) = path.file_name().and_then(|name| id_of(name.to_str()?)) {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if let Some(id) = id_of(name) {
             files.insert(id, path);
+        } else if let Some(id) = key_list::id_of(name) {
+            lists.insert(id, path);
         }
     }
-    Ok(files)
+    Ok((files, lists))
+}
+
+/// The key lists of segments that are not there.
+fn missing(files: &Files, lists: Files, report: &mut Recovery) -> Vec<(u32, KeyList)> {
+    let mut missing = Vec::new();
+    for (id, path) in lists.into_iter().filter(|(id, _)| !files.contains_key(id)) {
+        if let Some(list) = KeyList::read(&path) {
+            missing.push((id, list));
+            continue;
+        }
+        report.lost.push(format!(
+            "{} is missing, and {} is damaged, which says what it had: all contexts may be outdated, and their UEs are authenticated again",
+            segment::name(id),
+            path.display()
+        ));
+        // The new segments note what is outdated.
+        let _ = fs::remove_file(&path);
+    }
+    missing
 }
 
 /// Reads a segment; `None` if it has no records.
@@ -186,6 +238,10 @@ fn load(
     };
     let mut items = Vec::new();
     let scanned = scan(&octets, |item| items.push(item));
+    let list = KeyList::read(&key_list::path_of(&path)).filter(|list| list.is_of(&octets));
+    if let Some(list) = &list {
+        report_explained(&list.explain(&mut items, scanned), &path, report);
+    }
     let has_records = items.iter().any(|item| !matches!(item, Item::Lost { .. }));
     if header.is_none() && !has_records && octets.len() >= SEGMENT_HEADER {
         report.foreign.push(path);
@@ -193,12 +249,14 @@ fn load(
     }
     if items.is_empty() {
         // The process ended before the first record.
-        fs::remove_file(&path).map_err(|source| OpenError::Io { path, source })?;
+        segment::delete(&path).map_err(|source| OpenError::Io { path, source })?;
         return Ok(None);
     }
+    // Nothing is appended to it any longer: this also releases the room that was reserved for it.
+    let cut = file.set_len(scanned.end);
     if scanned.torn > 0 {
         report.torn += scanned.torn;
-        file.set_len(scanned.end).map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        cut.map_err(|source| OpenError::Io { path: path.clone(), source })?;
     }
     if header.is_none() {
         // Without the salt no record can be decrypted.
@@ -207,13 +265,29 @@ fn load(
     for item in &items {
         if let Item::Lost { offset, total } = item {
             report.lost.push(format!(
-                "{total} octets at offset {offset} of {} are damaged: documents that were not written since are used without their security sections",
+                "{total} octets at offset {offset} of {} are damaged, and no list says which contexts they were of: all contexts that were not \
+                 written since may be outdated, and their UEs are authenticated again; check disk and memory",
                 path.display()
             ));
         }
     }
     let key = header.and_then(|header| secret.key(&header.salt));
-    Ok(Some(Loaded { segment: Segment::new(id, path, file, scanned.end, key), header, items }))
+    let segment = Segment::new(id, path, file, scanned.end, key);
+    segment.is_listed.store(list.is_some(), Relaxed);
+    Ok(Some(Loaded { segment, header, items }))
+}
+
+fn report_explained(explained: &Explained, path: &Path, report: &mut Recovery) {
+    for (octets, what) in [(explained.damaged, "are damaged"), (explained.missing, "are missing at its end")]
+    {
+        if octets > 0 {
+            report.lost.push(format!(
+                "{octets} octets of {} {what}: the contexts whose newest state they were are unknown, and their UEs register again; check disk and \
+                 memory, and what else writes there",
+                path.display()
+            ));
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<(File, Vec<u8>), OpenError> {
@@ -284,21 +358,28 @@ fn cores() -> usize {
 }
 
 /// The index: each core reads all items, and adds those of a range of blocks.
-fn index(loaded: &[Loaded]) -> Vec<Block> {
+fn index(loaded: &[Loaded], missing: &[(u32, KeyList)]) -> Vec<Block> {
+    let damaged = |(id, list): &(u32, KeyList)| {
+        (*id, list.records().iter().map(|record| record.to_damaged()).collect::<Vec<_>>())
+    };
+    let missing: Vec<_> = missing.iter().map(damaged).collect();
+    let of_missing = missing.iter().map(|(id, items)| (*id, items.as_slice()));
+    let of_loaded = loaded.iter().map(|loaded| (loaded.segment.id, loaded.items.as_slice()));
+    let all: Vec<_> = of_loaded.chain(of_missing).collect();
     let length = super::BLOCKS.div_ceil(cores());
     let starts: Vec<usize> = (0..super::BLOCKS).step_by(length).collect();
-    let of_range = |start: &usize| index_range(loaded, *start, length.min(super::BLOCKS - start));
+    let of_range = |start: &usize| index_range(&all, *start, length.min(super::BLOCKS - start));
     in_parallel(&starts, cores(), of_range).into_iter().flatten().collect()
 }
 
 /// The index of `length` blocks, the first of which is `start`.
-fn index_range(loaded: &[Loaded], start: usize, length: usize) -> Vec<Block> {
+fn index_range(segments: &[(u32, &[Item])], start: usize, length: usize) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     blocks.resize_with(length, Block::default);
     let place = |block: u16| usize::from(block).checked_sub(start).filter(|place| *place < length);
-    for Loaded { segment, items, .. } in loaded {
-        for item in items {
-            let at = location_of(segment.id, item);
+    for (segment, items) in segments {
+        for item in *items {
+            let at = location_of(*segment, item);
             match item {
                 Item::Record { header, .. } => {
                     if let Some(block) = place(header.key.block).and_then(|place| blocks.get_mut(place)) {

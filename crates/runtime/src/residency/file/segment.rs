@@ -2,13 +2,18 @@
 
 use super::super::EngineError;
 use super::super::seal::{DocumentKeySchedule, DocumentSecret, SALT};
-use super::record::{SEGMENT_HEADER, SegmentHeader};
+use super::key_list::{self, KeyList};
+use super::record::{Item, SEGMENT_HEADER, Scanned, SegmentHeader, scan};
+use super::{LARGEST_SEGMENT, SMALLEST_SEGMENT};
 use crate::private_file;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// The id of no segment: they are counted from 1.
+const ABSENT: u32 = 0;
 
 /// A file of the log. One engine appends to it until it is full; all read it.
 pub(super) struct Segment {
@@ -21,6 +26,8 @@ pub(super) struct Segment {
     pub live: AtomicU64,
     /// Whether all of its records are on the disk.
     pub is_flushed: AtomicBool,
+    /// Whether its key list is written, and has all of its records.
+    pub is_listed: AtomicBool,
     /// Attempts to write the record of a stop.
     pub attempts: AtomicU32,
     /// `None`: the header is damaged, so that no record can be decrypted.
@@ -36,6 +43,7 @@ impl Segment {
             length: AtomicU64::new(length),
             live: AtomicU64::new(0),
             is_flushed: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             attempts: AtomicU32::new(0),
             key,
         }
@@ -57,12 +65,25 @@ impl Segment {
         let made = private_file::create_new(&path)
             .and_then(|file| file.write_all_at(&header.encode(), 0).map(|()| file));
         match made {
-            Ok(file) => Ok(Self::new(id, path, file, SEGMENT_HEADER as u64, Some(key))),
+            Ok(file) => {
+                reserve(&file);
+                Ok(Self::new(id, path, file, SEGMENT_HEADER as u64, Some(key)))
+            }
             Err(error) => {
                 let _ = std::fs::remove_file(&path);
                 Err(failed("create", &path, error))
             }
         }
+    }
+
+    /// In place of a segment as long as there is no room to make one: nothing can be appended to it.
+    pub fn absent() -> io::Result<Self> {
+        Ok(Self::new(ABSENT, PathBuf::new(), File::open("/dev/null")?, LARGEST_SEGMENT, None))
+    }
+
+    /// Whether this stands in place of a segment.
+    pub const fn is_absent(&self) -> bool {
+        self.id == ABSENT
     }
 
     pub fn key(&self) -> Option<&DocumentKeySchedule> {
@@ -89,10 +110,50 @@ impl Segment {
         self.file.sync_data()
     }
 
+    /// Reads what the segment has. If octets are damaged, its key list says which records they were.
+    pub fn read_items(&self) -> Result<Vec<Item>, EngineError> {
+        let (octets, mut items, scanned) = self.scan()?;
+        if let Some(list) = KeyList::read(&key_list::path_of(&self.path)).filter(|list| list.is_of(&octets)) {
+            list.explain(&mut items, scanned);
+        }
+        Ok(items)
+    }
+
+    /// Writes the key list, unless octets are lost. Nothing is appended to the segment any longer.
+    pub fn write_key_list(&self) -> Result<(), EngineError> {
+        let (octets, items, scanned) = self.scan()?;
+        if let Some(list) = KeyList::of(&octets, &items, scanned.end) {
+            let path = key_list::path_of(&self.path);
+            list.write(&path).map_err(|error| failed("write", &path, error))?;
+        }
+        self.is_listed.store(true, Relaxed);
+        Ok(())
+    }
+
+    fn scan(&self) -> Result<(Vec<u8>, Vec<Item>, Scanned), EngineError> {
+        let mut octets = vec![0; usize::try_from(self.length.load(Relaxed)).unwrap_or(0)];
+        self.file.read_exact_at(&mut octets, 0).map_err(|error| failed("read", &self.path, error))?;
+        let mut items = Vec::new();
+        let scanned = scan(&octets, |item| items.push(item));
+        Ok((octets, items, scanned))
+    }
+
     /// Octets that compaction of this segment releases.
     pub fn dead(&self) -> u64 {
         let used = SEGMENT_HEADER as u64 + self.live.load(Relaxed);
         self.length.load(Relaxed).saturating_sub(used)
+    }
+}
+
+/// Reserves room on the disk for the first octets of a segment, whose length stays as it is. The next segment of each writer is made in
+/// advance: so changes are stored for a while when others have filled the disk, and a start, which deletes the empty segments of the
+/// former process, finds the room of these. A file system that cannot reserve, or has no room, changes nothing.
+fn reserve(file: &File) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open; the call takes no pointers.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, SMALLEST_SEGMENT as libc::off_t);
     }
 }
 
@@ -103,6 +164,15 @@ pub(super) struct Origin {
     pub boot: [u8; 16],
     pub stale_below: u64,
     pub run_start: u64,
+}
+
+/// Deletes the file of a segment, after its key list.
+pub(super) fn delete(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(key_list::path_of(path)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::remove_file(path)
 }
 
 /// The name of a segment's file.

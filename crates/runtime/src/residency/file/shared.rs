@@ -5,10 +5,11 @@ use super::super::seal::DocumentSecret;
 use super::super::{Document, DocumentError, DocumentKey, EngineError};
 use super::compaction::CompactionState;
 use super::index::{Block, Entry, Location, Part, State};
+use super::key_list::KeyList;
 use super::maintenance::{Bell, Writer};
 use super::record::{HEADER, Header, RecordKind, TRAILER};
 use super::recovery::Recovered;
-use super::segment::{Origin, Segment};
+use super::segment::{self, Origin, Segment};
 use super::{FULL_SEGMENT, FileSettings, OnDurable, SMALLEST_SEGMENT, Sync};
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
@@ -29,6 +30,8 @@ pub(super) struct Shared {
     blocks: Vec<Mutex<Block>>,
     segments: RwLock<Segments>,
     next_segment: AtomicU32,
+    /// Segments that others have removed: damaged documents of these are deleted.
+    pub missing: Mutex<Vec<(u32, KeyList)>>,
     /// Segments from this id on were made by this process.
     pub first_segment: u32,
     /// Number of the last write that a stopped process flushed, as found at the start.
@@ -48,12 +51,15 @@ pub(super) struct Shared {
     pub compaction_bell: Bell,
     pub is_stopping: AtomicBool,
     pub compacted_segments: AtomicU64,
+    /// Tests: the disk has no room.
+    #[cfg(test)]
+    pub is_full: AtomicBool,
     pub compaction_octets: AtomicU64,
 }
 
 impl Shared {
     pub fn new(settings: FileSettings, recovered: Recovered, boot: [u8; 16]) -> Self {
-        let FileSettings { directory, secret, sync, on_durable } = settings;
+        let FileSettings { directory, secret, sync, on_durable, former: _ } = settings;
         let origin = Origin {
             is_synced: sync == Sync::Batch,
             boot,
@@ -69,6 +75,7 @@ impl Shared {
             blocks: recovered.blocks.into_iter().map(Mutex::new).collect(),
             segments: RwLock::new(recovered.segments),
             next_segment: AtomicU32::new(recovered.next_segment),
+            missing: Mutex::new(recovered.missing),
             first_segment: recovered.next_segment,
             stopped: recovered.stopped,
             sequence: AtomicU64::new(recovered.next_sequence - 1),
@@ -81,12 +88,18 @@ impl Shared {
             compaction_bell: Bell::default(),
             is_stopping: AtomicBool::new(false),
             compacted_segments: AtomicU64::new(0),
+            #[cfg(test)]
+            is_full: AtomicBool::new(false),
             compaction_octets: AtomicU64::new(0),
         }
     }
 
     /// Makes a segment and lists it.
     pub fn make_segment(&self) -> Result<Arc<Segment>, EngineError> {
+        #[cfg(test)]
+        if self.is_full.load(Relaxed) {
+            return Err(EngineError::Full(self.directory.clone()));
+        }
         let id = self.next_segment.fetch_add(1, Relaxed);
         let segment = Arc::new(Segment::create(&self.directory, id, &self.secret, &self.origin)?);
         self.segments_mut().insert(id, Arc::clone(&segment));
@@ -96,7 +109,7 @@ impl Shared {
     /// Deletes a segment's file. Reads that began before still succeed.
     pub fn delete_segment(&self, segment: &Segment) {
         self.segments_mut().remove(&segment.id);
-        if let Err(error) = std::fs::remove_file(&segment.path) {
+        if let Err(error) = segment::delete(&segment.path) {
             tracing::error!(path = %segment.path.display(), %error, "cannot delete a part of the document log");
         }
     }
@@ -142,7 +155,7 @@ impl Shared {
             State::Absent => None,
             State::Damaged(at) => {
                 let path = segments.get(&at.segment).map(|segment| segment.path.clone());
-                let path = path.unwrap_or_else(|| self.directory.clone());
+                let path = path.unwrap_or_else(|| self.directory.join(segment::name(at.segment)));
                 let error = DocumentError::Damaged { key, path, offset: at.offset.into() };
                 Some(ReadPlan { records: Err(error) })
             }

@@ -1,5 +1,8 @@
 //! Crashes, damage, full disks, compaction.
 
+mod key_lists;
+mod starts;
+
 use super::super::tests::{
     Content, Directory, Model, Step, all, any_batches, content, file_settings, file_store, head, key, whole,
 };
@@ -41,7 +44,8 @@ fn segment_of(directory: &Directory) -> PathBuf {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
-            path.extension().is_some() && fs::metadata(path).unwrap().len() > SEGMENT_HEADER as u64
+            path.extension().is_some_and(|it| it == "log")
+                && fs::metadata(path).unwrap().len() > SEGMENT_HEADER as u64
         })
         .collect();
     assert_eq!(paths.len(), 1, "{paths:?}");
@@ -52,7 +56,7 @@ fn segment_of(directory: &Directory) -> PathBuf {
 fn read_log(directory: &Directory) -> (BTreeMap<DocumentKey, Result<Content, DocumentError>>, Recovery) {
     let settings = file_settings(directory.path(), Sync::None);
     let boot = boot_id().unwrap();
-    let recovered = recovery::recover(&settings.directory, &settings.secret, boot).unwrap();
+    let recovered = recovery::recover(&settings.directory, &settings.secret, boot, (true, 0)).unwrap();
     let report = recovered.report.clone();
     let shared = Shared::new(settings, recovered, boot);
     let mut documents = BTreeMap::new();
@@ -128,7 +132,7 @@ fn a_flipped_bit_makes_one_document_unknown_and_its_error_names_key_file_and_off
         changed[at] ^= 1 << (at % 8);
         fs::write(&path, &changed).unwrap();
         let recovered =
-            recovery::recover(&directory.path().join("log"), &secret, boot_id().unwrap()).unwrap();
+            recovery::recover(&directory.path().join("log"), &secret, boot_id().unwrap(), (true, 0)).unwrap();
         let victim = key(1, ((at - SEGMENT_HEADER) / record) as u32);
         let offset = SEGMENT_HEADER + (at - SEGMENT_HEADER) / record * record;
         let damaged = DocumentError::Damaged { key: victim, path: path.clone(), offset: offset as u64 };
@@ -150,7 +154,8 @@ fn a_damaged_document_can_be_replaced_and_not_updated_and_compaction_does_not_re
     let mut newer: Vec<_> = fs::read_dir(directory.path().join("log"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|other| *other > path && fs::metadata(other).unwrap().len() > SEGMENT_HEADER as u64)
+        .filter(|other| *other > path && other.extension().is_some_and(|it| it == "log"))
+        .filter(|other| fs::metadata(other).unwrap().len() > SEGMENT_HEADER as u64)
         .collect();
     let newer = newer.pop().unwrap();
     let mut octets = fs::read(&newer).unwrap();

@@ -3,7 +3,8 @@
 -- ARGV: number of fences, owner version, generation; then for each change:
 --   kind (r, u, d), expected revision or '', revision, layout, deadline or '', number, sections, removed sections,
 --   then field and value of each section, then the field of each removed one.
--- Returns {0, numbers of conflicts...}, or {number of the fence, its owner version}, and then nothing is changed.
+-- Returns {0, numbers of conflicts..., names of indexes that are another program's values...}, or {number of the fence, its owner version},
+-- and then nothing is changed. The version is '' if the fence is another program's value.
 local fences, owner, generation = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
 -- Versions are decimal numbers of up to 64 bits, which a Lua number does not hold.
@@ -12,7 +13,10 @@ local function is_below(a, b)
 end
 
 for fence = 1, fences do
-  local current = redis.call('GET', KEYS[fence])
+  local current = redis.pcall('GET', KEYS[fence])
+  if type(current) == 'table' or (current and not string.match(current, '^%d+$')) then
+    return {fence, ''}
+  end
   if current and is_below(owner, current) then
     return {fence, current}
   end
@@ -24,6 +28,16 @@ for fence = 1, fences do
 end
 
 local result, key, at = {0}, fences, 4
+local foreign, is_foreign = {}, {}
+
+local function change_index(command, index, number)
+  local changed = redis.pcall(command, index, number)
+  if type(changed) == 'table' and not is_foreign[index] then
+    is_foreign[index] = true
+    foreign[#foreign + 1] = index
+  end
+end
+
 local change = 0
 while at <= #ARGV do
   change = change + 1
@@ -46,7 +60,7 @@ while at <= #ARGV do
     result[#result + 1] = change
   elseif kind == 'd' then
     redis.call('DEL', document)
-    redis.call('SREM', index, number)
+    change_index('SREM', index, number)
   else
     if kind == 'r' then
       redis.call('DEL', document)
@@ -64,8 +78,11 @@ while at <= #ARGV do
       redis.call('HDEL', document, unpack(ARGV, first_removed, at - 1))
     end
     if not found then
-      redis.call('SADD', index, number)
+      change_index('SADD', index, number)
     end
   end
+end
+for _, index in ipairs(foreign) do
+  result[#result + 1] = index
 end
 return result

@@ -180,7 +180,7 @@ pub(super) fn of_server(error: &redis::ServerError) -> RequestError {
     let reason = match error.code() {
         "NOAUTH" => "it requires a password: set 'state.redis.password_file'".to_owned(),
         "WRONGPASS" => "it refuses user or password: check 'state.redis.url' and 'state.redis.password_file'".into(),
-        "NOPERM" => "its access control list forbids a command: permit the user INFO, GET, SET, DEL, HGET, HMGET, HSET, HDEL, HGETALL, HKEYS, SADD, SREM, SMEMBERS, EVALSHA, SCRIPT and TIME on keys 'pith:*'".into(),
+        "NOPERM" => "its access control list forbids a command: permit the user INFO, GET, SET, DEL, HGET, HMGET, HSET, HDEL, HGETALL, HKEYS, SADD, SREM, SMEMBERS, SCAN, EVALSHA, SCRIPT and TIME on keys 'pith:*'".into(),
         "READONLY" => "it is a replica: give the address of the primary".into(),
         "OOM" => "its memory is full: raise its 'maxmemory'".into(),
         "MISCONF" => "it cannot save its data: see its log".into(),

@@ -3,8 +3,8 @@
 use super::super::document::{Change, Entry, Sections};
 use super::super::memory::{check_block, check_bounds, count, earliest, nanoseconds_since};
 use super::super::{
-    Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError, MAX_BATCH,
-    OwnerVersion, ReadResult, SectionId, Sequence, Statistics, UnixMillis,
+    Appended, BLOCKS, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError,
+    MAX_BATCH, OwnerVersion, ReadResult, SectionId, Sequence, Statistics, UnixMillis,
 };
 use super::Shared;
 use super::connection::{Commands, Connection, RequestError, of_server, text};
@@ -23,7 +23,7 @@ const MAX_CALL: usize = 8 << 20;
 
 /// Reads and writes the documents of one shard. Its calls wait for the network.
 pub struct RedisEngine {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     sealer: Sealer,
     connection: Option<Connection>,
     /// Digest of the script, by which the server knows it.
@@ -54,16 +54,25 @@ impl RedisEngine {
         format!("{}:{{{block:x}}}", self.shared.namespace)
     }
 
-    fn key_of_kind(&self, kind: DocumentKind, block: u16) -> String {
+    pub(super) fn key_of_kind(&self, kind: DocumentKind, block: u16) -> String {
         format!("{}:{}", self.key_of_block(block), kind.name())
     }
 
-    fn key_of(&self, key: DocumentKey) -> String {
+    pub(super) fn key_of(&self, key: DocumentKey) -> String {
         format!("{}:{:x}", self.key_of_kind(key.kind, key.block), key.number)
     }
 
     /// Fences blocks with one request.
     fn fence_all(&mut self, blocks: &[u16], owner: OwnerVersion) -> Result<(), EngineError> {
+        self.fence_some(blocks, owner, false)
+    }
+
+    fn fence_some(
+        &mut self,
+        blocks: &[u16],
+        owner: OwnerVersion,
+        is_second: bool,
+    ) -> Result<(), EngineError> {
         blocks.iter().try_for_each(|block| check_block(*block))?;
         let replies = self.request(|engine, request| {
             for block in blocks {
@@ -77,10 +86,14 @@ impl RedisEngine {
             return Err(self.strange_reply());
         }
         for (block, reply) in blocks.iter().zip(&replies) {
-            match result_of(reply).as_deref() {
-                Some([0]) => {}
-                Some([1, current]) => {
-                    return Err(EngineError::Fenced { block: *block, current: *current, own: owner.0 });
+            match ScriptReply::of(reply) {
+                Some(ScriptReply::Written { .. }) => {}
+                Some(ScriptReply::Fenced { current: Some(current), .. }) => {
+                    return Err(EngineError::Fenced { block: *block, current, own: owner.0 });
+                }
+                Some(ScriptReply::Fenced { current: None, .. }) if !is_second => {
+                    self.remove_foreign_fence(*block, owner)?;
+                    self.fence_some(&[*block], owner, true)?;
                 }
                 _ => return Err(self.strange_reply()),
             }
@@ -88,8 +101,8 @@ impl RedisEngine {
         Ok(())
     }
 
-    fn fence_of(&self, block: u16) -> String {
-        format!("{}:owner{}", self.key_of_block(block), self.shared.scope)
+    pub(super) fn fence_of(&self, block: u16) -> String {
+        self.shared.fence_of(block)
     }
 
     /// Connects if there is no connection.
@@ -106,7 +119,7 @@ impl RedisEngine {
     }
 
     /// Sends what `commands` adds, and returns the replies. A connection that broke is opened again once.
-    fn request(
+    pub(super) fn request(
         &mut self,
         commands: impl Fn(&mut Self, &mut Commands) -> Option<()>,
     ) -> Result<Vec<Value>, RequestFailure> {
@@ -209,6 +222,18 @@ impl RedisEngine {
 
     fn write(&mut self, batch: &Batch) -> Result<Vec<usize>, EngineError> {
         check_bounds(batch)?;
+        // Each attempt but the last one removes a fence that is another program's value.
+        for _ in 0..=BLOCKS {
+            match self.attempt_to_write(batch)? {
+                Ok(conflicts) => return Ok(conflicts),
+                Err(block) => self.remove_foreign_fence(block, batch.owner())?,
+            }
+        }
+        Err(self.strange_reply())
+    }
+
+    /// Returns conflicts, or a block whose fence is another program's value; then a part of the batch is not written.
+    fn attempt_to_write(&mut self, batch: &Batch) -> Result<Result<Vec<usize>, u16>, EngineError> {
         let parts = parts(batch);
         let replies = self.request(|engine, request| {
             for part in &parts {
@@ -216,32 +241,37 @@ impl RedisEngine {
             }
             Some(())
         })?;
-        let mut conflicts = Vec::new();
+        let (mut conflicts, mut foreign) = (Vec::new(), Vec::new());
         let mut first = 0;
         for (part, reply) in parts.iter().zip(replies) {
-            let result = result_of(&reply).ok_or_else(|| self.strange_reply())?;
-            match result.split_first() {
-                Some((0, at)) => {
-                    let at = at.iter().filter_map(|at| usize::try_from(*at).ok()?.checked_sub(1));
-                    conflicts.extend(at.map(|at| first + at));
+            match ScriptReply::of(&reply).ok_or_else(|| self.strange_reply())? {
+                ScriptReply::Written { conflicts: at, foreign: indexes } => {
+                    conflicts.extend(at.into_iter().map(|at| first + at));
+                    foreign.extend(indexes);
                 }
-                Some((fence, current)) => {
+                ScriptReply::Fenced { fence, current } => {
                     let mut blocks: Vec<u16> = part.iter().map(|entry| entry.key.block).collect();
                     blocks.sort_unstable();
                     blocks.dedup();
-                    let at = usize::try_from(*fence).unwrap_or(0).saturating_sub(1);
-                    let block = blocks.get(at).copied().unwrap_or_default();
-                    let current = current.first().copied().unwrap_or_default();
+                    let block = blocks.get(fence).copied().unwrap_or_default();
+                    let Some(current) = current else { return Ok(Err(block)) };
                     return Err(EngineError::Fenced { block, current, own: batch.owner().0 });
                 }
-                None => return Err(self.strange_reply()),
             }
             first += part.len();
         }
-        Ok(conflicts)
+        if !foreign.is_empty() {
+            let kinds: BTreeSet<_> = batch.entries().iter().map(|it| (it.key.kind, it.key.block)).collect();
+            for (kind, block) in kinds {
+                if foreign.contains(&self.key_of_kind(kind, block)) {
+                    self.restore_index(kind, block)?;
+                }
+            }
+        }
+        Ok(Ok(conflicts))
     }
 
-    fn strange_reply(&self) -> EngineError {
+    pub(super) fn strange_reply(&self) -> EngineError {
         self.failed("its reply is not that of Pith's script")
     }
 
@@ -311,22 +341,27 @@ impl RedisEngine {
     }
 
     /// The documents of a kind in a block.
-    fn list(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
+    pub(super) fn list(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
         let index = self.key_of_kind(kind, block);
         let replies = self.request(|_, request| {
             request.add(cmd("SMEMBERS").arg(index.as_str()));
             Some(())
         })?;
-        let (Some(Value::Array(members)) | Some(Value::Set(members))) = replies.into_iter().next() else {
-            return Ok(Vec::new());
+        let members = match replies.into_iter().next() {
+            Some(Value::Array(members) | Value::Set(members)) => members,
+            Some(Value::ServerError(_)) => return self.restore_index(kind, block),
+            _ => return Ok(Vec::new()),
         };
-        let number = |member: &Value| u32::try_from(integer(member)?).ok();
-        Ok(members.iter().filter_map(|member| DocumentKey::new(kind, block, number(member)?)).collect())
+        let key = |member: &Value| DocumentKey::new(kind, block, u32::try_from(integer(member)?).ok()?);
+        match members.iter().map(key).collect() {
+            Some(keys) => Ok(keys),
+            None => self.restore_index(kind, block),
+        }
     }
 }
 
 /// Why a request has no replies.
-enum RequestFailure {
+pub(super) enum RequestFailure {
     /// The replies exceed their bound.
     TooLarge(EngineError),
     Other(EngineError),
@@ -340,10 +375,35 @@ impl From<RequestFailure> for EngineError {
     }
 }
 
-/// The numbers of a reply of the script.
-fn result_of(reply: &Value) -> Option<Vec<u64>> {
-    let Value::Array(values) = reply else { return None };
-    values.iter().map(integer).collect()
+/// A reply of the script.
+enum ScriptReply {
+    Written {
+        /// Places of changes whose document is not what they expect.
+        conflicts: Vec<usize>,
+        /// Names of indexes that are another program's values.
+        foreign: Vec<String>,
+    },
+    Fenced {
+        /// The place of the block.
+        fence: usize,
+        /// The version of its owner; `None` if that is another program's value.
+        current: Option<u64>,
+    },
+}
+
+impl ScriptReply {
+    fn of(reply: &Value) -> Option<Self> {
+        let Value::Array(values) = reply else { return None };
+        let (first, rest) = values.split_first()?;
+        let place = |number: &Value| usize::try_from(integer(number)?).ok()?.checked_sub(1);
+        if integer(first)? != 0 {
+            return Some(Self::Fenced { fence: place(first)?, current: rest.first().and_then(integer) });
+        }
+        let (numbers, names): (Vec<_>, Vec<_>) =
+            rest.iter().partition(|value| matches!(value, Value::Int(_)));
+        let conflicts = numbers.into_iter().map(place).collect::<Option<_>>()?;
+        Some(Self::Written { conflicts, foreign: names.into_iter().map(text).collect() })
+    }
 }
 
 fn optional(number: Option<u64>) -> String {
@@ -467,6 +527,11 @@ impl Engine for RedisEngine {
                 Some(())
             })?;
             latest = replies.iter().filter_map(integer).fold(latest, u64::max);
+            for (block, reply) in part.iter().zip(&replies) {
+                if *reply != Value::Nil && integer(reply).is_none() {
+                    latest = latest.max(self.latest_owner(*block)?.0);
+                }
+            }
         }
         let own = OwnerVersion(latest.saturating_add(step));
         for part in blocks.chunks(READ_AT_ONCE) {
@@ -482,7 +547,13 @@ impl Engine for RedisEngine {
             request.add(cmd("GET").arg(fence.as_str()));
             Some(())
         })?;
-        Ok(OwnerVersion(replies.first().and_then(integer).unwrap_or_default()))
+        match replies.first() {
+            None | Some(Value::Nil) => Ok(OwnerVersion(0)),
+            Some(reply) => match integer(reply) {
+                Some(version) => Ok(OwnerVersion(version)),
+                None => self.latest_owner(block),
+            },
+        }
     }
 
     fn durable(&self) -> Sequence {

@@ -4,6 +4,7 @@
 //!  pith:ID:{BLOCK}:KIND:NUMBER   hash      r revision, o owner, l layout, d deadline, g generation, and each section by its number
 //!  pith:ID:{BLOCK}:KIND          set       numbers of the documents of a kind
 //!  pith:ID:{BLOCK}:owner         string    version of the owner map below which writes are refused
+//!  pith:ID:reference-key-id      string    the key with which references to the documents are made
 //! ```
 //!
 //! ID names the secret with which sections are sealed, so that two cores can use one server. A batch is one call of a
@@ -17,6 +18,7 @@ mod address;
 mod connection;
 mod engine;
 mod fields;
+mod foreign;
 mod owners;
 #[cfg(test)]
 pub(crate) mod server;
@@ -30,7 +32,8 @@ pub use owners::RedisOwners;
 
 use super::DocumentSecret;
 use crate::private_file::{self, Readers};
-use connection::{Access, Connection};
+use connection::{Access, Commands, Connection, RequestError};
+use redis::Value;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -79,6 +82,12 @@ struct Shared {
     scope: String,
 }
 
+impl Shared {
+    fn fence_of(&self, block: u16) -> String {
+        format!("{}:{{{block:x}}}:owner{}", self.namespace, self.scope)
+    }
+}
+
 impl RedisStore {
     /// Connects once, to find mistakes at the start.
     pub fn open(settings: RedisSettings) -> Result<Self, RedisOpenError> {
@@ -107,6 +116,47 @@ impl RedisStore {
     /// The owner map, and the leases of the instances.
     pub fn owners(&self) -> RedisOwners {
         RedisOwners::new(Arc::clone(&self.shared))
+    }
+
+    /// What all keys of the core begin with.
+    pub fn namespace(&self) -> &str {
+        &self.shared.namespace
+    }
+
+    /// Whether a process of this scope has used the server before: it has claimed blocks.
+    pub fn is_used(&self) -> Result<bool, RedisOpenError> {
+        let mut commands = Commands::default();
+        for block in 0..super::BLOCKS {
+            commands.add(redis::cmd("GET").arg(self.shared.fence_of(block as u16)));
+        }
+        let mut is_used = false;
+        let mut connection = Connection::open(&self.shared.access).map_err(|error| self.refused(error))?;
+        let asked = connection.request(&commands, &mut |_, reply| is_used |= reply != Value::Nil);
+        asked.map(|()| is_used).map_err(|error| self.refused(error))
+    }
+
+    /// The text under a name that all processes of the core have in common.
+    pub fn note(&self, name: &str) -> Result<Option<String>, RedisOpenError> {
+        let found = self.command(redis::cmd("GET").arg(format!("{}:{name}", self.shared.namespace)))?;
+        Ok((found != Value::Nil).then(|| connection::text(&found)))
+    }
+
+    /// Stores a text under a name.
+    pub fn set_note(&self, name: &str, text: &str) -> Result<(), RedisOpenError> {
+        self.command(redis::cmd("SET").arg(format!("{}:{name}", self.shared.namespace)).arg(text)).map(drop)
+    }
+
+    fn command(&self, command: &redis::Cmd) -> Result<Value, RedisOpenError> {
+        let connection = Connection::open(&self.shared.access);
+        connection.and_then(|mut connection| connection.command(command)).map_err(|error| self.refused(error))
+    }
+
+    fn refused(&self, error: RequestError) -> RedisOpenError {
+        RedisOpenError {
+            setting: "state.redis.url",
+            value: self.shared.access.url.to_string(),
+            reason: error.reason,
+        }
     }
 
     /// The address of the server.

@@ -70,6 +70,93 @@ fn another_programs_value_under_a_key_concerns_one_document_only() {
     assert_eq!([1, 2].map(|number| all(&mut engine)[&key(3, number)].clone()), [Ok(new.clone()), Ok(new)]);
 }
 
+/// Values that other programs leave under a key of Pith.
+fn foreign_values(server: &Server, name: &str) -> Vec<Cmd> {
+    raw(server, cmd("DEL").arg(name));
+    let mut list = cmd("RPUSH");
+    list.arg(name).arg("a list");
+    let mut text = cmd("SET");
+    text.arg(name).arg("a string");
+    let mut large = cmd("SET");
+    large.arg(name).arg("123456789012345678901234567890");
+    vec![list, text, large]
+}
+
+#[test]
+fn a_fence_that_another_program_has_overwritten_is_restored_from_the_documents_of_its_block() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    let own = engine.claim(&[3, 4], 7).unwrap();
+    engine.append(&whole(own.0, key(3, 1), 1, b"one")).unwrap();
+    let name = engine.fence_of(3);
+    for value in foreign_values(&server, &name) {
+        let set = |server: &Server| {
+            raw(server, cmd("DEL").arg(&name));
+            raw(server, &value);
+        };
+        set(&server);
+        assert_eq!(engine.fenced_below(3).unwrap(), own, "{value:?}");
+        // A former owner stays one.
+        let error = engine.append(&whole(own.0 - 1, key(3, 2), 1, b"late")).unwrap_err();
+        assert!(matches!(error, EngineError::Fenced { block: 3, .. }), "{error}");
+        let mut batch = whole(own.0, key(3, 2), 1, b"two");
+        batch.replace(head(key(4, 2), 1)).section(1, b"of another block");
+        assert!(engine.append(&batch).unwrap().conflicts.is_empty());
+        assert_eq!(engine.fenced_below(3).unwrap(), own);
+        set(&server);
+        engine.fence(3, own).unwrap();
+        set(&server);
+        let mut next = server.store().engine();
+        let claimed = next.claim(&[3, 4], 0).unwrap();
+        assert_eq!(claimed, own);
+        assert_eq!(all(&mut next).len(), 3);
+    }
+}
+
+#[test]
+fn an_index_that_another_program_has_overwritten_is_restored() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    let mut batch = Batch::new(OwnerVersion(1));
+    for number in 0..300 {
+        batch.replace(head(key(3, number * 77), 1)).section(1, b"x");
+    }
+    batch.replace(head(key(0x33, 5), 1)).section(1, b"of another block");
+    engine.append(&batch).unwrap();
+    let name = engine.key_of_kind(DocumentKind::Amf, 3);
+    let mut other = cmd("SADD");
+    other.arg(&name).arg("no number");
+    for value in foreign_values(&server, &name).into_iter().chain([other]) {
+        raw(&server, cmd("DEL").arg(&name));
+        raw(&server, &value);
+        assert_eq!(all(&mut engine).len(), 301, "{value:?}");
+        assert_eq!(raw(&server, cmd("SCARD").arg(&name)), Value::Int(300));
+    }
+    // It is found when a document is added, or deleted, too.
+    for number in [1, 2] {
+        raw(&server, cmd("SET").arg(&name).arg("a string"));
+        engine.append(&whole(1, key(3, number), 1, b"new")).unwrap();
+        assert_eq!(raw(&server, cmd("SCARD").arg(&name)), Value::Int(300 + i64::from(number)));
+    }
+    raw(&server, cmd("SET").arg(&name).arg("a string"));
+    let mut batch = Batch::new(OwnerVersion(1));
+    batch.delete(key(3, 1), Revision(2));
+    engine.append(&batch).unwrap();
+    assert_eq!(raw(&server, cmd("SCARD").arg(&name)), Value::Int(301));
+    assert_eq!(all(&mut engine).len(), 302);
+}
+
+#[test]
+fn notes_of_a_core_are_stored_and_a_server_knows_whether_it_was_used() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = server.store();
+    assert_eq!((store.is_used().unwrap(), store.note("n").unwrap()), (false, None));
+    store.set_note("n", "text").unwrap();
+    assert_eq!(store.note("n").unwrap().as_deref(), Some("text"));
+    store.engine().claim(&[1023], 1).unwrap();
+    assert!(store.is_used().unwrap());
+}
+
 #[test]
 fn sections_are_sealed_and_bound_to_their_document() {
     let Some(server) = Server::start(&[]) else { return };

@@ -30,7 +30,7 @@ pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
 };
 pub(crate) use reject::fail;
-pub(crate) use request::{Attempt, begin, identify};
+pub(crate) use request::{Attempt, AuthenticationPurpose, begin, identify};
 pub(crate) use take_over::{on_identified, take_over};
 
 use super::activation::{self, Purpose};

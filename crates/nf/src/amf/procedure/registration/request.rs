@@ -8,10 +8,11 @@ use crate::amf::procedure::{
     self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
 };
 use crate::amf::security::{choose_algorithms, is_acceptable, ng_ksi_after};
-use crate::kit::document::pack_struct;
+use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
 use pith_nas::{GmmMessage, NasCount};
+use pith_types::FiveGGuti;
 
 /// A registration in progress.
 #[derive(Debug)]
@@ -24,32 +25,39 @@ pub(crate) struct Attempt {
     pub has_been_asked: bool,
     /// The UE reported once that the key set identifier is in use (#71).
     pub ng_ksi_was_in_use: bool,
-    /// The UE is registered, and authenticated before a NAS COUNT wraps around. There is no request of the UE.
-    pub is_reauthentication: bool,
+    /// What the UE is authenticated for.
+    pub purpose: AuthenticationPurpose,
     /// The AMF that transferred the context. It is notified whether the context was used.
     pub transferred_from: Option<context_transfer::OldAmf>,
 }
 
-pack_struct!(Attempt {
-    request,
-    is_verified,
-    has_been_asked,
-    ng_ksi_was_in_use,
-    transferred_from,
-    is_reauthentication,
-});
+pack_struct!(Attempt { request, is_verified, has_been_asked, ng_ksi_was_in_use, transferred_from, purpose });
+
+/// What a UE is authenticated for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuthenticationPurpose {
+    /// Its registration.
+    Registration,
+    /// A new security context for a registered UE. There is no request of the UE.
+    NewKeys,
+    /// A service request with an outdated security context. Its content follows in SECURITY MODE COMPLETE.
+    ServiceRequest,
+}
+
+pack_enum!(AuthenticationPurpose { 0 => Registration, 1 => NewKeys, 2 => ServiceRequest });
 
 impl Attempt {
-    /// The authentication of a registered UE, whose identity is known. The request has no content of the UE's, and is never
-    /// answered.
-    pub fn reauthentication(ng_ksi: u8, identity: MobileIdentity) -> Self {
+    /// The authentication of a registered UE, whose identity is known. The registration request has no content of the UE's, and is
+    /// never answered.
+    pub fn of_registered(purpose: AuthenticationPurpose, ng_ksi: u8, guti: FiveGGuti) -> Self {
+        let identity = MobileIdentity::FiveGGuti(guti);
         let kind = RegistrationType { follow_on_request: false, kind: RegistrationKind::PeriodicUpdating };
         Self {
             request: Box::new(RegistrationRequest::new(kind, NgKsi::Native(ng_ksi), identity)),
             is_verified: true,
             has_been_asked: true,
             ng_ksi_was_in_use: false,
-            is_reauthentication: true,
+            purpose,
             transferred_from: None,
         }
     }
@@ -110,7 +118,7 @@ pub(crate) fn begin(
         is_verified: verified.is_some(),
         has_been_asked: false,
         ng_ksi_was_in_use: false,
-        is_reauthentication: false,
+        purpose: AuthenticationPurpose::Registration,
         transferred_from: None,
     };
     let step = check(ue, env, &attempt).and_then(|()| attempt.unpack_nas_container(ue, verified));
