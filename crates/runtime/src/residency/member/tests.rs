@@ -264,7 +264,7 @@ fn a_map_that_cannot_be_read_is_written_again() {
     assert!(joining.attempt(later, &mut rig.store).unwrap().is_some(), "there are no others");
 }
 
-/// Somebody has given the instance a block of a shard that it does not have: no shard would serve it.
+/// A map that was changed by hand gives the instance a block of a shard that it does not have: no shard would serve it.
 #[test]
 fn blocks_of_shards_that_an_instance_does_not_have_are_divided_among_the_others() {
     let mut rig = Rig::new(halves());
