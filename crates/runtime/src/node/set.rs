@@ -45,6 +45,8 @@ pub(super) struct Membership {
     revision: u64,
     store: Option<Box<dyn OwnerStore>>,
     lease: Option<(Lease, LeaseGuard)>,
+    /// The set when the process entered it.
+    poll: Poll,
     root: Arc<ApiRoot>,
     clock: Clock,
 }
@@ -73,10 +75,11 @@ pub(super) fn join(
     let mut joining = Joining::new(lease, guard, Box::new(has_ended));
     let began = Instant::now();
     loop {
-        if let Some(Joined { map, revision, others }) = joining.attempt(clock.now(), store.as_mut())? {
+        if let Some(Joined { map, revision, poll }) = joining.attempt(clock.now(), store.as_mut())? {
+            let others = poll.instances.len().saturating_sub(1);
             tracing::info!("instance {} of a set, with {others} others", instance.0);
             let joined = Membership::of_map((map, revision), instance, Some(store), root, clock);
-            return Ok(Membership { lease: Some(joining.into_lease()), ..joined });
+            return Ok(Membership { lease: Some(joining.into_lease()), poll, ..joined });
         }
         if began.elapsed() > patience {
             joining.give_up(store.as_mut());
@@ -244,7 +247,8 @@ impl Membership {
         clock: Clock,
     ) -> Self {
         let owners = Arc::new(map.owners.clone());
-        Self { owners, map, instance, revision, store, lease: None, root: Arc::clone(root), clock }
+        let (poll, root) = (Poll::default(), Arc::clone(root));
+        Self { owners, map, instance, revision, store, lease: None, poll, root, clock }
     }
 
     /// The end of the lease, for the shards.
@@ -266,10 +270,14 @@ impl Membership {
         Ok(Some(SetThread { handle: SetHandle(commands), view, thread }))
     }
 
-    fn into_attendant(self, host: Host, view: SetView) -> Option<Attendant> {
-        let Self { map, instance, revision, store, lease, root, clock, .. } = self;
+    fn into_attendant(self, mut host: Host, view: SetView) -> Option<Attendant> {
+        let Self { map, instance, revision, store, lease, poll, root, clock, .. } = self;
         let shards = host.shards.len() as u16;
-        let member = SetMember::new(clock.now(), (instance, shards), root, (map, revision), lease);
+        let is_in_set = lease.is_some();
+        let mut member = SetMember::new(clock.now(), (instance, shards), root, (map, revision), lease);
+        if is_in_set {
+            member.introduce(&poll, &mut host);
+        }
         Some(Attendant { member, store: store?, host, view, instance, clock, is_failing: false })
     }
 }

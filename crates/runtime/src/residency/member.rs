@@ -105,8 +105,8 @@ pub struct Joined {
     pub map: SetMap,
     /// Its revision in the store.
     pub revision: u64,
-    /// Other instances that live.
-    pub others: usize,
+    /// The set.
+    pub poll: Poll,
 }
 
 impl Joining {
@@ -177,8 +177,7 @@ impl Joining {
             let has_any =
                 |shard| map.owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next().is_some();
             let has_all = (0..shards).all(has_any);
-            let others = living.len().saturating_sub(1);
-            return Ok(has_all.then_some(Joined { map, revision: stored.revision, others }));
+            return Ok(has_all.then_some(Joined { map, revision: stored.revision, poll }));
         }
         Ok(None)
     }
@@ -264,6 +263,11 @@ impl SetMember {
             present: (0, BTreeSet::new()),
             balanced: (0, BTreeMap::new()),
         }
+    }
+
+    /// Before the shards start: contexts that they resume name other instances.
+    pub fn introduce(&mut self, poll: &Poll, host: &mut dyn SetHost) {
+        self.tell_instances(poll, host);
     }
 
     /// The process serves: blocks may pass to it.

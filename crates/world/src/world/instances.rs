@@ -26,6 +26,7 @@ const UNDISTURBED: Duration = Duration::from_secs(60);
 pub(super) struct Instance {
     guard: LeaseGuard,
     stage: Stage,
+    introduction: Introduction,
 }
 
 enum Stage {
@@ -33,6 +34,9 @@ enum Stage {
     Joining(Box<Joining>, Instant),
     Member(Box<SetMember>),
 }
+
+/// What an instance knows of the set at its start.
+type Introduction = Vec<(u16, ShardInput)>;
 
 impl Instance {
     /// The end of the lease.
@@ -167,16 +171,20 @@ impl World {
             let is_same_host = self.plan.seed % 3 > 0;
             let joining = Joining::new(lease, guard.clone(), Box::new(move |_| is_same_host));
             let stage = Stage::Joining(Box::new(joining), self.now);
-            Instance { guard, stage }
+            Instance { guard, stage, introduction: Vec::new() }
         });
         let mut access = self.access(process);
         let Stage::Joining(mut joining, began) = part.stage else { return None };
         let pause = match joining.attempt(self.now, &mut access) {
-            Ok(Some(Joined { map, revision, .. })) => {
+            Ok(Some(Joined { map, revision, poll })) => {
                 let owners = Arc::new(map.owners.clone());
                 let lease = Some(joining.into_lease());
                 let of_process = (instance, u16::from(shards));
-                let member = SetMember::new(self.now, of_process, root, (map, revision), lease);
+                let mut member = SetMember::new(self.now, of_process, root, (map, revision), lease);
+                let (mut version, mut known) = (0, Arc::clone(&owners));
+                let mut host = Host { version: &mut version, owners: &mut known, inputs: Vec::new() };
+                member.introduce(&poll, &mut host);
+                part.introduction = host.inputs;
                 part.stage = Stage::Member(Box::new(member));
                 self.processes[process].set = Some(part);
                 return Some(owners);
@@ -200,6 +208,15 @@ impl World {
         };
         self.at(pause, SimEvent::Start { process });
         None
+    }
+
+    /// Before the shards of an instance start.
+    pub(super) fn introduce(&mut self, process: usize) {
+        let set = self.processes[process].set.as_mut();
+        let inputs = set.map(|set| std::mem::take(&mut set.introduction)).unwrap_or_default();
+        for (shard, input) in inputs {
+            self.send_to_shard(process, shard.into(), input);
+        }
     }
 
     /// An instance serves: it attends the set.

@@ -194,6 +194,7 @@ impl World {
         } else if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
+        self.introduce(process);
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
             self.restore_later(process, shard);
