@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// How to use it.
-pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|shared|embedded|all] [--victim core|shard|move|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
+pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|shared|embedded|all] [--victim core|shard|move|instance|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
        pith-world kill NAME --residency R --victim V --seed N --point N [--ladder]";
 
 /// Failures that are printed for each row.
@@ -97,6 +97,7 @@ fn victims(text: &str) -> Option<Vec<Victim>> {
         "core" => Some(vec![Victim::Core]),
         "shard" => Some(vec![Victim::Shard]),
         "move" => Some(vec![Victim::Move]),
+        "instance" => Some(vec![Victim::Instance]),
         "split" => Some(split),
         name => split.into_iter().find(|victim| victim.to_string() == name).map(|victim| vec![victim]),
     }

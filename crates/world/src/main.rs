@@ -6,7 +6,7 @@ mod command;
 use pith_world::{Plan, World};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: pith-world [--seeds N] [--from N] [--seed N [--ladder]]";
+const USAGE: &str = "usage: pith-world [--seeds N] [--from N] [--seed N [--ladder]] [--instances N]";
 
 /// Command line options.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +14,8 @@ struct Options {
     from: u64,
     seeds: u64,
     ladder: bool,
+    /// Instances of AMF, SMF and PCF; 0: as the seed says.
+    instances: usize,
 }
 
 fn main() -> ExitCode {
@@ -30,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
-    let mut options = Options { from: 0, seeds: 256, ladder: false };
+    let mut options = Options { from: 0, seeds: 256, ladder: false, instances: 0 };
     while let Some(word) = words.next() {
         let mut number = || words.next()?.parse().ok();
         match word.as_str() {
@@ -38,6 +40,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
             "--from" => options.from = number()?,
             "--seed" => (options.from, options.seeds) = (number()?, 1),
             "--ladder" => options.ladder = true,
+            "--instances" => options.instances = number().filter(|number| (2..=8).contains(number))? as usize,
             _ => return None,
         }
     }
@@ -46,9 +49,13 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
 
 fn run(options: Options) -> ExitCode {
     let (mut failed, mut steps) = (0, 0);
+    let (mut moved, mut ended, mut lost) = (0, 0, 0);
     let mut violations = std::collections::BTreeMap::<String, u64>::new();
     for seed in options.from..options.from.saturating_add(options.seeds) {
-        let plan = Plan::of_seed(seed);
+        let plan = match options.instances {
+            0 => Plan::of_seed(seed),
+            instances => Plan::of_instances(seed, instances),
+        };
         if options.ladder {
             println!("{plan:?}");
         }
@@ -63,6 +70,8 @@ fn run(options: Options) -> ExitCode {
         match result {
             Ok(report) => {
                 steps += report.steps;
+                (moved, ended) = (moved + u64::from(report.moved), ended + report.ended);
+                lost += report.losses.len();
                 for (violation, count) in report.violations {
                     *violations.entry(violation).or_default() += count;
                 }
@@ -79,6 +88,11 @@ fn run(options: Options) -> ExitCode {
         }
     }
     println!("{} worlds, {steps} steps, {failed} failed", options.seeds);
+    if options.instances > 0 {
+        println!(
+            "{moved} blocks passed between living shards, {ended} instances ended with status 75, {lost} losses"
+        );
+    }
     if options.ladder {
         violations.iter().for_each(|(violation, count)| println!("{count:>6} {violation}"));
     }

@@ -9,7 +9,7 @@ use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
 use pith_nf::amf::{Amf, AmfConfig};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, ProfileConfig, Shard, profile};
-use pith_nf::gateway::n2::N2Config;
+use pith_nf::gateway::n2::{N2Config, N2Gateway};
 use pith_nf::gateway::n4::{N4Config, N4Peer, StoredRun};
 use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
@@ -87,8 +87,9 @@ pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
     .expect("a short message")
 }
 
-fn guami() -> Guami {
-    Guami { plmn_id: plmn(), amf_id: AmfId { region: 2, set: 1, pointer: 0 } }
+/// In a set the AMF Pointer is the number of the instance.
+fn guami(instance: InstanceId) -> Guami {
+    Guami { plmn_id: plmn(), amf_id: AmfId { region: 2, set: 1, pointer: instance.0 } }
 }
 
 /// The home network's public keys with their identifiers, for USIMs.
@@ -116,7 +117,10 @@ pub(crate) fn instance_id(process: usize, incarnation: u32, nf: Nf) -> NfInstanc
     NfInstanceId::from_random(u128::from(incarnation) << 64 | u128::from(number))
 }
 
-/// The owner map of each process: it is the only instance of its NFs.
+/// The name of the SMF Set in a world with instances.
+pub(crate) const SMF_SET: &str = "pith";
+
+/// The owner map of a process that is the only instance of its NFs.
 pub(crate) fn owners(shards: usize) -> Arc<OwnerMap> {
     Arc::new(OwnerMap::of_instance(InstanceId(0), shards as u8))
 }
@@ -174,6 +178,8 @@ pub(crate) struct ShardFactory<'a> {
     /// The incarnation of the process, which its NF instance IDs contain.
     pub incarnation: u32,
     pub shard: usize,
+    /// The owner map at the start of the process.
+    pub owners: Arc<OwnerMap>,
     pub journal: SharedJournal,
 }
 
@@ -184,7 +190,7 @@ impl ShardFactory<'_> {
         let mut views = NfViews::default();
         let functions = hosted.iter().map(|nf| (*nf, self.function(*nf, dice, &mut views))).collect();
         let registered =
-            |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &profiles(self.plan)) };
+            |nf: &Nf| Hosted { nf: *nf, profile: profile(*nf, &self.identity(*nf), &self.profiles()) };
         let agent = Agent::new(
             self.agent_config(hosted.iter().map(registered).collect(), References::new(&REFERENCE_KEY)),
         );
@@ -208,8 +214,11 @@ impl ShardFactory<'_> {
             instance_id: instance_id(self.process, self.incarnation, nf),
             api_root: root(self.process),
             plmn: plmn(),
-            owner: BlockOwner { instance: InstanceId(0), shard: ShardId(self.shard as u8) },
-            owners: owners(self.plan.shards),
+            owner: BlockOwner {
+                instance: self.plan.instance(self.process),
+                shard: ShardId(self.shard as u8),
+            },
+            owners: Arc::clone(&self.owners),
             reference_key: REFERENCE_KEY,
             epoch_unix_ms: EPOCH as i64 * 1000,
         }
@@ -297,19 +306,40 @@ impl ShardFactory<'_> {
     }
 
     fn amf_config(&self, identity: Identity) -> AmfConfig {
-        let mut config = AmfConfig::new(identity, guami(), slices(), vec![tai()]);
+        let guami = guami(self.plan.instance(self.process));
+        let mut config = AmfConfig::new(identity, guami, slices(), vec![tai()]);
         config.ciphering.retain(|algorithm| *algorithm != self.plan.ciphering);
         config.ciphering.insert(0, self.plan.ciphering);
         config.timers.t3512 = PERIODIC_UPDATE;
         config.retains_ues = self.plan.retaining != 0;
+        config.shares_blocks = self.is_in_set();
         config
+    }
+
+    const fn is_in_set(&self) -> bool {
+        self.process < self.plan.instances
+    }
+
+    fn profiles(&self) -> ProfileConfig {
+        ProfileConfig {
+            plmns: vec![plmn()],
+            slices: slices(),
+            data_networks: vec![(Snssai::of_sst(1), dnn())],
+            guamis: vec![guami(self.plan.instance(self.process))],
+            tais: vec![tai()],
+            oauth2: self.plan.oauth2,
+            plain: None,
+            reads_embedded: self.plan.residency == Residency::Embedded,
+            is_in_set: self.is_in_set(),
+        }
     }
 
     fn smf_config(&self) -> SmfConfig {
         let internet = DataNetwork {
             dnn: dnn(),
             snssai: Snssai::of_sst(1),
-            pool: (Ipv4Addr::new(10, 45, 0, 0), 24),
+            // With a set each block should have some addresses.
+            pool: (Ipv4Addr::new(10, 45, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
             reserved: 2,
             dns: vec![Ipv4Addr::new(1, 1, 1, 1)],
             mtu: 1400,
@@ -324,7 +354,7 @@ impl ShardFactory<'_> {
             retransmissions: 4,
             guard: Duration::from_secs(10),
             path_grace: Duration::from_secs(1),
-            shares_blocks: false,
+            shares_blocks: self.is_in_set(),
             upfs: vec![edge],
             breakouts: if self.plan.breaks_out { vec![breakout] } else { Vec::new() },
         }
@@ -337,44 +367,35 @@ const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 /// T3512 of every world: short, so that the core notices soon who is gone.
 pub(crate) const PERIODIC_UPDATE: Duration = Duration::from_secs(10 * 60);
 
-fn profiles(plan: &Plan) -> ProfileConfig {
-    ProfileConfig {
-        plmns: vec![plmn()],
-        slices: slices(),
-        data_networks: vec![(Snssai::of_sst(1), dnn())],
-        guamis: vec![guami()],
-        tais: vec![tai()],
-        oauth2: plan.oauth2,
-        plain: None,
-        reads_embedded: plan.residency == Residency::Embedded,
-        is_in_set: false,
-    }
-}
-
 /// Maximum time that NG SETUP RESPONSE waits for the shards, as in `pith`.
 const SETUP_WAIT: pith_nf::kit::Duration = pith_nf::kit::Duration::from_secs(5);
 
-pub(crate) fn n2_config(shards: usize) -> N2Config {
-    N2Config {
+/// Time from the end of an instance's lease until others have its blocks, as in `pith`.
+const ADOPTION: Duration = Duration::from_secs(1);
+
+/// The N2 gateway of a process with that owner map.
+pub(crate) fn n2_gateway(plan: &Plan, process: usize, owners: Arc<OwnerMap>) -> N2Gateway {
+    let gateway = N2Gateway::new(N2Config {
         amf_name: "pith".into(),
-        guamis: vec![guami()],
+        guamis: vec![guami(plan.instance(process))],
         relative_capacity: u8::MAX,
         plmns: vec![(plmn(), slices())],
         tais: vec![tai()],
-        instance: InstanceId(0),
-        owners: owners(shards),
-        shards: shards as u8,
+        instance: plan.instance(process),
+        owners,
+        shards: plan.shards as u8,
         permitted_gnbs: Vec::new(),
         associations_per_address: 1024,
         setup_wait: SETUP_WAIT,
-    }
+    });
+    if process < plan.instances { gateway.sharing_blocks(plan.lease + ADOPTION) } else { gateway }
 }
 
 /// `started`: milliseconds from the start of the world to that of the process. `run`: its Recovery Time Stamp and number, if sessions
 /// outlive the process without loss.
 pub(crate) fn n4_config(
-    process: usize,
-    plan: &Plan,
+    (plan, process): (&Plan, usize),
+    owners: Arc<OwnerMap>,
     started: u64,
     run: Option<(u64, StoredRun)>,
 ) -> N4Config {
@@ -383,14 +404,14 @@ pub(crate) fn n4_config(
         address: smf_n4(process).ip(),
         recovery_time_stamp: run.map_or(EPOCH + started / 1000, |(stamp, _)| stamp),
         run: run.map(|(_, run)| run),
-        smf_set: None,
+        smf_set: (process < plan.instances).then(|| SMF_SET.into()),
         first_sequence: started as u32,
         upfs: (0..plan.upfs).map(peer).collect(),
         t1: Duration::from_secs(3),
         n1_transmissions: 3,
         heartbeat: Duration::from_secs(20),
-        instance: InstanceId(0),
-        owners: owners(plan.shards),
+        instance: plan.instance(process),
+        owners,
         shards: plan.shards as u8,
     }
 }

@@ -4,7 +4,7 @@ use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
     AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, Needs,
-    NetworkFunction, Nf, Order, Outbox, PassedPart, StoreScope, Tracking,
+    NetworkFunction, Nf, Order, Outbox, PassedPart, SetInstances, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
@@ -277,6 +277,26 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     fn take_block(&mut self, now: Instant, block: BlockId, part: PassedPart, out: &mut Outbox) {
         let before = out.effects().len();
         self.inner().take_block(now, block, part, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn change_instances(&mut self, instances: &Arc<SetInstances>) {
+        self.inner().change_instances(instances);
+    }
+
+    fn make_idle(&mut self, now: Instant, block: BlockId, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner().make_idle(now, block, out);
+        out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
+    }
+
+    fn adopt_block(&mut self, block: BlockId) {
+        self.inner().adopt_block(block);
+    }
+
+    fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
+        let before = out.effects().len();
+        self.inner().resume_adopted(now, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 

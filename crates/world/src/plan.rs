@@ -4,7 +4,11 @@ use crate::dice::Dice;
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::Nf;
 use pith_runtime::residency::WriteForm;
+use pith_types::InstanceId;
 use std::time::Duration;
+
+/// The lease of an instance, as by default.
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
 
 /// Frequency of faults, per mille of the messages of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +45,10 @@ pub struct Faults {
     pub power_failures: u32,
     /// Panics of shards, in total.
     pub panics: u32,
+    /// Times at which an instance of the set is stopped for a while, and continues.
+    pub pauses: u32,
+    /// Times at which an instance of the set does not reach the store of contexts.
+    pub cut_offs: u32,
 }
 
 /// Where the contexts of AMF, SMF and PCF are stored (design section 6).
@@ -96,7 +104,11 @@ pub struct Plan {
     pub processes: Vec<Vec<Nf>>,
     /// Shards of each process.
     pub shards: usize,
-    /// gNBs.
+    /// Instances of a set of AMF, SMF and PCF: the first processes. 0: there is no set.
+    pub instances: usize,
+    /// The lease of an instance.
+    pub lease: Duration,
+    /// gNBs. Each has an association with every AMF.
     pub gnbs: usize,
     /// A bit for each gNB: it retains its UEs while it has no association.
     pub retaining: u8,
@@ -163,6 +175,8 @@ impl Plan {
             breaks_out: upfs > 1 && dice.chance(500),
             oauth2: split && seed % 2 == 1,
             shards: 1 + dice.index(most_shards),
+            instances: 0,
+            lease: LEASE,
             gnbs: 1 + dice.index(3),
             // Drawn apart, too.
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
@@ -184,6 +198,68 @@ impl Plan {
             acts: 3 + dice.index(10),
         }
         .with_moves()
+    }
+
+    /// The plan of a seed with that many instances of AMF, SMF and PCF, and the other NFs in one process or in one each. Of four seeds one has no
+    /// faults, and one only those of instances and of their store.
+    pub fn of_instances(seed: u64, instances: usize) -> Self {
+        let mut dice = Dice::new(seed ^ 0x696e_7374_616e);
+        let plan = Self::of_seed(seed);
+        let stored = [Residency::Durable, Residency::Durable, Residency::Procedural, Residency::Soft];
+        let residency = stored[dice.index(stored.len())];
+        let form = if dice.chance(500) { WriteForm::Update } else { WriteForm::Replace };
+        let latency = dice.chance(300).then(|| dice.millis(5, 50));
+        let others = match seed % 4 {
+            0 | 1 => Faults::default(),
+            _ => Faults { kills: 0, power_failures: 0, store_losses: 0, ..plan.faults },
+        };
+        let mut some = |most: u64| if seed.is_multiple_of(4) { 0 } else { dice.below(most + 1) as u32 };
+        let faults =
+            Faults { crashes: some(4), pauses: some(3), cut_offs: some(2), outages: some(1), ..others };
+        Self {
+            processes: Self::processes_of_set(instances, dice.chance(500)),
+            instances,
+            shards: 1 + dice.index(2),
+            oauth2: false,
+            retaining: 0,
+            residency,
+            store: Some(form),
+            store_latency: latency,
+            faults,
+            moves: if seed % 4 == 3 { dice.below(20) as u32 } else { 0 },
+            ..plan
+        }
+    }
+
+    /// The processes of a core with a set.
+    pub(crate) fn processes_of_set(instances: usize, is_split: bool) -> Vec<Vec<Nf>> {
+        let of_set = [Nf::Amf, Nf::Smf, Nf::Pcf];
+        let others: Vec<Nf> = Nf::ALL.into_iter().filter(|nf| !of_set.contains(nf)).collect();
+        let mut processes = vec![of_set.to_vec(); instances];
+        if is_split {
+            processes.extend(others.into_iter().map(|nf| vec![nf]));
+        } else {
+            processes.push(others);
+        }
+        processes
+    }
+
+    /// The number of AMFs with which a gNB has associations.
+    pub(crate) const fn amfs(&self) -> usize {
+        if self.instances == 0 { 1 } else { self.instances }
+    }
+
+    /// The number of a process in its set; 0 for one that is in no set.
+    pub(crate) const fn instance(&self, process: usize) -> InstanceId {
+        InstanceId(if process < self.instances { process as u8 + 1 } else { 0 })
+    }
+
+    /// Whether faults are of instances and their store only.
+    pub(crate) fn has_faults_of_instances_only(&self) -> bool {
+        let Faults { crashes, pauses, cut_offs, outages, .. } = self.faults;
+        self.instances > 0
+            && self.moves == 0
+            && self.faults == Faults { crashes, pauses, cut_offs, outages, ..Faults::default() }
     }
 
     /// Whether the UPFs of a seed retain sessions.
@@ -208,6 +284,8 @@ impl Plan {
             seed: 0,
             processes: vec![Nf::ALL.to_vec()],
             shards: 1,
+            instances: 0,
+            lease: LEASE,
             gnbs: 1,
             retaining: 0,
             ues: 1,
@@ -317,6 +395,8 @@ impl Faults {
             store_losses: 0,
             power_failures: 0,
             panics: 0,
+            pauses: 0,
+            cut_offs: 0,
         }
     }
 }

@@ -33,6 +33,8 @@ struct State {
     now: Instant,
     is_gone: bool,
     is_full: bool,
+    /// Processes that do not reach it.
+    cut_off: BTreeSet<usize>,
     /// The longest time from a request to its answer; with `None` the server answers at once.
     latency: Option<Duration>,
     dice: Dice,
@@ -51,6 +53,7 @@ impl Server {
             now: Instant::default(),
             is_gone: false,
             is_full: false,
+            cut_off: BTreeSet::new(),
             latency,
             dice: Dice::new(seed),
             losses: 0,
@@ -64,14 +67,14 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The engine of a shard. Processes with another number do not fence it off.
-    pub(crate) fn engine(&self, process: u16) -> ServerEngine {
+    /// The engine of a shard of that process. Processes with another scope do not fence it off.
+    pub(crate) fn engine(&self, (process, scope): (usize, u16)) -> ServerEngine {
         let losses = self.state().losses;
-        ServerEngine { inner: self.documents.engine_in(process), server: self.clone(), losses }
+        ServerEngine { inner: self.documents.engine_in(scope), server: self.clone(), process, losses }
     }
 
     /// As `engine`; changes and reads wait in a queue, as with an engine on a thread of its own. `None` if the server has no latency.
-    pub(crate) fn slow_engine(&self, process: u16) -> Option<SlowEngine> {
+    pub(crate) fn slow_engine(&self, process: (usize, u16)) -> Option<SlowEngine> {
         self.state().latency?;
         let queue = Queue {
             inner: self.engine(process),
@@ -94,14 +97,25 @@ impl Server {
         self.state().is_gone = is_gone;
     }
 
+    /// Whether a process does not reach it.
+    pub(crate) fn cut_off(&self, process: usize, is_cut_off: bool) {
+        let mut state = self.state();
+        if is_cut_off {
+            state.cut_off.insert(process);
+        } else {
+            state.cut_off.remove(&process);
+        }
+    }
+
+    /// Whether it answers that process.
+    pub(crate) fn answers(&self, process: usize) -> bool {
+        let state = self.state();
+        !state.is_gone && !state.cut_off.contains(&process)
+    }
+
     /// Whether it has no room for changes. Deletions, too, are then refused.
     pub(crate) fn set_full(&self, is_full: bool) {
         self.state().is_full = is_full;
-    }
-
-    /// Whether nothing can be read at present.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.state().is_gone
     }
 
     /// Whether changes fail at present.
@@ -140,13 +154,14 @@ impl Server {
 pub(crate) struct ServerEngine {
     inner: MemoryEngine,
     server: Server,
+    process: usize,
     /// Losses of which the shard knows.
     losses: u32,
 }
 
 impl ServerEngine {
     fn check(&self) -> Result<(), EngineError> {
-        if self.server.state().is_gone {
+        if !self.server.answers(self.process) {
             return Err(EngineError::Remote { server: "memory".into(), reason: "an outage".into() });
         }
         Ok(())
@@ -213,10 +228,12 @@ impl Engine for ServerEngine {
     }
 
     fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
+        self.check()?;
         self.inner.fence(block, owner)
     }
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
+        self.check()?;
         self.inner.fenced_below(block)
     }
 

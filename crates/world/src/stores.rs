@@ -6,11 +6,12 @@ use crate::server::{Server, SlowEngine};
 use pith_nf::fabric::{Keeps, Portion, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::Document;
 use pith_nf::kit::{Fate, Instant, StoredKey};
+use pith_runtime::lease::LeaseGuard;
 use pith_runtime::residency::{
     ContextStore, DocumentSecret, Engine, Loaded, Sequence, Statistics, StoreHealth, StoreMode, WriteForm,
     WriteTime,
 };
-use pith_types::{BlockId, BlockOwner, InstanceId, ShardId};
+use pith_types::{BlockId, BlockMove};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub(crate) struct Stores {
     server: Server,
     residency: Residency,
     form: WriteForm,
-    /// The process: each has NFs of its own, with blocks of the same numbers.
-    process: u16,
+    /// The process, and the scope of its fences: each has NFs of its own, with blocks of the same numbers. Instances of a set have one scope.
+    process: (usize, u16),
     /// By shard.
     stores: BTreeMap<usize, OfShard>,
 }
@@ -72,7 +73,12 @@ impl OfShard {
 }
 
 impl Stores {
-    pub(crate) const fn new(server: Server, process: u16, residency: Residency, form: WriteForm) -> Self {
+    pub(crate) const fn new(
+        server: Server,
+        process: (usize, u16),
+        residency: Residency,
+        form: WriteForm,
+    ) -> Self {
         Self { server, process, residency, form, stores: BTreeMap::new() }
     }
 
@@ -89,12 +95,12 @@ impl Stores {
         }
     }
 
-    /// Makes the store of a new shard, and gives the shard its contexts. `started`: seconds since 1970.
+    /// Makes the store of a new shard with these blocks, and gives the shard its contexts. `started`: seconds since 1970.
     pub(crate) fn restore(
         &mut self,
         (now, started): (Instant, u64),
-        (shard, shards): (usize, usize),
-        on_demand: bool,
+        (shard, blocks): (usize, Vec<BlockId>),
+        (on_demand, lease): (bool, Option<LeaseGuard>),
         to: &mut Shard,
     ) -> Result<(), String> {
         let queue = self.server.slow_engine(self.process);
@@ -102,10 +108,9 @@ impl Stores {
             Some(queue) => Box::new(queue.clone()),
             None => Box::new(self.server.engine(self.process)),
         };
-        let owner = BlockOwner { instance: InstanceId(0), shard: ShardId(shard as u8) };
-        let blocks = crate::network::owners(shards).blocks_of(owner).collect();
         let health = Arc::new(StoreHealth::default());
-        let mut store = ContextStore::new(blocks, engine, self.mode(), started, Arc::clone(&health));
+        let store = ContextStore::new(blocks, engine, self.mode(), started, Arc::clone(&health));
+        let mut store = store.with_lease(lease);
         let secret = DocumentSecret::of_number(1);
         match self.residency {
             Residency::Shared => store = store.with_shared_documents(secret),
@@ -209,6 +214,17 @@ impl Stores {
         }
     }
 
+    /// A shard gets blocks that another instance had, and their contexts. `false`: later.
+    pub(crate) fn adopt(
+        &mut self,
+        now: Instant,
+        shard: usize,
+        of: &mut Shard,
+        changes: &[BlockMove],
+    ) -> bool {
+        self.stores.get_mut(&shard).is_none_or(|it| it.store.adopt(now, of, changes))
+    }
+
     /// A shard has passed a block.
     pub(crate) fn pass_block(&mut self, shard: usize, block: BlockId) {
         if let Some(it) = self.stores.get_mut(&shard) {
@@ -262,6 +278,9 @@ impl Stores {
             return Vec::new();
         }
         it.unwritten.push_back((it.last, effects));
+        if it.store.has_no_lease() {
+            return Vec::new();
+        }
         let durable = it.store.durable();
         let mut released = Vec::new();
         while let Some((_, effects)) = it.unwritten.pop_front_if(|(written, _)| *written <= durable) {

@@ -1,6 +1,6 @@
 //! A UPF of a world: UPF-C with a datapath that only records rules.
 
-use crate::network::{EPOCH, smf_n4, upf_n3, upf_n4};
+use crate::network::{EPOCH, SMF_SET, smf_n4, upf_n3, upf_n4};
 use pith_nf::kit::Instant;
 use pith_upf::contract::{
     Action, AddressRange, Counters, Datapath, Destination, Direction, DropReason, Event, Session, SessionId,
@@ -110,13 +110,15 @@ pub(crate) struct UserPlane {
 }
 
 impl UserPlane {
-    pub fn start(upf: usize, now: Instant) -> Self {
+    /// `has_set`: its SMFs are a set.
+    pub fn start(upf: usize, has_set: bool, now: Instant) -> Self {
         let n3 = GtpuAddress { v4: Some(upf_n3(upf)), v6: None };
         let started = EPOCH + now.as_micros() / 1_000_000;
         let mut config = Config::new(upf_n4(upf).ip(), n3, started);
         config.heartbeat_interval = Duration::from_secs(30);
         let network = AddressRange { address: smf_n4(0).ip(), prefix: 24 };
         config.smfs = vec![PermittedSmf { network, port: None }];
+        config.smf_sets = if has_set { vec![SMF_SET.into()] } else { Vec::new() };
         // Each run has other identifiers, and yet a world is reproducible.
         let mut seed = [upf as u8; 32];
         seed[..8].copy_from_slice(&now.as_micros().to_le_bytes());

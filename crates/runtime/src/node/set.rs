@@ -1,14 +1,14 @@
 //! The owner map in the store, and the set of instances that share it ([ADR 0024](../../../../docs/adr/0024-instances-of-a-set.md)).
 //!
 //! ```text
-//!  shards ── a block has moved ──> thread 'owners' ── replace ──> store
+//!  shards ── a block has moved ──> thread 'owners' ── SetMember ──> store
 //!                                       │  ^
-//!                                       │  └── poll, some times a lease: renews it; who lives, revision of the map
-//!         <── Adopt, OwnersChanged ─────┘      an instance is gone: its blocks are divided among those that live
+//!                                       │  └── some times a lease
+//!         <── Adopt, OwnersChanged ─────┘
 //! ```
 //!
-//! The thread alone waits for the store. While the store does not answer, this process goes on with its blocks: no other instance can take
-//! them without the store. A process that finds its blocks at another instance, after a pause that was longer than its lease, ends at once.
+//! The thread alone waits for the store. What it does is [`SetMember`]'s. A process that finds its blocks at another instance, after a
+//! pause that was longer than its lease, ends at once.
 
 use super::StartError;
 use super::moves::Moves;
@@ -17,54 +17,38 @@ use crate::api::{InstanceStatus, SetStatus};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::lease::LeaseGuard;
-use crate::residency::{Description, EngineError, Lease, OwnerStore, Poll, SetMap};
+use crate::residency::{
+    Description, Joined, Joining, Lease, OwnerStore, Poll, SetError, SetHost, SetMap, SetMember,
+};
 use crate::shard::ShardQueue;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use pith_nf::fabric::ShardInput;
-use pith_nf::kit::SetInstances;
-use pith_sbi::{ApiRoot, Uri};
-use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
-use std::collections::{BTreeMap, BTreeSet};
+use pith_sbi::ApiRoot;
+use pith_types::{BlockMove, InstanceId, OwnerMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Polls in the time of a lease.
-const POLLS: u32 = 8;
-/// Longest time between two polls.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// Time until another attempt to write a map to a file.
-const RETRY: Duration = Duration::from_secs(1);
-/// While the store does not answer: how long an instance goes on beyond its lease until the next attempt. An attempt takes at most
-/// four seconds.
-const OUTAGE: Duration = Duration::from_secs(10);
-/// Blocks that a shard adopts with one input: other UEs are served in between.
-const ADOPTED_AT_ONCE: usize = 32;
-/// How long an instance has lived before it gets more than one block for each shard: gNBs connect to its AMF again meanwhile, and then
-/// send it the UEs that have its AMF Pointer.
-const SETTLING: Duration = Duration::from_secs(2);
-/// Blocks that an instance releases at once.
-const RELEASED_AT_ONCE: usize = 64;
-/// How long a start waits for its part of the blocks.
+/// How long a start waits for its part of the blocks, beyond a lease.
 const JOIN_TIME: Duration = Duration::from_secs(20);
 /// Time between two questions at the start.
 const JOIN_PAUSE: Duration = Duration::from_millis(50);
-/// Attempts to change a map that others change at the same time.
-const ATTEMPTS: usize = 8;
 /// The status with which a process ends whose blocks are at another instance. It may be started again.
 const EXIT_LOST: i32 = 75;
 
 /// The owner map of this process at its start, and where it is stored.
 pub(super) struct Membership {
     pub(super) owners: Arc<OwnerMap>,
-    /// The home of each block.
-    homes: Arc<[InstanceId]>,
+    map: SetMap,
     instance: InstanceId,
     revision: u64,
     store: Option<Box<dyn OwnerStore>>,
-    lease: Option<Lease>,
-    guard: Option<LeaseGuard>,
+    lease: Option<(Lease, LeaseGuard)>,
+    /// The set when the process entered it.
+    poll: Poll,
     root: Arc<ApiRoot>,
+    clock: Clock,
 }
 
 /// Reads the owner map, or makes it, and enters the set. In a set this waits until each shard has a block; others follow while the
@@ -77,69 +61,29 @@ pub(super) fn join(
 ) -> Result<Membership, StartError> {
     let (instance, shards) = (InstanceId(config.set.instance), config.shards() as u8);
     let Some(contexts) = contexts else {
-        let owners = Arc::new(OwnerMap::of_instance(instance, shards));
-        return Ok(Membership {
-            owners,
-            homes: Arc::default(),
-            instance,
-            revision: 0,
-            store: None,
-            lease: None,
-            guard: None,
-            root: Arc::clone(root),
-        });
+        let map = SetMap::at_home(OwnerMap::of_instance(instance, shards));
+        return Ok(Membership::of_map((map, 0), instance, None, root, clock));
     };
     let mut store = contexts.owners();
     if !config.set.is_used() {
-        return Ok(without_set(store, shards, root));
+        return Ok(without_set(store, shards, root, clock));
     }
-    let description = Description { root: root.to_string(), shards };
+    let description = Description { root: root.to_string(), shards, process: own_process() };
     let lease = Lease { instance, incarnation: incarnation()?, lasts: config.set.lease.0, description };
     let guard = LeaseGuard::new(clock, lease.lasts);
+    let patience = JOIN_TIME + lease.lasts;
+    let mut joining = Joining::new(lease, guard, Box::new(has_ended));
     let began = Instant::now();
-    let mut is_first = true;
     loop {
-        let asked = guard.now();
-        let poll = store.poll(Some(&lease), std::mem::take(&mut is_first))?;
-        guard.extend(asked, lease.lasts);
-        let Some(stored) = store.read()? else {
-            store.replace(0, &SetMap::at_home(OwnerMap::of_instance(instance, shards)))?;
-            continue;
-        };
-        let living = poll.living();
-        let map = stored.map;
-        let divided = map.taken_over_by(&living).or_else(|| {
-            let owners = map.owners.for_shards(instance, shards)?;
-            Some(SetMap { owners, homes: Arc::clone(&map.homes) })
-        });
-        if let Some(divided) = divided {
-            store.replace(stored.revision, &divided)?;
-            continue;
-        }
-        let has_any = (0..shards).all(|shard| {
-            map.owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next().is_some()
-        });
-        let is_late = began.elapsed() > JOIN_TIME;
-        if has_any {
-            let others = living.len().saturating_sub(1);
+        if let Some(Joined { map, revision, poll }) = joining.attempt(clock.now(), store.as_mut())? {
+            let others = poll.instances.len().saturating_sub(1);
             tracing::info!("instance {} of a set, with {others} others", instance.0);
-            let owners = Arc::new(map.owners);
-            let (revision, store, lease, guard) = (stored.revision, Some(store), Some(lease), Some(guard));
-            let root = Arc::clone(root);
-            return Ok(Membership {
-                owners,
-                homes: map.homes,
-                instance,
-                revision,
-                store,
-                lease,
-                guard,
-                root,
-            });
+            let joined = Membership::of_map((map, revision), instance, Some(store), root, clock);
+            return Ok(Membership { lease: Some(joining.into_lease()), poll, ..joined });
         }
-        if is_late {
-            let _ = store.leave(&lease);
-            let seconds = JOIN_TIME.as_secs();
+        if began.elapsed() > patience {
+            joining.give_up(store.as_mut());
+            let seconds = patience.as_secs();
             return Err(format!("the other instances of the set have not given this one any blocks within {seconds} s: see their logs").into());
         }
         std::thread::sleep(JOIN_PAUSE);
@@ -148,7 +92,7 @@ pub(super) fn join(
 
 /// The map of the only process that has the store. A map that cannot be read, or written, is not necessary: blocks are then as at the
 /// first start, and each shard finds its documents.
-fn without_set(mut store: Box<dyn OwnerStore>, shards: u8, root: &Arc<ApiRoot>) -> Membership {
+fn without_set(mut store: Box<dyn OwnerStore>, shards: u8, root: &Arc<ApiRoot>, clock: Clock) -> Membership {
     let instance = InstanceId(0);
     let first = OwnerMap::of_instance(instance, shards);
     let stored = store.read().unwrap_or_else(|error| {
@@ -165,9 +109,7 @@ fn without_set(mut store: Box<dyn OwnerStore>, shards: u8, root: &Arc<ApiRoot>) 
         }
         None => (0, first),
     };
-    let SetMap { owners, homes } = SetMap::at_home(owners);
-    let (owners, root, store) = (Arc::new(owners), Arc::clone(root), Some(store));
-    Membership { owners, homes, instance, revision, store, lease: None, guard: None, root }
+    Membership::of_map((SetMap::at_home(owners), revision), instance, Some(store), root, clock)
 }
 
 fn incarnation() -> Result<u64, StartError> {
@@ -175,6 +117,53 @@ fn incarnation() -> Result<u64, StartError> {
     getrandom::fill(&mut octets)
         .map_err(|error| format!("the operating system's random source failed: {error}"))?;
     Ok(u64::from_le_bytes(octets) >> 1)
+}
+
+/// This process on its host: boot, PID namespace, PID, and start.
+fn own_process() -> Option<String> {
+    let pid = std::process::id();
+    Some(format!("{} {pid} {}", own_host()?, start_of(pid)?))
+}
+
+/// The host until it boots again, and the PID namespace.
+fn own_host() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    Some(format!("{} {}", boot.trim(), namespace.display()))
+}
+
+/// When a process started, in clock ticks since boot (proc(5), field 22 of `stat`). The name before it may have any characters but ends with ')'.
+fn start_of(pid: u32) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19).map(str::to_owned)
+}
+
+/// Whether a process has ended for certain: it was one of this host, and there is no such process.
+fn has_ended(description: &Description) -> bool {
+    let of_process = description.process.as_deref();
+    let Some([host, pid, start]) = of_process.and_then(|text| {
+        let mut parts = text.rsplitn(3, ' ');
+        let (start, pid, host) = (parts.next()?, parts.next()?, parts.next()?);
+        Some([host, pid, start])
+    }) else {
+        return false;
+    };
+    let Ok(pid) = pid.parse::<u32>() else { return false };
+    own_host().is_some_and(|own| own == host) && is_gone(pid, start)
+}
+
+fn is_gone(pid: u32, start: &str) -> bool {
+    match start_of(pid) {
+        Some(of_present) => of_present != start,
+        // With the mount option hidepid the processes of other users are hidden.
+        None => i32::try_from(pid).is_ok_and(|pid| {
+            // SAFETY: signal 0 is sent to no process.
+            #[allow(unsafe_code)]
+            let sent = unsafe { libc::kill(pid, 0) };
+            sent != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+        }),
+    }
 }
 
 /// What the thread is to do.
@@ -250,9 +239,21 @@ impl SetThread {
 }
 
 impl Membership {
+    fn of_map(
+        (map, revision): (SetMap, u64),
+        instance: InstanceId,
+        store: Option<Box<dyn OwnerStore>>,
+        root: &Arc<ApiRoot>,
+        clock: Clock,
+    ) -> Self {
+        let owners = Arc::new(map.owners.clone());
+        let (poll, root) = (Poll::default(), Arc::clone(root));
+        Self { owners, map, instance, revision, store, lease: None, poll, root, clock }
+    }
+
     /// The end of the lease, for the shards.
     pub(super) fn guard(&self) -> Option<LeaseGuard> {
-        self.guard.clone()
+        self.lease.as_ref().map(|(_, guard)| guard.clone())
     }
 
     /// Starts the thread; `None` if nothing is stored.
@@ -261,73 +262,69 @@ impl Membership {
         shards: &[ShardQueue],
         moves: &Arc<Moves>,
     ) -> std::io::Result<Option<SetThread>> {
-        let Self { owners, homes, instance, revision, store, lease, guard, root } = self;
-        let Some(store) = store else { return Ok(None) };
+        let (view, host) = (SetView::default(), Host { shards: shards.to_vec(), moves: Arc::clone(moves) });
+        let Some(attendant) = self.into_attendant(host, view.clone()) else { return Ok(None) };
         let (commands, queue) = unbounded();
-        let first = |shard| owners.blocks_of(BlockOwner { instance, shard: ShardId(shard) }).next();
-        let kept = (0..ShardId::LIMIT as u8).filter_map(first).collect();
-        let view = SetView::default();
-        let member = Member {
-            view: view.clone(),
-            known: SetMap { owners: (*owners).clone(), homes },
-            instance,
-            revision,
-            store,
-            lease,
-            guard,
-            shards: shards.to_vec(),
-            moves: Arc::clone(moves),
-            root,
-            instances: Arc::default(),
-            unwritten: Vec::new(),
-            kept,
-            since: BTreeMap::new(),
-            releasing: BTreeSet::new(),
-            rests_until: Instant::now(),
-            serves: false,
-            is_failing: false,
-        };
-        let thread = std::thread::Builder::new().name("owners".into()).spawn(move || member.run(&queue))?;
+        let run = move || attendant.run(&queue);
+        let thread = std::thread::Builder::new().name("owners".into()).spawn(run)?;
         Ok(Some(SetThread { handle: SetHandle(commands), view, thread }))
+    }
+
+    fn into_attendant(self, mut host: Host, view: SetView) -> Option<Attendant> {
+        let Self { map, instance, revision, store, lease, poll, root, clock, .. } = self;
+        let shards = host.shards.len() as u16;
+        let is_in_set = lease.is_some();
+        let mut member = SetMember::new(clock.now(), (instance, shards), root, (map, revision), lease);
+        if is_in_set {
+            member.introduce(&poll, &mut host);
+        }
+        Some(Attendant { member, store: store?, host, view, instance, clock, is_failing: false })
     }
 }
 
-struct Member {
-    view: SetView,
-    /// The owner map as this process has it.
-    known: SetMap,
-    instance: InstanceId,
-    /// The revision in the store that `known` has been compared with.
-    revision: u64,
-    store: Box<dyn OwnerStore>,
-    /// Present in a set.
-    lease: Option<Lease>,
-    guard: Option<LeaseGuard>,
+/// The process as its member of the set uses it.
+struct Host {
     shards: Vec<ShardQueue>,
     moves: Arc<Moves>,
-    /// The apiRoot of this process.
-    root: Arc<ApiRoot>,
-    /// The set as the shards know it.
-    instances: Arc<SetInstances>,
-    /// Changes of this process that the store does not have yet.
-    unwritten: Vec<BlockMove>,
-    /// The first block of each shard at the start, which stays.
-    kept: Vec<BlockId>,
-    /// Since when each instance lives, by its process.
-    since: BTreeMap<InstanceId, (u64, Instant)>,
-    /// Blocks that shards are about to release.
-    releasing: BTreeSet<u16>,
-    /// Before that time no further block is released: the last one was in use.
-    rests_until: Instant,
-    serves: bool,
+}
+
+impl SetHost for Host {
+    fn next_version(&mut self) -> u64 {
+        self.moves.next_version()
+    }
+
+    fn note_version(&mut self, version: u64) {
+        self.moves.note_version(version);
+    }
+
+    fn note(&mut self, change: BlockMove) {
+        self.moves.note(change);
+    }
+
+    fn to_shard(&mut self, shard: u16, input: ShardInput) {
+        if let Some(queue) = self.shards.get(usize::from(shard)) {
+            queue.send(input);
+            queue.wake();
+        }
+    }
+}
+
+/// What the thread has.
+struct Attendant {
+    member: SetMember,
+    store: Box<dyn OwnerStore>,
+    host: Host,
+    view: SetView,
+    instance: InstanceId,
+    clock: Clock,
     is_failing: bool,
 }
 
-impl Member {
+impl Attendant {
     fn run(mut self, commands: &Receiver<Command>) {
         let mut due = Instant::now();
         loop {
-            let command = match self.pause() {
+            let command = match self.member.pause() {
                 Some(pause) => {
                     due = due.min(Instant::now() + pause);
                     commands.recv_deadline(due)
@@ -335,53 +332,38 @@ impl Member {
                 None => commands.recv().map_err(RecvTimeoutError::from),
             };
             match command {
-                Ok(Command::Serve) => self.serves = true,
-                Ok(Command::Moved(change)) => self.unwritten.push(change),
-                Ok(Command::MoveEnded(change, is_released)) => self.move_ended(change, is_released),
+                Ok(Command::Serve) => self.member.serve(),
+                Ok(Command::Moved(change)) => self.member.moved(change),
+                Ok(Command::MoveEnded(change, is_released)) => {
+                    self.member.move_ended(self.clock.now(), change, is_released);
+                }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => due = Instant::now() + self.pause().unwrap_or(RETRY),
+                Err(RecvTimeoutError::Timeout) => {
+                    due = Instant::now() + self.member.pause().unwrap_or(JOIN_PAUSE);
+                }
             }
             // Several changes are written at once.
             if commands.is_empty() {
                 self.turn();
             }
         }
-        if let Some(lease) = &self.lease {
+        if let Some(lease) = self.member.lease() {
             let _ = self.store.leave(lease);
         }
     }
 
-    /// Time until the next turn; `None`: until the next command.
-    fn pause(&self) -> Option<Duration> {
-        match &self.lease {
-            Some(lease) => Some((lease.lasts / POLLS).min(LONGEST_PAUSE)),
-            None => (!self.unwritten.is_empty()).then_some(RETRY),
-        }
-    }
-
     fn turn(&mut self) {
-        let result = match self.lease.clone() {
-            Some(lease) => self.attend_set(&lease),
-            None => self.write_changes(),
-        };
+        let result = self.member.turn(self.clock.now(), self.store.as_mut(), &mut self.host);
         match result {
-            Ok(()) => {
-                self.view.change(|status| {
-                    if let Some(status) = status {
-                        status.error = None;
-                    }
-                });
+            Ok(poll) => {
+                if let Some(poll) = poll {
+                    self.show(&poll);
+                }
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the store of the owner map answers again");
                 }
             }
-            Err(error) => {
-                if let (Some(guard), Some(lease)) = (&self.guard, &self.lease) {
-                    // Without the store no other instance can take the blocks.
-                    let had_ended = guard.has_ended();
-                    guard.extend(guard.now(), lease.lasts + OUTAGE);
-                    self.wake_if(had_ended);
-                }
+            Err(SetError::Store(error)) => {
                 let text = error.to_string();
                 self.view.change(|status| {
                     if let Some(status) = status {
@@ -392,110 +374,17 @@ impl Member {
                     tracing::error!("the owner map cannot be read or changed: {error}");
                 }
             }
-        }
-    }
-
-    fn attend_set(&mut self, lease: &Lease) -> Result<(), EngineError> {
-        let Some(guard) = self.guard.clone() else { return Ok(()) };
-        let had_ended = guard.has_ended();
-        if had_ended {
-            // Others may have the blocks meanwhile: an instance without them must not seem to live.
-            let revision = self.store.poll(None, false)?.revision;
-            self.read_changes(revision)?;
-        }
-        let asked = guard.now();
-        let poll = self.store.poll(Some(lease), false)?;
-        if poll.instances.get(&self.instance).is_none_or(|live| live.incarnation != lease.incarnation) {
-            self.end_process("another process has the number of this one ('set.instance')");
-        }
-        guard.extend(asked, lease.lasts);
-        self.wake_if(had_ended);
-        if !self.serves {
-            return Ok(());
-        }
-        self.write_changes()?;
-        self.read_changes(poll.revision)?;
-        self.tell_instances(&poll);
-        self.show(lease, &poll);
-        self.divide_orphans(&poll)?;
-        self.give_surplus(&poll);
-        Ok(())
-    }
-
-    /// Releases blocks to instances that have less than their part: first those whose home is the receiver, then the last ones of the
-    /// shards that have most.
-    fn give_surplus(&mut self, poll: &Poll) {
-        for (instance, live) in &poll.instances {
-            let known = self.since.get(instance).map(|(incarnation, _)| *incarnation);
-            if known != Some(live.incarnation) {
-                self.since.insert(*instance, (live.incarnation, Instant::now()));
+            Err(error @ SetError::Lost(_)) => {
+                tracing::error!("{error}");
+                std::process::exit(EXIT_LOST)
             }
-        }
-        if !self.releasing.is_empty() || Instant::now() < self.rests_until {
-            return;
-        }
-        let living = poll.living();
-        for (giver, receiver, number) in self.known.owners.surplus(&living) {
-            if giver != self.instance {
-                continue;
-            }
-            let shards = living.get(&receiver).copied().unwrap_or(1).max(1);
-            let has = self.known.owners.blocks_of_instances().get(&receiver).copied().unwrap_or(0);
-            let is_settled = self.since.get(&receiver).is_some_and(|(_, since)| since.elapsed() >= SETTLING);
-            // It needs one for each shard to start.
-            let most = if is_settled { RELEASED_AT_ONCE } else { usize::from(shards).saturating_sub(has) };
-            let blocks = self.blocks_for(receiver, number.min(most));
-            if blocks.is_empty() {
-                continue;
-            }
-            for (at, block) in blocks.into_iter().enumerate() {
-                let to = BlockOwner { instance: receiver, shard: ShardId((at % usize::from(shards)) as u8) };
-                let change = BlockMove { block, to, version: self.moves.next_version() };
-                let shard = self.known.owners.owner(block).shard;
-                if let Some(queue) = self.shards.get(usize::from(shard.0)) {
-                    self.releasing.insert(block.number());
-                    queue.send(ShardInput::Move(change));
-                    queue.wake();
-                }
-            }
-            // One receiver at a time.
-            return;
-        }
-    }
-
-    /// Blocks of this instance for another one.
-    fn blocks_for(&self, receiver: InstanceId, number: usize) -> Vec<BlockId> {
-        let home = |block: &BlockId| self.known.home(*block) == receiver;
-        let is_own = |block: &BlockId| {
-            self.known.owners.owner(*block).instance == self.instance
-                && (home(block) || !self.kept.contains(block))
-        };
-        let (mut chosen, others): (Vec<_>, Vec<_>) = BlockId::all().filter(is_own).partition(home);
-        let mut of_shards: BTreeMap<ShardId, Vec<BlockId>> = BTreeMap::new();
-        for block in others {
-            of_shards.entry(self.known.owners.owner(block).shard).or_default().push(block);
-        }
-        while chosen.len() < number
-            && let Some(largest) = of_shards.values_mut().max_by_key(|blocks| blocks.len())
-            && let Some(block) = largest.pop()
-        {
-            chosen.push(block);
-        }
-        chosen.truncate(number);
-        chosen
-    }
-
-    /// A shard has released a block, or could not.
-    fn move_ended(&mut self, change: BlockMove, is_released: bool) {
-        self.releasing.remove(&change.block.number());
-        if !is_released {
-            self.rests_until = Instant::now() + RETRY;
         }
     }
 
     /// For 'pith status'.
-    fn show(&self, lease: &Lease, poll: &Poll) {
-        let blocks = self.known.owners.blocks_of_instances();
+    fn show(&self, poll: &Poll) {
+        let known = self.member.known();
+        let blocks = known.owners.blocks_of_instances();
         let live = poll.instances.iter().map(|(instance, live)| (*instance, (&live.description, true)));
         let gone = poll.gone.iter().map(|(instance, description)| (*instance, (description, false)));
         let instances: BTreeMap<_, _> = live.chain(gone).collect();
@@ -504,148 +393,16 @@ impl Member {
             root: description.root.clone(),
             lives,
             blocks: blocks.get(&instance).copied().unwrap_or(0),
-            homes: self.known.homes.iter().filter(|home| **home == instance).count(),
+            homes: known.homes.iter().filter(|home| **home == instance).count(),
         };
+        let lease = self.member.lease().map_or(Duration::ZERO, |lease| lease.lasts);
         let status = SetStatus {
             instance: self.instance.0,
-            lease_ms: u64::try_from(lease.lasts.as_millis()).unwrap_or(u64::MAX),
+            lease_ms: u64::try_from(lease.as_millis()).unwrap_or(u64::MAX),
             error: None,
             instances: instances.into_iter().map(status).collect(),
         };
         self.view.change(|view| *view = Some(status));
-    }
-
-    /// Shards route requests to the instances that live.
-    fn tell_instances(&mut self, poll: &Poll) {
-        let live = poll.instances.iter().map(|(instance, live)| (instance, &live.description));
-        let roots = poll.gone.iter().chain(live).filter_map(|(instance, description)| {
-            let root = Uri::resolve(&self.root, &description.root).ok()?.root;
-            Some((*instance, root))
-        });
-        let instances = SetInstances {
-            roots: roots.collect(),
-            living: poll.instances.keys().copied().collect(),
-            homes: Arc::clone(&self.known.homes),
-        };
-        if *self.instances != instances {
-            self.instances = Arc::new(instances);
-            self.send_all(|| ShardInput::Instances(Arc::clone(&self.instances)));
-        }
-    }
-
-    /// Shards hold their effects while the lease has ended.
-    fn wake_if(&self, had_ended: bool) {
-        for shard in self.shards.iter().filter(|_| had_ended) {
-            shard.send(ShardInput::Written);
-            shard.wake();
-        }
-    }
-
-    /// Writes the changes of this process.
-    fn write_changes(&mut self) -> Result<(), EngineError> {
-        for _ in 0..ATTEMPTS {
-            if self.unwritten.is_empty() {
-                return Ok(());
-            }
-            let stored = self.store.read()?;
-            let revision = stored.as_ref().map_or(0, |stored| stored.revision);
-            let mut map = stored.map_or_else(|| self.known.clone(), |stored| stored.map);
-            let mut has_changes = revision == 0;
-            for change in &self.unwritten {
-                if let Some(changed) = map.moved(*change) {
-                    (map, has_changes) = (changed, true);
-                }
-            }
-            if !has_changes || self.store.replace(revision, &map)? {
-                for change in self.unwritten.drain(..) {
-                    self.known = self.known.moved(change).unwrap_or_else(|| self.known.clone());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies what other instances have changed.
-    fn read_changes(&mut self, revision: u64) -> Result<(), EngineError> {
-        if revision == self.revision {
-            return Ok(());
-        }
-        let Some(stored) = self.store.read()? else {
-            // What the living know counts, with the versions that documents have: a new map would fence nothing.
-            if self.store.replace(0, &self.known)? {
-                tracing::error!("the store has no owner map of the set any longer: it is written again");
-                self.revision = 1;
-            }
-            return Ok(());
-        };
-        let changes = stored.map.owners.changes_since(&self.known.owners);
-        self.moves.note_version(stored.map.owners.version());
-        let mut adopted: Vec<Vec<BlockMove>> = vec![Vec::new(); self.shards.len()];
-        for change in changes {
-            let was_own = self.known.owners.owner(change.block).instance == self.instance;
-            match (was_own, change.to.instance == self.instance) {
-                (false, true) => {
-                    if let Some(of_shard) = adopted.get_mut(usize::from(change.to.shard.0)) {
-                        of_shard.push(change);
-                    }
-                }
-                // Released, and not written by this thread itself.
-                (true, false) if self.unwritten.contains(&change) => {}
-                (true, false) => {
-                    self.end_process(
-                        "another instance has taken over the UEs of this one, which did not answer in time",
-                    );
-                }
-                (false, false) => {
-                    self.moves.note(change);
-                    self.send_all(|| ShardInput::OwnersChanged(change));
-                }
-                // A move between shards, which this process has written.
-                (true, true) => {}
-            }
-        }
-        for (shard, changes) in self.shards.iter().zip(&adopted) {
-            for part in changes.chunks(ADOPTED_AT_ONCE) {
-                shard.send(ShardInput::Adopt(part.to_vec()));
-            }
-            shard.process_or_wake();
-        }
-        let number: usize = adopted.iter().map(Vec::len).sum();
-        if number > 0 {
-            tracing::info!("takes over {number} blocks of ids");
-        }
-        (self.known, self.revision) = (stored.map, stored.revision);
-        Ok(())
-    }
-
-    fn send_all(&self, input: impl Fn() -> ShardInput) {
-        for shard in &self.shards {
-            shard.send(input());
-            shard.wake();
-        }
-    }
-
-    /// The blocks of instances whose lease has ended are divided among those that live.
-    fn divide_orphans(&mut self, poll: &Poll) -> Result<(), EngineError> {
-        let living = poll.living();
-        let Some(divided) = self.known.taken_over_by(&living) else { return Ok(()) };
-        let gone: BTreeSet<u8> = BlockId::all()
-            .map(|block| self.known.owners.owner(block).instance)
-            .filter(|instance| !living.contains_key(instance))
-            .map(|instance| instance.0)
-            .collect();
-        // If another instance was first, its map counts.
-        if self.store.replace(self.revision, &divided)? {
-            tracing::warn!("instances {gone:?} of the set do not answer: others serve their UEs");
-        }
-        let revision = self.store.poll(None, false)?.revision;
-        self.read_changes(revision)
-    }
-
-    /// Ends the process at once, without a message to anyone: its UEs are another one's.
-    fn end_process(&self, why: &str) -> ! {
-        tracing::error!("{why}: the process ends, and may be started again");
-        std::process::exit(EXIT_LOST)
     }
 }
 
@@ -654,131 +411,77 @@ mod tests {
     use super::*;
     use crate::residency::OwnerMemory;
     use crate::shard::shard_queue;
-    use crate::work_queue::UnstartedQueue;
+    use pith_types::{BlockId, BlockOwner, ShardId};
 
-    const LEASE: Duration = Duration::from_secs(60);
-
-    fn lease(instance: u8) -> Lease {
-        let description = Description { root: format!("http://10.0.0.{instance}:80"), shards: 1 };
-        Lease { instance: InstanceId(instance), incarnation: u64::from(instance), lasts: LEASE, description }
+    fn root() -> Arc<ApiRoot> {
+        Arc::new("http://10.0.0.1:80".parse().unwrap())
     }
 
-    /// The thread's state of instance 1, which has one shard; its queue gets inputs and handles none.
-    fn member(store: &OwnerMemory, map: SetMap) -> (Member, UnstartedQueue<ShardInput>) {
-        let (queue, unstarted) = shard_queue(0, 4096);
-        let instance = InstanceId(1);
-        let moves = Moves::new((Arc::new(map.owners.clone()), instance));
-        let member = Member {
-            view: SetView::default(),
-            known: map,
-            instance,
-            revision: 1,
-            store: Box::new(store.clone()),
-            lease: Some(lease(1)),
-            guard: Some(LeaseGuard::new(Clock::start(), LEASE)),
-            shards: vec![queue],
-            moves,
-            root: Arc::new("http://10.0.0.1:80".parse().unwrap()),
-            instances: Arc::default(),
-            unwritten: Vec::new(),
-            kept: vec![BlockId::new(0).unwrap()],
-            since: BTreeMap::new(),
-            releasing: BTreeSet::new(),
-            rests_until: Instant::now(),
-            serves: true,
-            is_failing: false,
-        };
-        (member, unstarted)
-    }
-
-    /// Instances 1 and 2 have half of the blocks each.
-    fn halves() -> SetMap {
-        let owner = |block: BlockId| BlockOwner {
-            instance: InstanceId(if block.number() < BlockId::COUNT / 2 { 1 } else { 2 }),
-            shard: ShardId(0),
-        };
-        SetMap::at_home(OwnerMap::new(1, owner))
-    }
-
-    fn blocks(store: &mut OwnerMemory) -> BTreeMap<InstanceId, usize> {
-        store.read().unwrap().unwrap().map.owners.blocks_of_instances()
+    fn attendant(membership: Membership) -> Attendant {
+        let (queue, _) = shard_queue(0, 4096);
+        let moves = Moves::new((Arc::clone(&membership.owners), membership.instance));
+        membership.into_attendant(Host { shards: vec![queue], moves }, SetView::default()).unwrap()
     }
 
     #[test]
-    fn a_map_that_was_deleted_is_written_again_as_the_living_know_it() {
-        let mut store = OwnerMemory::default();
-        assert!(store.replace(0, &halves()).unwrap());
+    fn the_status_shows_the_instances_and_their_blocks() {
+        let mut store = OwnerMemory::new();
+        let lease = |instance: u8| {
+            let description =
+                Description { root: format!("http://10.0.0.{instance}:80"), shards: 1, process: None };
+            let (instance, lasts) = (InstanceId(instance), Duration::from_secs(60));
+            Lease { instance, incarnation: u64::from(instance.0), lasts, description }
+        };
+        let map = SetMap::at_home(OwnerMap::of_instance(InstanceId(1), 1));
+        assert!(store.replace(0, &map).unwrap());
         store.poll(Some(&lease(2)), false).unwrap();
-        let (mut member, _unstarted) = member(&store, halves());
-        member.turn();
-        store.delete_map();
-        member.turn();
-        assert_eq!(blocks(&mut store), [(InstanceId(1), 512), (InstanceId(2), 512)].into());
         store.leave(&lease(2)).unwrap();
-        member.turn();
-        assert_eq!(blocks(&mut store), [(InstanceId(1), 1024)].into(), "it goes on as before");
-    }
-
-    #[test]
-    fn the_blocks_of_an_instance_that_is_gone_are_adopted_and_returned() {
-        let (one, two) = (InstanceId(1), InstanceId(2));
-        let mut store = OwnerMemory::default();
-        assert!(store.replace(0, &halves()).unwrap());
-        store.poll(Some(&lease(2)), false).unwrap();
-        let (mut member, _unstarted) = member(&store, halves());
-        let queue = member.shards[0].clone();
-        member.turn();
-        assert_eq!(blocks(&mut store), [(one, 512), (two, 512)].into(), "both live");
-        let before = queue.pending();
-        store.leave(&lease(2)).unwrap();
-        member.turn();
-        assert_eq!(blocks(&mut store), [(one, 1024)].into());
-        // 512 blocks, some with each input; and that the instance is gone.
-        assert!(queue.pending() >= before + 512 / ADOPTED_AT_ONCE, "{}", queue.pending());
-        member.turn();
-        assert!(member.releasing.is_empty());
-        // It returns: its own blocks are released to it, and no others.
-        store.poll(Some(&lease(2)), false).unwrap();
-        member.turn();
-        assert_eq!(member.releasing.len(), 1, "one for its shard, so that it can start");
-        member.releasing.clear();
-        member.since.insert(two, (2, Instant::now() - SETTLING));
-        member.turn();
-        assert_eq!(member.releasing.len(), RELEASED_AT_ONCE);
-        assert!(member.releasing.iter().all(|block| *block >= BlockId::COUNT / 2), "{:?}", member.releasing);
-        let released: Vec<_> = member.releasing.iter().copied().collect();
-        for block in released {
-            let to = BlockOwner { instance: two, shard: ShardId(0) };
-            let version = member.moves.next_version();
-            let change = BlockMove { block: BlockId::new(block).unwrap(), to, version };
-            member.unwritten.push(change);
-            member.move_ended(change, true);
-        }
-        member.turn();
-        assert_eq!(blocks(&mut store)[&two], RELEASED_AT_ONCE);
-        let status = member.view.status().unwrap();
+        let clock = Clock::start();
+        let guard = LeaseGuard::new(clock, Duration::from_secs(60));
+        let of_map =
+            Membership::of_map((map, 1), InstanceId(1), Some(Box::new(store.clone())), &root(), clock);
+        let mut attendant = attendant(Membership { lease: Some((lease(1), guard)), ..of_map });
+        attendant.turn();
+        let status = attendant.view.status().unwrap();
         let shown: Vec<_> =
             status.instances.iter().map(|it| (it.instance, it.lives, it.blocks, it.homes)).collect();
-        assert_eq!(shown, [(1, true, 1024 - RELEASED_AT_ONCE, 512), (2, true, RELEASED_AT_ONCE, 512)]);
+        assert_eq!(shown, [(1, true, 1024, 1024), (2, false, 0, 0)]);
+        assert_eq!((status.instance, status.lease_ms, status.error), (1, 60_000, None));
+    }
+
+    #[test]
+    fn only_a_process_of_this_host_is_known_to_have_ended() {
+        let of = |process: Option<String>| {
+            has_ended(&Description { root: "http://10.0.0.1:80".into(), shards: 1, process })
+        };
+        let own = own_process().unwrap();
+        assert!(!of(Some(own.clone())), "it runs");
+        let host = own_host().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let (pid, start) = (child.id(), start_of(child.id()));
+        child.wait().unwrap();
+        assert!(of(Some(format!("{host} {pid} {}", start.unwrap_or_else(|| "0".into())))), "it has ended");
+        assert!(of(Some(format!("{host} {} 1", std::process::id()))), "its PID is another one's");
+        assert!(!of(Some(format!("another-host {pid} 1"))), "it may run there");
+        for unknown in [None, Some(String::new()), Some("x y z".into()), Some(format!("{host} -1 1"))] {
+            assert!(!of(unknown.clone()), "{unknown:?}");
+        }
     }
 
     /// A move between two shards of a process without a set.
     #[test]
     fn a_moved_block_stays_where_it_is_after_a_restart() {
-        let store = OwnerMemory::default();
-        let membership =
-            without_set(Box::new(store.clone()), 2, &Arc::new("http://10.0.0.1:80".parse().unwrap()));
+        let (store, clock) = (OwnerMemory::new(), Clock::start());
+        let membership = without_set(Box::new(store.clone()), 2, &root(), clock);
         assert_eq!(*membership.owners, OwnerMap::of_instance(InstanceId(0), 2));
-        let (mut member, _unstarted) = member(&store, SetMap::at_home((*membership.owners).clone()));
-        (member.instance, member.revision, member.lease, member.guard) = (InstanceId(0), 0, None, None);
+        let mut attendant = attendant(membership);
         let to = BlockOwner { instance: InstanceId(0), shard: ShardId(1) };
         let change = BlockMove { block: BlockId::new(7).unwrap(), to, version: 2 };
-        member.unwritten.push(change);
-        member.turn();
-        let root = Arc::new("http://10.0.0.1:80".parse().unwrap());
-        let again = without_set(Box::new(store.clone()), 2, &root);
+        attendant.member.moved(change);
+        attendant.turn();
+        let again = without_set(Box::new(store.clone()), 2, &root(), clock);
         assert_eq!(again.owners.owner(change.block), to);
-        let fewer = without_set(Box::new(store), 1, &root);
+        let fewer = without_set(Box::new(store), 1, &root(), clock);
         assert_eq!(
             fewer.owners.blocks_of(BlockOwner { instance: InstanceId(0), shard: ShardId(0) }).count(),
             1024

@@ -289,6 +289,7 @@ impl ContextStore {
     /// Makes this process the owner of its blocks, if it is not: from then on the store refuses writes of former owners.
     fn claim(&mut self) -> Result<(), EngineError> {
         if self.owner.is_none() {
+            self.check_lease()?;
             // A document of several processes may be in any block: each version that is not older will do.
             let (of, step) = match self.shared {
                 Some(_) => (BlockId::all().collect(), 0),
@@ -379,6 +380,7 @@ impl ContextStore {
 
     /// Fences a block with the shard's version, or all of its blocks with a higher one if the former owner's is higher.
     fn claim_block(&mut self, block: BlockId) -> Result<(), EngineError> {
+        self.check_lease()?;
         let Some(own) = self.owner else { return self.claim() };
         // If it is the same, the store would still take writes of the former owner.
         if self.engine.fenced_below(block.number())? >= own {
@@ -386,6 +388,14 @@ impl ContextStore {
             return self.claim();
         }
         self.engine.fence(block.number(), own)
+    }
+
+    /// Blocks are claimed as long as they are the process's for certain. A claim of a former owner would shut out the present one.
+    fn check_lease(&self) -> Result<(), EngineError> {
+        if self.lease.as_ref().is_none_or(LeaseGuard::may_claim) {
+            return Ok(());
+        }
+        Err(EngineError::Paused("this instance claims no contexts before it has renewed its lease".into()))
     }
 
     /// Whether another process has claimed the blocks: nothing of this one may leave.
@@ -562,6 +572,7 @@ impl ContextStore {
             tracing::error!(
                 "another process has taken over the contexts, this one serves no UE any longer: {error}"
             );
+            self.lease.iter().for_each(LeaseGuard::note_fenced);
         }
         // A log on a full disk is read as before.
         let stops_reading = !self.engine.answers_at_once() || matches!(error, EngineError::Paused(_));

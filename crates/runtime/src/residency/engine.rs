@@ -252,6 +252,9 @@ pub enum EngineError {
         /// What is wrong and, if known, what to do.
         reason: String,
     },
+    /// The owner map of a set is damaged, or was changed by hand.
+    #[error("the owner map in the store cannot be read: a running instance writes it again")]
+    OwnerMap,
     /// The server did not answer shortly before.
     #[error("{0}")]
     Paused(String),

@@ -18,6 +18,7 @@ mod file;
 mod health;
 mod key;
 mod loads;
+mod member;
 mod memory;
 mod merging;
 mod owners;
@@ -40,6 +41,7 @@ pub use file::{
 };
 pub use health::StoreHealth;
 pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};
+pub use member::{HasEnded, JoinError, Joined, Joining, SetError, SetHost, SetMember};
 pub use memory::{MemoryEngine, MemoryStore};
 pub use merging::append as append_merged;
 pub use owners::{

@@ -10,13 +10,15 @@
 //! for the store, so that they are made on a thread of their own.
 
 use super::EngineError;
+use crate::clock::Clock;
 use crate::private_file::{self, PRIVATE, Readers};
+use pith_nf::kit::Instant;
 use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, OwnerMap, ShardId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// An owner map with the number of its changes in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +92,9 @@ pub struct Description {
     pub root: String,
     /// Number of its shards.
     pub shards: u8,
+    /// The process on its host, if it is known: another one on that host can find out whether it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
 }
 
 /// An instance whose lease has not ended.
@@ -157,9 +162,13 @@ pub(super) fn to_text(map: &SetMap) -> String {
     serde_json::to_string(&Text { version: map.owners.version(), rows }).unwrap_or_default()
 }
 
+/// Versions are below this: a map with a higher one was not written by Pith, and the next versions would overflow.
+const MOST_VERSION: u64 = 1 << 53;
+
 /// The map of a text; `None` if it is none.
 pub(super) fn of_text(text: &str) -> Option<SetMap> {
-    let Text { version, rows } = serde_json::from_str(text).ok()?;
+    let Text { version, rows } =
+        serde_json::from_str(text).ok().filter(|text: &Text| text.version < MOST_VERSION)?;
     let ends = rows.iter().skip(1).map(|row| row.0).chain([BlockId::COUNT]);
     let (mut owners, mut homes) = (Vec::new(), Vec::new());
     for ((first, instance, shard, since, home), end) in rows.iter().zip(ends) {
@@ -234,27 +243,98 @@ impl OwnerStore for OwnerFile {
 }
 
 /// The owner map in memory, for several instances of one process: for tests and simulations.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct OwnerMemory(Arc<Mutex<Memory>>);
 
-#[derive(Default)]
 struct Memory {
     stored: Option<StoredOwners>,
     leases: BTreeMap<InstanceId, (u64, Instant, Description)>,
+    /// The time of a simulation.
+    now: Instant,
+    clock: Option<Clock>,
+    is_gone: bool,
+    is_garbled: bool,
 }
 
-#[cfg(test)]
+impl Memory {
+    fn now(&self) -> Instant {
+        self.clock.as_ref().map_or(self.now, Clock::now)
+    }
+}
+
 impl OwnerMemory {
-    /// An operator deletes the map.
+    /// An empty store, whose leases end in real time.
+    pub fn new() -> Self {
+        Self::with_clock(Some(Clock::start()))
+    }
+
+    /// An empty store in a simulation that sets the time ([`OwnerMemory::set_now`]).
+    pub fn simulated() -> Self {
+        Self::with_clock(None)
+    }
+
+    fn with_clock(clock: Option<Clock>) -> Self {
+        let (leases, now) = (BTreeMap::new(), Instant::default());
+        Self(Arc::new(Mutex::new(Memory {
+            stored: None,
+            leases,
+            now,
+            clock,
+            is_gone: false,
+            is_garbled: false,
+        })))
+    }
+
+    /// The time in a simulation.
+    pub fn set_now(&self, now: Instant) {
+        self.memory().now = now;
+    }
+
+    /// Whether the store does not answer.
+    pub fn set_gone(&self, is_gone: bool) {
+        self.memory().is_gone = is_gone;
+    }
+
+    /// The store has lost the leases.
+    pub fn delete_leases(&self) {
+        self.memory().leases.clear();
+    }
+
+    /// The store has lost the map.
     pub fn delete_map(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).stored = None;
+        self.memory().stored = None;
+    }
+
+    /// The map can't be read, until it is replaced.
+    pub fn garble_map(&self) {
+        let mut memory = self.memory();
+        memory.is_garbled = true;
+        memory.stored.iter_mut().for_each(|stored| stored.revision += 1);
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answering(&self) -> Result<MutexGuard<'_, Memory>, EngineError> {
+        let memory = self.memory();
+        if memory.is_gone {
+            return Err(EngineError::Remote { server: "memory".into(), reason: "an outage".into() });
+        }
+        Ok(memory)
+    }
+}
+
+impl Default for OwnerMemory {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl OwnerStore for OwnerMemory {
     fn poll(&mut self, lease: Option<&Lease>, takes_over: bool) -> Result<Poll, EngineError> {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
+        let mut memory = self.answering()?;
+        let now = memory.now();
         if let Some(lease) = lease {
             let of_other = memory.leases.get(&lease.instance).filter(|(of, ..)| *of != lease.incarnation);
             if takes_over || of_other.is_none_or(|(_, until, _)| *until <= now) {
@@ -264,7 +344,7 @@ impl OwnerStore for OwnerMemory {
         }
         let live = memory.leases.iter().filter(|(_, (_, until, _))| *until > now);
         let instances = live.map(|(instance, (incarnation, until, description))| {
-            let left = until.saturating_duration_since(now);
+            let left = until.since(now);
             let description = description.clone();
             (*instance, LiveInstance { incarnation: *incarnation, left, description })
         });
@@ -275,24 +355,27 @@ impl OwnerStore for OwnerMemory {
     }
 
     fn leave(&mut self, lease: &Lease) -> Result<(), EngineError> {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.answering()?;
+        let now = memory.now();
         if let Some((of, until, _)) = memory.leases.get_mut(&lease.instance)
             && *of == lease.incarnation
         {
-            *until = Instant::now();
+            *until = now;
         }
         Ok(())
     }
 
     fn read(&mut self) -> Result<Option<StoredOwners>, EngineError> {
-        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).stored.clone())
+        let memory = self.answering()?;
+        if memory.is_garbled { Err(EngineError::OwnerMap) } else { Ok(memory.stored.clone()) }
     }
 
     fn replace(&mut self, revision: u64, map: &SetMap) -> Result<bool, EngineError> {
-        let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.answering()?;
         if memory.stored.as_ref().map_or(0, |stored| stored.revision) != revision {
             return Ok(false);
         }
+        memory.is_garbled = false;
         memory.stored = Some(StoredOwners { revision: revision + 1, map: map.clone() });
         Ok(true)
     }
@@ -335,6 +418,7 @@ pub(super) mod tests {
             r#"{"version":1,"rows":[]}"#,
             r#"{"version":1,"rows":[[1,0,0,1,0]]}"#,
             r#"{"version":1,"rows":[[0,0,64,1,0]]}"#,
+            r#"{"version":18446744073709551615,"rows":[[0,1,0,18446744073709551615,1]]}"#,
         ] {
             assert_eq!(of_text(wrong), None, "{wrong}");
         }
@@ -358,7 +442,11 @@ pub(super) mod tests {
             instance: InstanceId(instance),
             incarnation,
             lasts: Duration::from_millis(lasts),
-            description: Description { root: format!("http://10.0.0.{instance}:80"), shards: 2 },
+            description: Description {
+                root: format!("http://10.0.0.{instance}:80"),
+                shards: 2,
+                process: Some(format!("host {instance}")),
+            },
         };
         let of = |poll: &Poll| {
             poll.instances.iter().map(|(it, live)| (it.0, live.incarnation)).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ pub use campaign::{BrokenRun, Options, Row, Table, campaign};
 pub use procedures::{PROCEDURES, Procedure};
 
 use crate::dice::Dice;
-use crate::plan::{Faults, Plan, Residency};
+use crate::plan::{Faults, LEASE, Plan, Residency};
 use crate::world::{Failure, World};
 use pith_crypto::nas::CipheringAlgorithm;
 use pith_nf::kit::{Instant, Nf};
@@ -15,6 +15,9 @@ use pith_runtime::residency::WriteForm;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+
+/// Instances of the set with [`Victim::Instance`].
+const INSTANCES: usize = 2;
 
 /// What a crash broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +52,9 @@ pub enum Victim {
     Shard,
     /// As `Shard`, while blocks of ids pass to other shards.
     Move,
+    /// One of two instances of AMF, SMF and PCF, which share their UEs over one store. The other one takes its UEs over, if it does not return
+    /// within its lease.
+    Instance,
     /// The process of one NF; each NF has its own.
     Split(Nf),
 }
@@ -79,6 +85,7 @@ impl fmt::Display for Victim {
             Self::Core => f.write_str("core"),
             Self::Shard => f.write_str("shard"),
             Self::Move => f.write_str("move"),
+            Self::Instance => f.write_str("instance"),
             Self::Split(nf) => write!(f, "{}", nf.name()),
         }
     }
@@ -100,9 +107,12 @@ impl Kill {
             seed: self.seed,
             processes: match self.victim {
                 Victim::Core | Victim::Shard | Victim::Move => vec![Nf::ALL.to_vec()],
+                Victim::Instance => Plan::processes_of_set(INSTANCES, self.seed.is_multiple_of(3)),
                 Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
             },
             shards: (1 + dice.index(3)).max(if self.victim == Victim::Move { 2 } else { 1 }),
+            instances: if self.victim == Victim::Instance { INSTANCES } else { 0 },
+            lease: LEASE,
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
             // As by default. With gNBs that retain their UEs some crash points still fail.
             retaining: 0,
@@ -114,7 +124,8 @@ impl Kill {
             ciphering: ciphers[dice.index(2)],
             residency: self.residency,
             store_latency: None,
-            store: self.residency.needs_runtime_store().then_some(self.form()),
+            store: (self.residency.needs_runtime_store() || self.victim == Victim::Instance)
+                .then_some(self.form()),
             // World::run does that; here restarts do.
             reloads: false,
             faults: Faults::default(),
@@ -130,7 +141,8 @@ impl Kill {
 
     fn victim(&self) -> usize {
         match self.victim {
-            Victim::Core | Victim::Shard | Victim::Move => 0,
+            // Which instance follows from the world.
+            Victim::Core | Victim::Shard | Victim::Move | Victim::Instance => 0,
             Victim::Split(nf) => Nf::ALL.iter().position(|other| *other == nf).unwrap_or(0),
         }
     }

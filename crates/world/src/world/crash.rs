@@ -23,20 +23,25 @@ impl World {
     /// Registered UEs and established sessions of a process, without those that the network is removing. Nothing, if the store of
     /// contexts may not have the last changes: after an outage or a loss, while writes wait, and with `soft`.
     pub(super) fn note_before_crash(&mut self, process: usize) {
+        self.before_crash.remove(&process);
+        if self.note_if_behind(process) {
+            return;
+        }
+        self.load_copies(true);
+        self.note_contexts(process);
+        self.load_copies(false);
+    }
+
+    /// Whether the store may not have the last changes of a process: resources that they record have no owner after its end.
+    pub(super) fn note_if_behind(&mut self, process: usize) -> bool {
         let stores = self.processes[process].stores.as_ref();
         // With `soft` a context in a transaction is written when that is over.
         let has_transactions =
             self.plan.residency == Residency::Soft && !self.journal().open_calls.is_empty();
         let is_behind =
             self.now < self.store_back || stores.is_some_and(|stores| stores.is_behind()) || has_transactions;
-        self.before_crash.remove(&process);
-        if is_behind {
-            self.watch.may_leak = true;
-            return;
-        }
-        self.load_copies(true);
-        self.note_contexts(process);
-        self.load_copies(false);
+        self.watch.may_leak |= is_behind;
+        is_behind
     }
 
     fn note_contexts(&mut self, process: usize) {

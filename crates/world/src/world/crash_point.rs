@@ -143,12 +143,12 @@ impl World {
         }
         self.kill_process(process);
         if ends_n2 {
-            for gnb in 0..self.gnbs.len() {
-                let Some(association) = self.gnbs[gnb].association else { continue };
-                self.at(IN_FLIGHT, SimEvent::AssociationLost { gnb, association });
-            }
+            self.end_associations_of(process, IN_FLIGHT);
         }
-        let after = self.dice.millis(100, 2000);
+        // An instance returns within its lease, or when the others have its blocks.
+        let is_late = self.is_in_set(process) && self.plan.seed.is_multiple_of(2);
+        let least = if is_late { self.plan.lease * 2 } else { Duration::ZERO };
+        let after = least + self.dice.millis(100, 2000);
         self.at(after, SimEvent::Start { process });
     }
 }

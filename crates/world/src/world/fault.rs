@@ -28,6 +28,10 @@ pub(crate) enum Fault {
     Panic(usize),
     /// A block of a process passes to another shard.
     Move(usize),
+    /// An instance of the set stops for a while.
+    Pause(usize),
+    /// An instance of the set does not reach the store of contexts for a while.
+    CutOff(usize),
 }
 
 impl World {
@@ -71,6 +75,14 @@ impl World {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Move(process));
         }
+        for _ in 0..faults.pauses {
+            let process = self.dice.index(self.plan.instances);
+            self.draw_time(time, Fault::Pause(process));
+        }
+        for _ in 0..faults.cut_offs {
+            let process = self.dice.index(self.plan.instances);
+            self.draw_time(time, Fault::CutOff(process));
+        }
         for _ in 0..faults.kills {
             let process = self.dice.index(self.processes.len());
             self.draw_time(time, Fault::Kill(process));
@@ -103,6 +115,8 @@ impl World {
                 self.kill(process);
             }
             Fault::Panic(process) => self.panicking = Some(process),
+            Fault::Pause(process) => self.pause(process),
+            Fault::CutOff(process) => self.cut_off(process),
         }
     }
 
@@ -143,7 +157,11 @@ impl World {
         if !self.processes[process].is_running() {
             return;
         }
-        if self.processes[process].is_stored() {
+        let is_stored = self.processes[process].is_stored();
+        if self.is_in_set(process) {
+            // Its UEs are at another instance afterwards.
+            self.note_if_behind(process);
+        } else if is_stored {
             self.note_before_crash(process);
         } else {
             self.watch.killed.extend(self.processes[process].nfs.iter().copied());
@@ -151,9 +169,14 @@ impl World {
         let ends_n2 = self.processes[process].n2.is_some();
         self.kill_process(process);
         if ends_n2 {
-            (0..self.gnbs.len()).for_each(|gnb| self.disassociate(gnb));
+            self.end_associations_of(process, Duration::ZERO);
         }
-        let after = self.dice.seconds(1, 5);
+        let after = if self.is_in_set(process) {
+            // Within its lease, or later.
+            self.dice.millis(100, self.plan.lease.as_millis() as u64 * 3)
+        } else {
+            self.dice.seconds(1, 5)
+        };
         self.at(after, SimEvent::Start { process });
     }
 }

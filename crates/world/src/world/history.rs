@@ -2,10 +2,12 @@
 
 use super::World;
 use super::crash_point::Crash;
+use super::radio::SimUe;
+use super::user::Act;
 use pith_nf::kit::Instant;
 use pith_ran::ue::State;
 use pith_types::FiveGGuti;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -53,6 +55,10 @@ pub(super) struct History {
     guti_since: Instant,
     sessions: BTreeMap<u8, (Option<Ipv4Addr>, Instant)>,
     losses: Vec<Lost>,
+    /// The user deregisters: nothing is lost until the next registration.
+    leaves: bool,
+    /// Sessions that the user ends, or establishes again.
+    ends: BTreeSet<u8>,
 }
 
 /// Messages of a killed process arrive within this time.
@@ -103,7 +109,11 @@ impl World {
         let sim_ue = &mut self.ues[ue];
         let (history, ue) = (&mut sim_ue.history, &sim_ue.ue);
         let guti_since = history.guti_since;
-        let mut lose = |what, since| history.losses.push(Lost { what, since, guti_since, at: now });
+        let (leaves, ends) = (history.leaves, &mut history.ends);
+        let mut lose = |what, since| {
+            let is_wanted = leaves || matches!(what, Loss::Session(id) if ends.remove(&id));
+            history.losses.extend((!is_wanted).then_some(Lost { what, since, guti_since, at: now }));
+        };
         let had = history.sessions.iter().map(|(id, (address, since))| (*id, *address, *since));
         for (id, address, since) in had {
             if !ue.sessions().any(|session| session.id == id && session.ipv4 == address) {
@@ -115,7 +125,10 @@ impl World {
                 lose(Loss::Registration, since);
                 history.registered = None;
             }
-            (None, State::Registered) => (history.registered, history.keys) = (Some(now), keys),
+            (None, State::Registered) => {
+                (history.registered, history.keys) = (Some(now), keys);
+                history.leaves = false;
+            }
             (Some(since), _) if keys > history.keys => {
                 lose(Loss::SecurityContext, since);
                 history.keys = keys;
@@ -131,6 +144,28 @@ impl World {
             (session.id, (session.ipv4, before.map_or(now, |(_, since)| since)))
         });
         history.sessions = sessions.collect();
+    }
+
+    /// What a user ends is not lost. In a kill the procedure says what it ends.
+    pub(super) fn note_wish(&mut self, ue: usize, act: Act) {
+        let SimUe { history, ue, .. } = &mut self.ues[ue];
+        match act {
+            _ if self.is_kill => {}
+            Act::Deregister { .. } => history.leaves = true,
+            Act::Release(id) | Act::Establish(id) if ue.sessions().any(|session| session.id == id) => {
+                history.ends.insert(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// What UEs lost so far.
+    pub(super) fn losses(&self) -> Vec<String> {
+        let of = |(at, sim_ue): (usize, &SimUe)| {
+            let losses = sim_ue.history.losses.iter();
+            losses.map(|lost| format!("UE{} lost {lost}", at + 1)).collect::<Vec<_>>()
+        };
+        self.ues.iter().enumerate().flat_map(of).collect()
     }
 
     /// From now on losses count.

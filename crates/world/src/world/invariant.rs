@@ -106,13 +106,15 @@ impl World {
         let (panics, lags) = (self.has_panicked(), self.may_leave_upf_sessions());
         // An SMF with `soft` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
         let may_be_outdated = self.has_lost_creations();
+        // An AMF of a set sends a UE back whose AMF has returned within its lease (ADR 0024).
+        let sends_back = self.plan.instances > 0 && self.crash_points.crashed.is_some();
         let is_due = |what: &String| {
             if may_be_outdated && what.contains("a tunnel that the gNB does not have") {
                 return true;
             }
             let is_unknown = what.contains("the AMF sent ERROR INDICATION: unknown local UE NGAP ID");
             let is_overtaken = what.contains("which is not in use");
-            panics && (is_unknown || is_overtaken || lags)
+            panics && (is_unknown || is_overtaken || lags) || sends_back && is_unknown
         };
         let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();
         let strict = self.watch.strict.take().filter(|what| !is_due(what) && !self.is_repetition(what));
@@ -191,13 +193,14 @@ impl World {
             let is_quiet = audit.in_procedure == 0
                 && audit.releasing == 0
                 && audit.session_calls == 0
-                && audit.gnbs == self.gnbs.len();
+                && audit.gnbs == self.gnbs.len() / self.plan.amfs();
             self.demand(is_quiet, || format!("AMF not quiet: {audit:?}"))?;
         }
         let unregistered = self.shard_hosts().filter(|host| !host.shard.is_ready()).count();
         self.demand(unregistered == 0, || format!("NFs of {unregistered} shards are not registered"))?;
         let calls = self.journal().open_calls.len();
-        self.demand(calls == 0, || format!("{calls} SBI calls without answer"))
+        self.demand(calls == 0, || format!("{calls} SBI calls without answer"))?;
+        self.check_owners()
     }
 
     fn shard_hosts(&self) -> impl Iterator<Item = &crate::network::ShardHost> {

@@ -9,6 +9,7 @@ use super::user::Act;
 use super::{Failure, SimEvent, World};
 use crate::kill::{Breach, BreachKind, Procedure};
 use crate::plan::Residency;
+use pith_nf::kit::Inspect;
 use pith_ran::ue::State;
 use std::time::Duration;
 
@@ -35,12 +36,16 @@ impl World {
         self.is_kill = true;
         self.crash_points.victim = victim;
         self.crash_points.panics = panics;
+        self.divide_blocks();
         self.watched_pass(Duration::from_secs(3))?;
         self.prepare_bystanders()?;
         for act in procedure.before {
             self.act_and_pass(*act)?;
         }
         self.watched_pass(procedure.lead)?;
+        if self.plan.instances > 0 {
+            self.crash_points.victim = self.instance_of_first_ue();
+        }
         self.begin_histories();
         self.count_crash_points(at);
         self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: procedure.act });
@@ -94,6 +99,22 @@ impl World {
         used?;
         self.leave()?;
         Ok((self.moved, points))
+    }
+
+    /// The instance that has the first UE; in some worlds another one, or if none has it.
+    fn instance_of_first_ue(&self) -> usize {
+        let supi = self.ues[0].subscriber.supi.to_string();
+        let has_ue = |process: &usize| {
+            let ues = self.inspected_in(*process, Inspect::Ues);
+            ues.iter().any(|ue| ue["supi"] == supi.as_str())
+        };
+        let instances = self.plan.instances;
+        let other = (self.plan.seed / 2) as usize;
+        match (0..instances).find(has_ue) {
+            Some(process) if !self.plan.seed.is_multiple_of(5) => process,
+            Some(process) => (process + 1) % instances,
+            None => other % instances,
+        }
     }
 
     /// Passes time; names the kind of a broken invariant.

@@ -13,6 +13,7 @@ mod crash;
 mod crash_point;
 mod fault;
 mod history;
+mod instances;
 mod invariant;
 mod kill;
 mod moves;
@@ -48,6 +49,7 @@ use invariant::Watch;
 use n2::SimGnb;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
+use pith_runtime::residency::OwnerMemory;
 use pith_sbi::token::Verifier;
 use process::Process;
 use radio::SimUe;
@@ -93,6 +95,10 @@ enum SimEvent {
     AssociationLost { gnb: usize, association: u64 },
     /// The store of contexts answers again.
     StoreIsBack,
+    /// It answers that process again.
+    Reached { process: usize },
+    /// A turn of an instance's thread for the owner map.
+    SetTurn { process: usize, incarnation: u32, repeats: bool },
     /// A process starts.
     Start { process: usize },
     /// A gNB tries to establish its association.
@@ -171,6 +177,12 @@ pub struct World {
     crash_points: CrashPoints,
     /// The documents of the runtime's stores.
     server: Server,
+    /// The owner map of the set, and its leases.
+    owner_map: OwnerMemory,
+    /// Processes that ended because others had taken over their UEs.
+    lost: u32,
+    /// The last start, end or stop of a process.
+    disturbed: Instant,
     /// Until then, changes of contexts may not be stored after an outage.
     store_back: Instant,
     /// A shard of this process panics at one of the next inputs.
@@ -205,7 +217,7 @@ impl World {
             exchanges: BTreeMap::new(),
             verifier: trust::verifier(),
             database,
-            upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, now)).collect(),
+            upfs: (0..plan.upfs).map(|upf| UserPlane::start(upf, plan.instances > 0, now)).collect(),
             gnbs,
             ues,
             journal: SharedJournal::default(),
@@ -213,6 +225,9 @@ impl World {
             enemy: AttackerState::default(),
             before_crash: BTreeMap::new(),
             server,
+            owner_map: OwnerMemory::simulated(),
+            lost: 0,
+            disturbed: now,
             store_back: Instant::default(),
             crash_points: CrashPoints::default(),
             panicking: None,
@@ -299,6 +314,7 @@ impl World {
         self.now = self.now.max(next);
         self.journal().now = self.now;
         self.server.set_now(self.now);
+        self.set_time_of_leases();
         match self.agenda.first_entry().filter(|_| planned == Some(next)) {
             Some(first) => {
                 let event = first.remove();
@@ -320,7 +336,17 @@ impl World {
 
     /// Handles the timer that expires now.
     fn expire_timer(&mut self) {
-        match self.timers.expired(self.now) {
+        let timer = self.timers.expired(self.now);
+        if let Some(
+            timer @ (TimerId::Nf { process, .. }
+            | TimerId::N2Gateway { process }
+            | TimerId::N4Gateway { process, .. }),
+        ) = timer
+            && let Some(until) = self.paused_until(process)
+        {
+            return self.timers.start(timer, until);
+        }
+        match timer {
             Some(TimerId::Nf { process, shard, nf, key }) => {
                 self.to_shard(process, shard, ShardInput::Timer { nf, key });
             }
@@ -334,6 +360,9 @@ impl World {
     }
 
     fn handle_event(&mut self, event: SimEvent) {
+        if let Some(until) = self.pause_of(&event) {
+            return self.schedule(until, event);
+        }
         match event {
             SimEvent::ToShard { process, incarnation, shard, input } => {
                 if self.processes[process].is_running_as(incarnation) {
@@ -352,6 +381,12 @@ impl World {
             }
             SimEvent::AssociationLost { gnb, association } => self.association_lost(gnb, association),
             SimEvent::StoreIsBack => self.store_is_back(),
+            SimEvent::Reached { process } => self.reach_again(process),
+            SimEvent::SetTurn { process, incarnation, repeats } => {
+                if self.processes[process].is_running_as(incarnation) {
+                    self.set_turn(process, repeats);
+                }
+            }
             SimEvent::Start { process } => self.start_process(process),
             SimEvent::Associate { gnb } => self.associate(gnb),
             SimEvent::ToGnb { association, stream, pdu } => self.to_gnb(association, stream, &pdu),

@@ -3,7 +3,7 @@
 use super::World;
 use pith_nf::fabric::{MoveError, ShardInput};
 use pith_nf::kit::Input;
-use pith_types::{BlockId, BlockMove, BlockOwner, InstanceId, ShardId};
+use pith_types::{BlockId, BlockMove, BlockOwner, ShardId};
 
 /// Of the moves, this many are of a block with contexts, per mille.
 const OF_CONTEXTS: u32 = 900;
@@ -26,10 +26,11 @@ impl World {
 
     /// Asks the owner of a block to pass it.
     pub(super) fn begin_move(&mut self, process: usize, block: BlockId, to: usize) {
+        let instance = self.plan.instance(process);
         let target = &mut self.processes[process];
-        target.moves += 1;
-        let to = BlockOwner { instance: InstanceId(0), shard: ShardId(to as u8) };
-        let change = BlockMove { block, to, version: 1 + target.moves };
+        target.version += 1;
+        let to = BlockOwner { instance, shard: ShardId(to as u8) };
+        let change = BlockMove { block, to, version: target.version };
         let owner = target.owners.owner(block).shard;
         self.send_to_shard(process, owner.0.into(), ShardInput::Move(change));
     }
@@ -46,7 +47,7 @@ impl World {
 
     /// Blocks with contexts, except those that stay: the first one of each shard.
     fn blocks_with_contexts(&self, process: usize) -> Vec<BlockId> {
-        let initial = crate::network::owners(self.plan.shards);
+        let initial = &self.processes[process].owners_at_start;
         let is_first = |block: &BlockId| initial.blocks_of(initial.owner(*block)).next() == Some(*block);
         let has_contexts = |block: &BlockId| self.contexts_in(process, *block) > 0;
         BlockId::all().filter(has_contexts).filter(|block| !is_first(block)).collect()
@@ -70,19 +71,25 @@ impl World {
         if let Some(owners) = target.owners.moved(change) {
             target.owners = std::sync::Arc::new(owners);
         }
+        self.note_moved(process, change);
         for other in (0..self.plan.shards).filter(|other| *other != shard) {
             self.send_to_shard(process, other, ShardInput::OwnersChanged(change));
         }
     }
 
-    pub(super) fn move_ended(&mut self, change: BlockMove, result: Result<(), MoveError>) {
+    pub(super) fn move_ended(&mut self, process: usize, change: BlockMove, result: Result<(), MoveError>) {
+        self.note_release(process, change, result.is_ok());
         let BlockMove { block, to, version } = change;
         self.moved += u32::from(result.is_ok());
         let outcome = result.map_or_else(|error| error.to_string(), |()| "moved".into());
-        self.record(
-            "world",
-            "world",
-            format!("block {block} to shard {}, version {version}: {outcome}", to.shard.0),
-        );
+        self.record("world", "world", format!("block {block} to {}, version {version}: {outcome}", name(to)));
+    }
+}
+
+/// A shard, with its instance in a set.
+fn name(owner: BlockOwner) -> String {
+    match owner.instance.0 {
+        0 => format!("shard {}", owner.shard.0),
+        instance => format!("shard {} of instance {instance}", owner.shard.0),
     }
 }

@@ -10,6 +10,7 @@ use pith_nf::kit::{GnbHandle, N2Effect, Nf};
 use pith_ngap::{Message, NgSetupResponse};
 use pith_ran::Instant as RanInstant;
 use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
+use pith_types::FiveGSTmsi;
 use pith_upf::contract::{Action, Destination, Far};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,7 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 /// SCTP streams of an association.
 const STREAMS: u16 = 4;
 
-/// A gNB and its association.
+/// An endpoint of a gNB, and its association with an AMF. A gNB has one for each AMF of a set, and the endpoints of a gNB are consecutive, as in
+/// `pith_ran::Ran`.
 pub(super) struct SimGnb {
     pub gnb: Gnb,
     pub association: Option<u64>,
@@ -28,18 +30,19 @@ pub(super) struct SimGnb {
     pub bearers: BTreeMap<(UeKey, u8), Bearer>,
 }
 
-/// The gNBs of a plan.
+/// The endpoints of all gNBs of a plan.
 pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
     let sim_gnb = |number: usize| {
+        let id = number / plan.amfs() + 1;
         let settings = Settings {
-            name: format!("gnb{}", number + 1),
+            name: format!("gnb{id}"),
             plmn: network::plmn(),
-            id: number as u32 + 1,
+            id: id as u32,
             tac: network::tai().tac,
             slices: network::slices(),
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
-            retains_ues: plan.retaining & 1 << number != 0,
+            retains_ues: plan.retaining & 1 << (id - 1) != 0,
         };
         SimGnb {
             gnb: Gnb::new(settings),
@@ -48,7 +51,7 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             bearers: BTreeMap::new(),
         }
     };
-    (0..plan.gnbs).map(sim_gnb).collect()
+    (0..plan.gnbs * plan.amfs()).map(sim_gnb).collect()
 }
 
 impl World {
@@ -61,13 +64,38 @@ impl World {
         self.processes.iter().position(|process| process.nfs.contains(&Nf::Amf)).unwrap_or(0)
     }
 
+    /// The process of the AMF to which an endpoint belongs.
+    pub(super) fn amf_of(&self, gnb: usize) -> usize {
+        if self.plan.instances == 0 { self.amf_process() } else { gnb % self.plan.instances }
+    }
+
+    /// The endpoint at which a UE connects to the gNB with that one: the AMF of its AMF Set and Pointer, another one of the set if that is
+    /// gone, and any for a UE without an identity (TS 23.501 6.3.5).
+    pub(super) fn select_endpoint(&mut self, gnb: usize, s_tmsi: Option<&FiveGSTmsi>) -> usize {
+        let amfs = self.plan.amfs();
+        if amfs == 1 {
+            return gnb;
+        }
+        let first = gnb / amfs * amfs;
+        let up: Vec<usize> = (first..first + amfs).filter(|at| self.gnbs[*at].gnb.is_up()).collect();
+        let has_pointer = |at: &&usize| {
+            let mut guamis = self.gnbs[**at].gnb.amf().guamis.iter();
+            s_tmsi.is_some_and(|s_tmsi| guamis.any(|guami| guami.amf_id.pointer == s_tmsi.amf_pointer))
+        };
+        let selected = up.iter().find(has_pointer).copied();
+        selected.unwrap_or_else(|| match up.len() {
+            0 => first,
+            number => up[self.dice.index(number)],
+        })
+    }
+
     /// A gNB establishes its association, or tries again later.
     pub(super) fn associate(&mut self, gnb: usize) {
         if self.gnbs[gnb].association.is_some() {
             return;
         }
-        let process = self.amf_process();
-        if !self.processes[process].is_running() {
+        let process = self.amf_of(gnb);
+        if !self.processes[process].is_running() || self.paused_until(process).is_some() {
             let after = self.dice.seconds(1, 2);
             return self.at(after, SimEvent::Associate { gnb });
         }
@@ -90,7 +118,7 @@ impl World {
     /// The association ends on both sides.
     pub(super) fn disassociate(&mut self, gnb: usize) {
         let Some(association) = self.gnbs[gnb].association.take() else { return };
-        let process = self.amf_process();
+        let process = self.amf_of(gnb);
         self.n2_gateway(process, N2GatewayInput::Down { gnb: GnbHandle(association) });
         self.gnb_input(gnb, Input::AssociationDown);
         let after = self.dice.seconds(1, 3);
@@ -104,7 +132,7 @@ impl World {
         }
     }
 
-    fn gnb_of(&self, association: u64) -> Option<usize> {
+    pub(super) fn gnb_of(&self, association: u64) -> Option<usize> {
         self.gnbs.iter().position(|sim_gnb| sim_gnb.association == Some(association))
     }
 
@@ -115,11 +143,11 @@ impl World {
     }
 
     pub(super) fn to_n2_gateway(&mut self, association: u64, stream: u16, pdu: Vec<u8>) {
-        if self.gnb_of(association).is_some() {
+        if let Some(endpoint) = self.gnb_of(association) {
             self.enemy.observe_ngap(&pdu);
             let gnb = GnbHandle(association);
             let input = N2GatewayInput::Message { gnb, stream, ppid: NGAP_PPID, pdu: pdu.into() };
-            self.n2_gateway(self.amf_process(), input);
+            self.n2_gateway(self.amf_of(endpoint), input);
         }
     }
 
@@ -171,7 +199,9 @@ impl World {
             .filter_map(|process| process.n4.as_ref())
             .all(|n4| n4.upfs().count() == self.plan.upfs);
         let lags = matches!(self.plan.residency, Residency::None | Residency::Procedural);
-        let knows = has_upfs && !lags && !self.watch.has_lost_documents;
+        // The sessions of an instance that was killed are those of another one, for which this AMF does not wait (ADR 0024).
+        let has_set = self.plan.instances > 0;
+        let knows = has_upfs && !lags && !has_set && !self.watch.has_lost_documents;
         let Ok(Message::NgSetupResponse(NgSetupResponse { ue_retention: None, .. })) = Message::decode(pdu)
         else {
             return;

@@ -117,7 +117,7 @@ impl World {
     }
 
     pub(super) fn restart_upf(&mut self, upf: usize) {
-        self.upfs[upf] = UserPlane::start(upf, self.now);
+        self.upfs[upf] = UserPlane::start(upf, self.plan.instances > 0, self.now);
         self.set_wake_up(TimerId::Upf(upf), None);
     }
 

@@ -14,7 +14,7 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Request, ResourceUri, Uri};
-use pith_types::{Ambr, BitRate, InstanceId};
+use pith_types::{Ambr, BitRate};
 
 /// The sender of notifications: no call of an NF has this tag, so that the answer is ignored.
 const NOBODY: Tag = Tag::new(u64::MAX, u32::MAX);
@@ -56,10 +56,17 @@ impl World {
             Act::ChangePolicy(_) => (Nf::Smf, changed_policy(uri)),
             _ => (Nf::Smf, ended_policy(uri)),
         };
-        let Some(process) = self.processes.iter().position(|process| process.nfs.contains(&nf)) else {
-            return;
-        };
-        let shard = shard_of(&network::owners(self.plan.shards), InstanceId(0), &request).unwrap_or(0);
+        let (mut first, mut owner) = (None, None);
+        for process in 0..self.processes.len() {
+            let at = &self.processes[process];
+            if at.nfs.contains(&nf) {
+                first = first.or(Some((process, 0)));
+                let owners = if at.set.is_some() { &at.owners } else { &at.owners_at_start };
+                let shard = shard_of(owners, self.plan.instance(process), &request);
+                owner = owner.or(shard.map(|shard| (process, shard)));
+            }
+        }
+        let Some((process, shard)) = owner.or(first) else { return };
         let from = Caller::Shard { shard: 0, nf: Nf::Pcf, tag: NOBODY };
         self.send_to_shard(process, usize::from(shard), ShardInput::Request { from, nf, request });
     }

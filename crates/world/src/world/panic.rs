@@ -2,7 +2,6 @@
 
 use super::process::Process;
 use super::{TimerId, World};
-use crate::network::ShardFactory;
 use crate::plan::Residency;
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::{N2Input, Nf};
@@ -28,7 +27,7 @@ impl World {
         // Not when faults are over: with `procedural` and `soft` the last change may be lost. Nor while the store does not answer: the next
         // run could read no contexts (docs/state.md).
         if !self.faulty
-            || self.server.is_gone()
+            || !self.server.answers(process)
             || self.panicking != Some(process)
             || !is_candidate
             || !self.dice.chance(CHANCE)
@@ -57,11 +56,7 @@ impl World {
         for timer in timers {
             self.timers.stop(timer);
         }
-        let journal = self.journal.clone();
-        let of_process = &self.processes[process];
-        let incarnation = of_process.incarnation_of_instances(of_process.incarnation);
-        let factory = ShardFactory { plan: &self.plan, process, incarnation, shard, journal };
-        let mut host = factory.make(&mut self.dice);
+        let mut host = self.make_shard(place);
         let Process { shard_hosts, documents, stores, take_overs, panics, .. } = &mut self.processes[process];
         *panics += 1;
         host.shard.begin_run(*panics);

@@ -1,6 +1,7 @@
 //! Simulated processes: each has shards, which run its NFs, and the gateways that its NFs need.
 
 use super::crash_point::{CrashSite, is_send};
+use super::instances::Instance;
 use super::{Channel, SimEvent, TimerId, World};
 use crate::documents::Documents;
 use crate::network::{self, EPOCH, ShardFactory, ShardHost};
@@ -10,14 +11,18 @@ use crate::stores::Stores;
 use pith_nf::fabric::{Keeps, ShardEffect, ShardInput, TakeOver};
 use pith_nf::gateway::n2::N2Gateway;
 use pith_nf::gateway::n4::{N4Gateway, StoredRun};
-use pith_nf::kit::{Caller, Nf, StoreRequest, StoredKey, Tag};
+use pith_nf::kit::{Caller, Instant, Nf, StoreRequest, StoredKey, Tag};
 use pith_sbi::{ApiRoot, Reply};
-use pith_types::OwnerMap;
+use pith_types::{BlockId, BlockOwner, OwnerMap, ShardId};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Of the restarts of a process with stored contexts, this many restore contexts while it serves, per mille. After the others all contexts
 /// are compared with those before.
 const ON_DEMAND: u32 = 600;
+
+/// Time until another attempt to adopt blocks, as in the runtime.
+const ADOPTION_RETRY: Duration = Duration::from_millis(500);
 
 /// A simulated process.
 pub(super) struct Process {
@@ -43,8 +48,14 @@ pub(super) struct Process {
     pub n4_run: Option<(u64, StoredRun)>,
     /// The owner of each block.
     pub owners: Arc<OwnerMap>,
-    /// Moves of blocks so far.
-    pub moves: u64,
+    /// The owner of each block at the last start.
+    pub owners_at_start: Arc<OwnerMap>,
+    /// The version of the owner map that was given last.
+    pub version: u64,
+    /// Present in an instance of the set, from the begin of a start.
+    pub set: Option<Instance>,
+    /// Nothing happens in the process before that time.
+    pub paused_until: Option<Instant>,
 }
 
 impl Process {
@@ -52,7 +63,9 @@ impl Process {
         let residency = plan.residency;
         let has_own = residency != Residency::None && plan.store.is_none();
         let documents = has_own.then(|| Documents::new(residency));
-        let stores = plan.store.map(|form| Stores::new(server.clone(), number as u16, residency, form));
+        // The instances of a set have the same blocks, and fence each other off.
+        let scope = if number < plan.instances { 0 } else { number as u16 };
+        let stores = plan.store.map(|form| Stores::new(server.clone(), (number, scope), residency, form));
         Self {
             nfs,
             incarnation: 0,
@@ -65,7 +78,10 @@ impl Process {
             panics: 0,
             n4_run: None,
             owners: network::owners(plan.shards),
-            moves: 0,
+            owners_at_start: network::owners(plan.shards),
+            version: 1,
+            set: None,
+            paused_until: None,
         }
     }
 
@@ -101,24 +117,34 @@ impl Process {
     }
 }
 
+/// The block that leaves its shard with an effect.
+fn block_that_leaves(effect: &ShardEffect) -> Option<BlockId> {
+    match effect {
+        ShardEffect::Released(change) => Some(change.block),
+        ShardEffect::PassOn { input, .. } => match &**input {
+            ShardInput::Block(passed) => Some(passed.change.block),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 impl World {
     /// Starts a process: its NFs have the UEs and sessions that are stored.
     pub(super) fn start_process(&mut self, process: usize) {
+        let Some(owners) = self.owners_at_start(process) else { return };
         let shards = self.plan.shards;
-        let of_process = &self.processes[process];
-        let incarnation = of_process.incarnation_of_instances(of_process.incarnation);
-        let journal = self.journal.clone();
-        let factory =
-            |shard| ShardFactory { plan: &self.plan, process, incarnation, shard, journal: journal.clone() };
-        let mut shard_hosts: Vec<_> = (0..shards).map(|shard| factory(shard).make(&mut self.dice)).collect();
+        self.processes[process].owners_at_start = Arc::clone(&owners);
+        let mut shard_hosts: Vec<_> = (0..shards).map(|shard| self.make_shard((process, shard))).collect();
         let started = self.now.as_micros() / 1000;
         let start_time = EPOCH + self.now.as_micros() / 1_000_000;
         let store_started = start_time + u64::from(self.processes[process].incarnation);
-        let owners = network::owners(shards);
         if let Some(documents) = &mut self.processes[process].documents {
             documents.assign(|block| owners.owner(block).shard.0.into());
         }
-        self.processes[process].owners = owners;
+        self.processes[process].owners = Arc::clone(&owners);
+        self.processes[process].version = owners.version();
+        let lease = self.processes[process].set.as_ref().map(Instance::guard);
         // With the other residencies all contexts are read first.
         let has_copies =
             matches!(self.plan.residency, Residency::Durable | Residency::Procedural | Residency::Soft);
@@ -127,7 +153,10 @@ impl World {
         for (shard, host) in shard_hosts.iter_mut().enumerate() {
             if let Some(stores) = &mut self.processes[process].stores {
                 let times = (self.now, store_started);
-                let restored = stores.restore(times, (shard, shards), on_demand, &mut host.shard);
+                let owner = BlockOwner { instance: self.plan.instance(process), shard: ShardId(shard as u8) };
+                let of_shard = (shard, owners.blocks_of(owner).collect());
+                let how = (on_demand, lease.clone());
+                let restored = stores.restore(times, of_shard, how, &mut host.shard);
                 if let Err(error) = restored {
                     self.watch.fail(format!("not restored: {error}"));
                 }
@@ -147,12 +176,12 @@ impl World {
         let has_lost = self.watch.has_lost_documents;
         let target = &mut self.processes[process];
         target.begin_n4_run(start_time, self.plan.residency, has_lost);
-        let run = target.n4_run;
-        target.n2 = target.nfs.contains(&Nf::Amf).then(|| N2Gateway::new(network::n2_config(shards)));
-        target.n4 = target
-            .nfs
-            .contains(&Nf::Smf)
-            .then(|| N4Gateway::new(network::n4_config(process, &self.plan, started, run)));
+        // The sessions of an instance of a set are perhaps another one's meanwhile.
+        let run = target.n4_run.filter(|_| target.set.is_none());
+        let has = |nf: Nf| target.nfs.contains(&nf);
+        target.n2 = has(Nf::Amf).then(|| network::n2_gateway(&self.plan, process, Arc::clone(&owners)));
+        let n4_config = || network::n4_config((&self.plan, process), Arc::clone(&owners), started, run);
+        target.n4 = has(Nf::Smf).then(|| N4Gateway::new(n4_config()));
         target.shard_hosts = shard_hosts;
         let keeps = match (&target.documents, &target.stores) {
             (Some(documents), _) => documents.keeps(),
@@ -165,11 +194,23 @@ impl World {
         } else if let Err(failure) = self.check_restored(process) {
             self.watch.fail(failure.what);
         }
+        self.introduce(process);
         for shard in 0..shards {
             self.send_to_shard(process, shard, ShardInput::Start);
             self.restore_later(process, shard);
         }
         self.start_n4(process);
+        self.serve_set(process);
+    }
+
+    /// Makes a shard of the next run of a process, or of a shard that panicked.
+    pub(super) fn make_shard(&mut self, (process, shard): (usize, usize)) -> ShardHost {
+        let of_process = &self.processes[process];
+        let incarnation = of_process.incarnation_of_instances(of_process.incarnation);
+        let owners = Arc::clone(&of_process.owners_at_start);
+        let journal = self.journal.clone();
+        let factory = ShardFactory { plan: &self.plan, process, incarnation, shard, owners, journal };
+        factory.make(&mut self.dice)
     }
 
     /// Kills a process: its shards, gateways and timers are lost.
@@ -180,6 +221,8 @@ impl World {
         target.shard_hosts.clear();
         target.n2 = None;
         target.n4 = None;
+        (target.set, target.paused_until) = (None, None);
+        self.disturbed = self.now;
         let belongs_to_process = |timer: &&TimerId| match timer {
             TimerId::Nf { process: of, .. }
             | TimerId::N2Gateway { process: of }
@@ -226,6 +269,12 @@ impl World {
         }
         let take_over = &mut take_overs[shard];
         take_over.begin(&mut host.shard, &input);
+        if let (ShardInput::Adopt(changes), Some(stores)) = (&input, stores.as_mut())
+            && !stores.adopt(self.now, shard, &mut host.shard, changes)
+        {
+            self.adopt_later((process, shard), input);
+            return self.end_turn((process, shard), effects);
+        }
         host.shard.handle(self.now, input, &mut effects);
         if panics {
             return self.panic((process, shard));
@@ -239,6 +288,13 @@ impl World {
         }
         self.read_contexts((process, shard), &mut effects);
         self.end_turn((process, shard), effects);
+    }
+
+    /// Blocks of another instance could not be adopted: the store does not answer.
+    fn adopt_later(&mut self, (process, shard): (usize, usize), input: ShardInput) {
+        let incarnation = self.processes[process].incarnation;
+        let event = SimEvent::ToShard { process, incarnation, shard, input: Box::new(input) };
+        self.at(ADOPTION_RETRY, event);
     }
 
     /// A write of changes is due, without an input.
@@ -299,10 +355,7 @@ impl World {
         self.begin_reads(place, &mut effects);
         let Process { documents, stores, .. } = &mut self.processes[process];
         for effect in &effects {
-            if let ShardEffect::PassOn { input, .. } = effect
-                && let ShardInput::Block(passed) = &**input
-            {
-                let block = passed.change.block;
+            if let Some(block) = block_that_leaves(effect) {
                 documents.iter_mut().for_each(|documents| documents.pass_block(block));
                 stores.iter_mut().for_each(|stores| stores.pass_block(shard, block));
             }
@@ -386,9 +439,9 @@ impl World {
             ShardEffect::Load { key } => self.load((process, shard), key),
             ShardEffect::PassOn { shard: to, input } => self.pass_on((process, shard), to.into(), *input),
             ShardEffect::OwnersChanged(change) => self.owners_changed((process, shard), change),
-            // A world has no sets of instances.
+            // The map has changed with the effect before.
             ShardEffect::Released(_) => {}
-            ShardEffect::MoveEnded { change, result } => self.move_ended(change, result),
+            ShardEffect::MoveEnded { change, result } => self.move_ended(process, change, result),
             // Taken by `begin_reads`.
             ShardEffect::Restore(_) => self.watch.fail("contexts that an input needs are not restored"),
             // Only the operator API uses these.

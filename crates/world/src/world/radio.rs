@@ -162,7 +162,9 @@ impl World {
     fn connect(&mut self, ue: usize, nas: Vec<u8>, cause: RrcEstablishmentCause, s_tmsi: Option<FiveGSTmsi>) {
         self.record(name(ue), "AMF", nas_name(&nas));
         self.numbered += 1;
-        let gnb = self.dice.index(self.gnbs.len());
+        let amfs = self.plan.amfs();
+        let gnb = self.dice.index(self.gnbs.len() / amfs) * amfs;
+        let gnb = self.select_endpoint(gnb, s_tmsi.as_ref());
         self.ues[ue].connection = Some(self.numbered);
         self.ues[ue].gnb = gnb;
         self.send_uplink(ue, Uplink::Connect { nas, cause, s_tmsi });
@@ -183,6 +185,16 @@ impl World {
         let key = UeKey(connection as u32);
         let known = self.gnbs[gnb].connections.contains_key(&key);
         match signal {
+            // The AMF has gone meanwhile: the gNB selects another one.
+            Uplink::Connect { nas, cause, s_tmsi }
+                if self.gnbs[gnb].association.is_none() && self.has_other_amf(gnb) =>
+            {
+                let other = self.select_endpoint(gnb, s_tmsi.as_ref());
+                if self.ues[ue].connection == Some(connection) {
+                    self.ues[ue].gnb = other;
+                }
+                self.uplink(ue, other, connection, Uplink::Connect { nas, cause, s_tmsi });
+            }
             // No AMF serves the gNB: RRC REJECT with a wait time (TS 38.331 5.3.15.2).
             Uplink::Connect { .. } if self.gnbs[gnb].association.is_none() => {
                 let after = self.dice.seconds(1, 2);
@@ -204,6 +216,13 @@ impl World {
             Uplink::Nas(_) => self.to_ue(ue, connection, Downlink::Released),
             Uplink::Lost => {}
         }
+    }
+
+    /// Whether the gNB of an endpoint has an AMF at another one.
+    fn has_other_amf(&self, gnb: usize) -> bool {
+        let amfs = self.plan.amfs();
+        let first = gnb / amfs * amfs;
+        (first..first + amfs).any(|at| self.gnbs[at].gnb.is_up() && self.gnbs[at].association.is_some())
     }
 
     /// Sends a NAS message from a gNB to a UE, and checks its COUNT.
@@ -265,11 +284,16 @@ impl World {
         self.downlink(ue, connection, Downlink::Released);
     }
 
+    /// The endpoint of the next gNB at the same AMF.
+    fn next_gnb(&self, endpoint: usize) -> usize {
+        (endpoint + self.plan.amfs()) % self.gnbs.len()
+    }
+
     /// The UE's gNB hands it over to the next one over Xn.
     pub(super) fn xn_handover(&mut self, ue: usize) {
         let Some(connection) = self.ues[ue].connection else { return };
         let (source, key) = (self.ues[ue].gnb, UeKey(connection as u32));
-        let target = (source + 1) % self.gnbs.len();
+        let target = self.next_gnb(source);
         if target == source || !self.gnbs[target].gnb.is_up() {
             return;
         }
@@ -286,7 +310,7 @@ impl World {
     pub(super) fn n2_handover(&mut self, ue: usize) {
         let Some(connection) = self.ues[ue].connection else { return };
         let (source, key) = (self.ues[ue].gnb, UeKey(connection as u32));
-        let target = (source + 1) % self.gnbs.len();
+        let target = self.next_gnb(source);
         if target != source {
             let (node, tai) = (self.gnbs[target].gnb.node(), self.gnbs[target].gnb.settings().tai());
             self.gnb_input(source, GnbInput::RequireHandover { ue: key, node, tai });
@@ -297,7 +321,9 @@ impl World {
     pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell) {
         let Some(ue) = self.gnbs[source].connections.remove(&key) else { return };
         self.gnbs[source].bearers.retain(|(of, _), _| *of != key);
-        let target = self.gnbs.iter().position(|sim_gnb| sim_gnb.gnb.cell() == cell);
+        let amfs = self.plan.amfs();
+        let of_amf = (source % amfs..self.gnbs.len()).step_by(amfs);
+        let target = of_amf.into_iter().find(|at| self.gnbs[*at].gnb.cell() == cell);
         let Some(target) = target.filter(|_| self.ues[ue].connection == Some(key.0.into())) else { return };
         self.gnbs[target].connections.insert(key, ue);
         self.ues[ue].gnb = target;
@@ -318,7 +344,8 @@ impl World {
         for ue in 0..self.ues.len() {
             let sim_ue = &self.ues[ue];
             let meant = sim_ue.ue.guti().is_some_and(|guti| guti.s_tmsi() == tmsi);
-            if meant && sim_ue.gnb == gnb && !self.fault_occurs(self.plan.faults.radio_loss) {
+            let camps_here = sim_ue.gnb / self.plan.amfs() == gnb / self.plan.amfs();
+            if meant && camps_here && !self.fault_occurs(self.plan.faults.radio_loss) {
                 let after = self.dice.millis(1, 1280);
                 self.at(after, SimEvent::Page { ue });
             }

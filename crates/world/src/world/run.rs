@@ -3,7 +3,7 @@
 use super::invariant::AgreedState;
 use super::user::Act;
 use super::{Failure, SimEvent, World};
-use crate::plan::Plan;
+use crate::plan::{Plan, Residency};
 use crate::stores::{StoreOperations, Stores};
 use pith_upf::contract::Tunnel;
 use std::collections::BTreeMap;
@@ -27,6 +27,12 @@ pub struct Report {
     pub classifiers: usize,
     /// Violations by the core that UEs and gNBs reported, with counts.
     pub violations: BTreeMap<String, u64>,
+    /// Blocks that have passed to another shard.
+    pub moved: u32,
+    /// Instances that ended because others had taken over their UEs.
+    pub ended: u32,
+    /// Registrations, security contexts and sessions that UEs lost until all was idle.
+    pub losses: Vec<String>,
 }
 
 impl World {
@@ -37,7 +43,7 @@ impl World {
 
     /// Runs all phases.
     pub fn run_phases(&mut self) -> Result<Report, Box<Failure>> {
-        self.pass(Duration::from_secs(5))?;
+        self.pass(Duration::from_secs(if self.plan.instances > 0 { 15 } else { 5 }))?;
         self.draw_scripts(CHAOS);
         self.draw_faults(CHAOS);
         self.begin_attack(CHAOS);
@@ -51,6 +57,7 @@ impl World {
         self.load_copies(true);
         self.check_quiet()?;
         self.load_copies(false);
+        self.check_losses_of_instances()?;
         if self.enemy.is_inside() {
             return Ok(self.report(AgreedState::default()));
         }
@@ -66,7 +73,15 @@ impl World {
 
     fn report(&self, AgreedState { sessions, classifiers }: AgreedState) -> Report {
         let (steps, violations) = (self.watch.steps, self.watch.violations.clone());
-        Report { steps, sessions, classifiers, violations }
+        let (moved, ended, losses) = (self.moved, self.lost, self.losses());
+        Report { steps, sessions, classifiers, violations, moved, ended, losses }
+    }
+
+    /// No UE loses anything if only instances fail, and the residency keeps all.
+    fn check_losses_of_instances(&self) -> Result<(), Box<Failure>> {
+        let losses = self.losses();
+        let is_strict = self.plan.has_faults_of_instances_only() && self.plan.residency == Residency::Durable;
+        self.demand(losses.is_empty() || !is_strict, || format!("lost: {losses:?}"))
     }
 
     /// One UE registers and establishes a session without faults.

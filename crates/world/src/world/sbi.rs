@@ -7,8 +7,7 @@ use crate::network::root;
 use crate::observed::actor;
 use pith_nf::fabric::{Bearer, ShardInput, shard_of_remote};
 use pith_nf::kit::{Caller, Nf, Tag};
-use pith_sbi::{ApiRoot, Problem, Reply, Request};
-use pith_types::InstanceId;
+use pith_sbi::{ApiRoot, Problem, ProblemMore, Reply, Request};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,9 +29,24 @@ pub(super) struct Exchange {
     bearer: Option<Bearer>,
     /// A copy of the request, to be repeated if the producer refuses the token.
     again: Option<(Arc<ApiRoot>, Box<Request>)>,
+    /// A copy of the request, to be sent to another instance of the set, and how often.
+    redirected: Option<(Box<Request>, u8)>,
     /// Whether the request creates a resource that leaks if the caller does not receive the reply.
     creates: bool,
 }
+
+impl Exchange {
+    pub(super) const fn target_process(&self) -> usize {
+        self.target.0
+    }
+
+    pub(super) const fn caller_process(&self) -> usize {
+        self.caller.0
+    }
+}
+
+/// Redirections of one request that are followed, as in the runtime.
+const REDIRECTIONS: u8 = 2;
 
 impl World {
     pub(super) fn http_call(
@@ -42,6 +56,17 @@ impl World {
         to: &Arc<ApiRoot>,
         request: Request,
         bearer: Option<Bearer>,
+    ) {
+        self.http_call_or_follow((caller, tag), to, request, bearer, REDIRECTIONS);
+    }
+
+    fn http_call_or_follow(
+        &mut self,
+        (caller, tag): (CallerId, Tag),
+        to: &Arc<ApiRoot>,
+        request: Request,
+        bearer: Option<Bearer>,
+        redirections: u8,
     ) {
         self.numbered += 1;
         let number = self.numbered;
@@ -55,7 +80,10 @@ impl World {
         self.record(actor(caller.2), actor(target.2), request.operation().name());
         let is_first = bearer.as_ref().is_some_and(|bearer| !bearer.renewed);
         let again = is_first.then(|| (Arc::clone(to), Box::new(request.clone())));
+        let may_follow = self.plan.instances > 0 && redirections > 0;
+        let redirected = may_follow.then(|| (Box::new(request.clone()), redirections - 1));
         let mut exchange = self.exchange(caller, tag, target, Some(request));
+        exchange.redirected = redirected;
         (exchange.bearer, exchange.again) = (bearer, again);
         self.exchanges.insert(number, exchange);
         if !self.fault_occurs(self.plan.faults.request_loss) {
@@ -85,6 +113,7 @@ impl World {
             request,
             bearer: None,
             again: None,
+            redirected: None,
             creates,
         }
     }
@@ -102,7 +131,7 @@ impl World {
     fn shard_for(&self, (process, nf): (usize, Nf), request: &Request, number: u64) -> usize {
         let any = || number as usize % self.plan.shards;
         let owners = &self.processes[process].owners;
-        let owner = || shard_of_remote(owners, InstanceId(0), request).map(usize::from);
+        let owner = || shard_of_remote(owners, self.plan.instance(process), request).map(usize::from);
         if nf == Nf::Nrf { 0 } else { owner().unwrap_or_else(any) }
     }
 
@@ -148,6 +177,11 @@ impl World {
         };
         let (process, shard, nf) = exchange.caller;
         if self.processes[process].is_running_as(exchange.caller_incarnation) {
+            // The instance of the set that has the context (TS 29.500 6.10.9).
+            if let (Some(root), Some((request, left))) = (redirection(&reply), exchange.redirected) {
+                let call = (exchange.caller, exchange.tag);
+                return self.http_call_or_follow(call, &root, *request, exchange.bearer, left);
+            }
             let is_refused = reply.as_ref().is_err_and(|problem| problem.is_invalid_token());
             if let (true, Some((root, request)), Some(bearer)) = (is_refused, exchange.again, exchange.bearer)
             {
@@ -156,6 +190,14 @@ impl World {
             }
             self.to_shard(process, shard, ShardInput::Reply { nf, tag: exchange.tag, from, reply });
         }
+    }
+}
+
+/// Where a reply redirects its request.
+fn redirection(reply: &Reply) -> Option<Arc<ApiRoot>> {
+    match reply.as_ref().err()?.more.as_ref()? {
+        ProblemMore::Redirect(target) => Some(Arc::clone(&target.root)),
+        _ => None,
     }
 }
 

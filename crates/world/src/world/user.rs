@@ -113,6 +113,7 @@ impl World {
 
     pub(super) fn act(&mut self, ue: usize, act: Act) {
         self.record(super::radio::name(ue), super::radio::name(ue), format!("{act:?}"));
+        self.note_wish(ue, act);
         match act {
             Act::Register => self.ue_input(ue, Input::Register),
             Act::Establish(id) => self.ue_input(ue, Input::EstablishSession(session(id))),

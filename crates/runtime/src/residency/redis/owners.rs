@@ -105,13 +105,11 @@ impl OwnerStore for RedisOwners {
     fn read(&mut self) -> Result<Option<StoredOwners>, EngineError> {
         let reply = self.call(&["read"])?;
         let [revision, map] = reply.as_slice() else { return Err(self.failed("its reply is too short")) };
-        if map.is_empty() {
+        let revision = revision.parse().map_err(|_| self.failed("its owner map has no revision"))?;
+        if map.is_empty() || revision == 0 {
             return Ok(None);
         }
-        let stored = revision.parse().ok().zip(of_text(map));
-        let (revision, map) = stored.ok_or_else(|| {
-            self.failed("its owner map cannot be read: delete it ('owners' is in the name of its key), and a running instance writes it again")
-        })?;
+        let map = of_text(map).ok_or(EngineError::OwnerMap)?;
         Ok(Some(StoredOwners { revision, map }))
     }
 

@@ -11,6 +11,10 @@ if redis.replicate_commands then
 end
 local what = ARGV[1]
 local revision = redis.call('HGET', KEYS[2], 'revision') or '0'
+if not string.match(revision, '^%d+$') or #revision > 15 then
+  -- Not written by Pith: as if there were no map.
+  revision = '0'
+end
 
 local function entry(instance)
   local text = redis.call('HGET', KEYS[1], instance)
