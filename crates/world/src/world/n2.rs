@@ -2,16 +2,17 @@
 //! association may break.
 
 use super::{Channel, SimEvent, TimerId, World};
-use crate::network;
+use crate::network::{self, UPFS};
 use crate::plan::{Plan, Residency};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
-use pith_nf::kit::{GnbHandle, N2Effect, Nf};
+use pith_nf::kit::{GnbHandle, Inspect, N2Effect, Nf};
 use pith_ngap::{Message, NgSetupResponse};
 use pith_ran::Instant as RanInstant;
 use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
 use pith_types::FiveGSTmsi;
 use pith_upf::contract::{Action, Destination, Far};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -210,8 +211,21 @@ impl World {
         let address = self.gnbs[gnb].gnb.settings().n3;
         let to_gnb =
             |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
-        let mut sessions = self.upfs.iter().flat_map(|upf| upf.datapath.sessions.values());
-        if let Some(session) = sessions.find(|session| session.fars.iter().any(to_gnb)) {
+        // A session that has ended, or that never began, is being deleted: no request of the AMF waits for that.
+        let is_deleting = self.processes.iter().filter_map(|it| it.n4.as_ref()).any(|n4| n4.is_deleting());
+        let known = if is_deleting { self.inspected(Inspect::Sessions) } else { Vec::new() };
+        let is_known = |upf: usize, address: Option<Ipv4Addr>| {
+            let address = address.map_or(String::new(), |address| address.to_string());
+            let is_there = |session: &Value| session["upf"] == UPFS[upf] || session["frontUpf"] == UPFS[upf];
+            !is_deleting || known.iter().any(|it| it["ipv4"] == address.as_str() && is_there(it))
+        };
+        let sessions = self
+            .upfs
+            .iter()
+            .enumerate()
+            .flat_map(|(at, upf)| upf.datapath.sessions.values().map(move |it| (at, it)));
+        let mut sending = sessions.filter(|(_, session)| session.fars.iter().any(to_gnb));
+        if let Some((_, session)) = sending.find(|(upf, session)| is_known(*upf, session.ue.v4)) {
             let ue = session.ue.v4;
             self.watch.fail(format!("gNB{} is set up while packets for {ue:?} are sent to it", gnb + 1));
         }

@@ -189,6 +189,13 @@ impl N4Gateway {
         })
     }
 
+    /// Whether sessions that no SM context has any longer are still to be deleted at UPFs.
+    pub fn is_deleting(&self) -> bool {
+        let retains = |peer: &Peer| matches!(peer.retained, Retained::Sessions(_) | Retained::Orphans(_));
+        self.transactions.awaits(pith_pfcp::MessageType::SESSION_DELETION_REQUEST)
+            || self.peers.iter().any(retains)
+    }
+
     /// The load of the UPF with that name in percent, if it reports one (TS 29.244 6.2.3).
     pub fn load_of(&self, name: &str) -> Option<u8> {
         self.peers.iter().find(|peer| peer.config.name == name)?.told.load()

@@ -109,6 +109,11 @@ impl Transactions {
         Self { sequence: sequence & SEQUENCE_MASK, ..Self::default() }
     }
 
+    /// Whether a request of that type is not answered yet.
+    pub(super) fn awaits(&self, kind: MessageType) -> bool {
+        self.pending.values().any(|pending| pending.message_type == kind)
+    }
+
     /// A sequence number that no pending request has.
     pub(super) fn next_sequence(&mut self) -> u32 {
         loop {
