@@ -11,6 +11,10 @@ establishment of a session, half of what a UE causes. Then, with `--procedures` 
 them (`pith status --json`, contexts.procedures): each UE registers, establishes a session, becomes idle, requests service, and
 deregisters; residencies that keep a copy of a UE's context beside those that read it for each message.
 
+A third table has the time between transactions (contexts.betweenTransactions): from the end of a context's transaction to the begin
+of its next one, for UE contexts of the AMF, for sessions of the SMF, and for sessions whose next transaction begins with a message on N4.
+The core counts a quarter of all contexts, if it stores them.
+
 Writes target/bench/residency.json and target/bench/residency.svg, and prints a table with medians and the range of the completion
 time.
 """
@@ -37,6 +41,8 @@ CASES = [("none", "replace")] + [(residency, write) for residency in ("soft", "d
 COUNTED = ("registration", "sessionEstablishment", "anRelease", "serviceRequest", "sessionRelease", "deregistration")
 # Savings that the literature reports, with each NF in a process of its own (`--split`).
 PUBLISHED = "published: replace saves 6 to 9% of update; embedded saves 33% of stateless and 22% of shared"
+# What the core counts of intervals between transactions.
+INTERVAL = ("count", "meanMs", "p50Ms", "p99Ms")
 # `soft` writes at most 200 ms after a change.
 SETTLE = 0.5
 
@@ -140,6 +146,19 @@ class Core:
                     total[procedure, name] = total.get((procedure, name), 0) + count
         return total
 
+    def between_transactions(self):
+        """Intervals of UEs, sessions and N4 since the start, each from the process that counts them."""
+        found = {}
+        for path in self.sockets:
+            connection = Connection(path)
+            connection.request("GET", "/v1/status")
+            status = json.loads(connection.getresponse().read())
+            connection.close()
+            for name, of in status.get("contexts", {}).get("betweenTransactions", {}).items():
+                if of["count"]:
+                    found[name] = {field: of[field] for field in INTERVAL}
+        return found
+
     def stop(self):
         for process in reversed(self.processes):
             process.stop()
@@ -190,12 +209,14 @@ def procedures(options, namespace, ues, case, server):
                 time.sleep(SETTLE)
                 before = core.operations()
         second_costs = costs(before, after, dict.fromkeys(COUNTED, ues))
+        intervals = core.between_transactions()
     finally:
         core.stop()
     both = {}
     for procedure in COUNTED:
         both[procedure] = first_costs[procedure] if first_costs[procedure]["operations"] else second_costs[procedure]
-    return {"residency": case[0], "write": case[1], "ues": ues, "has_ue_cache": case[0] in ("soft", "durable", "procedural"), "procedures": both}
+    return {"residency": case[0], "write": case[1], "ues": ues, "has_ue_cache": case[0] in ("soft", "durable", "procedural"), "procedures": both,
+            "between_transactions": intervals}
 
 
 def print_procedures(rows):
@@ -210,6 +231,18 @@ def print_procedures(rows):
         print(f"{row['residency']:<11} {row['write']:<8} {'yes' if row['has_ue_cache'] else 'no':<8} " + " ".join(f"{cell:>22}" for cell in cells))
 
 
+def print_intervals(title, rows):
+    names = {"ues": "UE", "sessions": "session", "n4": "session, by N4"}
+    print(f"\ntime between transactions of a context: median / p99 / mean in ms (number counted), {title}")
+    print(f"{'residency':<11} {'write':<8} " + " ".join(f"{title:>40}" for title in names.values()))
+    for row in rows:
+        cells = []
+        for name in names:
+            of = row["between_transactions"].get(name)
+            cells.append("-" if of is None else f"{of['p50Ms']:.2f} / {of['p99Ms']:.1f} / {of['meanMs']:.1f} ({of['count']:.0f})")
+        print(f"{row['residency']:<11} {row['write']:<8} " + " ".join(f"{cell:>40}" for cell in cells))
+
+
 def run(options, namespace, ues, case, server):
     server.ask("FLUSHALL")
     core = Core(options.pith, namespace, ues, case, server, options.split)
@@ -219,6 +252,7 @@ def run(options, namespace, ues, case, server):
         result, spent = control.simulate(options.ran, namespace, ues, core)
         time.sleep(SETTLE)
         after, server_after = core.operations(), control.cpu_ms(server.process.pid)
+        intervals = core.between_transactions()
     finally:
         core.stop()
     delta = lambda *names: sum(after.get(name, 0) - before.get(name, 0) for name in names)
@@ -240,6 +274,7 @@ def run(options, namespace, ues, case, server):
         "store_us_per_procedure": round(delta("writeUs", "readUs") / procedures, 1),
         "failures": delta("failures"),
         "procedures": costs(before, after, {"registration": ues, "sessionEstablishment": ues}),
+        "between_transactions": intervals,
     }
 
 
@@ -248,8 +283,9 @@ def median_row(rows):
     row = {}
     for name, value in rows[0].items():
         values = [each[name] for each in rows]
-        if name == "procedures":
-            middle = lambda of, field: statistics.median(each[of][field] for each in values)
+        if isinstance(value, dict):
+            # An interval that no UE of a run had is in the others.
+            middle = lambda of, field: statistics.median(each[of][field] for each in values if of in each)
             row[name] = {of: {field: middle(of, field) for field in fields} for of, fields in value.items()}
             continue
         row[name] = value if isinstance(value, str) or name == "ues" else statistics.median(values)
@@ -354,8 +390,11 @@ def main():
     for row in rows:
         print_row(row)
     targets(rows)
+    most = max(options.ues)
+    print_intervals(f"{most} UEs at once register and establish a session", [row for row in rows if row["ues"] == most and row["residency"] != "none"])
     if single:
         print_procedures(single)
+        print_intervals(f"{options.procedures} UEs in the procedures of that table, 16 at once", single)
     plot(rows, "target/bench/residency.svg")
     with open("target/bench/residency.json", "w") as file:
         json.dump({"server": server.name, "split": options.split, "runs": rows, "by_procedure": single}, file, indent=1)

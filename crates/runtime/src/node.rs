@@ -427,6 +427,7 @@ fn api_settings(
             write: write.clone(),
             operations: health.statistics().into(),
             procedures: ContextStatus::procedures(&health.costs()),
+            between_transactions: ContextStatus::between_transactions(&health.intervals()),
             embedded: is_embedded
                 .then(|| EmbeddedDocuments { used: health.embedded(), refused: health.embedded_refused() }),
         }),

@@ -10,6 +10,7 @@ mod agent;
 mod discovery;
 pub mod guard;
 mod instances;
+mod intervals;
 mod owner;
 mod passage;
 mod profile;
@@ -26,6 +27,7 @@ mod watch;
 
 pub use access_token::Bearer;
 pub use agent::{Agent, AgentConfig, Hosted};
+pub use intervals::{Histogram, Intervals};
 pub use owner::{shard_of, shard_of_remote};
 pub use passage::MoveError;
 pub use profile::{ProfileConfig, profile};

@@ -9,6 +9,7 @@
 use super::absent::{Absent, Fate, Queued};
 use super::access_token::{Bearer, Outgoing};
 use super::agent::{Agent, Call, Route};
+use super::intervals::{Intervals, Transactions};
 use super::passage::{MoveError, Passages};
 use super::reselection::Substitute;
 use super::restoring::{Portion, Restoring};
@@ -249,6 +250,7 @@ pub struct Shard {
     held: Option<StoredKey>,
     /// Inputs since the start.
     pub(super) inputs: u64,
+    transactions: Transactions,
 }
 
 impl Shard {
@@ -269,6 +271,7 @@ impl Shard {
             run: 0,
             held: None,
             inputs: 0,
+            transactions: Transactions::default(),
         }
     }
 
@@ -450,6 +453,12 @@ impl Shard {
             function.take_touched(&mut ids);
             list.extend(ids.drain(..).map(|id| StoredKey { nf: *nf, id }));
         }
+        self.transactions.begin_turn();
+    }
+
+    /// Adds the intervals between transactions since the last call to others. Returns whether there are any.
+    pub fn take_intervals(&mut self, to: &mut Intervals) -> bool {
+        self.transactions.take(to)
     }
 
     /// Whether the transaction of a context goes on: a request to another NF is pending, or inputs wait for its load.
@@ -500,6 +509,7 @@ impl Shard {
         }
         let Some(input) = self.forward_from_outside(input, out) else { return };
         let Some(input) = self.hold_if_operator(input) else { return };
+        let is_n4 = matches!(input, ShardInput::N4(_));
         match input {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),
@@ -569,6 +579,7 @@ impl Shard {
         }
         self.route(now, Nf::Agent, out);
         self.run(now, out);
+        self.transactions.note(now, &self.functions, is_n4);
         self.advance_moves(out);
         if self.agent.take_nrf_restart() {
             out.push(ShardEffect::NrfRestarted);

@@ -205,6 +205,11 @@ pub trait NetworkFunction: Send {
         false
     }
 
+    /// Whether no transaction of that context is in progress: no SBI request that it has made or received is pending.
+    fn is_between_transactions(&self, id: ContextId) -> bool {
+        !self.is_in_transaction(id)
+    }
+
     /// The owner map has changed. The blocks that this shard gained or lost are passed by [`NetworkFunction::take_block`] and
     /// [`NetworkFunction::pass_block`].
     fn change_owners(&mut self, _owners: &Arc<OwnerMap>) {}

@@ -111,7 +111,7 @@ impl Names for FormerUpfs<'_> {
 }
 
 /// Whether the session has a request to answer, or waits for another NF or a UPF.
-fn is_in_transaction(session: &SmContext) -> bool {
+pub(super) fn is_in_transaction(session: &SmContext) -> bool {
     let waits_outside = matches!(session.state(), State::Established(_) | State::AwaitingReleaseComplete(_));
     !waits_outside || session.replies_owed() > 0 || session.deletion.is_some()
 }

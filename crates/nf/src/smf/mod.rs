@@ -493,6 +493,11 @@ impl NetworkFunction for Smf {
         session.is_some_and(|session| session.is_in_transaction())
     }
 
+    fn is_between_transactions(&self, id: ContextId) -> bool {
+        let session = self.shared.ids.find(id).and_then(|key| self.sessions.view(key));
+        session.is_none_or(|session| !absent::is_in_transaction(&session))
+    }
+
     fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
         self.shared.identity.owners = Arc::clone(owners);
         self.shared.ids.change_blocks(&self.shared.identity);

@@ -7,6 +7,7 @@ use crate::residency::{Cost, Costs, Statistics};
 use hyper::StatusCode;
 use hyper::header::{HeaderValue, LINK};
 use pith_datapath::PathReport;
+use pith_nf::fabric::{Histogram, Intervals};
 use pith_nf::kit::Page;
 use pith_types::Supi;
 use serde::Serialize;
@@ -14,6 +15,7 @@ use serde_json::json as value;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::str::FromStr;
+use std::time::Duration;
 
 /// State of the process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -95,6 +97,7 @@ impl From<&PathReport> for UserPlaneStatus {
 
 /// State of the stored contexts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContextStatus {
     /// The setting `residency`.
     pub residency: String,
@@ -106,6 +109,9 @@ pub struct ContextStatus {
     pub operations: StoreOperations,
     /// What each procedure has cost since the start.
     pub procedures: BTreeMap<&'static str, ProcedureOperations>,
+    /// The time from the end of a context's transaction to the begin of its next one: of UEs (AMF), of sessions (SMF), and of sessions if
+    /// the next one begins with a message of a UPF.
+    pub between_transactions: BTreeMap<&'static str, TransactionIntervals>,
     /// Documents in requests of other processes, with `embedded`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedded: Option<EmbeddedDocuments>,
@@ -167,7 +173,38 @@ pub struct ProcedureOperations {
     pub us: f64,
 }
 
+/// Intervals between transactions. Each quantile is exact to an eighth.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TransactionIntervals {
+    /// Number of intervals.
+    pub count: u64,
+    /// Their mean, milliseconds.
+    pub mean_ms: f64,
+    /// Their median, milliseconds.
+    pub p50_ms: f64,
+    /// The 99th percentile, milliseconds.
+    pub p99_ms: f64,
+}
+
+impl From<&Histogram> for TransactionIntervals {
+    fn from(of: &Histogram) -> Self {
+        let millis = |time: Duration| time.as_micros() as f64 / 1000.0;
+        let (p50_ms, p99_ms) = (millis(of.quantile(500)), millis(of.quantile(990)));
+        Self { count: of.count(), mean_ms: millis(of.mean()), p50_ms, p99_ms }
+    }
+}
+
 impl ContextStatus {
+    /// The intervals between transactions, by what has them.
+    pub fn between_transactions(of: &Intervals) -> BTreeMap<&'static str, TransactionIntervals> {
+        BTreeMap::from([
+            ("ues", (&of.ues).into()),
+            ("sessions", (&of.sessions).into()),
+            ("n4", (&of.n4).into()),
+        ])
+    }
+
     /// The costs of procedures, by name.
     pub fn procedures(costs: &Costs) -> BTreeMap<&'static str, ProcedureOperations> {
         costs.procedures().map(|(procedure, cost)| (procedure.name(), cost.into())).collect()

@@ -44,6 +44,7 @@ impl Client {
                 write: "replace".into(),
                 operations: Statistics { writes: 5, write_ns: 7_000, ..Statistics::default() }.into(),
                 procedures: std::collections::BTreeMap::new(),
+                between_transactions: crate::api::ContextStatus::between_transactions(&Default::default()),
                 embedded: None,
                 restored: 3,
                 unreadable: 0,

@@ -2,6 +2,7 @@
 
 use super::embedding::Adoption;
 use super::{Costs, EngineError, Statistics};
+use pith_nf::fabric::Intervals;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +23,7 @@ struct ShardHealth {
     error: Option<String>,
     statistics: Statistics,
     costs: Costs,
+    intervals: Intervals,
 }
 
 /// The place of one shard in a [`StoreHealth`].
@@ -64,6 +66,13 @@ impl StoreHealth {
         self.shards().iter().fold(Costs::default(), |sum, shard| sum.plus(&shard.costs))
     }
 
+    /// The time between transactions of contexts.
+    pub fn intervals(&self) -> Intervals {
+        let mut sum = Intervals::default();
+        self.shards().iter().for_each(|shard| sum.add_all(&shard.intervals));
+        sum
+    }
+
     pub(super) fn add_shard(&self) -> Slot {
         let mut shards = self.shards();
         shards.push(ShardHealth::default());
@@ -98,6 +107,12 @@ impl StoreHealth {
     pub(super) fn note_statistics(&self, slot: Slot, statistics: Statistics, costs: &Costs) {
         if let Some(shard) = self.shards().get_mut(slot.0) {
             (shard.statistics, shard.costs) = (statistics, *costs);
+        }
+    }
+
+    pub(super) fn note_intervals(&self, slot: Slot, intervals: &Intervals) {
+        if let Some(shard) = self.shards().get_mut(slot.0) {
+            shard.intervals = *intervals;
         }
     }
 

@@ -601,7 +601,8 @@ impl SetMember {
             let since = *self.unknown.entry(*instance).or_insert(now);
             poll.gone.contains_key(instance) || now.since(since) >= lease.lasts
         };
-        let are_over = gone.iter().map(is_over).fold(true, |all, is_over| all && is_over);
+        // Each is noted, also after one that is not over.
+        let are_over = !gone.iter().map(is_over).collect::<Vec<_>>().contains(&false);
         if gone.is_empty() || !are_over || self.divides_from.is_none_or(|from| now < from) {
             return Ok(());
         }
