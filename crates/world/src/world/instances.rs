@@ -168,7 +168,7 @@ impl World {
             let guard = LeaseGuard::simulated(lease.lasts);
             guard.set_now(self.now);
             // On the same host a process finds out that the former one has ended.
-            let is_same_host = self.plan.seed % 3 > 0;
+            let is_same_host = !self.plan.seed.is_multiple_of(3);
             let joining = Joining::new(lease, guard.clone(), Box::new(move |_| is_same_host));
             let stage = Stage::Joining(Box::new(joining), self.now);
             Instance { guard, stage, introduction: Vec::new() }
