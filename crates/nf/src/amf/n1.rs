@@ -94,11 +94,20 @@ pub(crate) fn log_outcome(ue: &UeContext, env: &mut Env<'_>, name: &'static str,
 
 /// Removes the security header of a message after the checks it requires.
 pub(crate) fn open(ue: &mut UeContext, pdu: &[u8]) -> Result<Uplink, Refusal> {
-    match pith_nas::peek(pdu) {
-        Some(Kind::PlainGmm(_)) => open_plain(ue.security.is_some(), pdu),
-        Some(Kind::Protected(header, _)) => open_protected(ue, header, pdu),
-        _ => Err(Refusal::Discard(Silence::Undecodable)),
+    let uplink = match pith_nas::peek(pdu) {
+        Some(Kind::PlainGmm(_)) => open_plain(ue.security.is_some(), pdu)?,
+        Some(Kind::Protected(header, _)) => open_protected(ue, header, pdu)?,
+        _ => return Err(Refusal::Discard(Silence::Undecodable)),
+    };
+    // Anybody can have repeated a SERVICE REQUEST to get here: until the authentication, nothing may begin that ends the registration.
+    let begins = matches!(
+        uplink.message,
+        GmmMessage::RegistrationRequest(_) | GmmMessage::DeregistrationAcceptUeTerminated(_)
+    );
+    if begins && uplink.verified.is_none() && ue.outdated.is_some() && ue.is_registered() {
+        return Err(Refusal::Discard(Silence::NotProtected));
     }
+    Ok(uplink)
 }
 
 /// A plain message: only some types are accepted, and none once secure exchange is established.

@@ -63,7 +63,11 @@ impl Amf {
         (ue.sdm_call, ue.refresh_call) = (None, None);
         if is_cut {
             ue.sessions.retain(|session| session.sm_context.is_some());
-            ue.sessions.iter_mut().for_each(|session| session.calls.clear());
+            for session in ue.sessions.iter_mut().filter(|session| !session.calls.is_empty()) {
+                // A deactivation may be among the requests: it is repeated.
+                session.user_plane = UserPlane::Activated;
+                session.calls.clear();
+            }
         }
         if fate == Fate::Ends {
             ue.rm = super::context::RmState::Deregistered;
@@ -120,6 +124,7 @@ impl Amf {
             self.tracker.keep_change((id, ProcedureName::Other));
         }
         self.settle(now, out);
+        self.note_left(key, out);
         self.ues.pack_idle();
     }
 

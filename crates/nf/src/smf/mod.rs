@@ -298,6 +298,8 @@ impl Smf {
         }
         self.with_session(now, key, out, |state, session, env| {
             session.draining = session.draining.filter(|draining| draining.upf != upf);
+            session.leaving.retain(|leaving| leaving.upf != upf);
+            session.deletion = session.deletion.filter(|_| !session.leaving.is_empty());
             // The session may have ended or moved to another UPF meanwhile.
             if state.is_at(upf) {
                 return upf_failure::on_upf_lost(state, session, env, upf);

@@ -51,7 +51,13 @@ impl Database {
     pub fn open(location: &DatabaseLocation) -> Result<Self, DatabaseError> {
         let mut connection = match location {
             DatabaseLocation::Memory => Connection::open_in_memory()?,
-            DatabaseLocation::File { path, .. } => open_file(path)?,
+            DatabaseLocation::File { path, key } => {
+                // First: another process that finds the database expects its key.
+                if !path.exists() {
+                    Seal::of_file(key, true)?;
+                }
+                open_file(path)?
+            }
         };
         connection.set_prepared_statement_cache_capacity(32);
         let found = schema::version(&connection)?;

@@ -257,6 +257,21 @@ fn cleartext_keys_of_an_earlier_release_are_encrypted() {
     assert!(!contains(&stored(&directory), &clear));
 }
 
+/// Processes that start together: one makes the database, and another that finds it refuses to start without its key.
+#[test]
+fn the_key_is_there_before_the_database() {
+    let directory = Directory::new("key-first");
+    let DatabaseLocation::File { path, key } = directory.file() else { panic!("a file") };
+    let other = std::thread::spawn(move || {
+        while !path.exists() {
+            std::hint::spin_loop();
+        }
+        key.exists()
+    });
+    Database::open(&directory.file()).unwrap();
+    assert!(other.join().unwrap());
+}
+
 #[test]
 fn a_second_process_gets_an_in_use_error() {
     let directory = Directory::new("busy");

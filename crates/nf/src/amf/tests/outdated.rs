@@ -156,6 +156,24 @@ fn a_replayed_request_gets_a_challenge_and_nothing_else() {
     assert_registered(&world);
 }
 
+/// It would end the registration of the phone: the sender has no key.
+#[test]
+fn a_plain_registration_after_a_replayed_request_is_ignored() {
+    for kind in [RegistrationKind::Emergency, RegistrationKind::Initial, RegistrationKind::MobilityUpdating] {
+        let (mut world, mut phone, _) = outdated();
+        let replayed = request(&phone);
+        let replayed = phone.initial_nas(replayed);
+        let mut attacker = Phone { guti: phone.guti, gnb: GNB, ..Phone::default() };
+        attacker.connect(&mut world, replayed);
+        let challenge = plain_downlink(&mut world, &mut attacker);
+        assert!(matches!(challenge, GmmMessage::AuthenticationRequest(_)));
+        let registration = attacker.registration_request(kind);
+        attacker.send(&mut world, registration);
+        assert!(world.downlinks.is_empty(), "{kind:?}");
+        assert_registered(&world);
+    }
+}
+
 #[test]
 fn a_message_that_the_outdated_context_does_not_verify_is_rejected() {
     let (mut world, mut phone, _) = outdated();

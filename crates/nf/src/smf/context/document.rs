@@ -185,7 +185,7 @@ impl Context for SmContext {
         let path = user_plane
             .into_iter()
             .flat_map(|it| it.front.iter().map(|front| front.session.upf).chain([it.anchor.upf]));
-        let others = self.draining.map(|it| it.upf).into_iter();
+        let others = self.draining.iter().chain(&self.leaving).map(|it| it.upf);
         let upfs = path.chain(others).chain(self.state.establishing().map(|(upf, _)| upf));
         UpfMark(upfs.fold(0, |bits, upf| bits | UpfMark::bit(upf)))
     }

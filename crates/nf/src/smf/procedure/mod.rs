@@ -37,9 +37,6 @@ pub(super) fn on_reply(
     reply: Reply,
 ) -> State {
     use State as S;
-    if branching::is_drained(session, call) {
-        return state;
-    }
     if state.call() != Some(call) {
         if let Err(problem) = &reply {
             session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
@@ -80,6 +77,9 @@ pub(super) fn on_n4_response(
     result: Result<Message, N4Error>,
 ) -> State {
     use State as S;
+    if branching::is_drained(session, call) {
+        return state;
+    }
     if state.call() != Some(call) {
         session.log(env, Level::Debug, || "a UPF answered a request whose answer is not needed".to_owned());
         return state;
