@@ -203,7 +203,7 @@ const UNASSIGNED_PTI: u8 = 0;
 /// 5GSM STATUS #43 or #47: the UE does not know the session, or the PTI (TS 24.501 6.5.3).
 ///
 /// If the session is being released, the UE has released it before; its PDU SESSION RELEASE COMPLETE was lost. Otherwise the message that
-/// the UE refuses is PDU SESSION ESTABLISHMENT ACCEPT or a late reject, which can't be told apart. After the first the UE has the session
+/// the UE refuses is PDU SESSION ESTABLISHMENT ACCEPT or a late reject, which look the same here. After the first the UE has the session
 /// of an earlier request, with another address, for good: the session ends, and the UE establishes it again.
 fn on_refused_identity(state: State, session: &mut SmContext, env: &mut Env<'_>, pti: u8) -> State {
     match state {
