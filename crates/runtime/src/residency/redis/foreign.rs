@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 const AT_ONCE: usize = 128;
 /// Keys of the server that one step of a scan visits, about.
 const SCANNED: usize = 1000;
-/// Steps of a scan at most: a server with as many keys is not Pith's alone.
+/// Steps of a scan at most: a server with as many keys is not Pith's alone, and the search fails.
 const MOST_STEPS: usize = 100_000;
 
 impl RedisEngine {
@@ -55,26 +55,26 @@ impl RedisEngine {
     ) -> Result<Vec<DocumentKey>, EngineError> {
         let index = self.key_of_kind(kind, block);
         self.report_foreign(&index, "the documents that it listed are searched, and listed again");
-        // Removed first: other processes may add documents from then on.
+        // Searched before the index is replaced: an attempt that fails finds the foreign value again.
+        let mut found = self.search(&format!("{index}:"))?;
         self.request(|_, request| {
             request.add(cmd("DEL").arg(index.as_str()));
+            for numbers in found.iter().copied().collect::<Vec<_>>().chunks(AT_ONCE) {
+                request.add(cmd("SADD").arg(index.as_str()).arg(numbers));
+            }
             Some(())
         })?;
-        let found = self.search(&format!("{index}:"))?;
-        let keys: Vec<_> =
-            found.into_iter().filter_map(|number| DocumentKey::new(kind, block, number)).collect();
-        for keys in keys.chunks(AT_ONCE) {
+        // Other processes may have added documents meanwhile.
+        let again = self.search(&format!("{index}:"))?;
+        let late: Vec<u32> = again.difference(&found).copied().collect();
+        if !late.is_empty() {
             self.request(|_, request| {
-                let mut add = cmd("SADD");
-                add.arg(index.as_str());
-                for key in keys {
-                    add.arg(key.number);
-                }
-                request.add(&add);
+                request.add(cmd("SADD").arg(index.as_str()).arg(&late));
                 Some(())
             })?;
+            found.extend(late);
         }
-        Ok(keys)
+        Ok(found.into_iter().filter_map(|number| DocumentKey::new(kind, block, number)).collect())
     }
 
     /// The numbers of all documents whose keys begin so.
@@ -95,10 +95,10 @@ impl RedisEngine {
             numbers.extend(found.iter().filter_map(number));
             cursor = text(next);
             if cursor == "0" {
-                break;
+                return Ok(numbers);
             }
         }
-        Ok(numbers)
+        Err(self.strange_reply())
     }
 
     fn report_foreign(&self, key: &str, what: &str) {
