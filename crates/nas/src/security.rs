@@ -194,8 +194,8 @@ impl NasSecurity {
         self.unprotect_ahead(message, 0)
     }
 
-    /// As [`Self::unprotect`], for a context that was stored before its last messages: if the check fails with the estimated COUNT, it
-    /// is repeated with an overflow counter that is higher by one, and so on, up to that many more.
+    /// As [`Self::unprotect`], for a context that was stored before its last messages. If the check fails with the estimated COUNT, it is
+    /// repeated with the overflow counter raised by 1, 2 and so on, up to `overflows`.
     ///
     /// The peer of an outdated context is to be authenticated: a message of its past, which the context does not know, passes, too.
     pub fn unprotect_ahead(&mut self, message: &[u8], overflows: u16) -> Result<Unprotected, SecurityError> {

@@ -200,8 +200,8 @@ impl Plan {
         .with_moves()
     }
 
-    /// The plan of a seed with that many instances of AMF, SMF and PCF, and the other NFs in one process or in one each. Of four seeds one has no
-    /// faults, and one only those of instances and of their store.
+    /// The plan of a seed with several instances of AMF, SMF and PCF. The other NFs share a process, or have one each. Every fourth seed has
+    /// no faults, and another fourth only faults of instances and of their store.
     pub fn of_instances(seed: u64, instances: usize) -> Self {
         let mut dice = Dice::new(seed ^ 0x696e_7374_616e);
         let plan = Self::of_seed(seed);

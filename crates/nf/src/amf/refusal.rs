@@ -3,11 +3,24 @@
 
 use super::context::{Env, UeContext};
 use super::error::{AuthenticationFault, RegistrationError};
+use crate::kit::{Event, Level};
 use pith_sbi::common::SupiOrSuci;
 use pith_types::{Dnn, SchemeOutput, Snssai, Tai};
 use std::fmt::Display;
 
-pub(crate) fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
+/// Reports that a procedure of a UE is refused.
+pub(crate) fn report(ue: &UeContext, env: &mut Env<'_>, procedure: &'static str, error: &RegistrationError) {
+    let text = explain(error, ue, env);
+    env.out.event(Level::Warn, || Event {
+        level: Level::Warn,
+        procedure,
+        outcome: error.outcome(),
+        ue: ue.name(),
+        text: format!("{procedure} refused: {text}"),
+    });
+}
+
+fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
     match error {
         RegistrationError::UnknownSubscriber => {
             "unknown subscriber: 'pith subscriber list' shows the provisioned subscribers, \

@@ -30,7 +30,7 @@ pub(crate) struct SecurityContext {
 /// The unconfirmed COUNTs of an outdated context. An earlier program deletes a context with as many.
 const OUTDATED: u32 = 1 << 30;
 
-/// An outdated context recognises messages with COUNTs that are higher by up to that many times 256 than the last one that it knows.
+/// How far the COUNT of a message may be ahead of an outdated context: increments of the overflow counter, 256 messages each.
 const OVERFLOWS_AHEAD: u16 = 15;
 
 impl SecurityContext {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Contexts of a shard that are counted at most.
 const MOST: usize = 4096;
-/// One of so many contexts is counted. Their numbers are evenly distributed.
+/// Every fourth context is sampled, by its number. Numbers are random.
 const SAMPLED: u32 = 4;
 
 /// Buckets of a histogram: the first one below 16 µs, then four for each power of two, up to 19 hours.
@@ -174,14 +174,9 @@ impl Transactions {
         self.seen = [0; OF.len()];
     }
 
-    /// Adds the intervals since the last call to others. Returns whether there are any.
-    pub fn take(&mut self, to: &mut Intervals) -> bool {
-        let has_new = std::mem::take(&mut self.has_new);
-        if has_new {
-            to.add_all(&self.intervals);
-            self.intervals = Intervals::default();
-        }
-        has_new
+    /// The intervals since the start, if there are new ones since the last call.
+    pub fn take_news(&mut self) -> Option<&Intervals> {
+        std::mem::take(&mut self.has_new).then_some(&self.intervals)
     }
 }
 

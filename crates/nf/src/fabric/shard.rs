@@ -456,9 +456,9 @@ impl Shard {
         self.transactions.begin_turn();
     }
 
-    /// Adds the intervals between transactions since the last call to others. Returns whether there are any.
-    pub fn take_intervals(&mut self, to: &mut Intervals) -> bool {
-        self.transactions.take(to)
+    /// The intervals between transactions since the start of the shard, if there are new ones since the last call.
+    pub fn new_intervals(&mut self) -> Option<&Intervals> {
+        self.transactions.take_news()
     }
 
     /// Whether the transaction of a context goes on: a request to another NF is pending, or inputs wait for its load.

@@ -65,7 +65,7 @@ pub(super) struct SmContext {
     pub draining: Option<UpfSession>,
     /// Sessions at UPFs whose deletion was requested: a former run may not have sent the request.
     pub leaving: Vec<UpfSession>,
-    /// The request for the deletion of the session that has left the path, in this run.
+    /// The request for the deletion of the session that has left the path.
     pub deletion: Option<CallId>,
     /// Inputs received while the session could not process them.
     pub pending: Pending,
@@ -294,6 +294,7 @@ impl SmContext {
     pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
         self.modification = None;
         self.leaving.extend(self.draining.take());
+        self.deletion = None;
         let amf_continues = self.amf.owner != Owner::Process;
         let Pending { release, qos, downlink_data, lost_tunnel, .. } = std::mem::take(&mut self.pending);
         // If the UE may be connected, its user plane is still to be activated, and the gNB has still lost its tunnel.

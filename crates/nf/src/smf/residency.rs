@@ -35,6 +35,8 @@ pub(super) struct Restored {
     pub(super) taken_over: Vec<(Key, Option<Ipv4Addr>, bool)>,
     /// While sessions are taken over: what they have at UPFs. A response that is delivered again may be of one of these.
     pub(super) at_upfs: HashSet<(UpfHandle, Seid)>,
+    /// While sessions are taken over: what is to be deleted at UPFs. The former run may not have sent the requests.
+    pub(super) left: Vec<UpfSession>,
     /// Sessions that wait for their UPFs.
     pub(super) waiting: BTreeSet<Key>,
     /// Sessions whose UPFs may be associated now.
@@ -156,6 +158,9 @@ impl Smf {
             self.shared.pools.claim_reserved();
         }
         self.delete_leaving(now, out);
+        for at in std::mem::take(&mut self.restored.left) {
+            self.shared.env(now, out).delete_at_upf(at);
+        }
         let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));

@@ -7,8 +7,7 @@
 //! ```
 
 use super::config::{Breakout, Network, SmfConfig, UpfService};
-use super::context::SmContext;
-use super::context::UpfSession;
+use super::context::{SmContext, UpfSession};
 use crate::kit::document::{Names, pack_struct};
 use crate::kit::{UpfHandle, UpfInfo};
 use pith_types::{Dnn, Snssai, Tac};

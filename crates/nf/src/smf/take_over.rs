@@ -44,6 +44,8 @@ impl Smf {
         let mut session = unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?;
         let is_modified =
             matches!(session.state(), State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_));
+        self.restored.left.append(&mut session.leaving);
+        session.deletion = None;
         let is_cut = session.take_over(|upf| self.shared.upfs.info(upf).is_some());
         if let Some(user_plane) = session.state().user_plane() {
             let front = user_plane.front.as_ref().map(|front| front.session);

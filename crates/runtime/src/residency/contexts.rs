@@ -26,7 +26,7 @@ use super::{
     EngineError, Head, MAX_BATCH, OwnerVersion, Revision, SectionId, Sequence, StoreHealth,
 };
 use crate::lease::LeaseGuard;
-use pith_nf::fabric::{Intervals, Keeps, Shard, ShardEffect, ShardInput};
+use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::{Document, UnpackError};
 use pith_nf::kit::{
     Caller, DocumentSink, Duration, Fate, Instant, Nf, ProcedureName, RESERVED_COUNTS, StoreScope, StoredKey,
@@ -125,8 +125,6 @@ pub struct ContextStore {
     sizes: Vec<(ProcedureName, usize)>,
     /// Costs by procedure.
     accounts: Accounts,
-    /// The time between transactions, in all runs of the shard.
-    intervals: Intervals,
     /// The sections that the engine has, with [`WriteForm::Update`].
     written: Option<WrittenSections>,
     revision: u64,
@@ -200,7 +198,6 @@ impl ContextStore {
             keys: Vec::new(),
             sizes: Vec::new(),
             accounts: Accounts::default(),
-            intervals: Intervals::default(),
             written: (mode.form == WriteForm::Update).then(WrittenSections::default),
             // Higher than in any former run, unless the clock was set back; see `restore`.
             revision: started << 20,
@@ -449,8 +446,8 @@ impl ContextStore {
         self.note_recovery(shard, durable);
         self.drop_copies(shard, durable);
         self.report();
-        if shard.take_intervals(&mut self.intervals) {
-            self.health.note_intervals(self.slot, &self.intervals);
+        if let Some(intervals) = shard.new_intervals() {
+            self.health.note_intervals(self.slot, intervals);
         }
         match self.mode.time {
             WriteTime::BeforeSends if self.outage.is_none() => self.last,

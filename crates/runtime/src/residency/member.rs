@@ -516,6 +516,20 @@ impl SetMember {
             return Ok(());
         };
         let Some(stored) = self.without_other_shards(stored, store)? else { return Ok(()) };
+        let lost = self.known.owners.changes_since(&stored.map.owners);
+        if !lost.is_empty() {
+            // The store was put back to an earlier state. With that map a former owner would claim the blocks again.
+            let with = |owners: OwnerMap, change: &BlockMove| owners.moved(*change).unwrap_or(owners);
+            let owners = lost.iter().fold(stored.map.owners, with);
+            let map = SetMap { owners, homes: Arc::clone(&self.known.homes) };
+            if store.replace(stored.revision, &map)? {
+                tracing::error!(
+                    "the store has lost the owners of {} blocks of ids: they are written again",
+                    lost.len()
+                );
+            }
+            return Ok(());
+        }
         let changes = stored.map.owners.changes_since(&self.known.owners);
         host.note_version(stored.map.owners.version());
         let mut adopted: Vec<Vec<BlockMove>> = vec![Vec::new(); usize::from(self.shards)];

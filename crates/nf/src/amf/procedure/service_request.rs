@@ -25,8 +25,8 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::error::{RegistrationError, ServiceRequestError};
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::{delivery, n2, procedure, refusal};
+use crate::kit::Level;
 use crate::kit::document::pack_struct;
-use crate::kit::{Event, Level};
 use pith_nas::gmm::{ServiceAccept, ServiceReject, ServiceRequest};
 use pith_nas::ie::{GprsTimer2, MobileIdentity, NgKsi, ReactivationErrors, ServiceType};
 use pith_nas::{GmmCause, GmmMessage, NasCount};
@@ -133,14 +133,7 @@ pub(super) fn fail_authentication(
     error: &RegistrationError,
 ) -> NasOutcome {
     procedure::abort(ue, env);
-    let text = refusal::explain(error, ue, env);
-    env.out.event(Level::Warn, || Event {
-        level: Level::Warn,
-        procedure: "Service request",
-        outcome: error.outcome(),
-        ue: ue.name(),
-        text: format!("Service request refused: {text}"),
-    });
+    refusal::report(ue, env, "Service request", error);
     let cause = match error {
         RegistrationError::NoAnswer | RegistrationError::SecurityModeRejected(_) => None,
         // The UE keeps its registration, and tries again.

@@ -2,10 +2,11 @@
 
 use super::residency::{registered, request_service, restart};
 use super::world::{GNB, Phone, World, problem, transfer};
+use crate::amf::n1;
 use crate::kit::{StoreScope, Timer};
 use crate::testing::Stored;
 use pith_nas::gmm::{self, ServiceAccept, ServiceRequest};
-use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::ie::{PayloadContainerType, RegistrationKind, ServiceType};
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
 use pith_sbi::{Cause, Operation};
 
@@ -210,13 +211,18 @@ fn a_phone_keeps_its_registration_if_the_home_network_does_not_answer() {
     assert_registered(&world);
 }
 
-/// Nothing is sent with the outdated context, and nothing unprotected but the authentication.
+/// Nothing is sent with the outdated context, and nothing unprotected but what belongs to the authentication.
 #[test]
 fn while_the_phone_is_authenticated_no_other_message_is_sent() {
     let (mut world, mut phone, _) = outdated();
-    plain_answer(&mut world, &mut phone);
+    let challenge = plain_answer(&mut world, &mut phone).encode();
     let reply = world.request(transfer(5, Some(b"command"), None));
     assert!(reply.is_err(), "a registration, or what counts as one, is in progress");
+    let key = world.amf.ues.iter().next().map(|(key, _)| key).unwrap();
+    let ue = world.amf.ues.get_mut(key).unwrap();
+    let container = gmm::DlNasTransport::new(PayloadContainerType::N1SmInformation, b"command".to_vec());
+    assert_eq!(n1::seal(ue, &GmmMessage::from(container).encode()), None);
+    assert_eq!(n1::seal(ue, &challenge), Some(challenge));
     assert!(world.downlinks.is_empty());
 }
 

@@ -1,13 +1,13 @@
 //! UE contexts after a panic of their shard: gateways and gNBs have continued.
 
-use super::world::{GNB, Phone, World, config, supi};
+use super::world::{GNB, OTHER_GNB, Phone, World, config, supi};
 use crate::amf::{Amf, Audit};
 use crate::kit::{
     Effect, Fate, Input, N2Effect, N2Input, NetworkFunction, Outbox, Rng, StoreScope, Timer, Tracking,
 };
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
-use pith_sbi::Operation;
+use pith_sbi::{Operation, Response};
 use std::sync::Arc;
 
 fn tracked(tracking: Tracking) -> World {
@@ -74,8 +74,8 @@ fn a_procedure_that_waits_for_the_phone_goes_on_with_its_timer() {
     assert!(matches!(again, GmmMessage::DeregistrationRequestUeTerminated(_)), "{again:?}");
 }
 
-#[test]
-fn a_phone_whose_request_to_an_smf_is_lost_is_released_and_stays_registered() {
+/// A phone that was released, while its SMF did not answer the deactivation of its session.
+fn cut_off() -> (World, Stored) {
     let (mut world, mut phone, _) = registered(Tracking::default());
     let mut stored = Stored::default();
     world.script.insert(Operation::UpdateSmContext, None);
@@ -92,6 +92,24 @@ fn a_phone_whose_request_to_an_smf_is_lost_is_released_and_stays_registered() {
     );
     stored.documents.insert(id, document.unwrap().octets().to_vec());
     world.take_ladder();
+    (world, stored)
+}
+
+#[test]
+fn a_gnb_is_set_up_when_the_deactivation_that_was_cut_off_is_answered() {
+    let (mut world, stored) = cut_off();
+    take_over(&mut world, &stored, Tracking::default(), Fate::GoesOn);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext", "again");
+    world.set_up.clear();
+    world.set_up_gnb(OTHER_GNB, World::gnb_info(OTHER_GNB), false);
+    assert!(world.set_up.is_empty(), "no document says at which gNB its user plane was");
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    assert_eq!(world.set_up.len(), 1);
+}
+
+#[test]
+fn a_phone_whose_request_to_an_smf_is_lost_is_released_and_stays_registered() {
+    let (mut world, stored) = cut_off();
     take_over(&mut world, &stored, Tracking::default(), Fate::GoesOn);
     let audit = world.amf.audit();
     assert_eq!((audit.registered, audit.in_procedure, audit.sessions), (1, 0, 1), "{audit:?}");

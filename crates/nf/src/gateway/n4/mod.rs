@@ -189,9 +189,9 @@ impl N4Gateway {
         })
     }
 
-    /// Whether sessions that no SM context has any longer are still to be deleted at UPFs.
+    /// Whether sessions without an SM context are still to be deleted at UPFs: for simulations.
     pub fn is_deleting(&self) -> bool {
-        let retains = |peer: &Peer| matches!(peer.retained, Retained::Sessions(_) | Retained::Orphans(_));
+        let retains = |peer: &Peer| matches!(peer.retained, Retained::Sessions(_) | Retained::Orphans(2));
         self.transactions.awaits(pith_pfcp::MessageType::SESSION_DELETION_REQUEST)
             || self.peers.iter().any(retains)
     }

@@ -25,7 +25,8 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
-const LEAVING: Section = Section { id: 14, name: "leaving", version: 1 };
+/// Version 2 has the request for the deletion, too.
+const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 
 /// Numbers 7 to 13 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
@@ -72,6 +73,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         modification,
         draining,
         leaving,
+        deletion,
         pending,
         handover_target,
         handover_uplink,
@@ -80,7 +82,6 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         state,
         calls,
         document_at_end: _,
-        deletion: _,
     } = session;
     match *section {
         IDENTITY => {
@@ -105,7 +106,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
-        LEAVING => leaving.pack(writer),
+        LEAVING => {
+            leaving.pack(writer);
+            deletion.pack(writer);
+        }
         UPLINK => {
             handover_uplink.pack(writer);
             unanswered_switches.pack(writer);
@@ -135,7 +139,13 @@ pub(in crate::smf) fn unpack(
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
-    let leaving = if sections.has(&LEAVING) { sections.unpack(&LEAVING)? } else { Vec::new() };
+    let (mut leaving, mut deletion) = (Vec::new(), None);
+    if sections.has(&LEAVING) {
+        (leaving, deletion) = sections.read(&LEAVING, |version, reader| {
+            let leaving = Pack::unpack(reader)?;
+            Ok((leaving, if version > 1 { Pack::unpack(reader)? } else { None }))
+        })?;
+    }
     let (handover_uplink, unanswered_switches) =
         if sections.has(&UPLINK) { sections.unpack(&UPLINK)? } else { (None, 0) };
     Ok(SmContext {
@@ -146,6 +156,7 @@ pub(in crate::smf) fn unpack(
         modification,
         draining,
         leaving,
+        deletion,
         pending,
         handover_target,
         handover_uplink,
@@ -194,7 +205,6 @@ impl Context for SmContext {
         matches!(self.state, super::State::Established(_))
             && self.modification.is_none()
             && self.draining.is_none()
-            && self.deletion.is_none()
     }
 
     fn pack_local(&self) -> Option<Document> {
@@ -226,7 +236,7 @@ impl crate::smf::Smf {
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         };
         match unpack(document.octets(), (key, session.id), upfs) {
-            Ok(loaded) => *session = SmContext { deletion: session.deletion, ..loaded },
+            Ok(loaded) => *session = loaded,
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         }
         let again = pack(session, upfs, SECTIONS);
@@ -357,6 +367,7 @@ mod tests {
             timers in vec((0_usize..4, any::<i64>()), 0..4),
             calls in any::<u32>(),
             switches in (option::of(tunnel()), any::<u8>()),
+            leaving in vec((at_upf(), option::of(any::<u32>())), 0..2),
         ) -> SmContext {
             let (id, sst, sd, tac, seid) = numbers;
             let status_uri = "http://127.0.0.1:7000/namf-callback/v1/sm-status/1.0".parse::<pith_sbi::Uri>().unwrap();
@@ -384,9 +395,34 @@ mod tests {
                 session.timers.start(SessionTimer::ALL[timer], DateTime::from_unix_ms(at));
             }
             session.calls = calls;
+            session.deletion = leaving.first().and_then(|(_, call)| call.map(super::super::CallId));
+            session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.unanswered_switches) = switches;
             session
         }
+    }
+
+    #[test]
+    fn leaving_sessions_of_version_1_are_read() {
+        use proptest::strategy::ValueTree;
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let mut session = session().new_tree(&mut runner).unwrap().current();
+        let upfs = Upfs(std::array::from_fn(|number| format!("upf-{number}")));
+        let tunnel = Tunnel { address: IpAddr::from([192, 0, 2, 7]), teid: Teid(7) };
+        let at = UpfSession { upf: UpfHandle(2), seid: Seid(0x51), tunnel };
+        (session.leaving, session.deletion) = (vec![at], None);
+
+        let mut writer = Writer::new(Nf::Smf, &upfs);
+        for section in
+            SECTIONS.iter().filter(|it| [IDENTITY, POLICY, PROCEDURE, PENDING, TIMERS].contains(it))
+        {
+            writer.section(section, |writer| write(&session, section, writer));
+        }
+        writer.section(&Section { version: 1, ..LEAVING }, |writer| session.leaving.pack(writer));
+        let document = writer.finish().unwrap();
+
+        let unpacked = unpack(document.octets(), (session.key, session.id), &upfs).unwrap();
+        assert_eq!((unpacked.leaving, unpacked.deletion), (session.leaving, None));
     }
 
     proptest! {
@@ -400,7 +436,7 @@ mod tests {
             prop_assert_eq!(format!("{session:?}"), format!("{unpacked:?}"));
             let gone = Upfs(Default::default());
             let waits_for_upf = matches!(unpack(document.octets(), (session.key, session.id), &gone), Err(UnpackError::UpfIsMissing(_)));
-            prop_assert_eq!(waits_for_upf, session.n4_sessions() > 0);
+            prop_assert_eq!(waits_for_upf, session.n4_sessions() > 0 || !session.leaving.is_empty());
         }
     }
 }

@@ -85,19 +85,20 @@ pub(in crate::smf) fn release_when_established(
 
 /// Starts the release that UDM or PCF requested: sends the commands to UE and gNB (TS 24.501 6.3.3.2).
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let Some(cause) = session.pending.release.take() else { return established.into() };
-    let Established { user_plane } = established;
-    let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
-    let n2 = user_plane.gnb.map(|_| (NgapIeType::PduResRelCmd, n2::release_command()));
-    Held::from(user_plane).delete_at_upfs(session, env);
-    let transfer = consumer::transfer(session, Some(next.command(session)), n2);
-    consumer::notify_amf(session, env, transfer);
-    next.begin(session, env)
+    match session.pending.release.take() {
+        Some(cause) => command(established.into(), session, env, cause),
+        None => established.into(),
+    }
 }
 
 /// Releases a session that the SMF cannot keep, and requests the UE to establish it again (TS 24.501 6.3.3.2, #39).
 pub(in crate::smf) fn reactivate(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let next = AwaitingReleaseComplete { pti: 0, cause: GsmCause::ReactivationRequested, retransmissions: 0 };
+    command(state, session, env, GsmCause::ReactivationRequested)
+}
+
+/// The network initiates the release.
+fn command(state: State, session: &mut SmContext, env: &mut Env<'_>, cause: GsmCause) -> State {
+    let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
     let has_tunnel = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_some());
     let n2 = has_tunnel.then(|| (NgapIeType::PduResRelCmd, n2::release_command()));
     state.into_held().delete_at_upfs(session, env);

@@ -103,6 +103,14 @@ fn a_classifier_is_inserted_step_by_step() {
     assert_eq!(uplink_sent_to_gnb(&mut world), tunnel_of(EDGE, 1));
 }
 
+/// UPFs that have not deleted a session that has left the path. Until then its block does not pass to another shard.
+fn leaving(world: &World) -> Vec<UpfHandle> {
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    let leaving: Vec<_> = session.leaving.iter().map(|at| at.upf).collect();
+    assert_eq!(world.bench.nf.is_unsettled_session(session.id), !leaving.is_empty());
+    leaving
+}
+
 #[test]
 fn a_classifier_is_removed_step_by_step() {
     let mut world = branched();
@@ -113,9 +121,13 @@ fn a_classifier_is_removed_step_by_step() {
     assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest");
     assert_eq!((downlink_to(&world), end_marker(&world)), (GNB(), true));
     assert_eq!(world.branch("edge").as_deref(), Some("the session is changing: try again in a moment"));
+    world.silent.insert(EDGE);
     world.expire(Timer::PathGrace);
     assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest", "after packets in transit have passed");
     assert_eq!((world.front(), world.bench.nf.audit().n4_sessions), (None, 1));
+    assert_eq!(leaving(&world), [EDGE], "the document names the session until the UPF has deleted it");
+    world.upf_answers_late();
+    assert_eq!(leaving(&world), []);
     assert_eq!(world.branch("edge"), None, "the classifier can be inserted again");
 }
 

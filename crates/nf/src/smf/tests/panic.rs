@@ -73,6 +73,21 @@ fn a_session_that_waits_for_its_anchor_is_requested_again() {
     assert!(matches!(session.state(), State::Established(_)), "{}", session.state().name());
 }
 
+/// The former run may not have sent the request.
+#[test]
+fn a_session_that_was_leaving_a_upf_is_deleted_there() {
+    let mut world = tracked(World::new());
+    world.establish();
+    world.gnb_answers();
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    let (key, anchor) = (session.key, session.state().user_plane().unwrap().anchor);
+    world.bench.nf.sessions.get_mut(key).unwrap().leaving.push(anchor);
+    let stored = stored(&mut world);
+    let mut next = taken_over(&world, &stored, Fate::GoesOn);
+    assert_eq!(next.take_ladder(), "upf <- SessionDeletionRequest");
+    assert!(next.bench.nf.sessions.iter().all(|(_, session)| session.leaving.is_empty()));
+}
+
 #[test]
 fn what_a_upf_established_for_a_former_run_is_deleted() {
     let world = tracked(World::new());

@@ -34,11 +34,17 @@ pub(super) struct Listed {
 /// The records of a segment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct KeyList {
+    heading: Heading,
+    records: Vec<Listed>,
+}
+
+/// What a list begins with: it says whose list it is, and how long the segment was. A start reads no more unless octets are missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Heading {
     /// The CRC of the segment's header, which differs between segments.
     header: [u8; 4],
     /// Octets of the segment.
     length: u64,
-    records: Vec<Listed>,
 }
 
 /// What a list says about a segment.
@@ -102,30 +108,64 @@ impl Listed {
     }
 }
 
+impl Heading {
+    /// The heading, the number of records, and the octets after them.
+    fn decode(octets: &[u8]) -> Option<(Self, u32, &[u8])> {
+        let (header, rest) = octets.strip_prefix(MAGIC)?.split_first_chunk()?;
+        let (count, rest) = rest.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let heading = Self { header: *header, length: u64::from_le_bytes(*length) };
+        Some((heading, u32::from_le_bytes(*count), rest))
+    }
+
+    fn read(path: &Path) -> Option<Self> {
+        let mut octets = [0; HEADER];
+        private_file::open(path, Readers::Owner).ok()?.read_exact(&mut octets).ok()?;
+        Self::decode(&octets).map(|(heading, ..)| heading)
+    }
+}
+
 impl KeyList {
     /// The list of a segment with that content. `None` if octets of it are lost: a list must be complete.
     pub fn of(octets: &[u8], items: &[Item], end: u64) -> Option<Self> {
         let records = items.iter().map(Listed::of_item).collect::<Option<_>>()?;
-        Some(Self { header: header_of(octets)?, length: end, records })
+        Some(Self { heading: Heading { header: header_of(octets)?, length: end }, records })
+    }
+
+    /// Explains what a scan of the segment with that file and those octets has not found: reads the list only if octets are damaged or
+    /// missing. Returns whether the segment has a list, and what it explains.
+    pub fn complete(
+        segment: &Path,
+        octets: &[u8],
+        items: &mut Vec<Item>,
+        scanned: Scanned,
+    ) -> (bool, Explained) {
+        let path = path_of(segment);
+        let is_of = |heading: &Heading| header_of(octets).is_none_or(|header| header == heading.header);
+        let Some(heading) = Heading::read(&path).filter(is_of) else { return (false, Explained::default()) };
+        let is_whole =
+            scanned.end >= heading.length && !items.iter().any(|item| matches!(item, Item::Lost { .. }));
+        if is_whole {
+            return (true, Explained::default());
+        }
+        match Self::read(&path) {
+            Some(list) => (true, list.explain(items, scanned)),
+            None => (false, Explained::default()),
+        }
     }
 
     pub fn records(&self) -> &[Listed] {
         &self.records
     }
 
-    /// Whether it is the list of the segment with those octets, which may be damaged.
-    pub fn is_of(&self, octets: &[u8]) -> bool {
-        header_of(octets).is_none_or(|header| header == self.header)
-    }
-
     /// Replaces lost octets by the damaged records that they were, and adds the records that are missing at the end.
-    pub fn explain(&self, items: &mut Vec<Item>, scanned: Scanned) -> Explained {
+    fn explain(&self, items: &mut Vec<Item>, scanned: Scanned) -> Explained {
         let mut explained = Explained::default();
         let mut found = Vec::with_capacity(items.len());
         for item in items.drain(..) {
             match item {
                 // Only the record of a stop may follow what is listed.
-                Item::Lost { offset, total } if offset + total <= self.length => {
+                Item::Lost { offset, total } if offset + total <= self.heading.length => {
                     explained.damaged += total;
                     let within = |record: &&Listed| record.overlaps(offset, offset + total);
                     found.extend(self.records.iter().filter(within).map(|record| record.to_damaged()));
@@ -133,8 +173,8 @@ impl KeyList {
                 item => found.push(item),
             }
         }
-        if scanned.end < self.length {
-            explained.missing = self.length - scanned.end;
+        if scanned.end < self.heading.length {
+            explained.missing = self.heading.length - scanned.end;
             let after = |record: &&Listed| u64::from(record.offset) + u64::from(record.length) > scanned.end;
             found.extend(self.records.iter().filter(after).map(|record| record.to_damaged()));
         }
@@ -145,9 +185,9 @@ impl KeyList {
     fn encode(&self) -> Vec<u8> {
         let mut octets = Vec::with_capacity(HEADER + RECORD * self.records.len() + 4);
         octets.extend(MAGIC);
-        octets.extend(self.header);
+        octets.extend(self.heading.header);
         octets.extend((self.records.len() as u32).to_le_bytes());
-        octets.extend(self.length.to_le_bytes());
+        octets.extend(self.heading.length.to_le_bytes());
         self.records.iter().for_each(|record| record.encode(&mut octets));
         let crc = crc32c(&octets);
         octets.extend(crc.to_le_bytes());
@@ -157,14 +197,11 @@ impl KeyList {
     /// `None` if the octets are no list, or damaged.
     fn decode(octets: &[u8]) -> Option<Self> {
         let (octets, crc) = octets.split_last_chunk::<4>()?;
-        let rest = octets.strip_prefix(MAGIC).filter(|_| crc32c(octets) == u32::from_le_bytes(*crc))?;
-        let (header, rest) = rest.split_first_chunk()?;
-        let (count, rest) = rest.split_first_chunk()?;
-        let (length, rest) = rest.split_first_chunk()?;
+        let (heading, count, rest) =
+            Heading::decode(octets).filter(|_| crc32c(octets) == u32::from_le_bytes(*crc))?;
         let records: Vec<_> = rest.chunks(RECORD).map(Listed::decode).collect::<Option<_>>()?;
-        let is_whole =
-            rest.len() == RECORD * records.len() && records.len() == u32::from_le_bytes(*count) as usize;
-        is_whole.then_some(Self { header: *header, length: u64::from_le_bytes(*length), records })
+        let is_whole = rest.len() == RECORD * records.len() && records.len() == count as usize;
+        is_whole.then_some(Self { heading, records })
     }
 
     /// The list in a file; `None` if there is none that can be used.
@@ -213,7 +250,10 @@ mod tests {
             offset: 128 + 100 * number,
             length: 100,
         };
-        KeyList { header: [1, 2, 3, 4], length: 628, records: (0..5).map(record).collect() }
+        KeyList {
+            heading: Heading { header: [1, 2, 3, 4], length: 628 },
+            records: (0..5).map(record).collect(),
+        }
     }
 
     #[test]

@@ -238,10 +238,8 @@ fn load(
     };
     let mut items = Vec::new();
     let scanned = scan(&octets, |item| items.push(item));
-    let list = KeyList::read(&key_list::path_of(&path)).filter(|list| list.is_of(&octets));
-    if let Some(list) = &list {
-        report_explained(&list.explain(&mut items, scanned), &path, report);
-    }
+    let (is_listed, explained) = KeyList::complete(&path, &octets, &mut items, scanned);
+    report_explained(&explained, &path, report);
     let has_records = items.iter().any(|item| !matches!(item, Item::Lost { .. }));
     if header.is_none() && !has_records && octets.len() >= SEGMENT_HEADER {
         report.foreign.push(path);
@@ -273,7 +271,7 @@ fn load(
     }
     let key = header.and_then(|header| secret.key(&header.salt));
     let segment = Segment::new(id, path, file, scanned.end, key);
-    segment.is_listed.store(list.is_some(), Relaxed);
+    segment.is_listed.store(is_listed, Relaxed);
     Ok(Some(Loaded { segment, header, items }))
 }
 

@@ -113,9 +113,7 @@ impl Segment {
     /// Reads what the segment has. If octets are damaged, its key list says which records they were.
     pub fn read_items(&self) -> Result<Vec<Item>, EngineError> {
         let (octets, mut items, scanned) = self.scan()?;
-        if let Some(list) = KeyList::read(&key_list::path_of(&self.path)).filter(|list| list.is_of(&octets)) {
-            list.explain(&mut items, scanned);
-        }
+        KeyList::complete(&self.path, &octets, &mut items, scanned);
         Ok(items)
     }
 

@@ -116,6 +116,21 @@ fn a_map_that_was_deleted_is_written_again_as_the_living_know_it() {
     assert_eq!(rig.blocks(), [(1, 1024)], "it goes on as before");
 }
 
+/// As after a failover to a replica that lacks the last changes.
+#[test]
+fn an_owner_map_that_was_put_back_is_corrected_by_the_living() {
+    let mut rig = Rig::new(halves());
+    rig.pass(LEASE * 4, None, true);
+    assert_eq!(rig.blocks(), [(1, 1024)]);
+    let (known, adopted) = (rig.member.known().clone(), rig.host.adopted());
+    let revision = rig.store.read().unwrap().unwrap().revision;
+    assert!(rig.store.replace(revision, &halves()).unwrap());
+    assert_eq!(rig.blocks(), [(1, 512), (2, 512)]);
+    rig.pass(POLL * 2, None, true);
+    assert_eq!(rig.store.read().unwrap().unwrap().map, known);
+    assert_eq!((rig.member.known(), rig.host.adopted()), (&known, adopted), "its shards notice nothing");
+}
+
 #[test]
 fn the_blocks_of_an_instance_that_is_gone_are_adopted_and_returned() {
     let mut rig = Rig::new(halves());

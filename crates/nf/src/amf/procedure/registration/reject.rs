@@ -7,7 +7,6 @@ use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::n2;
 use crate::amf::procedure;
 use crate::amf::refusal;
-use crate::kit::{Event, Level};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{AuthenticationReject, RegistrationReject};
 use pith_nas::ie::GprsTimer2;
@@ -18,14 +17,7 @@ use pith_nas::ie::GprsTimer2;
 /// rejected is deregistered.
 pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> NasOutcome {
     procedure::abort(ue, env);
-    let text = refusal::explain(error, ue, env);
-    env.out.event(Level::Warn, || Event {
-        level: Level::Warn,
-        procedure: "Registration",
-        outcome: error.outcome(),
-        ue: ue.name(),
-        text: format!("Registration refused: {text}"),
-    });
+    refusal::report(ue, env, "Registration", error);
     let outcome = answer(ue, env, error);
     if outcome != NasOutcome::Silent(Silence::Aborted) {
         ue.rm = RmState::Deregistered;
