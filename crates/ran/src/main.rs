@@ -10,6 +10,9 @@
 //!  shell/report.rs       the result as table and JSON
 //! ```
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod shell;
 
 use clap::Parser;

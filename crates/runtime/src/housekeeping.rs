@@ -1,7 +1,6 @@
 //! A thread for periodic tasks that must not delay requests.
 
-use crate::events;
-use crate::memory::Trimmer;
+use crate::{events, memory};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -9,8 +8,8 @@ use std::time::Duration;
 
 /// Interval of reports about omitted log lines.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Intervals between two checks of the heap.
-const HEAP_CHECK: u32 = 5;
+/// Intervals between two returns of free memory.
+const MEMORY: u32 = 5;
 /// Stack size of the thread in octets: it only formats log lines.
 const STACK: usize = 512 << 10;
 
@@ -25,12 +24,12 @@ impl Housekeeping {
         let (closing, closed) = bounded(0);
         let builder = Builder::new().name("housekeeping".into()).stack_size(STACK);
         let thread = builder.spawn(move || {
-            let (mut trimmer, mut turn) = (Trimmer::default(), 0);
+            let mut turn = 0;
             while closed.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 events::report_omitted();
-                turn = (turn + 1) % HEAP_CHECK;
+                turn = (turn + 1) % MEMORY;
                 if turn == 0 {
-                    trimmer.check();
+                    memory::return_free();
                 }
             }
         })?;

@@ -1,6 +1,9 @@
 //! Runs simulated worlds: `pith-world --seeds 1000`, `pith-world --seed 17 --ladder`; and kills processes in them:
 //! `pith-world kill --seeds 0..8`.
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod command;
 
 use pith_world::{Plan, World};
