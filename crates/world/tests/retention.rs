@@ -7,7 +7,7 @@ use pith_world::{Kill, PROCEDURES, Residency, Victim};
 /// What the SMF requests of UPFs, from its second start on, in the first two seconds: without heartbeats.
 fn requests_after_restart(procedure: &str, residency: Residency, seed: u64) -> Vec<String> {
     let procedure = PROCEDURES.iter().find(|it| it.name == procedure).expect("a procedure");
-    let kill = Kill { procedure, seed, residency, victim: Victim::Split(Nf::Smf) };
+    let kill = Kill { procedure, seed, residency, victim: Victim::Split(Nf::Smf), retains_ues: false };
     let (result, world) = kill.crash_at(1, true);
     result.unwrap_or_else(|breach| panic!("{}: {}", kill, breach.failure.what));
     let ladder: Vec<String> = world.expect("a world").ladder().iter().map(ToString::to_string).collect();

@@ -742,6 +742,13 @@ fn kinds_of(shard: &Shard) -> Vec<DocumentKind> {
     KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)).map(|(kind, _)| kind).collect()
 }
 
+/// The kinds of documents that only a process with these NFs writes, if the others have processes of their own: the one document of a UE
+/// (residency `shared`) has several writers.
+pub(crate) fn kinds_of_nfs(nfs: &[Nf]) -> Vec<DocumentKind> {
+    let own = KINDS.into_iter().filter(|(_, nf)| nfs.contains(nf)).map(|(kind, _)| kind);
+    own.chain(nfs.contains(&Nf::Smf).then_some(DocumentKind::SmfRun)).collect()
+}
+
 /// Random, so that of two processes that start at once one is refused.
 fn random_step() -> u64 {
     let mut step = [0; 2];

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The script that changes documents.
-const APPEND: &str = include_str!("append.lua");
+const APPEND: &str = concat!(include_str!("version.lua"), include_str!("append.lua"));
 /// Documents that are read with one request.
 const READ_AT_ONCE: usize = 128;
 /// Octets of sections in one call of the script, at most one document more.
@@ -92,7 +92,7 @@ impl RedisEngine {
                     return Err(EngineError::Fenced { block: *block, current, own: owner.0 });
                 }
                 Some(ScriptReply::Fenced { current: None, .. }) if !is_second => {
-                    self.remove_foreign_fence(*block, owner)?;
+                    self.restore_fence(*block, owner)?;
                     self.fence_some(&[*block], owner, true)?;
                 }
                 _ => return Err(self.strange_reply()),
@@ -226,7 +226,7 @@ impl RedisEngine {
         for _ in 0..=BLOCKS {
             match self.attempt_to_write(batch)? {
                 Ok(conflicts) => return Ok(conflicts),
-                Err(block) => self.remove_foreign_fence(block, batch.owner())?,
+                Err(block) => self.restore_fence(block, batch.owner())?,
             }
         }
         Err(self.strange_reply())
