@@ -627,7 +627,7 @@ impl ContextStore {
 
     /// Contexts that were read since the last call.
     pub fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
-        if !self.mode.drops_copies {
+        if !self.mode.drops_copies && !self.loads.has_probes() {
             return Vec::new();
         }
         let findings = self.loads.collect(self.engine.as_mut());

@@ -22,7 +22,7 @@ impl RedisEngine {
     pub(super) fn latest_owner(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
         let mut latest = 0;
         for kind in self.shared.kinds.clone() {
-            for keys in self.list(kind, block)?.chunks(AT_ONCE) {
+            for keys in self.list_one(kind, block)?.chunks(AT_ONCE) {
                 let replies = self.request(|engine, request| {
                     for key in keys {
                         request.add(cmd("HGET").arg(engine.key_of(*key)).arg("o"));
