@@ -56,3 +56,21 @@ fn an_smf_that_may_have_lost_changes_establishes_its_sessions_again() {
         );
     }
 }
+
+/// gNBs that retain their UEs have connections which no document names: at the target of a handover. Messages of others cross NG RESET.
+#[test]
+fn what_a_gnb_retains_and_the_amf_has_ended_is_released() {
+    for (name, point) in [
+        ("n2-handover", 6),
+        ("n2-handover", 10),
+        ("n2-handover-two-sessions", 14),
+        ("paging", 10),
+        ("re-registration-by-operator", 38),
+    ] {
+        let procedure = PROCEDURES.iter().find(|it| it.name == name).expect("a procedure");
+        let (residency, victim) = (Residency::Durable, Victim::Core);
+        let kill = Kill { procedure, seed: 2, residency, victim, retains_ues: true };
+        let (result, _) = kill.crash_at(point, false);
+        result.unwrap_or_else(|breach| panic!("{kill} --point {point}: {}", breach.failure.what));
+    }
+}
