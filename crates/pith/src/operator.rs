@@ -16,14 +16,15 @@ use pith_runtime::http::{CallError, Client, Handler, Limits};
 use pith_runtime::store::{Database, DatabaseLocation, StoreThread};
 use pith_runtime::token::ShardToken;
 use serde_json::Value;
+use std::fmt::Display;
 use std::fs;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
@@ -66,18 +67,19 @@ enum CoreAccess {
 impl ManagementClient {
     /// Connects to the running core of this configuration: to its process with the given NF, if any.
     pub fn of_running_core(cli: &Cli, nf: Option<&str>) -> Result<Self> {
-        Self::of_core_within(cli, nf, ANSWER_TIME)
+        Self::of_core_within(cli, nf, ANSWER_TIME).map(|(client, _)| client)
     }
 
     /// The status of the running core, which must answer within a second.
     pub fn status(cli: &Cli) -> Result<Value> {
-        Self::of_core_within(cli, None, STATUS_TIME)?.get("/v1/status")
+        Self::of_core_within(cli, None, STATUS_TIME).map(|(_, status)| status)
     }
 
-    fn of_core_within(cli: &Cli, nf: Option<&str>, time: Duration) -> Result<Self> {
+    /// A client of a core that answers within that time, and its status.
+    fn of_core_within(cli: &Cli, nf: Option<&str>, time: Duration) -> Result<(Self, Value)> {
         let config = config_file::config(cli)?;
         match Self::connect(cli, &config, nf, time)? {
-            Some(client) => Ok(client),
+            Some(found) => Ok(found),
             None => {
                 let what =
                     nf.map_or_else(|| "core".into(), |nf| format!("core with the {}", nf.to_uppercase()));
@@ -92,7 +94,7 @@ impl ManagementClient {
     /// Connects to the running core, or else opens its database file.
     pub fn of_subscribers(cli: &Cli) -> Result<Self> {
         let config = config_file::config(cli)?;
-        if let Some(client) = Self::connect(cli, &config, Some("udr"), ANSWER_TIME)? {
+        if let Some((client, _)) = Self::connect(cli, &config, Some("udr"), ANSWER_TIME)? {
             return Ok(client);
         }
         let location = config.store.location();
@@ -109,33 +111,35 @@ impl ManagementClient {
         Self::new(CoreAccess::File { path, handler: Some(ApiHandler::new(api)), thread: Some(thread) })
     }
 
-    /// Connects to the core's process with the NF, if one answers.
-    fn connect(cli: &Cli, config: &Config, nf: Option<&str>, time: Duration) -> Result<Option<Self>> {
+    /// Connects to the core's process with the NF, if one answers. Also returns its status.
+    fn connect(
+        cli: &Cli,
+        config: &Config,
+        nf: Option<&str>,
+        time: Duration,
+    ) -> Result<Option<(Self, Value)>> {
         if let Some(address) = cli.api {
-            return Self::connect_to_address(config, address, nf).map(Some);
+            return Self::connect_to_address(config, address, nf, time).map(Some);
         }
-        for socket in sockets(config).into_iter().filter(|socket| socket.exists()) {
-            match UnixStream::connect(&socket) {
-                Ok(_) => {}
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => bail!(
+        for socket in sockets(config)?.into_iter().filter(|socket| socket.exists()) {
+            match reach(&socket)? {
+                Reached::Accepts => {}
+                Reached::IsFull => return Err(late(socket.display(), time)),
+                Reached::Denied => bail!(
                     "no permission to use {}: run this as root or as the user that runs the core, or see 'api.socket_group'",
                     socket.display()
                 ),
                 // The socket is left from a killed process.
-                Err(_) => continue,
+                Reached::Nothing => continue,
             }
             // A process that is stopped (SIGSTOP) accepts connections, and does not answer.
-            let probe = Self::over(&socket, Limits { time, ..LIMITS })?;
-            let hosts = match probe.hosts(nf) {
-                Err(error) if matches!(error.downcast_ref(), Some(CallError::Late(_))) => bail!(
-                    "the core at {} does not answer within {} ms: its process is stopped ('kill -CONT' continues it), or overloaded",
-                    socket.display(),
-                    time.as_millis()
-                ),
-                hosts => hosts?,
+            let status = match Self::over(&socket, Limits { time, ..LIMITS })?.get("/v1/status") {
+                Ok(status) => status,
+                Err(error) if is_unreachable(&error) => continue,
+                Err(error) => return Err(as_late(error, socket.display(), time)),
             };
-            if hosts {
-                return Self::over(&socket, LIMITS).map(Some);
+            if nf.is_none_or(|nf| hosts(&status, nf)) {
+                return Ok(Some((Self::over(&socket, LIMITS)?, status)));
             }
         }
         Ok(None)
@@ -147,15 +151,23 @@ impl ManagementClient {
     }
 
     /// Connects to the TCP address that the operator named.
-    fn connect_to_address(config: &Config, address: SocketAddr, nf: Option<&str>) -> Result<Self> {
+    fn connect_to_address(
+        config: &Config,
+        address: SocketAddr,
+        nf: Option<&str>,
+        time: Duration,
+    ) -> Result<(Self, Value)> {
         let token = std::env::var(TOKEN_VARIABLE).ok().or(config.api.token()?);
         let token = token.with_context(|| {
             format!("'--api' needs a token: set {TOKEN_VARIABLE}; 'pith api token add' makes one")
         })?;
         check_server(address, &trusted_users(&config.api_socket(None)))?;
-        let (client, authority) = (Client::new(LIMITS), address.to_string());
-        let client = Self::new(CoreAccess::Remote { client, authority, token: Some(token) })?;
-        let status = client.get("/v1/status")?;
+        let over = |limits| {
+            let (client, authority) = (Client::new(limits), address.to_string());
+            Self::new(CoreAccess::Remote { client, authority, token: Some(token.clone()) })
+        };
+        let status = over(Limits { time, ..LIMITS })?.get("/v1/status");
+        let status = status.map_err(|error| as_late(error, address, time))?;
         match nf {
             Some(nf) if !hosts(&status, nf) => {
                 bail!(
@@ -163,16 +175,7 @@ impl ManagementClient {
                     nf.to_uppercase()
                 )
             }
-            _ => Ok(client),
-        }
-    }
-
-    /// Whether the process answers and hosts the NF, if given.
-    fn hosts(&self, nf: Option<&str>) -> Result<bool> {
-        match self.get("/v1/status") {
-            Ok(status) => Ok(nf.is_none_or(|nf| hosts(&status, nf))),
-            Err(error) if matches!(error.downcast_ref(), Some(CallError::Unreachable(..))) => Ok(false),
-            Err(error) => Err(error),
+            _ => Ok((over(LIMITS)?, status)),
         }
     }
 
@@ -266,16 +269,60 @@ impl Drop for ManagementClient {
 }
 
 /// Unix sockets of the core's processes: of a single process, or one for each NF.
-fn sockets(config: &Config) -> Vec<PathBuf> {
+fn sockets(config: &Config) -> Result<Vec<PathBuf>> {
     let split = HostedNf::ALL.into_iter().map(|nf| nf.to_string()).chain(["upf".into()]);
     let split = split.map(|nf| config.api_socket(Some(&nf)));
     let own: Vec<_> = [config.api_socket(None)].into_iter().chain(split).collect();
     // A member of 'api.socket_group' who is not the core's user: the same names where root's core has them. Who may not use
     // them has a core of its own, or none.
-    let Some(directory) = config.system_sockets() else { return own };
+    let Some(directory) = config.system_sockets() else { return Ok(own) };
     let system = own.iter().filter_map(|path| Some(directory.join(path.file_name()?)));
-    let system = system.filter(|path| is_owned_alike(path, &directory) && UnixStream::connect(path).is_ok());
-    own.iter().cloned().chain(system).collect()
+    let mut found = own.clone();
+    for path in system.filter(|path| is_owned_alike(path, &directory)) {
+        if matches!(reach(&path)?, Reached::Accepts | Reached::IsFull) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// What is at a Unix socket.
+enum Reached {
+    Accepts,
+    /// More connections wait than the kernel admits: the process has not accepted any for a while.
+    IsFull,
+    Denied,
+    Nothing,
+}
+
+/// Connects without waiting: a blocking `connect` waits for as long as connections of others wait to be accepted.
+fn reach(socket: &Path) -> Result<Reached> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    Ok(match runtime.block_on(UnixStream::connect(socket)) {
+        Ok(_) => Reached::Accepts,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Reached::IsFull,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Reached::Denied,
+        Err(_) => Reached::Nothing,
+    })
+}
+
+fn late(place: impl Display, time: Duration) -> anyhow::Error {
+    anyhow!(
+        "the core at {place} does not answer within {} ms: its process is stopped ('kill -CONT' continues it), or overloaded",
+        time.as_millis()
+    )
+}
+
+/// The error of a request; what to do if it is that the core has not answered.
+fn as_late(error: anyhow::Error, place: impl Display, time: Duration) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(CallError::Late(_)) => late(place, time),
+        _ => error,
+    }
+}
+
+fn is_unreachable(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(CallError::Unreachable(..)))
 }
 
 /// Whether the owner of the directory, or root, has made the socket.
@@ -380,6 +427,20 @@ fn outcome(response: &Response<Bytes>) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_with_a_full_backlog_is_found_without_waiting() {
+        let path = std::env::temp_dir().join(format!("pith-backlog-{}", std::process::id()));
+        let _ = fs::remove_file(&path);
+        assert!(matches!(reach(&path).unwrap(), Reached::Nothing));
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        // The connections of commands that have ended are in the backlog until they are accepted.
+        let is_full = (0..100_000).any(|_| matches!(reach(&path).unwrap(), Reached::IsFull));
+        assert!(is_full);
+        drop(listener);
+        assert!(matches!(reach(&path).unwrap(), Reached::Nothing));
+        fs::remove_file(&path).unwrap();
+    }
 
     #[test]
     fn the_users_that_listen_at_an_address_are_known() {

@@ -259,6 +259,18 @@ fn a_running_process_is_operated_through_its_api() {
     let error = dir.fails(&["subscriber", "list", "--set", "api.socket=elsewhere.sock"]);
     assert!(error.contains("another process uses the database"), "{error}");
 
+    let signal = |name: &str| {
+        let id = running.0.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    };
+    signal("-STOP");
+    let begun = Instant::now();
+    let error = dir.fails(&["status"]);
+    let took = begun.elapsed();
+    signal("-CONT");
+    assert!(error.contains("'kill -CONT' continues it"), "{error}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+
     assert!(running.ends_well());
     assert_eq!(dir.json(&["subscriber", "list"])["total"], 6, "the added subscriber is in the file");
 }

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// How to use it.
-pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|shared|embedded|all] [--victim core|shard|move|instance|split|NF] [--stride N] [--threads N] [--json FILE] [--list]
-       pith-world kill NAME --residency R --victim V --seed N --point N [--ladder]";
+pub const USAGE: &str = "usage: pith-world kill [--seeds A..B] [--procedure NAME] [--residency durable|soft|procedural|stateless|shared|embedded|all] [--victim core|shard|move|instance|split|NF] [--retain-ues] [--stride N] [--threads N] [--json FILE] [--list]
+       pith-world kill NAME --residency R --victim V --seed N --point N [--retain-ues] [--ladder]";
 
 /// Failures that are printed for each row.
 const SHOWN: usize = 3;
@@ -51,6 +51,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
         procedure: None,
         stride: 1,
         threads: 2,
+        retains_ues: false,
     };
     let mut arguments = Arguments { options, point: None, ladder: false, list: false, json: None };
     while let Some(word) = words.next() {
@@ -66,6 +67,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Arguments> {
             "--point" => *point = Some(words.next()?.parse().ok()?),
             "--json" => *json = Some(words.next()?),
             "--ladder" => *ladder = true,
+            "--retain-ues" => options.retains_ues = true,
             "--list" => *list = true,
             name if PROCEDURES.iter().any(|procedure| procedure.name == name) => {
                 options.procedure = Some(word);
@@ -113,7 +115,7 @@ fn replay(arguments: &Arguments) -> ExitCode {
         return ExitCode::from(2);
     };
     let (seed, residency, victim) = (options.seeds.0, options.residencies[0], options.victims[0]);
-    let kill = Kill { procedure, seed, residency, victim };
+    let kill = Kill { procedure, seed, residency, victim, retains_ues: options.retains_ues };
     let (result, world) = kill.crash_at(*point, *ladder);
     if let (Some(world), true) = (world, ladder) {
         world.ladder().iter().for_each(|entry| println!("{entry}"));

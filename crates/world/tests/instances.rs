@@ -49,7 +49,13 @@ fn a_seed_with_instances_is_the_same_world_each_time() {
 fn no_kill_of_an_instance_breaks_what_the_residency_promises() {
     for (number, procedure) in PROCEDURES.iter().enumerate().skip(1).step_by(8) {
         for seed in [2 * number as u64, 2 * number as u64 + 1] {
-            let kill = Kill { procedure, seed, residency: Residency::Durable, victim: Victim::Instance };
+            let kill = Kill {
+                procedure,
+                seed,
+                residency: Residency::Durable,
+                victim: Victim::Instance,
+                retains_ues: false,
+            };
             let points = kill.points().unwrap_or_else(|breach| panic!("{kill}: {}", breach.failure.what));
             if points == 0 {
                 // Of the other instance.

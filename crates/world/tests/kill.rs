@@ -14,6 +14,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
             procedure: None,
             stride: if residency.needs_runtime_store() { 16 } else { 2 },
             threads: 2,
+            retains_ues: false,
         };
         table.append(&mut campaign(&options, &|_, _, _| {}));
     }
@@ -40,6 +41,7 @@ fn no_panic_of_a_shard_breaks_what_the_residency_promises() {
             procedure: None,
             stride: if residency.needs_runtime_store() { 16 } else { 3 },
             threads: 2,
+            retains_ues: false,
         };
         table.append(&mut campaign(&options, &|_, _, _| {}));
     }
@@ -56,7 +58,13 @@ fn no_panic_of_a_shard_breaks_what_the_residency_promises() {
 #[test]
 fn a_run_has_the_same_crash_points_each_time() {
     for procedure in PROCEDURES.iter().step_by(7) {
-        let kill = Kill { procedure, seed: 3, residency: Residency::Durable, victim: Victim::Core };
+        let kill = Kill {
+            procedure,
+            seed: 3,
+            residency: Residency::Durable,
+            victim: Victim::Core,
+            retains_ues: false,
+        };
         let points = kill.points().expect("a run without a crash");
         assert!(points >= 4, "{}: {points} crash points", procedure.name);
         let crash = || {
@@ -121,7 +129,7 @@ fn what_was_found_is_mended() {
         let procedure = PROCEDURES.iter().find(|procedure| procedure.name == name).expect("its name");
         let all = [Victim::Core, Victim::Shard, Victim::Move].into_iter().chain(Victim::split());
         let victim = all.into_iter().find(|it| it.to_string() == victim).expect("an NF");
-        let kill = Kill { procedure, seed, residency, victim };
+        let kill = Kill { procedure, seed, residency, victim, retains_ues: false };
         let (result, _) = kill.crash_at(point, false);
         let breach = result.err().map(|breach| breach.failure.what);
         assert_eq!(breach, None, "{kill} --point {point}");
@@ -159,7 +167,7 @@ fn a_ue_is_authenticated_anew_after_a_power_failure() {
 fn no_nf_registers_again_after_a_restart_of_the_nrf() {
     let nrf = Victim::split().into_iter().find(|victim| victim.to_string() == "nrf").expect("an NF");
     let procedure = PROCEDURES.iter().find(|procedure| procedure.name == "restart").expect("its name");
-    let kill = Kill { procedure, seed: 1, residency: Residency::Durable, victim: nrf };
+    let kill = Kill { procedure, seed: 1, residency: Residency::Durable, victim: nrf, retains_ues: false };
     let (result, world) = kill.crash_at(0, true);
     assert_eq!(result.err().map(|breach| breach.failure.what), None);
     let ladder = world.expect("no panic").ladder();

@@ -6,7 +6,7 @@ use std::time::Duration;
 fn failures(residency: Residency, step: usize, victim: Victim) -> (u32, Vec<String>) {
     let (mut moved, mut failures) = (0, Vec::new());
     for (number, procedure) in PROCEDURES.iter().enumerate() {
-        let kill = Kill { procedure, seed: number as u64, residency, victim };
+        let kill = Kill { procedure, seed: number as u64, residency, victim, retains_ues: false };
         // Without stored contexts the end of a process in a procedure loses UEs.
         if residency == Residency::None && kill.move_after(None, false).is_err() {
             continue;
@@ -45,6 +45,7 @@ fn no_panic_in_a_move_loses_a_ue() {
         procedure: None,
         stride: 3,
         threads: 2,
+        retains_ues: false,
     };
     let table = campaign(&options, &|_, _, _| {});
     let broken = table.values().flat_map(|row| row.broken.iter().filter(|broken| broken.is_failure));

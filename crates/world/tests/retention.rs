@@ -7,7 +7,7 @@ use pith_world::{Kill, PROCEDURES, Residency, Victim};
 /// What the SMF requests of UPFs, from its second start on, in the first two seconds: without heartbeats.
 fn requests_after_restart(procedure: &str, residency: Residency, seed: u64) -> Vec<String> {
     let procedure = PROCEDURES.iter().find(|it| it.name == procedure).expect("a procedure");
-    let kill = Kill { procedure, seed, residency, victim: Victim::Split(Nf::Smf) };
+    let kill = Kill { procedure, seed, residency, victim: Victim::Split(Nf::Smf), retains_ues: false };
     let (result, world) = kill.crash_at(1, true);
     result.unwrap_or_else(|breach| panic!("{}: {}", kill, breach.failure.what));
     let ladder: Vec<String> = world.expect("a world").ladder().iter().map(ToString::to_string).collect();
@@ -54,5 +54,23 @@ fn an_smf_that_may_have_lost_changes_establishes_its_sessions_again() {
             has(&requests, "Establishment") && !has(&requests, "Set Deletion"),
             "{residency:?}: {requests:?}"
         );
+    }
+}
+
+/// gNBs that retain their UEs have connections which no document names: at the target of a handover. Messages of others cross NG RESET.
+#[test]
+fn what_a_gnb_retains_and_the_amf_has_ended_is_released() {
+    for (name, point) in [
+        ("n2-handover", 6),
+        ("n2-handover", 10),
+        ("n2-handover-two-sessions", 14),
+        ("paging", 10),
+        ("re-registration-by-operator", 38),
+    ] {
+        let procedure = PROCEDURES.iter().find(|it| it.name == name).expect("a procedure");
+        let (residency, victim) = (Residency::Durable, Victim::Core);
+        let kill = Kill { procedure, seed: 2, residency, victim, retains_ues: true };
+        let (result, _) = kill.crash_at(point, false);
+        result.unwrap_or_else(|breach| panic!("{kill} --point {point}: {}", breach.failure.what));
     }
 }

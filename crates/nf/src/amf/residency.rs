@@ -22,7 +22,7 @@ use super::connection::RanContext;
 use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
-use super::mobility::Mobility;
+use super::mobility::{Mobility, n2_handover};
 use super::n2::{Initial, LeftConnection};
 use super::procedure::{Procedure, ue_context_release};
 use super::retained::KnownUe;
@@ -177,6 +177,9 @@ impl Amf {
             && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
         let access_keys = std::mem::take(&mut ue.access_keys);
         let was_in_transaction = ue.is_in_transaction();
+        if let Some(target) = n2_handover::target_of(&ue.mobility) {
+            self.note_left_target(target);
+        }
         recover(&mut ue, &self.shared.config, is_stale, &tracking);
         if at_rest {
             // Of the gNB that may have retained the UE; they end with the connection.

@@ -105,4 +105,6 @@ pub struct RetainedConnections {
     pub kept: Vec<(AmfUeNgapId, RanUeNgapId)>,
     /// The AMF has ended them; a gNB that retains its UEs is to release them.
     pub ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
+    /// As `ended`: connections at the target gNBs of handovers. The AMF knows neither their RAN-UE-NGAP-IDs nor whether this gNB has them.
+    pub targets: Vec<AmfUeNgapId>,
 }

@@ -75,6 +75,8 @@ pub(super) struct SmContext {
     pub handover_uplink: Option<Tunnel>,
     /// How often the gNB did not answer, one time after another, that it sends uplink packets to another endpoint.
     pub unanswered_switches: u8,
+    /// The PTI of the UE's last request that the SMF rejected.
+    pub rejected_pti: Option<u8>,
     /// Its running timers.
     pub timers: Timers,
     /// What the session waits for. Set by [`SmContext::step`], and when the session is read from a document.
@@ -281,6 +283,7 @@ impl SmContext {
             handover_target: None,
             handover_uplink: None,
             unanswered_switches: 0,
+            rejected_pti: None,
             timers: Timers::default(),
             state: State::Over,
             calls: 0,

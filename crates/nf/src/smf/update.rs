@@ -136,6 +136,7 @@ fn on_n1_message(
             return modification::on_modification_reject(state, session, env, reject.cause);
         }
         GsmBody::PduSessionModificationRequest(_) => {
+            session.rejected_pti = Some(pti);
             answer_n1(reply, n1::modification_reject(id, pti), env.out);
         }
         GsmBody::GsmStatus(status) => {
@@ -180,6 +181,7 @@ fn on_release_request(
         State::AwaitingReleaseComplete(state) => state.on_release_request(session, env, reply, pti),
         state => {
             let cause = GsmCause::MessageNotCompatibleWithTheProtocolState;
+            session.rejected_pti = Some(pti);
             answer_n1(reply, n1::release_reject(session.pdu_session_id, pti, cause), env.out);
             state
         }
@@ -202,13 +204,14 @@ const UNASSIGNED_PTI: u8 = 0;
 
 /// 5GSM STATUS #43 or #47: the UE does not know the session, or the PTI (TS 24.501 6.5.3).
 ///
-/// If the session is being released, the UE has released it before; its PDU SESSION RELEASE COMPLETE was lost. Otherwise the message that
-/// the UE refuses is PDU SESSION ESTABLISHMENT ACCEPT or a late reject, which look the same here. After the first the UE has the session
-/// of an earlier request, with another address, for good: the session ends, and the UE establishes it again.
+/// If the session is being released, the UE has released it before; its PDU SESSION RELEASE COMPLETE was lost. If the PTI is that of a request
+/// that the SMF has rejected, the reject met a procedure that the UE had given up (T3581, T3582; TS 24.501 7.3.1), and the session stays.
+/// Otherwise the UE refuses PDU SESSION ESTABLISHMENT ACCEPT: it has the session of an earlier request, with another address, for good.
+/// The session ends, and the UE establishes it again.
 fn on_refused_identity(state: State, session: &mut SmContext, env: &mut Env<'_>, pti: u8) -> State {
     match state {
         State::AwaitingReleaseComplete(_) => on_release_complete(state, session, env),
-        state if pti != UNASSIGNED_PTI => {
+        state if pti != UNASSIGNED_PTI && session.rejected_pti != Some(pti) => {
             release::release_when_established(state, session, GsmCause::ReactivationRequested)
         }
         state => state,

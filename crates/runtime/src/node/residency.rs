@@ -7,9 +7,9 @@ use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
 use crate::lease::LeaseGuard;
 use crate::private_file::{self, PRIVATE, Readers};
 use crate::residency::{
-    ContextStore, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, FormerRun, OnDurable,
-    OnWritten, OwnerFile, OwnerStore, RedisSettings, RedisStore, RunId, StoreHealth, StoreMode, Sync,
-    WriteForm, WriteTime,
+    ContextStore, DocumentKind, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, FormerRun,
+    OnDurable, OnWritten, OwnerFile, OwnerStore, RedisSettings, RedisStore, RunId, StoreHealth, StoreMode,
+    Sync, WriteForm, WriteTime, kinds_of_nfs,
 };
 use crate::shard::ShardQueue;
 use crate::store::{Database, DatabaseLocation};
@@ -203,6 +203,10 @@ fn open_redis(config: &Config, hosting: &Hosting) -> Result<RedisStore, StartErr
         password_file: redis.password_file.clone(),
         ca: redis.ca.clone(),
         secret: secret(config)?,
+        kinds: match &first {
+            Some(_) => kinds_of_nfs(&hosting.nfs),
+            None => DocumentKind::ALL.into(),
+        },
         scope: first.unwrap_or_default(),
     })?;
     tracing::info!("contexts are stored in Redis at {}", store.url());

@@ -627,7 +627,7 @@ impl ContextStore {
 
     /// Contexts that were read since the last call.
     pub fn take_loaded(&mut self, now: Instant, shard: &mut Shard) -> Vec<Loaded> {
-        if !self.mode.drops_copies {
+        if !self.mode.drops_copies && !self.loads.has_probes() {
             return Vec::new();
         }
         let findings = self.loads.collect(self.engine.as_mut());
@@ -740,6 +740,13 @@ pub(super) fn check_layout(document: &StoredDocument) -> Result<(), String> {
 /// The kinds of documents of a shard's NFs: those of others are other processes'.
 fn kinds_of(shard: &Shard) -> Vec<DocumentKind> {
     KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)).map(|(kind, _)| kind).collect()
+}
+
+/// The kinds of documents that only a process with these NFs writes, if the others have processes of their own: the one document of a UE
+/// (residency `shared`) has several writers.
+pub(crate) fn kinds_of_nfs(nfs: &[Nf]) -> Vec<DocumentKind> {
+    let own = KINDS.into_iter().filter(|(_, nf)| nfs.contains(nf)).map(|(kind, _)| kind);
+    own.chain(nfs.contains(&Nf::Smf).then_some(DocumentKind::SmfRun)).collect()
 }
 
 /// Random, so that of two processes that start at once one is refused.

@@ -1,6 +1,7 @@
 //! The interface of an engine, its errors and statistics.
 
 use super::{Batch, Document, DocumentKey, DocumentKind, OwnerVersion, SectionId, UnixMillis};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -40,7 +41,30 @@ pub trait Engine: Send {
         Ok(keys)
     }
 
-    /// Whether `read` and `keys` need no network: the shard's thread may call them between inputs.
+    /// The keys of the documents of some kinds, each in a block, in any order. An engine may read them with one request.
+    fn list(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
+        let mut all = Vec::new();
+        for (kind, block) in places {
+            all.extend(self.keys(*kind, *block)?);
+        }
+        Ok(all)
+    }
+
+    /// The keys of those of them that have a deadline before or at `until`, in any order.
+    fn list_due(
+        &mut self,
+        places: &[(DocumentKind, u16)],
+        until: UnixMillis,
+    ) -> Result<Vec<DocumentKey>, EngineError> {
+        let mut found = Vec::new();
+        for block in places.iter().map(|(_, block)| *block).collect::<BTreeSet<_>>() {
+            let due = self.due(block, until, usize::MAX)?.into_iter().map(|due| due.key);
+            found.extend(due.filter(|key| places.contains(&(key.kind, key.block))));
+        }
+        Ok(found)
+    }
+
+    /// Whether calls that return documents need no network. If not, the shard's thread waits for a server in each of them.
     fn answers_at_once(&self) -> bool {
         !self.waits_for_network()
     }

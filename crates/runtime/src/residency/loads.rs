@@ -16,6 +16,8 @@ pub(super) struct Loads {
     repeated: HashSet<DocumentKey>,
     /// Reads to be repeated, as the store could not be reached.
     failed: Vec<DocumentKey>,
+    /// Reads that only show whether the store can be reached.
+    probes: HashSet<DocumentKey>,
 }
 
 /// What a result says of the store.
@@ -43,6 +45,18 @@ impl Loads {
         failed.into_iter().map(|key| self.begin(engine, key)).collect()
     }
 
+    /// The store could not be reached. With the next attempt this document is read, to see whether it can.
+    pub fn probe(&mut self, key: DocumentKey) {
+        if self.probes.insert(key) {
+            self.failed.push(key);
+        }
+    }
+
+    /// Whether results of probes are expected.
+    pub fn has_probes(&self) -> bool {
+        !self.probes.is_empty()
+    }
+
     /// Takes results from the engine.
     pub fn collect(&mut self, engine: &mut dyn Engine) -> Vec<Finding> {
         engine.take_reads().into_iter().map(|(key, result)| self.note(key, result)).collect()
@@ -65,6 +79,10 @@ impl Loads {
 
     fn note(&mut self, key: DocumentKey, result: ReadResult) -> Finding {
         self.repeated.remove(&key);
+        if self.probes.contains(&key) && !matches!(&result, Err(error) if error.is_temporary()) {
+            self.probes.remove(&key);
+            return Finding::Good;
+        }
         let lost = match result {
             // A later document may be lost, and NAS COUNTs of this one used.
             Ok(Some(document)) if document.is_stale => {

@@ -44,6 +44,9 @@ const RELEASED_AT_ONCE: usize = 64;
 /// Attempts to change a map that others change at the same time.
 const ATTEMPTS: usize = 8;
 
+/// The map is read at least that often, whatever its revision: in a store that was put back another one may have got the same.
+const CHECK: Duration = Duration::from_secs(10);
+
 /// What a member needs of its process.
 pub trait SetHost {
     /// A version for a change of the map that this instance makes.
@@ -203,6 +206,8 @@ pub struct SetMember {
     known: SetMap,
     /// The revision in the store that `known` has been compared with.
     revision: u64,
+    /// When the map was to be read last, whatever its revision, and whether it is still to be.
+    checked: (Instant, bool),
     /// Present in a set.
     lease: Option<(Lease, LeaseGuard)>,
     /// When the lease was renewed last.
@@ -249,6 +254,7 @@ impl SetMember {
             root,
             known,
             revision,
+            checked: (now, false),
             lease,
             renewed: now,
             divides_from,
@@ -358,6 +364,9 @@ impl SetMember {
         let poll = store.poll(Some(lease), false)?;
         if poll.instances.get(&self.instance).is_none_or(|live| live.incarnation != lease.incarnation) {
             return Err(SetError::Lost("another process has the number of this one ('set.instance')"));
+        }
+        if now.since(self.checked.0) >= CHECK {
+            self.checked = (now, true);
         }
         if self.serves {
             self.write_changes(store)?;
@@ -499,9 +508,10 @@ impl SetMember {
         store: &mut dyn OwnerStore,
         host: &mut dyn SetHost,
     ) -> Result<(), SetError> {
-        if revision == self.revision {
+        if revision == self.revision && !self.checked.1 {
             return Ok(());
         }
+        self.checked.1 = false;
         let (stored, replaced) = match store.read() {
             Ok(stored) => (stored, 0),
             Err(EngineError::OwnerMap) => (None, revision),

@@ -28,6 +28,7 @@ mod shared;
 mod thread;
 mod written;
 
+pub(crate) use contexts::kinds_of_nfs;
 pub use contexts::{ContextStore, Loaded, StoreMode, WriteForm, WriteTime};
 pub use costs::{Cost, Costs};
 pub use document::{Batch, Change, Document, Head, MAX_BATCH, MAX_DOCUMENT, SectionId, SectionWriter};

@@ -145,6 +145,42 @@ impl Engine for EngineThread {
         result
     }
 
+    fn keys(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
+        self.query(move |engine| engine.keys(kind, block)).ok_or_else(ended)?
+    }
+
+    fn list(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
+        let places = places.to_vec();
+        self.query(move |engine| engine.list(&places)).ok_or_else(ended)?
+    }
+
+    fn list_due(
+        &mut self,
+        places: &[(DocumentKind, u16)],
+        until: UnixMillis,
+    ) -> Result<Vec<DocumentKey>, EngineError> {
+        let places = places.to_vec();
+        self.query(move |engine| engine.list_due(&places, until)).ok_or_else(ended)?
+    }
+
+    fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        let wanted = keys.to_vec();
+        let read = self.query(move |engine| {
+            let mut found = Vec::with_capacity(wanted.len());
+            engine.read_each(&wanted, &mut |key, read| found.push((key, read)));
+            found
+        });
+        match read {
+            Some(found) => found.into_iter().for_each(|(key, read)| visit(key, read)),
+            None => {
+                let reason = ended().to_string();
+                for key in keys {
+                    visit(*key, Err(DocumentError::Remote { key: *key, reason: reason.clone() }));
+                }
+            }
+        }
+    }
+
     fn answers_at_once(&self) -> bool {
         false
     }

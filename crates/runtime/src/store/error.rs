@@ -23,7 +23,7 @@ pub enum DatabaseError {
     #[error("{} is no database, or its begin is damaged: restore it from a backup, or set 'store.path' to another file", .0.display())]
     NotADatabase(PathBuf),
     /// A later release wrote the file.
-    #[error("the database {} has format {found}, this release supports formats up to {known}: use the later release that wrote it", path.display())]
+    #[error("a later release of Pith wrote the database {} (format {found}; this is Pith {}, which supports formats up to {known}): start that release again, or restore a copy of the file from before the upgrade", path.display(), env!("CARGO_PKG_VERSION"))]
     TooNew {
         /// Path of the file.
         path: PathBuf,

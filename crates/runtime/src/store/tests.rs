@@ -286,6 +286,10 @@ fn a_file_of_a_later_release_is_refused() {
     Database::open(&directory.file()).unwrap().connection.pragma_update(None, "user_version", 99).unwrap();
     let error = Database::open(&directory.file()).err().unwrap();
     assert!(matches!(error, DatabaseError::TooNew { found: 99, .. }), "{error}");
+    let text = error.to_string();
+    let path = directory.0.join("pith.db").display().to_string();
+    assert!(text.contains(&path) && text.contains("format 99") && text.contains("restore a copy"), "{text}");
+    assert!(text.contains(&format!("this is Pith {}", env!("CARGO_PKG_VERSION"))), "{text}");
 }
 
 #[test]

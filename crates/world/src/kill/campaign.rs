@@ -22,6 +22,8 @@ pub struct Options {
     pub stride: u64,
     /// Threads.
     pub threads: usize,
+    /// With gNBs that retain their UEs.
+    pub retains_ues: bool,
 }
 
 /// The result of the runs of a procedure, a residency and a victim.
@@ -90,7 +92,8 @@ fn jobs(options: &Options) -> Vec<(usize, Kill)> {
         for residency in &options.residencies {
             for victim in &options.victims {
                 jobs.extend(chosen.iter().map(|(at, procedure)| {
-                    (*at, Kill { procedure, seed, residency: *residency, victim: *victim })
+                    let (residency, victim, retains_ues) = (*residency, *victim, options.retains_ues);
+                    (*at, Kill { procedure, seed, residency, victim, retains_ues })
                 }));
             }
         }

@@ -70,6 +70,8 @@ pub struct Kill {
     pub residency: Residency,
     /// The process that is killed.
     pub victim: Victim,
+    /// The core retains the UEs of gNBs that retain them (`amf.n2.retain_ues`); which gNBs do follows from the seed.
+    pub retains_ues: bool,
 }
 
 impl Victim {
@@ -94,7 +96,8 @@ impl fmt::Display for Victim {
 impl fmt::Display for Kill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, residency) = (self.procedure.name, self.residency.name());
-        write!(f, "{name} --residency {residency} --victim {} --seed {}", self.victim, self.seed)
+        write!(f, "{name} --residency {residency} --victim {} --seed {}", self.victim, self.seed)?;
+        if self.retains_ues { f.write_str(" --retain-ues") } else { Ok(()) }
     }
 }
 
@@ -114,8 +117,8 @@ impl Kill {
             instances: if self.victim == Victim::Instance { INSTANCES } else { 0 },
             lease: LEASE,
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
-            // As by default. With gNBs that retain their UEs some crash points still fail.
-            retaining: 0,
+            // The default is 0: with gNBs that retain their UEs some crash points still fail.
+            retaining: if self.retains_ues { 1 + (self.seed % 3) as u8 } else { 0 },
             ues: 2,
             upfs,
             upfs_retain: Plan::retain(self.seed),

@@ -517,7 +517,7 @@ fn release_target(env: &mut Env<'_>, target: AmfUeNgapId, cause: Cause) {
 }
 
 /// The connection at the target gNB that a state has.
-const fn target_of(state: &Mobility) -> Option<AmfUeNgapId> {
+pub(in crate::amf) const fn target_of(state: &Mobility) -> Option<AmfUeNgapId> {
     match state {
         Mobility::AwaitingHandoverRequestAcknowledge(state) => Some(state.target),
         Mobility::AwaitingHandoverCommand(state) => Some(state.target),

@@ -101,6 +101,9 @@ impl Amf {
             (Some(key), Some(known)) if known.left == Some((from.gnb, ran_id)) => {
                 self.from_former_gnb(now, from, key, message, out);
             }
+            (None, _) if self.is_released_at_setup(amf_id) => {
+                out.log(Level::Debug, || format!("{} for {amf_id:?} crossed NG RESET", message.name()));
+            }
             (key, known) => {
                 let cause = unknown_connection(connection.is_some());
                 out.log(Level::Warn, || format!("{} for {amf_id:?}, {ran_id:?}: {cause}", message.name()));

@@ -37,6 +37,10 @@ pub(in crate::amf) struct Setups {
     pending: BTreeMap<Arc<str>, (GnbHandle, RetainedConnections)>,
     /// Connections of a former run that were not kept.
     ended: BTreeMap<Arc<str>, Vec<(AmfUeNgapId, RanUeNgapId)>>,
+    /// Connections of a former run at the target gNBs of handovers in progress. The documents do not say which gNBs these are.
+    targets: Vec<AmfUeNgapId>,
+    /// Connections that gNBs which retain their UEs were requested to release: their messages may cross NG RESET.
+    released: BTreeSet<AmfUeNgapId>,
 }
 
 impl Setups {
@@ -61,6 +65,16 @@ impl Amf {
         self.setups.leaving.entry(left.gnb).or_default().insert((ue, None));
     }
 
+    /// A restored UE was in a handover, whose target gNB has that connection.
+    pub(in crate::amf) fn note_left_target(&mut self, target: AmfUeNgapId) {
+        self.setups.targets.push(target);
+    }
+
+    /// Whether a gNB was requested to release that connection when it returned.
+    pub(in crate::amf) fn is_released_at_setup(&self, id: AmfUeNgapId) -> bool {
+        self.setups.released.contains(&id)
+    }
+
     /// A UE of a document has no connection, but requests to its SMFs may be pending: they may deactivate user planes at a gNB that the
     /// document does not name. Any gNB waits until the UE's next step is over and they have answered.
     pub(in crate::amf) fn note_left_unnamed(&mut self, ue: Key) {
@@ -69,7 +83,8 @@ impl Amf {
 
     /// Waits for the gNBs of a former run to return.
     pub(in crate::amf) fn expect_gnbs(&self, out: &mut Outbox) {
-        if self.shared.gnbs.is_expecting() || !self.setups.ended.is_empty() {
+        let Setups { ended, targets, .. } = &self.setups;
+        if self.shared.gnbs.is_expecting() || !ended.is_empty() || !targets.is_empty() {
             out.start(0, Timer::AbsentGnbs, RETURN_TIME);
         }
     }
@@ -77,6 +92,8 @@ impl Amf {
     /// gNBs that have not returned have lost their UEs.
     pub(in crate::amf) fn expect_no_gnbs(&mut self, now: Instant, out: &mut Outbox) {
         self.setups.ended.clear();
+        self.setups.targets.clear();
+        self.setups.released.clear();
         for (gnb, global_id) in self.shared.gnbs.expect_no_more() {
             self.leave_gnb(gnb, Some(global_id));
         }
@@ -123,6 +140,11 @@ impl Amf {
             }
         }
         retained.ended.extend(self.setups.ended.remove(&global_id).unwrap_or_default());
+        if retains_ues {
+            retained.targets.clone_from(&self.setups.targets);
+            let released = retained.ended.iter().map(|(amf, _)| amf).chain(&retained.targets);
+            self.setups.released.extend(released);
+        }
         self.setups.pending.insert(Arc::clone(&global_id), (gnb, retained));
         self.lose_connections(now, out);
         self.answer_setup(&global_id, out);

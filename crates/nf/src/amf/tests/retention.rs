@@ -60,7 +60,10 @@ fn ids(phone: &Phone) -> Vec<(pith_types::AmfUeNgapId, pith_types::RanUeNgapId)>
 fn a_retained_ue_stays_connected_and_no_smf_is_asked() {
     let (mut world, mut phone) = restarted();
     return_gnb(&mut world, true);
-    assert_eq!(set_up(&mut world), RetainedConnections { kept: ids(&phone), ended: Vec::new() });
+    assert_eq!(
+        set_up(&mut world),
+        RetainedConnections { kept: ids(&phone), ended: Vec::new(), targets: Vec::new() }
+    );
     assert_eq!(world.take_ladder(), "");
     phone.gnb = AGAIN;
     phone.send(&mut world, phone.deregistration_request(false));
@@ -114,7 +117,10 @@ fn outdated_documents_keep_no_connection() {
     restart(&mut world, &stored, Tracking::default(), true);
     assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
     return_gnb(&mut world, true);
-    assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: ids(&phone) });
+    assert_eq!(
+        set_up(&mut world),
+        RetainedConnections { kept: Vec::new(), ended: ids(&phone), targets: Vec::new() }
+    );
 }
 
 #[test]
@@ -126,7 +132,10 @@ fn documents_that_lag_keep_no_connection() {
         let (mut world, phone, stored) = registered(tracking);
         restart(&mut world, &stored, tracking, false);
         return_gnb(&mut world, true);
-        assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: ids(&phone) });
+        assert_eq!(
+            set_up(&mut world),
+            RetainedConnections { kept: Vec::new(), ended: ids(&phone), targets: Vec::new() }
+        );
         assert_eq!(world.amf.audit().connected, 0);
     }
 }
@@ -143,7 +152,10 @@ fn a_connection_with_a_context_setup_in_progress_is_released_by_the_gnb() {
     stored.store(&mut world.amf, StoreScope::Changed);
     restart(&mut world, &stored, Tracking::default(), false);
     return_gnb(&mut world, true);
-    assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: ids(&phone) });
+    assert_eq!(
+        set_up(&mut world),
+        RetainedConnections { kept: Vec::new(), ended: ids(&phone), targets: Vec::new() }
+    );
     assert_eq!(world.amf.audit().connected, 0);
 }
 
@@ -159,7 +171,10 @@ fn a_ue_that_came_back_elsewhere_is_released_by_its_gnb() {
     phone.connect(&mut world, nas);
     let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
     return_gnb(&mut world, true);
-    assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended: former });
+    assert_eq!(
+        set_up(&mut world),
+        RetainedConnections { kept: Vec::new(), ended: former, targets: Vec::new() }
+    );
     let audit = world.amf.audit();
     assert_eq!((audit.connected, audit.connections), (1, 1));
 }

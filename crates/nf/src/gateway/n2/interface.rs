@@ -175,6 +175,7 @@ impl N2Gateway {
             let of_gnb = connections.iter().filter(|(of, ..)| *of == gnb);
             let kept: BTreeMap<_, _> = of_gnb.map(|(_, amf, ran)| (*ran, *amf)).collect();
             let (left, closed) = association.ran_ids.reconcile(shard, is_of_shard, &kept);
+            let left: Vec<_> = left.into_iter().map(|(amf, ran)| (amf, Some(ran))).collect();
             self.release_at_gnb(gnb, &left);
             if !closed.is_empty() {
                 let ues = closed.into_iter().map(|(amf, ran)| ResetUe { amf: Some(amf), ran: Some(ran) });
@@ -185,11 +186,15 @@ impl N2Gateway {
     }
 
     /// The gNB is to release these connections: NG RESET for a part of the interface (TS 38.413 8.7.4.2.1).
-    pub(super) fn release_at_gnb(&mut self, gnb: GnbHandle, connections: &[(AmfUeNgapId, RanUeNgapId)]) {
+    pub(super) fn release_at_gnb(
+        &mut self,
+        gnb: GnbHandle,
+        connections: &[(AmfUeNgapId, Option<RanUeNgapId>)],
+    ) {
         for part in connections.chunks(MAX_RESET) {
-            let named = |(amf, ran): &(AmfUeNgapId, RanUeNgapId)| NgConnection {
+            let named = |(amf, ran): &(AmfUeNgapId, Option<RanUeNgapId>)| NgConnection {
                 amf_ue_ngap_id: Some(*amf),
-                ran_ue_ngap_id: Some(*ran),
+                ran_ue_ngap_id: *ran,
             };
             let scope = ResetScope::Part(part.iter().map(named).collect());
             let cause = Cause::Misc(CauseMisc::unspecified);

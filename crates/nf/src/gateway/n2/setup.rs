@@ -29,7 +29,7 @@ pub(super) struct PendingSetup {
     /// Whether a shard has kept connections.
     is_retained: bool,
     /// Connections that the gNB is to release, if it retains its UEs.
-    ended: Vec<(AmfUeNgapId, RanUeNgapId)>,
+    ended: Vec<(AmfUeNgapId, Option<RanUeNgapId>)>,
     /// Messages of the shards, which follow NG SETUP RESPONSE.
     held: Vec<(u16, Bytes)>,
     /// NG SETUP RESPONSE was sent. SCTP keeps no order between its stream and those of UEs, so messages are held until the gNB's next message
@@ -74,7 +74,8 @@ impl N2Gateway {
             return;
         }
         pending.is_retained |= !connections.kept.is_empty();
-        pending.ended.extend(connections.ended);
+        pending.ended.extend(connections.ended.into_iter().map(|(amf, ran)| (amf, Some(ran))));
+        pending.ended.extend(connections.targets.into_iter().map(|amf| (amf, None)));
         let (is_last, is_retained) = (pending.shards.is_empty(), pending.is_retained);
         let kept = connections.kept.into_iter();
         // The block of a connection may have passed to another shard meanwhile.
@@ -96,7 +97,7 @@ impl N2Gateway {
     }
 
     /// NG SETUP RESPONSE leaves now. Returns the connections that the gNB is to release.
-    fn note_answered(&mut self, gnb: GnbHandle) -> Vec<(AmfUeNgapId, RanUeNgapId)> {
+    fn note_answered(&mut self, gnb: GnbHandle) -> Vec<(AmfUeNgapId, Option<RanUeNgapId>)> {
         let Some(pending) = self.setups.get_mut(&gnb) else { return Vec::new() };
         (pending.is_answered, pending.until) = (true, self.admission.now + ARRIVAL);
         std::mem::take(&mut pending.ended)

@@ -680,6 +680,7 @@ fn answer_setup(gateway: &mut N2Gateway, shard: u8, kept: u32, ended: u32) -> Ve
     let connections = crate::kit::RetainedConnections {
         kept: (1..=kept).map(id).collect(),
         ended: (51..51 + ended).map(id).collect(),
+        targets: Vec::new(),
     };
     let effect = N2Effect::SetUp { shard: ShardId(shard), gnb: GNB, connections };
     gateway.handle(N2GatewayInput::Shard(effect)).collect()

@@ -7,6 +7,7 @@
 //!  pending    what arrived while the session could not act on it
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
 //!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
+//!  rejected   PTI of the UE's last request that was rejected; absent if there is none
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
@@ -25,15 +26,17 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
+const REJECTED: Section = Section { id: 13, name: "rejected", version: 1 };
+
 /// Version 2 has the request for the deletion, too.
 const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 
-/// Numbers 7 to 13 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// Numbers 7 to 12 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] =
-    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, LEAVING, UPLINK, TIMERS];
+    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, REJECTED, LEAVING, UPLINK, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -45,6 +48,7 @@ pub(in crate::smf) fn pack(
     let is_present = |section: &&Section| match **section {
         HANDOVER => session.handover_target.is_some(),
         UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
+        REJECTED => session.rejected_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
         _ => true,
     };
@@ -78,6 +82,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         handover_target,
         handover_uplink,
         unanswered_switches,
+        rejected_pti,
         timers,
         state,
         calls,
@@ -106,6 +111,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
+        REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
             deletion.pack(writer);
@@ -139,6 +145,7 @@ pub(in crate::smf) fn unpack(
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
+    let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let (mut leaving, mut deletion) = (Vec::new(), None);
     if sections.has(&LEAVING) {
         (leaving, deletion) = sections.read(&LEAVING, |version, reader| {
@@ -161,6 +168,7 @@ pub(in crate::smf) fn unpack(
         handover_target,
         handover_uplink,
         unanswered_switches,
+        rejected_pti,
         timers,
         state,
         calls,
@@ -398,6 +406,7 @@ mod tests {
             session.deletion = leaving.first().and_then(|(_, call)| call.map(super::super::CallId));
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.unanswered_switches) = switches;
+            session.rejected_pti = release;
             session
         }
     }

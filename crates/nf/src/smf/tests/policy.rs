@@ -4,9 +4,10 @@ use super::world::*;
 use crate::kit::Timer;
 use crate::testing::{ambr, instance, root};
 use pith_nas::gsm::{
-    GsmStatus, PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
+    GsmStatus, PduSessionModificationCommandReject, PduSessionModificationComplete,
+    PduSessionModificationRequest, PduSessionReleaseComplete,
 };
-use pith_nas::{GsmBody, GsmCause};
+use pith_nas::{GsmBody, GsmCause, GsmMessage};
 use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, RatType};
 use pith_sbi::npcf_smpolicycontrol::{
@@ -166,6 +167,21 @@ fn a_session_whose_accept_the_ue_refuses_is_released() {
     world.uplink(GsmStatus::new(GsmCause::InvalidPduSessionIdentity));
     assert!(world.take_ladder().contains("pcf <- DeleteSmPolicy"));
     world.is_quiet();
+}
+
+/// The UE has given its request up when the reject arrives (TS 24.501 7.3.1).
+#[test]
+fn a_session_whose_late_reject_the_ue_refuses_stays() {
+    let mut world = World::established();
+    world.uplink(PduSessionModificationRequest::new());
+    let GsmBody::PduSessionModificationReject(_) = &world.n1.last().unwrap().body else { panic!() };
+    world.take_ladder();
+    world.uplink(GsmStatus::new(GsmCause::PtiMismatch));
+    assert_eq!(world.take_ladder(), "amf <- 204", "nothing is released");
+    // With the PTI of another procedure it is the accept that the UE refuses.
+    let status = GsmMessage::new(5, 10, GsmStatus::new(GsmCause::PtiMismatch)).encode();
+    world.update(|data| data.n1_sm_msg = Some(status.into()));
+    assert!(world.take_ladder().ends_with("upf <- SessionDeletionRequest\namf <- N1N2MessageTransfer"));
 }
 
 #[test]

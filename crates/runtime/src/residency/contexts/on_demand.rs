@@ -7,7 +7,7 @@
 //! ```
 
 use super::{ContextStore, KINDS, check_layout, document_key, packed, stored_key};
-use crate::residency::{Document, DocumentKey, EngineError, UnixMillis};
+use crate::residency::{Document, DocumentKey, DocumentKind, EngineError, ReadResult, UnixMillis};
 use pith_nf::fabric::{Portion, Shard, Unrestored};
 use pith_nf::kit::{Instant, Nf, StoredKey};
 use pith_types::BlockId;
@@ -41,38 +41,33 @@ pub(super) struct Restoring {
 struct Unreachable(EngineError);
 
 impl ContextStore {
-    /// Gives a new shard the contexts of its blocks. Those that the store can read at once are restored while the shard serves, except the first
-    /// ones ([`ContextStore::restore_next`]); all others now.
+    /// Gives a new shard the contexts of its blocks. They are restored while the shard serves, except the first ones
+    /// ([`ContextStore::restore_next`]); now, if copies are dropped, or all NFs have one document for a UE.
     pub fn begin_restoring(&mut self, now: Instant, shard: &mut Shard) {
-        if self.shared.is_some() || self.mode.drops_copies || !self.engine.answers_at_once() {
+        if self.shared.is_some() || self.mode.drops_copies {
             return self.restore(now, shard);
         }
         // Another attempt after a panic restores all again.
         self.restoring = Restoring::default();
         self.track(shard);
-        if let Err(error) = self.claim() {
+        for nf in ON_DEMAND.into_iter().filter(|nf| shard.hosts(*nf)) {
+            for block in &self.blocks {
+                self.restoring.unrestored.add_block(nf, *block);
+            }
+        }
+        let result = self.claim();
+        let is_gone = result.is_err() && !self.engine.answers_at_once();
+        if let Err(error) = result {
             self.fail(now, shard, &error);
             if self.is_fenced {
+                self.restoring = Restoring::default();
                 return;
             }
         }
-        let first_blocks: Vec<BlockId> = self.blocks.first().copied().into_iter().collect();
-        for (_, nf) in KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)).collect::<Vec<_>>() {
-            let all = self.blocks.clone();
-            let is_later = ON_DEMAND.contains(&nf);
-            if is_later {
-                all.iter().for_each(|block| self.restoring.unrestored.add_block(nf, *block));
-            }
-            // New contexts get ids of the first block.
-            for block in if is_later { first_blocks.clone() } else { all } {
-                if let Err(Unreachable(error)) = self.restore_block(now, shard, nf, block) {
-                    self.fail(now, shard, &error);
-                    break;
-                }
-            }
-        }
-        if let Err(Unreachable(error)) = self.restore_first(now, shard) {
-            self.fail(now, shard, &error);
+        if is_gone {
+            self.probe();
+        } else if let Err(Unreachable(error)) = self.restore_first(now, shard) {
+            self.fail_to_read(now, shard, &error);
         }
         self.restoring.began = now;
         shard.begin_restoring(&self.restoring.unrestored);
@@ -126,10 +121,7 @@ impl ContextStore {
         let result = self.restore_portions(now, shard, &mut restored);
         match result {
             Ok(()) => self.restoring.attempts = 0,
-            Err(Unreachable(error)) => {
-                self.restoring.attempts = self.restoring.attempts.saturating_add(1);
-                self.fail(now, shard, &error);
-            }
+            Err(Unreachable(error)) => self.fail_to_read(now, shard, &error),
         }
         if was_restoring && self.restoring.unrestored.is_empty() {
             let took = now.since(self.restoring.began).as_millis();
@@ -147,6 +139,10 @@ impl ContextStore {
         shard: &mut Shard,
         restored: &mut Vec<Portion>,
     ) -> Result<(), Unreachable> {
+        if self.owner.is_none() && !self.engine.answers_at_once() {
+            // The server was gone at the start: former owners must not write what is read now.
+            self.claim().map_err(Unreachable)?;
+        }
         if self.restoring.wanted.is_empty() {
             return self.restore_slice(now, shard, restored);
         }
@@ -168,17 +164,46 @@ impl ContextStore {
         Ok(())
     }
 
-    /// Restores the documents that say that their contexts are in use.
+    /// Restores what the shard needs before its first input: contexts of NFs that are not restored on demand, the block from which new
+    /// contexts get their ids, and the documents that say that their contexts are in use.
     fn restore_first(&mut self, now: Instant, shard: &mut Shard) -> Result<(), Unreachable> {
-        for block in self.blocks.clone() {
-            let due = self.engine.due(block.number(), FIRST, usize::MAX).map_err(Unreachable)?;
-            for key in due.into_iter().filter_map(|due| stored_key(due.key)) {
-                if shard.hosts(key.nf) {
-                    self.restore_named(now, shard, key)?;
-                }
+        let hosted: Vec<_> = KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)).collect();
+        let blocks = self.blocks.clone();
+        let places = |kind: DocumentKind| blocks.iter().map(move |block| (kind, block.number()));
+        let mut failure = None;
+        for (kind, nf) in &hosted {
+            let restored = if ON_DEMAND.contains(nf) {
+                blocks.first().map_or(Ok(()), |block| self.restore_block(now, shard, *nf, *block))
+            } else {
+                let listed = self.engine.list(&places(*kind).collect::<Vec<_>>()).map_err(Unreachable);
+                listed.and_then(|keys| self.restore_documents(now, shard, &keys))
+            };
+            match restored {
+                // Each attempt waits for the server.
+                Err(error) if !self.engine.answers_at_once() => return Err(error),
+                Err(error) => failure = Some(error),
+                Ok(()) => {}
             }
         }
-        Ok(())
+        let on_demand = hosted.iter().filter(|(_, nf)| ON_DEMAND.contains(nf));
+        let places: Vec<_> = on_demand.flat_map(|(kind, _)| places(*kind)).collect();
+        let first = self.engine.list_due(&places, FIRST).map_err(Unreachable)?;
+        self.restore_documents(now, shard, &first)?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn fail_to_read(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
+        self.restoring.attempts = self.restoring.attempts.saturating_add(1);
+        self.fail(now, shard, error);
+        if !self.engine.answers_at_once() {
+            self.probe();
+        }
+    }
+
+    /// The outage lasts until a document can be read: each attempt to restore one would wait for the server.
+    fn probe(&mut self) {
+        let block = self.blocks.first().map_or(0, |block| block.number());
+        self.loads.probe(DocumentKey { kind: DocumentKind::Amf, block, number: 0 });
     }
 
     /// Restores the next documents of the blocks that are not restored.
@@ -200,14 +225,13 @@ impl ContextStore {
             };
             // A block without documents counts, too.
             left -= 1;
-            while let Some(key) = rest.last().copied().filter(|_| left > 0) {
-                if let Err(error) = self.restore_document(now, shard, key) {
-                    self.restoring.part = Some((nf, block, rest));
-                    return Err(error);
-                }
-                rest.pop();
-                left -= 1;
+            let from = rest.len().saturating_sub(left);
+            if let Err(error) = self.restore_documents(now, shard, rest.get(from..).unwrap_or_default()) {
+                self.restoring.part = Some((nf, block, rest));
+                return Err(error);
             }
+            left -= rest.len() - from;
+            rest.truncate(from);
             if rest.is_empty() {
                 self.restoring.unrestored.note_block(nf, block);
                 restored.push(Portion::Block(nf, block));
@@ -235,9 +259,7 @@ impl ContextStore {
             Some((_, _, rest)) => rest,
             None => self.keys_in(nf, block)?,
         };
-        for key in keys {
-            self.restore_document(now, shard, key)?;
-        }
+        self.restore_documents(now, shard, &keys)?;
         self.restoring.unrestored.note_block(nf, block);
         Ok(())
     }
@@ -245,7 +267,7 @@ impl ContextStore {
     fn restore_named(&mut self, now: Instant, shard: &mut Shard, key: StoredKey) -> Result<(), Unreachable> {
         let Some(document) = document_key(key) else { return Ok(()) };
         if self.restoring.unrestored.has(key) {
-            self.restore_document(now, shard, document)?;
+            self.restore_documents(now, shard, &[document])?;
         }
         Ok(())
     }
@@ -256,19 +278,38 @@ impl ContextStore {
         self.engine.keys(kind, block.number()).map_err(Unreachable)
     }
 
-    /// Restores a context, unless it is restored.
-    fn restore_document(
+    /// Restores contexts, except those that are restored.
+    fn restore_documents(
+        &mut self,
+        now: Instant,
+        shard: &mut Shard,
+        places: &[DocumentKey],
+    ) -> Result<(), Unreachable> {
+        // After the last attempt one by one, so that a document that cannot be read fails alone.
+        let at_once = if self.restoring.attempts < MOST_ATTEMPTS { SLICE } else { 1 };
+        for places in places.chunks(at_once) {
+            let is_wanted =
+                |key: StoredKey| !ON_DEMAND.contains(&key.nf) || self.restoring.unrestored.has(key);
+            let wanted: Vec<_> =
+                places.iter().copied().filter(|place| stored_key(*place).is_some_and(is_wanted)).collect();
+            let mut found = Vec::with_capacity(wanted.len());
+            self.engine.read_each(&wanted, &mut |place, read| found.push((place, read)));
+            for (place, read) in found {
+                self.restore_result(now, shard, place, read)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restore_result(
         &mut self,
         now: Instant,
         shard: &mut Shard,
         place: DocumentKey,
+        read: ReadResult,
     ) -> Result<(), Unreachable> {
         let Some(key) = stored_key(place) else { return Ok(()) };
-        let is_on_demand = ON_DEMAND.contains(&key.nf);
-        if is_on_demand && !self.restoring.unrestored.has(key) {
-            return Ok(());
-        }
-        match self.engine.read(place) {
+        match read {
             Ok(Some(document)) => self.restore_read(now, shard, (key, place), &document),
             // It ended before the restart.
             Ok(None) => {}

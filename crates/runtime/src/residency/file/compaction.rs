@@ -31,7 +31,7 @@ const LEAST_DEAD: u64 = 150;
 const FREE: u64 = 4 * SMALLEST_SEGMENT;
 /// Octets of copies that are written with one system call.
 const CHUNK: usize = 256 << 10;
-/// Pause after a failure (no room).
+/// Pause after a failure (no room), or while a key list cannot be deleted yet.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// A running compaction; there is at most one.
@@ -68,7 +68,8 @@ pub(super) fn run(shared: &Shared) {
             return;
         }
         retry = match compaction.turn() {
-            Ok(()) => None,
+            // A damaged list is left until the first record is written.
+            Ok(is_done) => (!is_done).then_some(RETRY),
             Err(error) => {
                 tracing::warn!(%error, "cannot compact the document log; the next attempt is in 2 s");
                 compaction.abandon();
@@ -95,19 +96,21 @@ impl<'a> Compaction<'a> {
         }
     }
 
-    fn turn(&mut self) -> Result<(), EngineError> {
+    /// Whether nothing is left to do.
+    fn turn(&mut self) -> Result<bool, EngineError> {
         self.list_closed()?;
         self.delete_missing()?;
+        let is_done = self.shared.delete_unusable_lists()?;
         self.merge_updated()?;
         // Several passes: tombstones may become unnecessary when a pass deletes the records that they hide.
         while let Some(segment) = self.candidate() {
             if self.is_stopping() {
-                return Ok(());
+                break;
             }
             self.compact(&segment)?;
             self.merge_updated()?;
         }
-        Ok(())
+        Ok(is_done)
     }
 
     /// Discards copies that were not written. Copies that were written but are not in the index are dead records.
@@ -212,7 +215,8 @@ impl<'a> Compaction<'a> {
                 segment.is_flushed.store(true, Release);
             }
         }
-        Ok(())
+        // The files of copies must be in the directory before others leave it.
+        self.shared.flush_directory()
     }
 
     fn keep(&mut self, segment: &Segment, item: &Item) -> Result<(), EngineError> {

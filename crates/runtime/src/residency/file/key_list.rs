@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The list is written when the segment is full, when the process stops, and at the next start after it was killed; it is deleted before its
-//! segment. A list without a segment is one whose segment has been removed by others.
+//! segment. A list without a segment is one whose segment has been removed by others: it is deleted when what it says is in other segments.
 
 use super::super::{DocumentKey, DocumentKind};
 use super::record::{Item, LARGEST_SEQUENCE, RecordKind, SEGMENT_HEADER, Scanned};

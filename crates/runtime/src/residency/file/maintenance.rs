@@ -7,7 +7,6 @@ use super::record::{Header, RecordKind, SEGMENT_HEADER};
 use super::segment::{Segment, failed};
 use super::shared::{Shared, locked};
 use super::{OpenError, Sync};
-use std::fs::File;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -195,13 +194,12 @@ impl Maintenance {
                 return Ok(segment);
             }
             // The directory entry must survive a power failure, too.
-            let directory = &self.shared.directory;
-            let flushed = segment.flush().and_then(|()| File::open(directory)?.sync_all());
-            match flushed {
+            let flushed = segment.flush().map_err(|error| failed("flush", &segment.path, error));
+            match flushed.and_then(|()| self.shared.flush_directory()) {
                 Ok(()) => Ok(segment),
                 Err(error) => {
                     self.shared.delete_segment(&segment);
-                    Err(failed("flush", directory, error))
+                    Err(error)
                 }
             }
         });
@@ -237,6 +235,9 @@ impl Maintenance {
         };
         if let Err(error) = result {
             tracing::warn!(%error, "cannot flush the document log");
+        }
+        if let Err(error) = shared.delete_unusable_lists() {
+            tracing::warn!(%error, "cannot delete a damaged key list: the next start reports it again");
         }
         own.filter(|segment| is_empty(segment)).for_each(|segment| shared.delete_segment(segment));
         let all: Vec<Arc<Segment>> = shared.segments().values().cloned().collect();

@@ -49,6 +49,8 @@ pub(super) struct Recovered {
     pub stale_below: u64,
     /// Segments that others have removed.
     pub missing: Vec<(u32, KeyList)>,
+    /// Damaged key lists of such segments.
+    pub unusable_lists: Vec<PathBuf>,
     /// Number of the last write that a stopped process flushed.
     pub stopped: u64,
     pub report: Recovery,
@@ -97,8 +99,8 @@ pub(super) fn recover(
     let (files, lists) = files(directory)?;
     let last = files.keys().chain(lists.keys()).max();
     let next_segment = last.map_or(1, |id| id.saturating_add(1));
-    let missing = missing(&files, lists, &mut report);
-    let has_unknown = !report.lost.is_empty();
+    let (missing, unusable_lists) = missing(&files, lists, &mut report);
+    let has_unknown = !unusable_lists.is_empty();
     let files: Vec<_> = files.into_iter().collect();
     let of_file = |(id, path): &(u32, PathBuf)| {
         let mut found = Recovery::default();
@@ -122,8 +124,17 @@ pub(super) fn recover(
     let stale_below = if report.is_other_run || has_unknown { next_sequence } else { found };
     let blocks = index(&loaded, &missing);
     let segments = loaded.into_iter().map(|loaded| (loaded.segment.id, Arc::new(loaded.segment))).collect();
-    let mut recovered =
-        Recovered { blocks, segments, next_segment, next_sequence, stale_below, missing, stopped, report };
+    let mut recovered = Recovered {
+        blocks,
+        segments,
+        next_segment,
+        next_sequence,
+        stale_below,
+        missing,
+        unusable_lists,
+        stopped,
+        report,
+    };
     recovered.finish(directory);
     Ok(recovered)
 }
@@ -200,9 +211,9 @@ fn files(directory: &Path) -> Result<(Files, Files), OpenError> {
     Ok((files, lists))
 }
 
-/// The key lists of segments that are not there.
-fn missing(files: &Files, lists: Files, report: &mut Recovery) -> Vec<(u32, KeyList)> {
-    let mut missing = Vec::new();
+/// The key lists of segments that are not there, and those of them that are damaged.
+fn missing(files: &Files, lists: Files, report: &mut Recovery) -> (Vec<(u32, KeyList)>, Vec<PathBuf>) {
+    let (mut missing, mut unusable) = (Vec::new(), Vec::new());
     for (id, path) in lists.into_iter().filter(|(id, _)| !files.contains_key(id)) {
         if let Some(list) = KeyList::read(&path) {
             missing.push((id, list));
@@ -213,10 +224,10 @@ fn missing(files: &Files, lists: Files, report: &mut Recovery) -> Vec<(u32, KeyL
             segment::name(id),
             path.display()
         ));
-        // The new segments note what is outdated.
-        let _ = fs::remove_file(&path);
+        // It stays until a segment with records says what is outdated (`Shared::delete_unusable_lists`): until then the next start must find it.
+        unusable.push(path);
     }
-    missing
+    (missing, unusable)
 }
 
 /// Reads a segment; `None` if it has no records.

@@ -7,11 +7,13 @@ use super::compaction::CompactionState;
 use super::index::{Block, Entry, Location, Part, State};
 use super::key_list::KeyList;
 use super::maintenance::{Bell, Writer};
-use super::record::{HEADER, Header, RecordKind, TRAILER};
+use super::record::{HEADER, Header, RecordKind, SEGMENT_HEADER, TRAILER};
 use super::recovery::Recovered;
 use super::segment::{self, Origin, Segment};
 use super::{FULL_SEGMENT, FileSettings, OnDurable, SMALLEST_SEGMENT, Sync};
 use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -32,6 +34,8 @@ pub(super) struct Shared {
     next_segment: AtomicU32,
     /// Segments that others have removed: damaged documents of these are deleted.
     pub missing: Mutex<Vec<(u32, KeyList)>>,
+    /// Damaged key lists of such segments: because of them all earlier documents are stale.
+    pub unusable_lists: Mutex<Vec<PathBuf>>,
     /// Segments from this id on were made by this process.
     pub first_segment: u32,
     /// Number of the last write that a stopped process flushed, as found at the start.
@@ -76,6 +80,7 @@ impl Shared {
             segments: RwLock::new(recovered.segments),
             next_segment: AtomicU32::new(recovered.next_segment),
             missing: Mutex::new(recovered.missing),
+            unusable_lists: Mutex::new(recovered.unusable_lists),
             first_segment: recovered.next_segment,
             stopped: recovered.stopped,
             sequence: AtomicU64::new(recovered.next_sequence - 1),
@@ -112,6 +117,36 @@ impl Shared {
         if let Err(error) = segment::delete(&segment.path) {
             tracing::error!(path = %segment.path.display(), %error, "cannot delete a part of the document log");
         }
+    }
+
+    /// Deletes damaged key lists as soon as a segment on the disk says which documents are stale because of them: one with records, as a start
+    /// deletes empty ones. Returns whether none is left.
+    pub fn delete_unusable_lists(&self) -> Result<bool, EngineError> {
+        let lists = locked(&self.unusable_lists).clone();
+        if lists.is_empty() {
+            return Ok(true);
+        }
+        let has_mark = |segment: &&Arc<Segment>| {
+            segment.id >= self.first_segment && segment.length.load(Relaxed) > SEGMENT_HEADER as u64
+        };
+        let Some(marked) = self.segments().values().find(has_mark).cloned() else { return Ok(false) };
+        marked.flush().map_err(|error| segment::failed("flush", &marked.path, error))?;
+        self.flush_directory()?;
+        for list in lists {
+            match fs::remove_file(&list) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(segment::failed("delete", &list, error));
+                }
+                _ => locked(&self.unusable_lists).retain(|other| *other != list),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Files that were made before now survive a power failure.
+    pub fn flush_directory(&self) -> Result<(), EngineError> {
+        let flushed = File::open(&self.directory).and_then(|directory| directory.sync_all());
+        flushed.map_err(|error| segment::failed("flush", &self.directory, error))
     }
 
     /// The block. `None`: out of range, which callers have checked.

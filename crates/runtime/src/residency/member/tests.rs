@@ -132,6 +132,23 @@ fn an_owner_map_that_was_put_back_is_corrected_by_the_living() {
 }
 
 #[test]
+fn another_map_that_has_got_the_known_revision_is_corrected() {
+    let mut rig = Rig::new(halves());
+    rig.pass(LEASE * 4, None, true);
+    let known = rig.member.known().clone();
+    let revision = rig.store.read().unwrap().unwrap().revision;
+    // The store is put back, and others change the map before this instance polls.
+    rig.store.delete_map();
+    for earlier in 0..revision {
+        assert!(rig.store.replace(earlier, &halves()).unwrap());
+    }
+    rig.pass(POLL, None, true);
+    assert_eq!(rig.store.read().unwrap().unwrap().revision, revision, "it seems unchanged");
+    rig.pass(CHECK, None, true);
+    assert_eq!(rig.store.read().unwrap().unwrap().map, known);
+}
+
+#[test]
 fn the_blocks_of_an_instance_that_is_gone_are_adopted_and_returned() {
     let mut rig = Rig::new(halves());
     rig.pass(LEASE * 2, Some(2), true);

@@ -7,14 +7,9 @@
 -- and then nothing is changed. The version is '' if the fence is another program's value.
 local fences, owner, generation = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
--- Versions are decimal numbers of up to 64 bits, which a Lua number does not hold.
-local function is_below(a, b)
-  return #a < #b or (#a == #b and a < b)
-end
-
 for fence = 1, fences do
   local current = redis.pcall('GET', KEYS[fence])
-  if type(current) == 'table' or (current and not string.match(current, '^%d+$')) then
+  if current and not is_version(current) then
     return {fence, ''}
   end
   if current and is_below(owner, current) then

@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The script that changes documents.
-const APPEND: &str = include_str!("append.lua");
+const APPEND: &str = concat!(include_str!("version.lua"), include_str!("append.lua"));
 /// Documents that are read with one request.
 const READ_AT_ONCE: usize = 128;
+/// Deadlines that are read with one request.
+const DEADLINES_AT_ONCE: usize = 1024;
 /// Octets of sections in one call of the script, at most one document more.
 const MAX_CALL: usize = 8 << 20;
 
@@ -92,7 +94,7 @@ impl RedisEngine {
                     return Err(EngineError::Fenced { block: *block, current, own: owner.0 });
                 }
                 Some(ScriptReply::Fenced { current: None, .. }) if !is_second => {
-                    self.remove_foreign_fence(*block, owner)?;
+                    self.restore_fence(*block, owner)?;
                     self.fence_some(&[*block], owner, true)?;
                 }
                 _ => return Err(self.strange_reply()),
@@ -226,7 +228,7 @@ impl RedisEngine {
         for _ in 0..=BLOCKS {
             match self.attempt_to_write(batch)? {
                 Ok(conflicts) => return Ok(conflicts),
-                Err(block) => self.remove_foreign_fence(block, batch.owner())?,
+                Err(block) => self.restore_fence(block, batch.owner())?,
             }
         }
         Err(self.strange_reply())
@@ -341,22 +343,67 @@ impl RedisEngine {
     }
 
     /// The documents of a kind in a block.
-    pub(super) fn list(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
-        let index = self.key_of_kind(kind, block);
-        let replies = self.request(|_, request| {
-            request.add(cmd("SMEMBERS").arg(index.as_str()));
+    pub(super) fn list_one(
+        &mut self,
+        kind: DocumentKind,
+        block: u16,
+    ) -> Result<Vec<DocumentKey>, EngineError> {
+        self.list_some(&[(kind, block)])
+    }
+
+    /// The documents of some kinds, each in a block, with one request.
+    fn list_some(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
+        let replies = self.request(|engine, request| {
+            for (kind, block) in places {
+                request.add(cmd("SMEMBERS").arg(engine.key_of_kind(*kind, *block)));
+            }
             Some(())
-        })?;
-        let members = match replies.into_iter().next() {
-            Some(Value::Array(members) | Value::Set(members)) => members,
-            Some(Value::ServerError(_)) => return self.restore_index(kind, block),
-            _ => return Ok(Vec::new()),
+        });
+        let replies = match replies {
+            Err(RequestFailure::TooLarge(_)) if places.len() > 1 => {
+                let (first, second) = places.split_at(places.len() / 2);
+                let mut listed = self.list_some(first)?;
+                listed.extend(self.list_some(second)?);
+                return Ok(listed);
+            }
+            replies => replies?,
         };
-        let key = |member: &Value| DocumentKey::new(kind, block, u32::try_from(integer(member)?).ok()?);
-        match members.iter().map(key).collect() {
-            Some(keys) => Ok(keys),
-            None => self.restore_index(kind, block),
+        let mut listed = Vec::new();
+        for ((kind, block), reply) in places.iter().zip(&replies) {
+            match members(*kind, *block, reply) {
+                Some(keys) => listed.extend(keys),
+                None => listed.extend(self.restore_index(*kind, *block)?),
+            }
         }
+        Ok(listed)
+    }
+
+    /// The documents among these that have a deadline before or at `until`.
+    fn due_among(&mut self, keys: &[DocumentKey], until: UnixMillis) -> Result<Vec<Due>, EngineError> {
+        let mut due = Vec::new();
+        for keys in keys.chunks(DEADLINES_AT_ONCE) {
+            let replies = self.request(|engine, request| {
+                for key in keys {
+                    request.add(cmd("HGET").arg(engine.key_of(*key)).arg("d"));
+                }
+                Some(())
+            })?;
+            for (key, reply) in keys.iter().zip(replies) {
+                let deadline = integer(&reply).map(UnixMillis).filter(|deadline| *deadline <= until);
+                due.extend(deadline.map(|deadline| Due { deadline, key: *key }));
+            }
+        }
+        Ok(due)
+    }
+}
+
+/// The documents of a kind in a block as its index lists them; `None` if it is another program's value.
+fn members(kind: DocumentKind, block: u16, reply: &Value) -> Option<Vec<DocumentKey>> {
+    let key = |member: &Value| DocumentKey::new(kind, block, u32::try_from(integer(member)?).ok()?);
+    match reply {
+        Value::Array(members) | Value::Set(members) => members.iter().map(key).collect(),
+        Value::ServerError(_) => None,
+        _ => Some(Vec::new()),
     }
 }
 
@@ -488,28 +535,37 @@ impl Engine for RedisEngine {
         block: u16,
         visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
     ) -> Result<(), EngineError> {
-        for keys in self.list(kind, block)?.chunks(READ_AT_ONCE) {
+        for keys in self.list_one(kind, block)?.chunks(READ_AT_ONCE) {
             self.read_some(keys, visit)?;
         }
         Ok(())
     }
 
-    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
-        let mut due = Vec::new();
-        for kind in DocumentKind::ALL {
-            for keys in self.list(kind, block)?.chunks(READ_AT_ONCE) {
-                let replies = self.request(|engine, request| {
-                    for key in keys {
-                        request.add(cmd("HGET").arg(engine.key_of(*key)).arg("d"));
-                    }
-                    Some(())
-                })?;
-                for (key, reply) in keys.iter().zip(replies) {
-                    let deadline = integer(&reply).map(UnixMillis).filter(|deadline| *deadline <= until);
-                    due.extend(deadline.map(|deadline| Due { deadline, key: *key }));
-                }
-            }
+    fn keys(&mut self, kind: DocumentKind, block: u16) -> Result<Vec<DocumentKey>, EngineError> {
+        self.list_one(kind, block)
+    }
+
+    fn list(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
+        let mut listed = Vec::new();
+        for places in places.chunks(READ_AT_ONCE) {
+            listed.extend(self.list_some(places)?);
         }
+        Ok(listed)
+    }
+
+    fn list_due(
+        &mut self,
+        places: &[(DocumentKind, u16)],
+        until: UnixMillis,
+    ) -> Result<Vec<DocumentKey>, EngineError> {
+        let listed = self.list(places)?;
+        Ok(self.due_among(&listed, until)?.into_iter().map(|due| due.key).collect())
+    }
+
+    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
+        let places = DocumentKind::ALL.map(|kind| (kind, block));
+        let keys = self.list_some(&places)?;
+        let due = self.due_among(&keys, until)?;
         Ok(earliest(due, limit))
     }
 

@@ -7,6 +7,8 @@ use super::fields::integer;
 use redis::{Value, cmd};
 use std::collections::BTreeSet;
 
+/// The script that replaces a fence which is another program's value.
+const RESTORE_FENCE: &str = concat!(include_str!("version.lua"), include_str!("fence.lua"));
 /// Documents whose owners are read with one request.
 const AT_ONCE: usize = 128;
 /// Keys of the server that one step of a scan visits, about.
@@ -15,11 +17,12 @@ const SCANNED: usize = 1000;
 const MOST_STEPS: usize = 100_000;
 
 impl RedisEngine {
-    /// The highest version under which a document of the block was written.
+    /// The highest version under which a document of the block was written by a process with these fences: those of other NFs count
+    /// versions of their own for blocks with the same numbers.
     pub(super) fn latest_owner(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
         let mut latest = 0;
-        for kind in DocumentKind::ALL {
-            for keys in self.list(kind, block)?.chunks(AT_ONCE) {
+        for kind in self.shared.kinds.clone() {
+            for keys in self.list_one(kind, block)?.chunks(AT_ONCE) {
                 let replies = self.request(|engine, request| {
                     for key in keys {
                         request.add(cmd("HGET").arg(engine.key_of(*key)).arg("o"));
@@ -32,18 +35,23 @@ impl RedisEngine {
         Ok(OwnerVersion(latest))
     }
 
-    /// Removes a block's fence that is another program's value, unless the block has a later owner.
-    pub(super) fn remove_foreign_fence(&mut self, block: u16, own: OwnerVersion) -> Result<(), EngineError> {
+    /// Replaces a block's fence that is another program's value, unless the block has a later owner. A fence that an owner has written
+    /// meanwhile stays: the script looks at the value again.
+    pub(super) fn restore_fence(&mut self, block: u16, own: OwnerVersion) -> Result<(), EngineError> {
         let OwnerVersion(current) = self.latest_owner(block)?;
         if own.0 < current {
             return Err(EngineError::Fenced { block, current, own: own.0 });
         }
         let fence = self.fence_of(block);
-        self.report_foreign(&fence, "it is written again");
-        self.request(|_, request| {
-            request.add(cmd("DEL").arg(fence.as_str()));
+        let replies = self.request(|_, request| {
+            request.add(cmd("EVAL").arg(RESTORE_FENCE).arg(1).arg(fence.as_str()).arg(own.0));
             Some(())
         })?;
+        match replies.first() {
+            Some(Value::Int(0)) => {}
+            Some(Value::Int(1)) => self.report_foreign(&fence, "it is written again"),
+            _ => return Err(self.strange_reply()),
+        }
         Ok(())
     }
 

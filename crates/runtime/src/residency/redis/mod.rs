@@ -30,7 +30,7 @@ pub use engine::RedisEngine;
 pub(super) use fields::Sealer;
 pub use owners::RedisOwners;
 
-use super::DocumentSecret;
+use super::{DocumentKind, DocumentSecret};
 use crate::private_file::{self, Readers};
 use connection::{Access, Commands, Connection, RequestError};
 use redis::Value;
@@ -56,6 +56,8 @@ pub struct RedisSettings {
     /// The NF whose process writes, if each NF has a process of its own: these own the same blocks, each with its kinds of documents, and
     /// do not fence each other off. Empty for a process with all NFs.
     pub scope: String,
+    /// The kinds of documents that only processes of this scope write. From their versions an overwritten fence is restored.
+    pub kinds: Vec<DocumentKind>,
 }
 
 /// A server cannot be used.
@@ -80,6 +82,8 @@ struct Shared {
     namespace: String,
     /// The scope of fences.
     scope: String,
+    /// The kinds of documents whose writers have these fences.
+    kinds: Vec<DocumentKind>,
 }
 
 impl Shared {
@@ -91,7 +95,7 @@ impl Shared {
 impl RedisStore {
     /// Connects once, to find mistakes at the start.
     pub fn open(settings: RedisSettings) -> Result<Self, RedisOpenError> {
-        let RedisSettings { url, password_file, ca, secret, scope } = settings;
+        let RedisSettings { url, password_file, ca, secret, scope, kinds } = settings;
         let password = password_file.as_deref().map(read_password).transpose()?;
         let tls = ca.as_deref().filter(|_| url.is_tls()).map(read_ca).transpose()?;
         if url.is_tls() && tls.is_none() {
@@ -105,7 +109,7 @@ impl RedisStore {
             reason: error.reason,
         })?;
         let namespace = format!("pith:{}", hex::encode(secret.id()));
-        Ok(Self { shared: Arc::new(Shared { access, secret, namespace, scope }) })
+        Ok(Self { shared: Arc::new(Shared { access, secret, namespace, scope, kinds }) })
     }
 
     /// An engine for a shard.

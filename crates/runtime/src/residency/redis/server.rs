@@ -1,7 +1,7 @@
 //! A server of Redis or Valkey for tests: its own directory, and a Unix socket or a TLS port on loopback.
 
 use super::super::tests::Directory;
-use super::{DocumentSecret, RedisSettings, RedisStore};
+use super::{DocumentKind, DocumentSecret, RedisSettings, RedisStore};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -113,6 +113,7 @@ impl Server {
             ca: None,
             secret,
             scope: String::new(),
+            kinds: DocumentKind::ALL.into(),
         }
     }
 

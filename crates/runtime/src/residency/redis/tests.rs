@@ -114,6 +114,47 @@ fn a_fence_that_another_program_has_overwritten_is_restored_from_the_documents_o
 }
 
 #[test]
+fn an_overwritten_fence_is_not_restored_from_documents_of_other_nfs() {
+    let Some(server) = Server::start(&[]) else { return };
+    let engine = |scope: &str, kind: DocumentKind| {
+        let (scope, kinds) = (scope.into(), vec![kind]);
+        RedisStore::open(RedisSettings { scope, kinds, ..server.settings() }).unwrap().engine()
+    };
+    let (mut amf, mut smf) = (engine("amf", DocumentKind::Amf), engine("smf", DocumentKind::Smf));
+    let own = amf.claim(&[3], 2).unwrap();
+    amf.append(&whole(own.0, key(3, 1), 1, b"of the AMF")).unwrap();
+    // The SMF's process started more often. Its sessions are in blocks with the same numbers.
+    let of_smf = smf.claim(&[3], 9).unwrap();
+    let session = DocumentKey { kind: DocumentKind::Smf, ..key(3, 1) };
+    smf.append(&whole(of_smf.0, session, 1, b"of the SMF")).unwrap();
+    let name = amf.fence_of(3);
+    for value in foreign_values(&server, &name) {
+        raw(&server, cmd("DEL").arg(&name));
+        raw(&server, &value);
+        assert_eq!(amf.fenced_below(3).unwrap(), own, "{value:?}");
+        amf.append(&whole(own.0, key(3, 2), 1, b"later")).unwrap();
+        assert_eq!(amf.fenced_below(3).unwrap(), own);
+        assert_eq!(smf.fenced_below(3).unwrap(), of_smf);
+    }
+}
+
+#[test]
+fn a_fence_that_the_next_owner_has_just_written_is_not_removed_as_another_programs_value() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (mut engine, mut next) = (server.store().engine(), server.store().engine());
+    let own = engine.claim(&[3], 1).unwrap();
+    let name = engine.fence_of(3);
+    raw(&server, cmd("SET").arg(&name).arg("a string"));
+    // The engine has seen this value. Before it restores the fence, the next owner claims the block.
+    let later = next.claim(&[3], 5).unwrap();
+    assert!(later > own);
+    let _ = engine.restore_fence(3, own);
+    assert_eq!(raw(&server, cmd("GET").arg(&name)), Value::BulkString(later.0.to_string().into_bytes()));
+    let error = engine.append(&whole(own.0, key(3, 1), 1, b"late")).unwrap_err();
+    assert!(matches!(error, EngineError::Fenced { block: 3, .. }), "{error}");
+}
+
+#[test]
 fn an_index_that_another_program_has_overwritten_is_restored() {
     let Some(server) = Server::start(&[]) else { return };
     let mut engine = server.store().engine();
@@ -332,8 +373,14 @@ fn a_peer_that_is_no_server_is_refused_within_bounds() {
             }
         });
         let secret = DocumentSecret::ephemeral().unwrap();
-        let error =
-            refusal(RedisSettings { url, password_file: None, ca: None, secret, scope: String::new() });
+        let error = refusal(RedisSettings {
+            url,
+            password_file: None,
+            ca: None,
+            secret,
+            scope: String::new(),
+            kinds: Vec::new(),
+        });
         assert!(error.starts_with("'state.redis.url' redis://127.0.0.1"), "{error}");
         peer.join().unwrap();
     }

@@ -1,6 +1,7 @@
 //! Contexts that are restored while the shard serves.
 
 use super::*;
+use crate::residency::EngineThread;
 
 const fn id(block: u64, number: u64) -> u64 {
     block << 32 | number
@@ -98,6 +99,71 @@ fn a_document_that_cannot_be_read_holds_up_no_other() {
         run.is_full.store(true, Ordering::Relaxed);
     }
     assert_eq!((run.value(id(9, 1)), run.health.unreadable()), (Some(0), 1), "the context is new");
+}
+
+/// As `serving`, with an engine on a thread of its own, as for a server.
+fn serving_from_a_server(documents: &MemoryStore, is_gone: bool) -> Run {
+    let mode = StoreMode::of_time(WriteTime::BeforeSends);
+    let blocks: Vec<_> = BlockId::all().collect();
+    let mut run = Run::without_contexts(documents, mode, None, (blocks.clone(), Claims::None), false);
+    let is_full = Arc::clone(&run.is_full);
+    is_full.store(is_gone, Ordering::Relaxed);
+    let disk = Disk { inner: documents.engine(), is_full, flushed: None, claims: Claims::None };
+    let engine = EngineThread::start("server".into(), Box::new(disk), Box::new(|| {})).unwrap();
+    run.store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&run.health));
+    run.store.begin_restoring(at(0), &mut run.shard);
+    run
+}
+
+#[test]
+fn contexts_in_a_server_are_restored_while_the_shard_serves() {
+    let documents = documents();
+    let mut run = serving_from_a_server(&documents, false);
+    assert_eq!(run.numbers(), [id(0, 1), id(1000, IN_USE.into())]);
+    run.deliver(3, id(5, 7), Timer::T3513);
+    run.restore_next(4);
+    assert_eq!((run.value(id(5, 7)), run.numbers().len()), (Some(14), 3));
+    while run.store.is_restoring() {
+        run.restore_next(5);
+    }
+    assert_eq!(run.numbers().len(), 303);
+}
+
+#[test]
+fn a_server_that_is_gone_at_the_start_is_read_when_it_returns() {
+    let documents = documents();
+    let mut run = serving_from_a_server(&documents, true);
+    run.deliver(1, id(9, 1), Timer::T3513);
+    // Longer than the attempts for a document: none of them reads one.
+    for second in 1..=40 {
+        let now = at(1100 * second);
+        run.store.end_turn(now, &mut run.shard, &mut []);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while run.store.next_turn().is_none() {
+            assert!(std::time::Instant::now() < until, "no answer to the probe");
+            assert!(run.store.take_loaded(now, &mut run.shard).is_empty());
+        }
+        assert!(run.store.is_failing() && !run.store.is_restoring_now());
+    }
+    assert_eq!((run.numbers().len(), run.health.unreadable()), (0, 0));
+    run.is_full.store(false, Ordering::Relaxed);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    for second in 41.. {
+        let now = at(1100 * second);
+        run.store.take_loaded(now, &mut run.shard);
+        run.store.end_turn(now, &mut run.shard, &mut []);
+        if run.store.is_restoring_now() {
+            break;
+        }
+        assert!(std::time::Instant::now() < until, "the server's return is not noticed");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    run.restore_next(50_003);
+    assert_eq!(run.value(id(9, 1)), Some(23), "its input was not lost");
+    while run.store.is_restoring() {
+        run.restore_next(50_004);
+    }
+    assert_eq!((run.numbers().len(), run.health.unreadable()), (303, 0));
 }
 
 #[test]

@@ -120,6 +120,30 @@ fn a_segment_that_is_removed_with_a_damaged_list_makes_all_documents_stale() {
 }
 
 #[test]
+fn that_documents_are_stale_is_known_after_a_kill_at_any_time() {
+    let (directory, path, _) = listed_log();
+    fs::remove_file(&path).unwrap();
+    fs::write(path_of(&path), "damaged").unwrap();
+    for start in 0..3 {
+        let store = file_store(directory.path());
+        assert!(store.recovery().is_stale, "start {start}");
+        let mut engine = store.engine(0).unwrap();
+        assert!(engine.read(key(1, 0)).unwrap().unwrap().is_stale, "start {start}");
+        // Killed before its first write.
+        crash(store, vec![engine]);
+    }
+    let store = file_store(directory.path());
+    let mut engine = store.engine(0).unwrap();
+    engine.append(&whole(1, key(1, 9), 1, b"new")).unwrap();
+    wait_for(|| !path_of(&path).exists());
+    crash(store, vec![engine]);
+    let store = file_store(directory.path());
+    let mut engine = store.engine(0).unwrap();
+    assert!(engine.read(key(1, 0)).unwrap().unwrap().is_stale);
+    assert!(!engine.read(key(1, 9)).unwrap().unwrap().is_stale);
+}
+
+#[test]
 fn a_stopped_log_has_lists_of_all_segments() {
     let (directory, path, documents) = listed_log();
     drop(file_store(directory.path()));
