@@ -26,12 +26,12 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
-const REJECTED: Section = Section { id: 13, name: "rejected", version: 1 };
+const REJECTED: Section = Section { id: 12, name: "rejected", version: 1 };
 
 /// Version 2 has the request for the deletion, too.
 const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 
-/// Numbers 7 to 12 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// Numbers 7 to 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
