@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_pool_of_prefixes_is_checked_at_its_line() {
         for (pool6, expected) in [
-            ("2001:db8::/64", "f:3:51: a pool of IPv6 must be a network of /40 to /60"),
+            ("2001:db8::/64", "f:3:44: a pool of IPv6 must be a network of /40 to /60"),
             ("2001:db8::/32", "/40 to /60"),
             ("fe80::/48", "link-local"),
             ("ff05::/48", "multicast"),
@@ -170,7 +170,7 @@ mod tests {
         let both = "    - {name: a, pool: 10.45.0.0/16, pool6: 2001:db8::/48}\n    - {name: b, pool: 10.46.0.0/16, pool6: \
                     2001:db8:0:100::/56}\n";
         assert!(
-            refused(both).contains("f:4:51: overlaps the pool 2001:db8::/48 of 'a'"),
+            refused(both).contains("f:4:44: overlaps the pool 2001:db8::/48 of 'a'"),
             "{}",
             refused(both)
         );
