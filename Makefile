@@ -3,10 +3,10 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect openapi branch faults restart outlive packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect ipv6 openapi branch faults restart outlive packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the compiler and packages for build and run (Debian, Ubuntu)
 	@scripts/setup
@@ -26,6 +26,9 @@ ueransim: build ## UERANSIM's gNB and UEs against Pith: UERANSIM=/path/to/its/bu
 
 dissect: build ## tshark reads recorded runs: no malformed NGAP, NAS, PFCP or GTP-U packet
 	@scripts/dissect $(ARGS)
+
+ipv6: build ## IPv6 and IPv4v6 sessions, portable and XDP: simulated UEs, the kernel as a UE, tshark
+	@scripts/ipv6 $(ARGS)
 
 openapi: build ## every SBI message between processes against 3GPP's OpenAPI files (PITH_OPENAPI=DIR)
 	@scripts/openapi $(ARGS)

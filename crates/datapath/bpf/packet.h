@@ -169,6 +169,14 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	return flow->length <= room;
 }
 
+/* Whether it is for the link between the UE and the UPF only: ICMPv6 to a link-local or link-local multicast address. Behind
+ * extension headers user space decides, too. */
+INLINE int is_on_link(const struct flow *flow)
+{
+	u16 first = bpf_ntohs((u16)flow->destination.high);
+	return flow->v6 && ((first & 0xffc0) == 0xfe80 || (first & 0xff0f) == 0xff02);
+}
+
 /* Reads the fields for filters from a parsed packet; `end` is the end of the frame. */
 INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 {

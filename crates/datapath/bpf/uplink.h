@@ -203,6 +203,9 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	SCALAR(rest);
 	if (!is_packet || flow.length != gpdu.length || rest != gpdu.length)
 		return pass_to_user(path, session);
+	/* User space is the router on the link, and refuses all other packets of it. */
+	if (is_on_link(&flow))
+		return pass_to_user(path, session);
 	if (session->action != FORWARD)
 		return redirect_uplink(ctx, path, session, &flow);
 	struct origin origin = { .direction = UPLINK, .qfi = gpdu.qfi, .teid = gpdu.teid };

@@ -46,6 +46,8 @@ fn ipv6_passes_both_ways_within_the_ues_prefix() {
         let mut session = session();
         session.ue.v6 = Some(UE_PREFIX);
         lab.install(session);
+        let advertisement = lab.downlink().inner;
+        assert_eq!((advertisement[6], advertisement[40]), (58, 134), "a Router Advertisement");
         let server = lab.server.run(|| UdpSocket::bind((SERVER_V6, 7000)).unwrap());
         server.set_read_timeout(Some(PATIENCE)).unwrap();
         lab.uplink(TEID, &udp_v6(SERVER_V6, 7000, b"spoofed"));
@@ -56,6 +58,67 @@ fn ipv6_passes_both_ways_within_the_ues_prefix() {
         let gpdu = lab.downlink();
         assert_eq!((gpdu.teid, gpdu.inner[0] >> 4, &gpdu.inner[48..]), (GNB_TEID, 6, &b"and back"[..]));
         assert_eq!(lab.upf.usage(SessionId(1)).unwrap().urrs[0].volume.total(), 53 + 56);
+    }
+}
+
+/// An ICMPv6 message with its checksum.
+fn icmp_v6(source: Ipv6Addr, destination: &str, hop_limit: u8, message: &[u8]) -> Vec<u8> {
+    let destination: Ipv6Addr = destination.parse().unwrap();
+    let (mut message, length) = (message.to_vec(), message.len() as u16);
+    let pseudo =
+        [&source.octets()[..], &destination.octets(), &length.to_be_bytes(), &[0, 58], &message].concat();
+    let sum: u32 = pseudo.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    message[2..4].copy_from_slice(&(!((folded & 0xffff) + (folded >> 16)) as u16).to_be_bytes());
+    let head = [0x60, 0, 0, 0, (length >> 8) as u8, length as u8, 58, hop_limit];
+    [&head[..], &source.octets(), &destination.octets(), &message].concat()
+}
+
+#[test]
+fn the_upf_is_the_router_on_the_link_of_its_ue() {
+    let pools = vec![UePool { gateway: IpAddr::V6(GATEWAY_V6), prefix: 48 }];
+    for mut lab in labs_with(DatapathConfig { pools, workers: 2, ..DatapathConfig::default() }) {
+        let of_v6 = |mut session: Session| {
+            session.ue = UeAddress { v4: None, v6: Some(UE_PREFIX) };
+            session
+        };
+        let advertises = |lab: &mut Lab, to: &str| {
+            let Gpdu { teid, qfi, inner } = lab.downlink();
+            let addresses = ["fe80::1", to].map(|text| text.parse::<Ipv6Addr>().unwrap().octets()).concat();
+            assert_eq!((teid, qfi, &inner[8..40]), (GNB_TEID, Some(QFI), &addresses[..]));
+            assert_eq!((inner[7], inner[40], &inner[80..96]), (255, 134, &UE_PREFIX.octets()[..]));
+        };
+        lab.install(of_v6(idle()));
+        lab.install(of_v6(session()));
+        advertises(&mut lab, "ff02::1");
+        // Not again, when the tunnel changes.
+        lab.install(of_v6(session()));
+        let own: Ipv6Addr = "fe80::77".parse().unwrap();
+        let solicitation = [133, 0, 0, 0, 0, 0, 0, 0];
+        lab.uplink(TEID, &icmp_v6(own, "ff02::2", 255, &solicitation));
+        advertises(&mut lab, "fe80::77");
+        lab.uplink(TEID, &icmp_v6(Ipv6Addr::UNSPECIFIED, "ff02::2", 255, &solicitation));
+        advertises(&mut lab, "ff02::1");
+        // Routed, of another UE, for a host of the link, a multicast listener's report.
+        add_v6(N6_V6, 64, "n6");
+        let other = "2001:db8:45:3::1".parse().unwrap();
+        lab.uplink(TEID, &icmp_v6(own, "ff02::2", 254, &solicitation));
+        lab.uplink(TEID, &icmp_v6(other, "ff02::2", 255, &solicitation));
+        lab.uplink(TEID, &icmp_v6(own, "fe80::1", 255, &[128, 0, 0, 0, 0, 1, 0, 1]));
+        lab.uplink(TEID, &icmp_v6(own, "ff02::16", 1, &[143, 0, 0, 0, 0, 0, 0, 0]));
+        // A link-local source has no use beyond the link.
+        lab.uplink(TEID, &udp_v6(own, 7000, b"hello"));
+        wait_for("drops", || lab.upf.counters().dropped(DropReason::SpoofedSource) == 5);
+        let of_prefix = "2001:db8:2d:2::1".parse().unwrap();
+        lab.uplink(TEID, &icmp_v6(of_prefix, "fe80::1", 255, &[128, 0, 0, 0, 0, 1, 0, 1]));
+        // The UPF's own address on N6.
+        lab.uplink(TEID, &icmp_v6(of_prefix, "2001:db8:2e::1", 64, &[128, 0, 0, 0, 0, 1, 0, 1]));
+        wait_for("drops", || lab.upf.counters().dropped(DropReason::ClosedDestination) == 2);
+        assert!(lab.gnb_hears_nothing());
+        let neighbour = [&[135, 0, 0, 0, 0, 0, 0, 0][..], &"fe80::1".parse::<Ipv6Addr>().unwrap().octets()];
+        lab.uplink(TEID, &icmp_v6(own, "fe80::1", 255, &neighbour.concat()));
+        let answer = lab.downlink().inner;
+        assert_eq!((answer[40], answer[44]), (136, 0xc0), "a Neighbour Advertisement of a router");
     }
 }
 

@@ -297,7 +297,7 @@ fn session_ambr_is_policed_both_ways_where_that_is_asked_for() {
 #[test]
 fn sessions_of_a_slice_have_its_rate_together_and_the_program_keeps_them() {
     let rates = Rates { uplink: 4_000_000, downlink: 4_000_000 };
-    let shared = SharedRate { network: GATEWAY.into(), prefix: 16, rates };
+    let shared = SharedRate { network: GATEWAY.into(), prefix: 16, prefixes: None, rates };
     let config = DatapathConfig {
         workers: 1,
         enforcement: Enforcement::Police,

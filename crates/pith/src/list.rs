@@ -53,6 +53,7 @@ pub const SESSIONS: List = List {
         ("DNN", "/dnn"),
         ("S-NSSAI", "/snssai"),
         ("ADDRESS", "/ipv4"),
+        ("IPV6", "/ipv6Prefix"),
         ("USER PLANE", "/userPlane"),
         ("UPF", "/upf"),
         ("FRONT", "/frontUpf"),

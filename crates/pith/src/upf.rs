@@ -17,6 +17,7 @@ type Columns = &'static [(&'static str, &'static str)];
 const SESSIONS: Columns = &[
     ("SEID", "/seid"),
     ("UE", "/ipv4"),
+    ("IPV6", "/ipv6Prefix"),
     ("DNN", "/dnn"),
     ("TEID", "/teids"),
     ("PEER", "/tunnels/*/peer"),

@@ -26,7 +26,7 @@ use pith_types::{
     Tai,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -338,10 +338,11 @@ impl ShardFactory<'_> {
         let internet = DataNetwork {
             dnn: dnn(),
             snssai: Snssai::of_sst(1),
+            pool6: Some((Ipv6Addr::new(0x2001, 0xdb8, 0x45, 0, 0, 0, 0, 0), 44)),
             // With a set each block should have some addresses.
             pool: (Ipv4Addr::new(10, 45, 0, 0), if self.plan.instances > 0 { 20 } else { 24 }),
             reserved: 2,
-            dns: vec![Ipv4Addr::new(1, 1, 1, 1)],
+            dns: vec![Ipv4Addr::new(1, 1, 1, 1).into()],
             mtu: 1400,
             ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },
         };

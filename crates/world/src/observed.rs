@@ -10,7 +10,7 @@ use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
 use pith_types::{BlockId, ContextId, OwnerMap};
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The world's access to an NF.
@@ -316,7 +316,7 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner().take_address_news()
     }
 
-    fn addresses_elsewhere(&self) -> Vec<Ipv4Addr> {
+    fn addresses_elsewhere(&self) -> Vec<IpAddr> {
         self.inner().addresses_elsewhere()
     }
 

@@ -8,6 +8,7 @@ pub const TCP: u8 = 6;
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
 const SCTP: u8 = 132;
+const ICMPV6: u8 = 58;
 const ESP: u8 = 50;
 const AH: u8 = 51;
 /// Bytes of an IPv4 header without options.
@@ -102,6 +103,16 @@ impl Flow {
         };
         let transport = transport_at.and_then(|at| packet.get(at..length)).unwrap_or_default();
         Some(flow.with_transport(transport))
+    }
+
+    /// Whether the packet is for the link between the UE and the UPF only, and is never routed: it is ICMPv6, without extension
+    /// headers, to a link-local or link-local multicast address (RFC 4291 2.5.6, 2.7).
+    #[inline]
+    pub fn is_on_link(&self) -> bool {
+        let IpAddr::V6(to) = self.destination else { return false };
+        let [first, ..] = to.segments();
+        let is_icmp = self.protocol == ICMPV6 && self.transport_at == IPV6_HEADER_LEN;
+        is_icmp && (first & 0xffc0 == 0xfe80 || first & 0xff0f == 0xff02)
     }
 
     /// A hash of addresses and ports. Senders can cause collisions, but gain nothing by them.

@@ -6,6 +6,7 @@ mod coalesce;
 mod ecn;
 mod flow;
 mod link;
+mod neighbour;
 mod segment;
 mod vnet;
 
@@ -14,6 +15,7 @@ pub use coalesce::{Coalescer, Frame};
 pub use ecn::mark_congestion;
 pub use flow::{Flow, decrement_ttl, is_v4};
 pub use link::link_header_len;
+pub use neighbour::{Solicitation, neighbour_advertisement, router_advertisement};
 pub use segment::{Segment, Train};
 pub use vnet::{Gso, VnetHeader};
 

@@ -8,6 +8,7 @@ use super::ports::Port;
 use crate::boundary::Reach;
 use crate::rules::Rules;
 use crate::sys::EventFd;
+use pith_upf::contract::SessionId;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +26,8 @@ pub enum Message {
     },
     /// Removes a session.
     Remove(Arc<Rules>),
+    /// Sends a Router Advertisement to a session's UE.
+    Advertise(SessionId),
     /// Drops the packets held for a session.
     Discard(Arc<Rules>),
     /// Adds an AF_XDP socket.

@@ -7,6 +7,7 @@ mod events;
 mod framed;
 mod gpdu;
 mod inbox;
+mod link;
 mod n3;
 mod n6;
 mod pace;
@@ -116,6 +117,7 @@ impl PortableDatapath {
             hairpin: config.is_hairpin_direct(),
             by_kernel: config.pools_by_kernel().collect(),
             enforcement: config.enforcement,
+            mtu: config.mtu,
             events: Events::new()?,
             tracer: Tracer::default(),
             worker_queues: worker_queues.into(),
@@ -292,6 +294,10 @@ impl Datapath for PortableDatapath {
         self.port_log.note(session.id, previous.as_ref().map(|rules| rules.ue), Some(session.ue));
         self.post(|| Message::Publish { rules: Arc::clone(&rules), previous: previous.clone() });
         self.wake_owners(&rules);
+        if let Some(worker) = self.workers.first().filter(|_| rules.opens_link(previous.as_deref())) {
+            worker.inbox.post(Message::Advertise(session.id));
+            worker.inbox.wake();
+        }
     }
 
     fn remove(&mut self, session: SessionId) -> Option<SessionUsage> {

@@ -33,6 +33,8 @@ pub struct Shared {
     pub by_kernel: Box<[UePool]>,
     /// Whether packets above rates are queued or dropped.
     pub enforcement: Enforcement,
+    /// The largest packet of a UE, in octets, which the UPF advertises.
+    pub mtu: u16,
     /// Events for UPF-C.
     pub events: Events,
     /// Packets of traced sessions.
@@ -277,7 +279,10 @@ pub fn select_rule<'r>(
 ) -> Result<(&'r Rule, Action), Refusal<'r>> {
     let rule = rules.find(origin, flow, qfi).ok_or((None, DropReason::NoRule))?;
     let refuse = |reason| Err((Some(rule), reason));
-    if rules.is_spoofed(rule, flow.source) {
+    // The anchor answers the UE's Neighbour Discovery, behind this UPF.
+    let is_for_anchor =
+        matches!(rule.action, Some(Action::Forward(Destination::Tunnel(_)))) && flow.is_on_link();
+    if rules.is_spoofed(rule, flow.source) && !is_for_anchor {
         return refuse(DropReason::SpoofedSource);
     }
     match rule.action {

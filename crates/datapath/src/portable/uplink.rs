@@ -163,6 +163,9 @@ impl Path {
         let ingress = Ingress { origin, qfi, flow: &flow };
         let inner = inner.start..inner.start + flow.length;
         let packet = bytes.get(..flow.length).unwrap_or_default();
+        if self.answers_on_link(rules, ingress, packet) {
+            return;
+        }
         let (rule, action) = match self.select_rule(rules, origin, &flow, qfi) {
             Ok(found) => found,
             Err((rule, reason)) => return self.refuse(rules, rule, ingress, reason),

@@ -151,6 +151,7 @@ impl Worker {
     fn take_messages(&mut self) {
         let Some(number) = self.inbox.take(&mut self.taken) else { return };
         self.path.border.forget();
+        let mut advertised = Vec::new();
         for message in std::mem::take(&mut self.taken) {
             let Self { tables, queues, path, .. } = self;
             match message {
@@ -162,12 +163,19 @@ impl Worker {
                     tables.remove(&rules);
                     queues.discard(path, tables, &rules, true);
                 }
+                Message::Advertise(session) => advertised.push(session),
                 Message::Discard(rules) => queues.discard(path, tables, &rules, false),
                 Message::Reach(reach) => path.border.set_reach(reach),
                 Message::Peer { address, known } => path.border.set_peer(address, known),
                 Message::Serve(port) => path.ports.serve(port),
                 Message::Stop => self.stops = true,
             }
+        }
+        // By the current rules, and not to a session that a later message has removed.
+        for rules in advertised.into_iter().filter_map(|session| self.tables.by_id(session)) {
+            self.path.advertise(rules, None);
+            self.path.flush_n3();
+            self.path.ports.flush();
         }
         self.inbox.confirm(number);
     }

@@ -133,6 +133,26 @@ impl Rules {
         rule.direction() == Direction::Uplink && !self.ue.is_empty() && !self.owns(source)
     }
 
+    /// Whether this UPF is the router on the link of the session's UE, and packets of the link end here: the UE has an IPv6
+    /// prefix, and the packet's rule forwards to the data network. At a UPF between gNB and anchor it forwards into a tunnel.
+    pub fn ends_link(&self, origin: Origin, flow: &Flow, qfi: Option<Qfi>) -> bool {
+        let is_to_network = |rule: &Rule| rule.action == Some(Action::Forward(Destination::Network));
+        let is_open = |rule: &Rule| rule.direction() == Direction::Uplink && rule.open;
+        self.ue.v6.is_some()
+            && self.find(origin, flow, qfi).is_some_and(|rule| is_open(rule) && is_to_network(rule))
+    }
+
+    /// Whether packets from the data network get to the UE from now on, and did not by the `previous` rules, so that the UE needs
+    /// a Router Advertisement.
+    pub fn opens_link(&self, previous: Option<&Self>) -> bool {
+        self.ue.v6.is_some() && self.is_link_open() && !previous.is_some_and(Self::is_link_open)
+    }
+
+    fn is_link_open(&self) -> bool {
+        let from_network = self.rules.iter().find(|rule| rule.source == Source::Network);
+        from_network.is_some_and(|rule| matches!(rule.action, Some(Action::Forward(Destination::Tunnel(_)))))
+    }
+
     /// Whether an address is the UE's, or in a framed route.
     fn owns(&self, address: IpAddr) -> bool {
         self.ue.contains(address) || self.framed.iter().any(|network| network.contains(address))

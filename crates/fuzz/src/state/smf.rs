@@ -52,8 +52,9 @@ fn smf() -> Smf {
         dnn: "internet".parse().expect("a constant that is a DNN"),
         snssai: Snssai::of_sst(1),
         pool: (Ipv4Addr::new(10, 45, 0, 0), 28),
+        pool6: None,
         reserved: 2,
-        dns: vec![Ipv4Addr::new(9, 9, 9, 9)],
+        dns: vec![Ipv4Addr::new(9, 9, 9, 9).into()],
         mtu: 1400,
         ambr: Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(50) },
     };

@@ -142,7 +142,7 @@ impl Shard {
     }
 
     /// The shard has this owner map, and sessions of other shards have these UE addresses: before the contexts of a run are taken over.
-    pub(super) fn begin_with(&mut self, owners: &Arc<OwnerMap>, elsewhere: &[std::net::Ipv4Addr]) {
+    pub(super) fn begin_with(&mut self, owners: &Arc<OwnerMap>, elsewhere: &[std::net::IpAddr]) {
         self.set_owners(Arc::clone(owners));
         for (_, function) in &mut self.functions {
             elsewhere.iter().for_each(|address| function.note_address(AddressNews::Used(*address)));
@@ -176,7 +176,7 @@ impl Shard {
     }
 
     /// UE addresses of the shard's blocks that sessions of other shards have.
-    pub fn addresses_elsewhere(&self) -> Vec<std::net::Ipv4Addr> {
+    pub fn addresses_elsewhere(&self) -> Vec<std::net::IpAddr> {
         self.functions.iter().flat_map(|(_, function)| function.addresses_elsewhere()).collect()
     }
 

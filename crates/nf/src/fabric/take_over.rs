@@ -28,7 +28,7 @@ use pith_pfcp::Message;
 use pith_sbi::{Cause, Problem, Request};
 use pith_types::{BlockMove, ContextId, OwnerMap, Seid};
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Messages of one UE or session that are kept while its transaction goes on: the oldest is forgotten first.
@@ -267,7 +267,7 @@ pub struct TakeOver {
     gnbs: BTreeMap<GnbHandle, Arc<GnbInfo>>,
     upfs: BTreeMap<UpfHandle, Associated>,
     /// Once a block has another owner than at the start: the owner map, and UE addresses of the shard that sessions of other shards have.
-    moved: Option<(Arc<OwnerMap>, Vec<Ipv4Addr>)>,
+    moved: Option<(Arc<OwnerMap>, Vec<IpAddr>)>,
     /// The instances of the process's set.
     instances: Option<Arc<SetInstances>>,
     /// Such an address changed in this turn.

@@ -9,7 +9,7 @@ use pith_sbi::Request;
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// A network function, or another part of a shard that handles inputs.
@@ -267,7 +267,7 @@ pub trait NetworkFunction: Send {
     }
 
     /// UE addresses of this shard's blocks that sessions of other shards have.
-    fn addresses_elsewhere(&self) -> Vec<Ipv4Addr> {
+    fn addresses_elsewhere(&self) -> Vec<IpAddr> {
         Vec::new()
     }
 

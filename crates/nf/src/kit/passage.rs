@@ -78,7 +78,7 @@ pub enum UpfLoss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressNews {
     /// Its session has ended.
-    Released(std::net::Ipv4Addr),
+    Released(std::net::IpAddr),
     /// A restored session has it.
-    Used(std::net::Ipv4Addr),
+    Used(std::net::IpAddr),
 }

@@ -2,7 +2,7 @@
 
 use crate::kit::Duration;
 use pith_types::{Ambr, Dnn, Snssai, Tac};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A data network that the SMF serves.
 #[derive(Debug, Clone)]
@@ -13,10 +13,13 @@ pub struct DataNetwork {
     pub snssai: Snssai,
     /// UE addresses: network and prefix length, 8 to 30.
     pub pool: (Ipv4Addr, u8),
+    /// IPv6 prefixes of sessions, each of 64 bits (TS 23.501 5.8.2.2.1): network and prefix length, 33 to 60; `None`: the data
+    /// network has no IPv6.
+    pub pool6: Option<(Ipv6Addr, u8)>,
     /// Addresses at the pool's beginning that no UE gets: the network's and the gateway's.
     pub reserved: u32,
     /// DNS servers, sent to UEs that request them (protocol configuration options).
-    pub dns: Vec<Ipv4Addr>,
+    pub dns: Vec<IpAddr>,
     /// Largest packet that a UE may send, in octets.
     pub mtu: u16,
     /// Session-AMBR where the subscription has none.

@@ -1,6 +1,6 @@
 //! Calls of other NFs' operations: a function for each operation.
 
-use super::context::{Access, CallId, Qos, SmContext};
+use super::context::{Access, CallId, IpVersions, Qos, SmContext, UeAddress};
 use super::env::{Env, IGNORED_REPLY};
 use crate::kit::{Outbox, Target};
 use pith_sbi::common::{
@@ -22,7 +22,6 @@ use pith_sbi::nudm_sdm::GetSmData;
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfDeregistration, SmfRegistration};
 use pith_sbi::{NfType, Reply, Response, Uri};
 use pith_types::Plmn;
-use std::net::Ipv4Addr;
 
 /// Nudm_SDM_Get: session management subscription data (TS 29.503 5.2.2.2.5).
 pub(super) fn get_sm_data(session: &mut SmContext, env: &mut Env<'_>, plmn_id: Plmn) -> CallId {
@@ -64,14 +63,15 @@ pub(super) fn create_policy(session: &mut SmContext, env: &mut Env<'_>, access: 
     let mut body = SmPolicyContextData::new(
         session.supi.clone(),
         session.pdu_session_id,
-        PduSessionType::Ipv4,
+        session_type(session.ip),
         session.dnn.clone(),
         notification,
         session.snssai,
     );
     body.subs_sess_ambr = Some(session.qos.ambr);
     body.subs_def_qos = Some(subscribed_default_qos(&session.qos));
-    body.ipv4_address = session.address;
+    body.ipv4_address = session.address.v4;
+    body.ipv6_address_prefix = session.address.prefix();
     body.access_type = Some(access.kind);
     body.rat_type = access.rat_type;
     body.serving_network = Some(access.serving_network);
@@ -87,20 +87,31 @@ pub(super) fn create_policy(session: &mut SmContext, env: &mut Env<'_>, access: 
     session.call(env, Target::any(), CreateSmPolicy { body })
 }
 
+/// The PDU session type of these versions (TS 29.571 5.4.3.3).
+const fn session_type(ip: IpVersions) -> PduSessionType {
+    match ip {
+        IpVersions { v4: true, v6: true } => PduSessionType::Ipv4v6,
+        IpVersions { v6: true, .. } => PduSessionType::Ipv6,
+        IpVersions { .. } => PduSessionType::Ipv4,
+    }
+}
+
 fn subscribed_default_qos(qos: &Qos) -> SubscribedDefaultQos {
     let arp =
         Arp::new(qos.arp_priority, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
     SubscribedDefaultQos::new(qos.five_qi, arp)
 }
 
-/// Npcf_SMPolicyControl_Update: the address of the session has changed since Create (trigger UE_IP_CH, TS 29.512 table
+/// Npcf_SMPolicyControl_Update: an address of the session has changed since Create (trigger UE_IP_CH, TS 29.512 table
 /// 5.6.3.6-1).
-pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, released: Option<Ipv4Addr>) {
+pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, released: UeAddress) {
     if let Some(policy) = &session.policy {
         let mut body = SmPolicyUpdateContextData::default();
         body.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::UeIpCh];
-        body.ipv4_address = session.address;
-        body.rel_ipv4_address = released;
+        body.ipv4_address = session.address.v4;
+        body.rel_ipv4_address = released.v4;
+        body.ipv6_address_prefix = session.address.prefix();
+        body.rel_ipv6_address_prefix = released.prefix();
         let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
         env.notify_nf(Target::Root(policy.root.clone()), request);
     }

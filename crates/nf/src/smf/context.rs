@@ -20,7 +20,7 @@ use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocatio
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Cause, Problem, Request, Uri};
 use pith_types::{Ambr, BitRate, ContextId, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// The one QoS flow of a session: the default one.
@@ -50,8 +50,12 @@ pub(super) struct SmContext {
     pub amf: AmfLink,
     /// The SMF's SEID at the anchor.
     pub seid: Seid,
-    /// The UE's address, once it is allocated.
-    pub address: Option<Ipv4Addr>,
+    /// The IP versions of the PDU session type: those that the UE requests, then those that are selected.
+    pub ip: IpVersions,
+    /// Whether the UE requests IPv6 addresses of DNS servers.
+    pub asks_dns6: bool,
+    /// The UE's addresses, once they are allocated.
+    pub address: UeAddress,
     /// Subscribed, then authorised QoS.
     pub qos: Qos,
     /// The policy association at the PCF.
@@ -141,6 +145,71 @@ impl UserPlane {
     /// Whether it has a UPF between gNB and anchor that can be removed: the gNB reaches the anchor without it.
     pub(super) fn has_removable_front(&self) -> bool {
         self.front.as_ref().is_some_and(|front| !front.is_needed)
+    }
+}
+
+/// The IP versions of a PDU session type; none if the UE leaves the type to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub(super) struct IpVersions {
+    pub v4: bool,
+    pub v6: bool,
+}
+
+impl IpVersions {
+    pub(super) const NONE: Self = Self { v4: false, v6: false };
+    pub(super) const V4: Self = Self { v4: true, v6: false };
+    pub(super) const V6: Self = Self { v4: false, v6: true };
+    pub(super) const BOTH: Self = Self { v4: true, v6: true };
+
+    /// The versions of one of them.
+    pub(super) const fn or(self, other: Self) -> Self {
+        Self { v4: self.v4 || other.v4, v6: self.v6 || other.v6 }
+    }
+
+    /// The versions of both.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self { v4: self.v4 && other.v4, v6: self.v6 && other.v6 }
+    }
+}
+
+/// The UE's addresses in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct UeAddress {
+    /// Its IPv4 address.
+    pub v4: Option<Ipv4Addr>,
+    /// Its IPv6 prefix of 64 bits; the lower half is zero.
+    pub v6: Option<Ipv6Addr>,
+}
+
+impl UeAddress {
+    /// Whether it has none.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.v4.is_none() && self.v6.is_none()
+    }
+
+    /// The addresses, as pools have them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        self.v4.map(IpAddr::V4).into_iter().chain(self.v6.map(IpAddr::V6))
+    }
+
+    /// Those for which `is_kept`.
+    pub(super) fn filter(&self, is_kept: impl Fn(IpAddr) -> bool) -> Self {
+        Self {
+            v4: self.v4.filter(|v4| is_kept((*v4).into())),
+            v6: self.v6.filter(|v6| is_kept((*v6).into())),
+        }
+    }
+
+    /// The interface identifier of the UE's link-local address (TS 23.501 5.8.2.2.3). It is the session's own, as it is that of the
+    /// prefix, and never that of the UPF, 1.
+    pub(super) fn interface_id(&self) -> Option<[u8; 8]> {
+        self.v6.map(|prefix| ((prefix.to_bits() >> 64) as u64).to_be_bytes())
+    }
+
+    /// The IPv6 prefix as a string (TS 29.571 5.2.2, Ipv6Prefix).
+    pub(super) fn prefix(&self) -> Option<Arc<str>> {
+        self.v6.map(|prefix| format!("{prefix}/64").into())
     }
 }
 
@@ -271,7 +340,9 @@ impl SmContext {
             tac,
             amf,
             seid,
-            address: None,
+            ip: IpVersions::V4,
+            asks_dns6: false,
+            address: UeAddress::default(),
             qos: Qos::UNKNOWN,
             policy: None,
             is_registered: false,
@@ -306,7 +377,7 @@ impl SmContext {
         let lost_tunnel = lost_tunnel.filter(|_| keeps_tunnels);
         self.pending = Pending { release, qos, downlink_data, lost_tunnel, ..Pending::default() };
         self.timers = Timers::default();
-        let has_address = self.address.is_some();
+        let has_address = !self.address.is_empty();
         let state = std::mem::take(&mut self.state);
         if amf_continues && matches!(state, procedure::State::AwaitingReleaseComplete(_)) {
             self.state = state;

@@ -23,12 +23,18 @@ pub(super) enum EstablishmentError {
         /// Those that are subscribed.
         subscribed: String,
     },
-    /// The subscription allows only other PDU session types.
-    #[error("the subscription does not allow IPv4 sessions")]
-    Ipv4NotSubscribed,
-    /// The SMF supports IPv4 only.
-    #[error("only IPv4 sessions are served")]
+    /// The subscription allows only PDU session types that the data network does not have.
+    #[error("the subscription allows no PDU session type of the data network")]
+    NoIpSubscribed,
+    /// The data network or the subscription has IPv4 only.
+    #[error("only IPv4 sessions are served: the data network has no 'pool6', or the subscription no IPv6")]
     OnlyIpv4,
+    /// The subscription allows IPv6 only.
+    #[error("the subscription allows IPv6 sessions only")]
+    OnlyIpv6,
+    /// A PDU session type without IP.
+    #[error("only IPv4, IPv6 and IPv4v6 sessions are served")]
+    OnlyIp,
     /// A PDU session type that TS 24.501 does not define.
     #[error("the PDU session type is unknown")]
     UnknownSessionType,
@@ -73,10 +79,12 @@ impl EstablishmentError {
     pub(super) fn gsm_cause(&self) -> GsmCause {
         match self {
             Self::UnknownDnnInSlice { .. } => GsmCause::MissingOrUnknownDnnInASlice,
-            Self::NotSubscribed { .. } | Self::Ipv4NotSubscribed => {
+            Self::NotSubscribed { .. } | Self::NoIpSubscribed => {
                 GsmCause::RequestedServiceOptionNotSubscribed
             }
             Self::OnlyIpv4 => GsmCause::PduSessionTypeIpv4OnlyAllowed,
+            Self::OnlyIpv6 => GsmCause::PduSessionTypeIpv6OnlyAllowed,
+            Self::OnlyIp => GsmCause::PduSessionTypeIpv4v6OnlyAllowed,
             Self::UnknownSessionType => GsmCause::UnknownPduSessionType,
             Self::SscMode => GsmCause::NotSupportedSscMode,
             Self::Message(error) => error.gsm_cause().unwrap_or(GsmCause::ProtocolErrorUnspecified),
@@ -91,8 +99,10 @@ impl EstablishmentError {
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::UnknownDnnInSlice { .. } => Cause::DnnNotSupported,
-            Self::NotSubscribed { .. } | Self::Ipv4NotSubscribed => Cause::SubscriptionDenied,
-            Self::OnlyIpv4 | Self::UnknownSessionType => Cause::PdutypeNotSupported,
+            Self::NotSubscribed { .. } | Self::NoIpSubscribed => Cause::SubscriptionDenied,
+            Self::OnlyIpv4 | Self::OnlyIpv6 | Self::OnlyIp | Self::UnknownSessionType => {
+                Cause::PdutypeNotSupported
+            }
             Self::SscMode => Cause::SscNotSupported,
             Self::Message(_) | Self::WrongMessage => Cause::N1SmError,
             Self::Resources | Self::UserPlane(_) => Cause::InsufficientResources,

@@ -67,7 +67,7 @@ use residency::Restored;
 use selection::Upfs;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use table::{Index, Sessions};
 use timers::SessionTimer;
@@ -545,7 +545,7 @@ impl NetworkFunction for Smf {
         self.shared.pools.take_news()
     }
 
-    fn addresses_elsewhere(&self) -> Vec<Ipv4Addr> {
+    fn addresses_elsewhere(&self) -> Vec<IpAddr> {
         self.shared.pools.elsewhere().iter().copied().collect()
     }
 

@@ -1,7 +1,7 @@
 //! 5GSM messages to the UE (TS 24.501 clause 6).
 
 use super::config::DataNetwork;
-use super::context::{DEFAULT_QFI, SmContext};
+use super::context::{DEFAULT_QFI, IpVersions, SmContext};
 use super::procedure::establishment::{Asks, UeRequest};
 use pith_nas::gsm::{
     PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionModificationCommand,
@@ -12,6 +12,7 @@ use pith_nas::ie::{
     QosFlowDescriptions, QosRule, QosRules, SscMode,
 };
 use pith_nas::{GsmCause, GsmMessage};
+use std::net::IpAddr;
 
 /// Identity of the one QoS rule.
 const DEFAULT_RULE: u8 = 1;
@@ -23,24 +24,36 @@ pub(super) fn establishment_accept(
     network: Option<&DataNetwork>,
 ) -> Vec<u8> {
     let rules = QosRules(vec![QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)]);
-    let mut accept =
-        PduSessionEstablishmentAccept::new(PduSessionType::Ipv4, SscMode::Mode1, rules, session.qos.ambr);
-    accept.cause = request.asks.ipv4v6.then_some(GsmCause::PduSessionTypeIpv4OnlyAllowed);
-    accept.pdu_address = session.address.map(PduAddress::from);
+    let (kind, only) = match session.ip {
+        IpVersions { v4: true, v6: true } => (PduSessionType::Ipv4v6, None),
+        IpVersions { v6: true, .. } => (PduSessionType::Ipv6, Some(GsmCause::PduSessionTypeIpv6OnlyAllowed)),
+        IpVersions { .. } => (PduSessionType::Ipv4, Some(GsmCause::PduSessionTypeIpv4OnlyAllowed)),
+    };
+    let mut accept = PduSessionEstablishmentAccept::new(kind, SscMode::Mode1, rules, session.qos.ambr);
+    accept.cause = only.filter(|_| request.asks.ipv4v6);
+    let (ipv4, interface_id) = (session.address.v4, session.address.interface_id());
+    accept.pdu_address = Some(PduAddress { ipv4, interface_id, smf_link_local: None });
     accept.snssai = Some(session.snssai.into());
     let flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     accept.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
-    accept.extended_pco = network.and_then(|network| options(request.asks, network));
+    accept.extended_pco = network.and_then(|network| options(session, request.asks, network));
     accept.dnn = Some(session.dnn.clone());
     GsmMessage::new(session.pdu_session_id, request.pti, accept).encode()
 }
 
-fn options(asks: Asks, network: &DataNetwork) -> Option<DownlinkPco> {
+/// The options that the UE requests. The MTU of IPv6 is in the Router Advertisement.
+fn options(session: &SmContext, asks: Asks, network: &DataNetwork) -> Option<DownlinkPco> {
     let mut options = Vec::new();
-    if asks.dns {
-        options.extend(network.dns.iter().copied().map(PcoOption::DnsServerIpv4));
+    for server in &network.dns {
+        match *server {
+            IpAddr::V4(v4) if asks.dns && session.ip.v4 => options.push(PcoOption::DnsServerIpv4(v4)),
+            IpAddr::V6(v6) if session.asks_dns6 && session.ip.v6 => {
+                options.push(PcoOption::DnsServerIpv6(v6))
+            }
+            _ => {}
+        }
     }
-    if asks.mtu {
+    if asks.mtu && session.ip.v4 {
         options.push(PcoOption::Ipv4LinkMtu(network.mtu));
     }
     (!options.is_empty()).then_some(DownlinkPco(options))

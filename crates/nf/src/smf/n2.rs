@@ -1,6 +1,6 @@
 //! N2 SM information that the SMF sends to the gNB through the AMF (TS 38.413 9.3.4).
 
-use super::context::{DEFAULT_QFI, SmContext, UserPlane};
+use super::context::{DEFAULT_QFI, IpVersions, SmContext, UserPlane};
 use pith_ngap::transfer::{
     Arp, HandoverPreparationUnsuccessfulTransfer, ModifyIndicationUnsuccessfulTransfer,
     ModifyRequestTransfer, PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestUnsuccessfulTransfer,
@@ -14,7 +14,11 @@ pub(super) fn setup_request(session: &SmContext, user_plane: &UserPlane) -> Vec<
     let transfer = SetupRequestTransfer {
         session_ambr: Some(session.qos.ambr),
         uplink: user_plane.n3_session().tunnel,
-        session_type: SessionType::Ipv4,
+        session_type: match session.ip {
+            IpVersions { v4: true, v6: true } => SessionType::Ipv4v6,
+            IpVersions { v6: true, .. } => SessionType::Ipv6,
+            IpVersions { .. } => SessionType::Ipv4,
+        },
         flows: vec![default_flow(session)],
     };
     transfer.encode()

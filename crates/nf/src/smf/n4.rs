@@ -8,13 +8,14 @@
 //!
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
 
-use super::context::{DEFAULT_QFI, SmContext};
+use super::context::{DEFAULT_QFI, IpVersions, SmContext, UeAddress};
 use crate::kit::N4Error;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
-    ApnDnn, ApplyAction, BarId, BitRates, Cause, DestinationInterface, FSeid, FTeid, FarId, GateStatus,
-    MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId, PfcpSeReqFlags,
-    PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress, UrrId,
+    ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId,
+    GateStatus, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId,
+    PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress,
+    UrrId,
 };
 use pith_pfcp::message::{
     SessionDeletionRequest, SessionEstablishmentRequest, SessionEstablishmentResponse,
@@ -26,7 +27,7 @@ use pith_pfcp::rules::{
 };
 use pith_pfcp::{Change, Message};
 use pith_types::{Seid, Teid, words_of_name};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 pub(super) const UPLINK_PDR: PdrId = PdrId(1);
 const DOWNLINK_PDR: PdrId = PdrId(2);
@@ -40,7 +41,7 @@ pub(super) const PRECEDENCE: Precedence = Precedence(255);
 
 /// Session Establishment Request (TS 29.244 7.5.2): uplink open, downlink buffered until the gNB's tunnel is
 /// known.
-pub(super) fn establishment(session: &SmContext, address: Ipv4Addr, local: IpAddr) -> Message {
+pub(super) fn establishment(session: &SmContext, address: UeAddress, local: IpAddr) -> Message {
     let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
     let pdrs = vec![uplink_pdr(address), downlink_pdr(address)];
@@ -53,7 +54,7 @@ pub(super) fn establishment(session: &SmContext, address: Ipv4Addr, local: IpAdd
 /// are buffered and reported: the UE is idle.
 pub(super) fn restoration(
     session: &SmContext,
-    (address, local): (Ipv4Addr, IpAddr),
+    (address, local): (UeAddress, IpAddr),
     f_teid: Option<FTeid>,
     gnb: Option<Tunnel>,
 ) -> Message {
@@ -116,7 +117,11 @@ pub(super) fn establishment_request(
     request.create_qers = vec![qer];
     request.create_urrs = vec![CreateUrr::new(URR, MeasurementMethod::VOLUM, ReportingTriggers::default())];
     request.create_bars = vec![CreateBar::new(BAR)];
-    request.pdn_type = Some(PdnType::Ipv4);
+    request.pdn_type = Some(match session.ip {
+        IpVersions { v4: true, v6: true } => PdnType::Ipv4v6,
+        IpVersions { v6: true, .. } => PdnType::Ipv6,
+        IpVersions { .. } => PdnType::Ipv4,
+    });
     request.apn_dnn = Some(ApnDnn(session.dnn.as_str().into()));
     Message::SessionEstablishmentRequest(request)
 }
@@ -136,24 +141,35 @@ pub(super) fn downlink_far(gnb: Option<Tunnel>, otherwise: ApplyAction) -> Creat
     far
 }
 
-pub(super) fn uplink_pdr(address: Ipv4Addr) -> CreatePdr {
+pub(super) fn uplink_pdr(address: UeAddress) -> CreatePdr {
     let mut pdi = Pdi::new(SourceInterface::Access);
     pdi.local_f_teid = Some(FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
-    pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Source)];
+    pdi.ue_ip_addresses = vec![ue_ip_address(address, PacketEnd::Source)];
     let mut pdr = CreatePdr::new(UPLINK_PDR, PRECEDENCE, pdi);
     pdr.outer_header_removal = Some(OuterHeader::GtpuUdpIpv4.into());
     with_rules(pdr, UPLINK_FAR)
 }
 
-fn downlink_pdr(address: Ipv4Addr) -> CreatePdr {
+fn downlink_pdr(address: UeAddress) -> CreatePdr {
     with_rules(CreatePdr::new(DOWNLINK_PDR, PRECEDENCE, to_ue(address)), DOWNLINK_FAR)
 }
 
 /// The PDI of packets from the data network to the UE.
-pub(super) fn to_ue(address: Ipv4Addr) -> Pdi {
+pub(super) fn to_ue(address: UeAddress) -> Pdi {
     let mut pdi = Pdi::new(SourceInterface::Core);
-    pdi.ue_ip_addresses = vec![UeIpAddress::new(address.into(), PacketEnd::Destination)];
+    pdi.ue_ip_addresses = vec![ue_ip_address(address, PacketEnd::Destination)];
     pdi
+}
+
+/// The UE's addresses; of IPv6 the prefix of 64 bits (TS 29.244 8.2.62).
+fn ue_ip_address(address: UeAddress, end: PacketEnd) -> UeIpAddress {
+    UeIpAddress {
+        ipv4: address.v4.map(Choice::Given),
+        ipv6: address.v6.map(Choice::Given),
+        end,
+        prefix_delegation_bits: None,
+        prefix_len: None,
+    }
 }
 
 pub(super) fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {

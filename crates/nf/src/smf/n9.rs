@@ -10,7 +10,7 @@
 //! Only a classifier that is also the local anchor has PDRs 2 and 4. QER, URR and BAR are as at the anchor.
 
 use super::config::Network;
-use super::context::{SmContext, UserPlane};
+use super::context::{SmContext, UeAddress, UserPlane};
 use super::n4::{self, PRECEDENCE};
 use super::selection::FrontPlan;
 use pith_ngap::transfer::Tunnel;
@@ -21,7 +21,7 @@ use pith_pfcp::ie::{
 };
 use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_pfcp::rules::{CreateFar, CreatePdr, ForwardingParameters, Pdi};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 const LOCAL_UPLINK_PDR: PdrId = PdrId(2);
 const N9_PDR: PdrId = PdrId(3);
@@ -39,7 +39,7 @@ pub(super) fn establishment(
     session: &SmContext,
     plan: &FrontPlan,
     user_plane: &UserPlane,
-    (address, local): (Ipv4Addr, IpAddr),
+    (address, local): (UeAddress, IpAddr),
     otherwise: ApplyAction,
 ) -> Message {
     let mut pdrs = vec![uplink_pdr(address), n9_pdr()];
@@ -61,7 +61,7 @@ fn uplink_far(anchor: Tunnel) -> CreateFar {
     far
 }
 
-fn uplink_pdr(address: Ipv4Addr) -> CreatePdr {
+fn uplink_pdr(address: UeAddress) -> CreatePdr {
     let mut pdr = n4::uplink_pdr(address);
     pdr.pdi.local_f_teid = choose(N3_CHOICE);
     pdr
@@ -75,7 +75,7 @@ fn n9_pdr() -> CreatePdr {
     n4::with_rules(pdr, n4::DOWNLINK_FAR)
 }
 
-fn local_pdrs(address: Ipv4Addr, destinations: &[Network]) -> [CreatePdr; 2] {
+fn local_pdrs(address: UeAddress, destinations: &[Network]) -> [CreatePdr; 2] {
     let mut uplink = uplink_pdr(address);
     uplink.pdr_id = LOCAL_UPLINK_PDR;
     uplink.precedence = LOCAL_PRECEDENCE;

@@ -74,7 +74,7 @@ impl Smf {
                 out.stop(key.to_u64(), timer.into());
             }
             self.shared.index.free(&session);
-            if let Some(address) = session.address {
+            for address in session.address.iter() {
                 self.shared.pools.pass_used(address, block);
             }
             match pack(&session, &Handles, SECTIONS) {
@@ -123,7 +123,7 @@ impl Smf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_passed(id, context.stored);
-        if let Some(address) = address {
+        for address in address.iter() {
             self.shared.pools.take_used(address);
         }
         // Another session of that identity is one that the UE has replaced, or is replacing: the AMF releases one of them.

@@ -2,13 +2,18 @@
 //!
 //! A pool is divided among the blocks of ids: each address belongs to one block, and the block's owner allocates it. A shard
 //! first allocates addresses that were never used, in order; then it allocates the address that has been unused longest.
+//!
+//! In an IPv6 pool an address is a prefix of 64 bits (TS 23.501 5.8.2.2.1), named by its first address.
 
-use super::config::{Network, SmfConfig};
+use super::config::SmfConfig;
 use crate::kit::document::pack_struct;
 use crate::kit::{AddressNews, Identity};
 use pith_types::BlockId;
 use std::collections::{BTreeSet, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A pool: the network's address and prefix length.
+pub(super) type PoolNetwork = (IpAddr, u8);
 
 /// The pools of an SMF: those of data networks and those of single UPFs. A pool that several slices or UPFs have in common
 /// is stored once.
@@ -17,32 +22,35 @@ use std::net::Ipv4Addr;
 /// different owners: the shard *borrows* the address, and for the address's owner it is in use *elsewhere*.
 #[derive(Debug)]
 pub(super) struct Pools {
-    pools: Vec<(Network, Pool)>,
+    pools: Vec<(PoolNetwork, Pool)>,
     /// Addresses of other shards' blocks that sessions of this shard have.
-    borrowed: BTreeSet<Ipv4Addr>,
+    borrowed: BTreeSet<IpAddr>,
     /// Addresses of this shard's blocks that sessions of other shards have.
-    elsewhere: BTreeSet<Ipv4Addr>,
+    elsewhere: BTreeSet<IpAddr>,
     /// What the owners of borrowed addresses must know.
     news: Vec<(BlockId, AddressNews)>,
     /// Addresses of restored sessions, while others are still to be restored.
-    reserved: BTreeSet<Ipv4Addr>,
+    reserved: BTreeSet<IpAddr>,
     /// While a block is passed: the addresses of it that its sessions have.
-    leaving: BTreeSet<Ipv4Addr>,
+    leaving: BTreeSet<IpAddr>,
     /// Sessions get addresses of their own blocks, if there are any.
     prefers_block: bool,
 }
 
+/// The first prefix of an IPv6 pool has the gateway's address.
+const RESERVED_PREFIXES: u32 = 1;
+
 /// The addresses of a block in one pool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PassedAddresses {
-    network: Ipv4Addr,
+    network: IpAddr,
     prefix: u8,
     /// Never allocated: first address and end of each range.
     unused: Vec<(u32, u32)>,
     /// Released.
     released: Vec<u32>,
     /// In use by sessions of other blocks.
-    used: Vec<Ipv4Addr>,
+    used: Vec<IpAddr>,
 }
 
 pack_struct!(PassedAddresses { network, prefix, unused, released, used });
@@ -51,10 +59,15 @@ impl Pools {
     /// All pools of the configuration, a shard's part of each.
     pub(super) fn new(config: &SmfConfig, identity: &Identity) -> Self {
         let blocks: Vec<_> = identity.blocks().collect();
-        let shared = config.data_networks.iter().map(|network| (network.pool, network.reserved));
-        let own = config.upfs.iter().flat_map(|upf| &upf.pools).map(|(_, pool, reserved)| (*pool, *reserved));
-        let mut pools: Vec<(Network, Pool)> = Vec::new();
-        for (network, reserved) in shared.chain(own) {
+        let v4 = |(address, prefix): (Ipv4Addr, u8)| (IpAddr::V4(address), prefix);
+        let v6 = |(address, prefix): (Ipv6Addr, u8)| (IpAddr::V6(address), prefix);
+        let shared = config.data_networks.iter().map(|network| (v4(network.pool), network.reserved));
+        let prefixes = config.data_networks.iter().filter_map(|network| network.pool6);
+        let prefixes = prefixes.map(|pool| (v6(pool), RESERVED_PREFIXES));
+        let own = config.upfs.iter().flat_map(|upf| &upf.pools);
+        let own = own.map(|(_, pool, reserved)| (v4(*pool), *reserved));
+        let mut pools: Vec<(PoolNetwork, Pool)> = Vec::new();
+        for (network, reserved) in shared.chain(prefixes).chain(own) {
             if pools.iter().all(|(known, _)| *known != network) {
                 pools.push((network, Pool::new(network, reserved, &blocks)));
             }
@@ -62,7 +75,7 @@ impl Pools {
         Self { prefers_block: config.shares_blocks, ..Self::of(pools) }
     }
 
-    fn of(pools: Vec<(Network, Pool)>) -> Self {
+    fn of(pools: Vec<(PoolNetwork, Pool)>) -> Self {
         let (borrowed, elsewhere, leaving) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         Self {
             pools,
@@ -77,26 +90,26 @@ impl Pools {
 
     /// Allocates an address of this pool; `None` if all are in use.
     #[cfg(test)]
-    pub(super) fn allocate(&mut self, network: Network) -> Option<Ipv4Addr> {
+    pub(super) fn allocate(&mut self, network: PoolNetwork) -> Option<IpAddr> {
         debug_assert!(self.reserved.is_empty(), "an address is allocated before all sessions are restored");
         self.pools.iter_mut().find(|(known, _)| *known == network)?.1.allocate()
     }
 
     /// Allocates an address of this pool; `None` if all are in use. If blocks pass to other instances, an address of the session's block is preferred, so that both have the
     /// same owner.
-    pub(super) fn allocate_for(&mut self, network: Network, session: BlockId) -> Option<Ipv4Addr> {
+    pub(super) fn allocate_for(&mut self, network: PoolNetwork, session: BlockId) -> Option<IpAddr> {
         debug_assert!(self.reserved.is_empty(), "an address is allocated before all sessions are restored");
         let (_, pool) = self.pools.iter_mut().find(|(known, _)| *known == network)?;
         let beside = if self.prefers_block { pool.allocate_in(session) } else { None };
         beside.or_else(|| pool.allocate())
     }
 
-    fn pool_of(&mut self, address: Ipv4Addr) -> Option<&mut Pool> {
+    fn pool_of(&mut self, address: IpAddr) -> Option<&mut Pool> {
         self.pools.iter_mut().find(|(network, _)| contains(*network, address)).map(|(_, pool)| pool)
     }
 
     /// Releases an address.
-    pub(super) fn release(&mut self, address: Ipv4Addr) {
+    pub(super) fn release(&mut self, address: IpAddr) {
         let is_borrowed = self.borrowed.remove(&address);
         // It was not taken out of the pool yet.
         let is_reserved = self.reserved.remove(&address);
@@ -106,7 +119,7 @@ impl Pools {
             return;
         }
         if !is_borrowed {
-            return pool.released.push_back(address.into());
+            return pool.put_back(address);
         }
         let block = pool.block_of(address);
         self.news.extend(block.map(|block| (block, AddressNews::Released(address))));
@@ -114,7 +127,7 @@ impl Pools {
 
     /// The addresses of restored sessions are in use; returns those that are in no pool. Those of other shards' blocks are borrowed. Until
     /// [`Pools::claim_reserved`] no address is allocated.
-    pub(super) fn reserve(&mut self, addresses: impl Iterator<Item = Ipv4Addr>) -> Vec<Ipv4Addr> {
+    pub(super) fn reserve(&mut self, addresses: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
         let mut others = Vec::new();
         for address in addresses {
             let is_free = !self.reserved.contains(&address);
@@ -179,7 +192,7 @@ impl Pools {
                 if self.elsewhere.remove(&address)
                     && let Some(pool) = self.pool_of(address)
                 {
-                    pool.released.push_back(address.into());
+                    pool.put_back(address);
                 }
             }
             AddressNews::Used(address) => {
@@ -192,12 +205,12 @@ impl Pools {
     }
 
     /// Addresses of this shard's blocks that sessions of other shards have.
-    pub(super) const fn elsewhere(&self) -> &BTreeSet<Ipv4Addr> {
+    pub(super) const fn elsewhere(&self) -> &BTreeSet<IpAddr> {
         &self.elsewhere
     }
 
     /// A session leaves with the block `with`, and keeps this address.
-    pub(super) fn pass_used(&mut self, address: Ipv4Addr, with: BlockId) {
+    pub(super) fn pass_used(&mut self, address: IpAddr, with: BlockId) {
         let Some(pool) = self.pool_of(address) else { return };
         pool.in_use -= 1;
         if pool.block_of(address) == Some(with) {
@@ -208,7 +221,7 @@ impl Pools {
     }
 
     /// A session came from another shard with this address.
-    pub(super) fn take_used(&mut self, address: Ipv4Addr) {
+    pub(super) fn take_used(&mut self, address: IpAddr) {
         let Some(pool) = self.pool_of(address) else { return };
         pool.in_use += 1;
         if pool.foreign_block(address).is_some() {
@@ -228,7 +241,7 @@ impl Pools {
             let is_free = |address: &u32| {
                 released.contains(address) || unused.iter().any(|(from, to)| (*from..*to).contains(address))
             };
-            let used = (first..end).filter(|address| !is_free(address)).map(Ipv4Addr::from);
+            let used = (first..end).filter(|number| !is_free(number)).map(|number| pool.address_of(number));
             let used: Vec<_> = used.filter(|address| !leaving.contains(address)).collect();
             for address in &used {
                 if !elsewhere.remove(address) {
@@ -261,15 +274,24 @@ impl Pools {
 }
 
 /// Whether the network contains the address.
-pub(super) fn contains((network, prefix): Network, address: Ipv4Addr) -> bool {
-    let shift = 32 - u32::from(prefix.clamp(1, 32));
-    u32::from(network) >> shift == u32::from(address) >> shift
+pub(super) fn contains((network, prefix): PoolNetwork, address: IpAddr) -> bool {
+    match (network, address) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let shift = 32 - u32::from(prefix.clamp(1, 32));
+            u32::from(network) >> shift == u32::from(address) >> shift
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let shift = 128 - u32::from(prefix.clamp(1, 128));
+            network.to_bits() >> shift == address.to_bits() >> shift
+        }
+        _ => false,
+    }
 }
 
-/// A shard's part of a pool.
+/// A shard's part of a pool. Addresses are counted: an IPv4 address by its value, a prefix from the beginning of the pool.
 #[derive(Debug)]
 struct Pool {
-    network: Network,
+    network: PoolNetwork,
     reserved: u32,
     /// The blocks of the shard.
     blocks: BTreeSet<BlockId>,
@@ -282,7 +304,7 @@ struct Pool {
 
 impl Pool {
     /// The addresses of these blocks; `reserved` addresses at the pool's beginning, and its last, are not allocated.
-    fn new(network: Network, reserved: u32, blocks: &[BlockId]) -> Self {
+    fn new(network: PoolNetwork, reserved: u32, blocks: &[BlockId]) -> Self {
         let mut unused: VecDeque<(u32, u32)> = VecDeque::new();
         for block in blocks {
             let (first, end) = range(network, reserved, *block);
@@ -295,9 +317,34 @@ impl Pool {
         Self { network, reserved, blocks, unused, released: VecDeque::new(), in_use: 0 }
     }
 
+    /// The number of an address of the pool.
+    fn number_of(&self, address: IpAddr) -> u32 {
+        match (self.network.0, address) {
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                ((address.to_bits() >> 64) as u64).wrapping_sub((network.to_bits() >> 64) as u64) as u32
+            }
+            (_, IpAddr::V4(address)) => address.into(),
+            // In no pool.
+            (IpAddr::V4(_), IpAddr::V6(_)) => 0,
+        }
+    }
+
+    /// The address that has this number.
+    fn address_of(&self, number: u32) -> IpAddr {
+        match self.network.0 {
+            IpAddr::V4(_) => Ipv4Addr::from(number).into(),
+            IpAddr::V6(network) => Ipv6Addr::from_bits(network.to_bits() | u128::from(number) << 64).into(),
+        }
+    }
+
+    /// An address is free again.
+    fn put_back(&mut self, address: IpAddr) {
+        self.released.push_back(self.number_of(address));
+    }
+
     /// The block of an address; `None` for one that is not allocated.
-    fn block_of(&self, address: Ipv4Addr) -> Option<BlockId> {
-        let address = u32::from(address);
+    fn block_of(&self, address: IpAddr) -> Option<BlockId> {
+        let address = self.number_of(address);
         let of = |number| BlockId::new(number).map(|block| range(self.network, self.reserved, block));
         // The ranges of blocks are in ascending order.
         let (mut low, mut high) = (0, BlockId::COUNT);
@@ -313,13 +360,13 @@ impl Pool {
     }
 
     /// The block of an address, if another shard has it.
-    fn foreign_block(&self, address: Ipv4Addr) -> Option<BlockId> {
+    fn foreign_block(&self, address: IpAddr) -> Option<BlockId> {
         self.block_of(address).filter(|block| !self.blocks.contains(block))
     }
 
     /// A free address is no longer free.
-    fn take_out(&mut self, address: Ipv4Addr) {
-        let address = u32::from(address);
+    fn take_out(&mut self, address: IpAddr) {
+        let address = self.number_of(address);
         self.released.retain(|released| *released != address);
         if let Some(at) = self.unused.iter().position(|(from, to)| (*from..*to).contains(&address)) {
             let (from, to) = self.unused[at];
@@ -350,17 +397,17 @@ impl Pool {
     }
 
     /// Allocates an address; `None` if all are in use.
-    fn allocate(&mut self) -> Option<Ipv4Addr> {
+    fn allocate(&mut self) -> Option<IpAddr> {
         let address = match self.next_unused() {
             Some(address) => address,
             None => self.released.pop_front()?,
         };
         self.in_use += 1;
-        Some(address.into())
+        Some(self.address_of(address))
     }
 
     /// Allocates an address of that block; `None` if all are in use.
-    fn allocate_in(&mut self, block: BlockId) -> Option<Ipv4Addr> {
+    fn allocate_in(&mut self, block: BlockId) -> Option<IpAddr> {
         let (first, end) = range(self.network, self.reserved, block);
         let is_of_block = |address: u32| (first..end).contains(&address);
         let unused = self
@@ -368,7 +415,7 @@ impl Pool {
             .iter()
             .find_map(|(from, to)| Some((*from).max(first)).filter(|it| it < to && is_of_block(*it)));
         let released = || self.released.iter().copied().find(|address| is_of_block(*address));
-        let address = unused.or_else(released)?.into();
+        let address = self.address_of(unused.or_else(released)?);
         self.take_out(address);
         self.in_use += 1;
         Some(address)
@@ -387,17 +434,17 @@ impl Pool {
     }
 
     /// Whether this address was never allocated, and is one of this shard.
-    fn is_unused(&self, address: Ipv4Addr) -> bool {
-        let address = u32::from(address);
+    fn is_unused(&self, address: IpAddr) -> bool {
+        let address = self.number_of(address);
         self.unused.iter().any(|(next, end)| (*next..*end).contains(&address))
     }
 
     /// Takes unused addresses out. Those below them in a range are allocated last: they may have been in use before.
-    fn claim(&mut self, addresses: &BTreeSet<Ipv4Addr>) {
+    fn claim(&mut self, addresses: &BTreeSet<IpAddr>) {
         for (from, to) in std::mem::take(&mut self.unused) {
             let mut next = from;
-            for address in addresses.range(Ipv4Addr::from(from)..Ipv4Addr::from(to)) {
-                let address = u32::from(*address);
+            for address in addresses.range(self.address_of(from)..self.address_of(to)) {
+                let address = self.number_of(*address);
                 self.released.extend(next..address);
                 next = address + 1;
             }
@@ -412,10 +459,15 @@ impl Pool {
     }
 }
 
-/// The addresses of a block: the first, and the one after the last. The ranges of small pools may be empty.
-fn range((network, prefix): Network, reserved: u32, block: BlockId) -> (u32, u32) {
-    let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
-    let start = u64::from(u32::from(network)) & !(size - 1);
+/// The numbers of a block's addresses: the first, and the one after the last. The ranges of small pools may be empty.
+fn range((network, prefix): PoolNetwork, reserved: u32, block: BlockId) -> (u32, u32) {
+    let (start, size) = match network {
+        IpAddr::V4(network) => {
+            let size = 1_u64 << (32 - u32::from(prefix.clamp(1, 32)));
+            (u64::from(u32::from(network)) & !(size - 1), size)
+        }
+        IpAddr::V6(_) => (0, 1_u64 << (64 - u32::from(prefix.clamp(33, 64)))),
+    };
     let (first, last) = (start + u64::from(reserved.max(1)), start + size - 1);
     let usable = last.saturating_sub(first);
     let begin = |block: u16| {
@@ -430,11 +482,11 @@ mod tests {
     use super::*;
     use crate::testing::identity_of_shard;
 
-    fn pool(network: Network, shard: u8, shards: u8) -> Pool {
+    fn pool(network: PoolNetwork, shard: u8, shards: u8) -> Pool {
         Pool::new(network, 2, &identity_of_shard(shard, shards).blocks().collect::<Vec<_>>())
     }
 
-    fn all(network: Network, shard: u8, shards: u8) -> Vec<String> {
+    fn all(network: PoolNetwork, shard: u8, shards: u8) -> Vec<String> {
         let mut pool = pool(network, shard, shards);
         std::iter::from_fn(move || pool.allocate()).map(|address| address.to_string()).collect()
     }
@@ -455,9 +507,9 @@ mod tests {
     fn blocks_that_are_not_adjacent_have_separate_ranges() {
         let blocks: Vec<_> = [1, 3].into_iter().filter_map(BlockId::new).collect();
         let mut pool = Pool::new(("10.45.0.0".parse().unwrap(), 20), 2, &blocks);
-        let addresses: Vec<_> =
-            std::iter::from_fn(|| pool.allocate()).map(|address| address.octets()[3]).collect();
-        assert_eq!(addresses, [5, 6, 7, 8, 13, 14, 15, 16]);
+        let addresses: Vec<_> = std::iter::from_fn(|| pool.allocate()).collect();
+        let expected = [5, 6, 7, 8, 13, 14, 15, 16].map(|last| IpAddr::from([10, 45, 0, last]));
+        assert_eq!(addresses, expected);
     }
 
     #[test]
@@ -466,8 +518,8 @@ mod tests {
             ("10.0.0.0".parse().unwrap(), 29),
             pool(("10.0.0.0".parse().unwrap(), 29), 0, 1),
         )]);
-        let address = |last: u8| Ipv4Addr::new(10, 0, 0, last);
-        let foreign = Ipv4Addr::new(10, 9, 0, 1);
+        let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+        let foreign = IpAddr::from([10, 9, 0, 1]);
         // The sessions are restored one after another, and one ends before the others are restored.
         assert_eq!(pool.reserve([address(5), foreign, address(1)].into_iter()), [foreign, address(1)]);
         assert_eq!(pool.reserve([address(3), address(5), address(4)].into_iter()), [address(5)]);
@@ -497,8 +549,8 @@ mod tests {
         pools.adopt_block(BlockId::new(1).unwrap());
         pools.adopt_block(BlockId::new(1).unwrap());
         assert!(pools.borrowed.is_empty());
-        let twice = [theirs[2], theirs[0], theirs[2], Ipv4Addr::new(10, 9, 0, 1)];
-        assert_eq!(pools.reserve(twice.into_iter()), [theirs[2], Ipv4Addr::new(10, 9, 0, 1)]);
+        let twice = [theirs[2], theirs[0], theirs[2], IpAddr::from([10, 9, 0, 1])];
+        assert_eq!(pools.reserve(twice.into_iter()), [theirs[2], IpAddr::from([10, 9, 0, 1])]);
         pools.claim_reserved();
         assert_eq!(pools.in_use(), 4);
         let rest: BTreeSet<_> = std::iter::from_fn(|| pools.allocate(network)).collect();
@@ -542,7 +594,7 @@ mod tests {
         let block = |number| BlockId::new(number).unwrap();
         let addresses: Vec<_> = (0..8).map(|_| former.allocate(network).unwrap()).collect();
         // Four addresses a block: the first three are of block 0, as two are reserved; the next four of block 1.
-        let of = |address: &Ipv4Addr| former.pools[0].1.block_of(*address).unwrap().number();
+        let of = |address: &IpAddr| former.pools[0].1.block_of(*address).unwrap().number();
         assert_eq!(addresses.iter().map(of).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1, 1, 2]);
         // A session with an address of block 2 leaves with block 1, and one with an address of block 1 stays.
         for passed in &addresses[4..8] {
@@ -569,5 +621,31 @@ mod tests {
         let different: BTreeSet<_> = left.iter().collect();
         assert_eq!(different.len(), left.len(), "no address twice");
         assert_eq!(left.len(), 4096 - 3 - 6, "all but those in use");
+    }
+
+    #[test]
+    fn each_session_gets_a_prefix_of_64_bits_and_shards_share_the_pool() {
+        let network = ("2001:db8:45::".parse().unwrap(), 60);
+        let part = |shard| {
+            let blocks: Vec<_> = identity_of_shard(shard, 2).blocks().collect();
+            Pools::of(vec![(network, Pool::new(network, RESERVED_PREFIXES, &blocks))])
+        };
+        let all = |pools: &mut Pools| std::iter::from_fn(|| pools.allocate(network)).collect::<Vec<_>>();
+        let (mut left, mut right) = (part(0), part(1));
+        let (first, second) = (all(&mut left), all(&mut right));
+        assert_eq!(first[0], "2001:db8:45:1::".parse::<IpAddr>().unwrap());
+        assert_eq!(second.last(), Some(&"2001:db8:45:e::".parse().unwrap()));
+        let different: BTreeSet<_> = first.iter().chain(&second).collect();
+        assert_eq!(different.len(), 14);
+        assert!(different.iter().all(|prefix| contains(network, **prefix)));
+        left.release(first[3]);
+        assert_eq!(all(&mut left), [first[3]]);
+        let mut restored = part(0);
+        let others = restored.reserve([first[2], second[0], "2001:db8:46:1::".parse().unwrap()].into_iter());
+        assert_eq!(others, ["2001:db8:46:1::".parse::<IpAddr>().unwrap()]);
+        restored.claim_reserved();
+        assert_eq!(restored.in_use(), 2);
+        let rest = all(&mut restored);
+        assert!(!rest.contains(&first[2]) && rest.len() == first.len() - 1, "{rest:?}");
     }
 }

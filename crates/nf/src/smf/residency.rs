@@ -7,7 +7,7 @@
 
 use super::Smf;
 use super::context::document::{SECTIONS, pack, unpack};
-use super::context::{SmContext, UpfSession};
+use super::context::{SmContext, UeAddress, UpfSession};
 use super::procedure::{State, release};
 use super::selection::ExpectedUpfs;
 use crate::kit::document::UnpackError;
@@ -17,7 +17,7 @@ use crate::kit::{
 };
 use pith_types::{ContextId, Seid};
 use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 /// Number of sessions that the SMF restores at UPFs at once.
 const BATCH: usize = 128;
@@ -29,10 +29,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub(super) struct Restored {
     /// Until all are read: those with a user plane, and those that are to end.
-    read: Vec<(Key, Option<Ipv4Addr>)>,
-    pub(super) ending: Vec<(Key, Option<Ipv4Addr>)>,
+    read: Vec<(Key, UeAddress)>,
+    pub(super) ending: Vec<(Key, UeAddress)>,
     /// Until all are read: those that were taken over and go on. The flag: the AMF's request was changing the rules at the UPF.
-    pub(super) taken_over: Vec<(Key, Option<Ipv4Addr>, bool)>,
+    pub(super) taken_over: Vec<(Key, UeAddress, bool)>,
     /// While sessions are taken over: what they have at UPFs. A response that is delivered again may be of one of these.
     pub(super) at_upfs: HashSet<(UpfHandle, Seid)>,
     /// While sessions are taken over: what is to be deleted at UPFs. The former run may not have sent the requests.
@@ -150,8 +150,8 @@ impl Smf {
         let read = std::mem::take(&mut self.restored.read);
         let mut ending = std::mem::take(&mut self.restored.ending);
         let taken_over = std::mem::take(&mut self.restored.taken_over);
-        let taken_over_addresses = taken_over.iter().filter_map(|(_, address, _)| *address);
-        let addresses = read.iter().chain(&ending).filter_map(|(_, address)| *address);
+        let taken_over_addresses = taken_over.iter().flat_map(|(_, address, _)| address.iter());
+        let addresses = read.iter().chain(&ending).flat_map(|(_, address)| address.iter());
         let addresses = addresses.chain(taken_over_addresses);
         let foreign: BTreeSet<_> = self.shared.pools.reserve(addresses).into_iter().collect();
         if !self.shared.ids.is_restoring() {
@@ -161,7 +161,7 @@ impl Smf {
         for at in std::mem::take(&mut self.restored.left) {
             self.shared.env(now, out).delete_at_upf(at);
         }
-        let is_foreign = |address: &Option<Ipv4Addr>| address.is_some_and(|it| foreign.contains(&it));
+        let is_foreign = |address: &UeAddress| address.iter().any(|it| foreign.contains(&it));
         let (without_address, waiting): (Vec<_>, Vec<_>) =
             read.into_iter().partition(|(_, address)| is_foreign(address));
         ending.extend(without_address);
@@ -174,9 +174,7 @@ impl Smf {
         for (key, address) in ending {
             let mut goes_on = false;
             if let Some(session) = self.sessions.get_mut(key) {
-                if is_foreign(&address) {
-                    session.address = None;
-                }
+                session.address = session.address.filter(|it| !foreign.contains(&it));
                 // The registration in the UDM is that of the session that has replaced it.
                 let other = self.shared.index.find(&session.supi, session.pdu_session_id);
                 session.is_registered &= other.is_none_or(|other| other == key);
@@ -271,7 +269,7 @@ impl Smf {
 }
 
 /// Sessions have addresses that are in no pool, or that other sessions have: they cannot be reached.
-fn report_foreign(addresses: &BTreeSet<Ipv4Addr>, out: &mut Outbox) {
+fn report_foreign(addresses: &BTreeSet<IpAddr>, out: &mut Outbox) {
     if let Some(first) = addresses.first() {
         out.log(Level::Warn, || {
             format!(

@@ -138,7 +138,8 @@ fn slice_data(slice: &SubscribedSlice, wanted: Option<&Dnn>) -> Option<SessionMa
 fn configuration(dnn: &SubscribedDnn) -> DnnConfiguration {
     let mut types = PduSessionTypes::default();
     types.default_session_type = Some(PduSessionType::Ipv4);
-    types.allowed_session_types = vec![PduSessionType::Ipv4];
+    // The SMF takes those that the data network has.
+    types.allowed_session_types = vec![PduSessionType::Ipv4, PduSessionType::Ipv6, PduSessionType::Ipv4v6];
     let arp = Arp::new(dnn.arp, PreemptionCapability::NotPreempt, PreemptionVulnerability::Preemptable);
     let mut configuration = DnnConfiguration::new(types, SscModes::new(SscMode::SscMode1));
     configuration.five_g_qos_profile = Some(SubscribedDefaultQos::new(dnn.five_qi, arp));

@@ -31,6 +31,8 @@ pub(crate) enum UserAction {
     XnHandover,
     /// Move to another gNB through the AMF.
     N2Handover,
+    /// Send a Router Solicitation in this session, if it has IPv6.
+    SolicitRouter(u8),
     /// Send an echo request with that sequence number.
     Ping(u16),
     /// Send the datagram of the stream with that number.
@@ -64,6 +66,10 @@ pub(crate) struct Journey {
     /// For steps with two conditions: the first one is met.
     half_done: bool,
     has_bearer: bool,
+    /// The addresses of the session are complete: those of IPv6 follow the accept.
+    has_addresses: bool,
+    /// Router Solicitations sent.
+    solicitations: u8,
     deadline: Option<Instant>,
     ping: PingRun,
     traffic: TrafficRun,
@@ -73,6 +79,10 @@ pub(crate) struct Journey {
 
 /// Time until a user requests service again whose UE lost its connection ([`Plan::survives_loss`]).
 const AGAIN: Duration = Duration::from_millis(500);
+
+/// Interval and number of Router Solicitations (RFC 4861 10).
+const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
+const MAX_SOLICITATIONS: u8 = 3;
 
 /// The steps of a UE that requests service after its plan.
 const VISIT: [Step; 2] = [Step::RequestService, Step::BecomeIdle];
@@ -97,6 +107,8 @@ impl Journey {
             began: Instant::START,
             half_done: false,
             has_bearer: false,
+            has_addresses: false,
+            solicitations: 0,
             deadline: None,
             ping: PingRun::default(),
             traffic: TrafficRun::default(),
@@ -135,6 +147,7 @@ impl Journey {
             match self.progress {
                 Progress::Waiting => self.begin_step(scene),
                 Progress::Under(Step::Wait(_)) => self.end_step(scene),
+                Progress::Under(_) if self.waits_for_router() => self.solicit(scene),
                 Progress::Under(_) => scene.actions.push(UserAction::RequestService),
                 _ => {}
             }
@@ -152,6 +165,9 @@ impl Journey {
         self.progress = Progress::Under(step);
         self.began = scene.now;
         self.half_done = false;
+        if step == Step::EstablishSession {
+            (self.has_addresses, self.solicitations) = (false, 0);
+        }
         match step {
             Step::Register => scene.actions.push(UserAction::Register),
             Step::EstablishSession => scene.actions.push(UserAction::EstablishSession(self.session.clone())),
@@ -273,7 +289,7 @@ impl Journey {
         self.has_bearer = up;
         let waits = matches!(self.progress, Progress::Under(Step::EstablishSession | Step::RequestService));
         if up && waits && self.half_done {
-            self.end_step(scene);
+            self.complete_bearer(scene);
         }
     }
 
@@ -281,6 +297,37 @@ impl Journey {
     fn complete_half(&mut self, scene: &mut JourneyContext<'_>) {
         self.half_done = true;
         if self.has_bearer {
+            self.complete_bearer(scene);
+        }
+    }
+
+    /// Signalling and bearers are complete; a new session with IPv6 needs an address, too.
+    fn complete_bearer(&mut self, scene: &mut JourneyContext<'_>) {
+        if self.waits_for_router() { self.solicit(scene) } else { self.end_step(scene) }
+    }
+
+    fn waits_for_router(&self) -> bool {
+        use pith_nas::ie::PduSessionType::{Ipv4v6, Ipv6};
+        let is_new =
+            self.progress == Progress::Under(Step::EstablishSession) && self.half_done && self.has_bearer;
+        is_new && !self.has_addresses && matches!(self.session.session_type, Ipv6 | Ipv4v6)
+    }
+
+    fn solicit(&mut self, scene: &mut JourneyContext<'_>) {
+        if self.solicitations == MAX_SOLICITATIONS {
+            return self.fail("session: no Router Advertisement".to_owned(), scene);
+        }
+        self.solicitations += 1;
+        self.deadline = Some(scene.now + SOLICITATION_INTERVAL);
+        scene.actions.push(UserAction::SolicitRouter(self.session.id));
+    }
+
+    /// The session has all its addresses.
+    pub fn on_addresses(&mut self, scene: &mut JourneyContext<'_>) {
+        let waits = self.waits_for_router();
+        self.has_addresses = true;
+        if waits {
+            self.deadline = None;
             self.end_step(scene);
         }
     }

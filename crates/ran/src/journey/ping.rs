@@ -64,10 +64,10 @@ impl PingRun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     const PLAN: PingPlan = PingPlan {
-        target: Ipv4Addr::LOCALHOST,
+        target: IpAddr::V4(Ipv4Addr::LOCALHOST),
         count: 2,
         interval: Duration::from_millis(100),
         size: 56,

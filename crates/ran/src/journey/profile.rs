@@ -1,7 +1,7 @@
 //! Profiles: the steps of each UE of a run.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddrV4};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub enum Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct PingPlan {
-    pub target: Ipv4Addr,
+    pub target: IpAddr,
     /// Number of requests.
     pub count: u32,
     /// Interval of requests.
@@ -232,9 +232,10 @@ impl fmt::Display for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     const PING: PingPlan = PingPlan {
-        target: Ipv4Addr::LOCALHOST,
+        target: IpAddr::V4(Ipv4Addr::LOCALHOST),
         count: 1,
         interval: Duration::ZERO,
         size: 56,

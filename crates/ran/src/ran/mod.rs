@@ -414,6 +414,7 @@ impl Ran {
             }
             UserAction::XnHandover => self.start_xn_handover(key),
             UserAction::N2Handover => self.require_n2_handover(key),
+            UserAction::SolicitRouter(session) => self.solicit_router(key, session),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),
             UserAction::Probe(number) => self.send_probe(key, number),
         }

@@ -5,15 +5,16 @@ use crate::clock::Instant;
 use crate::gnb::{Bearer, UeKey};
 use crate::icmp::{self, Echo};
 use crate::journey::{read_probe, write_probe};
+use crate::router::{self, Advertisement};
 use crate::ue;
 use crate::violation::Violation;
-use crate::{ipv4, udp};
+use crate::{ipv4, ipv6, udp};
 use pith_pfcp::gtpu::{
     ErrorIndication, GTPU_PORT, GtpuMessageType, Packet, PduSessionInformation, Signalling,
     UlPduSessionInformation,
 };
 use pith_types::Teid;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 /// Source port of UEs' streams.
 const PROBE_PORT: u16 = 40_000;
@@ -59,9 +60,9 @@ impl Ran {
     /// Sends an echo request of a UE, from the address of its first session that has one.
     pub(super) fn send_echo(&mut self, key: UeKey, sequence: u16) {
         let Some(plan) = self.plan.packets.ping else { return };
-        let Some((session, source)) = self.first_address(key) else { return };
+        let Some((session, source)) = self.address_beside(key, plan.target) else { return };
         let echo = Echo { source, destination: plan.target, identifier: key.0 as u16, sequence };
-        let mut packet = Vec::with_capacity(28 + plan.size);
+        let mut packet = Vec::with_capacity(48 + plan.size);
         icmp::write_request(&mut packet, echo, plan.size);
         self.send_packet(key, session, &packet);
     }
@@ -76,6 +77,59 @@ impl Ran {
         let mut packet = Vec::with_capacity(plan.size);
         udp::write(&mut packet, path, &data);
         self.send_packet(key, session, &packet);
+    }
+
+    /// The first session with an address of the target's IP version, and the address.
+    fn address_beside(&self, key: UeKey, target: IpAddr) -> Option<(u8, IpAddr)> {
+        let subscriber = self.subscribers.get(key.0 as usize)?;
+        subscriber.ue.sessions().find_map(|session| {
+            let address = match target {
+                IpAddr::V4(_) => session.ipv4.map(IpAddr::V4),
+                IpAddr::V6(_) => session.ipv6.map(IpAddr::V6),
+            };
+            Some((session.id, address?))
+        })
+    }
+
+    /// Sends a Router Solicitation in a session with IPv6; a session of IPv4 has all its addresses.
+    pub(super) fn solicit_router(&mut self, key: UeKey, id: u8) {
+        let session = self.session_of(key, id);
+        match session.map(|session| session.interface_id) {
+            Some(Some(interface_id)) => self.send_packet(key, id, &router::solicitation(interface_id)),
+            _ => self.advance(key, |journey, scene| journey.on_addresses(scene)),
+        }
+    }
+
+    /// A Router Advertisement: the UE makes its address, unless it has one of the prefix.
+    fn receive_advertisement(&mut self, Endpoint { ue: key, session: id, .. }: Endpoint, packet: &[u8]) {
+        let Some(own) = self.session_of(key, id) else { return };
+        let Some(interface_id) = own.interface_id else {
+            return self.note_n3_violation(
+                "TS 23.501 5.8.2.2.3",
+                "a Router Advertisement in a session of IPv4".into(),
+            );
+        };
+        let advertisement = match Advertisement::read(packet, interface_id) {
+            Ok(advertisement) => advertisement,
+            Err((clause, text)) => return self.note_n3_violation(clause, text),
+        };
+        let address = advertisement.address(interface_id);
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        match subscriber.ue.set_ipv6(id, address) {
+            Some(other) if other != address => {
+                let text = format!("prefix {}, after that of {other}", advertisement.prefix);
+                self.note_n3_violation("TS 23.501 5.8.2.2.3", text);
+            }
+            _ => {
+                self.advance(key, |journey, scene| journey.on_addresses(scene));
+                self.run_actions(key);
+                self.reschedule_ue(key);
+            }
+        }
+    }
+
+    fn session_of(&self, key: UeKey, id: u8) -> Option<&ue::Session> {
+        self.subscribers.get(key.0 as usize)?.ue.sessions().find(|session| session.id == id)
     }
 
     fn first_address(&self, key: UeKey) -> Option<(u8, Ipv4Addr)> {
@@ -158,10 +212,15 @@ impl Ran {
     /// Delivers a packet to its UE: to its user if it answers a ping or stream, otherwise to the caller.
     fn deliver(&mut self, endpoint: Endpoint, packet: &[u8]) {
         let Endpoint { ue: key, session, .. } = endpoint;
-        let own = self.address_of(key, session);
-        if own.is_some() && ipv4::destination(packet) != own {
-            let text = format!("a packet for {:?} at a UE with {own:?}", ipv4::destination(packet));
+        if let Some(own) = self.session_of(key, session)
+            && let Some(text) = misdelivered(own, packet)
+        {
             return self.note_n3_violation("TS 23.501 5.8.2", text);
+        }
+        if Advertisement::is(packet) {
+            self.receive_advertisement(endpoint, packet);
+            // A program that uses the session through a TUN interface gets it, too.
+            return self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() });
         }
         if let Some(echo) = icmp::read_reply(packet).filter(|echo| self.is_awaited(key, *echo)) {
             self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
@@ -187,12 +246,22 @@ impl Ran {
         from_target && echo.identifier == key.0 as u16
     }
 
-    fn address_of(&self, key: UeKey, session: u8) -> Option<Ipv4Addr> {
-        let subscriber = self.subscribers.get(key.0 as usize)?;
-        subscriber.ue.sessions().find(|other| other.id == session)?.ipv4
-    }
-
     pub(super) fn note_n3_violation(&mut self, clause: &'static str, text: String) {
         self.statistics.violations.add("N3", Violation::new(clause, text));
     }
+}
+
+/// The reason why a packet is not for this session's UE. A link-local destination is one of the UE's link.
+fn misdelivered(own: &ue::Session, packet: &[u8]) -> Option<String> {
+    let is_ues = |to: Ipv6Addr| {
+        let is_on_link = to.is_unicast_link_local() || to.segments()[0] == 0xff02;
+        is_on_link || own.ipv6.is_some_and(|own| own.to_bits() >> 64 == to.to_bits() >> 64)
+    };
+    let to = match ipv6::Packet::read(packet) {
+        Some(packet) if own.interface_id.is_some() && is_ues(packet.destination) => return None,
+        Some(packet) => Some(IpAddr::V6(packet.destination)),
+        None => ipv4::destination(packet).map(IpAddr::V4),
+    };
+    let is_misdelivered = to.is_none() || own.ipv4.map(IpAddr::V4) != to;
+    is_misdelivered.then(|| format!("a packet for {to:?} at a UE with {:?} and {:?}", own.ipv4, own.ipv6))
 }

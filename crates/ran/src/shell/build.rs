@@ -35,6 +35,14 @@ const PACKET_TIMEOUT: Duration = Duration::from_secs(1);
 pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
     let amfs = options.amf.len() as u32;
     let endpoints = (0..options.gnbs * amfs).map(|index| gnb(options, n3, index));
+    let has_ipv6 = options.pdu_type != PduSessionType::Ipv4;
+    let has_ipv4 = options.pdu_type != PduSessionType::Ipv6;
+    let is_reached = options.ping.is_none_or(|target| if target.is_ipv4() { has_ipv4 } else { has_ipv6 });
+    ensure!(is_reached, "--ping has an address of another IP version than --pdu-type");
+    ensure!(
+        has_ipv4 || options.traffic.is_none(),
+        "--traffic is over IPv4, which --pdu-type ipv6 does not have"
+    );
     let mut ran = Ran::new(endpoints.collect(), plan(options));
     ran.connect_to_amfs(options.amf.len());
     let settings = Arc::new(ue_settings(options));
@@ -49,7 +57,7 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
                 id: SESSION,
                 dnn: Some(options.dnn.clone()),
                 snssai: options.slice.first().copied(),
-                session_type: PduSessionType::Ipv4,
+                session_type: options.pdu_type,
             },
             begins,
         };

@@ -1,6 +1,7 @@
 //! The command line.
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use pith_nas::ie::PduSessionType;
 use pith_ran::journey::Profile;
 use pith_runtime::sctp::SctpMode;
 use pith_types::{Dnn, Plmn, Snssai, Supi};
@@ -151,6 +152,10 @@ pub struct RunOptions {
     #[arg(long, default_value = "1,2,3", value_delimiter = ',', value_parser = clap::value_parser!(u8).range(1..=3), help_heading = "gNBs and UEs")]
     pub nia: Vec<u8>,
 
+    /// PDU session type that UEs request: ipv4, ipv6, ipv4v6
+    #[arg(long, default_value = "ipv4", value_name = "TYPE", value_parser = parse_pdu_type, help_heading = "gNBs and UEs")]
+    pub pdu_type: PduSessionType,
+
     /// What each UE does: register; session (register, establish a session); idle (session, then
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
     /// (repeatedly session and deregister); parked (session, then idle); moving (session, then
@@ -224,9 +229,9 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 1, value_name = "NUMBER", help_heading = "What happens")]
     pub seed: u64,
 
-    /// Each UE pings this address through its session
+    /// Each UE pings this address through its session; an IPv6 address needs --pdu-type ipv6 or ipv4v6
     #[arg(long, value_name = "ADDR", help_heading = "Traffic")]
-    pub ping: Option<Ipv4Addr>,
+    pub ping: Option<IpAddr>,
 
     /// Number of pings of each UE
     #[arg(long, default_value_t = 3, help_heading = "Traffic")]
@@ -300,6 +305,15 @@ fn parse_amf(text: &str) -> Result<SocketAddr, String> {
     let alone =
         || text.parse::<IpAddr>().map(|address| SocketAddr::new(address, pith_runtime::sctp::NGAP_PORT));
     with_port.or_else(|_| alone()).map_err(|_| "an address such as 192.0.2.1 or 192.0.2.1:38412".to_owned())
+}
+
+fn parse_pdu_type(text: &str) -> Result<PduSessionType, String> {
+    match text {
+        "ipv4" => Ok(PduSessionType::Ipv4),
+        "ipv6" => Ok(PduSessionType::Ipv6),
+        "ipv4v6" => Ok(PduSessionType::Ipv4v6),
+        _ => Err("ipv4, ipv6 or ipv4v6".to_owned()),
+    }
 }
 
 fn parse_echo(text: &str) -> Result<SocketAddrV4, String> {

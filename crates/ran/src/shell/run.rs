@@ -300,9 +300,7 @@ impl<'a> Run<'a> {
         match event {
             ue::Event::SessionEstablished(id) => {
                 let session = self.ran.ue(ue).and_then(|ue| ue.sessions().find(|session| session.id == id));
-                session
-                    .and_then(|session| session.ipv4)
-                    .map_or(Ok(()), |address| self.tuns.open(ue, id, address))
+                session.map_or(Ok(()), |session| self.tuns.open(ue, id, (session.ipv4, session.link_local())))
             }
             ue::Event::SessionReleased(_) => {
                 self.tuns.close(ue);

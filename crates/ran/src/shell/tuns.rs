@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use pith_datapath::UeTun;
 use pith_ran::gnb::UeKey;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Maximum packet size that fits into 1500 octets on N3 with its headers.
@@ -26,11 +26,16 @@ impl Tuns {
         Self { prefix, open: BTreeMap::new(), buffer: vec![0; MTU.into()] }
     }
 
-    /// Creates the interface of a UE's session.
-    pub fn open(&mut self, ue: UeKey, session: u8, address: Ipv4Addr) -> Result<()> {
+    /// Creates the interface of a UE's session, with its IPv4 and its link-local address.
+    pub fn open(
+        &mut self,
+        ue: UeKey,
+        session: u8,
+        (v4, link_local): (Option<Ipv4Addr>, Option<Ipv6Addr>),
+    ) -> Result<()> {
         let Some(prefix) = &self.prefix else { return Ok(()) };
         let name = format!("{prefix}{}", ue.0 + 1);
-        let tun = UeTun::open(&name, address, MTU).with_context(|| {
+        let tun = UeTun::open(&name, v4, link_local, MTU).with_context(|| {
             format!("creating interface {name}, which needs CAP_NET_ADMIN and /dev/net/tun")
         })?;
         self.open.insert(ue, (session, tun));

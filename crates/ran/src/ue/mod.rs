@@ -43,6 +43,7 @@ use pith_types::{FiveGGuti, Pei, Plmn, Snssai, Tai};
 use security::SecurityContext;
 use session::Sessions;
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 use timer::{Timer, Timers};
@@ -210,6 +211,11 @@ impl Ue {
     /// The PDU sessions that are active.
     pub fn sessions(&self) -> impl Iterator<Item = &Session> {
         self.sessions.active()
+    }
+
+    /// The UE makes an IPv6 address from a Router Advertisement, if a session has none yet; returns the one that it has.
+    pub fn set_ipv6(&mut self, session: u8, address: Ipv6Addr) -> Option<Ipv6Addr> {
+        self.sessions.set_ipv6(session, address)
     }
 
     fn dispatch(&mut self, input: Input<'_>) {

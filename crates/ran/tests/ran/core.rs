@@ -16,7 +16,7 @@ use pith_ngap::*;
 use pith_pfcp::gtpu::{DlPduSessionInformation, GpduHeader, Packet};
 use pith_types::{Ambr, AmfUeNgapId, BitRate, FiveGGuti, FiveGTmsi, Guami, RanUeNgapId, Snssai, Teid};
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A fault to inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub enum Fault {
     ReleaseWithoutAccept,
     /// Forward no packet.
     DropEcho,
+    /// Send no Router Advertisement.
+    NoRouter,
+    /// Advertise a prefix whose hosts are on the link.
+    OnLink,
     /// Omit the PDU Session Container.
     NoContainer,
     /// Use another QFI.
@@ -187,7 +191,12 @@ impl Core {
         if self.fault == Some(Fault::DropEcho) {
             return vec![];
         }
-        let mut reply = echoed(packet.payload);
+        let is_v6 = packet.payload[0] >> 4 == 6;
+        if is_v6 && packet.payload[40] == 133 && self.fault == Some(Fault::NoRouter) {
+            return vec![];
+        }
+        let flags = if self.fault == Some(Fault::OnLink) { 0xc0 } else { 0x40 };
+        let mut reply = if is_v6 { answered_v6(packet.payload, flags) } else { echoed(packet.payload) };
         if self.fault == Some(Fault::WrongUe) {
             reply[19] ^= 0x40;
         }
@@ -200,6 +209,30 @@ impl Core {
         let start = header.write_before(&mut out, GpduHeader::MAX_LEN).unwrap();
         vec![out.split_off(start)]
     }
+}
+
+/// The UPF's answer to a Router Solicitation, with these flags of its prefix, or a host's to an ICMPv6 echo request.
+fn answered_v6(packet: &[u8], flags: u8) -> Vec<u8> {
+    let (source, mut message) = match packet[40] {
+        133 => {
+            let options = [&[5, 1, 0, 0, 0, 0, 5, 120, 3, 4, 64, flags][..], &[0xff; 8], &[0; 4]].concat();
+            let prefix = "2001:db8:45:2::".parse::<Ipv6Addr>().unwrap().octets();
+            let message = [&[134, 0, 0, 0, 64, 0, 0xff, 0xff][..], &[0; 8], &options, &prefix].concat();
+            ("fe80::1".parse::<Ipv6Addr>().unwrap().octets().to_vec(), message)
+        }
+        128 => (packet[24..40].to_vec(), [&[129, 0, 0, 0][..], &packet[44..]].concat()),
+        other => panic!("ICMPv6 {other}"),
+    };
+    let addresses = [&source[..], &packet[8..24]].concat();
+    let words = |octets: &[u8]| -> u32 {
+        octets.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0))).sum()
+    };
+    let sum = words(&addresses) + message.len() as u32 + 58 + words(&message);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    let head = [0x60, 0, 0, 0, 0, message.len() as u8, 58, 255];
+    [&head[..], &addresses, &message].concat()
 }
 
 /// The answer of a host to an ICMP echo request, and of its echo service to a UDP datagram.
@@ -280,10 +313,15 @@ impl Subscriber {
     fn session(&mut self, imsi: &str, ids: UeIds, message: &GsmMessage) -> Vec<Vec<u8>> {
         let (id, pti) = (message.pdu_session_id, message.pti);
         match &message.body {
-            GsmBody::PduSessionEstablishmentRequest(_) => {
+            GsmBody::PduSessionEstablishmentRequest(request) => {
                 self.has_session = true;
                 let mut accept = network::establishment_accept();
-                accept.pdu_address = Some(address(imsi).into());
+                let kind = request.pdu_session_type.unwrap();
+                let ipv4 = (kind != PduSessionType::Ipv6).then(|| address(imsi));
+                let interface_id =
+                    (kind != PduSessionType::Ipv4).then_some([0x20, 1, 0xd, 0xb8, 0, 0x45, 0, 2]);
+                accept.pdu_session_type = kind;
+                accept.pdu_address = Some(PduAddress { ipv4, interface_id, smf_link_local: None });
                 let nas = self.transport(GsmMessage::new(id, pti, accept));
                 vec![session_setup(ids, setup_item(imsi, Some(nas)))]
             }

@@ -6,10 +6,11 @@ mod core;
 mod network;
 
 use crate::core::{Core, Fault};
+use pith_nas::ie::PduSessionType;
 use pith_ran::gnb::{self, UeKey};
 use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Profile, Progress, Step, TrafficPlan};
 use pith_ran::ran::{Input, Output, UeSetup};
-use pith_ran::ue::{self, Settings, Subscription};
+use pith_ran::ue::{self, SessionRequest, Settings, Subscription};
 use pith_ran::{Instant, Ran};
 use pith_types::{Snssai, Tac};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -20,7 +21,7 @@ const DN: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 fn ping(count: u32) -> PingPlan {
     let timeout = Duration::from_secs(1);
-    PingPlan { target: DN, count, interval: Duration::from_millis(100), size: 56, timeout }
+    PingPlan { target: DN.into(), count, interval: Duration::from_millis(100), size: 56, timeout }
 }
 
 fn plan(profile: Profile, ping: Option<PingPlan>, rounds: u32) -> Plan {
@@ -38,6 +39,11 @@ struct World {
 
 impl World {
     fn new(plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
+        Self::of_type(PduSessionType::Ipv4, plan, gnbs, ues, arrivals)
+    }
+
+    /// UEs that request sessions of this type.
+    fn of_type(session_type: PduSessionType, plan: Plan, gnbs: u32, ues: u32, arrivals: Arrivals) -> Self {
         let gnb = |index: u32| gnb::Settings {
             name: format!("gnb-{index}"),
             plmn: network::plmn(),
@@ -61,7 +67,7 @@ impl World {
                 subscription: Subscription { supi, ..network::subscription() },
                 imeisv: "imeisv-4901542032375101".parse().unwrap(),
                 gnb: (index % gnbs) as usize,
-                session: network::session_request(1),
+                session: SessionRequest { session_type, ..network::session_request(1) },
                 begins,
             };
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
@@ -187,6 +193,47 @@ fn lost_pings_make_a_ue_fail() {
     world.run(Duration::from_secs(60));
     assert_eq!((world.ran.tally().failed, world.ran.statistics().ping.received), (1, 0));
     assert_eq!(world.ran.statistics().failures.get("ping: lost replies"), Some(&1));
+}
+
+#[test]
+fn ues_make_their_addresses_from_router_advertisements() {
+    for (session_type, target) in [
+        (PduSessionType::Ipv6, "2001:db8::1"),
+        (PduSessionType::Ipv4v6, "2001:db8::1"),
+        (PduSessionType::Ipv4v6, "192.0.2.1"),
+    ] {
+        let ping = PingPlan { target: target.parse().unwrap(), ..ping(3) };
+        let plan = plan(Profile::Idle, Some(ping), 2);
+        let mut world = World::of_type(session_type, plan, 2, 3, Arrivals::AtOnce);
+        world.begin();
+        world.run(Duration::from_secs(60));
+        assert_eq!(world.violations(), Vec::<String>::new());
+        assert_eq!(world.ran.statistics().ping.received, 3 * 9, "{:?}", world.ran.statistics().failures);
+        let session = world.ran.ue(UeKey(0)).unwrap().sessions().next().unwrap();
+        let address = session.ipv6.unwrap();
+        assert!(address.to_string().starts_with("2001:db8:45:2:"), "{address}");
+        assert_eq!(session.ipv4.is_some(), session_type == PduSessionType::Ipv4v6);
+    }
+}
+
+#[test]
+fn a_ue_without_a_usable_router_has_no_session() {
+    for (fault, clause) in [(Fault::NoRouter, None), (Fault::OnLink, Some("TS 23.501 5.8.2.2.3"))] {
+        let plan = plan(Profile::Session, None, 1);
+        let mut world = World::of_type(PduSessionType::Ipv6, plan, 1, 1, Arrivals::AtOnce);
+        world.core.fault = Some(fault);
+        world.begin();
+        world.run(Duration::from_secs(60));
+        let statistics = world.ran.statistics();
+        assert_eq!(
+            statistics.failures.get("session: no Router Advertisement"),
+            Some(&1),
+            "{:?}",
+            statistics.failures
+        );
+        assert_eq!(world.now - Instant::START, Duration::from_secs(12), "three solicitations");
+        assert_eq!(statistics.violations.iter().next().map(|(clause, _)| clause), clause);
+    }
 }
 
 /// 100 packets of 1250 octets a second: 1 Mbit/s.

@@ -4,8 +4,8 @@ use super::{
     Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Residency,
     Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
 };
-use pith_datapath::{FirewallRule, NetworkPolicy};
-use pith_upf::contract::Direction;
+use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
+use pith_upf::contract::{AddressRange, Direction};
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,6 +26,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.amf(config);
     findings.sessions(config);
     findings.data_networks(&config.smf.data_networks);
+    findings.prefixes(&config.smf.data_networks);
     findings.upfs(config);
     findings.n4_peers(config);
     findings.n6(config);
@@ -204,7 +205,7 @@ impl Findings {
             for (number, route) in network.routes.iter().enumerate() {
                 let path = format!("{}[{number}]", path("routes"));
                 self.require(
-                    route.0.via.is_ipv4(),
+                    route.0.via.is_ipv4() || network.pool6.is_some(),
                     path,
                     "this data network is IPv4 only, and so must be its routes",
                 );
@@ -212,7 +213,7 @@ impl Findings {
             for (number, permit) in network.reach.iter().enumerate() {
                 let path = format!("{}[{number}]", path("reach"));
                 let sentence = "this data network is IPv4 only, and so must be the addresses in 'reach'";
-                self.require(permit.0.to.address.is_ipv4(), path, sentence);
+                self.require(permit.0.to.address.is_ipv4() || network.pool6.is_some(), path, sentence);
             }
         }
     }
@@ -237,7 +238,7 @@ impl Findings {
         let ends = [rule.from, rule.to];
         let v4 = ends.iter().flatten().all(|end| end.address.is_ipv4());
         self.require(
-            v4,
+            v4 || network.pool6.is_some(),
             path.clone(),
             "this data network is IPv4 only, and so must be the addresses of its rules",
         );
@@ -246,8 +247,12 @@ impl Findings {
             Direction::Downlink => ("to", rule.to),
         };
         let pool = network.ue_pool();
-        let of_pool =
-            phones.is_none_or(|phones| pool.contains(phones.address) || phones.contains(pool.gateway));
+        let has = |pool: UePool, phones: AddressRange| {
+            pool.contains(phones.address) || phones.contains(pool.gateway)
+        };
+        let of_pool = phones.is_none_or(|phones| {
+            has(pool, phones) || network.ue_pool6().is_some_and(|pool| has(pool, phones))
+        });
         let sentence = format!("no UE of {} has the address after '{word}'", network.pool);
         self.require(of_pool, path, sentence);
     }

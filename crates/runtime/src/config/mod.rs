@@ -12,6 +12,7 @@
 mod amf;
 mod check;
 mod instances;
+mod ipv6;
 mod n6;
 mod network;
 mod position;
@@ -29,6 +30,7 @@ mod upfs;
 pub use amf::{Amf, AmfTimers, Ciphering, Gnb, Integrity, N2, SctpMode, Security};
 pub use check::Finding;
 pub use instances::NfSet;
+pub use ipv6::Ipv6Net;
 pub use n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
 pub use read::{ConfigError, Wrong};

@@ -1,5 +1,6 @@
 //! The settings of SMF, N4 and UPF.
 
+use super::ipv6::{Ipv6Net, may_match};
 use super::n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 use super::section::{item, section};
 use super::smf_filter::SmfFilter;
@@ -7,7 +8,7 @@ use super::text::{Ipv4Net, Period, words};
 use super::upfs::{Breakout, UpfService};
 use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
 use pith_types::{Ambr, BitRate, Dnn};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 section! {
@@ -31,9 +32,17 @@ item! {
         pool: Ipv4Net,
         /// The UPF's address in the pool; by default the first one.
         gateway: Option<Ipv4Addr>,
-        /// DNS servers sent to UEs.
+        /// Pool of IPv6 prefixes, /40 to /60, such as fd45:7069:7468::/48: each session of type IPv6 or IPv4v6 has a
+        /// /64 of it. Other routers must route the pool to this machine, unless 'nat6' is on. If absent, sessions are
+        /// of type IPv4.
+        pool6: Option<Ipv6Net>,
+        /// Translate IPv6 addresses of outgoing packets to the machine's own address (NAT66), as private addresses
+        /// need.
+        #[serde(default)]
+        nat6: bool,
+        /// DNS servers sent to UEs, IPv4 and IPv6.
         #[serde(default = "public_dns")]
-        dns: Vec<Ipv4Addr>,
+        dns: Vec<IpAddr>,
         /// MTU sent to UEs, in octets: 1280 to 9000.
         #[serde(default = "default_mtu")]
         mtu: u16,
@@ -76,8 +85,9 @@ item! {
     }
 }
 
-fn public_dns() -> Vec<Ipv4Addr> {
-    vec![Ipv4Addr::new(1, 1, 1, 1), Ipv4Addr::new(8, 8, 8, 8)]
+fn public_dns() -> Vec<IpAddr> {
+    let v6 = Ipv6Addr::new(0x2606, 0x4700, 0x4700, 0, 0, 0, 0, 0x1111);
+    vec![Ipv4Addr::new(1, 1, 1, 1).into(), Ipv4Addr::new(8, 8, 8, 8).into(), v6.into()]
 }
 
 const fn default_nat_ports() -> u16 {
@@ -99,6 +109,8 @@ impl DataNetwork {
             name: "internet".parse().expect("a constant that is a DNN"),
             pool: Ipv4Net::new(Ipv4Addr::new(10, 45, 0, 0), 16),
             gateway: None,
+            pool6: None,
+            nat6: false,
             dns: public_dns(),
             mtu: default_mtu(),
             ambr: default_ambr(),
@@ -123,13 +135,18 @@ impl DataNetwork {
         UePool { gateway: self.gateway().into(), prefix: self.pool.prefix() }
     }
 
-    /// The kernel's policy for the packets, except masquerading by the machine's own address.
+    /// The kernel's policy for IPv4 packets, except masquerading by the machine's own address.
     pub fn policy(&self) -> NetworkPolicy {
         let blocks = PortBlocks { addresses: self.nat_addresses.clone(), ports: self.nat_ports };
         NetworkPolicy {
             port_blocks: (!self.nat_addresses.is_empty()).then_some(blocks),
-            firewall: self.firewall.iter().map(|rule| rule.0).collect(),
-            routes: self.routes.iter().map(|route| route.0).collect(),
+            firewall: self
+                .firewall
+                .iter()
+                .map(|rule| rule.0)
+                .filter(|rule| may_match(rule, IpAddr::is_ipv4))
+                .collect(),
+            routes: self.routes.iter().map(|route| route.0).filter(|route| route.via.is_ipv4()).collect(),
             mss: self.mss,
             ..NetworkPolicy::none(self.ue_pool())
         }

@@ -197,6 +197,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             dnn: network.name.clone(),
             snssai: *slice,
             pool: (network.pool.address(), network.pool.prefix()),
+            pool6: network.pool6.map(|pool| (pool.address(), pool.prefix())),
             reserved: RESERVED,
             dns: network.dns.clone(),
             mtu: network.mtu,

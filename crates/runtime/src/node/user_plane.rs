@@ -2,7 +2,7 @@
 
 use super::StartError;
 use crate::clock::Clock;
-use crate::config::{Config, DataNetwork, HostedNf, PacketPath, PredefinedRule, XdpHook};
+use crate::config::{Config, DataNetwork, HostedNf, Ipv6Net, PacketPath, PredefinedRule, XdpHook};
 use crate::gate::Gate;
 use crate::upf::UpfThread;
 use pith_datapath::{
@@ -12,6 +12,7 @@ use pith_nf::kit::Rng;
 use pith_types::Ambr;
 use pith_upf::contract::{AddressRange, Rates};
 use pith_upf::{GtpuAddress, PermittedSmf, PredefinedAction, PredefinedRules, Upf};
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 /// Refuses a UE pool that contains an address of this machine, as its packets would be routed to UEs. TUN
@@ -22,11 +23,16 @@ fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
     };
     let addresses = interface_addresses().unwrap_or_default();
     for (name, address) in addresses.iter().filter(|(name, _)| !is_tun(name)) {
-        let IpAddr::V4(v4) = address else { continue };
-        if let Some(network) = networks.iter().find(|network| network.pool.contains(*v4)) {
+        let pool_with = |network: &DataNetwork| match address {
+            IpAddr::V4(v4) => network.pool.contains(*v4).then(|| network.pool.to_string()),
+            IpAddr::V6(v6) => network.pool6.filter(|pool| pool.contains(*v6)).map(|pool| pool.to_string()),
+        };
+        if let Some((network, pool)) =
+            networks.iter().find_map(|network| Some((network, pool_with(network)?)))
+        {
             return Err(format!(
-                "the pool {} of data network '{}' contains {address}, an address of this machine on {name}: choose another",
-                network.pool, network.name
+                "the pool {pool} of data network '{}' contains {address}, an address of this machine on {name}: choose another",
+                network.name
             )
             .into());
         }
@@ -45,11 +51,17 @@ pub(super) fn start(
     let own = config.networks_of_upf();
     check_pools(&own, &upf.tun)?;
     let networks = own.iter();
-    let policies = networks.clone().map(DataNetwork::policy).filter(|policy| !policy.is_none());
+    // The pools of several UPFs, which an intermediate UPF has, have their prefixes in common.
+    let of_v6 = networks_with_prefixes(&own);
+    let policies = networks.clone().map(DataNetwork::policy);
+    let policies = policies.chain(of_v6.iter().filter_map(|network| network.policy6()));
+    let policies = policies.filter(|policy| !policy.is_none());
     let pools = networks.map(DataNetwork::ue_pool);
+    let pools = pools.chain(of_v6.iter().filter_map(|network| network.ue_pool6()));
     let shared = own.iter().filter_map(|network| {
         let (address, prefix) = (network.gateway().into(), network.pool.prefix());
-        network.shared.map(|ambr| SharedRate { network: address, prefix, rates: rates(ambr) })
+        let prefixes = network.pool6.map(prefixes);
+        network.shared.map(|ambr| SharedRate { network: address, prefix, prefixes, rates: rates(ambr) })
     });
     let datapath = DatapathConfig {
         n3_addresses: vec![upf.n3.into()],
@@ -89,8 +101,12 @@ pub(super) fn start(
         smf_sets: upf.smf_sets.clone(),
         path_failure_retention: upf.retention.0,
         radios: upf.radios.iter().map(|network| network.0).collect(),
-        ue_pools: own.iter().map(ue_addresses).collect(),
-        own_addresses: own.iter().map(|network| network.gateway().into()).collect(),
+        ue_pools: own
+            .iter()
+            .map(ue_addresses)
+            .chain(of_v6.iter().filter_map(|network| network.pool6.map(prefixes)))
+            .collect(),
+        own_addresses: own.iter().flat_map(DataNetwork::gateways).collect(),
         networks: network_names(config),
         guaranteed: upf.guaranteed.map(rates),
         predefined: predefined(&upf.predefined_rules),
@@ -110,6 +126,16 @@ fn parts(smfs: &[PermittedSmf]) -> usize {
 
 fn ue_addresses(network: &DataNetwork) -> AddressRange {
     AddressRange { address: network.pool.address().into(), prefix: network.pool.prefix() }
+}
+
+fn prefixes(pool: Ipv6Net) -> AddressRange {
+    AddressRange { address: pool.address().into(), prefix: pool.prefix() }
+}
+
+/// The data networks that have IPv6, each once.
+fn networks_with_prefixes(own: &[DataNetwork]) -> Vec<&DataNetwork> {
+    let mut known = HashSet::new();
+    own.iter().filter(|network| network.pool6.is_some_and(|pool| known.insert(pool))).collect()
 }
 
 /// The permitted Network Instances.
@@ -144,6 +170,7 @@ fn boundary(config: &Config) -> Boundary {
         Tenant {
             pools: pools
                 .map(|pool| AddressRange { address: pool.address().into(), prefix: pool.prefix() })
+                .chain(network.pool6.map(prefixes))
                 .collect(),
             permits: network.reach.iter().map(|permit| permit.0).collect(),
         }

@@ -75,7 +75,9 @@ impl Session {
 pub struct UeAddress {
     /// Its IPv4 address.
     pub v4: Option<Ipv4Addr>,
-    /// Its IPv6 prefix of 64 bits (TS 23.501 5.8.2.2); the lower half is zero.
+    /// Its IPv6 prefix of 64 bits (TS 23.501 5.8.2.2); the lower half is zero. Where an uplink rule forwards to
+    /// [`Destination::Network`], the datapath is the router on the UE's link (TS 23.501 5.8.2.2.3): packets to link-local
+    /// addresses end there, and it advertises the prefix when a rule begins to forward packets from the network to the UE.
     pub v6: Option<Ipv6Addr>,
 }
 

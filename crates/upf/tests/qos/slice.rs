@@ -26,7 +26,11 @@ impl Outlet<usize> for Sent {
 fn rates(offered: [u64; 4], guaranteed: bool) -> [f64; 4] {
     let network = IpAddr::from([10, 45, 0, 0]);
     let rates = Rates { uplink: MBIT, downlink: 9 * MBIT };
-    let shared = SharedMeters::new(&[SharedRate { network, prefix: 16, rates }], Enforcement::Shape, &OnHeap);
+    let shared = SharedMeters::new(
+        &[SharedRate { network, prefix: 16, prefixes: None, rates }],
+        Enforcement::Shape,
+        &OnHeap,
+    );
     let own = |at: usize| {
         let flows = [QosFlow { pdr: 1, gbr: 3 * MBIT, mbr: 8 * MBIT }];
         let mut session =

@@ -11,6 +11,7 @@ use pith_ran::ue::State;
 use pith_runtime::residency::DocumentKind;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv6Addr;
 
 /// State of the invariants.
 #[derive(Debug, Default)]
@@ -278,16 +279,20 @@ impl World {
         let own: List = self.ues[at]
             .ue
             .sessions()
-            .map(|session| (u64::from(session.id), session.ipv4.map_or(String::new(), |ip| ip.to_string())))
+            .map(|session| {
+                let ipv4 = session.ipv4.map_or(String::new(), |ip| ip.to_string());
+                // The SMF makes the interface identifier from the prefix.
+                let id = session.interface_id.map(|id| u128::from(u64::from_be_bytes(id)) << 64);
+                let prefix = id.map_or(String::new(), |bits| format!("{}/64", Ipv6Addr::from_bits(bits)));
+                (u64::from(session.id), ipv4 + &prefix)
+            })
             .collect();
         let of_smf: List = sessions
             .iter()
             .filter(|session| session["supi"] == supi)
             .map(|session| {
-                (
-                    session["pduSessionId"].as_u64().unwrap_or(0),
-                    session["ipv4"].as_str().unwrap_or("").to_owned(),
-                )
+                let address = |of: &str| session[of].as_str().unwrap_or("").to_owned();
+                (session["pduSessionId"].as_u64().unwrap_or(0), address("ipv4") + &address("ipv6Prefix"))
             })
             .collect();
         let of_amf: BTreeSet<u64> = ue["sessions"]
@@ -307,7 +312,9 @@ impl World {
     }
 
     fn check_user_plane(&self, sessions: &[Value]) -> Result<(), Box<Failure>> {
-        let addresses: Vec<_> = sessions.iter().filter_map(|session| session["ipv4"].as_str()).collect();
+        let of = |session: &'_ Value| [&session["ipv4"], &session["ipv6Prefix"]].map(Value::clone);
+        let addresses: Vec<_> =
+            sessions.iter().flat_map(of).filter_map(|it| it.as_str().map(str::to_owned)).collect();
         let different: BTreeSet<_> = addresses.iter().collect();
         self.demand(addresses.len() == different.len(), || {
             format!("addresses are not unique: {sessions:?}")

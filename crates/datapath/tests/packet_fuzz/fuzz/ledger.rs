@@ -105,6 +105,14 @@ impl Ledger {
         (DROPPED..MEMBER).for_each(|key| self.high[key] += packets);
     }
 
+    /// As many sessions may get a Router Advertisement, as their downlink opens.
+    pub fn permit_advertisements(&mut self, sessions: u64) {
+        self.high[N3_OUT] += sessions;
+        self.high[UNCOUNTED] += sessions;
+        self.high[DROPPED + DropReason::RateExceeded as usize] += sessions;
+        self.high[DROPPED + DropReason::GateClosed as usize] += sessions;
+    }
+
     /// Counters above their upper bound.
     pub fn beyond(&self, values: &Values) -> Vec<Wrong> {
         self.wrong(values, |value, _, high| value > high)

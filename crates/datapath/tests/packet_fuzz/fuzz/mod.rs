@@ -245,6 +245,7 @@ impl Fuzzer {
         }
         self.ledger.tighten(&ledger::values(&self.stage.upf).0);
         self.stage.cast = Cast::of(first / EPOCH);
+        self.ledger.permit_advertisements(self.stage.cast.0.len() as u64);
         for member in &self.stage.cast.0 {
             let used = ledger::used(&self.stage.upf, &member.session(0));
             self.stage.upf.install(Arc::new(member.session(used)));

@@ -385,6 +385,13 @@ fn is_beyond(address: IpAddr) -> bool {
     }
 }
 
+/// Whether it is ICMPv6 for the UE's link, without extension headers.
+fn is_on_link(ip: &Ip<'_>) -> bool {
+    let IpAddr::V6(to) = ip.destination else { return false };
+    let is_link_local = matches!(to.segments()[0], 0xfe80..=0xfebf) || to.segments()[0] & 0xff0f == 0xff02;
+    ip.octets.get(6) == Some(&58) && is_link_local
+}
+
 /// Applies a session's rules: the first violation, in the order of enforcement.
 fn fates(member: &Member, direction: Direction, ip: &Ip<'_>, qfi: Option<u8>) -> Vec<Fate> {
     let up = direction == Direction::Uplink;
@@ -398,7 +405,9 @@ fn fates(member: &Member, direction: Direction, ip: &Ip<'_>, qfi: Option<u8>) ->
     if no_rule {
         return drop(DropReason::NoRule);
     }
-    if up && !member.has(ip.source) {
+    // A UPF between gNB and anchor passes Neighbour Discovery on.
+    let passes_on = member.manner == Manner::Relay && is_on_link(ip);
+    if up && !member.has(ip.source) && !passes_on {
         return drop(DropReason::SpoofedSource);
     }
     match (member.manner, direction) {

@@ -1,7 +1,7 @@
 //! [`Pack`], the macros that implement it for states, and its implementations for the standard library's types.
 
 use super::{Reader, UnpackError, Writer};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// A value in a section's body.
@@ -237,6 +237,16 @@ impl Pack for IpAddr {
             6 => Ok(Self::from(reader.array::<16>()?)),
             _ => Err(reader.malformed("IP address")),
         }
+    }
+}
+
+impl Pack for Ipv6Addr {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        writer.put(&self.octets());
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        reader.array::<16>().map(Self::from)
     }
 }
 

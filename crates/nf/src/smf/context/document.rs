@@ -8,13 +8,14 @@
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
 //!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
+//!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
 //!
 //! Not in it: the key in the table; the id, which is the document's key. UPFs are in it by name: a session whose UPF has no association cannot be loaded yet.
 
-use super::{AmfLink, Pending, Qos, SmContext, UserPlane};
+use super::{AmfLink, IpVersions, Pending, Qos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use pith_types::ContextId;
@@ -26,17 +27,21 @@ const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
 const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
 
+/// Absent if no request of the UE was rejected.
 const REJECTED: Section = Section { id: 12, name: "rejected", version: 1 };
 
 /// Version 2 has the request for the deletion, too.
 const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
+
+/// A session without the section is one of IPv4.
+const IPV6: Section = Section { id: 13, name: "ipv6", version: 1 };
 
 /// Numbers 7 to 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] =
-    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, REJECTED, LEAVING, UPLINK, TIMERS];
+    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, REJECTED, LEAVING, UPLINK, IPV6, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -50,6 +55,7 @@ pub(in crate::smf) fn pack(
         UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
         REJECTED => session.rejected_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
+        IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
     for section in sections.iter().filter(is_present) {
@@ -70,6 +76,8 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         tac,
         amf,
         seid,
+        ip,
+        asks_dns6,
         address,
         qos,
         policy,
@@ -97,7 +105,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             tac.pack(writer);
             amf.pack(writer);
             seid.pack(writer);
-            address.pack(writer);
+            address.v4.pack(writer);
         }
         POLICY => {
             qos.pack(writer);
@@ -120,6 +128,11 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             handover_uplink.pack(writer);
             unanswered_switches.pack(writer);
         }
+        IPV6 => {
+            (ip.v4, ip.v6).pack(writer);
+            address.v6.pack(writer);
+            asks_dns6.pack(writer);
+        }
         _ => {
             timers.pack(writer);
             calls.pack(writer);
@@ -134,11 +147,11 @@ pub(in crate::smf) fn unpack(
     upfs: &dyn Names,
 ) -> Result<SmContext, UnpackError> {
     let sections = Sections::of(octets, Nf::Smf, SECTIONS, upfs)?;
-    let (session, address) = sections.read(&IDENTITY, |_, reader| {
+    let (session, v4) = sections.read(&IDENTITY, |_, reader| {
         let (supi, pdu_session_id, dnn, snssai, tac) = Pack::unpack(reader)?;
         let amf = AmfLink::unpack(reader)?;
-        let (seid, address) = Pack::unpack(reader)?;
-        Ok((SmContext::new((key, id, seid), (supi, pdu_session_id), (dnn, snssai), tac, amf), address))
+        let (seid, v4) = Pack::unpack(reader)?;
+        Ok((SmContext::new((key, id, seid), (supi, pdu_session_id), (dnn, snssai), tac, amf), v4))
     })?;
     let (qos, policy, is_registered) = sections.unpack::<(Qos, _, _)>(&POLICY)?;
     let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
@@ -155,8 +168,16 @@ pub(in crate::smf) fn unpack(
     }
     let (handover_uplink, unanswered_switches) =
         if sections.has(&UPLINK) { sections.unpack(&UPLINK)? } else { (None, 0) };
+    let (ip, v6, asks_dns6) = if sections.has(&IPV6) {
+        let ((v4, v6), prefix, asks_dns6) = sections.unpack::<((bool, bool), _, _)>(&IPV6)?;
+        (IpVersions { v4, v6 }, prefix, asks_dns6)
+    } else {
+        (IpVersions::V4, None, false)
+    };
     Ok(SmContext {
-        address,
+        ip,
+        asks_dns6,
+        address: UeAddress { v4, v6 },
         qos,
         policy,
         is_registered,
@@ -366,7 +387,7 @@ mod tests {
         fn session()(
             imsi in "[0-9]{5,15}",
             numbers in (1_u8..16, any::<u8>(), any::<Option<[u8; 3]>>(), any::<Option<u32>>(), any::<u64>()),
-            address in any::<Option<std::net::Ipv4Addr>>(),
+            address in any::<(Option<std::net::Ipv4Addr>, Option<u128>, [bool; 3])>(),
             rates in any::<(u64, u64)>(),
             state in state(),
             draining in option::of(at_upf()),
@@ -390,7 +411,10 @@ mod tests {
             let mut session = SmContext::new(key, (supi, id), (dnn, Snssai { sst, sd }), tac.map(Tac::new), amf);
             let (uplink, downlink) = (BitRate(rates.0), BitRate(rates.1));
             session.qos = Qos { ambr: Ambr { uplink, downlink }, five_qi: id, arp_priority: sst };
-            (session.address, session.state, session.draining) = (address, state, draining);
+            let (v4, v6, [has_v4, has_v6, asks_dns6]) = address;
+            session.address = UeAddress { v4, v6: v6.map(std::net::Ipv6Addr::from_bits) };
+            (session.ip, session.asks_dns6) = (IpVersions { v4: has_v4, v6: has_v6 }, asks_dns6);
+            (session.state, session.draining) = (state, draining);
             let (release, lost_tunnel, downlink_data) = pending;
             session.pending = Pending {
                 updates,

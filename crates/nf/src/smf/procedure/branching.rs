@@ -63,7 +63,10 @@ pub(in crate::smf) fn insert(
         Ok(checked) => checked,
         Err(error) => return (established.into(), Err(error)),
     };
-    let Some(address) = session.address else { return (established.into(), busy) };
+    let address = session.address;
+    if address.is_empty() {
+        return (established.into(), busy);
+    }
     let Established { user_plane } = established;
     let plan = FrontPlan { upf, is_needed: false, destinations: destinations.to_vec() };
     let otherwise = ApplyAction::BUFF | ApplyAction::NOCP;
@@ -80,7 +83,8 @@ pub(in crate::smf) fn restore(
     plan: FrontPlan,
 ) -> State {
     let local = env.upfs.info(plan.upf).map(|info| info.local_address);
-    let (Some(local), Some(address)) = (local, session.address) else {
+    let address = session.address;
+    let Some(local) = local.filter(|_| !address.is_empty()) else {
         return without_front(user_plane, session, env, &plan);
     };
     let otherwise = ApplyAction::BUFF | ApplyAction::NOCP;

@@ -236,7 +236,7 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
         session.stop(env, timer);
     }
     session.modification = None;
-    let address = session.address.take();
+    let address = std::mem::take(&mut session.address);
     held.delete_at_upfs(session, env);
     // The policy association, the registration in the UDM and sessions at UPFs, which are to be deleted.
     session.document_at_end = if env.stores_sessions { pack(session, env.upfs, SECTIONS).ok() } else { None };
@@ -248,7 +248,7 @@ pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env
     for reply in pending.updates.into_iter().map(|(reply, _)| reply).chain(held.reply) {
         reply.refuse(Problem::context_not_found(), env.out);
     }
-    if let Some(address) = address {
+    for address in address.iter() {
         env.pools.release(address);
     }
     env.index.free(session);

@@ -121,7 +121,8 @@ impl AwaitingRestoration {
     pub(super) fn ask_anchor(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let anchor = self.user_plane.anchor;
         let local = env.upfs.info(anchor.upf).map(|info| info.local_address);
-        let (Some(local), Some(address)) = (local, session.address) else {
+        let address = session.address;
+        let Some(local) = local.filter(|_| !address.is_empty()) else {
             return release::end_and_notify_amf(Held::default(), session, env);
         };
         let (f_teid, gnb) = if self.keeps_tunnel {

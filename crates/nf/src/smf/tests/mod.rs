@@ -5,6 +5,7 @@ mod branching;
 mod document;
 mod establishment;
 mod handover;
+mod ipv6;
 mod owner;
 mod panic;
 mod policy;

@@ -106,8 +106,9 @@ fn a_session_that_is_restored_while_the_smf_serves_keeps_its_address() {
     resume(&mut next, |smf, now, out| smf.finish_restoring(now, out));
     assert_eq!(next.bench.nf.sessions.iter().next().unwrap().1.address, address);
     assert_eq!(next.bench.nf.audit().addresses, 1);
-    let network = config().data_networks[0].pool;
-    assert_ne!(next.bench.nf.shared.pools.allocate(network), address, "it is not allocated again");
+    let (network, prefix) = config().data_networks[0].pool;
+    let next_address = next.bench.nf.shared.pools.allocate((network.into(), prefix));
+    assert_ne!(next_address, address.v4.map(std::net::IpAddr::V4), "it is not allocated again");
 }
 
 #[test]

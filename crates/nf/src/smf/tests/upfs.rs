@@ -186,7 +186,7 @@ fn addresses_are_of_the_pool_of_the_upf() {
     let mut world = World::with(with(vec![own]), &["upf", "edge"]);
     world.establish();
     let address = world.bench.nf.sessions.iter().next().unwrap().1.address;
-    assert_eq!(address, Some("10.46.0.2".parse().unwrap()));
+    assert_eq!(address.v4, Some("10.46.0.2".parse().unwrap()));
     world.release_by_amf();
     world.is_quiet();
 }

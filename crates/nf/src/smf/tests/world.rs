@@ -40,6 +40,7 @@ pub(super) fn config() -> SmfConfig {
             dnn: "internet".parse().unwrap(),
             snssai: Snssai::of_sst(1),
             pool: ("10.45.0.0".parse().unwrap(), 30),
+            pool6: None,
             reserved: 2,
             dns: vec!["9.9.9.9".parse().unwrap()],
             mtu: 1400,

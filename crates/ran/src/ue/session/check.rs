@@ -85,6 +85,11 @@ impl Ue {
             self.violation(CLAUSE, text);
             return false;
         }
+        // Without it the UE would have no link-local address, or that of the router.
+        if let Some(id) = interface_id.filter(|id| matches!(u64::from_be_bytes(*id), 0 | 1)) {
+            self.violation("TS 23.501 5.8.2.2.3", format!("interface identifier {id:02x?}"));
+            return false;
+        }
         let usable = |address: Ipv4Addr| {
             !address.is_unspecified()
                 && !address.is_broadcast()

@@ -13,7 +13,13 @@ use pith_nas::GsmMessage;
 use pith_nas::gsm::{
     PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionEstablishmentRequest,
 };
-use pith_nas::ie::{IntegrityProtectionMaximumDataRate, ServiceType};
+use pith_nas::ie::{IntegrityProtectionMaximumDataRate, PcoRequest, PduSessionType, ServiceType, UplinkPco};
+
+/// The options that a UE requests in a session with IPv6, in addition to IPv4's defaults (TS 24.008 10.5.6.3).
+fn requested_options(session_type: PduSessionType) -> Option<UplinkPco> {
+    let has_ipv6 = matches!(session_type, PduSessionType::Ipv6 | PduSessionType::Ipv4v6);
+    has_ipv6.then(|| UplinkPco(vec![PcoRequest::DnsServerIpv6]))
+}
 
 impl Ue {
     /// The user requests a session: sent at once, or when the UE is registered and connected.
@@ -59,6 +65,7 @@ impl Ue {
         let mut message = PduSessionEstablishmentRequest::new(IntegrityProtectionMaximumDataRate::FULL);
         message.pdu_session_type = Some(request.session_type);
         message.ssc_mode = Some(SSC_MODE);
+        message.extended_pco = requested_options(request.session_type);
         let message = GsmMessage::new(request.id, pti, message);
         self.send_gsm_request(&message, request.dnn.clone(), request.snssai);
     }
@@ -90,6 +97,8 @@ impl Ue {
             id,
             session_type: accept.pdu_session_type,
             ipv4: accept.pdu_address.and_then(|address| address.ipv4),
+            interface_id: accept.pdu_address.and_then(|address| address.interface_id),
+            ipv6: None,
             ambr: accept.session_ambr,
             default_qfi,
             dnn: accept.dnn,

@@ -11,7 +11,7 @@ use pith_nas::gsm::GsmStatus;
 use pith_nas::ie::{PduSessionSet, PduSessionType, ServiceType, SscMode};
 use pith_nas::{Fault, GmmCause, GsmBody, GsmCause, GsmMessage, Noted};
 use pith_types::{Ambr, Dnn, Snssai};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 /// A session that the user requests.
@@ -34,8 +34,12 @@ pub struct Session {
     pub id: u8,
     /// PDU session type.
     pub session_type: PduSessionType,
-    /// The UE's address.
+    /// The UE's IPv4 address.
     pub ipv4: Option<Ipv4Addr>,
+    /// The interface identifier of its link-local address, in a session with IPv6.
+    pub interface_id: Option<[u8; 8]>,
+    /// The UE's IPv6 address, once a Router Advertisement has its prefix.
+    pub ipv6: Option<Ipv6Addr>,
     /// Session-AMBR.
     pub ambr: Ambr,
     /// The QoS flow of the default rule.
@@ -44,6 +48,13 @@ pub struct Session {
     pub dnn: Option<Dnn>,
     /// Whether there are radio bearers for the session.
     pub user_plane: bool,
+}
+
+impl Session {
+    /// The UE's link-local address, in a session with IPv6.
+    pub fn link_local(&self) -> Option<Ipv6Addr> {
+        self.interface_id.map(crate::router::link_local)
+    }
 }
 
 /// The procedure of a PTI.
@@ -155,6 +166,11 @@ impl Sessions {
 
     fn find(&mut self, id: u8) -> Option<&mut Session> {
         self.active.iter_mut().find(|session| session.id == id)
+    }
+
+    /// Sets a session's IPv6 address, if it has none yet; returns the one that it has.
+    pub fn set_ipv6(&mut self, id: u8, address: Ipv6Addr) -> Option<Ipv6Addr> {
+        self.find(id).map(|session| *session.ipv6.get_or_insert(address))
     }
 
     fn remove(&mut self, id: u8) -> Option<Session> {

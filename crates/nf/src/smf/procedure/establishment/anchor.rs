@@ -6,11 +6,9 @@ use super::front::AwaitingFrontEstablishment;
 use super::{Attempt, AwaitingResourceSetup, UeRequest, fail, policy, too_slow};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Effect, N4Error, Outbox, UpfHandle};
-use crate::smf::config::Network;
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::{Env, IGNORED_REPLY};
 use crate::smf::error::EstablishmentError;
-use crate::smf::pool::contains;
 use crate::smf::procedure::State;
 use crate::smf::procedure::release::Held;
 use crate::smf::selection::{FrontPlan, Path, Upfs};
@@ -19,7 +17,6 @@ use pith_pfcp::Message;
 use pith_pfcp::ie::Cause as N4Cause;
 use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_types::{Seid, words_of_name};
-use std::net::Ipv4Addr;
 
 /// A Session Establishment Request was sent to the anchor.
 #[derive(Debug)]
@@ -121,31 +118,22 @@ fn ask(
     let no_upf = || EstablishmentError::UserPlane("no UPF that serves it is associated".into());
     let Path { anchor: upf, front } = path.ok_or_else(no_upf)?;
     let local = env.upfs.info(upf).map(|info| info.local_address).ok_or(EstablishmentError::Resources)?;
-    let pool = policy::pool(session, env, upf).ok_or(EstablishmentError::Resources)?;
-    let address = take_address(session, env, pool).ok_or(EstablishmentError::Resources)?;
-    let call = session.ask_upf(env, upf, Seid(0), n4::establishment(session, address, local));
+    let former = session.address;
+    let is_complete = policy::take_addresses(session, env, upf);
+    if session.address != former {
+        // The PCF got those of the UPF that was planned before.
+        consumer::update_policy_address(session, env, former);
+    }
+    if !is_complete {
+        return Err(EstablishmentError::Resources);
+    }
+    let call = session.ask_upf(env, upf, Seid(0), n4::establishment(session, session.address, local));
     Ok(State::AwaitingN4Establishment(AwaitingN4Establishment { attempt, upf, front, call }))
 }
 
 fn is_associated(upfs: &Upfs, path: &Path) -> bool {
     let is_associated = |upf| upfs.info(upf).is_some();
     is_associated(path.anchor) && path.front.as_ref().is_none_or(|front| is_associated(front.upf))
-}
-
-/// The session's address in this pool: the address allocated before, if it is of the pool, else a new one, which the SMF
-/// reports to the PCF.
-fn take_address(session: &mut SmContext, env: &mut Env<'_>, pool: Network) -> Option<Ipv4Addr> {
-    let former = session.address;
-    if let Some(address) = former.filter(|address| contains(pool, *address)) {
-        return Some(address);
-    }
-    let address = env.pools.allocate_for(pool, session.id.block)?;
-    session.address = Some(address);
-    if let Some(former) = former {
-        env.pools.release(former);
-    }
-    consumer::update_policy_address(session, env, former);
-    Some(address)
 }
 
 /// Checks that a UPF accepted a session; returns its SEID and what `find` finds in the response. If `find` finds nothing (no

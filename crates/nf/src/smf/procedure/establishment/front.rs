@@ -61,7 +61,8 @@ impl AwaitingFrontEstablishment {
         plan: FrontPlan,
     ) -> State {
         let local = env.upfs.info(plan.upf).map(|info| info.local_address);
-        let (Some(local), Some(address)) = (local, session.address) else {
+        let address = session.address;
+        let Some(local) = local.filter(|_| !address.is_empty()) else {
             let error = EstablishmentError::UserPlane("a UPF was lost".into());
             return without_front(session, env, attempt, user_plane, &plan, &error);
         };

@@ -4,16 +4,17 @@
 use super::{AwaitingN4Establishment, UeRequest, fail, too_slow};
 use crate::kit::UpfHandle;
 use crate::kit::document::pack_struct;
-use crate::smf::config::Network;
 use crate::smf::consumer;
-use crate::smf::context::{Access, CallId, Qos, SmContext};
+use crate::smf::context::{Access, CallId, Qos, SmContext, UeAddress};
 use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
+use crate::smf::pool::{PoolNetwork, contains};
 use crate::smf::procedure::State;
 use crate::smf::procedure::release::Held;
 use crate::smf::selection::Path;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
 use pith_sbi::{Operation, Reply, Response};
+use std::net::IpAddr;
 
 /// A policy association was requested from the PCF.
 #[derive(Debug)]
@@ -37,8 +38,9 @@ impl AwaitingPolicyDecision {
         access: Access,
     ) -> State {
         let planned = env.upfs.choose(session, &[]);
-        let pool = planned.as_ref().and_then(|path| pool(session, env, path.anchor));
-        session.address = pool.and_then(|pool| env.pools.allocate_for(pool, session.id.block));
+        if let Some(path) = &planned {
+            take_addresses(session, env, path.anchor);
+        }
         let call = consumer::create_policy(session, env, access);
         State::AwaitingPolicyDecision(Self { request, planned, call })
     }
@@ -66,10 +68,47 @@ impl AwaitingPolicyDecision {
     }
 }
 
-/// The pool of a session's address: the anchor's own pool if it has one, else the data network's.
-pub(super) fn pool(session: &SmContext, env: &Env<'_>, anchor: UpfHandle) -> Option<Network> {
-    let of_network = || env.network(session).map(|network| network.pool);
-    env.upfs.pool(anchor, &session.dnn).or_else(of_network)
+/// Allocates the session's addresses from the pools of this anchor. An address that was allocated before is kept if it is of the
+/// pool, else released. Returns whether the session has an address of each of its IP versions.
+pub(super) fn take_addresses(session: &mut SmContext, env: &mut Env<'_>, anchor: UpfHandle) -> bool {
+    let [v4, v6] = pools(session, env, anchor);
+    let former = session.address;
+    let v4 = take_address(session, env, v4, former.v4.map(IpAddr::V4));
+    let v6 = take_address(session, env, v6, former.v6.map(IpAddr::V6));
+    session.address = UeAddress {
+        v4: v4.and_then(|address| if let IpAddr::V4(v4) = address { Some(v4) } else { None }),
+        v6: v6.and_then(|address| if let IpAddr::V6(v6) = address { Some(v6) } else { None }),
+    };
+    (session.address.v4.is_some(), session.address.v6.is_some()) == (session.ip.v4, session.ip.v6)
+}
+
+/// The pools of a session's addresses, IPv4 and IPv6: the anchor's own pool if it has one, else the data network's.
+fn pools(session: &SmContext, env: &Env<'_>, anchor: UpfHandle) -> [Option<PoolNetwork>; 2] {
+    let network = env.network(session);
+    let v4 = env.upfs.pool(anchor, &session.dnn).or_else(|| network.map(|network| network.pool));
+    let v6 = network.and_then(|network| network.pool6);
+    [
+        v4.filter(|_| session.ip.v4).map(|(network, prefix)| (network.into(), prefix)),
+        v6.filter(|_| session.ip.v6).map(|(network, prefix)| (network.into(), prefix)),
+    ]
+}
+
+/// The address allocated before, if it is of the pool, else a new one of it.
+fn take_address(
+    session: &SmContext,
+    env: &mut Env<'_>,
+    pool: Option<PoolNetwork>,
+    former: Option<IpAddr>,
+) -> Option<IpAddr> {
+    let kept = former.filter(|address| pool.is_some_and(|pool| contains(pool, *address)));
+    if kept.is_some() {
+        return kept;
+    }
+    let address = pool.and_then(|pool| env.pools.allocate_for(pool, session.id.block));
+    if let Some(former) = former {
+        env.pools.release(former);
+    }
+    address
 }
 
 /// Replaces the subscribed QoS by what the session rules authorise (TS 29.512 4.2.6.3).

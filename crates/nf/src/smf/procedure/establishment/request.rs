@@ -4,12 +4,12 @@
 use super::{Asks, AwaitingSubscriptionData, UeRequest};
 use crate::kit::{Instant, Level, Outbox, Owner, PendingReply};
 use crate::smf::config::{DataNetwork, SmfConfig};
-use crate::smf::context::{Access, AmfLink, SmContext};
+use crate::smf::context::{Access, AmfLink, IpVersions, SmContext};
 use crate::smf::error::EstablishmentError;
 use crate::smf::procedure::release;
 use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
-use pith_nas::ie::{PduSessionType, SscMode};
+use pith_nas::ie::{PcoRequest, PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
 use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData};
 use pith_sbi::{Problem, ProblemMore};
@@ -22,6 +22,8 @@ struct Accepted {
     dnn: Dnn,
     snssai: Snssai,
     tac: Option<Tac>,
+    /// The requested IP versions, and whether the UE requests IPv6 addresses of DNS servers.
+    ip: (IpVersions, bool),
     request: UeRequest,
     access: Box<Access>,
 }
@@ -58,7 +60,7 @@ impl Smf {
                 release::end_state(state, session, env)
             });
         }
-        let Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access } = accepted;
+        let Accepted { supi, pdu_session_id, dnn, snssai, tac, ip, request, access } = accepted;
         let (ids, rng) = (&mut self.shared.ids, &mut self.rng);
         let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
         let owner = Owner::of(reply.caller());
@@ -68,7 +70,9 @@ impl Smf {
         let key = self.sessions.insert_with(|key| {
             let id = ids.allocate_beside(&callback, key);
             let seid = table::allocate_seid(rng, id);
-            Box::new(SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf))
+            let mut session = SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf);
+            (session.ip, session.asks_dns6) = ip;
+            Box::new(session)
         });
         let Some(key) = key else {
             let error = EstablishmentError::Resources;
@@ -91,31 +95,41 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let GsmBody::PduSessionEstablishmentRequest(message) = message.body else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
-    check_kind(&message).map_err(refused)?;
     let (Some(supi), Some(dnn), Some(snssai)) = (data.supi.clone(), data.dnn.clone(), data.s_nssai) else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
-    if config.network(&dnn, &snssai).is_none() {
+    let Some(network) = config.network(&dnn, &snssai) else {
         return Err(refused(unknown_network(config, &dnn, &snssai)));
-    }
+    };
+    let ip = check_kind(&message, network).map_err(refused)?;
     let location = data.ue_location.as_ref().and_then(|location| location.nr_location.as_ref());
     let tac = location.map(|location| location.tai.tac);
     let request = UeRequest { pti, asks: asks(&message) };
-    Ok(Accepted { supi, pdu_session_id, dnn, snssai, tac, request, access: Box::new(access(data)) })
+    let ip = (ip, asks_for(&message, &PcoRequest::DnsServerIpv6));
+    Ok(Accepted { supi, pdu_session_id, dnn, snssai, tac, ip, request, access: Box::new(access(data)) })
 }
 
-/// Checks PDU session type and SSC mode: only IPv4 (also as part of IPv4v6) and SSC mode 1 are supported (TS 24.501 6.4.1.3,
-/// 6.4.1.4.1).
-fn check_kind(request: &PduSessionEstablishmentRequest) -> Result<(), EstablishmentError> {
-    match request.pdu_session_type {
-        None | Some(PduSessionType::Ipv4 | PduSessionType::Ipv4v6) => {}
+/// Checks PDU session type and SSC mode: IP and SSC mode 1 are supported, IPv6 only in data networks that have it (TS 24.501
+/// 6.4.1.3, 6.4.1.4.1). Returns the IP versions of the requested type.
+fn check_kind(
+    request: &PduSessionEstablishmentRequest,
+    network: &DataNetwork,
+) -> Result<IpVersions, EstablishmentError> {
+    let ip = match request.pdu_session_type {
+        None => IpVersions::NONE,
+        Some(PduSessionType::Ipv4) => IpVersions::V4,
+        Some(PduSessionType::Ipv4v6) => IpVersions::BOTH,
+        Some(PduSessionType::Ipv6) if network.pool6.is_some() => IpVersions::V6,
+        Some(PduSessionType::Ethernet | PduSessionType::Unstructured) if network.pool6.is_some() => {
+            return Err(EstablishmentError::OnlyIp);
+        }
         Some(PduSessionType::Ipv6 | PduSessionType::Ethernet | PduSessionType::Unstructured) => {
             return Err(EstablishmentError::OnlyIpv4);
         }
         Some(_) => return Err(EstablishmentError::UnknownSessionType),
-    }
+    };
     match request.ssc_mode {
-        None | Some(SscMode::Mode1) => Ok(()),
+        None | Some(SscMode::Mode1) => Ok(ip),
         Some(_) => Err(EstablishmentError::SscMode),
     }
 }
@@ -128,13 +142,15 @@ fn unknown_network(config: &SmfConfig, dnn: &Dnn, snssai: &Snssai) -> Establishm
 
 /// The parameters that the UE requests, as far as the SMF can send them.
 fn asks(request: &PduSessionEstablishmentRequest) -> Asks {
-    use pith_nas::ie::PcoRequest;
-    let asked = |what: PcoRequest| request.extended_pco.as_ref().is_some_and(|pco| pco.asks(&what));
     Asks {
-        dns: asked(PcoRequest::DnsServerIpv4),
-        mtu: asked(PcoRequest::Ipv4LinkMtu),
+        dns: asks_for(request, &PcoRequest::DnsServerIpv4),
+        mtu: asks_for(request, &PcoRequest::Ipv4LinkMtu),
         ipv4v6: request.pdu_session_type == Some(PduSessionType::Ipv4v6),
     }
+}
+
+fn asks_for(request: &PduSessionEstablishmentRequest, what: &PcoRequest) -> bool {
+    request.extended_pco.as_ref().is_some_and(|pco| pco.asks(what))
 }
 
 fn access(data: &SmContextCreateData) -> Access {

@@ -6,7 +6,7 @@ use super::{AwaitingPolicyDecision, UeRequest};
 use crate::kit::PendingReply;
 use crate::kit::document::pack_struct;
 use crate::smf::consumer;
-use crate::smf::context::{Access, CallId, Qos, SmContext};
+use crate::smf::context::{Access, CallId, IpVersions, Qos, SmContext};
 use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
 use crate::smf::procedure::State;
@@ -48,8 +48,8 @@ impl AwaitingSubscriptionData {
 
     /// Handles the UDM's answer.
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
-        let qos = match reply {
-            Ok(Response::SmData(data)) => subscribed_qos(session, env, &data),
+        let subscribed = match reply {
+            Ok(Response::SmData(data)) => subscribed(session, env, &data),
             Ok(_) => {
                 Err(EstablishmentError::Network("the UDM's response has no session management data".into()))
             }
@@ -58,8 +58,8 @@ impl AwaitingSubscriptionData {
             }
             Err(problem) => Err(EstablishmentError::of_problem(Operation::GetSmData, &problem)),
         };
-        match qos {
-            Ok(qos) => self.accept(session, env, qos),
+        match subscribed {
+            Ok(subscribed) => self.accept(session, env, subscribed),
             Err(error) => self.refuse(session, env, error),
         }
     }
@@ -70,9 +70,9 @@ impl AwaitingSubscriptionData {
     }
 
     /// Answers the AMF (step 5), registers with the UDM, and asks the PCF (step 7b).
-    fn accept(self, session: &mut SmContext, env: &mut Env<'_>, qos: Qos) -> State {
+    fn accept(self, session: &mut SmContext, env: &mut Env<'_>, subscribed: (Qos, IpVersions)) -> State {
         let Self { request, access, reply, .. } = self;
-        session.qos = qos;
+        (session.qos, session.ip) = subscribed;
         let path = format!("/nsmf-pdusession/v1/sm-contexts/{}", env.reference(session));
         let location = Uri::new(&env.identity.api_root, &path);
         let mut body = SmContextCreatedData::default();
@@ -97,27 +97,61 @@ impl AwaitingSubscriptionData {
     }
 }
 
-fn subscribed_qos(session: &SmContext, env: &Env<'_>, data: &SmSubsData) -> Result<Qos, EstablishmentError> {
+/// The subscribed QoS, and the selected IP versions.
+fn subscribed(
+    session: &SmContext,
+    env: &Env<'_>,
+    data: &SmSubsData,
+) -> Result<(Qos, IpVersions), EstablishmentError> {
     let slices = data.individual().iter().filter(|slice| slice.single_nssai == session.snssai);
     let named = |name: &str| name.eq_ignore_ascii_case(session.dnn.as_str()) || name == "*";
     let mut configurations = slices.flat_map(|slice| &slice.dnn_configurations);
     let (_, configuration) = configurations
         .find(|(name, _)| named(name))
         .ok_or_else(|| not_subscribed(session, data.individual()))?;
-    allows_ipv4(configuration)?;
+    let ip = selected_ip(session, env, configuration)?;
     let profile = configuration.five_g_qos_profile.as_ref();
-    Ok(Qos {
+    let qos = Qos {
         ambr: configuration.session_ambr.unwrap_or_else(|| default_ambr(session, env)),
         five_qi: profile.map_or(Qos::UNKNOWN.five_qi, |profile| profile.five_qi),
         arp_priority: profile.map_or(Qos::UNKNOWN.arp_priority, |profile| profile.arp.priority_level),
-    })
+    };
+    Ok((qos, ip))
 }
 
-fn allows_ipv4(configuration: &DnnConfiguration) -> Result<(), EstablishmentError> {
+/// Selects the IP versions of the session: the requested ones, as far as data network and subscription allow them (TS 24.501
+/// 6.4.1.3; TS 23.501 5.8.2.2.1). A UE that requests no type gets the default type of the subscription.
+fn selected_ip(
+    session: &SmContext,
+    env: &Env<'_>,
+    configuration: &DnnConfiguration,
+) -> Result<IpVersions, EstablishmentError> {
     let types = &configuration.pdu_session_types;
-    let is_ipv4 = |kind: &PduSessionType| matches!(kind, PduSessionType::Ipv4 | PduSessionType::Ipv4v6);
-    let mut allowed = types.default_session_type.iter().chain(&types.allowed_session_types);
-    if allowed.any(is_ipv4) { Ok(()) } else { Err(EstablishmentError::Ipv4NotSubscribed) }
+    let subscribed = types.default_session_type.iter().chain(&types.allowed_session_types).map(versions);
+    let subscribed = subscribed.fold(IpVersions::NONE, IpVersions::or);
+    let has_ipv6 = env.network(session).is_some_and(|network| network.pool6.is_some());
+    let allowed = subscribed.and(IpVersions { v4: true, v6: has_ipv6 });
+    let requested = match session.ip {
+        IpVersions::NONE => types.default_session_type.as_ref().map_or(IpVersions::V4, versions),
+        requested => requested,
+    };
+    match (requested.and(allowed), allowed) {
+        (_, IpVersions::NONE) => Err(EstablishmentError::NoIpSubscribed),
+        // The default type of the subscription is none of the data network: the type that both have.
+        (IpVersions::NONE, allowed) if session.ip == IpVersions::NONE => Ok(allowed),
+        (IpVersions::NONE, IpVersions::V6) => Err(EstablishmentError::OnlyIpv6),
+        (IpVersions::NONE, _) => Err(EstablishmentError::OnlyIpv4),
+        (selected, _) => Ok(selected),
+    }
+}
+
+const fn versions(kind: &PduSessionType) -> IpVersions {
+    match kind {
+        PduSessionType::Ipv4 => IpVersions::V4,
+        PduSessionType::Ipv6 => IpVersions::V6,
+        PduSessionType::Ipv4v6 => IpVersions::BOTH,
+        _ => IpVersions::NONE,
+    }
 }
 
 /// The data network's session-AMBR, for subscriptions that have none.
