@@ -150,7 +150,7 @@ mod tests {
 
     fn refused(networks: &str) -> String {
         let text = format!("smf:\n  data_networks:\n{networks}");
-        Config::parse("f", &text).unwrap_err().to_string()
+        Config::parse(&text, "f").unwrap_err().to_string()
     }
 
     #[test]
@@ -182,7 +182,7 @@ mod tests {
         let text =
             "smf: {data_networks: [{name: a, pool: 10.45.0.0/16, pool6: 2001:db8::/48, nat6: true, mss: 1300,
             firewall: [deny down, deny up to 10.0.0.0/8, 'deny up to 2001:db8:9::/48']}]}";
-        let config = Config::parse("f", text).unwrap();
+        let config = Config::parse(text, "f").unwrap();
         let network = &config.smf.data_networks[0];
         let v6 = network.policy6().unwrap();
         assert_eq!(v6.pool.gateway, "2001:db8::1".parse::<IpAddr>().unwrap());
