@@ -2,7 +2,7 @@
 
 use crate::error::Diagnostics;
 use crate::macros::message;
-use crate::mobility::{HandoverItem, MobilityRestrictions, NextHop, RanStatus, TargetId};
+use crate::mobility::{EarlyRanStatus, HandoverItem, MobilityRestrictions, NextHop, RanStatus, TargetId};
 use crate::types::{Cause, SecurityCapabilities, SessionTransfer, UserLocation};
 use oxirush_ngap::ngap::HandoverType;
 use pith_types::{Ambr, AmfUeNgapId, Guami, RanUeNgapId, Snssai};
@@ -156,5 +156,25 @@ message! {
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// PDCP counts of its radio bearers, from the source gNB.
         req status: RanStatus = RANStatusTransfer_TransparentContainer,
+    }
+}
+
+message! {
+    /// UPLINK RAN EARLY STATUS TRANSFER (TS 38.413 9.2.3.16), from the source gNB of a DAPS handover.
+    UplinkRanEarlyStatusTransfer = InitiatingMessage UplinkRANEarlyStatusTransfer UplinkRANEarlyStatusTransfer {
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// First PDCP counts of its radio bearers, for the target gNB.
+        req status: EarlyRanStatus = EarlyStatusTransfer_TransparentContainer,
+    }
+}
+
+message! {
+    /// DOWNLINK RAN EARLY STATUS TRANSFER (TS 38.413 9.2.3.17), to the target gNB of a DAPS handover.
+    DownlinkRanEarlyStatusTransfer = InitiatingMessage DownlinkRANEarlyStatusTransfer DownlinkRANEarlyStatusTransfer {
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// First PDCP counts of its radio bearers, from the source gNB.
+        req status: EarlyRanStatus = EarlyStatusTransfer_TransparentContainer,
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::error::{Diagnostics, NgapError};
 use crate::macros::message;
+use crate::mobility::SonTransfer;
 use crate::types::{Cause, GlobalRanNodeId, NgConnection, ResetScope, SupportedTa};
 use oxirush_ngap::ngap::{self as wire, NGAPPDU, PagingDRX, TimeToWait, UERetentionInformation};
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, Plmn, RanUeNgapId, Snssai};
@@ -179,5 +180,22 @@ message! {
     AmfStatusIndication = InitiatingMessage AMFStatusIndication AMFStatusIndication {
         /// The identities.
         req unavailable_guamis: Vec<Guami> = UnavailableGUAMIList,
+    }
+}
+
+message! {
+    /// UPLINK RAN CONFIGURATION TRANSFER (TS 38.413 9.2.7.1), between 5G RAN nodes.
+    UplinkRanConfigurationTransfer = InitiatingMessage UplinkRANConfigurationTransfer UplinkRANConfigurationTransfer {
+        /// For the node that it names.
+        lax son: SonTransfer = SONConfigurationTransferUL,
+    }
+}
+
+message! {
+    /// DOWNLINK RAN CONFIGURATION TRANSFER (TS 38.413 9.2.7.2), between 5G RAN nodes.
+    DownlinkRanConfigurationTransfer =
+        InitiatingMessage DownlinkRANConfigurationTransfer DownlinkRANConfigurationTransfer {
+        /// Of the node that it names.
+        lax son: SonTransfer = SONConfigurationTransferDL,
     }
 }

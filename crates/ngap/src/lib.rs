@@ -23,28 +23,32 @@ mod ue_context;
 
 pub use error::{Diagnostics, EncodeError, NgapError};
 pub use handover::{
-    DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure,
-    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
-    HandoverRequired, UplinkRanStatusTransfer,
+    DownlinkRanEarlyStatusTransfer, DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge,
+    HandoverCommand, HandoverFailure, HandoverNotify, HandoverPreparationFailure, HandoverRequest,
+    HandoverRequestAcknowledge, HandoverRequired, UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
 };
 pub use interface::{
     AmfConfigurationUpdate, AmfConfigurationUpdateAcknowledge, AmfConfigurationUpdateFailure,
-    AmfStatusIndication, ErrorIndication, NgReset, NgResetAcknowledge, NgSetupFailure, NgSetupRequest,
-    NgSetupResponse, OverloadStart, OverloadStop, RanConfigurationUpdate, RanConfigurationUpdateAcknowledge,
-    RanConfigurationUpdateFailure,
+    AmfStatusIndication, DownlinkRanConfigurationTransfer, ErrorIndication, NgReset, NgResetAcknowledge,
+    NgSetupFailure, NgSetupRequest, NgSetupResponse, OverloadStart, OverloadStop, RanConfigurationUpdate,
+    RanConfigurationUpdateAcknowledge, RanConfigurationUpdateFailure, UplinkRanConfigurationTransfer,
 };
-pub use location::{LocationReport, LocationReportingControl, LocationReportingFailureIndication};
+pub use location::{
+    LocationReport, LocationReportingControl, LocationReportingFailureIndication,
+    RrcInactiveTransitionReport, SecondaryRatDataUsageReport,
+};
 pub use message::{Class, Message, Other, unknown_procedure};
 pub use mobility::{
-    HandoverItem, LocationRequest, MobilityRestrictions, NextHop, RanStatus, ServiceArea, TargetId,
+    EarlyRanStatus, HandoverItem, LocationRequest, MobilityRestrictions, NextHop, RanStatus, ServiceArea,
+    SonTransfer, TargetId,
 };
 pub use nas_transport::{
     DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, RerouteNasRequest, UplinkNasTransport,
 };
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
-    HandoverType, PagingDRX as PagingDrx, RRCEstablishmentCause as RrcEstablishmentCause, TimeToWait,
-    UERetentionInformation as UeRetentionInformation,
+    HandoverFlag, HandoverType, PagingDRX as PagingDrx, RRCEstablishmentCause as RrcEstablishmentCause,
+    RRCState as RrcState, TimeToWait, UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};

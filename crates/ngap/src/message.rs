@@ -148,6 +148,12 @@ messages! {
     Initiating_LocationReportingControl => LocationReportingControl,
     Initiating_LocationReportingFailureIndication => LocationReportingFailureIndication,
     Initiating_LocationReport => LocationReport,
+    Initiating_RRCInactiveTransitionReport => RrcInactiveTransitionReport,
+    Initiating_SecondaryRATDataUsageReport => SecondaryRatDataUsageReport,
+    Initiating_UplinkRANEarlyStatusTransfer => UplinkRanEarlyStatusTransfer,
+    Initiating_DownlinkRANEarlyStatusTransfer => DownlinkRanEarlyStatusTransfer,
+    Initiating_UplinkRANConfigurationTransfer => UplinkRanConfigurationTransfer,
+    Initiating_DownlinkRANConfigurationTransfer => DownlinkRanConfigurationTransfer,
 }
 
 fn other(pdu: &NGAPPDU<'_>) -> Other {

@@ -1,5 +1,6 @@
 //! Types of handover, path switch and location reporting (TS 38.413 9.3.1).
 
+use crate::convert::{Read, Write};
 use crate::error::NgapError;
 use crate::types::GlobalRanNodeId;
 use oxirush_ngap::ngap as wire;
@@ -105,5 +106,43 @@ impl RanStatus {
     /// Encodes the container.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode_open_type(&self.0).map(|octets| octets.to_vec()).unwrap_or_default()
+    }
+}
+
+/// First PDCP counts of radio bearers, transparent to the AMF (TS 38.413 9.3.1.218).
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlyRanStatus(pub(crate) wire::EarlyStatusTransferTransparentContainer<'static>);
+
+impl EarlyRanStatus {
+    /// Decodes the octets of the container.
+    pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
+        wire::decode_open_type::<wire::EarlyStatusTransferTransparentContainer<'_>>(octets)
+            .map(|status| Self(status.into_owned()))
+            .map_err(|error| NgapError::transfer_syntax(&error))
+    }
+}
+
+/// SON Configuration Transfer (TS 38.413 9.3.3.6), transparent to the AMF but for its target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SonTransfer(pub(crate) wire::SONConfigurationTransfer<'static>);
+
+impl SonTransfer {
+    /// A gNB requests another gNB's addresses for Xn.
+    pub fn request_of_xn_addresses(target: (GlobalRanNodeId, Tai), source: (GlobalRanNodeId, Tai)) -> Self {
+        let (target, source) = ((target.0.write(), target.1.write()), (source.0.write(), source.1.write()));
+        Self(wire::SONConfigurationTransfer::new(
+            wire::TargetRANNodeIDSON::new(target.0, target.1, None),
+            wire::SourceRANNodeID::new(source.0, source.1, None),
+            wire::SONInformation::sONInformationRequest(
+                wire::SONInformationRequest::xn_TNL_configuration_info,
+            ),
+            None,
+            None,
+        ))
+    }
+
+    /// The node for which it is; `None` if that is of an unknown kind.
+    pub fn target(&self) -> Option<GlobalRanNodeId> {
+        GlobalRanNodeId::read(self.0.target_ran_node_id_son.global_ran_node_id.clone()).ok()
     }
 }

@@ -51,12 +51,12 @@ pub enum Command {
     /// Subscribers: add, list, show, delete, import, export.
     #[command(subcommand)]
     Subscriber(SubscriberCommand),
-    /// Registered UEs: list, deregister.
+    /// Registered UEs: list, deregister, locate.
     #[command(subcommand)]
     Ue(UeCommand),
-    /// Connected gNBs.
+    /// Connected gNBs: list, reset, capacity.
     #[command(subcommand)]
-    Gnb(ListCommand),
+    Gnb(GnbCommand),
     /// PDU sessions: list, branch, unbranch.
     #[command(subcommand)]
     Session(SessionCommand),
@@ -142,6 +142,37 @@ Examples:
     Deregister {
         /// The UE: imsi-999700000000001, or only its digits.
         supi: SupiArg,
+    },
+    /// Request the gNB of a connected UE to report the UE's cell, which 'pith ue list --json' shows.
+    Locate {
+        /// The UE: imsi-999700000000001, or only its digits.
+        supi: SupiArg,
+    },
+}
+
+/// Commands on gNBs.
+#[derive(Debug, Subcommand)]
+pub enum GnbCommand {
+    /// List all connected gNBs.
+    List,
+    /// Reset the interface to a gNB: its UEs lose their connections, and stay registered.
+    #[command(after_help = "\
+Example:
+  pith gnb reset 999/70-gnb-000001
+")]
+    Reset {
+        /// The gNB, by the ID in 'pith gnb list'.
+        id: String,
+    },
+    /// Change the relative capacity of the AMF until its next start. gNBs select an AMF of a set in proportion to it.
+    #[command(after_help = "\
+Examples:
+  pith gnb capacity 0        before an upgrade of this AMF: new UEs get another AMF of the set
+  pith gnb capacity 255
+")]
+    Capacity {
+        /// 0 to 255.
+        capacity: u8,
     },
 }
 

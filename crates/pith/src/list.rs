@@ -3,7 +3,8 @@
 use crate::args::Cli;
 use crate::operator::ManagementClient;
 use crate::table;
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use bytes::Bytes;
 use pith_types::Supi;
 use serde_json::Value;
 
@@ -121,6 +122,38 @@ pub fn deregister(supi: &Supi, cli: &Cli) -> Result<()> {
     ManagementClient::of_running_core(cli, Some(UES.nf))?.delete(&format!("{}/{supi}", UES.path))?;
     if !cli.json {
         println!("{supi} is deregistered");
+    }
+    Ok(())
+}
+
+/// Requests the location of a UE.
+pub fn locate(supi: &Supi, cli: &Cli) -> Result<()> {
+    let path = format!("{}/{supi}/locate", UES.path);
+    ManagementClient::of_running_core(cli, Some(UES.nf))?.post(&path, "", Bytes::new())?;
+    if !cli.json {
+        println!("the gNB of {supi} is requested to report its cell: 'pith ue list --json' shows it");
+    }
+    Ok(())
+}
+
+/// Resets the interface to a gNB.
+pub fn reset_gnb(id: &str, cli: &Cli) -> Result<()> {
+    let is_of_query = |char: char| char.is_ascii_alphanumeric() || "-/._:".contains(char);
+    ensure!(id.chars().all(is_of_query), "'{id}' is no ID of a gNB: 'pith gnb list' shows the IDs");
+    let path = format!("{}/reset?gnb={id}", GNBS.path);
+    ManagementClient::of_running_core(cli, Some(GNBS.nf))?.post(&path, "", Bytes::new())?;
+    if !cli.json {
+        println!("gNB {id} is reset");
+    }
+    Ok(())
+}
+
+/// Changes the relative capacity of the AMF.
+pub fn set_capacity(capacity: u8, cli: &Cli) -> Result<()> {
+    let path = format!("/v1/amf/capacity/{capacity}");
+    ManagementClient::of_running_core(cli, Some(GNBS.nf))?.put(&path, "", Bytes::new())?;
+    if !cli.json {
+        println!("gNBs are informed of the relative capacity {capacity}");
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ mod up;
 mod upf;
 
 use anyhow::Result;
-use args::{ApiCommand, AuditCommand, Cli, Command, UeCommand};
+use args::{ApiCommand, AuditCommand, Cli, Command, GnbCommand, UeCommand};
 use clap::Parser;
 use pith_runtime::signals::end_with_reader;
 use std::process::ExitCode;
@@ -69,7 +69,10 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Subscriber(command) => subscriber::run(command, cli),
         Command::Ue(UeCommand::List) => list::run(&list::UES, cli),
         Command::Ue(UeCommand::Deregister { supi }) => list::deregister(&supi.0, cli),
-        Command::Gnb(_) => list::run(&list::GNBS, cli),
+        Command::Ue(UeCommand::Locate { supi }) => list::locate(&supi.0, cli),
+        Command::Gnb(GnbCommand::List) => list::run(&list::GNBS, cli),
+        Command::Gnb(GnbCommand::Reset { id }) => list::reset_gnb(id, cli),
+        Command::Gnb(GnbCommand::Capacity { capacity }) => list::set_capacity(*capacity, cli),
         Command::Session(command) => session::run(command, cli),
         Command::Shard(command) => shard::run(command, cli),
         Command::Instance(_) => list::run(&list::INSTANCES, cli),

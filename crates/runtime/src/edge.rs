@@ -253,6 +253,7 @@ impl Edge {
         let now = Instant::now();
         n2.side.transport.process(now, events);
         n2.side.gateway.set_loads(self.shards.iter().map(ShardQueue::pending));
+        n2.side.gateway.set_overloaded(self.shards.iter().any(ShardQueue::is_full));
         for event in events.drain(..) {
             self.sctp(event);
         }

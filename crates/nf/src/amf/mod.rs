@@ -58,8 +58,9 @@ pub use retained::Retention;
 use crate::kit::document::UnpackError;
 use crate::kit::{
     ContextIds, DocumentSink, EndedContexts, Fate, GnbHandle, Identity, Input, Inspect, Instant, Key,
-    MovedConnection, N2Input, Needs, NetworkFunction, Order, Outbox, Page, PassedPart, ProcedureName,
-    References, Rng, SetInstances, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UNPLACED,
+    MovedConnection, N2Effect, N2Input, Needs, NetworkFunction, Order, Outbox, Page, PassedPart,
+    ProcedureName, References, Rng, SetInstances, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking,
+    UNPLACED,
 };
 use absent::Awaited;
 use connection::Connections;
@@ -550,11 +551,21 @@ impl NetworkFunction for Amf {
     }
 
     fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
-        let Order::Deregister { supis, why } = what else { return };
-        for supi in supis.iter() {
-            let Some(key) = self.shared.index.find_supi(supi) else { continue };
-            self.deregister(now, key, (*why).into(), out);
-            list.push(serde_json::json!({ "supi": supi }));
+        match what {
+            Order::Deregister { supis, why } => {
+                for supi in supis.iter() {
+                    let Some(key) = self.shared.index.find_supi(supi) else { continue };
+                    self.deregister(now, key, (*why).into(), out);
+                    list.push(serde_json::json!({ "supi": supi }));
+                }
+            }
+            Order::Locate { supi } => list.extend(self.locate(now, supi, out)),
+            Order::ResetGnb { gnb } => list.extend(self.reset_gnb(gnb, out)),
+            Order::Capacity(capacity) => {
+                out.n2(N2Effect::Capacity(*capacity));
+                list.push(serde_json::json!({ "relativeCapacity": capacity }));
+            }
+            Order::Branch { .. } | Order::Unbranch { .. } => {}
         }
     }
 }

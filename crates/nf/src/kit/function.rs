@@ -358,6 +358,13 @@ impl Page {
 pub enum Order {
     /// AMF: deregisters subscribers (TS 23.502 4.2.2.3.3: by O&M intervention).
     Deregister { supis: Arc<[Supi]>, why: Deregister },
+    /// AMF: requests a UE's gNB to report the UE's location (TS 38.413 8.12.1). The entry has a `refusal`; null means that the gNB was
+    /// requested.
+    Locate { supi: Supi },
+    /// AMF: resets the interface to the gNB of this Global RAN Node ID, `999/70-gnb-000001`, or name (TS 38.413 8.7.4.2.1).
+    ResetGnb { gnb: String },
+    /// AMF: changes the Relative AMF Capacity until the next start (TS 38.413 8.7.3).
+    Capacity(u8),
     /// SMF: inserts an uplink classifier and a local PSA into a session (TS 23.502 4.3.5.4). The
     /// entry has a `refusal`; null means that the insertion has started.
     Branch {

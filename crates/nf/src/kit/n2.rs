@@ -96,6 +96,10 @@ pub enum N2Effect {
     Passage(Passage<Vec<MovedConnection>>),
     /// The answer of a shard to [`N2Input::NgSetup`].
     SetUp { shard: ShardId, gnb: GnbHandle, connections: RetainedConnections },
+    /// An operator resets the interface to a gNB (TS 38.413 8.7.4.2.1). Ignored if the gNB is gone.
+    Reset { gnb: GnbHandle },
+    /// An operator changes the Relative AMF Capacity, 0 to 255 (TS 38.413 9.3.1.32).
+    Capacity(u8),
 }
 
 /// The NG connections that a gNB had with a shard in a former run.

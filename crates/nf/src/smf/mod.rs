@@ -387,7 +387,8 @@ impl NetworkFunction for Smf {
                 });
                 list.extend(refusal);
             }
-            Order::Deregister { .. } => {}
+            Order::Deregister { .. } | Order::Locate { .. } | Order::ResetGnb { .. } | Order::Capacity(_) => {
+            }
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::{Bad, HasTransfer, Read, Write, octets, transfer_of};
 use crate::mobility::{
-    HandoverItem, LocationRequest, MobilityRestrictions, NextHop, RanStatus, ServiceArea, TargetId,
+    EarlyRanStatus, HandoverItem, LocationRequest, MobilityRestrictions, NextHop, RanStatus, ServiceArea,
+    SonTransfer, TargetId,
 };
 use crate::types::SessionTransfer;
 use oxirush_ngap::ngap as wire;
@@ -72,17 +73,30 @@ impl<'a> Write<'a, wire::SecurityContext<'a>> for NextHop {
     }
 }
 
-impl Read<wire::RANStatusTransferTransparentContainer<'_>> for RanStatus {
-    fn read(wire: wire::RANStatusTransferTransparentContainer<'_>) -> Result<Self, Bad> {
-        Ok(Self(wire.into_owned()))
-    }
+/// Containers that are kept as the codec has them.
+macro_rules! convert_kept {
+    ($($own:ident $wire:ident)*) => {$(
+        impl Read<wire::$wire<'_>> for $own {
+            fn read(wire: wire::$wire<'_>) -> Result<Self, Bad> {
+                Ok(Self(wire.into_owned()))
+            }
+        }
+        impl<'a> Write<'a, wire::$wire<'a>> for $own {
+            fn write(&'a self) -> wire::$wire<'a> {
+                self.0.clone()
+            }
+        }
+    )*};
 }
 
-impl<'a> Write<'a, wire::RANStatusTransferTransparentContainer<'a>> for RanStatus {
-    fn write(&'a self) -> wire::RANStatusTransferTransparentContainer<'a> {
-        self.0.clone()
-    }
+convert_kept! {
+    RanStatus RANStatusTransferTransparentContainer
+    EarlyRanStatus EarlyStatusTransferTransparentContainer
+    SonTransfer SONConfigurationTransfer
 }
+
+convert!(wire::RRCState, wire::RRCState, Ok, |own| *own);
+convert!(wire::HandoverFlag, wire::HandoverFlag, Ok, |own| *own);
 
 /// Containers that are transparent to the AMF.
 macro_rules! convert_octets {
@@ -229,6 +243,7 @@ impl<'a> Write<'a, wire::MobilityRestrictionList<'a>> for MobilityRestrictions {
 }
 
 has_transfer! {
+    PDUSessionResourceSecondaryRATUsageItem secondary_rat_data_usage_report_transfer
     PDUSessionResourceItemHORqd handover_required_transfer
     PDUSessionResourceHandoverItem handover_command_transfer
     PDUSessionResourceToReleaseItemHOCmd handover_preparation_unsuccessful_transfer
@@ -245,6 +260,7 @@ has_transfer! {
 }
 
 convert_transfers! {
+    PDUSessionResourceSecondaryRATUsageList PDUSessionResourceSecondaryRATUsageItem
     PDUSessionResourceListHORqd PDUSessionResourceItemHORqd
     PDUSessionResourceHandoverList PDUSessionResourceHandoverItem
     PDUSessionResourceToReleaseListHOCmd PDUSessionResourceToReleaseItemHOCmd

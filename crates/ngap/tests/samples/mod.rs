@@ -129,7 +129,8 @@ macro_rules! messages {
 
 /// All samples.
 pub fn all() -> Vec<Message> {
-    let parts = [interface(), nas_and_context(), sessions(), handover(), path_switch(), the_rest()];
+    let parts =
+        [interface(), nas_and_context(), sessions(), handover(), path_switch(), the_rest(), relayed()];
     parts.into_iter().flatten().collect()
 }
 
@@ -381,5 +382,25 @@ pub fn the_rest() -> Vec<Message> {
         AmfStatusIndication {
             unavailable_guamis: vec![Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() }],
         },
+    }
+}
+
+/// What the AMF relays between gNBs, and reports of a gNB.
+pub fn relayed() -> Vec<Message> {
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (amf(), RAN);
+    let node = |id| (GlobalRanNodeId::Gnb { plmn: plmn(), id, bits: 24 }, tai());
+    let son = Some(SonTransfer::request_of_xn_addresses(node(2), node(1)));
+    let status = EarlyRanStatus::decode(&[0; 7]).unwrap();
+    messages! {
+        RrcInactiveTransitionReport {
+            amf_ue_ngap_id, ran_ue_ngap_id, state: Some(RrcState::inactive), location: Some(location()),
+        },
+        SecondaryRatDataUsageReport {
+            amf_ue_ngap_id, ran_ue_ngap_id, sessions: Some(one(vec![0])), handover: Some(HandoverFlag::handover_preparation), location: Some(location()),
+        },
+        UplinkRanEarlyStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status: status.clone() },
+        DownlinkRanEarlyStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status },
+        UplinkRanConfigurationTransfer { son: son.clone() },
+        DownlinkRanConfigurationTransfer { son },
     }
 }

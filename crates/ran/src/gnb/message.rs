@@ -46,6 +46,11 @@ impl Gnb {
             Message::NgReset(reset) => self.receive_ng_reset(reset),
             Message::NgResetAcknowledge(_) => self.receive_ng_reset_acknowledge(),
             Message::Paging(paging) => self.receive_paging(&paging),
+            Message::LocationReportingControl(control) => {
+                self.receive_location_reporting_control(stream, &control);
+            }
+            // The simulator has no Xn of its own: another gNB's request for its addresses has no answer (TS 38.413 8.8.2).
+            Message::DownlinkRanConfigurationTransfer(_) => {}
             Message::DownlinkNasTransport(transport) => {
                 self.receive_downlink_nas_transport(stream, transport)
             }
@@ -175,5 +180,6 @@ fn is_common(message: &Message) -> bool {
             | Message::NgReset(_)
             | Message::NgResetAcknowledge(_)
             | Message::Paging(_)
+            | Message::DownlinkRanConfigurationTransfer(_)
     )
 }

@@ -13,7 +13,8 @@ use super::handover::AsKeys;
 use super::{Gnb, Output, UeKey};
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, InitialContextSetupFailure, InitialContextSetupRequest,
-    InitialContextSetupResponse, UeContextModificationRequest, UeContextModificationResponse,
+    InitialContextSetupResponse, LocationEvent, LocationReport, LocationReportingControl,
+    LocationReportingFailureIndication, UeContextModificationRequest, UeContextModificationResponse,
     UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest, UeNgapIds,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
@@ -196,6 +197,27 @@ impl Gnb {
         };
         self.send(stream, complete.encode());
         self.release_context(known.0);
+    }
+
+    /// LOCATION REPORTING CONTROL with the event `direct`: reports the cell once (TS 38.413 8.12.1.2). Other events are refused.
+    pub(super) fn receive_location_reporting_control(
+        &mut self,
+        stream: u16,
+        control: &LocationReportingControl,
+    ) {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (control.amf_ue_ngap_id, control.ran_ue_ngap_id);
+        let known = self.check_ids("LocationReportingControl", amf_ue_ngap_id, ran_ue_ngap_id, stream);
+        let Some(known) = known else { return };
+        let stream = self.stream_for(known.0);
+        let is_direct = control.request.is_some_and(|request| request.event == LocationEvent::direct);
+        if !is_direct {
+            let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
+            let failure = LocationReportingFailureIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause };
+            return self.send(stream, failure.encode());
+        }
+        let location = Some(self.location());
+        let report = LocationReport { amf_ue_ngap_id, ran_ue_ngap_id, location, request: control.request };
+        self.send(stream, report.encode());
     }
 
     pub(super) fn find_by_amf_id(&self, amf_id: AmfUeNgapId) -> Option<RanUeNgapId> {

@@ -156,3 +156,21 @@ fn a_ue_lost_before_the_amf_answered_is_removed_locally() {
     assert_eq!(pair.out, [Output::Released { ue: UE }]);
     assert!(pair.sent.is_empty());
 }
+
+#[test]
+fn the_cell_is_reported_once_on_request() {
+    let mut pair = Pair::with_context();
+    pair.sent.clear();
+    let control = |event| LocationReportingControl {
+        amf_ue_ngap_id: amf_id(),
+        ran_ue_ngap_id: RAN,
+        request: Some(LocationRequest { event }),
+    };
+    pair.give(STREAM, control(LocationEvent::direct).encode().unwrap());
+    let Message::LocationReport(report) = pair.message() else { panic!() };
+    assert_eq!(report.location.unwrap().tai, settings().tai());
+    pair.sent.clear();
+    pair.give(STREAM, control(LocationEvent::change_of_serve_cell).encode().unwrap());
+    assert!(matches!(pair.message(), Message::LocationReportingFailureIndication(_)));
+    pair.assert_clean();
+}

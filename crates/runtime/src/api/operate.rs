@@ -24,6 +24,33 @@ pub(super) fn deregister(api: Rc<Api>, call: Call) -> Handling {
     })
 }
 
+/// Requests the location of a UE.
+pub(super) fn locate(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let supi: Supi = call.path_parameter()?;
+        let missing = format!("{supi} is not registered here");
+        carry_out(api, Order::Locate { supi }, missing).await
+    })
+}
+
+/// Resets the interface to a gNB.
+pub(super) fn reset_gnb(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let gnb: String =
+            call.query("gnb")?.ok_or_else(|| ApiError::bad_request("query 'gnb' is missing"))?;
+        let missing = format!("no gNB '{gnb}' is connected: 'pith gnb list' shows all gNBs");
+        carry_out(api, Order::ResetGnb { gnb }, missing).await
+    })
+}
+
+/// Changes the relative capacity of the AMF.
+pub(super) fn set_capacity(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let capacity: u8 = call.path_parameter()?;
+        carry_out(api, Order::Capacity(capacity), "this process has no AMF".into()).await
+    })
+}
+
 /// Starts inserting an uplink classifier into a session.
 pub(super) fn branch(api: Rc<Api>, call: Call) -> Handling {
     Box::pin(async move {
@@ -57,9 +84,18 @@ fn session(call: &Call) -> Result<(Supi, u8), ApiError> {
 }
 
 async fn change(api: Rc<Api>, order: Order) -> Result<hyper::Response<bytes::Bytes>, ApiError> {
+    carry_out(api, order, "no such session: 'pith session list' shows all sessions".into()).await
+}
+
+/// Carries out an order; `missing` is the error if no shard has what it names.
+async fn carry_out(
+    api: Rc<Api>,
+    order: Order,
+    missing: String,
+) -> Result<hyper::Response<bytes::Bytes>, ApiError> {
     let done = api.gather.collect(Topic::Order(order)).await?;
     let Some(entry) = done.list.first() else {
-        return Err(ApiError::not_found("no such session: 'pith session list' shows all sessions"));
+        return Err(ApiError::not_found(missing));
     };
     match entry.get("refusal").and_then(Value::as_str) {
         Some(why) => Err(ApiError { status: StatusCode::CONFLICT, detail: why.into() }),

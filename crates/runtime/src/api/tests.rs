@@ -193,6 +193,26 @@ fn a_ue_is_deregistered_by_its_supi() {
 }
 
 #[test]
+fn orders_for_the_amf_name_a_ue_a_gnb_or_a_capacity() {
+    run(async {
+        let client = Client::new();
+        let right = [
+            ("POST", "/v1/ues/imsi-999700000000001/locate"),
+            ("POST", "/v1/gnbs/reset?gnb=999/70-gnb-000001"),
+            ("PUT", "/v1/amf/capacity/255"),
+        ];
+        for (method, path) in right {
+            assert_eq!(client.send(method, path, None).await.0, StatusCode::NO_CONTENT, "{path}");
+        }
+        let wrong =
+            [("POST", "/v1/ues/999/locate"), ("POST", "/v1/gnbs/reset"), ("PUT", "/v1/amf/capacity/256")];
+        for (method, path) in wrong {
+            assert_eq!(client.send(method, path, None).await.0, StatusCode::BAD_REQUEST, "{path}");
+        }
+    });
+}
+
+#[test]
 fn a_session_is_branched_by_supi_and_identity() {
     run(async {
         let client = Client::new();

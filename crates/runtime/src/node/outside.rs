@@ -248,7 +248,9 @@ impl ProcessShards {
     /// Sends an operator's command to all shards if they host the NF that executes it.
     fn operate(&self, what: Order, exchange: u64) -> usize {
         let nf = match what {
-            Order::Deregister { .. } => Nf::Amf,
+            Order::Deregister { .. } | Order::Locate { .. } | Order::ResetGnb { .. } | Order::Capacity(_) => {
+                Nf::Amf
+            }
             Order::Branch { .. } | Order::Unbranch { .. } => Nf::Smf,
         };
         if !self.nfs.contains(&nf) {

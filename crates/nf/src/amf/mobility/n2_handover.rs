@@ -14,7 +14,7 @@
 
 use super::Mobility;
 use crate::amf::access_keys;
-use crate::amf::connection::RanContext;
+use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::session::UserPlane;
@@ -23,9 +23,10 @@ use crate::kit::document::pack_struct;
 use crate::kit::{GnbHandle, Key, Level, Timer};
 use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
 use pith_ngap::{
-    Cause, CauseRadioNetwork, DownlinkRanStatusTransfer, HandoverCancel, HandoverCancelAcknowledge,
-    HandoverCommand, HandoverFailure, HandoverItem, HandoverNotify, HandoverPreparationFailure,
-    HandoverRequestAcknowledge, HandoverRequired, HandoverType, RanStatus, SessionTransfer, TargetId,
+    Cause, CauseRadioNetwork, DownlinkRanEarlyStatusTransfer, DownlinkRanStatusTransfer, EarlyRanStatus,
+    HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure, HandoverItem,
+    HandoverNotify, HandoverPreparationFailure, HandoverRequestAcknowledge, HandoverRequired, HandoverType,
+    RanStatus, SessionTransfer, TargetId,
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
@@ -608,13 +609,26 @@ pub(crate) fn notified(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message:
 
 /// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7).
 pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) {
-    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return };
-    let target = env.connections.find(state.target).and_then(|key| env.connections.get(key));
-    if let Some(target) = target {
-        let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
-        let message = DownlinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status };
-        n2::send_to(env.out, target.side(), message.encode());
-    }
+    let Some(target) = prepared_target(ue, env) else { return };
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
+    let (message, side) =
+        (DownlinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status }, target.side());
+    n2::send_to(env.out, side, message.encode());
+}
+
+/// UPLINK RAN EARLY STATUS TRANSFER of the source gNB of a DAPS handover: relayed to the target gNB (TS 38.413 8.4.9, 8.4.10).
+pub(crate) fn relay_early_status(ue: &UeContext, env: &mut Env<'_>, status: EarlyRanStatus) {
+    let Some(target) = prepared_target(ue, env) else { return };
+    let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
+    let (message, side) =
+        (DownlinkRanEarlyStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status }, target.side());
+    n2::send_to(env.out, side, message.encode());
+}
+
+/// The connection at the target gNB, while the UE is between the two.
+fn prepared_target<'a>(ue: &UeContext, env: &'a Env<'_>) -> Option<&'a NgConnection> {
+    let Mobility::AwaitingHandoverNotify(state) = &ue.mobility else { return None };
+    env.connections.find(state.target).and_then(|key| env.connections.get(key))
 }
 
 /// The target gNB has closed its connection, or is gone. Before HANDOVER COMMAND the preparation has failed; later the source gNB waits

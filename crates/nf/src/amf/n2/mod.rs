@@ -7,6 +7,7 @@
 mod initial_ue_message;
 mod interface;
 mod refusal;
+mod reports;
 mod send;
 mod setup;
 
@@ -360,6 +361,9 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
         HandoverNotify,
         HandoverCancel,
         UplinkRanStatusTransfer,
+        UplinkRanEarlyStatusTransfer,
+        RrcInactiveTransitionReport,
+        SecondaryRatDataUsageReport,
         LocationReport,
         LocationReportingFailureIndication
     )
@@ -423,6 +427,16 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::HandoverCancel(message) => n2_handover::cancel(ue, env, &message),
         // Ignored without a prepared handover (TS 38.413 8.4.6.3).
         Message::UplinkRanStatusTransfer(message) => n2_handover::relay_status(ue, env, message.status),
+        Message::UplinkRanEarlyStatusTransfer(message) => {
+            n2_handover::relay_early_status(ue, env, message.status);
+        }
+        Message::LocationReport(message) => reports::located(ue, message.location),
+        Message::RrcInactiveTransitionReport(message) => reports::located(ue, message.location),
+        Message::SecondaryRatDataUsageReport(message) => reports::secondary_rat_usage(ue, env, &message),
+        Message::LocationReportingFailureIndication(message) => {
+            reports::not_located(ue, env, message.cause);
+        }
+        Message::UeContextModificationFailure(message) => reports::not_modified(ue, env, message.cause),
         Message::PduSessionResourceModifyIndication(message) => {
             refusal::modify_indication(ue, env, from, message);
         }

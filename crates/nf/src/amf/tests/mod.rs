@@ -20,6 +20,7 @@ mod panic;
 mod pdu_session;
 mod registration_update;
 mod release;
+mod reports;
 mod residency;
 mod restoring;
 mod retention;

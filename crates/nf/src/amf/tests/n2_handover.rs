@@ -417,8 +417,15 @@ fn the_status_of_the_source_gnb_is_relayed_to_the_target() {
     world.ngap(GNB, "UplinkRanStatusTransfer", transfer.encode());
     let relayed = take!(world, OTHER_GNB, DownlinkRanStatusTransfer);
     assert_eq!((relayed.amf_ue_ngap_id, relayed.ran_ue_ngap_id, relayed.status), (id, AT_TARGET, status));
+    let status = pith_ngap::EarlyRanStatus::decode(&[0; 7]).unwrap();
+    let early =
+        pith_ngap::UplinkRanEarlyStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status: status.clone() };
+    world.ngap(GNB, "UplinkRanEarlyStatusTransfer", early.encode());
+    let relayed = take!(world, OTHER_GNB, DownlinkRanEarlyStatusTransfer);
+    assert_eq!((relayed.amf_ue_ngap_id, relayed.ran_ue_ngap_id, relayed.status), (id, AT_TARGET, status));
     world.expire(Timer::Handover);
     world.downlinks.clear();
     world.ngap(GNB, "UplinkRanStatusTransfer", transfer.encode());
+    world.ngap(GNB, "UplinkRanEarlyStatusTransfer", early.encode());
     assert!(world.downlinks.is_empty(), "ignored without a prepared handover");
 }

@@ -145,8 +145,13 @@ impl World {
 
     /// An operator requests a deregistration.
     pub fn operate(&mut self, supi: Supi, why: Deregister) -> Vec<serde_json::Value> {
-        let (what, mut list) = (Order::Deregister { supis: [supi].into(), why }, Vec::new());
-        self.amf.operate(self.now, &what, &mut self.out, &mut list);
+        self.order(&Order::Deregister { supis: [supi].into(), why })
+    }
+
+    /// An operator's command.
+    pub fn order(&mut self, what: &Order) -> Vec<serde_json::Value> {
+        let mut list = Vec::new();
+        self.amf.operate(self.now, what, &mut self.out, &mut list);
         self.end_turn();
         list
     }

@@ -111,13 +111,19 @@ impl N2Gateway {
         }
         self.end_late_setups(now);
         self.end_elsewhere(now);
+        self.continue_initiated(now);
         self.out.drain(..)
     }
 
     /// The latest time at which [`N2Gateway::advance`] must be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         let half_open = self.admission.half_open.first().map(|(until, _)| *until);
-        half_open.into_iter().chain(self.next_late_setup()).chain(self.next_late_elsewhere()).min()
+        half_open
+            .into_iter()
+            .chain(self.next_late_setup())
+            .chain(self.next_late_elsewhere())
+            .chain(self.initiated.next_deadline())
+            .min()
     }
 
     /// A new association: accepted if its address is permitted and within its limits.
@@ -205,6 +211,7 @@ impl N2Gateway {
     pub(super) fn forget(&mut self, gnb: GnbHandle) -> Option<Association> {
         self.leave_half_open(gnb);
         self.setups.remove(&gnb);
+        self.initiated.forget(gnb);
         let association = self.associations.remove(&gnb)?;
         if let Some(setup) = &association.setup
             && self.by_global_id.get(&setup.global_id) == Some(&gnb)

@@ -22,15 +22,25 @@ const MAX_RESET: usize = 2_048;
 
 impl N2Gateway {
     pub(super) fn interface_management(&mut self, gnb: GnbHandle, pdu: &[u8]) {
-        let is_permitted = self.count_procedure(gnb);
-        match Message::decode(pdu) {
-            Ok(message) if !is_permitted => self.refuse_for_overload(gnb, &message),
-            Ok(Message::NgSetupRequest(request)) => self.ng_setup(gnb, request),
-            Ok(Message::RanConfigurationUpdate(update)) => self.ran_configuration_update(gnb, update),
-            Ok(Message::NgReset(reset)) => self.ng_reset(gnb, reset),
-            // Responses to procedures that this gateway does not start.
-            Ok(_) => {}
-            Err(error) => self.interface_error(gnb, error),
+        let message = match Message::decode(pdu) {
+            Ok(message) => message,
+            Err(error) => {
+                self.count_procedure(gnb);
+                return self.interface_error(gnb, error);
+            }
+        };
+        match message {
+            // Answers to procedures of this gateway; without one in progress they have no effect (TS 38.413 10.4).
+            Message::NgResetAcknowledge(answer) => self.reset_is_acknowledged(gnb, &answer),
+            Message::AmfConfigurationUpdateAcknowledge(_) => self.update_is_acknowledged(gnb),
+            Message::AmfConfigurationUpdateFailure(failure) => self.update_is_refused(gnb, &failure),
+            message if !self.count_procedure(gnb) => self.refuse_for_overload(gnb, &message),
+            Message::NgSetupRequest(request) => self.ng_setup(gnb, request),
+            Message::RanConfigurationUpdate(update) => self.ran_configuration_update(gnb, update),
+            Message::NgReset(reset) => self.ng_reset(gnb, reset),
+            Message::UplinkRanConfigurationTransfer(message) => self.relay_configuration(gnb, message),
+            // Only an AMF sends them; NG SETUP and RAN CONFIGURATION UPDATE have no other answers.
+            message => self.event(Level::Debug, format!("{} is not for an AMF", message.name())),
         }
     }
 
@@ -55,6 +65,7 @@ impl N2Gateway {
         self.supersede(gnb, &info.global_id);
         self.remember(gnb, &info);
         self.leave_half_open(gnb);
+        self.initiated.forget(gnb);
         if again {
             // After NG Setup the gNB has no UEs (TS 38.413 8.7.1.1).
             self.reset_all(gnb);
@@ -68,7 +79,9 @@ impl N2Gateway {
     /// answered, and the gNB may repeat it (TS 38.413 8.7.4.4).
     fn refuse_for_overload(&mut self, gnb: GnbHandle, message: &Message) {
         let name = self.name(gnb);
-        self.warn(gnb, || format!("gNB {name} repeats NG Setup, NG Reset or configuration updates too fast"));
+        self.warn(gnb, || {
+            format!("gNB {name} repeats NG Setup, NG Reset, configuration updates or transfers too fast")
+        });
         let cause = Cause::Misc(CauseMisc::control_processing_overload);
         match message {
             Message::NgSetupRequest(_) => {
@@ -247,7 +260,7 @@ impl N2Gateway {
         }
     }
 
-    fn is_set_up(&self, gnb: GnbHandle) -> bool {
+    pub(super) fn is_set_up(&self, gnb: GnbHandle) -> bool {
         self.associations.get(&gnb).is_some_and(|association| association.setup.is_some())
     }
 

@@ -11,6 +11,7 @@
 mod admission;
 mod areas;
 mod elsewhere;
+mod initiated;
 mod interface;
 mod passage;
 mod ran_ids;
@@ -55,6 +56,7 @@ mod procedure {
     pub const INITIAL_UE_MESSAGE: u8 = 15;
     pub const NG_RESET: u8 = 20;
     pub const NG_SETUP: u8 = 21;
+    pub const UPLINK_RAN_CONFIGURATION_TRANSFER: u8 = 48;
     pub const RAN_CONFIGURATION_UPDATE: u8 = 35;
     pub const PATH_SWITCH_REQUEST: u8 = 25;
     pub const UE_CONTEXT_RELEASE: u8 = 41;
@@ -149,6 +151,8 @@ pub struct N2Gateway {
     /// NG Setups that wait for shards.
     setups: BTreeMap<GnbHandle, PendingSetup>,
     admission: Admission,
+    /// Procedures that the AMF initiates.
+    initiated: initiated::Initiated,
     /// UEs routed to each shard as new ones since the process started.
     begun: Vec<u64>,
     /// Length of each shard's inbox.
@@ -170,6 +174,7 @@ impl N2Gateway {
             by_global_id: HashMap::new(),
             setups: BTreeMap::new(),
             admission: Admission::default(),
+            initiated: initiated::Initiated::default(),
             begun: vec![0; shards],
             loads: vec![0; shards],
             held: Vec::new(),
@@ -209,6 +214,8 @@ impl N2Gateway {
                     association.ran_ids.leave(ran_id, amf_id);
                 }
             }
+            N2GatewayInput::Shard(N2Effect::Reset { gnb }) => self.begin_reset(gnb),
+            N2GatewayInput::Shard(N2Effect::Capacity(capacity)) => self.set_capacity(capacity),
             N2GatewayInput::Shard(N2Effect::SetUp { shard, gnb, connections }) => {
                 self.shard_is_set_up(shard, gnb, connections);
             }
@@ -246,9 +253,12 @@ impl N2Gateway {
                     Cause::Protocol(cause),
                 );
             }
-            (procedure::NG_RESET | procedure::AMF_CONFIGURATION_UPDATE, _) => {
-                self.interface_management(gnb, &pdu)
-            }
+            (
+                procedure::NG_RESET
+                | procedure::AMF_CONFIGURATION_UPDATE
+                | procedure::UPLINK_RAN_CONFIGURATION_TRANSFER,
+                _,
+            ) => self.interface_management(gnb, &pdu),
             (procedure::INITIAL_UE_MESSAGE, Class::Initiating) => {
                 let block = self.temporary_identity(&peeked).map(|s_tmsi| s_tmsi.tmsi.block());
                 if block.is_some_and(|block| self.hold(block, gnb, stream, &pdu)) {
@@ -515,3 +525,6 @@ fn begins_connection(peeked: &Peek<'_>) -> bool {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod initiated_tests;

@@ -103,6 +103,11 @@ impl N2Gateway {
         std::mem::take(&mut pending.ended)
     }
 
+    /// Whether the gNB may receive messages: NG SETUP RESPONSE was sent (TS 38.413 8.7.1.1).
+    pub(super) fn is_in_service(&self, gnb: GnbHandle) -> bool {
+        self.is_set_up(gnb) && self.setups.get(&gnb).is_none_or(|pending| pending.is_answered)
+    }
+
     /// The gNB has NG SETUP RESPONSE.
     pub(super) fn release_held(&mut self, gnb: GnbHandle) {
         if self.setups.get(&gnb).is_some_and(|pending| pending.is_answered)
@@ -162,5 +167,6 @@ impl N2Gateway {
             ue_retention: is_retained.then_some(UeRetentionInformation::ues_retained),
         };
         self.answer(gnb, response.encode());
+        self.inform_of_overload(gnb);
     }
 }

@@ -79,6 +79,22 @@ pub(super) fn set_up() -> N2Gateway {
     gateway
 }
 
+/// NG Setup of a gNB with the gNB ID 2, from another address.
+pub(super) fn other_setup(gateway: &mut N2Gateway) -> Vec<N2GatewayEffect> {
+    let other = GnbHandle(8);
+    up(gateway, other, "10.0.0.3:38412");
+    let Ok(Message::NgSetupRequest(mut request)) = Message::decode(&setup_request("999/70", 1, 1)) else {
+        panic!()
+    };
+    request.global_ran_node_id = GlobalRanNodeId::Gnb { plmn: plmn(), id: 2, bits: 24 };
+    receive_from(gateway, other, request.encode().unwrap())
+}
+
+pub(super) fn set_up_other(gateway: &mut N2Gateway) -> GnbHandle {
+    other_setup(gateway);
+    GnbHandle(8)
+}
+
 /// The one message that is sent to the gNB.
 fn answer(effects: &[N2GatewayEffect]) -> Message {
     let sent = effects.iter().filter_map(|effect| match effect {
