@@ -325,7 +325,7 @@ mod tests {
         });
         let text = sessions(&json!({ "total": 2, "sessions": [session], "next": "0x1" }));
         assert!(
-            text.contains("0x1   10.45.0.2  internet  0x00000010  -     -          buffered\n"),
+            text.contains("0x1   10.45.0.2  -     internet  0x00000010  -     -          buffered\n"),
             "{text}"
         );
         assert!(text.contains("0x1   1 Mbps   -     1           2     84        168   1.2 s\n"), "{text}");
