@@ -112,6 +112,7 @@ struct flow {
 	void *at;
 	u32 length;
 	u8 v6;
+	u8 icmp6; /* ICMPv6 without extension headers */
 	u8 whole; /* protocol and ports are known, or known to be absent */
 	u8 natted; /* `destination` and `port` are those that the packet has after NAT */
 	u16 port;  /* wire; the destination */
@@ -141,6 +142,7 @@ INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 	flow->destination = address_v4(ip->daddr);
 	flow->length = bpf_ntohs(ip->tot_len);
 	flow->v6 = 0;
+	flow->icmp6 = 0;
 	flow->whole = ip->ihl == 5;
 	flow->natted = 0;
 	flow->port = 0;
@@ -163,18 +165,19 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	flow->destination = address_v6(&ip->daddr);
 	flow->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	flow->v6 = 1;
+	flow->icmp6 = ip->nexthdr == IPPROTO_ICMPV6;
 	flow->whole = !is_extension(ip->nexthdr);
 	flow->natted = 0;
 	flow->port = 0;
 	return flow->length <= room;
 }
 
-/* Whether it is for the link between the UE and the UPF only: ICMPv6 to a link-local or link-local multicast address. Behind
- * extension headers user space decides, too. */
+/* Whether it is for the link between the UE and the UPF only: ICMPv6, without extension headers, to a link-local or link-local
+ * multicast address. */
 INLINE int is_on_link(const struct flow *flow)
 {
 	u16 first = bpf_ntohs((u16)flow->destination.high);
-	return flow->v6 && ((first & 0xffc0) == 0xfe80 || (first & 0xff0f) == 0xff02);
+	return flow->icmp6 && ((first & 0xffc0) == 0xfe80 || (first & 0xff0f) == 0xff02);
 }
 
 /* Reads the fields for filters from a parsed packet; `end` is the end of the frame. */
