@@ -374,7 +374,7 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
     match message {
         Message::HandoverNotify(message) => n2_handover::notified(ue, env, key, &message),
         Message::UplinkNasTransport(message) => {
-            uplink_nas_transport(ue, env, &message);
+            uplink_nas_transport(ue, env, from.gnb, &message);
         }
         Message::UeContextReleaseRequest(_) => n2_handover::target_lost(ue, env),
         Message::ErrorIndication(error) if ue_context_release::is_unknown_ue(&error) => {
@@ -397,7 +397,7 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
 fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message) {
     match message {
         Message::UplinkNasTransport(message) => {
-            uplink_nas_transport(ue, env, &message);
+            uplink_nas_transport(ue, env, from.gnb, &message);
         }
         Message::NasNonDeliveryIndication(message) => context_setup::nas_non_delivery(ue, env, &message),
         Message::InitialContextSetupResponse(message) => context_setup::response(ue, env, message),
@@ -430,9 +430,13 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::UplinkRanEarlyStatusTransfer(message) => {
             n2_handover::relay_early_status(ue, env, message.status);
         }
-        Message::LocationReport(message) => reports::located(ue, message.location),
-        Message::RrcInactiveTransitionReport(message) => reports::located(ue, message.location),
-        Message::SecondaryRatDataUsageReport(message) => reports::secondary_rat_usage(ue, env, &message),
+        Message::LocationReport(message) => reports::located(ue, env, from.gnb, message.location),
+        Message::RrcInactiveTransitionReport(message) => {
+            reports::located(ue, env, from.gnb, message.location)
+        }
+        Message::SecondaryRatDataUsageReport(message) => {
+            reports::secondary_rat_usage(ue, env, from.gnb, &message)
+        }
         Message::LocationReportingFailureIndication(message) => {
             reports::not_located(ue, env, message.cause);
         }
@@ -465,12 +469,15 @@ fn radio_capability(ue: &mut UeContext, env: &mut Env<'_>, message: UeRadioCapab
 
 /// UPLINK NAS TRANSPORT (TS 38.413 8.6.3). All messages of an unauthenticated UE count in its octets: any of them may be
 /// kept, such as a longer REGISTRATION REQUEST than the first.
-fn uplink_nas_transport(ue: &mut UeContext, env: &mut Env<'_>, message: &UplinkNasTransport) -> NasOutcome {
+fn uplink_nas_transport(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    gnb: GnbHandle,
+    message: &UplinkNasTransport,
+) -> NasOutcome {
     if let Some(place) = ue.half_open {
         env.half_open.grow(place, octets_kept(message.nas_pdu.len()));
     }
-    if message.location.is_some() {
-        ue.location = message.location;
-    }
+    reports::located(ue, env, gnb, message.location);
     n1::receive(ue, env, &message.nas_pdu)
 }

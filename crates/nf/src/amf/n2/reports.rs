@@ -5,12 +5,12 @@ use crate::amf::Amf;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::refusal;
-use crate::kit::{GnbInfo, Instant, Level, N2Effect, Outbox};
+use crate::kit::{GnbHandle, GnbInfo, Instant, Level, N2Effect, Outbox};
 use pith_ngap::{
     Cause, LocationEvent, LocationReportingControl, LocationRequest, SecondaryRatDataUsageReport,
     UserLocation,
 };
-use pith_types::Supi;
+use pith_types::{Supi, Tai};
 use serde_json::{Value, json};
 
 impl Amf {
@@ -49,10 +49,16 @@ fn request_location(ue: &UeContext, env: &mut Env<'_>) -> Result<(), &'static st
     Ok(())
 }
 
-/// A report contains the UE's location.
-pub(super) const fn located(ue: &mut UeContext, location: Option<UserLocation>) {
-    if location.is_some() {
+/// A message of a UE's gNB contains the UE's location, which counts if it is in a tracking area of that gNB.
+pub(super) fn located(ue: &mut UeContext, env: &mut Env<'_>, gnb: GnbHandle, location: Option<UserLocation>) {
+    let Some(reported) = location else { return };
+    if env.gnbs.serves(gnb, &reported.tai) {
         ue.location = location;
+    } else {
+        env.out.log(Level::Warn, || {
+            let Tai { plmn_id, tac } = reported.tai;
+            format!("{}: the gNB reports a location in {plmn_id}-{tac}, which it does not serve", ue.name())
+        });
     }
 }
 
@@ -67,9 +73,10 @@ pub(super) fn not_located(ue: &UeContext, env: &mut Env<'_>, cause: Option<Cause
 pub(super) fn secondary_rat_usage(
     ue: &mut UeContext,
     env: &mut Env<'_>,
+    gnb: GnbHandle,
     message: &SecondaryRatDataUsageReport,
 ) {
-    located(ue, message.location);
+    located(ue, env, gnb, message.location);
     env.out.log(Level::Debug, || {
         format!(
             "{}: usage of a secondary RAT in {} sessions",

@@ -7,7 +7,7 @@ use pith_ngap::{
     LocationRequest, Message, RrcInactiveTransitionReport, RrcState, SecondaryRatDataUsageReport,
     UeContextModificationFailure, UserLocation,
 };
-use pith_types::NrCellIdentity;
+use pith_types::{NrCellIdentity, Tac, Tai};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -57,6 +57,11 @@ fn each_report_of_the_gnb_changes_the_location_of_the_ue() {
     };
     world.ngap(GNB, "SecondaryRatDataUsageReport", report.encode());
     assert_eq!(cell(&world), shown(9));
+    let elsewhere = Tai { tac: Tac::new(0xffff), ..location().tai };
+    let location = Some(UserLocation { tai: elsewhere, ..at(10) });
+    let report = LocationReport { amf_ue_ngap_id, ran_ue_ngap_id, location, request };
+    world.ngap(GNB, "LocationReport", report.encode());
+    assert_eq!(cell(&world), shown(9), "the gNB does not serve that tracking area");
     assert!(!world.take_ladder().contains("<-"), "reports are not answered");
 }
 
