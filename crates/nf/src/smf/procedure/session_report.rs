@@ -51,10 +51,13 @@ pub(in crate::smf) fn on_report(
 }
 
 /// The UPF buffers packets for an idle UE. It reports only the first one, so a session that is changing stores the report
-/// until it is established again.
+/// until it is established again. A report of a session whose user plane is active was sent before the activation, which
+/// has forwarded the buffered packets: it needs nothing (TS 23.502 4.2.3.3 step 3a requests the user plane's activation).
 fn on_downlink_data(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     match state {
-        State::Established(established) => established.on_downlink_data(session, env),
+        State::Established(established) if established.user_plane.gnb.is_none() => {
+            established.on_downlink_data(session, env)
+        }
         state => {
             session.pending.downlink_data = state.is_changing();
             state

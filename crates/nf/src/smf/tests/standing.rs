@@ -165,6 +165,23 @@ fn downlink_data_for_an_idle_ue_causes_paging() {
 }
 
 #[test]
+fn a_report_that_crosses_the_activation_of_the_user_plane_needs_nothing() {
+    let mut world = World::established();
+    world.deactivate();
+    world.upf = None;
+    world.gnb_answers();
+    world.take_ladder();
+    world.report(ReportType::DLDR);
+    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse", "the UPF does not have the tunnel yet");
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "amf <- 200");
+    world.report(ReportType::DLDR);
+    assert_eq!(world.take_ladder(), "upf <- SessionReportResponse", "the gNB keeps its resources");
+    assert_eq!(downlink_action(&world), ApplyAction::FORW);
+    world.is_quiet();
+}
+
+#[test]
 fn packets_for_a_ue_that_does_not_answer_are_dropped_and_the_next_one_is_reported() {
     let mut world = World::established();
     world.deactivate();
