@@ -5,7 +5,7 @@ use super::super::{DocumentError, OwnerVersion};
 use super::OpenError;
 use super::index::{Block, State, location_of};
 use super::key_list::{self, Explained, KeyList};
-use super::record::{Item, RecordKind, SEGMENT_HEADER, SegmentHeader, SegmentHeaderError, scan};
+use super::record::{Item, RecordKind, SEGMENT_HEADER, Scanned, SegmentHeader, SegmentHeaderError, scan};
 use super::segment::{self, Segment, id_of};
 use crate::private_file::{self, Readers};
 use std::collections::{BTreeMap, HashMap};
@@ -256,14 +256,20 @@ fn load(
         report.foreign.push(path);
         return Ok(None);
     }
+    let is_shortened = !is_listed && is_shortened(&octets, scanned);
+    if is_shortened {
+        items.push(Item::Lost { offset: scanned.end, total: scanned.torn });
+    }
     if items.is_empty() {
         // The process ended before the first record.
         segment::delete(&path).map_err(|source| OpenError::Io { path, source })?;
         return Ok(None);
     }
+    // The rest of a shortened record stays: the next start must find it, too.
+    let end = if is_shortened { octets.len() as u64 } else { scanned.end };
     // Nothing is appended to it any longer: this also releases the room that was reserved for it.
-    let cut = file.set_len(scanned.end);
-    if scanned.torn > 0 {
+    let cut = file.set_len(end);
+    if scanned.torn > 0 && !is_shortened {
         report.torn += scanned.torn;
         cut.map_err(|source| OpenError::Io { path: path.clone(), source })?;
     }
@@ -282,8 +288,18 @@ fn load(
     }
     let key = header.and_then(|header| secret.key(&header.salt));
     let segment = Segment::new(id, path, file, scanned.end, key);
-    segment.is_listed.store(is_listed, Relaxed);
+    // A list would say that the segment never had more.
+    segment.is_listed.store(is_listed || is_shortened, Relaxed);
     Ok(Some(Loaded { segment, header, items }))
+}
+
+/// A kernel ends the write of a killed process, or one without room, at a multiple of this: file systems write by blocks.
+const SECTOR: usize = 512;
+
+/// Whether others have shortened the file: its last batch is incomplete, and a write does not end there. Then complete batches may be
+/// missing, too, whose messages were sent.
+fn is_shortened(octets: &[u8], scanned: Scanned) -> bool {
+    scanned.torn > 0 && !octets.len().is_multiple_of(SECTOR)
 }
 
 fn report_explained(explained: &Explained, path: &Path, report: &mut Recovery) {

@@ -115,9 +115,35 @@ proptest! {
             let (documents, recovery) = read_log(&directory);
             let complete = states.iter().rposition(|(end, _)| *end <= length as u64).unwrap();
             prop_assert_eq!(documents, states[complete].1.documents(), "{} of {}", length, octets.len());
-            prop_assert!(recovery.damaged.is_empty() && recovery.lost.is_empty());
+            prop_assert!(recovery.damaged.is_empty());
+            // A write does not end within a sector.
+            let is_complete = states[complete].0 == length as u64;
+            prop_assert_eq!(recovery.lost.is_empty(), is_complete || length % 512 == 0, "{}", length);
         }
     }
+}
+
+#[test]
+fn a_log_that_others_have_shortened_is_outdated_at_each_start() {
+    let (directory, documents) = crashed_log();
+    let path = segment_of(&directory);
+    let octets = fs::read(&path).unwrap();
+    let record = (octets.len() - SEGMENT_HEADER) / documents.len();
+    let length = SEGMENT_HEADER + 3 * record + record / 2;
+    assert_ne!(length % 512, 0);
+    fs::write(&path, &octets[..length]).unwrap();
+    let (found, recovery) = read_log(&directory);
+    assert_eq!((found.len(), recovery.lost.len(), recovery.is_stale, recovery.torn), (3, 1, true, 0));
+    assert_eq!(read_log(&directory), (found, recovery), "the next start finds the same");
+    let store = file_store(directory.path());
+    let mut engine = store.engine(0).unwrap();
+    assert!(engine.read(key(1, 0)).unwrap().unwrap().is_stale);
+    engine.append(&whole(1, key(1, 0), 2, b"new")).unwrap();
+    crash(store, vec![engine]);
+    let store = file_store(directory.path());
+    let mut engine = store.engine(0).unwrap();
+    assert!(!engine.read(key(1, 0)).unwrap().unwrap().is_stale, "what was written since is not");
+    assert!(engine.read(key(1, 1)).unwrap().unwrap().is_stale);
 }
 
 #[test]
