@@ -288,7 +288,7 @@ impl<M: FnMut() -> Shard, O: Outside> Driver<M, O> {
                 if let ShardInput::Block(passed) = &input {
                     contexts.store.take_block(self.clock.now(), &mut self.shard, passed.change.block);
                 }
-                contexts.store.open_embedded(&mut input);
+                contexts.store.receive(&mut input);
             }
             None => input.drop_embedded(),
         }

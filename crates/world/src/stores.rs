@@ -196,9 +196,9 @@ impl Stores {
     }
 
     /// Takes the document that an input brings.
-    pub(crate) fn open_embedded(&mut self, shard: usize, input: &mut ShardInput) {
+    pub(crate) fn receive(&mut self, shard: usize, input: &mut ShardInput) {
         if let Some(it) = self.stores.get_mut(&shard) {
-            it.store.open_embedded(input);
+            it.store.receive(input);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Passage, Tag};
 use pith_pfcp::Message;
+use pith_pfcp::ie::Cause;
 use pith_types::{BlockId, OwnerMap, Seid};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -91,6 +92,17 @@ pub enum N4Input {
     Held { block: BlockId },
     /// As [`super::N2Input::GiveUp`].
     GiveUp { block: BlockId },
+}
+
+impl N4Input {
+    /// Whether a UPF answers a change of a session with "Session context not found" (TS 29.244 8.2.1): it has lost the session, or
+    /// another SMF of the set has it.
+    pub fn shows_unknown_session(&self) -> bool {
+        let Self::Response { result: Ok(Message::SessionModificationResponse(response)), .. } = self else {
+            return false;
+        };
+        response.cause == Cause::SessionContextNotFound
+    }
 }
 
 /// What an SMF requests from the gateway.

@@ -29,8 +29,8 @@ use crate::lease::LeaseGuard;
 use pith_nf::fabric::{Keeps, Shard, ShardEffect, ShardInput};
 use pith_nf::kit::document::{Document, UnpackError};
 use pith_nf::kit::{
-    Caller, DocumentSink, Duration, Fate, Instant, Nf, ProcedureName, RESERVED_COUNTS, StoreScope, StoredKey,
-    Tracking,
+    Caller, DocumentSink, Duration, Fate, Instant, N4Input, Nf, ProcedureName, RESERVED_COUNTS, StoreScope,
+    StoredKey, Tracking,
 };
 use pith_types::{BlockId, BlockMove, ContextId, Supi};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -236,9 +236,11 @@ impl ContextStore {
         self
     }
 
-    /// Takes the document that an input brings, before the shard handles the input.
-    pub fn open_embedded(&mut self, input: &mut ShardInput) {
+    /// Takes what concerns stored contexts from an input, before the shard handles it: the document that it brings, and a UPF's refusal
+    /// that shows another owner.
+    pub fn receive(&mut self, input: &mut ShardInput) {
         match input {
+            ShardInput::N4(input) => self.note_refusal(input),
             ShardInput::Request { from, request, .. } => {
                 let Some(sealed) = request.take_embedded() else { return };
                 if let (Caller::Remote { exchange, .. }, Some(shared)) = (from, &mut self.shared) {
@@ -253,6 +255,25 @@ impl ContextStore {
             }
             _ => {}
         }
+    }
+
+    /// After the end of its lease, which it could not renew, the process has another one's blocks if a UPF does not know a session any
+    /// longer: the SMF that took the session over has replaced it (TS 29.244 5.22.3). Nothing of this process may leave then.
+    fn note_refusal(&mut self, input: &N4Input) {
+        if self.lease.as_ref().is_none_or(LeaseGuard::may_claim) || self.is_fenced {
+            return;
+        }
+        if input.shows_unknown_session() {
+            tracing::error!(
+                "a UPF does not know a session, and the lease of this process has ended: another process serves its UEs, this one serves none any longer"
+            );
+            self.note_fenced();
+        }
+    }
+
+    fn note_fenced(&mut self) {
+        self.is_fenced = true;
+        self.lease.iter().for_each(LeaseGuard::note_fenced);
     }
 
     /// Adds documents to calls and answers of the turn.
@@ -571,11 +592,11 @@ impl ContextStore {
 
     fn fail(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
         self.health.note_failure(self.slot, error);
-        if matches!(error, EngineError::Fenced { .. }) && !std::mem::replace(&mut self.is_fenced, true) {
+        if matches!(error, EngineError::Fenced { .. }) && !self.is_fenced {
             tracing::error!(
                 "another process has taken over the contexts, this one serves no UE any longer: {error}"
             );
-            self.lease.iter().for_each(LeaseGuard::note_fenced);
+            self.note_fenced();
         }
         // A log on a full disk is read as before.
         let stops_reading = !self.engine.answers_at_once() || matches!(error, EngineError::Paused(_));

@@ -332,6 +332,12 @@ impl SetMember {
                     self.divides_from = Some(now + lease.lasts + LONGEST_ATTEMPT);
                 }
             }
+            // A UPF has shown that another one has them.
+            Err(SetError::Store(_)) if guard.is_fenced() => {
+                return Err(SetError::Lost(
+                    "another instance has taken over the UEs of this one, which does not reach the store",
+                ));
+            }
             Err(SetError::Store(_)) => {
                 self.divides_from = None;
                 guard.go_on(lease.lasts + OUTAGE);

@@ -255,7 +255,7 @@ impl World {
         let Some(host) = shard_hosts.get_mut(shard) else { return };
         let starts = matches!(input, ShardInput::Start);
         match stores.as_mut() {
-            Some(stores) => stores.open_embedded(shard, &mut input),
+            Some(stores) => stores.receive(shard, &mut input),
             None => input.drop_embedded(),
         }
         if let ShardInput::Block(passed) = &input {

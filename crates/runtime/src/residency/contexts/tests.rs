@@ -9,8 +9,11 @@ use pith_nf::fabric::ShardEffect;
 use pith_nf::fabric::{Agent, AgentConfig, ShardInput};
 use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
 use pith_nf::kit::{
-    Input, Level, NetworkFunction, Outbox, ReferenceKey, References, Timer, TimerKey, Tracker,
+    Input, Level, NetworkFunction, Outbox, ReferenceKey, References, Tag, Timer, TimerKey, Tracker,
 };
+use pith_pfcp::Message;
+use pith_pfcp::ie::Cause;
+use pith_pfcp::message::SessionModificationResponse;
 use pith_sbi::{ApiRoot, Scheme};
 use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -801,4 +804,26 @@ fn a_block_taken_while_the_store_is_gone_is_claimed_with_a_higher_version_than_i
         .batch
         .delete(DocumentKey::new(DocumentKind::Amf, block.number(), 1).unwrap(), Revision(u64::MAX));
     assert!(run.store.engine.append(&run.store.batch).is_ok(), "the block itself is the shard's");
+}
+
+#[test]
+fn a_upf_that_does_not_know_a_session_ends_an_instance_only_if_its_lease_has_ended() {
+    let documents = MemoryStore::default();
+    let Run { mut store, .. } = Run::start(&documents, WriteTime::BeforeSends);
+    let guard = LeaseGuard::simulated(Duration::from_secs(3));
+    store = store.with_lease(Some(guard.clone()));
+    let mut receive = |cause| {
+        let response = SessionModificationResponse::new(cause);
+        let result = Ok(Message::SessionModificationResponse(response));
+        store.receive(&mut ShardInput::N4(Box::new(N4Input::Response {
+            tag: Tag { owner: 1, step: 1, run: 0 },
+            result,
+        })));
+        store.is_fenced()
+    };
+    assert!(!receive(Cause::SessionContextNotFound), "the UPF has lost it");
+    guard.set_now(Instant::from_micros(4_000_000));
+    guard.go_on(Duration::from_secs(10));
+    assert!(!receive(Cause::RequestAccepted) && !guard.is_fenced(), "it serves without the store");
+    assert!(receive(Cause::SessionContextNotFound) && guard.is_fenced());
 }

@@ -320,3 +320,15 @@ fn an_instance_whose_writes_are_refused_ends() {
     let result = rig.member.turn(rig.now, &mut rig.store, &mut rig.host);
     assert!(matches!(result, Err(SetError::Lost(_))));
 }
+
+/// It does not reach the store, and a UPF has its sessions with another instance.
+#[test]
+fn an_instance_that_is_cut_off_ends_when_a_upf_shows_that_another_one_serves() {
+    let mut rig = Rig::new(halves());
+    rig.pass(LEASE * 2, Some(2), true);
+    rig.pass(LEASE * 2, None, false);
+    rig.guard.note_fenced();
+    rig.store.set_gone(true);
+    let result = rig.member.turn(rig.now, &mut rig.store, &mut rig.host);
+    assert!(matches!(result, Err(SetError::Lost(_))));
+}
