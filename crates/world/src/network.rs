@@ -349,6 +349,7 @@ impl ShardFactory<'_> {
         let edge = UpfService { data_networks: Some(Vec::new()), ..UpfService::of_all(UPFS[1]) };
         let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };
         SmfConfig {
+            peers: None,
             data_networks: vec![internet],
             t3591: Duration::from_secs(16),
             t3592: Duration::from_secs(16),

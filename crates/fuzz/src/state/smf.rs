@@ -59,6 +59,7 @@ fn smf() -> Smf {
         ambr: Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(50) },
     };
     let config = SmfConfig {
+        peers: None,
         data_networks: vec![internet],
         t3591: Duration::from_secs(16),
         t3592: Duration::from_secs(16),

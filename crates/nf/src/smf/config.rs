@@ -82,6 +82,8 @@ pub struct SmfConfig {
     pub data_networks: Vec<DataNetwork>,
     /// What each UPF serves; a UPF without an entry serves everything.
     pub upfs: Vec<UpfService>,
+    /// Names of the UPFs that the gateway associates; `None`: any. A restored session whose UPF is no longer one of them ends.
+    pub peers: Option<Vec<String>>,
     /// Local breakouts at establishment. A session gets the first one of its data network whose UPF is available and serves
     /// the UE's tracking area and slice.
     pub breakouts: Vec<Breakout>,

@@ -16,7 +16,7 @@ use crate::kit::{
     UNPLACED, UpfHandle,
 };
 use pith_types::{ContextId, Seid};
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::net::IpAddr;
 
 /// Number of sessions that the SMF restores at UPFs at once.
@@ -162,13 +162,16 @@ impl Smf {
             self.shared.env(now, out).delete_at_upf(at);
         }
         let is_foreign = |address: &UeAddress| address.iter().any(|it| foreign.contains(&it));
-        let (without_address, waiting): (Vec<_>, Vec<_>) =
-            read.into_iter().partition(|(_, address)| is_foreign(address));
-        ending.extend(without_address);
+        let removed: BTreeMap<Key, String> =
+            read.iter().filter_map(|(key, _)| Some((*key, self.removed_upf(*key)?))).collect();
+        let (lost, waiting): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|(key, address)| is_foreign(address) || removed.contains_key(key));
+        ending.extend(lost);
         let (ends, taken_over): (Vec<_>, Vec<_>) =
             taken_over.into_iter().partition(|(_, address, _)| is_foreign(address));
         ending.extend(ends.into_iter().map(|(key, address, _)| (key, address)));
         report_foreign(&foreign, out);
+        report_removed(&removed, out);
         let taken_over = taken_over.into_iter().map(|(key, _, is_modified)| (key, is_modified)).collect();
         self.resume_taken_over(now, taken_over, out);
         for (key, address) in ending {
@@ -178,7 +181,7 @@ impl Smf {
                 // The registration in the UDM is that of the session that has replaced it.
                 let other = self.shared.index.find(&session.supi, session.pdu_session_id);
                 session.is_registered &= other.is_none_or(|other| other == key);
-                goes_on = is_foreign(&address) && other == Some(key);
+                goes_on = (is_foreign(&address) || removed.contains_key(&key)) && other == Some(key);
             }
             self.with_session(now, key, out, |state, session, env| {
                 if let State::AwaitingReleaseComplete(state) = state {
@@ -202,6 +205,15 @@ impl Smf {
         if !self.shared.ids.is_restoring() {
             self.note_all_read(out);
         }
+    }
+
+    /// The UPF that a restored session needs, and which is not in the configuration any longer.
+    fn removed_upf(&self, key: Key) -> Option<String> {
+        let session = self.sessions.view(key)?;
+        let user_plane = session.state().user_plane()?;
+        let front = user_plane.front.as_ref().filter(|front| front.is_needed).map(|front| front.session.upf);
+        let needed = std::iter::once(user_plane.anchor.upf).chain(front);
+        needed.filter_map(|upf| self.shared.upfs.removed(upf)).map(str::to_owned).next()
     }
 
     /// Requests UPFs to delete the sessions that a former run had ended. A UPF that has retained none has none of them.
@@ -276,6 +288,20 @@ fn report_foreign(addresses: &BTreeSet<IpAddr>, out: &mut Outbox) {
                 "{} sessions have addresses that are in no pool of the configuration (the first is {first}): they are released, and their UEs \
                  requested to establish them again",
                 addresses.len()
+            )
+        });
+    }
+}
+
+/// Sessions were at UPFs that are no longer configured: nothing forwards their packets.
+fn report_removed(sessions: &BTreeMap<Key, String>, out: &mut Outbox) {
+    let names: BTreeSet<&str> = sessions.values().map(String::as_str).collect();
+    if !names.is_empty() {
+        out.log(Level::Warn, || {
+            format!(
+                "{} sessions were at UPFs that are not in 'n4.upfs' ({}): they are released, and their UEs requested to establish them again",
+                sessions.len(),
+                names.into_iter().collect::<Vec<_>>().join(", ")
             )
         });
     }

@@ -80,6 +80,8 @@ impl Upf {
 pub(super) struct Upfs {
     services: Vec<UpfService>,
     breakouts: Vec<Breakout>,
+    /// As [`SmfConfig::peers`].
+    peers: Option<Vec<String>>,
     known: BTreeMap<UpfHandle, Upf>,
     /// Names of UPFs of restored sessions. A session that waits for one has a handle made of its place here.
     expected: Vec<String>,
@@ -135,6 +137,7 @@ impl Upfs {
         Self {
             services,
             breakouts,
+            peers: config.peers.clone(),
             known: BTreeMap::new(),
             expected: Vec::new(),
             restarted: BTreeMap::new(),
@@ -148,6 +151,13 @@ impl Upfs {
             self.expected.push(name.into());
             handle_of_expected(self.expected.len() - 1)
         })
+    }
+
+    /// The name of the UPF of a restored session, if the configuration does not have it any longer.
+    pub(super) fn removed(&self, upf: UpfHandle) -> Option<&str> {
+        let name = self.upf_name(upf)?;
+        let is_removed = self.peers.as_ref().is_some_and(|peers| !peers.iter().any(|peer| peer == name));
+        is_removed.then_some(name)
     }
 
     /// The handle of the association with that UPF; `None` if there is none.

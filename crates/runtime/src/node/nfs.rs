@@ -214,6 +214,7 @@ fn smf_config(config: &Config) -> SmfConfig {
     SmfConfig {
         data_networks: data_networks.collect(),
         upfs: config.smf.upfs.iter().map(upf_service).collect(),
+        peers: Some(config.n4.upfs.iter().map(|peer| peer.name.clone()).collect()),
         breakouts: breakouts.collect(),
         t3591: config.smf.timers.t3591.0,
         t3592: config.smf.timers.t3592.0,

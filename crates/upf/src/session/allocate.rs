@@ -80,7 +80,11 @@ impl Allocator<'_> {
     fn resolve_f_teid(&mut self, f_teid: &mut FTeid, failed: Rejection) -> Result<bool, Rejection> {
         let failed = failed.because_of(IeType::F_TEID);
         match *f_teid {
-            FTeid::Allocated { teid, .. } => self.check_given(Teid(teid), failed).map(|()| false),
+            FTeid::Allocated { teid, ipv4, ipv6 } => {
+                let is_local = ipv4.is_none_or(|it| self.local.v4 == Some(it))
+                    && ipv6.is_none_or(|it| self.local.v6 == Some(it));
+                self.check_given(Teid(teid), is_local, failed).map(|()| false)
+            }
             FTeid::Choose { ipv4, ipv6, choose_id } => {
                 let chosen = choose_id.and_then(|id| self.chosen.get(&id).copied());
                 *f_teid = chosen.map_or_else(|| self.choose(ipv4, ipv6, failed), Ok)?;
@@ -103,8 +107,9 @@ impl Allocator<'_> {
     }
 
     /// The UP function allocates F-TEIDs; but a rule may contain one of its session, and an SMF that restores
-    /// a session may contain a previous one (TS 29.244 5.5.1).
-    fn check_given(&mut self, teid: Teid, failed: Rejection) -> Result<(), Rejection> {
+    /// a session may contain a previous one (TS 29.244 5.5.1). Packets to an address that is not, or no longer, this UP function's would
+    /// not arrive.
+    fn check_given(&mut self, teid: Teid, is_local: bool, failed: Rejection) -> Result<(), Rejection> {
         if self.owned.contains(&teid) || self.allocation.teids.contains(&teid) {
             self.allocation.teids.insert(teid);
             return Ok(());
@@ -112,7 +117,7 @@ impl Allocator<'_> {
         if !self.restoring {
             return Err(failed.with_cause(Cause::InvalidFTeidAllocationOption));
         }
-        if !self.teids.claim(teid, self.session) {
+        if !is_local || !self.teids.claim(teid, self.session) {
             return Err(failed.with_cause(Cause::PfcpSessionRestorationFailure));
         }
         self.allocation.fresh.push(teid);

@@ -221,6 +221,14 @@ fn an_f_teid_that_a_restored_session_had_is_accepted_if_it_is_free() {
     let sent = world.ask(0, restore(2, [10, 45, 0, 3].into()));
     let Message::SessionEstablishmentResponse(response) = sent.message else { panic!() };
     assert_eq!(response.cause, Cause::PfcpSessionRestorationFailure);
+    // Since a change of its configuration the UPF has another address.
+    let mut former = pdu_session_of(3, [10, 45, 0, 4].into());
+    former.create_pdrs[0].pdi.local_f_teid = Some(FTeid::new(98, std::net::IpAddr::from([192, 0, 2, 99])));
+    former.pfcp_se_req_flags = Some(PfcpSeReqFlags::RESTI);
+    let sent = world.ask(0, former);
+    let Message::SessionEstablishmentResponse(response) = sent.message else { panic!() };
+    assert_eq!(response.cause, Cause::PfcpSessionRestorationFailure);
+    assert_eq!(world.upf.teids_in_use(), 1);
 }
 
 #[test]

@@ -178,6 +178,20 @@ fn a_session_that_was_being_set_up_or_released_ends() {
     assert_eq!(next.bench.nf.audit(), Default::default());
 }
 
+/// Its UPF was removed from the configuration, or renamed: nothing would forward its packets.
+#[test]
+fn a_session_whose_upf_is_not_configured_is_released_and_its_ue_establishes_it_again() {
+    let (world, stored) = established();
+    let named = |name: &str| SmfConfig { peers: Some(vec![name.to_owned()]), ..config() };
+    assert_eq!(restarted(&world, &stored, named("upf")).take_ladder(), "", "its UPF is awaited");
+    let mut next = restarted(&world, &stored, named("upf9"));
+    assert_eq!(next.take_ladder(), "amf <- N1N2MessageTransfer");
+    let GsmBody::PduSessionReleaseCommand(command) = &next.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::ReactivationRequested);
+    next.uplink(PduSessionReleaseComplete::new());
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
 /// The pool of its address was removed from the configuration: the UE could not be reached.
 #[test]
 fn a_session_whose_address_is_in_no_pool_is_released_and_its_ue_establishes_it_again() {

@@ -36,6 +36,7 @@ pub(super) const GNB_TUNNEL: Tunnel =
 
 pub(super) fn config() -> SmfConfig {
     SmfConfig {
+        peers: None,
         data_networks: vec![DataNetwork {
             dnn: "internet".parse().unwrap(),
             snssai: Snssai::of_sst(1),

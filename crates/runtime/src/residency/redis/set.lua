@@ -9,6 +9,13 @@
 if redis.replicate_commands then
   redis.replicate_commands()
 end
+-- Another program's value says nothing: the instances that live write theirs again.
+for _, key in ipairs(KEYS) do
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'hash' and kind ~= 'none' then
+    redis.call('DEL', key)
+  end
+end
 local what = ARGV[1]
 local revision = redis.call('HGET', KEYS[2], 'revision') or '0'
 if not string.match(revision, '^%d+$') or #revision > 15 then

@@ -188,6 +188,22 @@ fn an_index_that_another_program_has_overwritten_is_restored() {
 }
 
 #[test]
+fn another_programs_values_in_place_of_leases_and_map_are_replaced() {
+    use crate::residency::owners::tests::{check_leases, check_map};
+    let Some(server) = Server::start(&[]) else { return };
+    for _ in 0..2 {
+        let mut owners = server.store().owners();
+        check_map(&mut owners);
+        check_leases(&mut owners);
+        let Value::Array(keys) = raw(&server, cmd("KEYS").arg("*")) else { panic!() };
+        assert_eq!(keys.len(), 2, "{keys:?}");
+        for key in keys {
+            raw(&server, cmd("SET").arg(super::connection::text(&key)).arg("junk"));
+        }
+    }
+}
+
+#[test]
 fn notes_of_a_core_are_stored_and_a_server_knows_whether_it_was_used() {
     let Some(server) = Server::start(&[]) else { return };
     let store = server.store();
