@@ -57,7 +57,7 @@ fn ours(fd: RawFd) -> Option<Arc<Handle>> {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     // SAFETY: the caller's arguments, unchanged.
     let fd = unsafe { real!(socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int) };
     let is_sctp =
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
     if ours(fd).is_some() {
         handle::forget(fd);
     }
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn bind(fd: c_int, name: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn bind(fd: c_int, name: *const sockaddr, length: socklen_t) -> c_int {
     let Some(handle) = ours(fd) else {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { real!(bind(fd: c_int, name: *const sockaddr, length: socklen_t) -> c_int) };
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn bind(fd: c_int, name: *const sockaddr, length: socklen_
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn connect(fd: c_int, name: *const sockaddr, length: socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn connect(fd: c_int, name: *const sockaddr, length: socklen_t) -> c_int {
     let Some(handle) = ours(fd) else {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { real!(connect(fd: c_int, name: *const sockaddr, length: socklen_t) -> c_int) };
@@ -125,7 +125,7 @@ fn connect_to(fd: RawFd, handle: &Arc<Handle>, remote: SocketAddr) -> io::Result
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn listen(fd: c_int, backlog: c_int) -> c_int {
     match ours(fd) {
         Some(handle) => answer(engine::listen(&handle).map(|()| 0)),
         // SAFETY: the caller's arguments, unchanged.
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn accept(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int {
     // SAFETY: the caller's arguments, unchanged.
     unsafe { accept4(fd, name, length, 0) }
 }
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn accept(fd: c_int, name: *mut sockaddr, length: *mut soc
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept4(
+pub unsafe extern "C-unwind" fn accept4(
     fd: c_int,
     name: *mut sockaddr,
     length: *mut socklen_t,
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn accept4(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockname(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn getsockname(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int {
     let Some(handle) = ours(fd) else {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe {
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn getsockname(fd: c_int, name: *mut sockaddr, length: *mu
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getpeername(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int {
+pub unsafe extern "C-unwind" fn getpeername(fd: c_int, name: *mut sockaddr, length: *mut socklen_t) -> c_int {
     let Some(handle) = ours(fd) else {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe {
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn getpeername(fd: c_int, name: *mut sockaddr, length: *mu
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn setsockopt(
+pub unsafe extern "C-unwind" fn setsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn setsockopt(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getsockopt(
+pub unsafe extern "C-unwind" fn getsockopt(
     fd: c_int,
     level: c_int,
     name: c_int,
@@ -256,7 +256,7 @@ pub unsafe extern "C" fn getsockopt(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+pub unsafe extern "C-unwind" fn shutdown(fd: c_int, how: c_int) -> c_int {
     match ours(fd) {
         Some(_) if how == libc::SHUT_RD => 0,
         Some(_) => answer(message::send_order(fd, message::Kind::Shutdown).map(|_| 0)),
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> ssize_t {
     let Some(handle) = ours(fd) else {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { real!(sendmsg(fd: c_int, header: *const msghdr, flags: c_int) -> ssize_t) };
@@ -284,7 +284,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, header: *const msghdr, flags: c_int)
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> ssize_t {
     let Some(handle) = ours(fd) else {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { real!(recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -> ssize_t) };
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, header: *mut msghdr, flags: c_int) -
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendto(
+pub unsafe extern "C-unwind" fn sendto(
     fd: c_int,
     data: *const c_void,
     length: size_t,
@@ -324,7 +324,12 @@ pub unsafe extern "C" fn sendto(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(fd: c_int, data: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn send(
+    fd: c_int,
+    data: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
     // SAFETY: the caller's arguments, unchanged.
     unsafe { sendto(fd, data, length, flags, std::ptr::null(), 0) }
 }
@@ -334,7 +339,7 @@ pub unsafe extern "C" fn send(fd: c_int, data: *const c_void, length: size_t, fl
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn write(fd: c_int, data: *const c_void, length: size_t) -> ssize_t {
     if ours(fd).is_some() {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { send(fd, data, length, 0) };
@@ -348,7 +353,7 @@ pub unsafe extern "C" fn write(fd: c_int, data: *const c_void, length: size_t) -
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recvfrom(
+pub unsafe extern "C-unwind" fn recvfrom(
     fd: c_int,
     data: *mut c_void,
     length: size_t,
@@ -378,7 +383,7 @@ pub unsafe extern "C" fn recvfrom(
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recv(fd: c_int, data: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+pub unsafe extern "C-unwind" fn recv(fd: c_int, data: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the caller's arguments, unchanged.
     unsafe { recvfrom(fd, data, length, flags, std::ptr::null_mut(), std::ptr::null_mut()) }
 }
@@ -388,7 +393,7 @@ pub unsafe extern "C" fn recv(fd: c_int, data: *mut c_void, length: size_t, flag
 /// # Safety
 /// As libc's.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn read(fd: c_int, data: *mut c_void, length: size_t) -> ssize_t {
+pub unsafe extern "C-unwind" fn read(fd: c_int, data: *mut c_void, length: size_t) -> ssize_t {
     if ours(fd).is_some() {
         // SAFETY: the caller's arguments, unchanged.
         return unsafe { recv(fd, data, length, 0) };

@@ -30,7 +30,7 @@ macro_rules! real {
             };
         let found = $crate::real::next(&CACHE, NAME);
         // The signature is that of libc's function of this name.
-        let function: unsafe extern "C" fn($($type),*) -> $result = std::mem::transmute(found);
+        let function: unsafe extern "C-unwind" fn($($type),*) -> $result = std::mem::transmute(found);
         function($($argument),*)
     }};
 }

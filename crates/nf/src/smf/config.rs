@@ -1,5 +1,6 @@
 //! The SMF's configuration.
 
+use super::pool::contains;
 use crate::kit::Duration;
 use pith_types::{Ambr, Dnn, Snssai, Tac};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -105,5 +106,16 @@ impl SmfConfig {
     /// The data network with this DNN in this slice.
     pub(super) fn network(&self, dnn: &Dnn, snssai: &Snssai) -> Option<&DataNetwork> {
         self.data_networks.iter().find(|network| network.dnn == *dnn && network.snssai == *snssai)
+    }
+
+    /// Whether an address is in a pool of this data network in this slice: one of its own, or that of a UPF. Rules of packet filters and
+    /// routes go by pools.
+    pub(super) fn has_address(&self, dnn: &Dnn, snssai: &Snssai, address: IpAddr) -> bool {
+        let Some(network) = self.network(dnn, snssai) else { return false };
+        let of_network = std::iter::once((IpAddr::V4(network.pool.0), network.pool.1));
+        let prefixes = network.pool6.map(|(prefix, length)| (IpAddr::V6(prefix), length));
+        let of_upfs = self.upfs.iter().flat_map(|upf| &upf.pools).filter(|(name, ..)| name == dnn);
+        let of_upfs = of_upfs.map(|(_, (pool, length), _)| (IpAddr::V4(*pool), *length));
+        of_network.chain(prefixes).chain(of_upfs).any(|pool| contains(pool, address))
     }
 }

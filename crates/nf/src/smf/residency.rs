@@ -150,10 +150,15 @@ impl Smf {
         let read = std::mem::take(&mut self.restored.read);
         let mut ending = std::mem::take(&mut self.restored.ending);
         let taken_over = std::mem::take(&mut self.restored.taken_over);
-        let taken_over_addresses = taken_over.iter().flat_map(|(_, address, _)| address.iter());
-        let addresses = read.iter().chain(&ending).flat_map(|(_, address)| address.iter());
-        let addresses = addresses.chain(taken_over_addresses);
-        let foreign: BTreeSet<_> = self.shared.pools.reserve(addresses).into_iter().collect();
+        let taken_over_addresses = taken_over.iter().map(|(key, address, _)| (*key, *address));
+        let sessions = read.iter().chain(&ending).copied().chain(taken_over_addresses);
+        let addresses =
+            sessions.flat_map(|(key, address)| address.iter().map(move |it| (key, it)).collect::<Vec<_>>());
+        // That of another data network is as good as none: it would give the session the rights of that network.
+        let (own, others): (Vec<_>, Vec<_>) =
+            addresses.partition(|(key, address)| self.is_in_its_network(*key, *address));
+        let mut foreign: BTreeSet<_> = others.into_iter().map(|(_, address)| address).collect();
+        foreign.extend(self.shared.pools.reserve(own.into_iter().map(|(_, address)| address)));
         if !self.shared.ids.is_restoring() {
             self.shared.pools.claim_reserved();
         }
@@ -205,6 +210,13 @@ impl Smf {
         if !self.shared.ids.is_restoring() {
             self.note_all_read(out);
         }
+    }
+
+    /// Whether the address of a session is in a pool of its data network.
+    fn is_in_its_network(&self, key: Key, address: IpAddr) -> bool {
+        self.sessions
+            .view(key)
+            .is_none_or(|session| self.shared.config.has_address(&session.dnn, &session.snssai, address))
     }
 
     /// The UPF that a restored session needs, and which is not in the configuration any longer.
@@ -285,7 +297,7 @@ fn report_foreign(addresses: &BTreeSet<IpAddr>, out: &mut Outbox) {
     if let Some(first) = addresses.first() {
         out.log(Level::Warn, || {
             format!(
-                "{} sessions have addresses that are in no pool of the configuration (the first is {first}): they are released, and their UEs \
+                "{} sessions have addresses that are in no pool of their data network (the first is {first}): they are released, and their UEs \
                  requested to establish them again",
                 addresses.len()
             )

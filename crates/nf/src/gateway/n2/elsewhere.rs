@@ -3,27 +3,31 @@
 //! ```text
 //!  gNB ── INITIAL UE MESSAGE, 5G-S-TMSI ──> gateway   the other AMF is gone, its lease has not ended: the message waits
 //!                                           block passes to this AMF ──> its shard
-//!                                           time is over             ──> the other AMF lives: ERROR INDICATION, the UE tries again
-//!                                           once more                ──> as of an unknown UE
+//!                                           time is over             ──> the other AMF lives, or none has its blocks yet:
+//!                                                                        ERROR INDICATION, the UE tries again
+//!                                           for the fourth time      ──> as of an unknown UE
 //! ```
 //!
 //! A gNB that has lost an AMF selects another one of its set at once (TS 23.501 5.21.2.2.2), before the blocks have another owner. If
 //! the AMF rejected the UE then, it would register again. If the other AMF has returned before its lease ended, no block passes: the gNB
-//! releases the UE (TS 38.413 8.7.5, 10.6), which tries again, and selects that AMF. A gNB that comes a second time with the UE has no
-//! association with that AMF.
+//! releases the UE (TS 38.413 8.7.5, 10.6), which tries again, and selects that AMF. If the store or the machines are slow, the blocks pass
+//! later than they should. A gNB that comes again and again with the UE has no association with that AMF.
 
 use super::{N2Gateway, N2GatewayEffect};
 use crate::kit::{Duration, GnbHandle, Instant};
 use bytes::Bytes;
 use pith_ngap::{Cause, CauseRadioNetwork, peek};
 use pith_types::{BlockId, FiveGSTmsi};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// Messages that wait; further ones are as of unknown UEs.
 const MOST_WAITING: usize = 1 << 14;
 
-/// Time in which a UE is sent back once.
+/// Time in which a UE is sent back `TIMES` times.
 const AGAIN: Duration = Duration::from_secs(60);
+
+/// How often a UE is sent back.
+const TIMES: u8 = 3;
 
 /// UEs that were sent back and are remembered; the oldest is forgotten first.
 const MOST_SENT_BACK: usize = 1 << 14;
@@ -38,10 +42,10 @@ pub(super) struct Elsewhere {
     patience: Option<Duration>,
     waiting: VecDeque<Waiting>,
     octets: usize,
-    /// UEs that were sent back, and until when they are not once more.
+    /// UEs that were sent back, and until when that counts.
     sent_back: VecDeque<(Instant, FiveGSTmsi)>,
-    /// The same UEs, to look them up.
-    among: HashSet<FiveGSTmsi>,
+    /// How often each of these was.
+    times: HashMap<FiveGSTmsi, u8>,
 }
 
 #[derive(Debug)]
@@ -54,19 +58,21 @@ struct Waiting {
 }
 
 impl Elsewhere {
-    /// Whether the UE is sent back: not if it was recently.
+    /// Whether the UE is sent back: not if it was too often recently.
     fn sends_back(&mut self, now: Instant, ue: FiveGSTmsi) -> bool {
         while self.sent_back.len() >= MOST_SENT_BACK
             || self.sent_back.front().is_some_and(|(until, _)| *until <= now)
         {
             let Some((_, old)) = self.sent_back.pop_front() else { break };
-            self.among.remove(&old);
+            self.times.remove(&old);
         }
-        if !self.among.insert(ue) {
-            return false;
+        let times = self.times.entry(ue).or_default();
+        if *times == 0 {
+            self.sent_back.push_back((now + AGAIN, ue));
         }
-        self.sent_back.push_back((now + AGAIN, ue));
-        true
+        let is_sent_back = *times < TIMES;
+        *times += u8::from(is_sent_back);
+        is_sent_back
     }
 }
 

@@ -192,6 +192,22 @@ fn a_session_whose_upf_is_not_configured_is_released_and_its_ue_establishes_it_a
     assert_eq!(next.bench.nf.audit(), Default::default());
 }
 
+/// Its pool is another data network's now: packet filters and routes of that one would apply to it.
+#[test]
+fn a_session_whose_address_is_in_the_pool_of_another_data_network_is_released() {
+    let (world, stored) = established();
+    let mut other = config();
+    let mut second = other.data_networks[0].clone();
+    second.dnn = "other".parse().unwrap();
+    other.data_networks[0].pool.0 = "10.99.0.0".parse().unwrap();
+    other.data_networks.push(second);
+    let mut next = restarted(&world, &stored, other);
+    assert_eq!(next.take_ladder(), "amf <- N1N2MessageTransfer");
+    assert_eq!(next.bench.nf.audit().addresses, 0);
+    next.uplink(PduSessionReleaseComplete::new());
+    assert_eq!(next.bench.nf.audit(), Default::default());
+}
+
 /// The pool of its address was removed from the configuration: the UE could not be reached.
 #[test]
 fn a_session_whose_address_is_in_no_pool_is_released_and_its_ue_establishes_it_again() {
