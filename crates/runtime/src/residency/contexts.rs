@@ -41,6 +41,9 @@ use writing::Turn;
 /// context is written once.
 const SOFT_DELAY: Duration = Duration::from_millis(200);
 
+/// A document that was read for an NF.
+type ReadContext = (Nf, DocumentKey, Result<StoredDocument, DocumentError>);
+
 /// Time until the next attempt after the engine failed.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -348,7 +351,7 @@ impl ContextStore {
             self.blocks.insert(at, block);
         }
         self.has_changes = true;
-        if let Err(error) = self.claim_block(block) {
+        if let Err(error) = self.claim_blocks(&[block]) {
             // The fence of this block may be higher than the shard's version: the next write claims all blocks with a higher one.
             self.owner = None;
             self.fail(now, shard, &error);
@@ -358,25 +361,23 @@ impl ContextStore {
     /// The shard gets blocks that another instance had: from now on the store refuses writes of that instance. Restores their contexts.
     /// Returns whether it could; else the blocks are to be adopted later.
     pub fn adopt(&mut self, now: Instant, shard: &mut Shard, changes: &[BlockMove]) -> bool {
-        let mut found = Vec::new();
-        for block in changes.iter().map(|change| change.block) {
-            if let Err(at) = self.blocks.binary_search(&block) {
-                self.blocks.insert(at, block);
+        let blocks: Vec<BlockId> = changes.iter().map(|change| change.block).collect();
+        for block in &blocks {
+            if let Err(at) = self.blocks.binary_search(block) {
+                self.blocks.insert(at, *block);
             }
-            let read = self.claim_block(block).and_then(|()| {
-                for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)) {
-                    found.extend(self.read_block(kind, block)?.into_iter().map(|read| (nf, read)));
-                }
-                Ok(())
-            });
-            if let Err(error) = read {
+        }
+        let read = self.claim_blocks(&blocks).and_then(|()| self.read_blocks(shard, &blocks));
+        let found = match read {
+            Ok(found) => found,
+            Err(error) => {
                 self.owner = None;
                 self.fail(now, shard, &error);
                 return false;
             }
-        }
+        };
         shard.begin_adoption(changes);
-        for (nf, (key, read)) in found {
+        for (nf, key, read) in found {
             match read {
                 Ok(document) => self.restore_one(now, shard, nf, key, &document),
                 Err(error) => self.note_unreadable(&error),
@@ -399,16 +400,38 @@ impl ContextStore {
         self.lease.as_ref().is_some_and(LeaseGuard::has_ended)
     }
 
-    /// Fences a block with the shard's version, or all of its blocks with a higher one if the former owner's is higher.
-    fn claim_block(&mut self, block: BlockId) -> Result<(), EngineError> {
+    /// Fences blocks with the shard's version, or all of its blocks with a higher one if that of a former owner is higher.
+    fn claim_blocks(&mut self, blocks: &[BlockId]) -> Result<(), EngineError> {
         self.check_lease()?;
         let Some(own) = self.owner else { return self.claim() };
-        // If it is the same, the store would still take writes of the former owner.
-        if self.engine.fenced_below(block.number())? >= own {
-            self.owner = None;
-            return self.claim();
+        let numbers: Vec<u16> = blocks.iter().map(|block| block.number()).collect();
+        if self.engine.take(&numbers, own)? {
+            return Ok(());
         }
-        self.engine.fence(block.number(), own)
+        self.owner = None;
+        self.claim()
+    }
+
+    /// The documents of these blocks that NFs of the shard have, in the order in which they are restored. A server that fails in between
+    /// is an error.
+    fn read_blocks(&mut self, shard: &Shard, blocks: &[BlockId]) -> Result<Vec<ReadContext>, EngineError> {
+        let kinds: Vec<_> = KINDS.into_iter().filter(|(_, nf)| shard.hosts(*nf)).collect();
+        let mut found = Vec::new();
+        for (kind, nf) in kinds {
+            let places: Vec<_> = blocks.iter().map(|block| (kind, block.number())).collect();
+            let keys = self.engine.list(&places)?;
+            let mut failure = None;
+            self.engine.read_each(&keys, &mut |key, read| match read {
+                Ok(Some(document)) => found.push((nf, key, Ok(document))),
+                Ok(None) => {}
+                Err(DocumentError::Remote { reason, .. }) => failure = Some(reason),
+                Err(error) => found.push((nf, key, Err(error))),
+            });
+            if let Some(reason) = failure {
+                return Err(EngineError::Remote { server: "the store".into(), reason });
+            }
+        }
+        Ok(found)
     }
 
     /// Blocks are claimed as long as they are the process's for certain. A claim of a former owner would shut out the present one.

@@ -79,6 +79,17 @@ pub trait Engine: Send {
     /// The version of the owner map below which writes to the block are refused.
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError>;
 
+    /// Fences these blocks with `own`, which the caller has already: `false`, and nothing is changed, if a former owner's version is not
+    /// lower, as the store would still take its writes. An engine may do it with few requests.
+    fn take(&mut self, blocks: &[u16], own: OwnerVersion) -> Result<bool, EngineError> {
+        for block in blocks {
+            if self.fenced_below(*block)? >= own {
+                return Ok(false);
+            }
+        }
+        blocks.iter().try_for_each(|block| self.fence(*block, own)).map(|()| true)
+    }
+
     /// Makes the caller the owner of these blocks: fences them with a version that is higher than that of each former owner by `step`, and
     /// returns it. Two callers at once with different steps get different versions, and the lower one is refused.
     fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {

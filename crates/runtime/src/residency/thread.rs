@@ -197,6 +197,11 @@ impl Engine for EngineThread {
         self.query(move |engine| engine.fenced_below(block)).ok_or_else(ended)?
     }
 
+    fn take(&mut self, blocks: &[u16], own: OwnerVersion) -> Result<bool, EngineError> {
+        let blocks = blocks.to_vec();
+        self.query(move |engine| engine.take(&blocks, own)).ok_or_else(ended)?
+    }
+
     fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
         let blocks = blocks.to_vec();
         self.query(move |engine| engine.claim(&blocks, step)).ok_or_else(ended)?

@@ -103,6 +103,27 @@ impl RedisEngine {
         Ok(())
     }
 
+    /// The highest version that one of these blocks is fenced with.
+    fn latest_fence(&mut self, blocks: &[u16]) -> Result<OwnerVersion, EngineError> {
+        blocks.iter().try_for_each(|block| check_block(*block))?;
+        let mut latest = 0;
+        for part in blocks.chunks(READ_AT_ONCE) {
+            let replies = self.request(|engine, request| {
+                for block in part {
+                    request.add(cmd("GET").arg(engine.fence_of(*block)));
+                }
+                Some(())
+            })?;
+            latest = replies.iter().filter_map(integer).fold(latest, u64::max);
+            for (block, reply) in part.iter().zip(&replies) {
+                if *reply != Value::Nil && integer(reply).is_none() {
+                    latest = latest.max(self.latest_owner(*block)?.0);
+                }
+            }
+        }
+        Ok(OwnerVersion(latest))
+    }
+
     pub(super) fn fence_of(&self, block: u16) -> String {
         self.shared.fence_of(block)
     }
@@ -573,23 +594,15 @@ impl Engine for RedisEngine {
         self.fence_all(&[block], owner)
     }
 
-    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
-        let mut latest = 0;
-        for part in blocks.chunks(READ_AT_ONCE) {
-            let replies = self.request(|engine, request| {
-                for block in part {
-                    request.add(cmd("GET").arg(engine.fence_of(*block)));
-                }
-                Some(())
-            })?;
-            latest = replies.iter().filter_map(integer).fold(latest, u64::max);
-            for (block, reply) in part.iter().zip(&replies) {
-                if *reply != Value::Nil && integer(reply).is_none() {
-                    latest = latest.max(self.latest_owner(*block)?.0);
-                }
-            }
+    fn take(&mut self, blocks: &[u16], own: OwnerVersion) -> Result<bool, EngineError> {
+        if self.latest_fence(blocks)? >= own {
+            return Ok(false);
         }
-        let own = OwnerVersion(latest.saturating_add(step));
+        blocks.chunks(READ_AT_ONCE).try_for_each(|part| self.fence_all(part, own)).map(|()| true)
+    }
+
+    fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
+        let own = OwnerVersion(self.latest_fence(blocks)?.0.saturating_add(step));
         for part in blocks.chunks(READ_AT_ONCE) {
             self.fence_all(part, own)?;
         }
