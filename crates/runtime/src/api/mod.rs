@@ -121,6 +121,11 @@ pub struct ApiHandler {
 }
 
 impl ApiHandler {
+    #[cfg(test)]
+    fn api(&self) -> Rc<Api> {
+        Rc::clone(&self.api)
+    }
+
     /// Serves this API.
     pub fn new(api: Rc<Api>) -> Self {
         Self { api, denials: Denials::default() }

@@ -11,12 +11,18 @@ use pith_types::Supi;
 use serde_json::{Value, json as value};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Subscribers per page by default, and at most.
 const PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 10_000;
 /// The most subscribers that one request adds or deletes.
 const LARGEST_RANGE: u64 = 1_000_000;
+/// Deleted subscribers whose UEs are deregistered with one order after a start.
+const WITHDRAWN_AT_ONCE: u32 = 1_000;
+/// Time until the next attempt, while shards restore their contexts.
+const WITHDRAWN_PAUSE: Duration = Duration::from_secs(1);
 
 impl Api {
     async fn on_store<R: Send + 'static>(
@@ -29,6 +35,39 @@ impl Api {
         };
         let store: &StoreHandle<ShardToken> = self.store.as_ref().ok_or_else(elsewhere)?;
         Ok(store.run(work).await?)
+    }
+}
+
+impl Api {
+    /// Deregisters the UEs of deleted subscribers at the AMFs of this process. `false`: the core is not running, its next start does that.
+    async fn deregister_withdrawn(&self, supis: Arc<[Supi]>) -> Result<bool, ApiError> {
+        let order = Order::Deregister { supis: Arc::clone(&supis), why: Deregister::Withdrawn };
+        let is_running = self.gather.collect(Topic::Order(order)).await?.asked > 0;
+        if is_running {
+            self.on_store(move |store| store.forget_withdrawn(&supis)).await?;
+        }
+        Ok(is_running)
+    }
+
+    /// After a start: the UEs of subscribers that were deleted meanwhile. A shard answers when its contexts are restored.
+    pub async fn end_withdrawn(&self) {
+        if self.store.is_none() {
+            return;
+        }
+        loop {
+            let Ok(supis) = self.on_store(|store| store.withdrawn(WITHDRAWN_AT_ONCE)).await else { return };
+            if supis.is_empty() {
+                return;
+            }
+            let number = supis.len();
+            match self.deregister_withdrawn(supis.into()).await {
+                Ok(true) => tracing::info!(
+                    "{number} subscribers were deleted before the start: their UEs are deregistered"
+                ),
+                Ok(false) => return,
+                Err(_) => sleep(WITHDRAWN_PAUSE).await,
+            }
+        }
     }
 }
 
@@ -132,8 +171,7 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
         let deleted = api.on_store(move |store| store.delete_subscribers(&supis)).await?;
         if deleted > 0 {
             // The AMFs of this process deregister their UEs immediately.
-            let withdrawn = Order::Deregister { supis: gone, why: Deregister::Withdrawn };
-            if api.gather.collect(Topic::Order(withdrawn)).await.is_err() {
+            if api.deregister_withdrawn(gone).await.is_err() {
                 tracing::warn!(supi = %supi.masked(), deleted, "deleted, but a shard did not confirm deregistration in time; its UEs may be deregistered later");
             }
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{Config, Role};
 use crate::http::{Limits, Listener, Protocol, Server};
 use crate::residency::Statistics;
-use crate::store::{Database, DatabaseLocation, start};
+use crate::store::{Database, DatabaseLocation, Existing, start};
 use audit::{State, Wanted};
 use hyper::StatusCode;
 use pith_nf::kit::Subscriber;
@@ -129,9 +129,49 @@ fn run(test: impl Future<Output = ()>) {
     runtime.block_on(LocalSet::new().run_until(test));
 }
 
-fn subscriber(number: u64) -> Value {
+fn subscriber_of(number: u64) -> Subscriber {
     let supi = Supi::from_imsi(&format!("99970{number:010}")).unwrap();
-    serde_json::to_value(Subscriber::with_defaults(supi, [0x46; 16], [2; 16])).unwrap()
+    Subscriber::with_defaults(supi, [0x46; 16], [2; 16])
+}
+
+fn subscriber(number: u64) -> Value {
+    serde_json::to_value(subscriber_of(number)).unwrap()
+}
+
+/// A core that is not running can deregister no UE: its next start does.
+#[test]
+fn ues_of_subscribers_that_are_deleted_while_no_core_runs_are_deregistered_at_its_start() {
+    run(async {
+        let withdrawn = |store: &mut Database| store.withdrawn(10);
+        let running = Client::new();
+        let of_running = running.0.api().store.clone().unwrap();
+        running.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
+        running.send("DELETE", "/v1/subscribers/imsi-999700000000001", None).await;
+        assert!(of_running.run(withdrawn).await.unwrap().is_empty(), "the AMFs have confirmed it");
+
+        let database = Database::open(&DatabaseLocation::Memory).unwrap();
+        let (api, _thread) = Api::on_database(database, Config::default()).unwrap();
+        let store = api.store.clone().unwrap();
+        let stopped = Client(ApiHandler::new(Rc::clone(&api)));
+        stopped.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
+        stopped.send("DELETE", "/v1/subscribers/imsi-999700000000001", None).await;
+        stopped.send("DELETE", "/v1/subscribers/imsi-999700000000002", None).await;
+        let supi = Supi::from_imsi("999700000000001").unwrap();
+        assert_eq!(store.run(withdrawn).await.unwrap(), [supi]);
+        api.end_withdrawn().await;
+        assert_eq!(store.run(withdrawn).await.unwrap().len(), 1, "it is still not running");
+        let api = running.0.api();
+        of_running
+            .run(|store| store.add_subscribers(vec![subscriber_of(3)], Existing::Refuse))
+            .await
+            .unwrap();
+        of_running
+            .run(|store| store.delete_subscribers(&[Supi::from_imsi("999700000000003").unwrap()]))
+            .await
+            .unwrap();
+        api.end_withdrawn().await;
+        assert!(of_running.run(withdrawn).await.unwrap().is_empty());
+    });
 }
 
 #[test]

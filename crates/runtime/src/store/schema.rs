@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Migrations from one format to the next; `user_version` of a file is the number of applied ones.
-const STEPS: [&str; 4] = ["
+const STEPS: [&str; 5] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
         sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
@@ -27,6 +27,8 @@ const STEPS: [&str; 4] = ["
     ALTER TABLE subscriber DROP COLUMN sqn;
 ", "
     CREATE TABLE run (id TEXT PRIMARY KEY) WITHOUT ROWID;    -- one row: the last process that used the log of contexts
+", "
+    CREATE TABLE withdrawn (supi TEXT PRIMARY KEY) WITHOUT ROWID;    -- deleted subscribers whose UEs an AMF may still serve
 "];
 
 /// The format that this release writes.

@@ -194,12 +194,36 @@ impl Database {
             let mut deleted = 0;
             for supi in supis {
                 database.delete_documents_of(supi)?;
-                deleted += u64::from(database.delete_subscriber_row(supi)?);
+                if database.delete_subscriber_row(supi)? {
+                    deleted += 1;
+                    let sql = "INSERT OR IGNORE INTO withdrawn VALUES (?1)";
+                    database.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
+                }
             }
             Ok(deleted)
         })?;
         self.forget_documents_of(supis);
         Ok(deleted)
+    }
+
+    /// Deleted subscribers whose UEs an AMF may still serve, at most `limit`: they were deleted while no core was running, or it has not
+    /// confirmed their deregistration.
+    pub fn withdrawn(&mut self, limit: u32) -> Result<Vec<Supi>, DatabaseError> {
+        let mut select = self.connection.prepare_cached("SELECT supi FROM withdrawn LIMIT ?1")?;
+        let found = select.query_map([limit], |row| row.get::<_, String>(0))?;
+        let found: Vec<String> = found.collect::<Result<_, _>>()?;
+        Ok(found.iter().filter_map(|supi| supi.parse().ok()).collect())
+    }
+
+    /// The UEs of these deleted subscribers are deregistered.
+    pub fn forget_withdrawn(&mut self, supis: &[Supi]) -> Result<(), DatabaseError> {
+        self.transaction(|database| {
+            for supi in supis {
+                let sql = "DELETE FROM withdrawn WHERE supi = ?1";
+                database.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
+            }
+            Ok(())
+        })
     }
 
     /// Stores the highest used sequence number; returns whether the subscriber exists and its previous number
