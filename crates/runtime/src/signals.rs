@@ -55,6 +55,20 @@ impl Signals {
     }
 }
 
+/// Whether SIGINT or SIGTERM waits to be taken: for work before [`Signals::wait`] that may take long.
+pub fn is_end_requested() -> bool {
+    // SAFETY: a sigset_t may be all zeros until sigpending has filled it.
+    #[allow(unsafe_code)]
+    let mut pending: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `pending` is a local value.
+    #[allow(unsafe_code)]
+    let has = |pending: &libc::sigset_t, signal| unsafe { libc::sigismember(pending, signal) == 1 };
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    let result = unsafe { libc::sigpending(&mut pending) };
+    result == 0 && (has(&pending, libc::SIGINT) || has(&pending, libc::SIGTERM))
+}
+
 /// Lets the process end silently when the reader of its output has ended, as in `pith … | head`. For commands
 /// only: a core must survive a peer's closing a socket.
 pub fn end_with_reader() {

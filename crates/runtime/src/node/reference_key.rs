@@ -27,6 +27,11 @@ pub(super) fn open(
     }
 }
 
+/// Whether an earlier start has made the file.
+pub(super) fn was_made(config: &Config) -> bool {
+    config.store.path.file().is_some_and(|database| database.with_file_name(FILE).exists())
+}
+
 /// What is stored with contexts, to recognise the key that has named them.
 pub(super) trait NamedContexts {
     /// Whether there are contexts, and where, with what is to be done to begin without them.

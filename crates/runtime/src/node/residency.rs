@@ -1,6 +1,6 @@
 //! The store of the contexts of a process (all residencies but `none`).
 
-use super::reference_key::NamedContexts;
+use super::reference_key::{self, NamedContexts};
 use super::{Hosting, StartError};
 use crate::clock::Clock;
 use crate::config::{Config, Residency, StateEngine, StateSync, StateWrite};
@@ -8,16 +8,18 @@ use crate::lease::LeaseGuard;
 use crate::private_file::{self, PRIVATE, Readers};
 use crate::residency::{
     ContextStore, DocumentKind, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, FormerRun,
-    OnDurable, OnWritten, OwnerFile, OwnerStore, RedisSettings, RedisStore, RunId, StoreHealth, StoreMode,
-    Sync, WriteForm, WriteTime, kinds_of_nfs,
+    OnDurable, OnWritten, OwnerFile, OwnerStore, RedisOpenError, RedisSettings, RedisStore, RunId,
+    StoreHealth, StoreMode, Sync, WriteForm, WriteTime, kinds_of_nfs,
 };
 use crate::shard::ShardQueue;
+use crate::signals::is_end_requested;
 use crate::store::{Database, DatabaseLocation};
 use pith_nf::fabric::ShardInput;
 use pith_nf::kit::Nf;
 use pith_types::BlockId;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The file of the owner map, in the directory of the log.
 const OWNERS: &str = "owners";
@@ -198,19 +200,47 @@ fn open_file(
 fn open_redis(config: &Config, hosting: &Hosting) -> Result<RedisStore, StartError> {
     let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
     let redis = &config.state.redis;
-    let store = RedisStore::open(RedisSettings {
-        url: redis.url.clone(),
-        password_file: redis.password_file.clone(),
-        ca: redis.ca.clone(),
-        secret: secret(config)?,
-        kinds: match &first {
-            Some(_) => kinds_of_nfs(&hosting.nfs),
-            None => DocumentKind::ALL.into(),
-        },
-        scope: first.unwrap_or_default(),
-    })?;
+    let secret = secret(config)?;
+    let open = || {
+        RedisStore::open(RedisSettings {
+            url: redis.url.clone(),
+            password_file: redis.password_file.clone(),
+            ca: redis.ca.clone(),
+            secret: secret.clone(),
+            kinds: match &first {
+                Some(_) => kinds_of_nfs(&hosting.nfs),
+                None => DocumentKind::ALL.into(),
+            },
+            scope: first.clone().unwrap_or_default(),
+        })
+    };
+    let store = if reference_key::was_made(config) { wait_for_server(open)? } else { open()? };
     tracing::info!("contexts are stored in Redis at {}", store.url());
     Ok(store)
+}
+
+/// Time until the next attempt to reach the server.
+const SERVER_PAUSE: Duration = Duration::from_millis(500);
+/// Attempts until the log says again what the start waits for.
+const ATTEMPTS_A_MESSAGE: u32 = 20;
+
+/// A start after others: contexts are in the server, which may have gone with this process, and returns.
+fn wait_for_server(
+    open: impl Fn() -> Result<RedisStore, RedisOpenError>,
+) -> Result<RedisStore, RedisOpenError> {
+    let mut attempts = 0;
+    loop {
+        match open() {
+            Err(error) if error.may_pass && !is_end_requested() => {
+                if attempts % ATTEMPTS_A_MESSAGE == 0 {
+                    tracing::error!("{error}; the start waits for the server, which has the contexts of UEs");
+                }
+                attempts += 1;
+                std::thread::sleep(SERVER_PAUSE);
+            }
+            result => return result,
+        }
+    }
 }
 
 /// The key of the database also protects contexts. It is made unless there is a database, which needs its own.

@@ -67,6 +67,8 @@ pub struct RedisOpenError {
     setting: &'static str,
     value: String,
     reason: String,
+    /// The settings are complete, and the server refuses or does not answer: it may later.
+    pub may_pass: bool,
 }
 
 /// The documents of a process in a server.
@@ -100,13 +102,19 @@ impl RedisStore {
         let tls = ca.as_deref().filter(|_| url.is_tls()).map(read_ca).transpose()?;
         if url.is_tls() && tls.is_none() {
             let reason = "TLS needs the CA of the server: set 'state.redis.ca'".into();
-            return Err(RedisOpenError { setting: "state.redis.url", value: url.to_string(), reason });
+            return Err(RedisOpenError {
+                setting: "state.redis.url",
+                value: url.to_string(),
+                reason,
+                may_pass: false,
+            });
         }
         let access = Access { url, password, tls };
         Connection::open(&access).map_err(|error| RedisOpenError {
             setting: "state.redis.url",
             value: access.url.to_string(),
             reason: error.reason,
+            may_pass: true,
         })?;
         let namespace = format!("pith:{}", hex::encode(secret.id()));
         Ok(Self { shared: Arc::new(Shared { access, secret, namespace, scope, kinds }) })
@@ -159,6 +167,7 @@ impl RedisStore {
         RedisOpenError {
             setting: "state.redis.url",
             value: self.shared.access.url.to_string(),
+            may_pass: true,
             reason: error.reason,
         }
     }
@@ -173,6 +182,7 @@ fn read_password(path: &Path) -> Result<Zeroizing<String>, RedisOpenError> {
     let failed = |reason: String| RedisOpenError {
         setting: "state.redis.password_file",
         value: path.display().to_string(),
+        may_pass: false,
         reason,
     };
     let text = private_file::read(path, Readers::Owner).map_err(|error| failed(error.to_string()))?;
@@ -187,6 +197,7 @@ fn read_ca(path: &Path) -> Result<Arc<ClientConfig>, RedisOpenError> {
     let failed = |reason: String| RedisOpenError {
         setting: "state.redis.ca",
         value: path.display().to_string(),
+        may_pass: false,
         reason,
     };
     let mut roots = RootCertStore::empty();
