@@ -96,12 +96,33 @@ pub(in crate::smf) fn reactivate(state: State, session: &mut SmContext, env: &mu
     command(state, session, env, GsmCause::ReactivationRequested)
 }
 
+/// As `reactivate`, for a session of a UE in CM-CONNECTED whose UPF is lost.
+pub(in crate::smf) fn reactivate_without_upf(
+    state: Established,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    upf: UpfHandle,
+) -> State {
+    let held = State::from(state).into_held().without(upf);
+    command_with(held, true, session, env, GsmCause::ReactivationRequested)
+}
+
 /// The network initiates the release.
 fn command(state: State, session: &mut SmContext, env: &mut Env<'_>, cause: GsmCause) -> State {
-    let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
     let has_tunnel = state.user_plane().is_some_and(|user_plane| user_plane.gnb.is_some());
+    command_with(state.into_held(), has_tunnel, session, env, cause)
+}
+
+fn command_with(
+    mut held: Held,
+    has_tunnel: bool,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    cause: GsmCause,
+) -> State {
+    let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
     let n2 = has_tunnel.then(|| (NgapIeType::PduResRelCmd, n2::release_command()));
-    state.into_held().delete_at_upfs(session, env);
+    held.delete_at_upfs(session, env);
     let transfer = consumer::transfer(session, Some(next.command(session)), n2);
     consumer::notify_amf(session, env, transfer);
     next.begin(session, env)

@@ -47,6 +47,10 @@ pub(in crate::smf) fn on_upf_lost(
             State::AwaitingDownlinkSwitch(state)
         }
         state if returns => restoration::after_restart(state, session, env, upf),
+        // The phone would send into a session that has ended (TS 23.527 4.3.3); it establishes it again, at another UPF.
+        State::Established(state) if state.user_plane.gnb.is_some() => {
+            release::reactivate_without_upf(state, session, env, upf)
+        }
         state => release::end_and_notify_amf(state.into_held().without(upf), session, env),
     }
 }

@@ -40,6 +40,8 @@ fn each_request_finds_its_session_in_the_store() {
 #[test]
 fn a_session_of_a_lost_upf_ends_as_soon_as_it_is_read() {
     let mut world = stateless();
+    world.deactivate();
+    world.take_ladder();
     world.n4_input(N4Input::UpfDown { upf: UPF });
     let ladder = world.take_ladder();
     assert!(ladder.contains("SmContextStatusNotify"), "the AMF is notified:\n{ladder}");

@@ -3,8 +3,8 @@
 use super::super::*;
 use super::world::*;
 use crate::kit::{N4Error, Timer};
-use pith_nas::GsmBody;
 use pith_nas::gsm::{PduSessionReleaseComplete, PduSessionReleaseRequest};
+use pith_nas::{GsmBody, GsmCause};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FTeid, PfcpSmReqFlags, ReportType};
 use pith_sbi::namf_communication::{
@@ -277,10 +277,33 @@ fn kind(transfer: &N1N2MessageTransferReqData) -> Option<NgapIeType> {
 #[test]
 fn the_sessions_of_a_lost_upf_end() {
     let mut world = World::established();
+    world.deactivate();
+    world.take_ladder();
     world.n4_input(N4Input::UpfDown { upf: UPF });
     assert_eq!(
         world.take_ladder(),
         "amf <- SmContextStatusNotify\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration"
+    );
+    world.is_quiet();
+}
+
+/// A phone in CM-CONNECTED would otherwise send into a session that has ended.
+#[test]
+fn the_ue_of_an_active_session_of_a_lost_upf_is_requested_to_establish_it_again() {
+    let mut world = World::established();
+    world.n4_input(N4Input::UpfDown { upf: UPF });
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- N1N2MessageTransfer",
+        "the UPF is gone: nothing is deleted there"
+    );
+    assert_eq!(kind(world.transfers.last().unwrap()), Some(NgapIeType::PduResRelCmd));
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::ReactivationRequested);
+    world.uplink(PduSessionReleaseComplete::new());
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 204\namf <- SmContextStatusNotify\npcf <- DeleteSmPolicy\nudm <- SmfDeregistration"
     );
     world.is_quiet();
 }
@@ -348,6 +371,7 @@ fn the_sessions_of_a_lost_upf_are_ended_in_batches() {
         world.supi = format!("imsi-99970{number:010}").parse().unwrap();
         world.establish();
         world.gnb_answers();
+        world.deactivate();
     }
     assert_eq!(world.bench.nf.audit().contexts, SESSIONS);
     world.take_ladder();

@@ -3,6 +3,7 @@
 use super::super::*;
 use super::world::*;
 use crate::kit::{N4Error, N4Transaction};
+use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_ngap::transfer::{SetupRequestTransfer, Tunnel};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, ReportType};
@@ -290,6 +291,7 @@ fn a_session_ends_if_either_upf_of_its_chain_is_lost() {
         world.n4_input(N4Input::UpfDown { upf: lost });
         let ladder = world.take_ladder();
         assert!(ladder.contains(&format!("{other} <- SessionDeletionRequest")), "{ladder}");
+        world.uplink(PduSessionReleaseComplete::new());
         world.is_quiet();
     }
 }
@@ -310,10 +312,11 @@ fn a_upf_that_does_not_know_its_n9_tunnel_ends_the_session() {
         world.report_lost_by(reporting, seid, lost);
         let ladder = world.take_ladder();
         assert!(ladder.contains(&format!("{name} <- SessionDeletionRequest")), "{ladder}");
-        assert!(ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+        assert!(ladder.contains("amf <- N1N2MessageTransfer"), "{ladder}");
         for upf in ["upf", "edge"] {
             assert_eq!(ladder.matches(&format!("{upf} <- SessionDeletionRequest")).count(), 1, "{ladder}");
         }
+        world.uplink(PduSessionReleaseComplete::new());
         world.is_quiet();
     }
 }
