@@ -262,6 +262,9 @@ pub enum EngineError {
     /// Data were not flushed to the disk. The kernel may have dropped them, so that no later flush can be trusted.
     #[error("the disk of {} failed to store documents: check it (dmesg), then restart; documents written since are not safe from a power failure", .0.display())]
     Disk(PathBuf),
+    /// Files of the log were removed by others while the process writes to them: no later start would find what is written.
+    #[error("{} was removed while Pith writes there: contexts are not stored any longer. Put it back; if that is not possible, restart Pith, and all UEs register again", .0.display())]
+    Removed(PathBuf),
     /// A batch exceeds a bound.
     #[error("{key} has {octets} octets, more than {limit}", limit = super::MAX_DOCUMENT)]
     TooLarge {

@@ -179,6 +179,9 @@ impl FileEngine {
         if self.writer.is_broken.load(Relaxed) {
             return Err(EngineError::Disk(self.shared.directory.clone()));
         }
+        if self.shared.is_removed.load(Relaxed) {
+            return Err(EngineError::Removed(self.shared.directory.clone()));
+        }
         Ok(())
     }
 

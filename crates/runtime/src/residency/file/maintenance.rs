@@ -7,6 +7,8 @@ use super::record::{Header, RecordKind, SEGMENT_HEADER};
 use super::segment::{Segment, failed};
 use super::shared::{Shared, locked};
 use super::{OpenError, Sync};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -17,6 +19,9 @@ use std::time::Duration;
 
 /// Time after which a failed operation (no room) is attempted again.
 const RETRY: Duration = Duration::from_millis(500);
+
+/// Longest time until removed files are noticed.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Wakes a thread. Several rings before the thread runs wake it once.
 #[derive(Default)]
@@ -120,13 +125,35 @@ struct Maintenance {
 
 impl Maintenance {
     fn run(self) {
-        let mut retry = None;
+        let mut retry = LOOK;
         loop {
-            self.shared.sync_bell.wait(retry);
+            self.shared.sync_bell.wait(Some(retry));
             if self.shared.is_stopping.load(Acquire) {
                 return;
             }
-            retry = if self.turn() { None } else { Some(RETRY) };
+            self.look_for_removed();
+            retry = if self.turn() { LOOK } else { RETRY };
+        }
+    }
+
+    /// Others have removed or moved the files to which the process writes.
+    fn look_for_removed(&self) {
+        let writers = locked(&self.shared.writers).clone();
+        let is_removed = |writer: &Arc<Writer>| {
+            let active = locked(&writer.active).clone();
+            let file = active.file.metadata();
+            let at_path = std::fs::metadata(&active.path);
+            match (file, at_path) {
+                (Ok(file), Ok(at_path)) => (file.dev(), file.ino()) != (at_path.dev(), at_path.ino()),
+                (Ok(_), Err(error)) => error.kind() == ErrorKind::NotFound,
+                (Err(_), _) => false,
+            }
+        };
+        let is_removed =
+            writers.iter().any(|writer| !locked(&writer.active).is_absent() && is_removed(writer));
+        let was_removed = self.shared.is_removed.swap(is_removed, Relaxed);
+        if is_removed && !was_removed {
+            tracing::error!("{}", EngineError::Removed(self.shared.directory.clone()));
         }
     }
 

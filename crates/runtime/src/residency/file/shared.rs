@@ -54,6 +54,8 @@ pub(super) struct Shared {
     pub sync_bell: Bell,
     pub compaction_bell: Bell,
     pub is_stopping: AtomicBool,
+    /// Others have removed or moved files to which engines append.
+    pub is_removed: AtomicBool,
     pub compacted_segments: AtomicU64,
     /// Tests: the disk has no room.
     #[cfg(test)]
@@ -90,6 +92,7 @@ impl Shared {
             to_merge: Mutex::default(),
             compaction: Mutex::default(),
             sync_bell: Bell::default(),
+            is_removed: AtomicBool::new(false),
             compaction_bell: Bell::default(),
             is_stopping: AtomicBool::new(false),
             compacted_segments: AtomicU64::new(0),

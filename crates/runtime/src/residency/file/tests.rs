@@ -246,6 +246,34 @@ fn a_short_loss_before_a_torn_record_is_the_same_at_the_next_start() {
 }
 
 #[test]
+fn a_log_that_others_have_moved_away_refuses_writes_until_it_is_back() {
+    let directory = Directory::new();
+    let store = file_store(directory.path());
+    let mut engine = store.engine(0).unwrap();
+    let (log, elsewhere) = (directory.path().join("log"), directory.path().join("elsewhere"));
+    engine.append(&whole(1, key(1, 1), 1, b"x")).unwrap();
+    let mut becomes = |is_refused: bool| {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            store.shared.sync_bell.ring();
+            let result = engine.append(&whole(1, key(1, 1), 2, b"y"));
+            if matches!(result, Err(EngineError::Removed(_))) == is_refused {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{result:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    fs::rename(&log, &elsewhere).unwrap();
+    becomes(true);
+    fs::rename(&elsewhere, &log).unwrap();
+    becomes(false);
+    // The thread may be making a file.
+    while fs::remove_dir_all(&log).is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound) {}
+    becomes(true);
+}
+
+#[test]
 fn after_a_power_failure_documents_are_stale_until_they_are_written() {
     let directory = Directory::new();
     let boot =
