@@ -211,6 +211,7 @@ impl Amf {
     /// Nothing is left of a UE's context: frees its id.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
+        self.setups.forget_lost(id);
         self.tracker.note_end(id, ProcedureName::Deregistration);
     }
 

@@ -104,6 +104,7 @@ impl Amf {
         let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
         };
+        let keeps_connections = self.keeps_connections();
         for (id, procedure) in self.tracker.take(scope) {
             self.in_step = Some(id);
             sink.begin_procedure(procedure);
@@ -117,13 +118,20 @@ impl Amf {
             match ue.filter(|ue| is_stored(ue)).and_then(|ue| Some((ue.supi.clone()?, ue))) {
                 Some((supi, ue)) => {
                     let next = next_count(ue).unwrap_or(0);
-                    let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
+                    // After a restart a UE whose path may have been switched is not at rest at its former gNB.
+                    let is_moving = keeps_connections && !ue.mobility.is_idle();
+                    let is_sufficient =
+                        !is_moving && below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
                         self.tracker.keep_change((id, procedure));
                         continue;
                     }
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+                    if connection.is_some() {
+                        self.setups.forget_lost(id);
+                    }
+                    let connection = connection.or_else(|| self.setups.lost_connection(id));
                     match document::pack(ue, connection, &self.shared.gnbs) {
                         Ok(document) => {
                             if connection.is_some() {
@@ -137,6 +145,9 @@ impl Amf {
                 }
                 None => match self.ended.document(id) {
                     Some((ue, document)) => {
+                        if keeps_connections {
+                            sink.restore_first();
+                        }
                         sink.write(stored, Some(ue), document);
                         self.tracker.note_stored(id, 0);
                     }
@@ -179,6 +190,9 @@ impl Amf {
         let was_in_transaction = ue.is_in_transaction();
         if let Some(target) = n2_handover::target_of(&ue.mobility) {
             self.note_left_target(target);
+        } else if let (Mobility::AwaitingPathSwitch(_), Some(connection)) = (&ue.mobility, &connection) {
+            // The source gNB has it until the target gNB gets PATH SWITCH REQUEST ACKNOWLEDGE.
+            self.note_left_target(connection.id);
         }
         recover(&mut ue, &self.shared.config, is_stale, &tracking);
         if at_rest {
@@ -418,7 +432,8 @@ pub(super) fn is_stored(ue: &UeContext) -> bool {
     ue.supi.is_some() && (ue.is_registered() || has_resources(ue))
 }
 
-/// Notes what a UE has at other NFs in a document, before it is released there.
+/// Notes what a UE has at other NFs in a document, before it is released there. The gNB may not get the command to release the UE: if it
+/// may retain UEs, the document names the connection.
 pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     if !env.stores_ues || !has_resources(ue) || ue.released.is_some() {
         return;
@@ -426,7 +441,10 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take());
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
-    ue.released = document::pack(ue, None, env.gnbs).ok().map(Box::new);
+    let connection = ue.connection.filter(|_| env.config.retains_ues);
+    let connection = connection.and_then(|key| env.connections.get(key));
+    let releasing = connection.filter(|it| it.context == RanContext::Releasing);
+    ue.released = document::pack(ue, releasing, env.gnbs).ok().map(Box::new);
     (ue.guti, ue.old_guti, ue.security, ue.outdated) = identities;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
 }
