@@ -496,6 +496,10 @@ impl NetworkFunction for Amf {
         Some(&mut self.tracker)
     }
 
+    fn withholds(&self, message: &N2Effect) -> bool {
+        self.has_unreserved_count(message)
+    }
+
     fn is_in_transaction(&self, id: ContextId) -> bool {
         let ue = self.shared.ids.find(id).and_then(|key| self.ues.view(key));
         ue.is_some_and(|ue| ue.is_in_transaction())

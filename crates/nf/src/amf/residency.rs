@@ -32,10 +32,11 @@ use super::take_over::TakenOver;
 use super::{Amf, consumer, procedure_name};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer, Tracking,
-    UNPLACED, WallClock,
+    DocumentSink, Duration, Instant, Key, N2Effect, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer,
+    Tracking, UNPLACED, WallClock,
 };
-use pith_types::{ContextId, Supi};
+use pith_ngap::Message;
+use pith_types::{AmfUeNgapId, ContextId, Supi};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -163,6 +164,21 @@ impl Amf {
             }
         }
         self.in_step = None;
+    }
+
+    /// Whether a message for a gNB contains a NAS message with a COUNT that no document reserves: the store has not taken the context since
+    /// it was read.
+    pub(super) fn has_unreserved_count(&self, message: &N2Effect) -> bool {
+        let N2Effect::Send { pdu, .. } = message else { return false };
+        if !self.tracker.is_failing() {
+            return false;
+        }
+        let Some(connection) = nas_recipient(pdu).and_then(|id| self.shared.connections.find(id)) else {
+            return false;
+        };
+        let ue = self.shared.connections.get(connection).and_then(|connection| connection.ue);
+        let ue = ue.and_then(|key| self.ues.view(key));
+        ue.is_some_and(|ue| self.tracker.is_unreserved(ue.id, next_count(&ue).unwrap_or(0)))
     }
 
     /// Takes a UE's context back under its id.
@@ -310,7 +326,7 @@ impl Amf {
         });
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
-        self.tracker.note_stored(id, next.unwrap_or(0));
+        self.tracker.note_read(id, next.unwrap_or(0));
         if !is_registered {
             // It ends at once, and the UE begins again.
             return Ok(key);
@@ -474,6 +490,18 @@ fn is_in_procedure(ue: &UeContext) -> bool {
     let is_changing =
         |session: &PduSession| !matches!(session.user_plane, UserPlane::Deactivated | UserPlane::Activated);
     !matches!(ue.procedure, Procedure::Idle) || ue.sessions.iter().any(is_changing)
+}
+
+/// The connection to which a PDU sends a NAS message.
+fn nas_recipient(pdu: &[u8]) -> Option<AmfUeNgapId> {
+    match Message::decode(pdu).ok()? {
+        Message::DownlinkNasTransport(message) => Some(message.amf_ue_ngap_id),
+        Message::InitialContextSetupRequest(message) => Some(message.amf_ue_ngap_id),
+        Message::PduSessionResourceSetupRequest(message) => Some(message.amf_ue_ngap_id),
+        Message::PduSessionResourceModifyRequest(message) => Some(message.amf_ue_ngap_id),
+        Message::PduSessionResourceReleaseCommand(message) => Some(message.amf_ue_ngap_id),
+        _ => None,
+    }
 }
 
 /// The COUNT of the next downlink message.
