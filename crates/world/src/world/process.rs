@@ -223,6 +223,7 @@ impl World {
         target.n4 = None;
         (target.set, target.paused_until) = (None, None);
         self.disturbed = self.now;
+        self.unstored.process_ended(process, self.now);
         let belongs_to_process = |timer: &&TimerId| match timer {
             TimerId::Nf { process: of, .. }
             | TimerId::N2Gateway { process: of }
