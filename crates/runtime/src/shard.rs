@@ -134,7 +134,17 @@ impl HeldEffects {
 
     /// Stores the changes of the turn. Returns the write that must be durable before its effects leave.
     pub(crate) fn write(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
-        self.store.end_turn(now, shard, &mut self.turn)
+        let written = self.store.end_turn(now, shard, &mut self.turn);
+        if self.store.is_failing() {
+            let held = self.unwritten.iter_mut().map(|(_, effects)| effects);
+            let withheld: usize = held.chain([&mut self.turn]).map(|effects| shard.withhold(effects)).sum();
+            if withheld > 0 {
+                tracing::warn!(
+                    "{withheld} messages are not sent: no stored context reserves their NAS COUNTs"
+                );
+            }
+        }
+        written
     }
 
     /// When the next turn is due for the store: at once while contexts are restored.

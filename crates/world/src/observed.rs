@@ -3,8 +3,8 @@
 use crate::journal::{Callback, CallerId, Journal, SharedJournal, Vector};
 use pith_nf::kit::document::UnpackError;
 use pith_nf::kit::{
-    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, Needs,
-    NetworkFunction, Nf, Order, Outbox, PassedPart, SetInstances, StoreScope, Tracking,
+    AddressNews, Caller, DocumentSink, Effect, Fate, Input, Inspect, Instant, MovedConnection, N2Effect,
+    Needs, NetworkFunction, Nf, Order, Outbox, PassedPart, SetInstances, StoreScope, Tracking,
 };
 use pith_sbi::nudm_ueau::AuthenticationVector;
 use pith_sbi::{Reply, Request, Response};
@@ -256,6 +256,14 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
 
     fn is_store_failing(&self) -> bool {
         self.inner().is_store_failing()
+    }
+
+    fn note_written(&mut self) {
+        self.inner().note_written();
+    }
+
+    fn withholds(&self, message: &N2Effect) -> bool {
+        self.inner().withholds(message)
     }
 
     fn change_owners(&mut self, owners: &Arc<OwnerMap>) {

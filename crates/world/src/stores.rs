@@ -252,14 +252,21 @@ impl Stores {
         now: Instant,
         shard: usize,
         of: &mut Shard,
-        effects: &mut [ShardEffect],
+        effects: &mut Vec<ShardEffect>,
     ) -> (bool, Option<Instant>) {
         let Some(it) = self.stores.get_mut(&shard) else { return (false, None) };
         it.proceed();
-        let OfShard { store, health, next, queue, last, .. } = it;
+        let OfShard { store, health, next, queue, last, unwritten, .. } = it;
         let (before, accepted) = (health.statistics().writes, *last);
         store.note_input();
         *last = store.end_turn(now, of, effects);
+        if store.is_failing() {
+            // As in the runtime.
+            let held = unwritten.iter_mut().map(|(_, effects)| effects).chain([effects]);
+            held.for_each(|effects| {
+                of.withhold(effects);
+            });
+        }
         let wrote = health.statistics().writes > before || *last > accepted;
         let answer = queue.as_ref().and_then(SlowEngine::next);
         let due = store.next_turn().into_iter().chain(answer).min();

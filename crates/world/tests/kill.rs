@@ -78,7 +78,7 @@ fn a_run_has_the_same_crash_points_each_time() {
 }
 
 /// Crash points that broke an invariant once: procedure, residency, victim, seed, point.
-const FOUND: [(&str, Residency, &str, u64, u64); 25] = [
+const FOUND: [(&str, Residency, &str, u64, u64); 30] = [
     // The AMF deleted a UE's document before UDM and PCF had released its resources.
     ("deregistration", Residency::Durable, "core", 0, 2),
     ("deregistration-by-operator", Residency::Durable, "core", 0, 6),
@@ -121,6 +121,14 @@ const FOUND: [(&str, Residency, &str, u64, u64); 25] = [
     // A request of another shard was lost in a panic: in the turn, and while its context was being loaded.
     ("second-session-establishment", Residency::Stateless, "move", 1, 22),
     ("session-release", Residency::Stateless, "move", 1, 19),
+    // After a handover the AMF sent what an SMF had requested for the resources of a session that the target gNB released.
+    ("xn-handover-two-sessions", Residency::Soft, "smf", 300, 3),
+    ("xn-handover-two-sessions", Residency::Procedural, "smf", 300, 6),
+    ("n2-handover-two-sessions", Residency::Procedural, "smf", 300, 8),
+    // An SMF with the document from before a handover names the former tunnel, which the gNB refuses.
+    ("n2-handover", Residency::Procedural, "smf", 300, 6),
+    // The SMF had lost the deactivation of a user plane.
+    ("association-loss", Residency::Soft, "smf", 300, 3),
 ];
 
 #[test]

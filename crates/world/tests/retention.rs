@@ -74,3 +74,22 @@ fn what_a_gnb_retains_and_the_amf_has_ended_is_released() {
         result.unwrap_or_else(|breach| panic!("{kill} --point {point}: {}", breach.failure.what));
     }
 }
+
+/// What documents say of UEs that left their gNB, or moved to another one, right before the end of the process.
+#[test]
+fn ues_that_left_before_the_restart_are_released_by_their_gnb() {
+    for (name, seed, point) in [
+        ("xn-handover-two-sessions", 1, 5),
+        ("association-loss", 6, 6),
+        ("deregistration", 6, 2),
+        ("deregistration-by-operator", 6, 6),
+        ("re-registration-by-operator", 6, 6),
+        ("deregistration-by-udm", 6, 6),
+    ] {
+        let procedure = PROCEDURES.iter().find(|it| it.name == name).expect("a procedure");
+        let (residency, victim) = (Residency::Durable, Victim::Core);
+        let kill = Kill { procedure, seed, residency, victim, retains_ues: true };
+        let (result, _) = kill.crash_at(point, false);
+        result.unwrap_or_else(|breach| panic!("{kill} --point {point}: {}", breach.failure.what));
+    }
+}

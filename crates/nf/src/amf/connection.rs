@@ -44,6 +44,12 @@ pub(crate) struct RanSide {
 pack_struct!(RanSide { gnb, stream, ran_id });
 
 impl NgConnection {
+    /// The connection in another state, without queued PDUs and entries of lists.
+    pub const fn without_queue(&self, context: RanContext) -> Self {
+        let Self { id, ran_id, gnb, stream, ue, .. } = *self;
+        Self { id, ran_id, gnb, stream, ue, context, queued: Vec::new(), left: None, releasing: None }
+    }
+
     /// The gNB's end.
     pub const fn side(&self) -> RanSide {
         RanSide { gnb: self.gnb, stream: self.stream, ran_id: self.ran_id }

@@ -122,7 +122,7 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
                 session.user_plane = UserPlane::Releasing;
             }
         }
-        (Some((Transfer::ModifyRequest, transfer)), nas_pdu) if has_resources(ue, id) => {
+        (Some((Transfer::ModifyRequest, transfer)), nas_pdu) if keeps_resources(ue, id) => {
             n2::modify_sessions(ue, env, vec![ModifyItem { pdu_session_id: id, nas_pdu, transfer }]);
         }
         (_, Some(nas_pdu)) => n2::downlink_nas_transport(ue, env, nas_pdu),
@@ -216,6 +216,12 @@ fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Ve
 /// Whether the gNB has resources of the session, or a request for them is pending.
 fn has_resources(ue: &UeContext, id: u8) -> bool {
     ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
+}
+
+/// As [`has_resources`], and the gNB is not to release them.
+fn keeps_resources(ue: &UeContext, id: u8) -> bool {
+    let user_plane = ue.session(id).map(|session| session.user_plane);
+    matches!(user_plane, Some(UserPlane::Activating | UserPlane::Activated))
 }
 
 /// Adds the queued setups to the sessions in the answer to the UE's request. If a session is

@@ -18,7 +18,12 @@ pub(crate) struct Gnbs {
     expected: BTreeMap<GnbHandle, ExpectedGnb>,
     /// Path switches of gNBs that were refused.
     refusals: BTreeMap<GnbHandle, Allowance>,
+    /// Global RAN Node IDs of gNBs whose association has ended, and which may retain their UEs: until they return.
+    lost: BTreeMap<GnbHandle, Arc<str>>,
 }
+
+/// Names of lost gNBs that are kept.
+const MAX_LOST: usize = 1024;
 
 /// Refused path switches of a gNB, after which it gets one each [`REFUSAL_INTERVAL`], whatever UE it names: so it can't search for the
 /// AMF-UE-NGAP-IDs of other gNBs' UEs.
@@ -35,7 +40,12 @@ pub(crate) struct ExpectedGnb {
 
 impl Gnbs {
     pub const fn new() -> Self {
-        Self { connected: BTreeMap::new(), expected: BTreeMap::new(), refusals: BTreeMap::new() }
+        Self {
+            connected: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            lost: BTreeMap::new(),
+        }
     }
 
     /// The handle of a gNB that is expected to return. The N2 gateway counts its handles up from 0.
@@ -55,6 +65,7 @@ impl Gnbs {
         let found = self.expected.iter().filter(|(_, gnb)| is_that(gnb));
         let found = found.map(|(handle, gnb)| (*handle, gnb.host == info.host)).collect();
         self.expected.retain(|_, gnb| !is_that(gnb));
+        self.lost.retain(|_, global_id| **global_id != *info.global_id);
         found
     }
 
@@ -64,10 +75,19 @@ impl Gnbs {
         expected.into_iter().map(|(handle, gnb)| (handle, gnb.global_id)).collect()
     }
 
-    /// A gNB has disconnected.
-    pub fn disconnect(&mut self, gnb: GnbHandle) -> Option<Arc<GnbInfo>> {
+    /// A gNB has disconnected. `may_retain_ues`: its name is kept until it returns.
+    pub fn disconnect(&mut self, gnb: GnbHandle, may_retain_ues: bool) -> Option<Arc<GnbInfo>> {
         self.refusals.remove(&gnb);
-        self.connected.remove(&gnb)
+        let info = self.connected.remove(&gnb)?;
+        if may_retain_ues && self.lost.len() < MAX_LOST {
+            self.lost.insert(gnb, info.global_id.as_str().into());
+        }
+        Some(info)
+    }
+
+    /// Whether the association of that gNB has ended, and the gNB has not returned.
+    pub fn is_lost(&self, gnb: GnbHandle) -> bool {
+        self.lost.contains_key(&gnb)
     }
 
     /// Whether the AMF considers a path switch that the gNB requests.
@@ -108,7 +128,8 @@ impl DerefMut for Gnbs {
 impl Names for Gnbs {
     fn gnb_name(&self, gnb: GnbHandle) -> Option<&str> {
         let connected = self.connected.get(&gnb).map(|info| info.global_id.as_str());
-        connected.or_else(|| self.expected.get(&gnb).map(|expected| &*expected.global_id))
+        let expected = || self.expected.get(&gnb).map(|expected| &*expected.global_id);
+        connected.or_else(expected).or_else(|| self.lost.get(&gnb).map(|global_id| &**global_id))
     }
 
     fn gnb_host(&self, gnb: GnbHandle) -> Option<IpAddr> {

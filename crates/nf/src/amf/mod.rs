@@ -211,6 +211,7 @@ impl Amf {
     /// Nothing is left of a UE's context: frees its id.
     fn end(&mut self, id: ContextId) {
         self.shared.ids.free(id);
+        self.setups.forget_lost(id);
         self.tracker.note_end(id, ProcedureName::Deregistration);
     }
 
@@ -493,6 +494,10 @@ impl NetworkFunction for Amf {
 
     fn tracker_mut(&mut self) -> Option<&mut Tracker> {
         Some(&mut self.tracker)
+    }
+
+    fn withholds(&self, message: &N2Effect) -> bool {
+        self.has_unreserved_count(message)
     }
 
     fn is_in_transaction(&self, id: ContextId) -> bool {

@@ -32,10 +32,11 @@ use super::take_over::TakenOver;
 use super::{Amf, consumer, procedure_name};
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
-    DocumentSink, Duration, Instant, Key, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer, Tracking,
-    UNPLACED, WallClock,
+    DocumentSink, Duration, Instant, Key, N2Effect, Nf, Outbox, ProcedureName, StoreScope, StoredKey, Timer,
+    Tracking, UNPLACED, WallClock,
 };
-use pith_types::{ContextId, Supi};
+use pith_ngap::Message;
+use pith_types::{AmfUeNgapId, ContextId, Supi};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
@@ -104,6 +105,7 @@ impl Amf {
         let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
         };
+        let keeps_connections = self.keeps_connections();
         for (id, procedure) in self.tracker.take(scope) {
             self.in_step = Some(id);
             sink.begin_procedure(procedure);
@@ -117,13 +119,20 @@ impl Amf {
             match ue.filter(|ue| is_stored(ue)).and_then(|ue| Some((ue.supi.clone()?, ue))) {
                 Some((supi, ue)) => {
                     let next = next_count(ue).unwrap_or(0);
-                    let is_sufficient = below.map_or(!ue.is_registered(), |below| next <= below);
+                    // After a restart a UE whose path may have been switched is not at rest at its former gNB.
+                    let is_moving = keeps_connections && !ue.mobility.is_idle();
+                    let is_sufficient =
+                        !is_moving && below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
                         self.tracker.keep_change((id, procedure));
                         continue;
                     }
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+                    if connection.is_some() {
+                        self.setups.forget_lost(id);
+                    }
+                    let connection = connection.or_else(|| self.setups.lost_connection(id));
                     match document::pack(ue, connection, &self.shared.gnbs) {
                         Ok(document) => {
                             if connection.is_some() {
@@ -137,6 +146,9 @@ impl Amf {
                 }
                 None => match self.ended.document(id) {
                     Some((ue, document)) => {
+                        if keeps_connections {
+                            sink.restore_first();
+                        }
                         sink.write(stored, Some(ue), document);
                         self.tracker.note_stored(id, 0);
                     }
@@ -152,6 +164,21 @@ impl Amf {
             }
         }
         self.in_step = None;
+    }
+
+    /// Whether a message for a gNB contains a NAS message with a COUNT that no document reserves: the store has not taken the context since
+    /// it was read.
+    pub(super) fn has_unreserved_count(&self, message: &N2Effect) -> bool {
+        let N2Effect::Send { pdu, .. } = message else { return false };
+        if !self.tracker.is_failing() {
+            return false;
+        }
+        let Some(connection) = nas_recipient(pdu).and_then(|id| self.shared.connections.find(id)) else {
+            return false;
+        };
+        let ue = self.shared.connections.get(connection).and_then(|connection| connection.ue);
+        let ue = ue.and_then(|key| self.ues.view(key));
+        ue.is_some_and(|ue| self.tracker.is_unreserved(ue.id, next_count(&ue).unwrap_or(0)))
     }
 
     /// Takes a UE's context back under its id.
@@ -179,6 +206,9 @@ impl Amf {
         let was_in_transaction = ue.is_in_transaction();
         if let Some(target) = n2_handover::target_of(&ue.mobility) {
             self.note_left_target(target);
+        } else if let (Mobility::AwaitingPathSwitch(_), Some(connection)) = (&ue.mobility, &connection) {
+            // The source gNB has it until the target gNB gets PATH SWITCH REQUEST ACKNOWLEDGE.
+            self.note_left_target(connection.id);
         }
         recover(&mut ue, &self.shared.config, is_stale, &tracking);
         if at_rest {
@@ -296,7 +326,7 @@ impl Amf {
         });
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
-        self.tracker.note_stored(id, next.unwrap_or(0));
+        self.tracker.note_read(id, next.unwrap_or(0));
         if !is_registered {
             // It ends at once, and the UE begins again.
             return Ok(key);
@@ -418,7 +448,8 @@ pub(super) fn is_stored(ue: &UeContext) -> bool {
     ue.supi.is_some() && (ue.is_registered() || has_resources(ue))
 }
 
-/// Notes what a UE has at other NFs in a document, before it is released there.
+/// Notes what a UE has at other NFs in a document, before it is released there. The gNB may not get the command to release the UE: if it
+/// may retain UEs, the document names the connection.
 pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     if !env.stores_ues || !has_resources(ue) || ue.released.is_some() {
         return;
@@ -426,7 +457,10 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take());
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
-    ue.released = document::pack(ue, None, env.gnbs).ok().map(Box::new);
+    let connection = ue.connection.filter(|_| env.config.retains_ues);
+    let connection = connection.and_then(|key| env.connections.get(key));
+    let releasing = connection.filter(|it| it.context == RanContext::Releasing);
+    ue.released = document::pack(ue, releasing, env.gnbs).ok().map(Box::new);
     (ue.guti, ue.old_guti, ue.security, ue.outdated) = identities;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
 }
@@ -456,6 +490,18 @@ fn is_in_procedure(ue: &UeContext) -> bool {
     let is_changing =
         |session: &PduSession| !matches!(session.user_plane, UserPlane::Deactivated | UserPlane::Activated);
     !matches!(ue.procedure, Procedure::Idle) || ue.sessions.iter().any(is_changing)
+}
+
+/// The connection to which a PDU sends a NAS message.
+fn nas_recipient(pdu: &[u8]) -> Option<AmfUeNgapId> {
+    match Message::decode(pdu).ok()? {
+        Message::DownlinkNasTransport(message) => Some(message.amf_ue_ngap_id),
+        Message::InitialContextSetupRequest(message) => Some(message.amf_ue_ngap_id),
+        Message::PduSessionResourceSetupRequest(message) => Some(message.amf_ue_ngap_id),
+        Message::PduSessionResourceModifyRequest(message) => Some(message.amf_ue_ngap_id),
+        Message::PduSessionResourceReleaseCommand(message) => Some(message.amf_ue_ngap_id),
+        _ => None,
+    }
 }
 
 /// The COUNT of the next downlink message.

@@ -329,6 +329,23 @@ impl Shard {
         }
     }
 
+    /// All changes that were stored so far are written.
+    pub fn note_written(&mut self) {
+        for at in &self.tracked {
+            self.functions[*at].1.note_written();
+        }
+    }
+
+    /// While the store fails: removes messages with NAS COUNTs that no document reserves. Returns how many.
+    pub fn withhold(&self, effects: &mut Vec<ShardEffect>) -> usize {
+        let before = effects.len();
+        effects.retain(|effect| match effect {
+            ShardEffect::N2(message) => !self.functions.iter().any(|(_, it)| it.withholds(message)),
+            _ => true,
+        });
+        before - effects.len()
+    }
+
     /// From now on the shell drops copies of contexts ([`Shard::drop_context`]).
     pub fn expect_dropped_contexts(&mut self) {
         self.absent.enable();

@@ -2,8 +2,8 @@
 
 use super::document::UnpackError;
 use super::{
-    AddressNews, DocumentSink, Input, Instant, MovedConnection, Outbox, PassedPart, SetInstances, StoreScope,
-    Tracker, Tracking,
+    AddressNews, DocumentSink, Input, Instant, MovedConnection, N2Effect, Outbox, PassedPart, SetInstances,
+    StoreScope, Tracker, Tracking,
 };
 use pith_sbi::Request;
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
@@ -269,6 +269,18 @@ pub trait NetworkFunction: Send {
     /// UE addresses of this shard's blocks that sessions of other shards have.
     fn addresses_elsewhere(&self) -> Vec<IpAddr> {
         Vec::new()
+    }
+
+    /// All changes that were stored so far are written.
+    fn note_written(&mut self) {
+        if let Some(tracker) = self.tracker_mut() {
+            tracker.note_written();
+        }
+    }
+
+    /// While the store fails: whether a message must not leave, because the next process could send another one with the same NAS COUNT.
+    fn withholds(&self, _message: &N2Effect) -> bool {
+        false
     }
 
     /// Whether a store does not take changes at present.

@@ -83,6 +83,8 @@ pub struct Tracker {
     is_failing: bool,
     /// The contexts of all changes since the last [`Tracker::take_touched`].
     touched: Vec<ContextId>,
+    /// Contexts that were read from documents and written since; it is not known yet whether a write has succeeded.
+    unconfirmed: Vec<ContextId>,
 }
 
 /// A context that changed, and the procedure that changed it.
@@ -104,6 +106,8 @@ struct Reserved {
     former: u32,
     /// The procedure that changed the context last.
     procedure: ProcedureName,
+    /// No write has succeeded for certain since the context was read: all that its document reserves may have been used.
+    is_read: bool,
 }
 
 impl Tracker {
@@ -189,12 +193,40 @@ impl Tracker {
     /// Records that a context has a document, which reserves the COUNTs below this one.
     pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
         // If the first write fails, the context has no document, and a restart loses its keys.
-        let first = Reserved { last: counts_below, former: counts_below, procedure: ProcedureName::Other };
+        let first = Reserved {
+            last: counts_below,
+            former: counts_below,
+            procedure: ProcedureName::Other,
+            is_read: false,
+        };
         let reserved = self.stored.entry(id).or_insert(first);
-        if !self.is_failing {
+        if reserved.is_read {
+            self.unconfirmed.push(id);
+        } else if !self.is_failing {
             reserved.former = reserved.last;
         }
         reserved.last = counts_below;
+    }
+
+    /// Records that a context was read from its document. COUNTs from this one on are not reserved until the context is written.
+    pub fn note_read(&mut self, id: ContextId, counts_below: u32) {
+        let (last, procedure) = (counts_below, ProcedureName::Other);
+        self.stored.insert(id, Reserved { last, former: last, procedure, is_read: true });
+    }
+
+    /// All writes so far have succeeded.
+    pub fn note_written(&mut self) {
+        for id in std::mem::take(&mut self.unconfirmed) {
+            if let Some(reserved) = self.stored.get_mut(&id) {
+                (reserved.former, reserved.is_read) = (reserved.last, false);
+            }
+        }
+    }
+
+    /// While writes fail: whether the COUNTs below this one are in part reserved by no document, because the context was not written since
+    /// it was read. The next process that reads it would use them, too.
+    pub fn is_unreserved(&self, id: ContextId, next: u32) -> bool {
+        self.is_failing && self.stored.get(&id).is_some_and(|it| it.is_read && next > it.former)
     }
 
     /// Records that a context no longer has a document; returns whether it had one.
@@ -217,6 +249,7 @@ impl Tracker {
     /// Whether writes fail from now on.
     pub fn note_failing(&mut self, is_failing: bool) {
         if self.is_failing && !is_failing {
+            self.note_written();
             self.stored.values_mut().for_each(|reserved| reserved.former = reserved.last);
         }
         self.is_failing = is_failing;
@@ -303,6 +336,29 @@ mod tests {
         assert_eq!((tracker.counts_end(id(1)), tracker.counts_below(id(1))), (None, Some(40)));
         tracker.note_failing(true);
         assert_eq!(tracker.counts_end(id(1)), Some(36), "the attempt succeeded");
+    }
+
+    #[test]
+    fn what_was_read_reserves_nothing_until_it_is_written() {
+        let mut tracker = Tracker::default();
+        tracker.start(Tracking { reserved_counts: 16, ..Tracking::default() });
+        tracker.note_read(id(1), 20);
+        tracker.note_stored(id(1), 37);
+        tracker.note_stored(id(1), 38);
+        assert!(!tracker.is_unreserved(id(1), 21), "writes do not fail, as far as is known");
+        tracker.note_failing(true);
+        let unreserved = [20, 21].map(|next| tracker.is_unreserved(id(1), next));
+        assert_eq!((unreserved, tracker.counts_end(id(1))), ([false, true], Some(16)));
+        tracker.note_failing(false);
+        tracker.note_failing(true);
+        assert_eq!((tracker.is_unreserved(id(1), 38), tracker.counts_end(id(1))), (false, Some(34)));
+        tracker.note_read(id(2), 20);
+        tracker.note_failing(false);
+        tracker.note_stored(id(2), 37);
+        tracker.note_written();
+        tracker.note_stored(id(2), 40);
+        tracker.note_failing(true);
+        assert_eq!((tracker.is_unreserved(id(2), 30), tracker.counts_end(id(2))), (false, Some(33)));
     }
 
     #[test]

@@ -488,6 +488,9 @@ impl ContextStore {
         let durable = self.engine.durable();
         self.take_late_results(now, shard);
         self.note_recovery(shard, durable);
+        if self.outage.is_none() && durable >= self.last {
+            shard.note_written();
+        }
         self.drop_copies(shard, durable);
         self.report();
         if let Some(intervals) = shard.new_intervals() {

@@ -137,6 +137,7 @@ impl World {
             return self.at(Duration::from_secs(10), SimEvent::Break(fault));
         }
         if !self.server.fails() {
+            self.begin_unstored(0..self.processes.len());
             match fault {
                 Fault::FullStore => self.server.set_full(true),
                 _ => self.server.set_gone(true),
@@ -149,6 +150,7 @@ impl World {
     pub(super) fn store_is_back(&mut self) {
         self.server.set_gone(false);
         self.server.set_full(false);
+        self.end_unstored();
         // An attempt is made each second.
         self.store_back = self.now + Duration::from_secs(5);
     }

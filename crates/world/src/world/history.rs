@@ -3,10 +3,11 @@
 use super::World;
 use super::crash_point::Crash;
 use super::radio::SimUe;
+use super::unstored::Unstored;
 use super::user::Act;
 use pith_nf::kit::Instant;
 use pith_ran::ue::State;
-use pith_types::FiveGGuti;
+use pith_types::{FiveGGuti, FiveGSTmsi};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -30,6 +31,8 @@ pub(super) struct Lost {
     since: Instant,
     guti_since: Instant,
     at: Instant,
+    /// The UE was at an AMF of the set that does not have it for the second time within a minute.
+    is_misrouted: bool,
 }
 
 /// The network may take these from a UE.
@@ -55,11 +58,16 @@ pub(super) struct History {
     guti_since: Instant,
     sessions: BTreeMap<u8, (Option<Ipv4Addr>, Instant)>,
     losses: Vec<Lost>,
+    /// The last two times at which the UE came to an AMF of the set that does not have it; the former one first.
+    misrouted: [Option<Instant>; 2],
     /// The user deregisters: nothing is lost until the next registration.
     leaves: bool,
     /// Sessions that the user ends, or establishes again.
     ends: BTreeSet<u8>,
 }
+
+/// Within this time an AMF that does not have a UE sends it back once only (ADR 0024).
+const SENT_BACK: Duration = Duration::from_secs(60);
 
 /// Messages of a killed process arrive within this time.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
@@ -70,6 +78,11 @@ impl Lost {
         let Some(unwritten) = crash.unwritten else { return false };
         let is_unwritten = |since: Instant| since + unwritten >= crash.at && since < crash.at + IN_FLIGHT;
         is_unwritten(self.since) || is_unwritten(self.guti_since)
+    }
+
+    /// Whether the UE got what it lost, or its 5G-GUTI, from an instance that could not store it.
+    fn was_without_store(&self, unstored: &Unstored) -> bool {
+        unstored.may_have_lost(self.since) || unstored.may_have_lost(self.guti_since)
     }
 }
 
@@ -109,10 +122,12 @@ impl World {
         let sim_ue = &mut self.ues[ue];
         let (history, ue) = (&mut sim_ue.history, &sim_ue.ue);
         let guti_since = history.guti_since;
+        let is_misrouted = history.misrouted[0].is_some_and(|former| former + SENT_BACK > now);
         let (leaves, ends) = (history.leaves, &mut history.ends);
         let mut lose = |what, since| {
             let is_wanted = leaves || matches!(what, Loss::Session(id) if ends.remove(&id));
-            history.losses.extend((!is_wanted).then_some(Lost { what, since, guti_since, at: now }));
+            let lost = Lost { what, since, guti_since, at: now, is_misrouted };
+            history.losses.extend((!is_wanted).then_some(lost));
         };
         let had = history.sessions.iter().map(|(id, (address, since))| (*id, *address, *since));
         for (id, address, since) in had {
@@ -161,11 +176,31 @@ impl World {
 
     /// What UEs lost so far.
     pub(super) fn losses(&self) -> Vec<String> {
+        self.losses_that(|_| true)
+    }
+
+    fn losses_that(&self, counts: impl Fn(&Lost) -> bool) -> Vec<String> {
         let of = |(at, sim_ue): (usize, &SimUe)| {
-            let losses = sim_ue.history.losses.iter();
+            let losses = sim_ue.history.losses.iter().filter(|lost| counts(lost));
             losses.map(|lost| format!("UE{} lost {lost}", at + 1)).collect::<Vec<_>>()
         };
         self.ues.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// What UEs lost so far, although it was stored, and their AMF could be reached.
+    pub(super) fn losses_of_stored(&self) -> Vec<String> {
+        self.losses_that(|lost| !lost.is_misrouted && !lost.was_without_store(&self.unstored))
+    }
+
+    /// A UE comes to the AMF of that process. With three instances or more a gNB may select one that does not have the UE, if it has no
+    /// association with the one that has.
+    pub(super) fn note_arrival(&mut self, ue: usize, process: usize, s_tmsi: Option<&FiveGSTmsi>) {
+        let Some(s_tmsi) = s_tmsi.filter(|_| self.plan.instances > 2) else { return };
+        let owner = self.processes[process].owners.owner(s_tmsi.tmsi.block());
+        if owner.instance != self.plan.instance(process) {
+            let misrouted = &mut self.ues[ue].history.misrouted;
+            *misrouted = [misrouted[1], Some(self.now)];
+        }
     }
 
     /// From now on losses count.

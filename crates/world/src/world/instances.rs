@@ -314,6 +314,7 @@ impl World {
     pub(super) fn cut_off(&mut self, process: usize) {
         let time = self.dice.millis(50, self.plan.lease.as_millis() as u64 * 3);
         self.server.cut_off(process, true);
+        self.begin_unstored([process]);
         self.disturbed = self.now + time;
         self.at(time, SimEvent::Reached { process });
     }
@@ -321,6 +322,7 @@ impl World {
     /// An instance reaches the store again.
     pub(super) fn reach_again(&mut self, process: usize) {
         self.server.cut_off(process, false);
+        self.end_unstored();
         self.store_back = self.now + Duration::from_secs(5);
     }
 

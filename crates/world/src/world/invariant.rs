@@ -1,16 +1,16 @@
 //! Invariants: after each step, when all is idle, and when all UEs are deregistered.
 
+use super::counts::Counts;
 use super::{Failure, TimerId, World};
 use crate::plan::Residency;
 use pith_crypto::aka::check_challenge;
 use pith_crypto::keys::{Autn, Rand};
-use pith_nas::SecurityHeaderType;
 use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
 use pith_ran::Violation;
 use pith_ran::ue::State;
 use pith_runtime::residency::DocumentKind;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// State of the invariants.
@@ -40,14 +40,6 @@ pub(super) struct AgreedState {
     pub classifiers: usize,
 }
 
-/// Sequence numbers of protected downlink NAS messages under one key.
-#[derive(Debug, Clone)]
-struct Counts {
-    keys: u64,
-    /// The latest, at most half of their range.
-    latest: VecDeque<u8>,
-}
-
 impl Watch {
     pub fn fail(&mut self, what: impl Into<String>) {
         self.failed.get_or_insert(what.into());
@@ -59,29 +51,11 @@ impl Watch {
         self.strict.get_or_insert(format!("{who} at {} µs: {violation}", at.as_micros()));
     }
 
-    /// A NAS COUNT is never used twice for downlink with one key (TS 33.501 6.4.3.1), until SECURITY MODE COMMAND takes a new key into
-    /// use. Messages on two NG connections of a UE may arrive in another order than they were sent.
-    pub fn downlink_nas(&mut self, ue: usize, keys: u64, nas: &[u8]) {
-        let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return };
-        let header = SecurityHeaderType::from_octet(*header);
-        if header == SecurityHeaderType::Plain {
-            return;
+    /// A gNB sends a NAS message to a UE on that connection.
+    pub fn downlink_nas(&mut self, ue: usize, (connection, keys): (u64, u64), nas: &[u8]) {
+        if let Err(what) = self.counts.entry(ue).or_default().note(connection, keys, nas) {
+            self.fail(format!("UE{}: {what}", ue + 1));
         }
-        let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
-        let counts = self.counts.entry(ue).or_insert_with(|| Counts { keys, latest: VecDeque::new() });
-        if starts && counts.keys < keys {
-            *counts = Counts { keys, latest: VecDeque::new() };
-        }
-        let last = counts.latest.back().copied().unwrap_or(sequence);
-        // A COUNT that is far behind the last one was used before, or is lower than those that a document reserved.
-        let is_behind = (2..=128).contains(&last.wrapping_sub(sequence));
-        if counts.latest.contains(&sequence) || is_behind {
-            return self.fail(format!("UE{}: downlink NAS COUNT …{sequence:02x} after …{last:02x}", ue + 1));
-        }
-        if counts.latest.len() >= 127 {
-            counts.latest.pop_front();
-        }
-        counts.latest.push_back(sequence);
     }
 }
 
@@ -105,8 +79,8 @@ impl World {
         // A UE that was registering when its shard panicked is unknown to the AMF, which says so (TS 38.413 10.6). The NG RESET that follows
         // a panic may overtake messages on other streams: the gNB gets them for ids that it has released.
         let (panics, lags) = (self.has_panicked(), self.may_leave_upf_sessions());
-        // An SMF with `soft` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
-        let may_be_outdated = self.has_lost_creations();
+        // An SMF with `soft` or `procedural` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
+        let may_be_outdated = self.has_lost_creations() || self.has_lost_procedure();
         // An AMF of a set sends a UE back whose AMF has returned within its lease (ADR 0024).
         let sends_back = self.plan.instances > 0 && self.crash_points.crashed.is_some();
         let is_due = |what: &String| {
@@ -351,6 +325,12 @@ impl World {
     pub(super) fn has_lost_creations(&self) -> bool {
         let is_apart = self.processes.len() > 1 || self.moved > 0;
         is_apart && self.crash_points.crashed.is_some() && self.plan.residency == Residency::Soft
+    }
+
+    /// With `procedural` one NF of several may have lost what a procedure changed before its end.
+    fn has_lost_procedure(&self) -> bool {
+        let is_apart = self.processes.len() > 1;
+        is_apart && self.crash_points.crashed.is_some() && self.plan.residency == Residency::Procedural
     }
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.

@@ -9,6 +9,7 @@
 //! so a world is reproducible.
 
 mod attack;
+mod counts;
 mod crash;
 mod crash_point;
 mod fault;
@@ -28,6 +29,7 @@ mod restoring;
 mod run;
 mod sbi;
 mod trust;
+mod unstored;
 mod user;
 
 pub use attack::{AttackAction, Attacker, ObservedMessages};
@@ -59,6 +61,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::MutexGuard;
 use std::time::Duration;
+use unstored::Unstored;
 
 /// A failed invariant.
 #[derive(Debug, Clone)]
@@ -185,6 +188,8 @@ pub struct World {
     disturbed: Instant,
     /// Until then, changes of contexts may not be stored after an outage.
     store_back: Instant,
+    /// What instances accepted without the store.
+    unstored: Unstored,
     /// A shard of this process panics at one of the next inputs.
     panicking: Option<usize>,
     /// Blocks that passed to another shard.
@@ -229,6 +234,7 @@ impl World {
             lost: 0,
             disturbed: now,
             store_back: Instant::default(),
+            unstored: Unstored::default(),
             crash_points: CrashPoints::default(),
             panicking: None,
             moved: 0,

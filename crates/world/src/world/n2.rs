@@ -225,10 +225,24 @@ impl World {
             .enumerate()
             .flat_map(|(at, upf)| upf.datapath.sessions.values().map(move |it| (at, it)));
         let mut sending = sessions.filter(|(_, session)| session.fars.iter().any(to_gnb));
-        if let Some((_, session)) = sending.find(|(upf, session)| is_known(*upf, session.ue.v4)) {
+        let must_wait = |upf, ue| is_known(upf, ue) && !self.has_amf_lost_session(ue);
+        if let Some((_, session)) = sending.find(|(upf, session)| must_wait(*upf, session.ue.v4)) {
             let ue = session.ue.v4;
             self.watch.fail(format!("gNB{} is set up while packets for {ue:?} are sent to it", gnb + 1));
         }
+    }
+
+    /// Whether the AMF was killed before it wrote the session with that address, which its SMF has (`soft`, docs/state.md).
+    fn has_amf_lost_session(&self, address: Option<Ipv4Addr>) -> bool {
+        let Some(address) = address.filter(|_| self.has_lost_creations()) else { return false };
+        let sessions = self.inspected(Inspect::Sessions);
+        let Some(session) = sessions.iter().find(|it| it["ipv4"] == address.to_string().as_str()) else {
+            return false;
+        };
+        let ues = self.inspected(Inspect::Ues);
+        let of_ue = ues.iter().filter(|ue| ue["supi"] == session["supi"]);
+        let mut of_amf = of_ue.filter_map(|ue| ue["sessions"].as_array()).flatten();
+        !of_amf.any(|it| it["id"] == session["pduSessionId"])
     }
 
     fn send_to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {

@@ -223,6 +223,7 @@ impl World {
         target.n4 = None;
         (target.set, target.paused_until) = (None, None);
         self.disturbed = self.now;
+        self.unstored.process_ended(process, self.now);
         let belongs_to_process = |timer: &&TimerId| match timer {
             TimerId::Nf { process: of, .. }
             | TimerId::N2Gateway { process: of }
@@ -388,7 +389,7 @@ impl World {
     }
 
     /// Writes what must be written at the end of a turn; returns whether that was anything.
-    fn store_documents(&mut self, process: usize, shard: usize, effects: &mut [ShardEffect]) -> bool {
+    fn store_documents(&mut self, process: usize, shard: usize, effects: &mut Vec<ShardEffect>) -> bool {
         let Process { shard_hosts, documents, stores, incarnation, .. } = &mut self.processes[process];
         if let (Some(stores), Some(host)) = (stores, shard_hosts.get_mut(shard)) {
             let (wrote, due) = stores.end_turn(self.now, shard, &mut host.shard, effects);

@@ -202,6 +202,7 @@ impl World {
                 self.in_order(Channel::Air { ue, up: false }, after, event);
             }
             Uplink::Connect { nas, cause, s_tmsi } => {
+                self.note_arrival(ue, self.amf_of(gnb), s_tmsi.as_ref());
                 self.gnbs[gnb].connections.insert(key, ue);
                 self.gnb_input(gnb, GnbInput::Connect { ue: key, nas, cause, s_tmsi });
             }
@@ -231,7 +232,7 @@ impl World {
         self.record("AMF", name(ue), nas_name(&nas));
         let supi = self.ues[ue].subscriber.supi.to_string();
         let keys = self.journal().keys.get(&supi).copied().unwrap_or(0);
-        self.watch.downlink_nas(ue, keys, &nas);
+        self.watch.downlink_nas(ue, (connection.0.into(), keys), &nas);
         self.signal_to_ue(gnb, connection, Downlink::Nas(nas));
     }
 

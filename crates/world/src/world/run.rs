@@ -77,9 +77,9 @@ impl World {
         Report { steps, sessions, classifiers, violations, moved, ended, losses }
     }
 
-    /// No UE loses anything if only instances fail, and the residency keeps all.
+    /// If only instances fail, and the residency keeps all, no UE loses anything but what an instance accepted without the store.
     fn check_losses_of_instances(&self) -> Result<(), Box<Failure>> {
-        let losses = self.losses();
+        let losses = self.losses_of_stored();
         let is_strict = self.plan.has_faults_of_instances_only() && self.plan.residency == Residency::Durable;
         self.demand(losses.is_empty() || !is_strict, || format!("lost: {losses:?}"))
     }

@@ -24,7 +24,8 @@ impl Amf {
 
     /// A gNB has disconnected: all its connections are lost.
     pub(in crate::amf) fn gnb_down(&mut self, now: Instant, gnb: GnbHandle, out: &mut Outbox) {
-        let info = self.shared.gnbs.disconnect(gnb);
+        let may_retain_ues = self.keeps_connections();
+        let info = self.shared.gnbs.disconnect(gnb, may_retain_ues);
         self.leave_gnb(gnb, info.map(|info| info.global_id.as_str().into()));
         self.lose_connections(now, out);
     }
@@ -86,6 +87,7 @@ impl Amf {
         if ue.is_some_and(|ue| self.defers(ue, Awaited::ConnectionLost(key))) {
             return;
         }
+        self.note_lost_connection(key, ue);
         self.with_env(now, out, |env| close(env, key));
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {

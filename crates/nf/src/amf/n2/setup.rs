@@ -5,6 +5,7 @@
 //! | a former run, whose documents name them; it retains them, and is at the same host | stay in CM-CONNECTED |
 //! | a former run, otherwise | in CM-IDLE |
 //! | this run, over an association that has ended or that is set up again | in CM-IDLE |
+//! | a run that ended after the association | in CM-IDLE: the documents name the connections until the gNB returns |
 //!
 //! A UE that goes to CM-IDLE *leaves* the gNB: its SMFs deactivate its user planes, so that no UPF sends to the gNB's former TEIDs. The
 //! gateway answers the gNB when all have left.
@@ -14,11 +15,13 @@
 //! UEs continues to forward their packets.
 
 use crate::amf::Amf;
-use crate::amf::connection::RanContext;
+use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::delivery;
 use crate::kit::document::Names;
-use crate::kit::{Duration, GnbHandle, Instant, Key, N2Effect, Outbox, RetainedConnections, Timer};
-use pith_types::{AmfUeNgapId, RanUeNgapId};
+use crate::kit::{
+    Duration, GnbHandle, Instant, Key, N2Effect, Outbox, ProcedureName, RetainedConnections, Timer,
+};
+use pith_types::{AmfUeNgapId, ContextId, RanUeNgapId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -37,13 +40,25 @@ pub(in crate::amf) struct Setups {
     pending: BTreeMap<Arc<str>, (GnbHandle, RetainedConnections)>,
     /// Connections of a former run that were not kept.
     ended: BTreeMap<Arc<str>, Vec<(AmfUeNgapId, RanUeNgapId)>>,
-    /// Connections of a former run at the target gNBs of handovers in progress. The documents do not say which gNBs these are.
+    /// Connections of a former run at the other gNBs of handovers in progress. The documents do not say which gNBs these are.
     targets: Vec<AmfUeNgapId>,
     /// Connections that gNBs which retain their UEs were requested to release: their messages may cross NG RESET.
     released: BTreeSet<AmfUeNgapId>,
+    /// Connections of contexts that ended with the association of a gNB which may retain its UEs, until it returns.
+    lost: BTreeMap<ContextId, NgConnection>,
 }
 
 impl Setups {
+    /// The connection that a context had until the association of its gNB ended, if the gNB may still retain it.
+    pub(in crate::amf) fn lost_connection(&self, id: ContextId) -> Option<&NgConnection> {
+        self.lost.get(&id)
+    }
+
+    /// The context has ended, or has another connection.
+    pub(in crate::amf) fn forget_lost(&mut self, id: ContextId) {
+        self.lost.remove(&id);
+    }
+
     /// Whether UEs of a former run still leave their gNBs. Any gNB waits for them: an SMF may have switched a UE's path to another one than
     /// the document of the AMF names, if the run ended in the middle of a handover.
     fn is_any_restored_leaving(&self) -> bool {
@@ -65,7 +80,7 @@ impl Amf {
         self.setups.leaving.entry(left.gnb).or_default().insert((ue, None));
     }
 
-    /// A restored UE was in a handover, whose target gNB has that connection.
+    /// A restored UE was in a handover, whose other gNB has that connection.
     pub(in crate::amf) fn note_left_target(&mut self, target: AmfUeNgapId) {
         self.setups.targets.push(target);
     }
@@ -73,6 +88,23 @@ impl Amf {
     /// Whether a gNB was requested to release that connection when it returned.
     pub(in crate::amf) fn is_released_at_setup(&self, id: AmfUeNgapId) -> bool {
         self.setups.released.contains(&id)
+    }
+
+    /// Whether connections may outlive the process: the document of a UE names each one that its gNB may retain.
+    pub(in crate::amf) fn keeps_connections(&self) -> bool {
+        let tracking = self.tracker.tracking();
+        self.shared.config.retains_ues && tracking.is_some_and(|tracking| !tracking.may_lag())
+    }
+
+    /// A connection ends. If that is because its gNB's association has ended, the gNB may retain it: should the process end before the gNB
+    /// returns, the next run has it released.
+    pub(in crate::amf) fn note_lost_connection(&mut self, key: Key, ue: Option<Key>) {
+        let Some(connection) = self.shared.connections.get(key) else { return };
+        if let Some(id) = ue.and_then(|ue| self.ues.id(ue))
+            && self.shared.gnbs.is_lost(connection.gnb)
+        {
+            self.setups.lost.insert(id, connection.without_queue(RanContext::Releasing));
+        }
     }
 
     /// A UE of a document has no connection, but requests to its SMFs may be pending: they may deactivate user planes at a gNB that the
@@ -132,6 +164,7 @@ impl Amf {
         let Some(info) = self.shared.gnbs.get(&gnb).map(Arc::clone) else { return };
         let global_id: Arc<str> = info.global_id.as_str().into();
         let mut retained = RetainedConnections::default();
+        self.forget_lost_connections(&global_id);
         for (former, is_same_host) in self.shared.gnbs.returned(&info) {
             if retains_ues && is_same_host {
                 self.retain_connections(now, (former, gnb), &mut retained, out);
@@ -148,6 +181,15 @@ impl Amf {
         self.setups.pending.insert(Arc::clone(&global_id), (gnb, retained));
         self.lose_connections(now, out);
         self.answer_setup(&global_id, out);
+    }
+
+    /// A gNB returns: NG SETUP RESPONSE ends the connections that were lost with its association.
+    fn forget_lost_connections(&mut self, global_id: &str) {
+        let gnbs = &self.shared.gnbs;
+        let ended = self.setups.lost.extract_if(.., |_, lost| gnbs.gnb_name(lost.gnb) == Some(global_id));
+        for (id, _) in ended {
+            self.tracker.keep_change((id, ProcedureName::Other));
+        }
     }
 
     /// The gNB has retained its UEs: they are reachable again.

@@ -372,6 +372,29 @@ fn a_session_that_is_not_switched_is_released_at_the_target_gnb() {
     assert_eq!(updates(&world).last().unwrap().up_cnx_state, Some(UpCnxState::Deactivated));
 }
 
+/// The gNB is to release the resources of such a session: it would refuse to modify them.
+#[test]
+fn a_modification_that_waited_is_not_sent_for_a_session_that_is_not_handed_over() {
+    let (mut world, _, request) = requested(&[5, 6]);
+    acknowledge(&mut world, request.amf_ue_ngap_id, &[5, 6], &[]);
+    answer(&mut world, Some(N2SmInfoType::HandoverCmd));
+    refuse(&mut world);
+    let command: HandoverCommand = take!(world, GNB, HandoverCommand);
+    assert_eq!(ids(&command.sessions), [5]);
+    for id in [5, 6] {
+        assert!(world.request(transfer(id, None, Some((NgapIe::PduResModReq, b"modify")))).is_ok());
+    }
+    notify(&mut world, request.amf_ue_ngap_id);
+    let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
+    let release = take!(world, OTHER_GNB, PduSessionResourceReleaseCommand);
+    assert_eq!(release.sessions[0].pdu_session_id, 6);
+    answer(&mut world, None);
+    answer(&mut world, None);
+    let modify = take!(world, OTHER_GNB, PduSessionResourceModifyRequest);
+    assert_eq!(modify.sessions.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>(), [5]);
+    assert!(world.downlinks.is_empty());
+}
+
 #[test]
 fn an_an_release_at_the_source_ends_the_handover() {
     let (mut world, mut phone, _) = commanded(&[5]);

@@ -1,6 +1,6 @@
 //! NG Setup after a restart: connections that the gNB retains, and those that it does not (TS 38.413 8.7.1.2).
 
-use super::world::{GNB, OTHER_GNB, Phone, World, config, supi, transfer};
+use super::world::{GNB, OTHER_GNB, Phone, World, config, supi, transfer, transfers};
 use crate::amf::Amf;
 use crate::kit::{
     GnbHandle, Input, N2Input, NetworkFunction, RetainedConnections, Rng, StoreScope, Timer, Tracking,
@@ -8,9 +8,10 @@ use crate::kit::{
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
 use pith_nas::ie::ServiceType;
-use pith_ngap::Message;
+use pith_ngap::{Message, PathSwitchRequest};
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::{Operation, Response};
+use pith_types::RanUeNgapId;
 
 /// The handle of the gNB's association with the next process.
 const AGAIN: GnbHandle = GnbHandle(17);
@@ -228,5 +229,66 @@ fn a_change_of_resources_waits_for_the_gnb_or_ends_with_its_resources() {
         let sent: Vec<_> = world.downlinks.iter().map(|(_, message)| message.name()).collect();
         let expected: &[&str] = if retains_ues { &["PduSessionResourceModifyRequest"] } else { &[] };
         assert_eq!(sent, expected, "no paging either");
+    }
+}
+
+/// SMFs may have switched the path of a UE to the target gNB when the process ended.
+#[test]
+fn a_ue_whose_path_is_being_switched_stays_connected_at_no_gnb() {
+    let (mut world, phone, mut stored) = registered(Tracking::default());
+    world.script.insert(Operation::UpdateSmContext, None);
+    let id = phone.amf_id.unwrap();
+    let request = PathSwitchRequest {
+        ran_ue_ngap_id: RanUeNgapId(77),
+        source_amf_ue_ngap_id: id,
+        location: None,
+        security_capabilities: None,
+        sessions: transfers(&[5]),
+        failed: None,
+    };
+    world.ngap(OTHER_GNB, "PathSwitchRequest", request.encode());
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.take_ladder();
+    restart(&mut world, &stored, Tracking::default(), false);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext", "the user plane is deactivated");
+    world.set_up_gnb(AGAIN, World::gnb_info(OTHER_GNB), true);
+    assert_eq!(world.set_up, [], "the UPF may send to the target gNB");
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    assert_eq!(
+        set_up(&mut world),
+        RetainedConnections { kept: Vec::new(), ended: vec![(id, RanUeNgapId(77))], targets: vec![id] }
+    );
+}
+
+#[test]
+fn a_gnb_releases_a_deregistered_ue_for_which_it_may_not_have_got_the_command() {
+    let (mut world, mut phone, mut stored) = registered(Tracking::default());
+    let former = ids(&phone);
+    world.script.insert(Operation::ReleaseSmContext, None);
+    phone.send(&mut world, phone.deregistration_request(false));
+    stored.store(&mut world.amf, StoreScope::Changed);
+    restart(&mut world, &stored, Tracking::default(), false);
+    return_gnb(&mut world, true);
+    assert_eq!(
+        set_up(&mut world),
+        RetainedConnections { kept: Vec::new(), ended: former, targets: Vec::new() }
+    );
+}
+
+#[test]
+fn a_gnb_whose_association_was_lost_before_the_process_ended_releases_its_ues() {
+    for has_returned in [false, true] {
+        let (mut world, phone, mut stored) = registered(Tracking::default());
+        world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+        if has_returned {
+            stored.store(&mut world.amf, StoreScope::Changed);
+            world.set_up_gnb(GnbHandle(18), World::gnb_info(GNB), true);
+        }
+        stored.store(&mut world.amf, StoreScope::Changed);
+        restart(&mut world, &stored, Tracking::default(), false);
+        return_gnb(&mut world, true);
+        let ended = if has_returned { Vec::new() } else { ids(&phone) };
+        assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended, targets: Vec::new() });
+        assert_eq!(world.amf.audit().connected, 0);
     }
 }

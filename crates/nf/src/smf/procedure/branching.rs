@@ -93,7 +93,8 @@ pub(in crate::smf) fn restore(
     State::AwaitingClassifier(AwaitingClassifier { user_plane, plan, call })
 }
 
-/// The UPF does not become the front UPF: the session continues without it, unless the gNB reaches the anchor only through it.
+/// The UPF does not become the front UPF: the session continues without it, unless the gNB reaches the anchor only through it. A restored
+/// anchor, which waits for the front UPF, has no endpoint yet.
 fn without_front(
     user_plane: UserPlane,
     session: &mut SmContext,
@@ -103,7 +104,11 @@ fn without_front(
     if plan.is_needed {
         return super::release::end_and_notify_amf(user_plane.into(), session, env);
     }
-    State::established(user_plane)
+    let is_unchanged = user_plane.gnb_uplink == Some(user_plane.anchor.tunnel);
+    match user_plane.gnb.filter(|_| !is_unchanged) {
+        Some(gnb) => path::send_to_gnb(user_plane, session, env, gnb),
+        None => State::established(user_plane),
+    }
 }
 
 /// The UPF with this name, if it can become the classifier, and the SMF's own address for PFCP with it.

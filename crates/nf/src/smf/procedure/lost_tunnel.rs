@@ -86,6 +86,17 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     AwaitingBuffering::begin(user_plane, session, env)
 }
 
+/// The UE is in CM-IDLE: requests the UPF to buffer downlink packets (TS 23.502 4.2.6), if it sends them to a gNB. The UE is not paged.
+pub(super) fn deactivate(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let Established { mut user_plane } = established;
+    if user_plane.gnb.take().is_none() {
+        return State::established(user_plane);
+    }
+    session
+        .log(env, Level::Warn, || "the UE is idle: the tunnel of downlink packets is deactivated".to_owned());
+    AwaitingBuffering::begin(user_plane, session, env)
+}
+
 impl AwaitingBuffering {
     fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let n3_session = user_plane.n3_session();

@@ -146,6 +146,19 @@ pub(in crate::smf) fn switch_downlink(
     State::AwaitingDownlinkSwitch(AwaitingDownlinkSwitch { user_plane, towards, call })
 }
 
+/// Requests the anchor to send downlink packets to the gNB. It may do so already: no End Marker is sent.
+pub(super) fn send_to_gnb(
+    user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    gnb: Tunnel,
+) -> State {
+    let anchor = user_plane.anchor;
+    let message = n4::activation(gnb, EndMarker::Omit);
+    let call = session.ask_upf(env, anchor.upf, anchor.seid, message);
+    State::AwaitingDownlinkSwitch(AwaitingDownlinkSwitch { user_plane, towards: Towards::Anchor, call })
+}
+
 /// The switch is complete.
 fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towards: Towards) -> State {
     session.log(env, Level::Info, || format!("packets take the {towards}"));
@@ -160,12 +173,18 @@ impl AwaitingDownlinkSwitch {
 }
 
 impl AwaitingUplinkSwitch {
-    /// Handles the AMF's answer. If the UE became idle meanwhile, no gNB has to switch (TS 29.518 5.2.2.3.1.2).
+    /// Handles the AMF's answer. If the UE is idle, no gNB has to switch (TS 29.518 5.2.2.3.1.2), and none has the tunnel of downlink packets:
+    /// unless the AMF's request to deactivate it is pending, an SMF with documents that lag has lost it.
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
         match reply {
             Ok(_) => State::AwaitingUplinkSwitch(self),
             Err(problem) if problem.cause() == Some(&Cause::UeInCmIdleState) => {
-                self.uplink_switched(session, env)
+                match self.uplink_switched(session, env) {
+                    State::Established(established) if session.pending.updates.is_empty() => {
+                        lost_tunnel::deactivate(established, session, env)
+                    }
+                    next => next,
+                }
             }
             Err(problem) => self.uplink_not_switched(session, env, SwitchFailure::Problem(&problem)),
         }

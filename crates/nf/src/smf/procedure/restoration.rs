@@ -174,6 +174,8 @@ impl AwaitingRestoration {
         if env.upfs.may_have_sessions(front.session.upf) {
             env.delete_at_upf(front.session);
         }
+        // The anchor has no endpoint yet: whatever the gNB's is, the path is to be set up again.
+        self.user_plane.gnb_uplink.take_if(|uplink| *uplink == self.user_plane.anchor.tunnel);
         let (upf, is_needed) = (front.session.upf, front.is_needed);
         let plan = FrontPlan { upf, is_needed, destinations: front.destinations };
         branching::restore(self.user_plane, session, env, plan)

@@ -302,6 +302,8 @@ fn after_a_deactivation_during_the_switch_the_next_activation_sends_the_endpoint
     world.script.insert(Operation::N1N2MessageTransfer, problem(Cause::UeInCmIdleState));
     world.branch("edge");
     assert_eq!(world.front(), Some(EDGE));
+    assert_eq!(downlink_action(&world), ApplyAction::BUFF | ApplyAction::NOCP, "the UE is idle");
+    assert!(world.bench.timers.is_empty());
 }
 
 #[test]

@@ -273,6 +273,32 @@ upf <- SessionModificationRequest"
     assert_eq!(of_sessions, 0);
 }
 
+/// The anchor waits for the classifier, which has restarted, too: it was established without an endpoint for downlink packets.
+#[test]
+fn an_anchor_whose_classifier_is_not_restored_sends_to_the_gnb() {
+    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
+    world.establish();
+    world.gnb_answers();
+    assert_eq!(world.branch("edge"), None);
+    world.gnb_modifies(true);
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, super::branching::plain());
+    next.refusing.insert(EDGE, Ok(N4Cause::NoResourcesAvailable));
+    next.associate(EDGE, "edge");
+    next.associate(UPF, "upf");
+    assert_eq!(
+        next.take_ladder(),
+        "\
+upf <- SessionEstablishmentRequest
+edge <- SessionEstablishmentRequest
+upf <- SessionModificationRequest
+amf <- N1N2MessageTransfer",
+        "the gNB gets the anchor's endpoint"
+    );
+    assert_eq!(super::upfs::downlink_to(&next), GNB_TUNNEL);
+    assert!(next.user_plane().unwrap().front.is_none());
+}
+
 /// The gNB of a lost association has no UE any longer; the AMF answers its NG Setup when the SMF has answered.
 #[test]
 fn a_deactivation_is_answered_when_no_upf_sends_to_the_gnb_any_longer() {

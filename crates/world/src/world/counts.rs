@@ -1,0 +1,79 @@
+//! Downlink NAS COUNTs as gNBs see them: none is used twice with one key (TS 33.501 6.4.3.1).
+
+use pith_nas::SecurityHeaderType;
+use std::collections::VecDeque;
+
+/// At most half of the range of sequence numbers is compared.
+const KEPT: usize = 127;
+
+/// Sequence numbers of protected downlink NAS messages under one key, of one UE.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts {
+    keys: u64,
+    /// The latest, with the connections that they were sent on, in the order of connections.
+    latest: VecDeque<(u64, u8)>,
+}
+
+impl Counts {
+    /// Notes a message that a gNB sends to the UE on that connection; a later connection has a higher number. `keys` is the number of keys
+    /// of the subscriber so far: the next key is used from SECURITY MODE COMMAND on. Returns what is wrong.
+    ///
+    /// Messages on several connections of a UE may arrive in another order than they were sent.
+    pub fn note(&mut self, connection: u64, keys: u64, nas: &[u8]) -> Result<(), String> {
+        let (Some(header), Some(sequence)) = (nas.get(1), nas.get(6).copied()) else { return Ok(()) };
+        let header = SecurityHeaderType::from_octet(*header);
+        if header == SecurityHeaderType::Plain {
+            return Ok(());
+        }
+        let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
+        if self.latest.is_empty() || starts && self.keys < keys {
+            *self = Self { keys, latest: VecDeque::new() };
+        }
+        let place = self.latest.partition_point(|(of, _)| *of <= connection);
+        let last = place.checked_sub(1).and_then(|before| self.latest.get(before));
+        let last = last.map_or(sequence, |(_, last)| *last);
+        // A COUNT that is far behind the last one was used before, or is lower than those that a document reserved.
+        let is_behind = (2..=128).contains(&last.wrapping_sub(sequence));
+        if is_behind || self.latest.iter().any(|(_, of)| *of == sequence) {
+            return Err(format!("downlink NAS COUNT …{sequence:02x} after …{last:02x}"));
+        }
+        self.latest.insert(place, (connection, sequence));
+        if self.latest.len() > KEPT {
+            self.latest.pop_front();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CIPHERED: u8 = 2;
+    const NEW_CONTEXT: u8 = 3;
+
+    fn note(counts: &mut Counts, connection: u64, header: u8, sequence: u8) -> bool {
+        counts
+            .note(connection, u64::from(header == NEW_CONTEXT), &[0x7e, header, 0, 0, 0, 0, sequence])
+            .is_ok()
+    }
+
+    #[test]
+    fn a_message_of_an_earlier_connection_may_be_late() {
+        let mut counts = Counts::default();
+        assert!(note(&mut counts, 1, CIPHERED, 5));
+        assert!(note(&mut counts, 3, CIPHERED, 8));
+        assert!(note(&mut counts, 2, CIPHERED, 6), "sent before 8 on a connection that the UE has left");
+        assert!(!note(&mut counts, 2, CIPHERED, 3), "lower than the last one of its own connection");
+        assert!(!note(&mut counts, 3, CIPHERED, 6), "used on another connection");
+        assert!(!note(&mut counts, 4, CIPHERED, 4), "a later connection does not go back");
+    }
+
+    #[test]
+    fn a_new_key_begins_at_zero() {
+        let mut counts = Counts::default();
+        assert!(note(&mut counts, 1, CIPHERED, 5));
+        assert!(!note(&mut counts, 1, CIPHERED, 0));
+        assert!(note(&mut counts, 1, NEW_CONTEXT, 0));
+    }
+}
