@@ -116,6 +116,10 @@ impl FromStr for Step {
     }
 }
 
+/// Minimum time in a cell before a handover, and in idle before a packet pages the UE. Meanwhile the core takes what earlier
+/// messages of other gNBs say: those of different associations have no order, and a radio takes longer than that.
+const STAY: Duration = Duration::from_millis(50);
+
 /// Named sequences of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Profile {
@@ -140,7 +144,7 @@ pub enum Profile {
     Xn,
     /// As `Session`, then handovers through the AMF, repeatedly.
     N2,
-    /// As `Session`, then to the next gNB and at once back, over Xn and then through the AMF, repeatedly.
+    /// As `Session`, then to the next gNB and 50 ms later back, over Xn and then through the AMF, repeatedly.
     PingPong,
 }
 
@@ -218,17 +222,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The steps of a profile. Traffic follows each establishment or activation of a session, and
-    /// `pause` separates the ends of a cycle.
+    /// The steps of a profile. Traffic follows each establishment or activation of a session, and each
+    /// handover; `pause` separates the ends of a cycle. It is at least 50 ms before a handover, and before a packet pages the UE.
     pub fn new(profile: Profile, packets: Packets, pause: Duration, rounds: u32) -> Self {
         let wait = (!pause.is_zero()).then_some(Step::Wait(pause));
         let (ping, traffic) = (packets.ping.map(|_| Step::Ping), packets.traffic.map(|_| Step::Traffic));
         let use_it = || ping.into_iter().chain(traffic);
         let session: Vec<Step> =
             [Step::Register, Step::EstablishSession].into_iter().chain(use_it()).collect();
-        let leg = |path| -> Vec<Step> {
-            [Step::Handover(path, Next)].into_iter().chain(use_it()).chain(wait).collect()
-        };
+        let stay = Step::Wait(pause.max(STAY));
+        let leg =
+            |path| -> Vec<Step> { [stay, Step::Handover(path, Next)].into_iter().chain(use_it()).collect() };
         let (head, cycle) = match profile {
             Profile::Register => (vec![Step::Register], vec![]),
             Profile::Session => (session, vec![]),
@@ -237,15 +241,17 @@ impl Plan {
                 (session, away.chain(use_it()).chain(wait).collect())
             }
             Profile::Paged => {
-                let away = [Step::BecomeIdle].into_iter().chain(wait).chain([Step::Page]);
-                (session, away.chain(use_it()).chain(wait).collect())
+                let away = [Step::BecomeIdle, stay, Step::Page];
+                (session, away.into_iter().chain(use_it()).chain(wait).collect())
             }
             Profile::Moving => (session, [Xn, N2].into_iter().flat_map(leg).collect()),
             Profile::Xn => (session, leg(Xn)),
             Profile::N2 => (session, leg(N2)),
             Profile::PingPong => {
-                let both = |path| [Next, Previous].map(|target| Step::Handover(path, target));
-                (session, [Xn, N2].into_iter().flat_map(both).chain(use_it()).chain(wait).collect())
+                let both = |path| {
+                    [stay, Step::Handover(path, Next), Step::Wait(STAY), Step::Handover(path, Previous)]
+                };
+                (session, [Xn, N2].into_iter().flat_map(both).chain(use_it()).collect())
             }
             Profile::Parked => (session.into_iter().chain([Step::BecomeIdle]).collect(), vec![]),
             Profile::Release => (vec![Step::Register], {
@@ -383,11 +389,11 @@ mod tests {
     fn a_ping_pong_returns_before_anything_else() {
         let packets = Packets { ping: Some(PING), traffic: None };
         let plan = Plan::new(Profile::PingPong, packets, Duration::from_secs(1), 1);
-        let handovers = [(Xn, Next), (Xn, Previous), (N2, Next), (N2, Previous)];
-        let handovers = handovers.map(|(path, target)| Step::Handover(path, target));
+        let pause = Step::Wait(Duration::from_secs(1));
+        let both =
+            |path| [pause, Step::Handover(path, Next), Step::Wait(STAY), Step::Handover(path, Previous)];
         let session = [Step::Register, Step::EstablishSession, Step::Ping];
-        let end = [Step::Ping, Step::Wait(Duration::from_secs(1))];
-        assert_eq!(walk(&plan), [&session[..], &handovers, &end].concat());
+        assert_eq!(walk(&plan), [&session[..], &both(Xn), &both(N2), &[Step::Ping]].concat());
     }
 
     #[test]

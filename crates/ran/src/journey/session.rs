@@ -101,6 +101,6 @@ impl Journey {
 }
 
 /// The bit of a PDU session identity, 1 to 15.
-fn bit(session: u8) -> u16 {
+const fn bit(session: u8) -> u16 {
     1 << (session & 15)
 }

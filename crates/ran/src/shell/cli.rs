@@ -164,8 +164,8 @@ pub struct RunOptions {
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
     /// (repeatedly session and deregister); parked (session, then idle); paged (session, then repeatedly
     /// idle until a downlink packet pages the UE); moving (session, then repeatedly an Xn and an N2
-    /// handover to the next gNB); xn and n2 (handovers of one kind); ping-pong (to the next gNB and at
-    /// once back, over Xn and through the AMF). The packet of paged is sent by this host, which needs a
+    /// handover to the next gNB); xn and n2 (handovers of one kind); ping-pong (to the next gNB and 50
+    /// ms later back, over Xn and through the AMF). The packet of paged is sent by this host, which needs a
     /// route to the UEs' addresses
     #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
     pub profile: Profile,
@@ -178,7 +178,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SECONDS", help_heading = "What happens")]
     pub duration: Option<u64>,
 
-    /// Pause between the steps of a cycle, in milliseconds
+    /// Pause between the steps of a cycle, in milliseconds; at least 50 before a handover, and before a packet pages a UE
     #[arg(long, default_value_t = 0, value_name = "MS", help_heading = "What happens")]
     pub pause: u64,
 

@@ -110,8 +110,8 @@ impl Stop {
         Alarm(Arc::clone(&self.woken), self.waker.clone())
     }
 
-    /// Forgets the alarm, before the run looks for its reason.
-    pub(super) fn take_wake_up(&self) {
+    /// Forgets the alarm: a wait for input looks for it before each sleep.
+    fn take_wake_up(&self) {
         self.woken.store(false, Ordering::SeqCst);
     }
 
@@ -279,6 +279,7 @@ impl<'a> Run<'a> {
         let timeout = self.timeout().min(patience);
         let fds: Vec<_> = [self.n2.fd(), self.n3.fd()].into_iter().chain(self.tuns.fds()).collect();
         stop.sleeper.sleep(&fds, Some(timeout), || stop.is_busy());
+        stop.take_wake_up();
         self.take_n2()?;
         self.take_packets()?;
         if self.ran.next_timeout().is_some_and(|at| at <= self.now()) {

@@ -81,7 +81,6 @@ impl Run<'_> {
         print_line(&profile)?;
         let lines = read_lines(stop)?;
         while !stop.is_asked() && self.n2.is_open() {
-            stop.take_wake_up();
             match lines.try_recv() {
                 Ok(line) => self.run_command(stop, &line)?,
                 Err(TryRecvError::Empty) => self.turn(stop, Duration::MAX)?,
@@ -104,7 +103,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets all UEs, or one, begin a step, and waits until they have ended it.
+    /// Lets all UEs, or one, begin a step, and waits until they have ended it, and [`REST`] longer.
     fn run_step(&mut self, stop: &Stop, step: Step, only: Option<UeKey>) -> Result<StepReport> {
         let watch = self.options.watch_cpu.map(Watch::begin).transpose()?;
         let completed = |run: &Self| {
@@ -121,9 +120,7 @@ impl Run<'_> {
             self.turn(stop, PATIENCE.saturating_sub(began.elapsed()))?;
         }
         let seconds = began.elapsed().as_secs_f64();
-        if watch.is_some() {
-            self.drain_events(stop, REST)?;
-        }
+        self.drain_events(stop, REST)?;
         let spent = watch.map(|watch| watch.spent()).transpose()?;
         // The UEs that did not begin it count as done, or as failed before.
         let ok = (self.ran.tally().done + ues).saturating_sub(done_before);
