@@ -53,14 +53,11 @@ const fn gnb_id(node: &GlobalRanNodeId) -> Option<u32> {
     }
 }
 
-/// The PDCP counts of a UE's data radio bearer: one whose downlink hyper frame number names the UE.
+/// The PDCP counts of a UE's data radio bearer: those of the downlink name the UE, by its low 20 bits.
 fn counts(UeKey(ue): UeKey) -> [u8; 12] {
     let [_, high, middle, low] = ue.to_be_bytes();
-    let mut octets = [0; 12];
-    if let Some(number) = octets.last_chunk_mut() {
-        *number = [high & 0x0f, middle, low];
-    }
-    octets
+    // The sequence number has 12 bits in two octets. The hyper frame number has one, after an octet with its length.
+    [0, 0, 0, 0, 0, 0, 0, 0, high & 0x0f, middle, 0, low]
 }
 
 impl Gnb {
@@ -331,11 +328,11 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_one_bearer_and_differ_by_ue() {
-        for ue in [0, 1, 0x0f_ffff] {
+        for ue in [0, 1, 255, 256, 999, 0x0f_ffff] {
             let octets = counts(UeKey(ue));
             let status = RanStatus::decode(&octets).unwrap();
             assert_eq!(status.encode(), octets, "{ue}");
         }
-        assert_ne!(counts(UeKey(1)), counts(UeKey(2)));
+        assert_ne!(counts(UeKey(1)), counts(UeKey(257)));
     }
 }

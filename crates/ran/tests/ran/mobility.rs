@@ -213,6 +213,12 @@ fn profiles_of_one_kind_of_handover() {
 }
 
 #[test]
+fn pdcp_counts_of_many_ues_reach_the_target() {
+    let world = ran_well(plan(Profile::N2, None, 1), 2, 600);
+    assert_eq!(count(&world, "N2 handover"), (600, 0));
+}
+
+#[test]
 fn a_ping_pong_returns_to_the_gnb_from_which_the_ue_came() {
     let world = ran_well(plan(Profile::PingPong, None, 3), 3, 3);
     assert_eq!((count(&world, "Xn handover").0, count(&world, "N2 handover").0), (18, 18));
