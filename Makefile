@@ -14,7 +14,7 @@ setup: ## install the compiler and packages for build and run (Debian, Ubuntu)
 build: setup ## the release binaries: target/release/pith, target/release/pith-ran
 	@scripts/cargo build --release --locked -p pith -p pith-ran
 
-demo: build ## core, gNBs and UEs in their own network namespaces: register, establish sessions, ping (ARGS="--ues 100")
+demo: build ## core, gNBs and UEs in their own network namespaces: register, establish sessions, ping (ARGS="--ues 100"; ARGS=--tour: handovers and paging while packets flow)
 	@scripts/demo $(ARGS)
 
 demo-split: build ## the same with each NF as a separate process, over HTTP/2
@@ -78,8 +78,8 @@ bench-residency: build ## residencies over Valkey or Redis, 100 to 1,000 UEs at 
 bench-instructions: build ## instructions of the core a UE by residency, by callgrind: table, target/bench/instructions.json (ARGS="--residencies none soft")
 	@python3 bench/instructions.py $(ARGS)
 
-bench-control: build ## registrations and sessions of UEs that start at once: table, target/bench/control.json
-	@python3 bench/control.py
+bench-control: build ## registrations, sessions, service requests, paging and handovers of UEs at once: table, target/bench/control.json
+	@python3 bench/control.py $(ARGS)
 
 bench-scale: build ## memory, CPU and service requests of 1,000 to 1,000,000 registered UEs: table, target/bench/scale.json
 	@python3 bench/scale.py

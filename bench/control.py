@@ -11,7 +11,12 @@ by default) and without (subscribers in memory); the table has medians, and for 
 file and contexts that are not stored, or stored later, and with an NF in each process: over TLS with access tokens, as `pith nf` does by default,
 and in cleartext without tokens. Of several processes, CPU is measured from before the simulator starts until it has ended.
 
-Writes target/bench/control.json and prints a table.
+Then, with the default and without stored contexts, UEs that are registered perform each procedure of mobility at once: service request, paging
+by a downlink packet, Xn handover and N2 handover, several times, one procedure after the other. Latency is that of a UE: of paging from the packet of the data
+network to its delivery, of an Xn handover from the UE's departure to PATH SWITCH REQUEST ACKNOWLEDGE, of an N2 handover from HANDOVER REQUIRED to HANDOVER NOTIFY.
+CPU is from before the first UE until 50 ms after the last.
+
+Writes target/bench/control.json and prints tables.
 """
 
 import argparse
@@ -26,8 +31,16 @@ import tempfile
 import time
 
 RUNS = [1, 32, 100, 256, 1000]
+# UEs of the procedures of mobility, and how often each performs them in a run.
+MOBILITY = {1: 40, 32: 10, 256: 4, 1000: 2}
+# The steps of a round, and those of them that have a row.
+ROUND = ["idle", "service", "idle", "page", "xn", "n2"]
+PROCEDURES = ["service request", "paging", "Xn handover", "N2 handover"]
+# Aims: core CPU of a handover, and paging from the packet to its delivery with one UE.
+HANDOVER_MS, PAGING_MS = 0.1, 3.0
 # UEs of the cases that compare settings.
 COMPARED = 1000
+RESULT = "target/bench/control.json"
 NFS = ["nrf", "udr", "upf", "udm", "ausf", "pcf", "nssf", "smf", "amf"]
 # Settings of each case, and whether each NF is a process of its own.
 DEFAULT, MEMORY = "file, durable", "memory, none"
@@ -117,9 +130,9 @@ class Core:
         shutil.rmtree(self.work)
 
 
-def simulate(binary, namespace, ues, core):
+def simulate(binary, namespace, ues, core, *extra, gnbs=1):
     command = ["ip", "netns", "exec", namespace, binary, "run", "--test-network", "--amf", "127.0.0.5:38412",
-               "--ues", str(ues), "--gnbs", "1", "--at-once", "--json"]
+               "--ues", str(ues), "--gnbs", str(gnbs), "--at-once", "--json", *extra]
     if not core.split:
         command += ["--watch-cpu", str(core.processes[0].pid)]
     before = core.cpu_ms()
@@ -153,6 +166,74 @@ def run(options, namespace, ues, case):
     return core.start_ms, idle_kb, row
 
 
+def run_mobility(options, namespace, ues, case):
+    """All UEs perform each procedure at once, several times: a row for each."""
+    core = Core(options.pith, namespace, ues, case)
+    try:
+        time.sleep(1.0)
+        # The packets of paging come from this namespace, whose route to the UEs is the UPF's TUN interface.
+        steps = ",".join(ROUND * MOBILITY.get(ues, 2))
+        result, _ = simulate(options.ran, namespace, ues, core, "--then", steps, gnbs=2)
+    finally:
+        core.stop()
+    if result["violations"]["count"]:
+        print(f"bench: {result['violations']}", file=sys.stderr)
+    return {name: mobility_row(ues, [step for step in result["steps"] if step["step"] == name]) for name in PROCEDURES}
+
+
+def mobility_row(ues, steps):
+    """The rounds of one run: medians of latency, the mean of CPU."""
+    return {
+        "ues": ues,
+        "ok": min(step["ok"] for step in steps),
+        "rounds": len(steps),
+        "ms": {key: round(statistics.median(step["ms"][key] for step in steps), 4) for key in ("p50", "p99")},
+        "core_cpu_ms_per_ue": round(statistics.mean(step["watched_cpu_ms_per_ue"] for step in steps), 4),
+    }
+
+
+def median_mobility(rows):
+    """Medians of several runs."""
+    cpu = [row["core_cpu_ms_per_ue"] for row in rows]
+    return {
+        "ues": rows[0]["ues"],
+        "ok": min(row["ok"] for row in rows),
+        "runs": len(rows),
+        "rounds": rows[0]["rounds"],
+        "ms": {key: statistics.median(row["ms"][key] for row in rows) for key in ("p50", "p99")},
+        "core_cpu_ms_per_ue": statistics.median(cpu),
+        "core_cpu_ms_range": [min(cpu), max(cpu)],
+    }
+
+
+def bench_mobility(options, namespace):
+    """The rows of the procedures of mobility, as a table, and as a list for the result."""
+    rows = []
+    print(f"\n{'contexts':<18} {'procedure':<16} {'UEs':>5} {'ok':>5} {'ms p50':>9} {'ms p99':>9} {'CPU ms/UE':>10} {'range':>17}")
+    for case in (DEFAULT, MEMORY):
+        for ues in options.mobility:
+            runs = [run_mobility(options, namespace, ues, case) for _ in range(options.runs)]
+            for name in PROCEDURES:
+                row = {"case": case, "procedure": name, **median_mobility([run[name] for run in runs])}
+                rows.append(row)
+                low, high = row["core_cpu_ms_range"]
+                print(f"{case:<18} {name:<16} {ues:>5} {row['ok']:>5} {row['ms']['p50']:>9.3f} {row['ms']['p99']:>9.3f}"
+                      f" {row['core_cpu_ms_per_ue']:>10.4f} {low:>7.4f} to {high:<7.4f}", flush=True)
+    judge_mobility(rows)
+    return rows
+
+
+def judge_mobility(rows):
+    """The aims, for the default."""
+    mine = [row for row in rows if row["case"] == DEFAULT]
+    handovers = [row["core_cpu_ms_per_ue"] for row in mine if "handover" in row["procedure"] and row["ues"] == max(row["ues"] for row in mine)]
+    paging = [row["ms"]["p50"] for row in mine if row["procedure"] == "paging" and row["ues"] == 1]
+    if handovers:
+        print(f"a handover takes {max(handovers):.4f} ms of core CPU, of {HANDOVER_MS} at most: {'reached' if max(handovers) <= HANDOVER_MS else 'MISSED'}")
+    if paging:
+        print(f"paging of one UE takes {paging[0]:.3f} ms, of {PAGING_MS} at most: {'reached' if paging[0] <= PAGING_MS else 'MISSED'}")
+
+
 def median_row(rows):
     """Medians of runs of one case, and the range of its CPU."""
     middle = lambda values: statistics.median(values)
@@ -172,6 +253,24 @@ def print_row(row, name):
           f" {session['p99']:>8.2f} {row['total_s']:>8.3f} {row['core_cpu_ms_per_ue']:>10.3f} {cpu[0]:>6.3f} to {cpu[1]:<6.3f} {row['rss_mb']:>7.1f}", flush=True)
 
 
+def write_result(result):
+    with open(RESULT, "w") as file:
+        json.dump(result, file, indent=1)
+
+
+def main_mobility(options, namespace):
+    try:
+        mobility = bench_mobility(options, namespace)
+    finally:
+        subprocess.run(["ip", "netns", "del", namespace])
+    result = {}
+    if os.path.exists(RESULT):
+        with open(RESULT) as file:
+            result = json.load(file)
+    write_result({**result, "mobility": mobility})
+    print(f"written to {RESULT}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pith", default="target/release/pith")
@@ -179,11 +278,15 @@ def main():
     parser.add_argument("--ues", type=int, nargs="*", default=RUNS)
     parser.add_argument("--runs", type=int, default=5, help="of each case; the table has medians")
     parser.add_argument("--cases", nargs="*", choices=list(CASES)[2:], default=list(CASES)[2:], help="compared with the default")
+    parser.add_argument("--mobility", type=int, nargs="*", default=list(MOBILITY), metavar="UES", help="UEs of the procedures of mobility")
+    parser.add_argument("--only-mobility", action="store_true", help="only these; target/bench/control.json keeps its other rows")
     options = parser.parse_args()
     os.makedirs("target/bench", exist_ok=True)
     namespace = f"pith-bench-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", namespace], check=True)
     subprocess.run(["ip", "-n", namespace, "link", "set", "lo", "up"], check=True)
+    if options.only_mobility:
+        return main_mobility(options, namespace)
     rows, compared, starts, idles = [], {}, [], []
     try:
         print(f"{'contexts':<22} {'UEs':>5} {'ok':>5} {'reg p50':>8} {'reg p99':>8} {'ses p50':>8} {'ses p99':>8} {'total s':>8} {'CPU ms/UE':>10} {'range':>16} {'RSS MB':>7}")
@@ -209,16 +312,16 @@ def main():
         for case in options.cases:
             compared[case] = median_row(others[case])
             print_row(compared[case], case)
+        mobility = bench_mobility(options, namespace)
     finally:
         subprocess.run(["ip", "netns", "del", namespace])
     secure, clear = compared.get("split, TLS and tokens"), compared.get("split, cleartext")
     if secure and clear:
         ratio = secure["core_cpu_ms_per_ue"] / clear["core_cpu_ms_per_ue"]
         print(f"TLS and tokens take {ratio:.2f} times the CPU of cleartext, of 1.3 at most: {'reached' if ratio <= 1.3 else 'MISSED'}")
-    result = {"start_ms": statistics.median(starts), "idle_rss_mb": round(max(idles) / 1024, 1), "runs": rows[:len(options.ues)], "memory": rows[len(options.ues):], "cases": compared}
-    with open("target/bench/control.json", "w") as file:
-        json.dump(result, file, indent=1)
-    print(f"start {result['start_ms']} ms, idle {result['idle_rss_mb']} MB; written to target/bench/control.json")
+    result = {"start_ms": statistics.median(starts), "idle_rss_mb": round(max(idles) / 1024, 1), "runs": rows[:len(options.ues)], "memory": rows[len(options.ues):], "cases": compared, "mobility": mobility}
+    write_result(result)
+    print(f"start {result['start_ms']} ms, idle {result['idle_rss_mb']} MB; written to {RESULT}")
 
 
 if __name__ == "__main__":

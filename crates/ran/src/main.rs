@@ -4,6 +4,7 @@
 //!  shell/cli.rs          the options and their help texts
 //!  shell/build.rs        options -> gNBs, UEs and their plan
 //!  shell/run.rs          the event loop: SCTP, GTP-U, time
+//!  shell/steps.rs        steps of all UEs at once, and those of --commands
 //!  shell/links.rs        the sockets; garble.rs corrupts messages on request
 //!  shell/tuns.rs         TUN interfaces of UEs
 //!  shell/echo.rs         the echo service for streams

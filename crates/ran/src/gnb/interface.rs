@@ -95,7 +95,11 @@ pub enum Output {
     /// A UE leaves for the cell of another gNB, which has prepared the handover.
     Leaving { ue: UeKey, cell: Cell },
     /// A UE is not handed over.
-    HandoverFailed { ue: UeKey },
+    HandoverFailed {
+        ue: UeKey,
+        /// By the core: HANDOVER PREPARATION FAILURE.
+        refused: bool,
+    },
     /// The AMF has switched the path of a UE that was handed over.
     PathSwitched { ue: UeKey },
     /// Radio bearers and a tunnel are set up.

@@ -73,14 +73,7 @@ impl Gnb {
             Message::HandoverPreparationFailure(message) => {
                 self.receive_preparation_failure(stream, &message)
             }
-            Message::DownlinkRanStatusTransfer(message) => {
-                self.check_ids(
-                    "DownlinkRanStatusTransfer",
-                    message.amf_ue_ngap_id,
-                    message.ran_ue_ngap_id,
-                    stream,
-                );
-            }
+            Message::DownlinkRanStatusTransfer(message) => self.receive_status_transfer(stream, &message),
             Message::PathSwitchRequestAcknowledge(message) => {
                 self.receive_path_switch_acknowledge(stream, message);
             }

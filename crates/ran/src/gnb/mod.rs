@@ -6,6 +6,7 @@
 //!  the tester    ReleaseContext, Reset                ──┘          └──> Event, Violation
 //! ```
 
+mod containers;
 mod handover;
 mod interface;
 mod management;

@@ -11,6 +11,7 @@
 //!   | <- UE CONTEXT RELEASE COMMAND     |                                |
 //! ```
 
+use super::containers::{cell_of, source_to_target, target_to_source, ue_of};
 use super::handover::{AsKeys, Cell};
 use super::{Gnb, Output, UeContext, UeKey};
 use pith_crypto::kdf;
@@ -20,8 +21,8 @@ use pith_ngap::transfer::{
     HandoverRequiredTransfer, HandoverResourceAllocationUnsuccessfulTransfer,
 };
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, GlobalRanNodeId, HandoverCommand, HandoverFailure,
-    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
+    Cause, CauseProtocol, CauseRadioNetwork, DownlinkRanStatusTransfer, GlobalRanNodeId, HandoverCommand,
+    HandoverFailure, HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
     HandoverRequired, HandoverType, RanStatus, SessionTransfer, SetupItem, TargetId, UeContextReleaseRequest,
     UplinkRanStatusTransfer,
 };
@@ -45,19 +46,18 @@ pub(super) enum Part {
 /// Time that the source gNB waits for the release of a UE that has left (TNGRELOCoverall).
 const OVERALL: Duration = Duration::from_secs(8);
 
-/// The container for the target gNB names the UE; the simulated core must not read it.
-fn source_to_target(UeKey(ue): UeKey) -> Vec<u8> {
-    ue.to_be_bytes().to_vec()
+const fn gnb_id(node: &GlobalRanNodeId) -> Option<u32> {
+    match node {
+        GlobalRanNodeId::Gnb { id, .. } => Some(*id),
+        _ => None,
+    }
 }
 
-/// The container for the source gNB names the target cell.
-fn target_to_source(Cell { pci, arfcn }: Cell) -> Vec<u8> {
-    [&pci.to_be_bytes()[..], &arfcn.to_be_bytes()[..]].concat()
-}
-
-fn cell_of(container: &[u8]) -> Option<Cell> {
-    let (pci, arfcn) = container.split_first_chunk()?;
-    Some(Cell { pci: u16::from_be_bytes(*pci), arfcn: u32::from_be_bytes(arfcn.try_into().ok()?) })
+/// The PDCP counts of a UE's data radio bearer: those of the downlink name the UE, by its low 20 bits.
+fn counts(UeKey(ue): UeKey) -> [u8; 12] {
+    let [_, high, middle, low] = ue.to_be_bytes();
+    // The sequence number has 12 bits in two octets. The hyper frame number has one, after an octet with its length.
+    [0, 0, 0, 0, 0, 0, 0, 0, high & 0x0f, middle, 0, low]
 }
 
 impl Gnb {
@@ -68,12 +68,18 @@ impl Gnb {
 
     /// Requests the handover of a UE with bearers to another gNB (TS 38.413 8.4.1.2).
     pub(super) fn require_handover(&mut self, ue: UeKey, node: GlobalRanNodeId, tai: Tai) {
-        let Some((ran_ue_ngap_id, Some(amf_ue_ngap_id))) = self.ids_of(ue) else { return };
-        let Some(context) = self.contexts.get_mut(&ran_ue_ngap_id) else { return };
-        if context.bearers.is_empty() || !context.switching.is_empty() || context.part != Part::None {
-            return self.out.push(Output::HandoverFailed { ue });
-        }
+        let ids = self.ids_of(ue);
+        let context = ids.and_then(|(ran_id, _)| self.contexts.get_mut(&ran_id));
+        let context = context.filter(|context| {
+            !context.bearers.is_empty() && context.switching.is_empty() && context.part == Part::None
+        });
+        let (Some((ran_ue_ngap_id, Some(amf_ue_ngap_id))), Some(context), Some(target)) =
+            (ids, context, gnb_id(&node))
+        else {
+            return self.out.push(Output::HandoverFailed { ue, refused: false });
+        };
         context.part = Part::Preparing;
+        let container = source_to_target(ue, self.settings.plmn, target, self.settings.id);
         let transfer = HandoverRequiredTransfer { direct_forwarding_path: false }.encode();
         let item = |session| SessionTransfer { pdu_session_id: session, transfer: transfer.clone() };
         let message = HandoverRequired {
@@ -84,15 +90,14 @@ impl Gnb {
             target: TargetId::RanNode { node, tai },
             direct_forwarding_path: None,
             sessions: context.bearers.iter().map(|bearer| item(bearer.session)).collect(),
-            source_to_target: source_to_target(ue),
+            source_to_target: container,
         };
         self.send(self.stream_for(ran_ue_ngap_id), message.encode());
     }
 
     /// HANDOVER REQUEST (TS 38.413 8.4.2.2): the gNB prepares a context.
     pub(super) fn receive_handover_request(&mut self, stream: u16, request: HandoverRequest) {
-        let ue = <[u8; 4]>::try_from(&request.source_to_target[..]).map(u32::from_be_bytes);
-        let Ok(ue) = ue else {
+        let Some(ue) = ue_of(&request.source_to_target) else {
             self.violation(
                 "TS 38.413 9.3.1.20",
                 "the AMF changed the transparent container of the source gNB",
@@ -111,7 +116,7 @@ impl Gnb {
             capabilities: request.security_capabilities,
         };
         let context = UeContext {
-            ue: UeKey(ue),
+            ue,
             amf_id: Some(request.amf_ue_ngap_id),
             amf_stream: Some(stream),
             is_set_up: true,
@@ -227,7 +232,7 @@ impl Gnb {
         }
         self.ran_ids.remove(&ue);
         self.departures.push_back((self.now + OVERALL, known.0));
-        if let Ok(status) = RanStatus::decode(&[0; 12]) {
+        if let Ok(status) = RanStatus::decode(&counts(ue)) {
             let transfer = UplinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status };
             self.send(self.stream_for(ran_ue_ngap_id), transfer.encode());
         }
@@ -271,7 +276,7 @@ impl Gnb {
         if context.part == Part::Preparing {
             context.part = Part::None;
             let ue = context.ue;
-            self.out.push(Output::HandoverFailed { ue });
+            self.out.push(Output::HandoverFailed { ue, refused: true });
         }
     }
 
@@ -295,6 +300,16 @@ impl Gnb {
         self.out.push(Output::PathSwitched { ue });
     }
 
+    /// DOWNLINK RAN STATUS TRANSFER: the counts of the source gNB (TS 38.413 8.4.7.2).
+    pub(super) fn receive_status_transfer(&mut self, stream: u16, message: &DownlinkRanStatusTransfer) {
+        let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
+        let Some(known) = self.check_ids("DownlinkRanStatusTransfer", ids.0, ids.1, stream) else { return };
+        let expected = self.contexts.get(&known.0).map(|context| counts(context.ue));
+        if expected.is_some_and(|expected| message.status.encode() != expected) {
+            self.violation("TS 38.413 8.4.7.2", "the AMF changed the PDCP counts of the source gNB");
+        }
+    }
+
     /// The AMF did not release UEs that have left: the source gNB requests it (TS 38.413 8.3.2.2).
     pub(super) fn request_overdue_releases(&mut self) {
         while let Some((_, ran_ue_ngap_id)) = self.departures.pop_front_if(|(due, _)| *due <= self.now) {
@@ -304,5 +319,20 @@ impl Gnb {
             let request = UeContextReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id, sessions: None, cause };
             self.send(self.stream_for(ran_ue_ngap_id), request.encode());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_one_bearer_and_differ_by_ue() {
+        for ue in [0, 1, 255, 256, 999, 0x0f_ffff] {
+            let octets = counts(UeKey(ue));
+            let status = RanStatus::decode(&octets).unwrap();
+            assert_eq!(status.encode(), octets, "{ue}");
+        }
+        assert_ne!(counts(UeKey(1)), counts(UeKey(257)));
     }
 }

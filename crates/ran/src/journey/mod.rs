@@ -1,17 +1,23 @@
 //! The simulated user of a UE: runs the steps of a [`Plan`], and measures.
 
+mod page;
 mod ping;
 mod profile;
+mod session;
 mod start;
 mod traffic;
 
-pub use profile::{Packets, ParseProfileError, PingPlan, Plan, Profile, Step, TrafficPlan};
+pub use profile::{
+    HandoverPath, HandoverTarget, Packets, ParseProfileError, ParseStepError, PingPlan, Plan, Profile, Step,
+    TrafficPlan,
+};
 pub use start::Arrivals;
 
 use crate::clock::Instant;
 use crate::statistics::Statistics;
 use crate::ue::{Event, Failure, SessionRequest};
 use ping::PingRun;
+use std::sync::Arc;
 use std::time::Duration;
 pub use traffic::PROBE;
 use traffic::{Stream, TrafficRun};
@@ -27,10 +33,10 @@ pub(crate) enum UserAction {
     Deregister,
     /// The gNB releases the UE for inactivity.
     BecomeIdle,
-    /// Move to another gNB over Xn.
-    XnHandover,
-    /// Move to another gNB through the AMF.
-    N2Handover,
+    /// Move to another gNB.
+    Handover(HandoverPath, HandoverTarget),
+    /// A host of the data network sends the UE, which is idle, the packet with that number.
+    Page(u64),
     /// Send a Router Solicitation in this session, if it has IPv6.
     SolicitRouter(u8),
     /// Send an echo request with that sequence number.
@@ -54,8 +60,10 @@ pub enum Progress {
 
 /// One UE's run through a plan.
 pub(crate) struct Journey {
-    /// The session that it requests.
-    session: SessionRequest,
+    /// The sessions that it requests, one after the other.
+    sessions: Vec<SessionRequest>,
+    /// Sessions that it has established, or is establishing.
+    established: usize,
     progress: Progress,
     round: u32,
     at: usize,
@@ -65,7 +73,8 @@ pub(crate) struct Journey {
     began: Instant,
     /// For steps with two conditions: the first one is met.
     half_done: bool,
-    has_bearer: bool,
+    /// A bit for each session with radio bearers.
+    bearers: u16,
     /// The addresses of the session are complete: those of IPv6 follow the accept.
     has_addresses: bool,
     /// Router Solicitations sent.
@@ -73,19 +82,25 @@ pub(crate) struct Journey {
     deadline: Option<Instant>,
     ping: PingRun,
     traffic: TrafficRun,
-    /// The plan is complete, and the UE requests service once more.
-    is_visit: bool,
+    /// Packets of the data network that were sent to it while it was idle.
+    pages: u64,
+    /// Steps after the plan, if there are any ([`Journey::perform`]).
+    errand: Option<Arc<[Step]>>,
 }
 
 /// Time until a user requests service again whose UE lost its connection ([`Plan::survives_loss`]).
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Interval and number of Router Solicitations (RFC 4861 10).
-const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
-const MAX_SOLICITATIONS: u8 = 3;
-
-/// The steps of a UE that requests service after its plan.
-const VISIT: [Step; 2] = [Step::RequestService, Step::BecomeIdle];
+/// Why a UE stays at its gNB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HandoverFailure {
+    #[error("no other gNB is in operation")]
+    NoTarget,
+    #[error("no bearers, or another handover")]
+    NotPossible,
+    #[error("HANDOVER PREPARATION FAILURE")]
+    Refused,
+}
 
 /// What a journey may use and change outside itself.
 pub(crate) struct JourneyContext<'a> {
@@ -97,29 +112,31 @@ pub(crate) struct JourneyContext<'a> {
 
 impl Journey {
     /// A journey whose first step starts after that delay.
-    pub fn new(session: SessionRequest, delay: Duration) -> Self {
+    pub fn new(sessions: Vec<SessionRequest>, delay: Duration) -> Self {
         Self {
-            session,
+            sessions,
+            established: 0,
             progress: Progress::Waiting,
             round: 0,
             at: 0,
             delay,
             began: Instant::START,
             half_done: false,
-            has_bearer: false,
+            bearers: 0,
             has_addresses: false,
             solicitations: 0,
             deadline: None,
             ping: PingRun::default(),
             traffic: TrafficRun::default(),
-            is_visit: false,
+            pages: 0,
+            errand: None,
         }
     }
 
-    /// Requests service and becomes idle again, if the plan is complete.
-    pub fn visit(&mut self, scene: &mut JourneyContext<'_>) {
+    /// Carries out further steps, if the plan is complete.
+    pub fn perform(&mut self, steps: Arc<[Step]>, scene: &mut JourneyContext<'_>) {
         if self.progress == Progress::Done {
-            (self.is_visit, self.at) = (true, 0);
+            (self.errand, self.at) = (Some(steps), 0);
             self.begin_step(scene);
         }
     }
@@ -148,6 +165,9 @@ impl Journey {
                 Progress::Waiting => self.begin_step(scene),
                 Progress::Under(Step::Wait(_)) => self.end_step(scene),
                 Progress::Under(_) if self.waits_for_router() => self.solicit(scene),
+                Progress::Under(Step::Page) => {
+                    self.fail("paging: the packet was not delivered".to_owned(), scene);
+                }
                 Progress::Under(_) => scene.actions.push(UserAction::RequestService),
                 _ => {}
             }
@@ -165,18 +185,15 @@ impl Journey {
         self.progress = Progress::Under(step);
         self.began = scene.now;
         self.half_done = false;
-        if step == Step::EstablishSession {
-            (self.has_addresses, self.solicitations) = (false, 0);
-        }
         match step {
             Step::Register => scene.actions.push(UserAction::Register),
-            Step::EstablishSession => scene.actions.push(UserAction::EstablishSession(self.session.clone())),
-            Step::ReleaseSession => scene.actions.push(UserAction::ReleaseSession(self.session.id)),
+            Step::EstablishSession => self.establish_session(scene),
+            Step::ReleaseSession => self.release_session(scene),
             Step::RequestService => scene.actions.push(UserAction::RequestService),
             Step::BecomeIdle => scene.actions.push(UserAction::BecomeIdle),
             Step::Deregister => scene.actions.push(UserAction::Deregister),
-            Step::XnHandover => scene.actions.push(UserAction::XnHandover),
-            Step::N2Handover => scene.actions.push(UserAction::N2Handover),
+            Step::Handover(path, target) => scene.actions.push(UserAction::Handover(path, target)),
+            Step::Page => self.send_page(scene),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
             Step::Ping => {
                 if let Some(plan) = scene.plan.packets.ping {
@@ -194,8 +211,8 @@ impl Journey {
     }
 
     fn next_step(&mut self, now: Instant, plan: &Plan) -> Option<Step> {
-        if self.is_visit {
-            return VISIT.get(self.at).copied();
+        if let Some(steps) = &self.errand {
+            return steps.get(self.at).copied();
         }
         if let Some(step) = plan.step(self.round, self.at) {
             return Some(step);
@@ -209,6 +226,11 @@ impl Journey {
     }
 
     fn end_step(&mut self, scene: &mut JourneyContext<'_>) {
+        if let Progress::Under(step) = self.progress
+            && !matches!(step, Step::Wait(_))
+        {
+            scene.statistics.add_step(step.name(), scene.now - self.began);
+        }
         self.at += 1;
         self.begin_step(scene);
     }
@@ -233,13 +255,12 @@ impl Journey {
                 scene.statistics.add_service(scene.now, elapsed);
                 self.complete_half(scene);
             }
-            (Step::XnHandover | Step::N2Handover, Event::Idle) => {
-                self.fail("handover: connection lost".to_owned(), scene)
-            }
+            (Step::Handover(..), Event::Idle) => self.fail(format!("{step}: connection lost"), scene),
             (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
                 self.end_step(scene);
             }
             (Step::Deregister, Event::Deregistered { by_network: false }) => {
+                self.established = 0;
                 scene.statistics.deregistration.add(elapsed);
                 self.half_done = true;
             }
@@ -284,66 +305,18 @@ impl Journey {
         true
     }
 
-    /// Radio bearers of the session were set up or released.
-    pub fn on_bearer(&mut self, up: bool, scene: &mut JourneyContext<'_>) {
-        self.has_bearer = up;
-        let waits = matches!(self.progress, Progress::Under(Step::EstablishSession | Step::RequestService));
-        if up && waits && self.half_done {
-            self.complete_bearer(scene);
-        }
-    }
-
-    /// Signalling is complete; the step also needs the bearers.
-    fn complete_half(&mut self, scene: &mut JourneyContext<'_>) {
-        self.half_done = true;
-        if self.has_bearer {
-            self.complete_bearer(scene);
-        }
-    }
-
-    /// Signalling and bearers are complete; a new session with IPv6 needs an address, too.
-    fn complete_bearer(&mut self, scene: &mut JourneyContext<'_>) {
-        if self.waits_for_router() { self.solicit(scene) } else { self.end_step(scene) }
-    }
-
-    fn waits_for_router(&self) -> bool {
-        use pith_nas::ie::PduSessionType::{Ipv4v6, Ipv6};
-        let is_new =
-            self.progress == Progress::Under(Step::EstablishSession) && self.half_done && self.has_bearer;
-        is_new && !self.has_addresses && matches!(self.session.session_type, Ipv6 | Ipv4v6)
-    }
-
-    fn solicit(&mut self, scene: &mut JourneyContext<'_>) {
-        if self.solicitations == MAX_SOLICITATIONS {
-            return self.fail("session: no Router Advertisement".to_owned(), scene);
-        }
-        self.solicitations += 1;
-        self.deadline = Some(scene.now + SOLICITATION_INTERVAL);
-        scene.actions.push(UserAction::SolicitRouter(self.session.id));
-    }
-
-    /// The session has all its addresses.
-    pub fn on_addresses(&mut self, scene: &mut JourneyContext<'_>) {
-        let waits = self.waits_for_router();
-        self.has_addresses = true;
-        if waits {
-            self.deadline = None;
-            self.end_step(scene);
-        }
-    }
-
     /// The path was switched to the target gNB.
     pub fn on_handover(&mut self, scene: &mut JourneyContext<'_>) {
-        if matches!(self.progress, Progress::Under(Step::XnHandover | Step::N2Handover)) {
+        if matches!(self.progress, Progress::Under(Step::Handover(..))) {
             scene.statistics.handover.add(scene.now - self.began);
             self.end_step(scene);
         }
     }
 
-    /// The UE cannot move: it is not connected with bearers, or there is no other gNB.
-    pub fn on_handover_failed(&mut self, scene: &mut JourneyContext<'_>) {
-        if matches!(self.progress, Progress::Under(Step::XnHandover | Step::N2Handover)) {
-            self.fail("handover: no bearers, or no other gNB".to_owned(), scene);
+    /// The UE cannot move, or the core did not hand it over.
+    pub fn on_handover_failed(&mut self, why: HandoverFailure, scene: &mut JourneyContext<'_>) {
+        if let Progress::Under(step @ Step::Handover(..)) = self.progress {
+            self.fail(format!("{step}: {why}"), scene);
         }
     }
 
@@ -394,8 +367,12 @@ impl Journey {
         }
     }
 
+    /// Counts a failure, which ends the journey.
     fn fail(&mut self, what: String, scene: &mut JourneyContext<'_>) {
         scene.statistics.fail(what);
+        if let Progress::Under(step) = self.progress {
+            scene.statistics.add_failed_step(step.name());
+        }
         if !(scene.plan.persistent && self.progress == Progress::Under(Step::Register)) {
             self.progress = Progress::Failed;
             self.deadline = None;

@@ -24,17 +24,39 @@ pub enum Step {
     RequestService,
     /// Releases its PDU session.
     ReleaseSession,
-    /// Moves to the next gNB over Xn; complete when the path is switched.
-    XnHandover,
-    /// Moves to the next gNB through the AMF; complete at HANDOVER NOTIFY.
-    N2Handover,
+    /// Is idle, and a host of the data network sends it a packet; complete when the packet is delivered.
+    Page,
+    /// Moves to another gNB; complete when the path is switched (Xn), or at HANDOVER NOTIFY (N2).
+    Handover(HandoverPath, HandoverTarget),
     /// Deregisters; complete when the radio connection is released.
     Deregister,
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+/// How the source gNB prepares the target gNB (TS 23.502 4.9.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandoverPath {
+    /// Over Xn; the AMF switches the path afterwards.
+    Xn,
+    /// Through the AMF.
+    N2,
+}
+
+/// The gNB to which a UE moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandoverTarget {
+    /// The next one in order that has an AMF.
+    Next,
+    /// The one from which the UE came.
+    Previous,
+}
+
+use HandoverPath::{N2, Xn};
+use HandoverTarget::{Next, Previous};
+
+impl Step {
+    /// The procedure that the step measures.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Register => "registration",
             Self::EstablishSession => "session",
             Self::Ping => "ping",
@@ -43,12 +65,60 @@ impl fmt::Display for Step {
             Self::BecomeIdle => "release for inactivity",
             Self::RequestService => "service request",
             Self::ReleaseSession => "release of the session",
-            Self::XnHandover => "Xn handover",
-            Self::N2Handover => "N2 handover",
+            Self::Page => "paging",
+            Self::Handover(Xn, _) => "Xn handover",
+            Self::Handover(N2, _) => "N2 handover",
             Self::Deregister => "de-registration",
-        })
+        }
     }
 }
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The steps by name, except for the pause.
+const STEPS: [(&str, Step); 13] = [
+    ("register", Step::Register),
+    ("session", Step::EstablishSession),
+    ("ping", Step::Ping),
+    ("traffic", Step::Traffic),
+    ("idle", Step::BecomeIdle),
+    ("service", Step::RequestService),
+    ("release", Step::ReleaseSession),
+    ("page", Step::Page),
+    ("xn", Step::Handover(Xn, Next)),
+    ("n2", Step::Handover(N2, Next)),
+    ("xn-back", Step::Handover(Xn, Previous)),
+    ("n2-back", Step::Handover(N2, Previous)),
+    ("deregister", Step::Deregister),
+];
+
+/// A text that is not a step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown step: use register, session, ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back, deregister, \
+     or wait:MS"
+)]
+pub struct ParseStepError;
+
+impl FromStr for Step {
+    type Err = ParseStepError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(millis) = text.strip_prefix("wait:") {
+            let millis = millis.parse::<u32>().map_err(|_| ParseStepError)?;
+            return Ok(Self::Wait(Duration::from_millis(millis.into())));
+        }
+        STEPS.iter().find(|(name, _)| *name == text).map(|(_, step)| *step).ok_or(ParseStepError)
+    }
+}
+
+/// Minimum time in a cell before a handover, and in idle before a packet pages the UE. Meanwhile the core takes what earlier
+/// messages of other gNBs say: those of different associations have no order, and a radio takes longer than that.
+const STAY: Duration = Duration::from_millis(50);
 
 /// Named sequences of steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,8 +136,16 @@ pub enum Profile {
     Deregister,
     /// As `Session`, then idle.
     Parked,
+    /// As `Session`, then idle until a downlink packet pages the UE, repeatedly.
+    Paged,
     /// As `Session`, then handovers from gNB to gNB, by turns over Xn and through the AMF, repeatedly.
     Moving,
+    /// As `Session`, then handovers over Xn, repeatedly.
+    Xn,
+    /// As `Session`, then handovers through the AMF, repeatedly.
+    N2,
+    /// As `Session`, then to the next gNB and 50 ms later back, over Xn and then through the AMF, repeatedly.
+    PingPong,
 }
 
 /// Echo requests of a UE.
@@ -144,14 +222,17 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The steps of a profile. Traffic follows each establishment or activation of a session, and
-    /// `pause` separates the ends of a cycle.
+    /// The steps of a profile. Traffic follows each establishment or activation of a session, and each
+    /// handover; `pause` separates the ends of a cycle. It is at least 50 ms before a handover, and before a packet pages the UE.
     pub fn new(profile: Profile, packets: Packets, pause: Duration, rounds: u32) -> Self {
         let wait = (!pause.is_zero()).then_some(Step::Wait(pause));
         let (ping, traffic) = (packets.ping.map(|_| Step::Ping), packets.traffic.map(|_| Step::Traffic));
         let use_it = || ping.into_iter().chain(traffic);
         let session: Vec<Step> =
             [Step::Register, Step::EstablishSession].into_iter().chain(use_it()).collect();
+        let stay = Step::Wait(pause.max(STAY));
+        let leg =
+            |path| -> Vec<Step> { [stay, Step::Handover(path, Next)].into_iter().chain(use_it()).collect() };
         let (head, cycle) = match profile {
             Profile::Register => (vec![Step::Register], vec![]),
             Profile::Session => (session, vec![]),
@@ -159,9 +240,18 @@ impl Plan {
                 let away = [Step::BecomeIdle].into_iter().chain(wait).chain([Step::RequestService]);
                 (session, away.chain(use_it()).chain(wait).collect())
             }
-            Profile::Moving => {
-                let leg = |step| [step].into_iter().chain(use_it()).chain(wait);
-                (session, leg(Step::XnHandover).chain(leg(Step::N2Handover)).collect())
+            Profile::Paged => {
+                let away = [Step::BecomeIdle, stay, Step::Page];
+                (session, away.into_iter().chain(use_it()).chain(wait).collect())
+            }
+            Profile::Moving => (session, [Xn, N2].into_iter().flat_map(leg).collect()),
+            Profile::Xn => (session, leg(Xn)),
+            Profile::N2 => (session, leg(N2)),
+            Profile::PingPong => {
+                let both = |path| {
+                    [stay, Step::Handover(path, Next), Step::Wait(STAY), Step::Handover(path, Previous)]
+                };
+                (session, [Xn, N2].into_iter().flat_map(both).chain(use_it()).collect())
             }
             Profile::Parked => (session.into_iter().chain([Step::BecomeIdle]).collect(), vec![]),
             Profile::Release => (vec![Step::Register], {
@@ -185,6 +275,21 @@ impl Plan {
         }
     }
 
+    /// The same steps with that number of sessions wherever they have one.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: usize) -> Self {
+        let several = |step: Step| {
+            let is_repeated = matches!(step, Step::EstablishSession | Step::ReleaseSession);
+            std::iter::repeat_n(step, if is_repeated { sessions } else { 1 })
+        };
+        let (head, cycle) = self.steps.split_at(self.repeat_from);
+        let head: Vec<_> = head.iter().copied().flat_map(several).collect();
+        let cycle: Vec<_> = cycle.iter().copied().flat_map(several).collect();
+        self.repeat_from = head.len();
+        self.steps = [head, cycle].concat();
+        self
+    }
+
     /// The step at that index of that round, both counted from 0; `None` at the end.
     pub fn step(&self, round: u32, at: usize) -> Option<Step> {
         let skipped = if round == 0 { 0 } else { self.repeat_from };
@@ -198,19 +303,25 @@ impl Plan {
 }
 
 /// The profiles by name.
-const NAMES: [(&str, Profile); 7] = [
+const NAMES: [(&str, Profile); 11] = [
     ("register", Profile::Register),
     ("session", Profile::Session),
     ("idle", Profile::Idle),
     ("release", Profile::Release),
     ("deregister", Profile::Deregister),
     ("parked", Profile::Parked),
+    ("paged", Profile::Paged),
     ("moving", Profile::Moving),
+    ("xn", Profile::Xn),
+    ("n2", Profile::N2),
+    ("ping-pong", Profile::PingPong),
 ];
 
 /// A text that is not a profile's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown profile: use register, session, idle, release, deregister, parked or moving")]
+#[error(
+    "unknown profile: use register, session, idle, release, deregister, parked, paged, moving, xn, n2 or ping-pong"
+)]
 pub struct ParseProfileError;
 
 impl FromStr for Profile {
@@ -272,6 +383,36 @@ mod tests {
     fn a_profile_without_cycle_runs_once() {
         let plan = Plan::new(Profile::Session, Packets::default(), Duration::from_secs(1), 9);
         assert_eq!(walk(&plan), [Step::Register, Step::EstablishSession]);
+    }
+
+    #[test]
+    fn a_ping_pong_returns_before_anything_else() {
+        let packets = Packets { ping: Some(PING), traffic: None };
+        let plan = Plan::new(Profile::PingPong, packets, Duration::from_secs(1), 1);
+        let pause = Step::Wait(Duration::from_secs(1));
+        let both =
+            |path| [pause, Step::Handover(path, Next), Step::Wait(STAY), Step::Handover(path, Previous)];
+        let session = [Step::Register, Step::EstablishSession, Step::Ping];
+        assert_eq!(walk(&plan), [&session[..], &both(Xn), &both(N2), &[Step::Ping]].concat());
+    }
+
+    #[test]
+    fn each_of_several_sessions_is_established_and_released() {
+        use Step::{EstablishSession, Register, ReleaseSession};
+        let plan = Plan::new(Profile::Release, Packets::default(), Duration::ZERO, 2).with_sessions(2);
+        let cycle = [EstablishSession, EstablishSession, ReleaseSession, ReleaseSession];
+        assert_eq!(walk(&plan), [&[Register][..], &cycle, &cycle].concat());
+    }
+
+    #[test]
+    fn steps_are_read_by_name() {
+        for (name, step) in STEPS {
+            assert_eq!(name.parse(), Ok(step));
+        }
+        assert_eq!("wait:250".parse(), Ok(Step::Wait(Duration::from_millis(250))));
+        for bad in ["", "wait", "wait:", "wait:-1", "wait:4294967296", "handover"] {
+            assert_eq!(bad.parse::<Step>(), Err(ParseStepError), "{bad}");
+        }
     }
 
     #[test]

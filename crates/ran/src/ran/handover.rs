@@ -1,62 +1,124 @@
 //! Handover of UEs between gNBs of the radio network, over Xn or through the AMF (TS 23.502 4.9.1).
 
+use super::user_plane::Endpoint;
 use super::{PendingOutput, Ran};
+use crate::clock::Instant;
 use crate::gnb::{self, Cell, UeKey};
-use crate::journey::Journey;
+use crate::journey::{HandoverFailure, HandoverPath, HandoverTarget, Journey};
 use crate::ue;
 use pith_types::Teid;
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
-impl Ran {
-    /// The UE moves to the next gNB that has an AMF.
-    pub(super) fn start_xn_handover(&mut self, key: UeKey) {
-        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
-            return;
-        };
-        let target = self.neighbours(source).find(|gnb| self.gnbs[*gnb].is_up());
-        let handover = target.and_then(|target| {
-            let cell = self.gnbs[target].cell();
-            Some((target, self.gnbs.get_mut(source)?.start_xn_handover(key, cell)?))
-        });
-        let Some((target, handover)) = handover else {
-            return self.advance(key, Journey::on_handover_failed);
-        };
-        for bearer in handover.bearers() {
-            if let Some(endpoint) = self.endpoints.remove(&bearer.downlink) {
-                self.draining.insert(bearer.downlink, endpoint);
+/// Maximum time from the end of a handover to the End Marker in the former tunnel.
+const END_MARKER: Duration = Duration::from_secs(2);
+
+/// Tunnels remembered after their End Marker.
+const ENDED: usize = 1024;
+
+/// Tunnels to gNBs that UEs have left.
+#[derive(Default)]
+pub(super) struct FormerTunnels {
+    /// Packets arrive until the End Marker.
+    draining: HashMap<Teid, Endpoint>,
+    /// Tunnels of UEs whose path is switched, and until when the End Marker is due.
+    due: VecDeque<(Instant, Teid)>,
+    /// Tunnels whose End Marker has arrived: no packet may follow it.
+    ended: VecDeque<Teid>,
+}
+
+impl FormerTunnels {
+    /// The owner of a tunnel without End Marker.
+    pub fn draining(&self, teid: Teid) -> Option<Endpoint> {
+        self.draining.get(&teid).copied()
+    }
+
+    /// Whether the End Marker of the tunnel has arrived.
+    pub fn has_ended(&self, teid: Teid) -> bool {
+        self.ended.contains(&teid)
+    }
+
+    /// A gNB uses the TEID again.
+    pub fn forget(&mut self, teid: Teid) {
+        self.draining.remove(&teid);
+        self.ended.retain(|ended| *ended != teid);
+    }
+
+    /// Records an End Marker; returns whether the tunnel waits for one.
+    fn end(&mut self, teid: Teid) -> bool {
+        let is_awaited = self.draining.remove(&teid).is_some();
+        if is_awaited {
+            self.ended.truncate(ENDED - 1);
+            self.ended.push_front(teid);
+        }
+        is_awaited
+    }
+
+    /// A tunnel whose End Marker is overdue.
+    fn take_overdue(&mut self, now: Instant) -> Option<Teid> {
+        while let Some((_, teid)) = self.due.pop_front_if(|(due, _)| *due <= now) {
+            if self.draining.remove(&teid).is_some() {
+                return Some(teid);
             }
         }
-        if let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) {
-            subscriber.gnb = target;
+        None
+    }
+}
+
+impl Ran {
+    /// The UE moves to another gNB that has an AMF.
+    pub(super) fn hand_over(&mut self, key: UeKey, path: HandoverPath, to: HandoverTarget) {
+        let Some(subscriber) = self.subscribers.get(key.0 as usize) else { return };
+        let source = subscriber.gnb;
+        let previous = subscriber.previous_gnb.filter(|_| to == HandoverTarget::Previous);
+        let is_possible = |gnb: &usize| *gnb != source && self.gnbs[*gnb].is_up();
+        let target = previous.into_iter().chain(self.neighbours(source)).find(is_possible);
+        let Some(target) = target else { return self.fail_handover(key, HandoverFailure::NoTarget) };
+        match path {
+            HandoverPath::Xn => self.start_xn_handover(key, source, target),
+            HandoverPath::N2 => {
+                let (node, tai) = (self.gnbs[target].node(), self.gnbs[target].settings().tai());
+                let input = gnb::Input::RequireHandover { ue: key, node, tai };
+                self.pending.push_back(PendingOutput::Gnb(source, input));
+            }
         }
+    }
+
+    /// The handover did not begin, or the core refused it.
+    pub(super) fn fail_handover(&mut self, key: UeKey, why: HandoverFailure) {
+        self.advance(key, |journey, scene| journey.on_handover_failed(why, scene));
+    }
+
+    fn start_xn_handover(&mut self, key: UeKey, source: usize, target: usize) {
+        let cell = self.gnbs[target].cell();
+        let Some(handover) = self.gnbs[source].start_xn_handover(key, cell) else {
+            return self.fail_handover(key, HandoverFailure::NotPossible);
+        };
+        self.leave_gnb(key, target);
         self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::XnHandover(Box::new(handover))));
     }
 
-    /// The UE's gNB requires a handover to the next gNB that has an AMF (TS 23.502 4.9.1.3).
-    pub(super) fn require_n2_handover(&mut self, key: UeKey) {
-        let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
-            return;
-        };
-        let target = self.neighbours(source).find(|gnb| self.gnbs[*gnb].is_up());
-        let Some(target) = target else { return self.advance(key, Journey::on_handover_failed) };
-        let (node, tai) = (self.gnbs[target].node(), self.gnbs[target].settings().tai());
-        let input = gnb::Input::RequireHandover { ue: key, node, tai };
-        self.pending.push_back(PendingOutput::Gnb(source, input));
-    }
-
-    /// The UE leaves its gNB for a cell that is prepared for it.
+    /// The UE leaves its gNB for a cell that is prepared for it (TS 23.502 4.9.1.3).
     pub(super) fn leave_for(&mut self, key: UeKey, cell: Cell) {
         let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
             return;
         };
         let Some(target) = self.neighbours(source).find(|gnb| self.gnbs[*gnb].cell() == cell) else { return };
+        self.leave_gnb(key, target);
+        self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::Arrive { ue: key }));
+    }
+
+    /// From now on the UE is at another gNB. The packets in its former tunnels still reach it.
+    fn leave_gnb(&mut self, key: UeKey, target: usize) {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        subscriber.previous_gnb = Some(subscriber.gnb);
         subscriber.gnb = target;
         for bearer in &subscriber.bearers {
             if let Some(endpoint) = self.endpoints.remove(&bearer.downlink) {
-                self.draining.insert(bearer.downlink, endpoint);
+                self.former_tunnels.draining.insert(bearer.downlink, endpoint);
+                subscriber.left_tunnels.push(bearer.downlink);
             }
         }
-        self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::Arrive { ue: key }));
     }
 
     /// The UE is in the cell of the target gNB.
@@ -68,16 +130,36 @@ impl Ran {
         }
     }
 
-    /// The AMF has switched the path.
+    /// The AMF has switched the path, or knows that the UE has arrived: End Markers are due in the former tunnels.
     pub(super) fn on_path_switched(&mut self, key: UeKey) {
+        if let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) {
+            let due = self.now + END_MARKER;
+            let left = std::mem::take(&mut subscriber.left_tunnels);
+            self.former_tunnels.due.extend(left.into_iter().map(|teid| (due, teid)));
+        }
+        self.check_end_markers();
         self.advance(key, Journey::on_handover);
         self.run_actions(key);
         self.reschedule_ue(key);
     }
 
+    /// Counts each End Marker that has not arrived in time as a violation (TS 23.501 5.8.2.9).
+    pub fn check_end_markers(&mut self) {
+        while let Some(teid) = self.former_tunnels.take_overdue(self.now) {
+            let text = format!("no End Marker in the tunnel of the source gNB, TEID {:#x}", teid.0);
+            self.note_n3_violation("TS 23.501 5.8.2.9", text);
+        }
+    }
+
+    /// The time at which the last End Marker is overdue, if one is due.
+    pub fn end_markers_due(&self) -> Option<Instant> {
+        let former = &self.former_tunnels;
+        former.due.iter().rev().find(|(_, teid)| former.draining.contains_key(teid)).map(|(due, _)| *due)
+    }
+
     /// The UPF sends no packet into the tunnel any longer (TS 29.281 5.1, 7.3.2).
     pub(super) fn note_end_marker(&mut self, teid: Teid) {
-        if self.draining.remove(&teid).is_some() {
+        if self.former_tunnels.end(teid) {
             self.statistics.end_markers += 1;
         } else if self.endpoints.contains_key(&teid) {
             let text = format!("End Marker in the tunnel in use, TEID {:#x}", teid.0);

@@ -3,7 +3,7 @@
 use crate::gnb::{self, UeKey};
 use crate::journey::Progress;
 use crate::ue;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 
 /// One input of a radio network.
 #[derive(Debug, Clone)]
@@ -50,6 +50,12 @@ pub enum Output {
         /// PDU session identity.
         session: u8,
         packet: Vec<u8>,
+    },
+    /// A host of the data network sends a UDP datagram to a UE: the packet that pages it.
+    FromNetwork {
+        to: SocketAddrV4,
+        /// Payload of the datagram.
+        data: Vec<u8>,
     },
     /// An event that the tester of a gNB observes.
     GnbEvent { gnb: usize, event: gnb::Event },

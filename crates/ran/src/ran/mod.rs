@@ -18,9 +18,10 @@ pub use interface::{Input, Output, Tally};
 
 use crate::clock::Instant;
 use crate::gnb::{self, Gnb, UeKey};
-use crate::journey::{Journey, JourneyContext, Plan, Progress, UserAction};
+use crate::journey::{HandoverFailure, Journey, JourneyContext, Plan, Progress, Step, UserAction};
 use crate::statistics::Statistics;
 use crate::ue::{self, SessionRequest, Subscription, Ue};
+use handover::FormerTunnels;
 use pith_ngap::CauseRadioNetwork;
 use pith_types::{FiveGSTmsi, Pei, Teid};
 use schedule::{Entity, Schedule};
@@ -34,8 +35,12 @@ struct Subscriber {
     ue: Ue,
     journey: Journey,
     gnb: usize,
+    /// The gNB that it left last by a handover.
+    previous_gnb: Option<usize>,
     name: String,
     bearers: Vec<gnb::Bearer>,
+    /// Its tunnels at the gNB that it has left, while the path is being switched.
+    left_tunnels: Vec<Teid>,
 }
 
 /// Configuration of a UE of a run.
@@ -45,8 +50,8 @@ pub struct UeSetup {
     pub imeisv: Pei,
     /// The gNB whose cell it camps on.
     pub gnb: usize,
-    /// The session that its user requests.
-    pub session: SessionRequest,
+    /// The sessions that its user requests, one after the other.
+    pub sessions: Vec<SessionRequest>,
     /// Delay between [`Ran::begin`] and the start of its user.
     pub begins: Duration,
 }
@@ -63,6 +68,7 @@ enum Signal {
     Security([u8; 32], pith_ngap::SecurityCapabilities),
     Bearer(gnb::Bearer, bool),
     HandedOver { key: [u8; 32], chaining_count: u8, cell: gnb::Cell },
+    PathSwitched,
     Released,
     Paging,
 }
@@ -80,10 +86,11 @@ pub struct Ran {
     in_flight: Option<usize>,
     /// The next UE to begin, if the number is limited.
     next_ue: usize,
+    /// The steps of a UE that requests service after its plan.
+    visit: Arc<[Step]>,
     /// The session of each downlink TEID.
     endpoints: HashMap<Teid, Endpoint>,
-    /// Tunnels to gNBs that UEs have left: packets arrive until the End Marker.
-    draining: HashMap<Teid, Endpoint>,
+    former_tunnels: FormerTunnels,
     pending: VecDeque<PendingOutput>,
     schedule: Schedule,
     statistics: Statistics,
@@ -106,8 +113,9 @@ impl Ran {
             subscribers: Vec::new(),
             in_flight: None,
             next_ue: 0,
+            visit: [Step::RequestService, Step::BecomeIdle].into(),
             endpoints: HashMap::new(),
-            draining: HashMap::new(),
+            former_tunnels: FormerTunnels::default(),
             pending: VecDeque::new(),
             schedule: Schedule::default(),
             statistics: Statistics::default(),
@@ -126,8 +134,16 @@ impl Ran {
         let key = UeKey(u32::try_from(self.subscribers.len()).ok()?);
         let name = setup.subscription.supi.masked();
         let ue = Ue::new(settings, setup.subscription, setup.imeisv, tai);
-        let journey = Journey::new(setup.session, setup.begins);
-        self.subscribers.push(Subscriber { ue, journey, gnb: setup.gnb, name, bearers: Vec::new() });
+        let journey = Journey::new(setup.sessions, setup.begins);
+        self.subscribers.push(Subscriber {
+            ue,
+            journey,
+            gnb: setup.gnb,
+            previous_gnb: None,
+            name,
+            bearers: Vec::new(),
+            left_tunnels: Vec::new(),
+        });
         self.tally.ues += 1;
         Some(key)
     }
@@ -166,12 +182,17 @@ impl Ran {
     /// Lets a UE that has completed its plan and is idle request service, and become idle again. Returns whether it does.
     pub fn visit(&mut self, now: Instant, key: UeKey, out: &mut Vec<Output>) -> bool {
         let is_idle = self.ue(key).is_some_and(|ue| !ue.is_connected());
-        if !is_idle || self.progress(key) != Some(Progress::Done) {
+        is_idle && self.perform(now, key, Arc::clone(&self.visit), out)
+    }
+
+    /// Lets a UE that has completed its plan carry out further steps. Returns whether it does.
+    pub fn perform(&mut self, now: Instant, key: UeKey, steps: Arc<[Step]>, out: &mut Vec<Output>) -> bool {
+        if self.progress(key) != Some(Progress::Done) {
             return false;
         }
         self.now = now;
         std::mem::swap(&mut self.out, out);
-        self.advance(key, Journey::visit);
+        self.advance(key, |journey, scene| journey.perform(steps, scene));
         self.run_actions(key);
         self.reschedule_ue(key);
         self.deliver_pending();
@@ -283,8 +304,14 @@ impl Ran {
                 self.pending.push_back(PendingOutput::Ue(ue, signal));
             }
             gnb::Output::Leaving { ue, cell } => self.leave_for(ue, cell),
-            gnb::Output::HandoverFailed { ue } => self.advance(ue, Journey::on_handover_failed),
-            gnb::Output::PathSwitched { ue } => self.on_path_switched(ue),
+            gnb::Output::HandoverFailed { ue, refused } => {
+                let why = if refused { HandoverFailure::Refused } else { HandoverFailure::NotPossible };
+                self.fail_handover(ue, why);
+            }
+            // Behind the bearers of the target gNB, as the user may begin the next handover at once.
+            gnb::Output::PathSwitched { ue } => {
+                self.pending.push_back(PendingOutput::Ue(ue, Signal::PathSwitched));
+            }
             gnb::Output::BearerUp { ue, bearer } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::Bearer(bearer, true)));
             }
@@ -323,6 +350,7 @@ impl Ran {
             Signal::HandedOver { key, chaining_count, cell } => {
                 self.enter_cell(ue, (key, chaining_count, cell))
             }
+            Signal::PathSwitched => self.on_path_switched(ue),
             Signal::Released => self.ue_input(ue, ue::Input::ConnectionReleased),
             Signal::Paging => self.ue_input(ue, ue::Input::Paging),
         }
@@ -412,8 +440,8 @@ impl Ran {
                 self.pending
                     .push_back(PendingOutput::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
-            UserAction::XnHandover => self.start_xn_handover(key),
-            UserAction::N2Handover => self.require_n2_handover(key),
+            UserAction::Handover(path, target) => self.hand_over(key, path, target),
+            UserAction::Page(number) => self.send_page(key, number),
             UserAction::SolicitRouter(session) => self.solicit_router(key, session),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),
             UserAction::Probe(number) => self.send_probe(key, number),

@@ -4,7 +4,7 @@ use super::{Output, Ran};
 use crate::clock::Instant;
 use crate::gnb::{Bearer, UeKey};
 use crate::icmp::{self, Echo};
-use crate::journey::{read_probe, write_probe};
+use crate::journey::{PROBE, read_probe, write_probe};
 use crate::router::{self, Advertisement};
 use crate::ue;
 use crate::violation::Violation;
@@ -18,6 +18,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 /// Source port of UEs' streams.
 const PROBE_PORT: u16 = 40_000;
+
+/// Port of UEs for packets of the data network.
+const PAGE_PORT: u16 = 40_001;
 
 /// Octets of the GTP-U header with a PDU Session Container.
 const HEADER: usize = 16;
@@ -39,12 +42,13 @@ impl Ran {
             subscriber.bearers.push(bearer);
             let endpoint = Endpoint { ue: key, session: bearer.session, qfi: bearer.qfi };
             self.endpoints.insert(bearer.downlink, endpoint);
+            self.former_tunnels.forget(bearer.downlink);
         } else {
             subscriber.bearers.shrink_to_fit();
             self.endpoints.remove(&bearer.downlink);
         }
         self.ue_input(key, ue::Input::UserPlane { session: bearer.session, up });
-        self.advance(key, |journey, scene| journey.on_bearer(up, scene));
+        self.advance(key, |journey, scene| journey.on_bearer(bearer.session, up, scene));
         self.run_actions(key);
         self.reschedule_ue(key);
     }
@@ -57,10 +61,12 @@ impl Ran {
         }
     }
 
-    /// Sends an echo request of a UE, from the address of its first session that has one.
+    /// Sends an echo request of a UE, in its sessions that have such an address by turns.
     pub(super) fn send_echo(&mut self, key: UeKey, sequence: u16) {
         let Some(plan) = self.plan.packets.ping else { return };
-        let Some((session, source)) = self.address_beside(key, plan.target) else { return };
+        let addresses = self.addresses_beside(key, plan.target);
+        let Some(at) = usize::from(sequence).checked_rem(addresses.len()) else { return };
+        let (session, source) = addresses[at];
         let echo = Echo { source, destination: plan.target, identifier: key.0 as u16, sequence };
         let mut packet = Vec::with_capacity(48 + plan.size);
         icmp::write_request(&mut packet, echo, plan.size);
@@ -79,16 +85,27 @@ impl Ran {
         self.send_packet(key, session, &packet);
     }
 
-    /// The first session with an address of the target's IP version, and the address.
-    fn address_beside(&self, key: UeKey, target: IpAddr) -> Option<(u8, IpAddr)> {
-        let subscriber = self.subscribers.get(key.0 as usize)?;
-        subscriber.ue.sessions().find_map(|session| {
-            let address = match target {
-                IpAddr::V4(_) => session.ipv4.map(IpAddr::V4),
-                IpAddr::V6(_) => session.ipv6.map(IpAddr::V6),
-            };
-            Some((session.id, address?))
-        })
+    /// A host of the data network sends a packet to a UE in idle.
+    pub(super) fn send_page(&mut self, key: UeKey, number: u64) {
+        let address = self.first_address(key).map(|(_, address)| address);
+        match address.filter(|_| self.ue(key).is_some_and(|ue| !ue.is_connected())) {
+            Some(address) => {
+                let mut data = vec![0; PROBE];
+                write_probe(&mut data, number, self.now);
+                self.out.push(Output::FromNetwork { to: SocketAddrV4::new(address, PAGE_PORT), data });
+            }
+            None => self.advance(key, |journey, scene| journey.on_not_idle(scene)),
+        }
+    }
+
+    /// The sessions with an address of the target's IP version, and the addresses.
+    fn addresses_beside(&self, key: UeKey, target: IpAddr) -> Vec<(u8, IpAddr)> {
+        let sessions = self.subscribers.get(key.0 as usize).into_iter().flat_map(|of| of.ue.sessions());
+        let address = |session: &ue::Session| match target {
+            IpAddr::V4(_) => session.ipv4.map(IpAddr::V4),
+            IpAddr::V6(_) => session.ipv6.map(IpAddr::V6),
+        };
+        sessions.filter_map(|session| Some((session.id, address(session)?))).collect()
     }
 
     /// Sends a Router Solicitation in a session with IPv6; a session of IPv4 has all its addresses.
@@ -178,9 +195,8 @@ impl Ran {
 
     fn receive_gpdu(&mut self, from: SocketAddr, packet: &Packet<'_>) {
         let teid = Teid(packet.teid);
-        let Some(endpoint) = self.endpoints.get(&teid).or_else(|| self.draining.get(&teid)).copied() else {
-            return self.refuse_gpdu(from, packet.teid);
-        };
+        let endpoint = self.endpoints.get(&teid).copied().or_else(|| self.former_tunnels.draining(teid));
+        let Some(endpoint) = endpoint else { return self.refuse_gpdu(from, teid) };
         match packet.pdu_session_information() {
             Some(PduSessionInformation::Downlink(information)) if information.qfi == endpoint.qfi => {}
             Some(PduSessionInformation::Downlink(information)) => {
@@ -196,10 +212,14 @@ impl Ran {
 
     /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or
     /// released such packets are normal.
-    fn refuse_gpdu(&mut self, from: SocketAddr, teid: u32) {
+    fn refuse_gpdu(&mut self, from: SocketAddr, teid: Teid) {
+        if self.former_tunnels.has_ended(teid) {
+            let text = format!("a packet after the End Marker, TEID {:#x}", teid.0);
+            self.note_n3_violation("TS 29.281 7.3.2", text);
+        }
         let local = self.gnbs.first().map(|gnb| gnb.settings().n3);
         if let Some(peer) = local {
-            self.send_signalling(from, &Signalling::ErrorIndication(ErrorIndication { teid, peer }));
+            self.send_signalling(from, &Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer }));
         }
     }
 
@@ -226,6 +246,8 @@ impl Ran {
             self.advance(key, |journey, scene| journey.on_reply(echo.sequence, scene));
         } else if let Some((number, sent)) = self.echoed_probe(packet) {
             self.advance(key, |journey, scene| journey.on_echo(number, sent, scene));
+        } else if let Some((number, sent)) = page(packet) {
+            self.advance(key, |journey, scene| journey.on_paged(number, sent, scene));
         } else {
             return self.out.push(Output::Packet { ue: key, session, packet: packet.to_vec() });
         }
@@ -249,6 +271,12 @@ impl Ran {
     pub(super) fn note_n3_violation(&mut self, clause: &'static str, text: String) {
         self.statistics.violations.add("N3", Violation::new(clause, text));
     }
+}
+
+/// Number and time of a packet of [`Output::FromNetwork`].
+fn page(packet: &[u8]) -> Option<(u64, Instant)> {
+    let (path, data) = udp::read(packet)?;
+    read_probe(data).filter(|_| path.destination.port() == PAGE_PORT)
 }
 
 /// The reason why a packet is not for this session's UE. A link-local destination is one of the UE's link.

@@ -10,11 +10,11 @@ use pith_crypto::sqn::UsimSequence;
 use pith_crypto::suci::{HomeNetworkPublicKey, Profile};
 use pith_crypto::tuak::{Tuak, TuakKey};
 use pith_nas::ie::{PduSessionType, UeSecurityCapability};
-use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, TrafficPlan};
+use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Step, TrafficPlan};
 use pith_ran::ran::UeSetup;
 use pith_ran::ue::{Concealment, SessionRequest, Settings, Subscription};
 use pith_ran::{Ran, gnb};
-use pith_types::{Pei, Supi, Tac};
+use pith_types::{Pei, Snssai, Supi, Tac};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const TEST_OPC: &str = "E8ED289DEBA952E4283B54E88E6183CA";
 /// TEIDs reserved for each gNB.
 const TEIDS: u32 = 1 << 20;
 
-/// The PDU session identity that UEs request.
+/// The PDU session identity of a UE's first session; those of further sessions are consecutive.
 const SESSION: u8 = 1;
 
 /// Maximum round-trip time of a packet.
@@ -43,7 +43,17 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         has_ipv4 || options.traffic.is_none(),
         "--traffic is over IPv4, which --pdu-type ipv6 does not have"
     );
-    let mut ran = Ran::new(endpoints.collect(), plan(options));
+    let plan = plan(options);
+    let steps = || plan.steps.iter().chain(&options.then);
+    ensure!(
+        has_ipv4 || !steps().any(|step| *step == Step::Page),
+        "packets that page UEs are of IPv4, which --pdu-type ipv6 does not have"
+    );
+    ensure!(
+        options.gnbs > 1 || !steps().any(|step| matches!(step, Step::Handover(..))),
+        "a handover needs two gNBs: --gnbs 2"
+    );
+    let mut ran = Ran::new(endpoints.collect(), plan);
     ran.connect_to_amfs(options.amf.len());
     let settings = Arc::new(ue_settings(options));
     let subscriptions = Subscriptions::new(options)?;
@@ -53,12 +63,7 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
             subscription: subscriptions.of(index as u64)?,
             imeisv: imeisv(index)?,
             gnb: index % options.gnbs as usize * options.amf.len(),
-            session: SessionRequest {
-                id: SESSION,
-                dnn: Some(options.dnn.clone()),
-                snssai: options.slice.first().copied(),
-                session_type: options.pdu_type,
-            },
+            sessions: sessions(options),
             begins,
         };
         ran.add_ue(Arc::clone(&settings), setup).context("a UE without gNB")?;
@@ -73,6 +78,18 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         ran.limit_in_flight(most as usize);
     }
     Ok(ran)
+}
+
+/// A session in the first slice, or in each.
+fn sessions(options: &RunOptions) -> Vec<SessionRequest> {
+    let most = if options.each_slice { options.slice.len() } else { 1 };
+    let request = |(id, snssai): (u8, &Snssai)| SessionRequest {
+        id,
+        dnn: Some(options.dnn.clone()),
+        snssai: Some(*snssai),
+        session_type: options.pdu_type,
+    };
+    (SESSION..).zip(options.slice.iter().take(most)).map(request).collect()
 }
 
 fn plan(options: &RunOptions) -> Plan {
@@ -99,6 +116,7 @@ fn plan(options: &RunOptions) -> Plan {
         duration: options.duration.map(Duration::from_secs),
         ..Plan::new(options.profile, packets, pause, rounds)
     }
+    .with_sessions(sessions(options).len())
 }
 
 fn arrivals(options: &RunOptions) -> Arrivals {

@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 use pith_nas::ie::PduSessionType;
-use pith_ran::journey::Profile;
+use pith_ran::journey::{Profile, Step};
 use pith_runtime::sctp::SctpMode;
 use pith_types::{Dnn, Plmn, Snssai, Supi};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -100,6 +100,10 @@ pub struct RunOptions {
     #[arg(long, default_value = "1", value_name = "SST[-SD]", help_heading = "Network")]
     pub slice: Vec<Snssai>,
 
+    /// Each UE has a session in each slice, instead of one in the first
+    #[arg(long, help_heading = "Network")]
+    pub each_slice: bool,
+
     /// Data network of the sessions
     #[arg(long, default_value = "internet", help_heading = "Network")]
     pub dnn: Dnn,
@@ -158,12 +162,15 @@ pub struct RunOptions {
 
     /// What each UE does: register; session (register, establish a session); idle (session, then
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
-    /// (repeatedly session and deregister); parked (session, then idle); moving (session, then
-    /// repeatedly an Xn and an N2 handover to the next gNB)
+    /// (repeatedly session and deregister); parked (session, then idle); paged (session, then repeatedly
+    /// idle until a downlink packet pages the UE); moving (session, then repeatedly an Xn and an N2
+    /// handover to the next gNB); xn and n2 (handovers of one kind); ping-pong (to the next gNB and 50
+    /// ms later back, over Xn and through the AMF). The packet of paged is sent by this host, which needs a
+    /// route to the UEs' addresses
     #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
     pub profile: Profile,
 
-    /// Number of cycles of idle, release and deregister
+    /// Number of cycles of a profile with a cycle
     #[arg(long, default_value_t = 1, conflicts_with = "duration", help_heading = "What happens")]
     pub rounds: u32,
 
@@ -171,7 +178,7 @@ pub struct RunOptions {
     #[arg(long, value_name = "SECONDS", help_heading = "What happens")]
     pub duration: Option<u64>,
 
-    /// Pause between the steps of a cycle, in milliseconds
+    /// Pause between the steps of a cycle, in milliseconds; at least 50 before a handover, and before a packet pages a UE
     #[arg(long, default_value_t = 0, value_name = "MS", help_heading = "What happens")]
     pub pause: u64,
 
@@ -205,6 +212,17 @@ pub struct RunOptions {
         help_heading = "What happens"
     )]
     pub service_seconds: u64,
+
+    /// After that, steps that all UEs begin at the same time, one step after the other, separated by commas: register, session,
+    /// ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back (to the gNB from which the UE came), deregister,
+    /// wait:MS. The result has latency, and with --watch-cpu CPU time, for each
+    #[arg(long, value_delimiter = ',', value_name = "STEP", help_heading = "What happens")]
+    pub then: Vec<Step>,
+
+    /// After that, read such steps from standard input, one line at a time, as 'xn' for all UEs or 'xn 2' for the second UE;
+    /// each result is a line of JSON on standard output. The end of the input ends the run
+    #[arg(long, conflicts_with = "hold", help_heading = "What happens")]
+    pub commands: bool,
 
     /// A UE whose registration fails tries again by itself (T3511) and does not count as failed
     #[arg(long, help_heading = "What happens")]

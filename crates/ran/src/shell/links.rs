@@ -8,7 +8,7 @@ use pith_runtime::sctp::{
 };
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -241,6 +241,23 @@ impl N3 {
     /// Sends a datagram. If the queue is full it is dropped, as in a network.
     pub fn send(&self, to: SocketAddr, datagram: &[u8]) {
         let _ = self.socket.send_to(datagram, to);
+    }
+}
+
+/// This host as a host of the data network.
+pub struct DataNetwork(UdpSocket);
+
+impl DataNetwork {
+    /// Opens a socket with any port.
+    pub fn open() -> Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.set_nonblocking(true)?;
+        Ok(Self(socket))
+    }
+
+    /// Sends a datagram to a UE, along this host's route to the UE's address.
+    pub fn send(&self, to: SocketAddrV4, data: &[u8]) {
+        let _ = self.0.send_to(data, to);
     }
 }
 

@@ -9,5 +9,6 @@ pub mod progress;
 pub mod report;
 pub mod run;
 mod services;
+mod steps;
 pub mod tuns;
 pub mod watch;

@@ -1,8 +1,9 @@
 //! The result of a run: a table, or JSON for programs.
 
 use super::services::Services;
+use super::steps::StepReport;
 use pith_ran::Ran;
-use pith_ran::statistics::{ClauseViolations, Summary, TrafficStatistics};
+use pith_ran::statistics::{ClauseViolations, Procedure, Summary, TrafficStatistics};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,6 +33,11 @@ pub struct Report {
     /// Service requests of random UEs (`--services`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub services: Option<Services>,
+    /// Steps that all UEs began at the same time (`--then`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepReport>,
+    /// Every procedure of the run by its name.
+    pub procedures: BTreeMap<&'static str, ProcedureReport>,
     /// From the user's request to REGISTRATION ACCEPT.
     pub registration_ms: Summary,
     /// From the user's request to PDU SESSION ESTABLISHMENT ACCEPT.
@@ -42,6 +48,10 @@ pub struct Report {
     pub deregistration_ms: Summary,
     /// From the start of a handover to its path switch, or to HANDOVER NOTIFY.
     pub handover_ms: Summary,
+    /// End Markers in the tunnels of source gNBs.
+    pub end_markers: u64,
+    /// From the packet of the data network for a UE in idle to its delivery.
+    pub paging_ms: Summary,
     /// Pings.
     pub ping: PingReport,
     /// Streams to an echo service.
@@ -54,6 +64,22 @@ pub struct Report {
     pub violations: ViolationReport,
     /// No failure and no violation.
     pub passed: bool,
+}
+
+/// A procedure of a run.
+#[derive(Debug, Serialize)]
+pub struct ProcedureReport {
+    /// From the start of each to its completion, in milliseconds.
+    #[serde(flatten)]
+    pub ms: Summary,
+    /// How many failed.
+    pub failed: u64,
+}
+
+impl From<&Procedure> for ProcedureReport {
+    fn from(procedure: &Procedure) -> Self {
+        Self { ms: procedure.completed.summary(), failed: procedure.failed }
+    }
 }
 
 /// Pings of a run.
@@ -121,11 +147,15 @@ impl Report {
             watched_cpu_ms: None,
             watched_rss_mb: None,
             services: None,
+            steps: Vec::new(),
+            procedures: statistics.procedures.iter().map(|(name, all)| (*name, all.into())).collect(),
             registration_ms: statistics.registration.summary(),
             session_ms: statistics.session.summary(),
             service_ms: statistics.service.summary(),
             deregistration_ms: statistics.deregistration.summary(),
             handover_ms: statistics.handover.summary(),
+            end_markers: statistics.end_markers,
+            paging_ms: statistics.paging.summary(),
             ping: PingReport {
                 sent: ping.sent,
                 received: ping.received,
@@ -151,12 +181,15 @@ impl Report {
         if let Some(spent) = self.watched_cpu_ms {
             let _ = writeln!(text, "core        {spent:.3} ms on a CPU");
         }
+        let procedure = |name| self.procedures.get(name).map_or_else(Summary::default, |all| all.ms);
         let rows = [
             ("registration", self.registration_ms),
             ("session", self.session_ms),
             ("service", self.service_ms),
             ("leaving", self.deregistration_ms),
-            ("handover", self.handover_ms),
+            ("paging", self.paging_ms),
+            ("Xn handover", procedure("Xn handover")),
+            ("N2 handover", procedure("N2 handover")),
             ("ping", self.ping.rtt_ms),
             ("traffic", self.traffic.rtt_ms),
         ];
@@ -174,6 +207,7 @@ impl Report {
             );
         }
         self.add_traffic(&mut text);
+        self.add_steps(&mut text);
         self.add_troubles(&mut text);
         text
     }
@@ -187,6 +221,20 @@ impl Report {
                 "\ntraffic     {sent} packets sent, {received} returned, {lost:.1}% lost; \
                  {sent_mbps:.2} Mbit/s sent, {received_mbps:.2} returned"
             );
+        }
+    }
+
+    fn add_steps(&self, text: &mut String) {
+        if !self.steps.is_empty() {
+            let _ = writeln!(
+                text,
+                "\nall at once               ok    failed       p50       p99  core CPU ms/UE"
+            );
+        }
+        for StepReport { step, ok, failed, ms, watched_cpu_ms_per_ue, .. } in &self.steps {
+            let spent = watched_cpu_ms_per_ue.map(|spent| format!("{spent:.4}")).unwrap_or_default();
+            let (p50, p99) = (ms.p50, ms.p99);
+            let _ = writeln!(text, "{step:<22} {ok:>5} {failed:>9} {p50:>9.3} {p99:>9.3} {spent:>15}");
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::build;
 use super::cli::RunOptions;
-use super::links::{Incoming, N2, N3, address_towards};
+use super::links::{DataNetwork, Incoming, N2, N3, address_towards};
 use super::progress::Progress;
 use super::report::Report;
 use super::tuns::Tuns;
@@ -18,7 +18,7 @@ use pith_ran::gnb::UeKey;
 use pith_ran::ran::{Input, Output};
 use pith_ran::{Instant, Ran, gnb, ue};
 use pith_runtime::signals::Signals;
-use pith_runtime::wait::{Sleeper, waker};
+use pith_runtime::wait::{Sleeper, Waker, waker};
 use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time for a watched core to finish its work after NG Setup, and after the last UE.
-const REST: Duration = Duration::from_millis(50);
+pub(super) const REST: Duration = Duration::from_millis(50);
 
 /// Maximum wait of a holding run before it checks the clock again.
 const HOLD_TURN: Duration = Duration::from_secs(60);
@@ -41,11 +41,15 @@ pub fn run(options: &RunOptions) -> Result<bool> {
     run.connect_gnbs(&stop)?;
     let watched = run.run_watched(&stop)?;
     let services = run.run_services(&stop)?;
+    let steps = run.run_steps(&stop)?;
+    run.run_commands(&stop)?;
+    run.await_end_markers(&stop)?;
     run.ran.count_unfinished();
     let mut report = Report::new(&run.ran, options.gnbs, options.packet.into(), run.elapsed());
     report.watched_cpu_ms = watched.map(|watched| watched.cpu.as_secs_f64() * 1e3);
     report.watched_rss_mb = watched.map(|watched| watched.resident_kb as f64 / 1024.0);
     report.services = services;
+    report.steps = steps;
     run.progress.clear();
     publish(options, &report)?;
     run.write_timeline()?;
@@ -70,23 +74,49 @@ fn publish(options: &RunOptions, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Termination signals such as Ctrl-C.
+/// Termination signals such as Ctrl-C, and the wait for them.
 pub(super) struct Stop {
     asked: Arc<AtomicBool>,
+    /// A thread has input for the run.
+    woken: Arc<AtomicBool>,
+    waker: Waker,
     sleeper: Sleeper,
+}
+
+/// Wakes a run from another thread.
+pub(super) struct Alarm(Arc<AtomicBool>, Waker);
+
+impl Alarm {
+    pub(super) fn ring(&self) {
+        self.0.store(true, Ordering::SeqCst);
+        self.1.wake();
+    }
 }
 
 impl Stop {
     fn on_signal() -> Result<Self> {
         let (waker, sleeper) = waker()?;
         let asked = Arc::new(AtomicBool::new(false));
-        let (signals, flag) = (Signals::hold()?, Arc::clone(&asked));
+        let (signals, alarm) = (Signals::hold()?, Alarm(Arc::clone(&asked), waker.clone()));
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             signals.wait();
-            flag.store(true, Ordering::SeqCst);
-            waker.wake();
+            alarm.ring();
         })?;
-        Ok(Self { asked, sleeper })
+        Ok(Self { asked, woken: Arc::new(AtomicBool::new(false)), waker, sleeper })
+    }
+
+    /// Wakes the run.
+    pub(super) fn alarm(&self) -> Alarm {
+        Alarm(Arc::clone(&self.woken), self.waker.clone())
+    }
+
+    /// Forgets the alarm: a wait for input looks for it before each sleep.
+    fn take_wake_up(&self) {
+        self.woken.store(false, Ordering::SeqCst);
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_asked() || self.woken.load(Ordering::SeqCst)
     }
 
     pub(super) fn is_asked(&self) -> bool {
@@ -99,6 +129,7 @@ pub(super) struct Run<'a> {
     pub(super) ran: Ran,
     pub(super) n2: N2,
     n3: N3,
+    network: DataNetwork,
     tuns: Tuns,
     progress: Progress,
     began: std::time::Instant,
@@ -106,7 +137,7 @@ pub(super) struct Run<'a> {
     ues_began: Option<Instant>,
     ues_ended: Option<Instant>,
     /// The run is over, and the time limit no longer applies.
-    is_holding: bool,
+    pub(super) is_holding: bool,
     pub(super) outputs: Vec<Output>,
 }
 
@@ -130,6 +161,7 @@ impl<'a> Run<'a> {
             ran,
             n2: N2::connect(options)?,
             n3: N3::bind(n3)?,
+            network: DataNetwork::open()?,
             tuns: Tuns::new(options.tun.clone()),
             progress: Progress::new(options.quiet),
             began,
@@ -153,6 +185,10 @@ impl<'a> Run<'a> {
         self.began.elapsed() >= Duration::from_secs(self.options.timeout)
     }
 
+    pub(super) fn is_running(&self, stop: &Stop) -> bool {
+        (self.is_holding || !self.is_late()) && !stop.is_asked() && self.n2.is_open()
+    }
+
     fn connect_gnbs(&mut self, stop: &Stop) -> Result<()> {
         let all = self.options.gnbs as usize * self.options.amf.len();
         while self.ran.endpoints_up() < all && !self.is_late() && !stop.is_asked() && self.n2.is_open() {
@@ -164,18 +200,32 @@ impl<'a> Run<'a> {
     /// Runs the UEs; returns what the watched process used, if there is one.
     fn run_watched(&mut self, stop: &Stop) -> Result<Option<Watched>> {
         let Some(process) = self.options.watch_cpu else { return self.run_ues(stop).map(|()| None) };
-        self.drain_events(stop)?;
+        self.drain_events(stop, REST)?;
         let watch = Watch::begin(process)?;
         self.run_ues(stop)?;
-        self.drain_events(stop)?;
+        self.drain_events(stop, REST)?;
         Ok(Some(Watched { cpu: watch.spent()?, resident_kb: watch.resident_kb()? }))
     }
 
-    /// Processes events for [`REST`].
-    fn drain_events(&mut self, stop: &Stop) -> Result<()> {
-        let end = std::time::Instant::now() + REST;
+    /// Processes events for that time.
+    pub(super) fn drain_events(&mut self, stop: &Stop, time: Duration) -> Result<()> {
+        let end = std::time::Instant::now() + time;
         while std::time::Instant::now() < end && !stop.is_asked() && self.n2.is_open() {
             self.turn(stop, end.saturating_duration_since(std::time::Instant::now()))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the End Markers of handovers that were completed last.
+    fn await_end_markers(&mut self, stop: &Stop) -> Result<()> {
+        while let Some(due) = self.ran.end_markers_due().filter(|_| !stop.is_asked() && self.n2.is_open()) {
+            let now = self.now();
+            if due <= now {
+                self.ran.handle(now, Input::Timeout, &mut self.outputs);
+                self.ran.check_end_markers();
+                return self.act();
+            }
+            self.drain_events(stop, (due - now).min(REST))?;
         }
         Ok(())
     }
@@ -228,7 +278,8 @@ impl<'a> Run<'a> {
     pub(super) fn turn(&mut self, stop: &Stop, patience: Duration) -> Result<()> {
         let timeout = self.timeout().min(patience);
         let fds: Vec<_> = [self.n2.fd(), self.n3.fd()].into_iter().chain(self.tuns.fds()).collect();
-        stop.sleeper.sleep(&fds, Some(timeout), || stop.is_asked());
+        stop.sleeper.sleep(&fds, Some(timeout), || stop.is_busy());
+        stop.take_wake_up();
         self.take_n2()?;
         self.take_packets()?;
         if self.ran.next_timeout().is_some_and(|at| at <= self.now()) {
@@ -285,6 +336,7 @@ impl<'a> Run<'a> {
             match output {
                 Output::N2 { gnb, stream, pdu } => self.n2.send(gnb, stream, pdu),
                 Output::N3 { to, datagram } => self.n3.send(to, &datagram),
+                Output::FromNetwork { to, data } => self.network.send(to, &data),
                 Output::GnbEvent { gnb, event } => self.tell(gnb, &event),
                 Output::Packet { ue, packet, .. } => self.tuns.write(ue, &packet),
                 Output::UeEvent { ue, event } => self.follow_session(ue, event)?,

@@ -60,10 +60,6 @@ impl Run<'_> {
         Ok(Some(Services { requested, skipped, seconds, per_second, watched_cpu_ms_per_request }))
     }
 
-    fn is_running(&self, stop: &Stop) -> bool {
-        !self.is_late() && !stop.is_asked() && self.n2.is_open()
-    }
-
     /// Lets a random UE that is idle request service.
     fn visit_one(&mut self, random: &mut ChaCha8Rng) -> bool {
         let (now, ues) = (self.now(), self.options.ues);

@@ -40,7 +40,12 @@ impl Latencies {
 
     /// The percentiles, by the nearest-rank method.
     pub fn summary(&self) -> Summary {
-        let mut sorted = self.0.clone();
+        self.summary_from(0)
+    }
+
+    /// The percentiles without the first `skipped` durations.
+    pub fn summary_from(&self, skipped: usize) -> Summary {
+        let mut sorted = self.0.get(skipped..).unwrap_or_default().to_vec();
         sorted.sort_unstable();
         let millis = |micros: u32| f64::from(micros) / 1000.0;
         let rank = |percent: usize| {
@@ -61,6 +66,15 @@ mod tests {
         (1..=200).rev().for_each(|millis| latencies.add(Duration::from_millis(millis)));
         let summary = latencies.summary();
         assert_eq!(summary, Summary { count: 200, p50: 100.0, p90: 180.0, p99: 198.0, max: 200.0 });
+    }
+
+    #[test]
+    fn a_summary_may_begin_later() {
+        let mut latencies = Latencies::default();
+        [900, 1, 2].map(Duration::from_millis).into_iter().for_each(|elapsed| latencies.add(elapsed));
+        let later = latencies.summary_from(1);
+        assert_eq!((later.count, later.p50, later.max), (2, 1.0, 2.0));
+        assert_eq!(latencies.summary_from(4), Summary::default());
     }
 
     #[test]

@@ -28,6 +28,10 @@ pub struct Statistics {
     pub deregistration: Latencies,
     /// From the start of a handover to its path switch, or to HANDOVER NOTIFY.
     pub handover: Latencies,
+    /// From the packet of the data network for a UE in idle to its delivery.
+    pub paging: Latencies,
+    /// Each procedure by its name ([`crate::journey::Step::name`]).
+    pub procedures: BTreeMap<&'static str, Procedure>,
     /// End Markers at gNBs that UEs have left.
     pub end_markers: u64,
     /// Pings.
@@ -42,6 +46,15 @@ pub struct Statistics {
     pub failures: BTreeMap<String, u64>,
     /// Violations by the core.
     pub violations: Violations,
+}
+
+/// The steps of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct Procedure {
+    /// From the start of each step to its completion.
+    pub completed: Latencies,
+    /// Steps that failed.
+    pub failed: u64,
 }
 
 /// Echo requests and replies.
@@ -75,6 +88,16 @@ impl Statistics {
         if let Some(timeline) = &mut self.timeline {
             timeline.push((now, elapsed));
         }
+    }
+
+    /// Adds a completed step.
+    pub(crate) fn add_step(&mut self, step: &'static str, elapsed: Duration) {
+        self.procedures.entry(step).or_default().completed.add(elapsed);
+    }
+
+    /// Counts a step that failed.
+    pub(crate) fn add_failed_step(&mut self, step: &'static str) {
+        self.procedures.entry(step).or_default().failed += 1;
     }
 
     /// Counts a failure.

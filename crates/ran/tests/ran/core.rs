@@ -1,5 +1,6 @@
 //! A minimal core: it serves every UE, checks only what it needs, and can inject one fault.
 
+use crate::mobility::{Chain, Relocation};
 use crate::network;
 use pith_crypto::aka;
 use pith_crypto::kdf::{self, AccessType};
@@ -16,7 +17,7 @@ use pith_ngap::*;
 use pith_pfcp::gtpu::{DlPduSessionInformation, GpduHeader, Packet};
 use pith_types::{Ambr, AmfUeNgapId, BitRate, FiveGGuti, FiveGTmsi, Guami, RanUeNgapId, Snssai, Teid};
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 /// A fault to inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,53 +38,82 @@ pub enum Fault {
     WrongQfi,
     /// Send to another UE's address.
     WrongUe,
+    /// Send no End Marker.
+    NoEndMarker,
+    /// Send the NCC of an earlier NH, with another NH.
+    RepeatNextHop,
+    /// Change the PDCP counts of the source gNB.
+    ChangeCounts,
+    /// Refuse handovers.
+    RefuseHandover,
+    /// Page no UE.
+    LosePages,
 }
 
 /// A UE in the core, by its IMSI.
 #[derive(Default)]
-struct Subscriber {
+pub struct Subscriber {
     sqn: Sqn,
     k_amf: Option<KAmf>,
     security: Option<NasSecurity>,
     has_session: bool,
+    pub chain: Option<Chain>,
 }
 
 /// A core.
 #[derive(Default)]
 pub struct Core {
     pub fault: Option<Fault>,
-    subscribers: HashMap<String, Subscriber>,
+    pub subscribers: HashMap<String, Subscriber>,
     /// The IMSI of each connection.
-    connections: HashMap<(usize, RanUeNgapId), String>,
+    pub connections: HashMap<(usize, RanUeNgapId), String>,
     /// The gNB's TEID of the tunnel with that UPF TEID.
-    downlink: HashMap<Teid, Teid>,
+    pub downlink: HashMap<Teid, Teid>,
+    /// N2 handovers in progress, by IMSI.
+    pub relocations: HashMap<String, Relocation>,
+    /// What the target gNB has prepared: its id of the UE, and the tunnel.
+    pub prepared: HashMap<String, (RanUeNgapId, Teid)>,
+    /// The packet for each UE that is paged.
+    pub buffered: HashMap<String, Vec<u8>>,
+    /// PDUs to other gNBs than the sender of the last one.
+    pub elsewhere: Vec<(usize, Vec<u8>)>,
+    /// Datagrams to gNBs that do not answer one.
+    pub datagrams: Vec<Vec<u8>>,
 }
 
 const UPF: &str = "10.0.0.9";
 
+/// The port of packets that page UEs.
+pub const DN_PORT: u16 = 40_001;
+
 /// The number at the end of an IMSI: used as AMF UE NGAP ID, 5G-TMSI, TEID and address.
-fn number(imsi: &str) -> u32 {
+pub fn number(imsi: &str) -> u32 {
     imsi[5..].parse().unwrap()
 }
 
-fn guti(imsi: &str) -> FiveGGuti {
+pub fn guti(imsi: &str) -> FiveGGuti {
     let guami = Guami { plmn_id: network::plmn(), amf_id: "020040".parse().unwrap() };
     FiveGGuti { guami, tmsi: FiveGTmsi(number(imsi)) }
 }
 
-fn address(imsi: &str) -> Ipv4Addr {
+pub fn address(imsi: &str) -> Ipv4Addr {
     Ipv4Addr::from(0x0a2d_0000 + number(imsi))
 }
 
-fn ambr() -> Ambr {
+pub fn ambr() -> Ambr {
     Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(100) }
 }
 
 /// The UE ids of a connection.
 #[derive(Clone, Copy)]
-struct UeIds {
-    amf: AmfUeNgapId,
-    ran: RanUeNgapId,
+pub struct UeIds {
+    pub amf: AmfUeNgapId,
+    pub ran: RanUeNgapId,
+}
+
+/// The IMSI of a UE by its AMF UE NGAP ID, which is its number.
+pub fn imsi_of_id(id: AmfUeNgapId) -> String {
+    format!("99970{:010}", id.value())
 }
 
 impl Core {
@@ -106,6 +136,11 @@ impl Core {
             Message::PduSessionResourceSetupResponse(response) => {
                 self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup)
             }
+            Message::PathSwitchRequest(request) => self.switch_path(gnb, &request),
+            Message::HandoverRequired(required) => self.prepare(gnb, required),
+            Message::HandoverRequestAcknowledge(acknowledge) => self.command(gnb, acknowledge),
+            Message::UplinkRanStatusTransfer(transfer) => self.transfer_status(transfer),
+            Message::HandoverNotify(notify) => self.complete(&notify),
             Message::UeContextReleaseComplete(_) | Message::PduSessionResourceReleaseResponse(_) => vec![],
             other => panic!("{other:?}"),
         }
@@ -121,6 +156,9 @@ impl Core {
             let transfer = SetupResponseTransfer::decode(&item.transfer).unwrap();
             let imsi = &self.connections[&(gnb, ran)];
             self.downlink.insert(Teid(number(imsi)), transfer.downlink.teid);
+            if let Some(packet) = self.buffered.remove(imsi) {
+                self.datagrams.push(self.gpdu(transfer.downlink.teid, packet));
+            }
         }
         vec![]
     }
@@ -200,15 +238,33 @@ impl Core {
         if self.fault == Some(Fault::WrongUe) {
             reply[19] ^= 0x40;
         }
+        vec![self.gpdu(*downlink, reply)]
+    }
+
+    fn gpdu(&self, teid: Teid, packet: Vec<u8>) -> Vec<u8> {
         let qfi = if self.fault == Some(Fault::WrongQfi) { 5 } else { 9 };
         let information = DlPduSessionInformation { qfi, ..Default::default() };
         let pdu_session = (self.fault != Some(Fault::NoContainer)).then_some(information);
-        let header = GpduHeader { teid: downlink.0, pdu_session };
+        let header = GpduHeader { teid: teid.0, pdu_session };
         let mut out = vec![0; GpduHeader::MAX_LEN];
-        out.extend(reply);
+        out.extend(packet);
         let start = header.write_before(&mut out, GpduHeader::MAX_LEN).unwrap();
-        vec![out.split_off(start)]
+        out.split_off(start)
     }
+}
+
+/// A UDP datagram without checksum, which IPv4 permits.
+pub fn udp(from: SocketAddrV4, to: SocketAddrV4, data: &[u8]) -> Vec<u8> {
+    let length = (28 + data.len()) as u16;
+    let mut packet = [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0x40, 0, 64, 17, 0, 0]].concat();
+    packet.extend([from.ip().octets(), to.ip().octets()].concat());
+    let words: u32 = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let sum = (words & 0xffff) + (words >> 16);
+    packet[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    let ports = [from.port().to_be_bytes(), to.port().to_be_bytes(), (length - 20).to_be_bytes(), [0, 0]];
+    packet.extend(ports.concat());
+    packet.extend(data);
+    packet
 }
 
 /// The UPF's answer to a Router Solicitation, with these flags of its prefix, or a host's to an ICMPv6 echo request.
@@ -278,8 +334,11 @@ impl Subscriber {
         protected
     }
 
-    fn k_gnb(&self, count: u32) -> [u8; 32] {
-        *kdf::k_gnb(self.k_amf.as_ref().unwrap(), count, AccessType::ThreeGpp).as_bytes()
+    fn k_gnb(&mut self, count: u32) -> [u8; 32] {
+        let k_amf = self.k_amf.clone().unwrap();
+        let k_gnb = kdf::k_gnb(&k_amf, count, AccessType::ThreeGpp);
+        self.chain = Some(Chain::new(k_amf, &k_gnb));
+        *k_gnb.as_bytes()
     }
 
     fn cipher(&mut self, message: impl Into<GmmMessage>) -> Vec<u8> {
@@ -378,7 +437,7 @@ fn downlink(ids: UeIds, nas_pdu: Vec<u8>) -> Vec<u8> {
         .unwrap()
 }
 
-fn release_command(ids: UeIds) -> Vec<u8> {
+pub fn release_command(ids: UeIds) -> Vec<u8> {
     let cause = Cause::Nas(CauseNas::normal_release);
     UeContextReleaseCommand { ids: UeNgapIds::Pair(ids.amf, ids.ran), cause }.encode().unwrap()
 }
@@ -412,7 +471,7 @@ fn initial_context_setup(
     .unwrap()
 }
 
-fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
+pub fn setup_item(imsi: &str, nas_pdu: Option<Vec<u8>>) -> SetupItem {
     let arp = Arp { priority_level: 8, may_preempt: false, preemptable: true };
     let transfer = SetupRequestTransfer {
         session_ambr: Some(ambr()),

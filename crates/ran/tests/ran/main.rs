@@ -1,12 +1,14 @@
 //! A radio network with a scripted core: many UEs, their plan, and the user plane.
 
 mod core;
+mod mobility;
 #[allow(dead_code)]
 #[path = "../ue/network.rs"]
 mod network;
 
 use crate::core::{Core, Fault};
 use pith_nas::ie::PduSessionType;
+use pith_ngap::Message;
 use pith_ran::gnb::{self, UeKey};
 use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Profile, Progress, Step, TrafficPlan};
 use pith_ran::ran::{Input, Output, UeSetup};
@@ -67,13 +69,13 @@ impl World {
                 subscription: Subscription { supi, ..network::subscription() },
                 imeisv: "imeisv-4901542032375101".parse().unwrap(),
                 gnb: (index % gnbs) as usize,
-                session: SessionRequest { session_type, ..network::session_request(1) },
+                sessions: vec![SessionRequest { session_type, ..network::session_request(1) }],
                 begins,
             };
             ran.add_ue(Arc::clone(&settings), setup).unwrap();
         }
         let mut world = Self { ran, core: Core::default(), now: Instant::START, out: Vec::new(), packets: 0 };
-        (0..gnbs as usize).for_each(|gnb| world.handle(Input::N2Up { gnb, outbound_streams: 8 }));
+        (0..gnbs as usize).for_each(|gnb| world.handle(Input::N2Up { gnb, outbound_streams: 2 }));
         assert_eq!(world.ran.gnbs_up(), gnbs as usize);
         world
     }
@@ -99,6 +101,11 @@ impl World {
                         for pdu in self.core.receive(gnb, &pdu) {
                             self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
                         }
+                        self.deliver_elsewhere();
+                    }
+                    Output::FromNetwork { to, data } => {
+                        self.core.receive_from_network(to, &data);
+                        self.deliver_elsewhere();
                     }
                     Output::N3 { to, datagram } => {
                         for datagram in self.core.forward(to, &datagram) {
@@ -110,6 +117,18 @@ impl World {
                     Output::GnbEvent { .. } | Output::UeEvent { .. } => {}
                 }
             }
+        }
+    }
+
+    /// Delivers what the core sends to other gNBs, and without being asked.
+    fn deliver_elsewhere(&mut self) {
+        for (gnb, pdu) in std::mem::take(&mut self.core.elsewhere) {
+            let stream = u16::from(!matches!(Message::decode(&pdu), Ok(Message::Paging(_))));
+            self.ran.handle(self.now, Input::N2 { gnb, stream, pdu: &pdu }, &mut self.out);
+        }
+        for datagram in std::mem::take(&mut self.core.datagrams) {
+            let from = "10.0.0.9:2152".parse().unwrap();
+            self.ran.handle(self.now, Input::N3 { from, datagram: &datagram }, &mut self.out);
         }
     }
 
