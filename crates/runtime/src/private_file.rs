@@ -139,9 +139,8 @@ pub(crate) fn refuse_foreign_link(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Creates a file for reading and writing, for its owner only; fails if the file exists. Creates its directory if needed.
+/// Creates a file for reading and writing, for its owner only; fails if the file exists.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
-    make_directory_of(path)?;
     OpenOptions::new().read(true).write(true).create_new(true).mode(PRIVATE).open(path)
 }
 

@@ -13,7 +13,7 @@ use super::document::Document;
 use super::{Nf, ProcedureName};
 use foldhash::fast::FixedState;
 use pith_types::{BlockId, ContextId, Supi};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The stable name of a stored context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,7 +84,7 @@ pub struct Tracker {
     /// The contexts of all changes since the last [`Tracker::take_touched`].
     touched: Vec<ContextId>,
     /// Contexts that were read from documents and written since; it is not known yet whether a write has succeeded.
-    unconfirmed: Vec<ContextId>,
+    unconfirmed: BTreeSet<ContextId>,
 }
 
 /// A context that changed, and the procedure that changed it.
@@ -201,7 +201,7 @@ impl Tracker {
         };
         let reserved = self.stored.entry(id).or_insert(first);
         if reserved.is_read {
-            self.unconfirmed.push(id);
+            self.unconfirmed.insert(id);
         } else if !self.is_failing {
             reserved.former = reserved.last;
         }

@@ -66,8 +66,6 @@ pub struct Answers {
     pub list: Vec<Value>,
     /// Where the next page of a shard begins, if there may be more.
     pub next: Option<u32>,
-    /// Shards and gateways that were asked; none if the core is not running.
-    pub asked: usize,
 }
 
 /// Pending queries.
@@ -107,9 +105,7 @@ impl Gather {
         if missing == 0 {
             return Ok(Answers::default());
         }
-        self.open
-            .borrow_mut()
-            .insert(id, Question { missing, answer: Answers { asked: missing, ..Answers::default() }, done });
+        self.open.borrow_mut().insert(id, Question { missing, answer: Answers::default(), done });
         let answers = timeout(TIMEOUT, answers).await;
         self.open.borrow_mut().remove(&id);
         answers.ok().and_then(Result::ok).ok_or_else(|| ApiError {

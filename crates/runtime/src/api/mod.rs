@@ -53,6 +53,9 @@ use hyper::http::request::Parts;
 use hyper::{Request, Response, StatusCode};
 use std::rc::Rc;
 
+/// The state of a core that is not running.
+const STOPPED: &str = "stopped";
+
 /// What the handlers of the API use.
 pub struct Api {
     /// Authenticates callers.
@@ -81,7 +84,7 @@ impl Api {
     ) -> std::io::Result<(Rc<Self>, StoreThread<ShardToken>)> {
         let (store, thread) = start(database, |_: ShardToken, _| ())?;
         let status = || Status {
-            state: "stopped",
+            state: STOPPED,
             version: env!("CARGO_PKG_VERSION"),
             uptime_s: 0,
             ready_after_ms: None,

@@ -2,7 +2,7 @@
 
 use super::call::{Call, json, no_content};
 use super::route::Handling;
-use super::{Api, ApiError, Topic};
+use super::{Api, ApiError, STOPPED, Topic};
 use crate::store::{Database, DatabaseError, Existing, StoreHandle};
 use crate::token::ShardToken;
 use hyper::StatusCode;
@@ -39,17 +39,19 @@ impl Api {
 }
 
 impl Api {
-    /// Deregisters the UEs of deleted subscribers at the AMFs of this process. `false`: the core is not running, its next start does that.
+    /// Deregisters the UEs of deleted subscribers at the AMFs of this process, if it has any. `false`: the core is not running, its next
+    /// start does that.
     async fn deregister_withdrawn(&self, supis: Arc<[Supi]>) -> Result<bool, ApiError> {
         let order = Order::Deregister { supis: Arc::clone(&supis), why: Deregister::Withdrawn };
-        let is_running = self.gather.collect(Topic::Order(order)).await?.asked > 0;
+        self.gather.collect(Topic::Order(order)).await?;
+        let is_running = (self.status)().state != STOPPED;
         if is_running {
             self.on_store(move |store| store.forget_withdrawn(&supis)).await?;
         }
         Ok(is_running)
     }
 
-    /// After a start: the UEs of subscribers that were deleted meanwhile. A shard answers when its contexts are restored.
+    /// After a start, or if a shard has not answered: the UEs of subscribers that were deleted meanwhile. A shard answers when its contexts are restored.
     pub async fn end_withdrawn(&self) {
         if self.store.is_none() {
             return;
@@ -61,9 +63,9 @@ impl Api {
             }
             let number = supis.len();
             match self.deregister_withdrawn(supis.into()).await {
-                Ok(true) => tracing::info!(
-                    "{number} subscribers were deleted before the start: their UEs are deregistered"
-                ),
+                Ok(true) => {
+                    tracing::info!("{number} subscribers were deleted before: their UEs are deregistered")
+                }
                 Ok(false) => return,
                 Err(_) => sleep(WITHDRAWN_PAUSE).await,
             }
@@ -173,6 +175,8 @@ pub(super) fn delete(api: Rc<Api>, call: Call) -> Handling {
             // The AMFs of this process deregister their UEs immediately.
             if api.deregister_withdrawn(gone).await.is_err() {
                 tracing::warn!(supi = %supi.masked(), deleted, "deleted, but a shard did not confirm deregistration in time; its UEs may be deregistered later");
+                let later = Rc::clone(&api);
+                tokio::task::spawn_local(async move { later.end_withdrawn().await });
             }
         }
         match (count, deleted) {

@@ -268,7 +268,7 @@ impl ContextStore {
         }
         if input.shows_unknown_session() {
             tracing::error!(
-                "a UPF does not know a session, and the lease of this process has ended: another process serves its UEs, this one serves none any longer"
+                "a UPF does not know a session, and the lease of this process has ended: another process may serve its UEs, so this one serves none any longer"
             );
             self.note_fenced();
         }
@@ -443,8 +443,8 @@ impl ContextStore {
     }
 
     /// Whether another process has claimed the blocks: nothing of this one may leave.
-    pub const fn is_fenced(&self) -> bool {
-        self.is_fenced
+    pub fn is_fenced(&self) -> bool {
+        self.is_fenced || self.lease.as_ref().is_some_and(LeaseGuard::is_fenced)
     }
 
     /// The messages that the shard keeps for a run after a panic.

@@ -98,6 +98,8 @@ impl Database {
         }
         let sql = "INSERT OR REPLACE INTO sequence_number VALUES (?1, ?2)";
         self.connection.prepare_cached(sql)?.execute(params![supi, sqn as i64])?;
+        let mut returned = self.connection.prepare_cached("DELETE FROM withdrawn WHERE supi = ?1")?;
+        returned.execute([supi])?;
         Ok(true)
     }
 

@@ -19,7 +19,7 @@ fn idle() -> (World, Phone) {
 }
 
 /// An SMF has data for the UE.
-fn data(world: &mut World) {
+pub(super) fn data(world: &mut World) {
     let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
     assert!(matches!(reply, Ok(Response::N1N2MessageTransferAccepted(_))), "{reply:?}");
 }
@@ -152,7 +152,7 @@ fn messages_queued_for_a_ue_that_is_paged_are_bounded() {
 }
 
 /// The paged UE responds.
-fn comes(world: &mut World, phone: &mut Phone) {
+pub(super) fn comes(world: &mut World, phone: &mut Phone) {
     let request = phone.service_request(ServiceType::MobileTerminatedServices);
     let nas = phone.initial_nas(request);
     phone.connect(world, nas);

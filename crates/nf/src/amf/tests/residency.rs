@@ -2,12 +2,14 @@
 
 use super::deregistration::comes_back;
 use super::outdated;
+use super::paging::{comes, data};
 use super::world::{Phone, World, config, supi};
 use crate::amf::Amf;
 use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
-use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::gmm::ConfigurationUpdateComplete;
+use pith_nas::ie::{MobileIdentity, RegistrationKind, ServiceType};
 use pith_sbi::Operation;
 use pith_types::ContextId;
 
@@ -171,6 +173,30 @@ fn in_a_transaction_the_former_document_stays() {
     world.reply_to(Operation::UpdateSmContext, Ok(pith_sbi::Response::NoContent));
     stored.store(&mut world.amf, StoreScope::Changed);
     assert_eq!(stored.writes, 2);
+}
+
+/// The SMF has not answered the release of the connection when the phone is paged, and gets a new 5G-GUTI.
+#[test]
+fn a_new_guti_is_stored_in_a_transaction_too() {
+    let (mut world, mut phone, mut stored) = registered(16);
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1, "the SMF has not answered");
+    data(&mut world);
+    world.downlinks.clear();
+    comes(&mut world, &mut phone);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2);
+    let Some(MobileIdentity::FiveGGuti(guti)) = command.guti else { panic!() };
+    phone.guti = Some(guti);
+    phone.send(&mut world, ConfigurationUpdateComplete::new());
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    world.script.remove(&Operation::UpdateSmContext);
+    assert!(matches!(request_service(&mut world, &mut phone), GmmMessage::ServiceAccept(_)));
 }
 
 /// Each message that the UE accepts has a higher COUNT than the one before, whatever the store missed.

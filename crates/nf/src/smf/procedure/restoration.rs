@@ -155,7 +155,9 @@ impl AwaitingRestoration {
             Err(NotRestored::Unassociated) => Self { call: None, ..self }.into(),
             Err(NotRestored::Refused) if self.keeps_tunnel => {
                 self.keeps_tunnel = false;
-                (self.user_plane.gnb, self.user_plane.gnb_uplink) = (None, None);
+                // A gNB that has the former endpoint gets the new one when the session is restored.
+                session.pending.downlink_data |= self.user_plane.gnb.take().is_some();
+                self.user_plane.gnb_uplink = None;
                 self.ask_anchor(session, env)
             }
             Err(_) => {

@@ -62,6 +62,7 @@ impl Segment {
         let key = secret.key(&salt).ok_or(EngineError::Seal)?;
         let Origin { is_synced, boot, stale_below, run_start } = *origin;
         let header = SegmentHeader { is_synced, secret: secret.id(), boot, salt, stale_below, run_start };
+        // Not the directory: others may have moved it away.
         let made = private_file::create_new(&path)
             .and_then(|file| file.write_all_at(&header.encode(), 0).map(|()| file));
         match made {

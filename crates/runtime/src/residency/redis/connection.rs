@@ -175,12 +175,19 @@ fn of_reading(error: &redis::RedisError) -> RequestError {
     RequestError { is_retriable: error.is_io_error() && !error.is_timeout(), ..refused(reason) }
 }
 
+/// What Pith and its scripts use.
+pub(super) const COMMANDS: &str = "INFO, GET, SET, DEL, HGET, HMGET, HSET, HDEL, HGETALL, HKEYS, SADD, SREM, SMEMBERS, SCAN, EVAL, EVALSHA, SCRIPT and TIME";
+
 /// The reason of a refusal. Replies of the server may quote a command, so that only their code and known texts are shown.
 pub(super) fn of_server(error: &redis::ServerError) -> RequestError {
     let reason = match error.code() {
         "NOAUTH" => "it requires a password: set 'state.redis.password_file'".to_owned(),
-        "WRONGPASS" => "it refuses user or password: check 'state.redis.url' and 'state.redis.password_file'".into(),
-        "NOPERM" => "its access control list forbids a command: permit the user INFO, GET, SET, DEL, HGET, HMGET, HSET, HDEL, HGETALL, HKEYS, SADD, SREM, SMEMBERS, SCAN, EVALSHA, SCRIPT and TIME on keys 'pith:*'".into(),
+        "WRONGPASS" => {
+            "it refuses user or password: check 'state.redis.url' and 'state.redis.password_file'".into()
+        }
+        "NOPERM" => {
+            format!("its access control list forbids a command: permit the user {COMMANDS} on keys 'pith:*'")
+        }
         "READONLY" => "it is a replica: give the address of the primary".into(),
         "OOM" => "its memory is full: raise its 'maxmemory'".into(),
         "MISCONF" => "it cannot save its data: see its log".into(),

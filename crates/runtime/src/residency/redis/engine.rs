@@ -537,14 +537,19 @@ impl Engine for RedisEngine {
     }
 
     fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        let mut failure: Option<String> = None;
         for keys in keys.chunks(READ_AT_ONCE) {
             let mut absent: BTreeSet<DocumentKey> = keys.iter().copied().collect();
-            let read = self.read_some(keys, &mut |key, read| {
-                absent.remove(&key);
-                visit(key, read.map(Some));
-            });
+            // Each further request would wait for the server, too.
+            if failure.is_none() {
+                let read = self.read_some(keys, &mut |key, read| {
+                    absent.remove(&key);
+                    visit(key, read.map(Some));
+                });
+                failure = read.err().map(|error| error.to_string());
+            }
             for key in absent {
-                let reason = read.as_ref().err().map(ToString::to_string);
+                let reason = failure.clone();
                 visit(key, reason.map_or(Ok(None), |reason| Err(DocumentError::Remote { key, reason })));
             }
         }

@@ -11,8 +11,8 @@ if redis.replicate_commands then
 end
 -- Another program's value says nothing: the instances that live write theirs again.
 for _, key in ipairs(KEYS) do
-  local kind = redis.call('TYPE', key).ok
-  if kind ~= 'hash' and kind ~= 'none' then
+  local found = redis.pcall('HGET', key, 'revision')
+  if type(found) == 'table' and found.err and string.find(found.err, 'WRONGTYPE', 1, true) then
     redis.call('DEL', key)
   end
 end

@@ -203,6 +203,45 @@ fn another_programs_values_in_place_of_leases_and_map_are_replaced() {
     }
 }
 
+/// The message about a missing permission names what is needed.
+#[test]
+fn the_commands_that_are_to_be_permitted_suffice() {
+    use crate::residency::owners::tests::{check_leases, check_map};
+    let Some(server) = Server::start(&[]) else { return };
+    let store = server.store();
+    store.engine().append(&whole(1, key(3, 1), 1, b"x")).unwrap();
+    let mut restrict = cmd("ACL");
+    restrict.arg(&["SETUSER", "default", "resetkeys", "~pith:*", "nocommands"]);
+    let names = super::connection::COMMANDS.replace(" and ", ", ");
+    for name in names.split(", ") {
+        restrict.arg(format!("+{}", name.to_lowercase()));
+    }
+    raw(&server, &restrict);
+    let store = server.store();
+    check_map(&mut store.owners());
+    check_leases(&mut store.owners());
+    let mut engine = store.engine();
+    let owner = engine.claim(&[3], 1).unwrap();
+    let batch = |revision, octets: &[u8]| {
+        let mut batch = Batch::new(owner);
+        batch.replace(head(key(3, 1), revision)).section(1, octets);
+        batch
+    };
+    engine.append(&batch(2, b"y")).unwrap();
+    let mut update = Batch::new(owner);
+    update.update(head(key(3, 1), 3)).section(1, b"z").remove(2);
+    engine.append(&update).unwrap();
+    assert_eq!(all(&mut engine).len(), 1);
+    // An index and a fence that other programs overwrote are restored, too.
+    assert!(engine.restore_index(DocumentKind::Amf, 3).is_ok());
+    engine.restore_fence(3, owner).unwrap();
+    store.set_note("n", "text").unwrap();
+    assert!(store.is_used().unwrap() && store.note("n").unwrap().is_some());
+    let mut batch = Batch::new(owner);
+    batch.delete(key(3, 1), Revision(4));
+    engine.append(&batch).unwrap();
+}
+
 #[test]
 fn notes_of_a_core_are_stored_and_a_server_knows_whether_it_was_used() {
     let Some(server) = Server::start(&[]) else { return };
