@@ -101,7 +101,7 @@ impl Amf {
 
     /// Passes on the documents of changed UEs. In a transaction the former document is sufficient, unless a COUNT beyond its
     /// reservation was used, the UE is registered and has none, or it gets what later messages depend on: a 5G-GUTI (until the UE
-    /// confirms it), or a security context, whose COUNTs begin again. With `procedural` these wait for the end of the procedure.
+    /// confirms it), or a security context, whose COUNTs begin again. With `procedural` that context waits for the end of the procedure.
     pub(super) fn store_ues(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
         let Some(&Tracking { reserved_counts: reserved, by_procedure, .. }) = self.tracker.tracking() else {
             return;
@@ -122,8 +122,8 @@ impl Amf {
                     let next = next_count(ue).unwrap_or(0);
                     // After a restart a UE whose path may have been switched is not at rest at its former gNB.
                     let is_moving = keeps_connections && !ue.mobility.is_idle();
-                    let is_renewed = !by_procedure
-                        && (ue.old_guti.is_some() || below.is_some_and(|below| next + reserved < below));
+                    let has_new_keys = !by_procedure && below.is_some_and(|below| next + reserved < below);
+                    let is_renewed = ue.old_guti.is_some() || has_new_keys;
                     let is_sufficient =
                         !is_moving && !is_renewed && below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
