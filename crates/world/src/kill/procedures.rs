@@ -69,6 +69,20 @@ const LEFT: &[Act] = &[Register, Establish(1), Leave { switch_off: false }];
 const TWO_SESSIONS: &[Act] = &[Register, Establish(1), Establish(2)];
 const MOVED: &[Act] = &[Register, Establish(1), Act::XnHandover];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
+/// One more restart after which the UE gets service: its document reserves further NAS COUNTs each time.
+const fn aged() -> [Act; 2 + 3 * 14] {
+    let mut acts = [Restart; 2 + 3 * 14];
+    (acts[0], acts[1]) = (Register, Establish(1));
+    let mut at = 3;
+    while at + 1 < acts.len() {
+        (acts[at], acts[at + 1]) = (RequestService, Idle);
+        at += 3;
+    }
+    acts
+}
+
+/// So many restarts that the UE can't estimate the next NAS COUNT: it is authenticated at its next request.
+const AGED: &[Act] = &aged();
 const BRANCHED: &[Act] = &[Register, Establish(1), Act::Branch(1)];
 
 /// All procedures.
@@ -92,6 +106,7 @@ pub static PROCEDURES: &[Procedure] = &[
         RequestService,
     ),
     Procedure::new("service-request-after-restart", RESTARTED, RequestService),
+    Procedure::new("service-request-with-authentication", AGED, RequestService).ends(Ends::SecurityContext),
     Procedure::new("paging", IDLE, DownlinkFor { lost: false }),
     Procedure::new("paging-after-restart", RESTARTED, DownlinkFor { lost: false }),
     Procedure::new("an-release", SESSION, Idle),
