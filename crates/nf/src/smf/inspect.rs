@@ -2,6 +2,7 @@
 
 use super::Smf;
 use super::context::{DEFAULT_QFI, FrontUpf, SmContext};
+use super::procedure::State;
 use crate::kit::UpfHandle;
 use pith_ngap::transfer::GbrQos;
 use pith_types::BitRate;
@@ -58,10 +59,16 @@ impl Smf {
     }
 }
 
-/// The QoS flows of a session, the default one first, with the PCC rules that are bound to each.
+/// The QoS flows of a session, the default one first, with the PCC rules that are bound to each. Until the UPF has accepted a change, those
+/// before it.
 fn describe_flows(session: &SmContext) -> Vec<Value> {
+    let flows = &session.flows;
+    let flows = match (session.state(), &flows.former) {
+        (State::AwaitingRates(_), Some(former)) => former,
+        _ => &flows.current,
+    };
     let rules_of = |qfi: u8| {
-        let bound = session.flows.current.rules().filter(|rule| rule.qfi == qfi);
+        let bound = flows.rules().filter(|rule| rule.qfi == qfi);
         bound.map(|rule| rule.id.to_string()).collect::<Vec<_>>()
     };
     let qos = &session.qos;
@@ -71,7 +78,7 @@ fn describe_flows(session: &SmContext) -> Vec<Value> {
         "arp": qos.arp_priority,
         "rules": rules_of(DEFAULT_QFI),
     });
-    let others = session.flows.current.flows().into_iter().map(|flow| {
+    let others = flows.flows().into_iter().map(|flow| {
         let rate = |rate: fn(&GbrQos) -> BitRate| flow.gbr.as_ref().map(|gbr| rate(gbr).to_string());
         json!({
             "qfi": flow.qfi,

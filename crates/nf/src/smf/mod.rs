@@ -388,8 +388,12 @@ impl NetworkFunction for Smf {
                 });
                 list.extend(refusal);
             }
-            Order::Deregister { .. } | Order::Locate { .. } | Order::ResetGnb { .. } | Order::Capacity(_) => {
-            }
+            Order::Deregister { .. }
+            | Order::Locate { .. }
+            | Order::ResetGnb { .. }
+            | Order::Capacity(_)
+            | Order::AddRule { .. }
+            | Order::RemoveRule { .. } => {}
         }
     }
 

@@ -14,7 +14,7 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_types::{Ambr, BitRate, five_qi};
 use std::sync::Arc;
 
-/// Precedences that only UEs use (TS 24.501 6.4.2.2; 80 is that of derived rules, 6.2.5.1.4).
+/// Precedences of rules that UEs make: derived and requested ones.
 const PRECEDENCES_OF_UES: std::ops::RangeInclusive<u8> = 70..=99;
 
 /// A rule that this SMF can't enforce.

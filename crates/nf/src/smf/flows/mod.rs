@@ -367,7 +367,9 @@ impl SessionFlows {
     pub(super) fn revert(&mut self) -> Vec<Arc<str>> {
         let Some(former) = self.former.take() else { return Vec::new() };
         let (rest, failed) = self.without_created(&former);
-        if !failed.is_empty() {
+        if failed.is_empty() {
+            self.complete();
+        } else {
             self.wanted = Some(rest);
         }
         failed

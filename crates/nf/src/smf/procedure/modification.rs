@@ -363,11 +363,13 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
 }
 
 impl AwaitingModificationComplete {
-    /// T3591 expired: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates.
+    /// T3591 expired: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates, but not new rules.
     pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {
         if self.retransmissions >= env.config.retransmissions {
-            session.flows.complete();
-            return session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
+            session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
+            // Rules of which it does not know are removed from UPF and gNB.
+            let failed = session.flows.revert();
+            return fail_rules(session, env, failed, "the UE did not confirm them");
         }
         let gnb = state.user_plane().and_then(|user_plane| user_plane.gnb);
         send_command(session, env, gnb, self.retransmissions + 1);

@@ -392,6 +392,18 @@ fn rules_that_the_ue_rejects_are_removed() {
 }
 
 #[test]
+fn rules_that_the_ue_never_confirms_are_removed() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    gnb_modifies(&mut world, &[2], &[]);
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+    assert_eq!((n4(&world).remove_pdrs.len(), n2(&world).unwrap().to_release[0].0), (2, 2));
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert!(is_settled(&world) && qfis(&world).is_empty() && world.bench.timers.is_empty());
+}
+
+#[test]
 fn a_second_change_waits_for_the_ues_answer() {
     let mut world = awaiting_complete();
     world.take_ladder();
