@@ -9,6 +9,7 @@ pub(super) mod document;
 
 use super::config::Network;
 use super::env::Env;
+use super::flows::SessionFlows;
 use super::procedure::modification::AwaitingModificationComplete;
 use super::procedure::{self, State};
 use super::timers::{SessionTimer, Timers};
@@ -23,7 +24,7 @@ use pith_types::{Ambr, BitRate, ContextId, Dnn, Guami, Pei, Seid, Snssai, Supi, 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The one QoS flow of a session: the default one.
+/// The default QoS flow of a session: that of the default QoS rule.
 pub(super) const DEFAULT_QFI: u8 = 1;
 
 /// Updates of a session that may be pending: the AMF and the UE send one or two at a time.
@@ -58,6 +59,8 @@ pub(super) struct SmContext {
     pub address: UeAddress,
     /// Subscribed, then authorised QoS.
     pub qos: Qos,
+    /// Its QoS flows besides the default one.
+    pub flows: SessionFlows,
     /// The policy association at the PCF.
     pub policy: Option<Uri>,
     /// Whether the SMF is registered for the session in the UDM (Nudm_UECM).
@@ -344,6 +347,7 @@ impl SmContext {
             asks_dns6: false,
             address: UeAddress::default(),
             qos: Qos::UNKNOWN,
+            flows: SessionFlows::default(),
             policy: None,
             is_registered: false,
             modification: None,
@@ -443,6 +447,7 @@ impl SmContext {
     /// No handover is prepared.
     pub(super) const fn forget_handover(&mut self) {
         (self.handover_target, self.handover_uplink) = (None, None);
+        self.flows.refused_by_target = 0;
     }
 
     /// Number of requests that the session has not answered yet.

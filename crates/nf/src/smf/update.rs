@@ -229,7 +229,10 @@ fn on_n2_information(
 ) -> State {
     match kind {
         N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
-            Ok(transfer) => return change_user_plane(state, session, env, reply, Some(transfer.downlink)),
+            Ok(transfer) => {
+                modification::on_setup(session, env, &transfer);
+                return change_user_plane(state, session, env, reply, Some(transfer.downlink));
+            }
             Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
         },
         N2SmInfoType::PduResSetupFail => {
@@ -240,15 +243,21 @@ fn on_n2_information(
         N2SmInfoType::PathSwitchReq => return path_switch::on_request(state, session, env, reply, info),
         // The target gNB has no resources for the session (TS 23.502 4.9.1.2.2).
         N2SmInfoType::PathSwitchSetupFail => return change_user_plane(state, session, env, reply, None),
+        N2SmInfoType::PduResModRsp => {
+            acknowledge(reply, env.out);
+            return modification::on_gnb_modified(state, session, env, info);
+        }
+        N2SmInfoType::PduResNty => {
+            modification::on_gnb_notification(session, env, info);
+            acknowledge(reply, env.out);
+        }
         N2SmInfoType::PduResModFail => {
+            modification::on_gnb_failure(session, env);
             session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             acknowledge(reply, env.out);
         }
-        // These change nothing. PduResNty concerns flows with a guaranteed rate (TS 38.413 8.2.4.2), which no session has.
-        N2SmInfoType::PduResRelRsp
-        | N2SmInfoType::PduResModRsp
-        | N2SmInfoType::PduResNty
-        | N2SmInfoType::SecondaryRatUsage => acknowledge(reply, env.out),
+        // These change nothing.
+        N2SmInfoType::PduResRelRsp | N2SmInfoType::SecondaryRatUsage => acknowledge(reply, env.out),
         kind => refuse_n2(reply, kind, env.out),
     }
     state

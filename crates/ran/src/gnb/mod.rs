@@ -19,7 +19,7 @@ mod retention;
 mod ue_context;
 
 pub use handover::{Cell, XnHandover};
-pub use interface::{Bearer, Event, Input, Output, UeKey};
+pub use interface::{Bearer, Event, Input, Output, QosFlows, UeKey};
 
 use crate::clock::Instant;
 use crate::violation::Violation;

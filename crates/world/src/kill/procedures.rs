@@ -68,6 +68,8 @@ const IDLE: &[Act] = &[Register, Establish(1), Idle];
 const LEFT: &[Act] = &[Register, Establish(1), Leave { switch_off: false }];
 const TWO_SESSIONS: &[Act] = &[Register, Establish(1), Establish(2)];
 const MOVED: &[Act] = &[Register, Establish(1), Act::XnHandover];
+const FLOW: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0)];
+const FLOW_IDLE: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0), Idle];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
 /// One more restart after which the UE gets service: its document reserves further NAS COUNTs each time.
 const fn aged() -> [Act; 2 + 3 * 14] {
@@ -125,6 +127,12 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("session-release", SESSION, Release(1)).ends(Ends::Session(1)),
     Procedure::new("session-modification-by-pcf", SESSION, Act::ChangePolicy(1)),
     Procedure::new("session-modification-by-pcf-idle", IDLE, Act::ChangePolicy(1)),
+    Procedure::new("flow-addition", SESSION, Act::AddFlow(1, 0)),
+    Procedure::new("flow-addition-idle", IDLE, Act::AddFlow(1, 0)),
+    Procedure::new("flow-removal", FLOW, Act::RemoveFlow(1, 0)),
+    Procedure::new("service-request-with-flow", FLOW_IDLE, RequestService),
+    Procedure::new("xn-handover-with-flow", FLOW, Act::XnHandover).with_gnbs(),
+    Procedure::new("n2-handover-with-flow", FLOW, Act::N2Handover).with_gnbs(),
     Procedure::new("session-release-by-pcf", SESSION, Act::EndPolicy(1)).ends(Ends::Session(1)),
     Procedure::new("session-release-by-pcf-idle", IDLE, Act::EndPolicy(1)).ends(Ends::Session(1)),
     Procedure::new("deregistration", SESSION, Leave { switch_off: false }).ends(Ends::Registration),

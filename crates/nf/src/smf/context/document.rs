@@ -9,6 +9,7 @@
 //!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
 //!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
+//!  flows      PCC rules, and their change; absent in a session with the default flow only
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
@@ -18,6 +19,7 @@
 use super::{AmfLink, IpVersions, Pending, Qos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
+use crate::smf::flows::SessionFlows;
 use pith_types::ContextId;
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
@@ -36,12 +38,15 @@ const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 /// A session without the section is one of IPv4.
 const IPV6: Section = Section { id: 13, name: "ipv6", version: 1 };
 
-/// Numbers 7 to 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// A session without the section has only the default flow.
+const FLOWS: Section = Section { id: 7, name: "flows", version: 1 };
+
+/// Numbers 8 to 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] =
-    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, REJECTED, LEAVING, UPLINK, IPV6, TIMERS];
+    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, REJECTED, LEAVING, UPLINK, IPV6, FLOWS, TIMERS];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -55,6 +60,7 @@ pub(in crate::smf) fn pack(
         UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
         REJECTED => session.rejected_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
+        FLOWS => !session.flows.is_default(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -80,6 +86,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         asks_dns6,
         address,
         qos,
+        flows,
         policy,
         is_registered,
         modification,
@@ -119,6 +126,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
+        FLOWS => flows.pack(writer),
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
@@ -159,6 +167,7 @@ pub(in crate::smf) fn unpack(
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
+    let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     let (mut leaving, mut deletion) = (Vec::new(), None);
     if sections.has(&LEAVING) {
         (leaving, deletion) = sections.read(&LEAVING, |version, reader| {
@@ -179,6 +188,7 @@ pub(in crate::smf) fn unpack(
         asks_dns6,
         address: UeAddress { v4, v6 },
         qos,
+        flows,
         policy,
         is_registered,
         modification,

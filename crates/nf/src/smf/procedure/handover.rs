@@ -9,7 +9,7 @@
 //! | CANCELLED | | forgets the target gNB's endpoint |
 
 use super::path_switch::{self, Handover};
-use super::{Established, State};
+use super::{Established, State, modification};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext};
 use crate::smf::env::Env;
@@ -54,6 +54,9 @@ pub(in crate::smf) fn on_update(
         }
         HoState::Completed => match session.handover_target {
             Some(target) => {
+                let refused = std::mem::take(&mut session.flows.refused_by_target);
+                let failed = session.flows.note_at_gnb(|qfi| refused & 1 << (qfi & 63) == 0);
+                modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
                 return path_switch::begin(user_plane, session, env, reply, (target, Handover::N2));
             }
             None => refuse(reply, "no handover of this session is prepared", env),
@@ -75,6 +78,9 @@ fn prepared(session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply, inf
         Err(error) => return refuse(reply, &error.to_string(), env),
     };
     session.handover_target = Some(transfer.downlink);
+    let is_refused = |qfi: &u8| transfer.flows.iter().all(|(admitted, _)| admitted != qfi);
+    let flows = session.flows.current.flows().into_iter().map(|flow| flow.qfi);
+    session.flows.refused_by_target = flows.filter(is_refused).fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     session.log(env, Level::Debug, || "handover prepared".to_owned());
     let forwarded = transfer.flows.iter().filter(|(_, is_forwarded)| *is_forwarded).map(|(qfi, _)| *qfi);
     let flows = if transfer.forwarding.is_some() { forwarded.collect() } else { Vec::new() };

@@ -74,6 +74,11 @@ impl AwaitingRestoration {
         self.user_plane.anchor.upf = anchor;
         self.leave_out_ending_front(session, env);
         if env.upfs.may_have_sessions(anchor) {
+            if session.flows.former.is_some() && session.modification.is_none() {
+                // It has the rules before the change that was interrupted, or those after it.
+                env.delete_at_upf(self.user_plane.anchor);
+                return self.ask_anchor(session, env);
+            }
             return confirmation::begin(self.user_plane, session, env);
         }
         self.ask_anchor(session, env)

@@ -101,6 +101,11 @@ pub(in crate::smf) fn change(
 ) -> State {
     let n3_session = user_plane.n3_session();
     let message = user_plane.gnb.map_or_else(n4::deactivation, |gnb| n4::activation(gnb, EndMarker::Omit));
+    // The gNB has set up all flows.
+    let message = match user_plane.gnb {
+        Some(_) if std::mem::take(&mut session.flows.awaits_gnb) => n4::with_flows(message, session),
+        _ => message,
+    };
     session.stop(env, SessionTimer::Guard);
     let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);
     State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })

@@ -4,6 +4,7 @@ mod absent;
 mod branching;
 mod document;
 mod establishment;
+mod flows;
 mod handover;
 mod ipv6;
 mod owner;
