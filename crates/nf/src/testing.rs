@@ -8,7 +8,7 @@ use crate::kit::{
 };
 use pith_sbi::{ApiRoot, Cause, NfInstanceId, Operation, Problem, Reply, Request, Response, Scheme};
 use pith_types::{Ambr, BitRate, BlockId, BlockOwner, ContextId, InstanceId, OwnerMap, Plmn, ShardId, Supi};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The caller of the NF in every test.
@@ -161,12 +161,24 @@ pub(crate) struct Stored {
     pub documents: BTreeMap<ContextId, Vec<u8>>,
     /// Documents written so far.
     pub writes: usize,
+    /// Documents that are restored first.
+    pub first: BTreeSet<ContextId>,
+    is_first: bool,
 }
 
 impl DocumentSink for Stored {
     fn write(&mut self, key: StoredKey, _ue: Option<&Supi>, document: &Document) {
         self.documents.insert(key.id, document.octets().to_vec());
         self.writes += 1;
+        if std::mem::take(&mut self.is_first) {
+            self.first.insert(key.id);
+        } else {
+            self.first.remove(&key.id);
+        }
+    }
+
+    fn restore_first(&mut self) {
+        self.is_first = true;
     }
 
     fn delete(&mut self, key: StoredKey) {

@@ -324,7 +324,10 @@ fn update_and_note(
 pub(crate) fn sm_context_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, context: Uri) {
     let Some(session) = ue.session_mut(id) else { return };
     session.sm_context = Some(context);
-    for (body, purpose) in std::mem::take(&mut session.held) {
+    let held = std::mem::take(&mut session.held);
+    // The SMF gets the gNB's tunnel, and a document without the SM context is that of no session.
+    ue.must_store |= !held.is_empty();
+    for (body, purpose) in held {
         update_and_note(ue, env, id, body, purpose);
     }
 }

@@ -14,7 +14,7 @@ use super::session::PduSession;
 use super::slices::Slices;
 use super::subscription::Subscription;
 use super::table::Index;
-use crate::kit::document::{Document, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
+use crate::kit::document::{Document, Names, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
     ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
     Timer,
@@ -27,6 +27,7 @@ use pith_sbi::common::{DateTime, SupiOrSuci};
 use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, ContextId, FiveGGuti, Pei, Supi, Tai};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 pub(crate) struct UeContext {
     /// Its key in the table; also the owner of its timers and calls.
@@ -106,12 +107,32 @@ pub(crate) struct UeContext {
     /// Number of the last call.
     pub(super) calls: u32,
     /// What the current step releases at other NFs.
-    pub released: Option<Box<Document>>,
+    pub released: Option<Box<Released>>,
     /// Sessions that the current step releases at their SMFs, while the UE goes on.
     pub released_sessions: Vec<PduSession>,
     /// While contexts are not stored: the lowest downlink NAS COUNT that its document does not reserve. Messages from that one on are
     /// not sent: if the process ended now, the next one would use their COUNTs again.
     pub counts_end: Option<u32>,
+    /// A gNB or an SMF gets in this turn what the stored document may lack, such as a user plane: it is stored also in a transaction, or
+    /// the next process would not know what to deactivate.
+    pub must_store: bool,
+}
+
+/// Resources at other NFs that are being released.
+pub(crate) struct Released {
+    /// The context that has them.
+    pub document: Document,
+    /// Where user planes among them may be active.
+    pub leaves: Option<LeftGnb>,
+}
+
+/// A gNB to which UPFs may send packets of a UE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LeftGnb {
+    /// That Global RAN Node ID.
+    Named(Arc<str>),
+    /// Any gNB.
+    Unknown,
 }
 
 /// Registration management state (TS 23.501 5.3.2.2).
@@ -281,7 +302,20 @@ impl UeContext {
             released: None,
             released_sessions: Vec::new(),
             counts_end: None,
+            must_store: false,
         }
+    }
+
+    /// Whether a UPF may send packets of one of the sessions to a gNB.
+    pub fn may_have_user_plane(&self) -> bool {
+        self.sessions.iter().any(PduSession::may_have_user_plane)
+    }
+
+    /// The gNB at which its user planes may be active.
+    pub fn left_gnb(&self, env: &Env<'_>) -> LeftGnb {
+        let connection = self.connection.and_then(|key| env.connections.get(key));
+        let name = connection.and_then(|connection| env.gnbs.gnb_name(connection.gnb));
+        name.map_or(LeftGnb::Unknown, |name| LeftGnb::Named(name.into()))
     }
 
     /// Keeps the context of a SECURITY MODE COMMAND whose procedure ends without an answer: a registered UE may have taken it into use.

@@ -261,6 +261,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         released: _,
         released_sessions: _,
         counts_end: _,
+        must_store: _,
     } = ue;
     match *section {
         IDENTITY => {
@@ -436,6 +437,7 @@ impl super::Amf {
             Err(error) => panic!("{} in {}: {error}", ue.name(), ue.procedure.name()),
         };
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
+        loaded.must_store = ue.must_store;
         if let (Some(connection), Some(stored)) = (connection, stored) {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());

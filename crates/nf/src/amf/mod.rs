@@ -179,16 +179,16 @@ impl Amf {
             return;
         }
         let sessions = std::mem::take(&mut ue.released_sessions);
-        if let (Some(document), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
+        if let (Some(released), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
             let id = ue.id;
-            self.note_released(id, (supi, *document), effects, out);
+            self.note_released(id, (supi, *released), effects, out);
         } else if !sessions.is_empty()
             && let Some(supi) = ue.supi.clone()
-            && let Some(document) = residency::pack_released(ue, sessions, &self.shared.gnbs)
+            && let Some(released) = residency::pack_released(ue, sessions, &self.shared.env(now, ues, out))
         {
             // A context of its own: the UE goes on without these sessions.
             let id = self.shared.ids.allocate(UNPLACED);
-            if !self.note_released(id, (supi, document), effects, out) {
+            if !self.note_released(id, (supi, released), effects, out) {
                 self.shared.ids.free(id);
             }
         }
@@ -200,8 +200,8 @@ impl Amf {
     /// Releases what a removed context owns. `effects`: the first effect of the step that ended it.
     fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
         self.with_env(now, out, |env| forget(ue, env));
-        if let (Some(document), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
-            self.note_released(ue.id, (supi, *document), effects, out);
+        if let (Some(released), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
+            self.note_released(ue.id, (supi, *released), effects, out);
         }
         if self.ended.document(ue.id).is_none() {
             self.end(ue.id);
@@ -240,7 +240,7 @@ impl Amf {
 
     fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
         if tag.owner == context::IGNORED_REPLY.owner {
-            self.released(tag.step);
+            self.released(tag.step, out);
         }
         let key = Key::from_u64(tag.owner);
         if !self.ues.contains(key) {

@@ -5,7 +5,8 @@
 //! - **Ended** is a context whose registration is over. It keeps a document until other NFs have answered the requests that release
 //!   its resources; a restarted process repeats them.
 //! - **In a transaction,** while a request of the UE to another NF is pending, the UE keeps the document of the transaction before: if
-//!   the process ends, UE or gNB repeat their message.
+//!   the process ends, UE or gNB repeat their message. It is stored nevertheless before a gNB or an SMF gets a user plane that the former
+//!   document lacks: the next process has it deactivated.
 //! - **No downlink NAS COUNT is used twice.** A document has the next COUNT, and reserves those from it on ([`Tracking`]). If a step
 //!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent; while the store fails, no
 //!   message beyond them is sent (`n1::seal`). A restored UE starts at the first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
@@ -19,7 +20,7 @@
 
 use super::config::AmfConfig;
 use super::connection::RanContext;
-use super::context::{Env, Gnbs, IGNORED_REPLY, RmState, UeContext};
+use super::context::{Env, IGNORED_REPLY, Released, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
 use super::mobility::{Mobility, n2_handover};
@@ -128,8 +129,11 @@ impl Amf {
                     let is_offered = ue.is_registered()
                         && matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_));
                     let is_renewed = ue.old_guti.is_some() || has_new_keys || is_offered;
-                    let is_sufficient =
-                        !is_moving && !is_renewed && below.map_or(!ue.is_registered(), |below| next <= below);
+                    let must_store = ue.must_store && !by_procedure;
+                    let is_sufficient = !is_moving
+                        && !is_renewed
+                        && !must_store
+                        && below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
                         self.tracker.keep_change((id, procedure));
@@ -142,9 +146,11 @@ impl Amf {
                     let connection = connection.or_else(|| self.setups.lost_connection(id));
                     match document::pack(ue, connection, &self.shared.gnbs) {
                         Ok(document) => {
-                            if connection.is_some() {
+                            // gNBs that set up their associations wait for its user planes.
+                            if connection.is_some() || ue.may_have_user_plane() {
                                 sink.restore_first();
                             }
+                            ue.must_store = false;
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }
@@ -153,9 +159,7 @@ impl Amf {
                 }
                 None => match self.ended.document(id) {
                     Some((ue, document)) => {
-                        if keeps_connections {
-                            sink.restore_first();
-                        }
+                        sink.restore_first();
                         sink.write(stored, Some(ue), document);
                         self.tracker.note_stored(id, 0);
                     }
@@ -210,7 +214,7 @@ impl Amf {
             && !tracking.may_lag()
             && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
         let access_keys = std::mem::take(&mut ue.access_keys);
-        let was_in_transaction = ue.is_in_transaction();
+        let may_have_user_plane = ue.is_in_transaction() || ue.may_have_user_plane();
         if let Some(target) = n2_handover::target_of(&ue.mobility) {
             self.note_left_target(target);
         } else if let (Mobility::AwaitingPathSwitch(_), Some(connection)) = (&ue.mobility, &connection) {
@@ -236,7 +240,7 @@ impl Amf {
         let is_connected = was_connected && left.is_none();
         if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
             self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
-        } else if was_in_transaction && !is_connected {
+        } else if may_have_user_plane && !is_connected {
             self.note_left_unnamed(key);
         }
         if is_stale {
@@ -366,13 +370,16 @@ impl Amf {
     pub(super) fn note_released(
         &mut self,
         id: ContextId,
-        document: (Supi, Document),
+        (ue, released): (Supi, Released),
         effects: usize,
         out: &mut Outbox,
     ) -> bool {
         let calls = out.number_calls(effects, IGNORED_REPLY, || self.ended.next_number());
         if !calls.is_empty() {
-            self.ended.insert(id, document, &calls);
+            self.ended.insert(id, (ue, released.document), &calls);
+            if let Some(gnb) = released.leaves {
+                self.note_ending(id, gnb);
+            }
             let ends = !self.shared.ids.find(id).is_some_and(|key| self.ues.contains(key));
             self.tracker.require(id, ends.then_some(ProcedureName::Deregistration));
         }
@@ -380,8 +387,9 @@ impl Amf {
     }
 
     /// The reply to a request that releases a resource.
-    pub(super) fn released(&mut self, call: u32) {
+    pub(super) fn released(&mut self, call: u32, out: &mut Outbox) {
         let Some(id) = self.ended.answered(call) else { return };
+        self.note_ended(id, out);
         match self.shared.ids.find(id).filter(|key| self.ues.contains(*key)) {
             Some(_) => self.tracker.require(id, None),
             None => self.end(id),
@@ -468,25 +476,32 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     let connection = ue.connection.filter(|_| env.config.retains_ues);
     let connection = connection.and_then(|key| env.connections.get(key));
     let releasing = connection.filter(|it| it.context == RanContext::Releasing);
-    ue.released = document::pack(ue, releasing, env.gnbs).ok().map(Box::new);
+    let leaves = ue.may_have_user_plane().then(|| ue.left_gnb(env));
+    let document = document::pack(ue, releasing, env.gnbs).ok();
+    ue.released = document.map(|document| Box::new(Released { document, leaves }));
     (ue.guti, ue.old_guti, ue.security, ue.outdated, ue.offered) = identities;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
 }
 
 /// The document of sessions that are being released, while their UE goes on: a restarted process releases them again.
-pub(super) fn pack_released(ue: &mut UeContext, sessions: Vec<PduSession>, gnbs: &Gnbs) -> Option<Document> {
+pub(super) fn pack_released(
+    ue: &mut UeContext,
+    sessions: Vec<PduSession>,
+    env: &Env<'_>,
+) -> Option<Released> {
+    let leaves = sessions.iter().any(PduSession::may_have_user_plane).then(|| ue.left_gnb(env));
     let sessions = std::mem::replace(&mut ue.sessions, sessions);
     let identities =
         (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take(), ue.offered.take());
     let resources = (ue.policy.take(), ue.sdm_subscription.take(), std::mem::take(&mut ue.registered_in_udm));
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
-    let document = document::pack(ue, None, gnbs).ok();
+    let document = document::pack(ue, None, env.gnbs).ok();
     ue.sessions = sessions;
     (ue.guti, ue.old_guti, ue.security, ue.outdated, ue.offered) = identities;
     (ue.policy, ue.sdm_subscription, ue.registered_in_udm) = resources;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
-    document
+    Some(Released { document: document?, leaves })
 }
 
 /// Whether a UE has resources at other NFs.
@@ -552,6 +567,10 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {
+        if !session.calls.is_empty() {
+            // A deactivation may be among the requests: it is repeated.
+            session.user_plane = UserPlane::Activated;
+        }
         session.calls.clear();
         session.held.clear();
         session.held_setup = None;

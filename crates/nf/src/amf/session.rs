@@ -181,6 +181,11 @@ impl PduSession {
         self.calls.iter().any(|(id, purpose)| *id == call && matches!(purpose, SessionCall::Create(_)))
     }
 
+    /// Whether a UPF may send packets of the session to a gNB: the AMF has not requested the deactivation, or the SMF has not answered.
+    pub fn may_have_user_plane(&self) -> bool {
+        self.user_plane != UserPlane::Deactivated || !self.calls.is_empty()
+    }
+
     /// Whether no further message of the UE is accepted: the SMF has not answered [`MAX_OPEN`] requests.
     pub fn is_busy(&self) -> bool {
         self.calls.len() + self.held.len() >= MAX_OPEN

@@ -76,14 +76,14 @@ impl Amf {
         if !ue.is_registered() {
             end_procedure(&mut ue);
         }
-        let had_connection = connection.is_some();
+        let (had_connection, may_have_user_plane) = (connection.is_some(), ue.may_have_user_plane());
         let key = self.place_ue(id, ue)?;
         let adopted = connection.and_then(|connection| self.adopt(key, connection));
         if let Some(ue) = self.ues.get_mut(key) {
             ue.connection = adopted;
         }
         let lost_connection = had_connection && adopted.is_none();
-        if lost_connection || (is_cut && adopted.is_none()) {
+        if lost_connection || ((is_cut || may_have_user_plane) && adopted.is_none()) {
             self.note_left_unnamed(key);
         }
         self.resume_later(key, Resumption::Continue(TakenOver { is_cut, lost_connection }));

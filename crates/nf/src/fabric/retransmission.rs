@@ -124,7 +124,10 @@ impl Retransmissions {
         };
         let tries = if is_awaited(&kept.request) { TRIES_IN_PROCEDURE } else { TRIES };
         let may_repeat = may_be_repeated(&kept.request) && kept.tries < tries && !kept.is_superseded;
-        if may_repeat && reply.as_ref().is_err_and(|problem| has_no_answer(problem)) {
+        let is_not_processed = |problem: &Problem| {
+            has_no_answer(problem) || (problem.status >= 500 && is_repeated_after_errors(&kept.request))
+        };
+        if may_repeat && reply.as_ref().is_err_and(|problem| is_not_processed(problem)) {
             let pause = FIRST_PAUSE * (1 << (kept.tries - 1));
             kept.tries += 1;
             return ReplyAction::RetryAfter(
@@ -172,7 +175,8 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::DeleteSmPolicy(_)
         | Request::DeleteAmPolicyAssociation(_)
         | Request::SdmUnsubscribe(_)
-        | Request::SmfDeregistration(_) => true,
+        | Request::SmfDeregistration(_)
+        | Request::SmPolicyUpdateNotify(_) => true,
         Request::UpdateThreeGppRegistration(request) => request.body.purge_flag == Some(true),
         Request::UpdateSmContext(request) => {
             let body = &request.body;
@@ -182,6 +186,11 @@ fn may_be_repeated(request: &Request) -> bool {
         }
         request => creates(request),
     }
+}
+
+/// Requests that an NF which fails now (5xx) may process later: a notification of all rules of a session.
+const fn is_repeated_after_errors(request: &Request) -> bool {
+    matches!(request, Request::SmPolicyUpdateNotify(_))
 }
 
 /// Requests whose answer a procedure of the UE waits for.
@@ -200,6 +209,8 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
     match request {
         Request::UpdateSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
         Request::ReleaseSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
+        // Each notification has all rules of the session.
+        Request::SmPolicyUpdateNotify(request) => Some(request.uri.to_string()),
         Request::RegisterSmf(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
         Request::SmfDeregistration(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
         Request::ThreeGppRegistration(request) => Some(request.ue_id.to_string()),
@@ -357,6 +368,42 @@ mod tests {
         let tag = retransmissions.note(&unsubscribe(), &root());
         let refused: Reply = Err(Problem::context_not_found().into());
         assert_eq!(retransmissions.reply(tag, refused.clone()), ReplyAction::Deliver(GIVEN, refused));
+    }
+
+    fn notification() -> Call {
+        let uri = pith_sbi::Uri::new(&root(), "/nsmf-callback/v1/sm-policies/1/update");
+        let body = pith_sbi::npcf_smpolicycontrol::SmPolicyNotification::default();
+        let request = pith_sbi::npcf_smpolicycontrol::SmPolicyUpdateNotify { uri, body }.into();
+        Call { nf: Nf::Pcf, tag: GIVEN, target: Target::Root(root()), request }
+    }
+
+    #[test]
+    fn a_notification_of_rules_is_repeated_after_an_error_of_the_smf_but_not_after_its_refusal() {
+        let mut retransmissions = Retransmissions::default();
+        let tag = retransmissions.note(&notification(), &root());
+        let failed: Reply = Err(Problem::new(Cause::SystemFailure).into());
+        for _ in 1..TRIES {
+            let ReplyAction::RetryAfter(key, _) = retransmissions.reply(tag, failed.clone()) else {
+                panic!()
+            };
+            assert!(matches!(retransmissions.due_call(key), Some(DueCall::Send(Nf::Pcf, ..))));
+        }
+        assert_eq!(retransmissions.reply(tag, failed.clone()), ReplyAction::Deliver(GIVEN, failed));
+        let tag = retransmissions.note(&notification(), &root());
+        let refused: Reply = Err(Problem::context_not_found().into());
+        assert_eq!(retransmissions.reply(tag, refused.clone()), ReplyAction::Deliver(GIVEN, refused));
+        assert!(retransmissions.kept.is_empty() && retransmissions.latest.is_empty());
+    }
+
+    #[test]
+    fn a_later_notification_of_a_session_supersedes_one_that_waits() {
+        let mut retransmissions = Retransmissions::default();
+        let earlier = retransmissions.note(&notification(), &root());
+        let ReplyAction::RetryAfter(key, _) = retransmissions.reply(earlier, lost()) else { panic!() };
+        let later = retransmissions.note(&notification(), &root());
+        assert!(matches!(retransmissions.due_call(key), Some(DueCall::Superseded(Nf::Pcf, GIVEN))));
+        retransmissions.reply(later, Ok(Response::NoContent));
+        assert!(retransmissions.kept.is_empty() && retransmissions.latest.is_empty());
     }
 
     #[test]

@@ -33,7 +33,7 @@ use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
-use rules::Rules;
+use rules::{Notifications, Rules};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -113,7 +113,11 @@ pub struct Pcf {
     reloads: bool,
     /// Restored associations whose SMF has not answered a notification.
     unanswered: Vec<Key>,
+    notifications: Notifications,
 }
+
+/// The step of calls that request policy data; others notify SMFs.
+const POLICY_DATA: u32 = 0;
 
 impl Pcf {
     /// A PCF without associations.
@@ -129,6 +133,7 @@ impl Pcf {
             tracker: Tracker::default(),
             reloads: false,
             unanswered: Vec::new(),
+            notifications: Notifications::default(),
         }
     }
 
@@ -204,7 +209,7 @@ impl Pcf {
         self.creating += 1;
         self.replace_former(key);
         self.changed(key);
-        out.call(Tag::new(key.to_u64(), 0), Target::any(), query);
+        out.call(Tag::new(key.to_u64(), POLICY_DATA), Target::any(), query);
     }
 
     /// The UDR's reply: the association is created even without policy data. Refused are an unknown subscriber, and a request of which a
@@ -337,9 +342,7 @@ impl NetworkFunction for Pcf {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { reply, request } => self.request(reply, request, out),
-            Input::Reply { tag, reply, .. } if tag.step == rules::NOTIFY => {
-                self.notified(Key::from_u64(tag.owner), reply, out);
-            }
+            Input::Reply { tag, reply, .. } if tag.step != POLICY_DATA => self.notified(tag, reply, out),
             Input::Reply { tag, reply, .. } => self.policy_data(tag, reply, out),
             Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }

@@ -6,11 +6,11 @@
 //!  SMF ─> answer, or UpdateSmPolicy   rules that the SMF does not enforce end; their application is notified
 //! ```
 //!
-//! Each notification has all rules, so that it may be repeated: the SMF ignores what does not change. After a restart the PCF repeats one
-//! that was not answered.
+//! Each notification has all rules, so that it may be repeated: the SMF ignores what does not change. One that gets no answer
+//! or an error (5xx) is repeated some times (`fabric/retransmission.rs`), and after a restart.
 
 use super::{Association, Context, Pcf, session};
-use crate::kit::{Key, Level, Outbox, PolicyRule, Tag, Target};
+use crate::kit::{Key, Level, Outbox, PolicyRule, Tag, Target, shrink};
 use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability};
 use pith_sbi::npcf_smpolicycontrol::{
     FlowInformation, PccRule, QosData, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyNotification,
@@ -19,11 +19,35 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_sbi::{Problem, Reply, Response};
 use pith_types::Supi;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// The step of calls that notify the SMF.
-pub(super) const NOTIFY: u32 = 1;
+/// Notifications of SMFs that are not answered, by session: the number of the latest one, which is the step of its call. Its answer counts
+/// for all rules; that of an earlier one says nothing of what has changed since.
+#[derive(Debug, Default)]
+pub(super) struct Notifications {
+    last: u32,
+    latest: HashMap<Key, u32>,
+}
+
+impl Notifications {
+    /// The number of a notification; never 0, the step of other calls.
+    fn begin(&mut self, session: Key) -> u32 {
+        self.last = self.last.wrapping_add(1).max(1);
+        self.latest.insert(session, self.last);
+        self.last
+    }
+
+    /// A notification was answered. Returns whether it is the latest one of the session.
+    fn end(&mut self, session: Key, number: u32) -> bool {
+        let is_latest = self.latest.get(&session) == Some(&number);
+        if is_latest {
+            self.latest.remove(&session);
+            shrink(&mut self.latest);
+        }
+        is_latest
+    }
+}
 
 /// Rules of a session at most.
 pub(super) const MAX_RULES: usize = 32;
@@ -236,13 +260,18 @@ impl Pcf {
             body.sm_policy_decision = Some(rules.notification());
             let uri = context.notification_uri.clone();
             let target = Target::Root(Arc::clone(&uri.root));
-            out.call(Tag::new(key.to_u64(), NOTIFY), target, SmPolicyUpdateNotify { uri, body }.into());
+            let number = self.notifications.begin(key);
+            out.call(Tag::new(key.to_u64(), number), target, SmPolicyUpdateNotify { uri, body }.into());
         }
         self.changed(key);
     }
 
     /// The SMF's answer to a notification.
-    pub(super) fn notified(&mut self, key: Key, reply: Reply, out: &mut Outbox) {
+    pub(super) fn notified(&mut self, tag: Tag, reply: Reply, out: &mut Outbox) {
+        let key = Key::from_u64(tag.owner);
+        if !self.notifications.end(key, tag.step) {
+            return;
+        }
         let Some(association) = self.associations.get_mut(key) else { return };
         let Some(rules) = &mut association.rules else { return };
         let failed = match reply {

@@ -76,7 +76,9 @@ impl Amf {
             out.log(Level::Error, || "the limit of UE contexts is reached".into());
             return overloaded(from, &message, out);
         };
+        let mut former = None;
         self.with_ue(now, key, out, |ue, env| {
+            former = ue.connection;
             let address = (from.gnb, from.stream);
             let connection = env.connections.open(ue.id.block, address, message.ran_ue_ngap_id);
             attach(ue, env, connection.expect("there is room for one"), &message);
@@ -86,6 +88,11 @@ impl Amf {
             // The message has been sent to the AMF that can verify it, or is not needed.
             ue.initial.nas_pdu = Vec::new();
         });
+        if let Some(former) = former
+            && let Some(gnb) = self.shared.connections.get(former).map(|connection| connection.gnb)
+        {
+            self.note_leaving(key, (former, gnb));
+        }
         self.give_up_excess(now, from, out);
     }
 

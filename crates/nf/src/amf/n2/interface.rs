@@ -88,6 +88,7 @@ impl Amf {
             return;
         }
         self.note_lost_connection(key, ue);
+        let gnb = self.shared.connections.get(key).map(|connection| connection.gnb);
         self.with_env(now, out, |env| close(env, key));
         if let Some(ue) = ue {
             self.with_ue(now, ue, out, |ue, env| {
@@ -98,6 +99,9 @@ impl Amf {
                 ue_context_release::on_connection_lost(ue, env);
                 ue_context_release::on_idle(ue, env);
             });
+            if let Some(gnb) = gnb {
+                self.note_leaving(ue, (key, gnb));
+            }
         }
     }
 }

@@ -8,7 +8,8 @@
 //! | a run that ended after the association | in CM-IDLE: the documents name the connections until the gNB returns |
 //!
 //! A UE that goes to CM-IDLE *leaves* the gNB: its SMFs deactivate its user planes, so that no UPF sends to the gNB's former TEIDs. The
-//! gateway answers the gNB when all have left.
+//! gateway answers the gNB when all have left. A context that ended at the gNB has left when its sessions are released. Of a former run,
+//! documents name the gNB only for some: any gNB waits for every UE that may have a user plane according to its document.
 //!
 //! A connection of a former run is kept if the gNB has a UE context, no procedure was in progress and the UE has a valid security context. Until
 //! its gNB performs NG Setup, at most [`RETURN_TIME`], the UE counts as connected, and its user planes are active: a gNB that retains its
@@ -16,6 +17,7 @@
 
 use crate::amf::Amf;
 use crate::amf::connection::{NgConnection, RanContext};
+use crate::amf::context::LeftGnb;
 use crate::amf::delivery;
 use crate::kit::document::Names;
 use crate::kit::{
@@ -36,6 +38,8 @@ const UNNAMED: &str = "";
 pub(in crate::amf) struct Setups {
     /// UEs with the connection that they leave, if it was not closed before.
     leaving: BTreeMap<Arc<str>, BTreeSet<(Key, Option<Key>)>>,
+    /// Contexts that ended with user planes, until other NFs have released what they had.
+    ending: BTreeMap<ContextId, LeftGnb>,
     /// gNBs that wait until their UEs have left.
     pending: BTreeMap<Arc<str>, (GnbHandle, RetainedConnections)>,
     /// Connections of a former run that were not kept.
@@ -63,6 +67,14 @@ impl Setups {
     /// the document of the AMF names, if the run ended in the middle of a handover.
     fn is_any_restored_leaving(&self) -> bool {
         self.leaving.values().any(|leaving| leaving.iter().any(|(_, connection)| connection.is_none()))
+    }
+
+    /// Whether SMFs still release sessions of contexts that ended at that gNB, or it is not known at which.
+    fn is_any_ending(&self, global_id: &str) -> bool {
+        self.ending.values().any(|gnb| match gnb {
+            LeftGnb::Named(name) => **name == *global_id,
+            LeftGnb::Unknown => true,
+        })
     }
 }
 
@@ -135,12 +147,36 @@ impl Amf {
     /// All UEs leave a gNB. The connections are closed in batches ([`Amf::lose_connections`]).
     pub(in crate::amf) fn leave_gnb(&mut self, gnb: GnbHandle, global_id: Option<Arc<str>>) {
         let connections = self.shared.connections.of_gnb(gnb);
-        if let Some(global_id) = global_id.filter(|_| !connections.is_empty()) {
-            let leaving = self.setups.leaving.entry(global_id).or_default();
+        if let Some(global_id) = global_id {
+            let mut leaving = BTreeSet::new();
             let ue_of = |key: &Key| Some((self.shared.connections.get(*key)?.ue?, Some(*key)));
             leaving.extend(connections.iter().filter_map(ue_of));
+            // UEs that were handed over to another gNB, to which SMFs still switch their paths.
+            let switching = self.shared.connections.iter().filter_map(|(key, it)| {
+                it.left.filter(|(former, _)| *former == gnb)?;
+                Some((it.ue.filter(|ue| self.awaits_smf(*ue))?, Some(key)))
+            });
+            leaving.extend(switching);
+            if !leaving.is_empty() {
+                self.setups.leaving.entry(global_id).or_default().append(&mut leaving);
+            }
         }
         self.lost.extend(connections.into_iter().map(|key| (key, gnb)));
+    }
+
+    /// A context has ended, with user planes that SMFs release.
+    pub(in crate::amf) fn note_ending(&mut self, id: ContextId, gnb: LeftGnb) {
+        let ending = self.setups.ending.entry(id).or_insert_with(|| gnb.clone());
+        if *ending != gnb {
+            *ending = LeftGnb::Unknown;
+        }
+    }
+
+    /// Other NFs have released what an ended context had.
+    pub(in crate::amf) fn note_ended(&mut self, id: ContextId, out: &mut Outbox) {
+        if self.setups.ending.remove(&id).is_some() {
+            self.answer_setups(out);
+        }
     }
 
     /// A gNB has released a UE, whose SMFs may not have deactivated its user planes yet. Should the gNB set up its association again
@@ -240,6 +276,7 @@ impl Amf {
             let is_there = |key| {
                 connections
                     .get(key)
+                    .filter(|it| it.ue == Some(ue))
                     .is_some_and(|it| gnbs.gnb_name(it.gnb).is_none_or(|name| *name == *global_id))
             };
             let is_left = |of: &(Key, Option<Key>)| of.0 == ue && !of.1.is_some_and(is_there);
@@ -249,25 +286,33 @@ impl Amf {
             self.answer_setup(&global_id, out);
         }
         if !self.setups.is_any_restored_leaving() {
-            let pending: Vec<_> = self.setups.pending.keys().cloned().collect();
-            pending.iter().for_each(|global_id| self.answer_setup(global_id, out));
+            self.answer_setups(out);
         }
     }
 
-    /// Whether a request of the UE to an SMF is pending.
+    /// Answers the NG Setups of gNBs that all UEs have left.
+    fn answer_setups(&mut self, out: &mut Outbox) {
+        let pending: Vec<_> = self.setups.pending.keys().cloned().collect();
+        pending.iter().for_each(|global_id| self.answer_setup(global_id, out));
+    }
+
+    /// Whether a request of the UE to an SMF is pending: also that of a handover, whose source gNB the SMF leaves.
     fn awaits_smf(&self, ue: Key) -> bool {
-        self.ues.view(ue).is_some_and(|ue| ue.sessions.iter().any(|session| !session.calls.is_empty()))
+        self.ues.view(ue).is_some_and(|ue| {
+            ue.mobility.awaits_nf() || ue.sessions.iter().any(|session| !session.calls.is_empty())
+        })
     }
 
     /// Answers the NG Setup of a gNB that all UEs have left.
     fn answer_setup(&mut self, global_id: &Arc<str>, out: &mut Outbox) {
-        // A context that was removed holds up no gNB: its SMFs have been requested to release its sessions.
+        // A context that was removed is among those that are ending, if it had a user plane.
         let ues = &self.ues;
         for leaving in self.setups.leaving.values_mut() {
             leaving.retain(|(ue, _)| ues.contains(*ue));
         }
         if self.setups.leaving.get(global_id).is_some_and(|leaving| !leaving.is_empty())
             || self.setups.is_any_restored_leaving()
+            || self.setups.is_any_ending(global_id)
         {
             return;
         }

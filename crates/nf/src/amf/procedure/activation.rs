@@ -135,6 +135,7 @@ impl AwaitingSessionActivation {
         if !self.calls.is_empty() {
             return Step::waiting(Procedure::AwaitingSessionActivation(self), Nf::Smf);
         }
+        ue.must_store |= !self.activated.sessions.is_empty();
         match self.purpose {
             Purpose::Registration(attempt) => registration::accept(ue, env, &attempt, self.activated),
             Purpose::ServiceRequest(request) => service_request::accept(ue, env, request, self.activated),

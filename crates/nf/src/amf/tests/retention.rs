@@ -1,17 +1,19 @@
 //! NG Setup after a restart: connections that the gNB retains, and those that it does not (TS 38.413 8.7.1.2).
 
 use super::world::{GNB, OTHER_GNB, Phone, World, config, supi, transfer, transfers};
-use crate::amf::Amf;
+use crate::amf::{Amf, AmfConfig};
 use crate::kit::{
-    GnbHandle, Input, N2Input, NetworkFunction, RetainedConnections, Rng, StoreScope, Timer, Tracking,
+    Deregister, GnbHandle, Input, N2Input, NetworkFunction, ResetUe, RetainedConnections, Rng, StoreScope,
+    Timer, Tracking,
 };
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
+use pith_nas::gmm::DeregistrationAcceptUeTerminated;
 use pith_nas::ie::ServiceType;
 use pith_ngap::{Message, PathSwitchRequest};
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::{Operation, Response};
-use pith_types::RanUeNgapId;
+use pith_types::{ContextId, RanUeNgapId};
 
 /// The handle of the gNB's association with the next process.
 const AGAIN: GnbHandle = GnbHandle(17);
@@ -269,6 +271,8 @@ fn a_gnb_releases_a_deregistered_ue_for_which_it_may_not_have_got_the_command() 
     stored.store(&mut world.amf, StoreScope::Changed);
     restart(&mut world, &stored, Tracking::default(), false);
     return_gnb(&mut world, true);
+    assert_eq!(world.set_up, [], "the SMF has not released the session");
+    world.reply_to(Operation::ReleaseSmContext, Ok(Response::NoContent));
     assert_eq!(
         set_up(&mut world),
         RetainedConnections { kept: Vec::new(), ended: former, targets: Vec::new() }
@@ -291,4 +295,135 @@ fn a_gnb_whose_association_was_lost_before_the_process_ended_releases_its_ues() 
         assert_eq!(set_up(&mut world), RetainedConnections { kept: Vec::new(), ended, targets: Vec::new() });
         assert_eq!(world.amf.audit().connected, 0);
     }
+}
+
+/// An AMF that does not retain UEs after a restart.
+fn without_retention() -> (World, Phone, Stored) {
+    let mut world = World::with(AmfConfig { retains_ues: false, ..config() });
+    let (mut phone, mut stored) = (Phone::default(), Stored::default());
+    world.amf.track_contexts(Tracking::default());
+    phone.register(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.take_ladder();
+    (world, phone, stored)
+}
+
+fn restart_without_retention(world: &mut World, stored: &Stored) {
+    let mut amf = Amf::new(AmfConfig { retains_ues: false, ..config() }, Rng::from_number(2));
+    amf.reload_contexts();
+    amf.track_contexts(Tracking::default());
+    stored.restore(world.now, &mut amf, false);
+    (world.set_up, world.ladder) = Default::default();
+    world.replace_amf(amf);
+}
+
+/// The gNB returns, and gets the response only when that many requests are answered.
+fn assert_gnb_waits(world: &mut World, operation: Operation, requests: usize) {
+    return_gnb(world, false);
+    for _ in 0..requests {
+        assert_eq!(world.set_up, [], "a UPF may still send to the gNB's former TEID");
+        world.reply_to(operation, Ok(Response::NoContent));
+    }
+    assert_eq!(set_up(world).kept, []);
+}
+
+#[test]
+fn a_gnb_waits_for_the_sessions_of_a_ue_that_the_former_run_deregistered() {
+    let (mut world, mut phone, mut stored) = without_retention();
+    phone.establish(&mut world, 5);
+    world.operate(supi(), Deregister::Anew);
+    phone.receive(&mut world);
+    world.script.insert(Operation::ReleaseSmContext, None);
+    phone.send(&mut world, DeregistrationAcceptUeTerminated::new());
+    stored.store(&mut world.amf, StoreScope::Changed);
+    let is_in_use = |id: &ContextId| world.amf.shared.index.retained.find(*id).is_none();
+    assert!(stored.documents.keys().filter(|id| is_in_use(id)).all(|id| stored.first.contains(id)));
+    restart_without_retention(&mut world, &stored);
+    assert!(world.take_ladder().contains("ReleaseSmContext"));
+    assert_gnb_waits(&mut world, Operation::ReleaseSmContext, 1);
+}
+
+#[test]
+fn a_gnb_waits_for_the_sessions_of_a_ue_that_deregistered_before_its_association_was_lost() {
+    let (mut world, mut phone, _) = without_retention();
+    phone.establish(&mut world, 5);
+    world.script.insert(Operation::ReleaseSmContext, None);
+    phone.send(&mut world, phone.deregistration_request(false));
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    world.set_up.clear();
+    world.set_up_gnb(OTHER_GNB, World::gnb_info(OTHER_GNB), false);
+    assert_eq!(std::mem::take(&mut world.set_up).len(), 1, "no UE had a user plane at the other gNB");
+    assert_gnb_waits(&mut world, Operation::ReleaseSmContext, 1);
+}
+
+#[test]
+fn a_user_plane_that_was_activated_in_a_transaction_is_deactivated() {
+    let (mut world, mut phone, mut stored) = without_retention();
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.establish(&mut world, 5);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    phone.establish(&mut world, 6);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert!(stored.writes > 1, "although the SMF has not answered for the first session");
+    restart_without_retention(&mut world, &stored);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext\nsmf  <- UpdateSmContext");
+    assert_gnb_waits(&mut world, Operation::UpdateSmContext, 2);
+}
+
+#[test]
+fn a_deactivation_that_was_pending_is_repeated() {
+    let (mut world, mut phone, mut stored) = without_retention();
+    phone.establish(&mut world, 5);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    let request = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
+    stored.store(&mut world.amf, StoreScope::Changed);
+    restart_without_retention(&mut world, &stored);
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    assert_gnb_waits(&mut world, Operation::UpdateSmContext, 1);
+}
+
+#[test]
+fn the_source_gnb_of_a_handover_waits_until_the_path_is_switched() {
+    let (mut world, phone, _) = registered(Tracking::default());
+    world.script.insert(Operation::UpdateSmContext, None);
+    let request = PathSwitchRequest {
+        ran_ue_ngap_id: RanUeNgapId(77),
+        source_amf_ue_ngap_id: phone.amf_id.unwrap(),
+        location: None,
+        security_capabilities: None,
+        sessions: transfers(&[5]),
+        failed: None,
+    };
+    world.ngap(OTHER_GNB, "PathSwitchRequest", request.encode());
+    world.set_up.clear();
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    return_gnb(&mut world, false);
+    assert_eq!(world.set_up, [], "a UPF may still send to the source gNB");
+    world.script.insert(Operation::UpdateSmContext, Some(Ok(Response::NoContent)));
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    assert_eq!(set_up(&mut world), RetainedConnections::default());
+}
+
+/// The gNB releases a part of its UEs by NG RESET, and then starts over.
+#[test]
+fn a_gnb_waits_for_ues_that_it_has_reset() {
+    let (mut world, phone, _) = without_retention_connected();
+    world.script.insert(Operation::UpdateSmContext, None);
+    let ues = vec![ResetUe { amf: phone.amf_id, ran: None }];
+    world.input(Input::N2(N2Input::Reset { gnb: GNB, ues: Some(ues) }));
+    world.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
+    world.set_up.clear();
+    assert_gnb_waits(&mut world, Operation::UpdateSmContext, 1);
+}
+
+fn without_retention_connected() -> (World, Phone, Stored) {
+    let (mut world, mut phone, mut stored) = without_retention();
+    phone.establish(&mut world, 5);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    (world, phone, stored)
 }

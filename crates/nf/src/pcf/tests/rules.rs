@@ -146,6 +146,26 @@ fn rules_that_the_smf_does_not_enforce_end() {
     assert!(decision(&mut bench, &id).pcc_rules.is_empty());
 }
 
+/// The SMF answers the first of two notifications: it may not have got the second one.
+#[test]
+fn the_answer_to_an_earlier_notification_does_not_count_for_a_later_one() {
+    for is_refused in [false, true] {
+        let (mut bench, id) = with_session();
+        let (_, seen) = order(&mut bench, &add(voice()));
+        let (first, _) = notified(&seen);
+        let (_, seen) = order(&mut bench, &add(PolicyRule { name: "more".into(), ..voice() }));
+        let (second, _) = notified(&seen);
+        let refusal = || Err(Problem::new(Cause::UnprocessableRequest).into());
+        bench.reply(first, if is_refused { refusal() } else { Ok(Response::NoContent) });
+        assert_eq!(decision(&mut bench, &id).pcc_rules.len(), 2);
+        let (_, seen) = order(&mut bench, &remove("more"));
+        let (third, _) = notified(&seen);
+        bench.reply(second, Ok(Response::NoContent));
+        assert!(bench.reply(third, refusal()).is_empty());
+        assert!(decision(&mut bench, &id).pcc_rules.is_empty(), "the third one had the first rule, too");
+    }
+}
+
 /// A lost notification is repeated with the next one, and after a restart.
 #[test]
 fn a_notification_without_answer_is_sent_again() {

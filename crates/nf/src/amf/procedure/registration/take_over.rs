@@ -51,6 +51,8 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
         let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
         live.iter_mut().for_each(|session| session.calls.clear());
         old.sessions = in_the_making;
+        // The document of the former context is deleted.
+        ue.must_store |= !live.is_empty();
         ue.sessions.append(&mut live);
         consumer::announce_sessions(ue, env);
     }
