@@ -200,6 +200,13 @@ impl AmfConfig {
         self.peers.iter().find(|peer| peer.instance == owner.instance).map(|peer| &peer.api_root)
     }
 
+    /// Whether the 5G-TMSI is of a UE that another instance of the set serves, which is gone or may be, and whose blocks have no other
+    /// owner yet: the UE's context is in the store.
+    pub(super) fn awaits_owner(&self, tmsi: FiveGTmsi) -> bool {
+        let (own, owner) = (self.identity.owner, self.identity.owners.owner(tmsi.block()));
+        self.shares_blocks && owner.instance != own.instance && self.instances.may_be_gone(owner.instance)
+    }
+
     /// Checks the configuration. The error is a sentence that says what to change.
     pub fn check(&self) -> Result<(), String> {
         if self.integrity.is_empty() || self.ciphering.is_empty() {

@@ -66,6 +66,9 @@ pub(crate) enum RegistrationError {
     /// The limit of UE contexts is reached, or an NF reports overload.
     #[error("congestion")]
     Congestion,
+    /// The AMF that served the UE is gone, and this one does not have its context yet.
+    #[error("the UE's context is not available yet")]
+    AwaitsOwner,
     /// Another NF's answer to that operation is none of those that it has.
     #[error("{} sent an unexpected reply", .0.name())]
     WrongAnswer(Operation),
@@ -130,7 +133,7 @@ impl RegistrationError {
             Self::RatNotAllowed => Reject(GmmCause::N1ModeNotAllowed),
             Self::ServingNetworkNotAuthorized => Reject(GmmCause::ServingNetworkNotAuthorized),
             Self::NoSlicesAvailable(_) => Reject(GmmCause::NoNetworkSlicesAvailable),
-            Self::Congestion => Reject(GmmCause::Congestion),
+            Self::Congestion | Self::AwaitsOwner => Reject(GmmCause::Congestion),
             Self::SecurityModeRejected(_) | Self::NoAnswer => None,
         }
     }
@@ -171,6 +174,7 @@ impl RegistrationError {
             Self::ServingNetworkNotAuthorized => "serving network not authorized",
             Self::NoSlicesAvailable(_) => "no slices available",
             Self::Congestion => "congestion",
+            Self::AwaitsOwner => "context not available",
             Self::WrongAnswer(_) => "wrong answer of an NF",
             Self::Problem { is_unanswered: true, .. } => "no answer of an NF",
             Self::Problem { .. } => "refused by an NF",
@@ -217,6 +221,9 @@ pub(crate) enum ServiceRequestError {
     /// The tracking area of the cell is not served.
     #[error("tracking area is not served")]
     TrackingAreaNotServed,
+    /// The AMF that served the UE is gone, and this one does not have its context yet.
+    #[error("the UE's context is not available yet")]
+    AwaitsOwner,
 }
 
 impl ServiceRequestError {
@@ -226,6 +233,7 @@ impl ServiceRequestError {
             Self::UnknownUe => GmmCause::UeIdentityCannotBeDerivedByTheNetwork,
             Self::NotRegistered => GmmCause::ImplicitlyDeregistered,
             Self::TrackingAreaNotServed => GmmCause::NoSuitableCellsInTrackingArea,
+            Self::AwaitsOwner => GmmCause::Congestion,
         }
     }
 }

@@ -53,6 +53,10 @@ fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
                 env.config.max_ues
             )
         }
+        RegistrationError::AwaitsOwner => {
+            "the instance that served the UE is gone, and its UEs are not taken over yet: 'pith status' shows the set and its store"
+                .into()
+        }
         RegistrationError::NoAnswer => "the UE did not answer any of five transmissions".into(),
         RegistrationError::ServicesNotAllowed => {
             "the subscription has no 5GS: give the subscriber a default slice with a data network".into()

@@ -55,9 +55,12 @@ impl Shard {
     }
 
     /// Instances of the set have come or gone.
-    pub(super) fn change_instances(&mut self, instances: &Arc<SetInstances>) {
+    pub(super) fn change_instances(&mut self, instances: &Arc<SetInstances>, out: &mut Vec<ShardEffect>) {
         self.functions.iter_mut().for_each(|(_, function)| function.change_instances(instances));
         self.agent.set_instances(Arc::clone(instances));
+        if self.hosts(Nf::Amf) {
+            out.push(ShardEffect::N2(N2Effect::Instances(Arc::clone(instances))));
+        }
     }
 
     /// A request from outside for a context that another instance of the set has is redirected to that instance (TS 29.500 6.10.9): only

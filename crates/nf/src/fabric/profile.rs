@@ -74,9 +74,11 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
         .map(|(name, version)| service(identity, config, name, version, &end_point))
         .collect();
     if let Some(plain) = config.plain {
+        // First: an NF without TLS may take the first service of a name, whatever its scheme. Pith's NFs prefer https in any order.
         let in_cleartext = profile.nf_services.iter().map(|service| plain_service(service, plain));
-        let in_cleartext: Vec<_> = in_cleartext.collect();
-        profile.nf_services.extend(in_cleartext);
+        let mut services: Vec<_> = in_cleartext.collect();
+        services.append(&mut profile.nf_services);
+        profile.nf_services = services;
     }
     if config.reads_embedded && matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf) {
         profile.announce_embedded();

@@ -316,7 +316,7 @@ impl Shard {
             ShardInput::Move(change) => self.begin_move(change, out),
             ShardInput::Block(passed) => self.take_block(now, *passed, out),
             ShardInput::OwnersChanged(change) => self.owners_changed(change),
-            ShardInput::Instances(instances) => self.change_instances(&instances),
+            ShardInput::Instances(instances) => self.change_instances(&instances, out),
             ShardInput::Adopt(changes) => self.adopt(now, &changes, out),
             ShardInput::ForContext { nf, id, input } => self.passed_on((nf, id), *input, out),
             ShardInput::Address { block, news } => self.address_news(block, news, out),

@@ -592,5 +592,9 @@ fn an_nrf_in_cleartext_gets_each_service_at_both_addresses() {
     let profile = profile(Nf::Amf, &Identity { api_root, ..testing::identity() }, &config);
     let services = profile.services();
     let roots: Vec<_> = services.filter_map(|service| Some(service.api_root()?.to_string())).collect();
-    assert_eq!(roots, ["https://10.0.0.7:7777/a", "http://10.0.0.7:80/a"]);
+    assert_eq!(
+        roots,
+        ["http://10.0.0.7:80/a", "https://10.0.0.7:7777/a"],
+        "as an NF without TLS may read it"
+    );
 }

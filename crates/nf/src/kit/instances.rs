@@ -12,6 +12,8 @@ pub struct SetInstances {
     pub roots: BTreeMap<InstanceId, Arc<ApiRoot>>,
     /// The instances that live.
     pub living: BTreeSet<InstanceId>,
+    /// The store of the set does not answer, or has not answered for long enough since: an instance of `living` may be gone.
+    pub is_uncertain: bool,
     /// The home of each block: the instance whose AMF Pointer 5G-GUTIs of the block have, so that a gNB selects that AMF. Another
     /// instance has the block only as long as its home is gone.
     pub homes: Arc<[InstanceId]>,
@@ -21,6 +23,11 @@ impl SetInstances {
     /// The home of a block, if it is known.
     pub fn home(&self, block: BlockId) -> Option<InstanceId> {
         self.homes.get(usize::from(block.number())).copied()
+    }
+
+    /// Whether an instance is gone, or may be: its blocks have another owner as soon as the store answers. Without a set, none is.
+    pub fn may_be_gone(&self, instance: InstanceId) -> bool {
+        !self.roots.is_empty() && (self.is_uncertain || !self.living.contains(&instance))
     }
 
     /// Whether an instance has that apiRoot.

@@ -1,6 +1,6 @@
 //! The interface between the AMF and the N2 gateway.
 
-use super::{MovedConnection, Passage};
+use super::{MovedConnection, Passage, SetInstances};
 use bytes::Bytes;
 use pith_types::{AmfUeNgapId, BlockId, OwnerMap, Plmn, RanUeNgapId, ShardId, Snssai, Tai};
 use std::net::IpAddr;
@@ -92,6 +92,8 @@ pub enum N2Effect {
         owners: Arc<OwnerMap>,
         connections: Vec<MovedConnection>,
     },
+    /// The instances of the set have changed, or the gateway cannot know which of them live.
+    Instances(Arc<SetInstances>),
     /// A block passes to another shard.
     Passage(Passage<Vec<MovedConnection>>),
     /// The answer of a shard to [`N2Input::NgSetup`].

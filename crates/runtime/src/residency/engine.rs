@@ -139,6 +139,11 @@ pub trait Engine: Send {
         Vec::new()
     }
 
+    /// Checks from time to time that the store still has what was written to it; `take_loss` has the result.
+    fn check(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Whether documents may have been lost since the last call: another server took over, or it started again. All contexts are
     /// then written again.
     fn take_loss(&mut self) -> bool {

@@ -217,6 +217,8 @@ pub struct SetMember {
     divides_from: Option<Instant>,
     /// Instances that have blocks, and of which the store knows nothing: since when.
     unknown: BTreeMap<InstanceId, Instant>,
+    /// The store has failed, and has not answered since for long enough: leases may have ended of instances that live.
+    is_uncertain: bool,
     /// The set as the shards know it.
     instances: Arc<SetInstances>,
     /// Changes of this process that the store does not have yet.
@@ -259,6 +261,7 @@ impl SetMember {
             renewed: now,
             divides_from,
             unknown: BTreeMap::new(),
+            is_uncertain: false,
             instances: Arc::default(),
             unwritten: Vec::new(),
             kept,
@@ -340,6 +343,9 @@ impl SetMember {
             }
             Err(SetError::Store(_)) => {
                 self.divides_from = None;
+                self.is_uncertain = true;
+                let instances = SetInstances { is_uncertain: true, ..(*self.instances).clone() };
+                self.change_instances(instances, host);
                 guard.go_on(lease.lasts + OUTAGE);
             }
             Err(SetError::Lost(_)) => return result.map(Some),
@@ -381,6 +387,7 @@ impl SetMember {
         // Not before: the blocks may have been another one's when the lease was renewed.
         guard.renew(asked, lease.lasts);
         self.renewed = now;
+        self.is_uncertain &= self.divides_from.is_none_or(|from| now < from);
         if self.serves {
             self.tell_instances(&poll, host);
             self.divide_orphans(now, (lease, &poll), store, host)?;
@@ -471,8 +478,13 @@ impl SetMember {
         let instances = SetInstances {
             roots: roots.collect(),
             living: poll.instances.keys().copied().collect(),
+            is_uncertain: self.is_uncertain,
             homes: Arc::clone(&self.known.homes),
         };
+        self.change_instances(instances, host);
+    }
+
+    fn change_instances(&mut self, instances: SetInstances, host: &mut dyn SetHost) {
         if *self.instances != instances {
             self.instances = Arc::new(instances);
             self.to_all(host, || ShardInput::Instances(Arc::clone(&self.instances)));

@@ -15,7 +15,7 @@ use super::{
     Appended, Batch, Document, DocumentError, DocumentKey, DocumentKind, Due, Engine, EngineError,
     OwnerVersion, Sequence, Statistics, UnixMillis,
 };
-use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -29,6 +29,9 @@ const MAX_REQUEST: usize = 4 << 20;
 const MAX_READS: usize = 256;
 /// After a failure batches and reads fail at once for this time, instead of each waiting for a server that does not answer.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Time between two checks of the store ([`Engine::check`]).
+const CHECK: Duration = Duration::from_secs(5);
 
 /// Called by the thread after each write, and after the reads of [`Engine::begin_read`].
 pub type OnWritten = Box<dyn Fn() + Send>;
@@ -82,8 +85,7 @@ impl EngineThread {
     pub fn start(name: String, engine: Box<dyn Engine>, on_written: OnWritten) -> std::io::Result<Self> {
         let (commands, queue) = unbounded();
         let shared = Arc::new(Shared::default());
-        let worker =
-            Worker { engine, queue, shared: Arc::clone(&shared), on_written, paused: None, pending: None };
+        let worker = Worker::new(engine, queue, Arc::clone(&shared), on_written);
         let thread = std::thread::Builder::new().name(name).spawn(move || worker.run())?;
         Ok(Self { commands: Some(commands), shared, last: 0, thread: Some(thread) })
     }
@@ -269,11 +271,54 @@ struct Worker {
     paused: Option<(Instant, String)>,
     /// A command that was received while others were gathered.
     pending: Option<Command>,
+    /// When the store is to be checked.
+    check_at: Instant,
 }
 
 impl Worker {
+    fn new(
+        engine: Box<dyn Engine>,
+        queue: Receiver<Command>,
+        shared: Arc<Shared>,
+        on_written: OnWritten,
+    ) -> Self {
+        // The first check, before anything is written, finds what the store has.
+        let check_at = Instant::now();
+        Self { engine, queue, shared, on_written, paused: None, pending: None, check_at }
+    }
+
+    /// The next command; `None` if there is none before the next check. An error if there are none any longer.
+    fn next(&mut self) -> Result<Option<Command>, RecvTimeoutError> {
+        if self.pending.is_some() {
+            return Ok(self.pending.take());
+        }
+        match self.queue.recv_deadline(self.check_at) {
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            received => received.map(Some),
+        }
+    }
+
+    /// Checks the store, if it is time, so that a process without traffic notices a loss, too.
+    fn check(&mut self) {
+        if Instant::now() < self.check_at {
+            return;
+        }
+        if self.pause().is_none() {
+            if let Err(error) = self.engine.check() {
+                self.paused = Some((Instant::now() + PAUSE, error.to_string()));
+            }
+            self.note_statistics();
+            if self.shared.has_lost_writes.load(Ordering::Relaxed) {
+                (self.on_written)();
+            }
+        }
+        self.check_at = Instant::now() + CHECK;
+    }
+
     fn run(mut self) {
-        while let Some(command) = self.pending.take().or_else(|| self.queue.recv().ok()) {
+        while let Ok(command) = self.next() {
+            self.check();
+            let Some(command) = command else { continue };
             match command {
                 Command::Append(batch) => self.append(batch),
                 Command::Read(key) => self.read(key),

@@ -49,7 +49,14 @@ pub(crate) fn begin(
     verified: Option<NasCount>,
 ) -> NasOutcome {
     if verified.is_none() {
-        return reject(ue, env, ServiceRequestError::UnknownUe);
+        let error = match &request.s_tmsi {
+            // Cause #9 would end a registration that continues elsewhere (TS 24.501 5.6.1.5).
+            MobileIdentity::FiveGSTmsi(ue) if env.config.awaits_owner(ue.tmsi) => {
+                ServiceRequestError::AwaitsOwner
+            }
+            _ => ServiceRequestError::UnknownUe,
+        };
+        return reject(ue, env, error);
     }
     if let Err(error) = check(ue, env) {
         return reject(ue, env, error);
@@ -197,7 +204,11 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
 /// SERVICE REJECT, and release of the connection. The registration state does not change.
 fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> NasOutcome {
     ue.log_outcome(env, Level::Warn, "Service request", "rejected");
-    n1::send(ue, env, ServiceReject::new(error.cause()));
+    let mut reject = ServiceReject::new(error.cause());
+    if error.cause() == GmmCause::Congestion {
+        reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));
+    }
+    n1::send(ue, env, reject);
     n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
     NasOutcome::Rejected(error.cause())
 }

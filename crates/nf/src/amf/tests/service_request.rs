@@ -1,12 +1,16 @@
 //! Service request (TS 24.501 5.6.1).
 
-use super::world::{Phone, World, problem};
+use super::world::{Phone, World, config, problem};
+use crate::amf::AmfConfig;
+use crate::kit::{NetworkFunction, SetInstances};
 use pith_nas::gmm::ServiceRequest;
-use pith_nas::ie::ServiceType;
+use pith_nas::ie::{GprsTimer2, RegistrationKind, ServiceType};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::Message;
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::{Cause, Operation, Request};
+use pith_types::InstanceId;
+use std::sync::Arc;
 
 fn idle() -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -228,5 +232,57 @@ fn no_message_overtakes_a_queued_one() {
     for expected in [&b"first"[..], b"second"] {
         let GmmMessage::DlNasTransport(transport) = phone.receive(&mut world) else { panic!() };
         assert_eq!(transport.payload_container, expected);
+    }
+}
+
+/// An AMF of the set of the one that serves the phone, which lives or not.
+fn other_amf(lives: bool) -> World {
+    let mut config = config();
+    let (old, own) = (config.identity.owner.instance, InstanceId(7));
+    config.identity.owner.instance = own;
+    let mut world = World::with(AmfConfig { shares_blocks: true, ..config });
+    let root = |number: u8| Arc::new(format!("http://10.0.0.{number}:80").parse().unwrap());
+    let living = if lives { [old, own].into() } else { [own].into() };
+    let roots = [(old, root(1)), (own, root(7))].into();
+    let instances = SetInstances { roots, living, is_uncertain: false, homes: Arc::default() };
+    world.amf.change_instances(&Arc::new(instances));
+    world
+}
+
+#[test]
+fn a_phone_whose_amf_is_gone_keeps_its_registration_until_its_block_has_another_owner() {
+    for (lives, cause) in
+        [(false, GmmCause::Congestion), (true, GmmCause::UeIdentityCannotBeDerivedByTheNetwork)]
+    {
+        let ((_, mut phone), mut world) = (idle(), other_amf(lives));
+        let request = phone.service_request(ServiceType::Data);
+        comes(&mut world, &mut phone, request);
+        phone.security = None;
+        let GmmMessage::ServiceReject(reject) = phone.receive(&mut world) else { panic!() };
+        assert_eq!((reject.cause, reject.t3346.is_some()), (cause, !lives));
+        assert!(lives || reject.t3346.and_then(GprsTimer2::duration).is_some_and(|time| !time.is_zero()));
+    }
+}
+
+#[test]
+fn a_registration_update_waits_for_the_context_and_an_initial_registration_does_not() {
+    for (kind, waits) in [
+        (RegistrationKind::MobilityUpdating, true),
+        (RegistrationKind::PeriodicUpdating, true),
+        (RegistrationKind::Initial, false),
+    ] {
+        let ((_, mut phone), mut world) = (idle(), other_amf(false));
+        let request = phone.registration_request(kind);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut world, nas);
+        phone.security = None;
+        match phone.receive(&mut world) {
+            GmmMessage::RegistrationReject(reject) => {
+                assert_eq!((waits, reject.cause), (true, GmmCause::Congestion));
+                assert!(reject.t3346.is_some());
+            }
+            GmmMessage::IdentityRequest(_) => assert!(!waits, "{kind:?}"),
+            other => panic!("{other:?}"),
+        }
     }
 }

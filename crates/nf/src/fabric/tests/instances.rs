@@ -71,7 +71,12 @@ fn rig(of: InstanceId, is_connected: bool) -> (Rig, Arc<std::sync::atomic::Atomi
 fn set(living: &[InstanceId]) -> ShardInput {
     let roots = [(ONE, own_root()), (TWO, far())].into();
     let living = living.iter().copied().collect();
-    ShardInput::Instances(Arc::new(SetInstances { roots, living, homes: Arc::default() }))
+    ShardInput::Instances(Arc::new(SetInstances {
+        roots,
+        living,
+        is_uncertain: false,
+        homes: Arc::default(),
+    }))
 }
 
 fn request(exchange: u64) -> ShardInput {

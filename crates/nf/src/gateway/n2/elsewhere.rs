@@ -5,28 +5,35 @@
 //!                                           block passes to this AMF ──> its shard
 //!                                           time is over             ──> the other AMF lives, or none has its blocks yet:
 //!                                                                        ERROR INDICATION, the UE tries again
-//!                                           for the fourth time      ──> as of an unknown UE
+//!                                           for the fourth time,
+//!                                           and the other AMF lives  ──> as of an unknown UE
 //! ```
 //!
 //! A gNB that has lost an AMF selects another one of its set at once (TS 23.501 5.21.2.2.2), before the blocks have another owner. If
 //! the AMF rejected the UE then, it would register again. If the other AMF has returned before its lease ended, no block passes: the gNB
 //! releases the UE (TS 38.413 8.7.5, 10.6), which tries again, and selects that AMF. If the store or the machines are slow, the blocks pass
 //! later than they should. A gNB that comes again and again with the UE has no association with that AMF.
+//!
+//! While the store does not answer, or the block's AMF is gone and its blocks have no other owner yet, the UE is sent back each time, however
+//! often: it keeps its registration, and is served when the store answers again. A message waits before it is sent back, so that a UE does
+//! not return faster than once in that time, and the UE counts its attempts (T3525, TS 24.501 5.6.1.7). A UE for which there is no room gets
+//! cause #22 from a shard.
 
 use super::{N2Gateway, N2GatewayEffect};
-use crate::kit::{Duration, GnbHandle, Instant};
+use crate::kit::{Duration, GnbHandle, Instant, SetInstances};
 use bytes::Bytes;
 use pith_ngap::{Cause, CauseRadioNetwork, peek};
 use pith_types::{BlockId, FiveGSTmsi};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
-/// Messages that wait; further ones are as of unknown UEs.
+/// Messages that wait; a shard answers further ones.
 const MOST_WAITING: usize = 1 << 14;
 
 /// Time in which a UE is sent back `TIMES` times.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// How often a UE is sent back.
+/// How often a UE is sent back whose AMF lives.
 const TIMES: u8 = 3;
 
 /// UEs that were sent back and are remembered; the oldest is forgotten first.
@@ -40,6 +47,8 @@ const MOST_OCTETS: usize = 8 << 20;
 pub(super) struct Elsewhere {
     /// How long a message waits; `None` if no AMF has others' blocks.
     patience: Option<Duration>,
+    /// The instances of the set.
+    pub(super) instances: Arc<SetInstances>,
     waiting: VecDeque<Waiting>,
     octets: usize,
     /// UEs that were sent back, and until when that counts.
@@ -128,7 +137,9 @@ impl N2Gateway {
             self.elsewhere.octets -= late.pdu.len();
             let Some(peeked) = peek(&late.pdu) else { continue };
             let ue = self.temporary_identity(&peeked);
-            if ue.is_some_and(|ue| self.elsewhere.sends_back(now, ue)) {
+            let owner = self.config.owners.owner(late.block).instance;
+            let may_be_gone = self.elsewhere.instances.may_be_gone(owner);
+            if ue.is_some_and(|ue| may_be_gone || self.elsewhere.sends_back(now, ue)) {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_local_UE_NGAP_ID);
                 self.error_indication(late.gnb, None, peeked.ran_ue_ngap_id, cause);
                 continue;

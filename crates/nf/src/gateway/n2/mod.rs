@@ -208,6 +208,7 @@ impl N2Gateway {
                 self.release_all_of(shard, &owners);
                 self.taken_over(shard, &owners, &connections);
             }
+            N2GatewayInput::Shard(N2Effect::Instances(instances)) => self.elsewhere.instances = instances,
             N2GatewayInput::Shard(N2Effect::Passage(passage)) => self.passage(passage),
             N2GatewayInput::Shard(N2Effect::Left { gnb, ran_id, amf_id }) => {
                 if let Some(association) = self.associations.get_mut(&gnb) {

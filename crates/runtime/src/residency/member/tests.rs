@@ -182,6 +182,31 @@ fn the_blocks_of_an_instance_that_is_gone_are_adopted_and_returned() {
     assert_eq!(rig.member.known.homes.iter().filter(|home| home.0 == 2).count(), 512);
 }
 
+#[test]
+fn while_the_store_does_not_answer_and_a_lease_later_the_shards_do_not_know_who_lives() {
+    let mut rig = Rig::new(halves());
+    rig.pass(LEASE * 2, Some(2), true);
+    let known = |rig: &mut Rig| {
+        let instances = rig.host.inputs.drain(..).filter_map(|input| match input {
+            ShardInput::Instances(instances) => Some(instances),
+            _ => None,
+        });
+        instances.last().map(|it| (it.is_uncertain, it.may_be_gone(InstanceId(2))))
+    };
+    assert_eq!(known(&mut rig), Some((false, false)));
+    // The other one ends meanwhile.
+    rig.pass(POLL, None, false);
+    assert_eq!(known(&mut rig), Some((true, true)));
+    rig.pass(LEASE * 3, None, false);
+    assert_eq!(known(&mut rig), None, "as before");
+    rig.pass(LEASE + LONGEST_ATTEMPT, None, true);
+    assert_eq!(known(&mut rig), Some((true, true)), "its lease has ended, as it would have if it lived");
+    assert_eq!(rig.blocks(), [(1, 512), (2, 512)]);
+    rig.pass(POLL * 2, None, true);
+    assert_eq!(known(&mut rig), Some((false, true)));
+    assert_eq!(rig.blocks(), [(1, 1024)]);
+}
+
 /// All leases end while the store does not answer: the first that reaches it again must not take the blocks of the others.
 #[test]
 fn an_outage_of_the_store_takes_no_blocks_from_an_instance_that_lives() {

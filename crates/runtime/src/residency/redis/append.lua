@@ -3,7 +3,7 @@
 -- ARGV: number of fences, owner version, generation; then for each change:
 --   kind (r, u, d), expected revision or '', revision, layout, deadline or '', number, sections, removed sections,
 --   then field and value of each section, then the field of each removed one.
--- Returns {0, numbers of conflicts..., names of indexes that are another program's values...}, or {number of the fence, its owner version},
+-- Returns {0, numbers of conflicts..., names of indexes that are to be restored...}, or {number of the fence, its owner version},
 -- and then nothing is changed. The version is '' if the fence is another program's value.
 local fences, owner, generation = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
@@ -16,8 +16,15 @@ for fence = 1, fences do
     return {fence, current}
   end
 end
+-- At 'maxmemory' Redis refuses a script's first write, if that may need memory, and none of the later ones. So a batch that may need memory
+-- begins with SET: it is refused as a whole, before anything is changed. DEL, with which a document is replaced, would not be refused.
+local next_change, needs_memory = 4, false
+while next_change <= #ARGV and not needs_memory do
+  needs_memory = ARGV[next_change] ~= 'd'
+  next_change = next_change + 8 + 2 * tonumber(ARGV[next_change + 6]) + tonumber(ARGV[next_change + 7])
+end
 for fence = 1, fences do
-  if redis.call('GET', KEYS[fence]) ~= owner then
+  if (fence == 1 and needs_memory) or redis.call('GET', KEYS[fence]) ~= owner then
     redis.call('SET', KEYS[fence], owner)
   end
 end
@@ -25,9 +32,10 @@ end
 local result, key, at = {0}, fences, 4
 local foreign, is_foreign = {}, {}
 
-local function change_index(command, index, number)
+-- An index is to be restored if it is another program's value, or lacks a document that exists: it was deleted.
+local function change_index(command, index, number, is_known)
   local changed = redis.pcall(command, index, number)
-  if type(changed) == 'table' and not is_foreign[index] then
+  if (type(changed) == 'table' or (is_known and changed == 1)) and not is_foreign[index] then
     is_foreign[index] = true
     foreign[#foreign + 1] = index
   end
@@ -72,9 +80,7 @@ while at <= #ARGV do
     if removed > 0 then
       redis.call('HDEL', document, unpack(ARGV, first_removed, at - 1))
     end
-    if not found then
-      change_index('SADD', index, number)
-    end
+    change_index('SADD', index, number, found)
   end
 end
 for _, index in ipairs(foreign) do

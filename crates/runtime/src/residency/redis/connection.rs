@@ -178,6 +178,10 @@ fn of_reading(error: &redis::RedisError) -> RequestError {
 /// What Pith and its scripts use.
 pub(super) const COMMANDS: &str = "INFO, GET, SET, DEL, HGET, HMGET, HSET, HDEL, HGETALL, HKEYS, SADD, SREM, SMEMBERS, SCAN, EVAL, EVALSHA, SCRIPT and TIME";
 
+/// The reason of a refusal for want of memory, and what to do.
+const FULL: &str =
+    "its memory is full, it takes no writes: raise its 'maxmemory', or give it a server of its own";
+
 /// The reason of a refusal. Replies of the server may quote a command, so that only their code and known texts are shown.
 pub(super) fn of_server(error: &redis::ServerError) -> RequestError {
     let reason = match error.code() {
@@ -189,7 +193,9 @@ pub(super) fn of_server(error: &redis::ServerError) -> RequestError {
             format!("its access control list forbids a command: permit the user {COMMANDS} on keys 'pith:*'")
         }
         "READONLY" => "it is a replica: give the address of the primary".into(),
-        "OOM" => "its memory is full: raise its 'maxmemory'".into(),
+        "OOM" => FULL.into(),
+        // Redis 6 and before: the error of a command in a script.
+        "ERR" if error.details().is_some_and(|details| details.contains("-OOM ")) => FULL.into(),
         "MISCONF" => "it cannot save its data: see its log".into(),
         "LOADING" => "it is still reading its data".into(),
         "NOSCRIPT" => "it forgot the script".into(),

@@ -32,6 +32,8 @@ pub struct RedisEngine {
     script: String,
     /// The generation of the last connection.
     generation: Option<String>,
+    /// The marker of the documents; see [`Shared::marker`].
+    marker: Option<String>,
     has_lost_writes: bool,
     sequence: Sequence,
     statistics: Statistics,
@@ -46,6 +48,7 @@ impl RedisEngine {
             connection: None,
             script: String::new(),
             generation: None,
+            marker: None,
             has_lost_writes: false,
             sequence: Sequence(0),
             statistics: Statistics::default(),
@@ -139,6 +142,33 @@ impl RedisEngine {
             self.connection = Some(connection);
         }
         self.connection.as_mut().ok_or_else(|| RequestError::new("no connection"))
+    }
+
+    /// Compares the marker of the documents with the one that was read first. Without it, or with another one, someone has deleted all
+    /// documents (FLUSHALL), or replaced the server's data.
+    fn compare_marker(&mut self) -> Result<(), EngineError> {
+        let marker = self.shared.marker();
+        let replies = self.request(|_, request| {
+            request.add(cmd("GET").arg(&marker));
+            Some(())
+        })?;
+        let mut found = replies.first().map(text).unwrap_or_default();
+        if found.is_empty() {
+            let (random, marker) = (new_marker()?, &marker);
+            // Another process may be first.
+            let replies = self.request(|_, request| {
+                request.add(cmd("SET").arg(marker).arg(&random).arg("NX"));
+                request.add(cmd("GET").arg(marker));
+                Some(())
+            })?;
+            found = replies.last().map(text).unwrap_or_default();
+        }
+        let former = self.marker.replace(found.clone());
+        if former.is_some_and(|former| former != found) {
+            self.has_lost_writes = true;
+            self.shared.note_deletion();
+        }
+        Ok(())
     }
 
     /// Sends what `commands` adds, and returns the replies. A connection that broke is opened again once.
@@ -428,6 +458,13 @@ fn members(kind: DocumentKind, block: u16, reply: &Value) -> Option<Vec<Document
     }
 }
 
+/// A marker that no other store has.
+pub(super) fn new_marker() -> Result<String, EngineError> {
+    let mut octets = [0; 8];
+    getrandom::fill(&mut octets).map_err(|_| EngineError::Seal)?;
+    Ok(hex::encode(octets))
+}
+
 /// Why a request has no replies.
 pub(super) enum RequestFailure {
     /// The replies exceed their bound.
@@ -448,7 +485,7 @@ enum ScriptReply {
     Written {
         /// Places of changes whose document is not what they expect.
         conflicts: Vec<usize>,
-        /// Names of indexes that are another program's values.
+        /// Names of indexes that are another program's values, or were deleted.
         foreign: Vec<String>,
     },
     Fenced {
@@ -636,6 +673,10 @@ impl Engine for RedisEngine {
 
     fn waits_for_network(&self) -> bool {
         true
+    }
+
+    fn check(&mut self) -> Result<(), EngineError> {
+        self.compare_marker()
     }
 
     fn take_loss(&mut self) -> bool {

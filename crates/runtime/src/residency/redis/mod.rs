@@ -4,6 +4,7 @@
 //!  pith:ID:{BLOCK}:KIND:NUMBER   hash      r revision, o owner, l layout, d deadline, g generation, and each section by its number
 //!  pith:ID:{BLOCK}:KIND          set       numbers of the documents of a kind
 //!  pith:ID:{BLOCK}:owner         string    version of the owner map below which writes are refused
+//!  pith:ID:marker                string    a random text: without it, the documents were deleted
 //!  pith:ID:reference-key-id      string    the key with which references to the documents are made
 //! ```
 //!
@@ -13,6 +14,12 @@
 //! **Lost writes.** A server that starts again, or another one that takes over, may lack the latest writes; its replication id is
 //! another one then. A document has the id under which it was written: with another one, it is read as stale, and its UE is
 //! authenticated again.
+//!
+//! **Deleted documents.** Engines check every few seconds that the marker is the one that they have found first. If it is not, someone has
+//! deleted the documents (FLUSHALL): contexts in memory are written again.
+//!
+//! **Full memory.** At `maxmemory` all writes are refused, leases and documents. A start writes the marker first, so that it waits until
+//! there is room.
 
 mod address;
 mod connection;
@@ -39,7 +46,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
 /// How a server is reached.
@@ -86,16 +94,39 @@ struct Shared {
     scope: String,
     /// The kinds of documents whose writers have these fences.
     kinds: Vec<DocumentKind>,
+    /// When an engine of the process has last noticed that the documents were deleted.
+    deleted: Mutex<Option<Instant>>,
 }
+
+/// Engines of several shards notice one deletion within this time.
+const SAME_DELETION: Duration = Duration::from_secs(30);
 
 impl Shared {
     fn fence_of(&self, block: u16) -> String {
         format!("{}:{{{block:x}}}:owner{}", self.namespace, self.scope)
     }
+
+    /// The key of the marker: its value is another one after all keys were deleted.
+    fn marker(&self) -> String {
+        format!("{}:marker", self.namespace)
+    }
+
+    /// Logs once that the documents were deleted.
+    fn note_deletion(&self) {
+        let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
+        if deleted.is_none_or(|at| at.elapsed() > SAME_DELETION) {
+            tracing::error!(
+                "Redis at {}: the contexts were deleted, or replaced (FLUSHALL, another server): those in memory are written again, UEs of \
+                 others register again",
+                self.access.url
+            );
+        }
+        *deleted = Some(Instant::now());
+    }
 }
 
 impl RedisStore {
-    /// Connects once, to find mistakes at the start.
+    /// Connects once, to find mistakes at the start, and writes: a server that takes no writes (`maxmemory`) is refused.
     pub fn open(settings: RedisSettings) -> Result<Self, RedisOpenError> {
         let RedisSettings { url, password_file, ca, secret, scope, kinds } = settings;
         let password = password_file.as_deref().map(read_password).transpose()?;
@@ -117,7 +148,13 @@ impl RedisStore {
             may_pass: true,
         })?;
         let namespace = format!("pith:{}", hex::encode(secret.id()));
-        Ok(Self { shared: Arc::new(Shared { access, secret, namespace, scope, kinds }) })
+        let deleted = Mutex::default();
+        let store = Self { shared: Arc::new(Shared { access, secret, namespace, scope, kinds, deleted }) };
+        let random =
+            engine::new_marker().map_err(|error| store.refused(RequestError::new(error.to_string())))?;
+        // Redis refuses SET if its memory is full, also if there is a marker.
+        store.command(redis::cmd("SET").arg(store.shared.marker()).arg(random).arg("NX"))?;
+        Ok(store)
     }
 
     /// An engine for a shard.

@@ -24,7 +24,10 @@ fn sections(engine: &mut RedisEngine) -> Content {
 
 /// A command that bypasses the engine.
 fn raw(server: &Server, command: &Cmd) -> Value {
-    let store = server.store();
+    raw_of(&server.store(), command)
+}
+
+fn raw_of(store: &RedisStore, command: &Cmd) -> Value {
     let mut connection = super::connection::Connection::open(&store.shared.access).unwrap();
     connection.command(command).unwrap()
 }
@@ -195,7 +198,7 @@ fn another_programs_values_in_place_of_leases_and_map_are_replaced() {
         let mut owners = server.store().owners();
         check_map(&mut owners);
         check_leases(&mut owners);
-        let Value::Array(keys) = raw(&server, cmd("KEYS").arg("*")) else { panic!() };
+        let Value::Array(keys) = raw(&server, cmd("KEYS").arg("*s")) else { panic!() };
         assert_eq!(keys.len(), 2, "{keys:?}");
         for key in keys {
             raw(&server, cmd("SET").arg(super::connection::text(&key)).arg("junk"));
@@ -439,4 +442,91 @@ fn a_peer_that_is_no_server_is_refused_within_bounds() {
         assert!(error.starts_with("'state.redis.url' redis://127.0.0.1"), "{error}");
         peer.join().unwrap();
     }
+}
+
+/// Redis refuses only the first write of a script, and only if that may need memory.
+#[test]
+fn at_maxmemory_documents_are_refused_as_leases_are_and_a_start_is() {
+    use super::super::owners::{Lease, OwnerStore};
+    let Some(server) = Server::start(&[]) else { return };
+    let (store, other) = (server.store(), server.store());
+    let mut engine = store.engine();
+    for (number, text) in [(1, b"one"), (2, b"two")] {
+        engine.append(&whole(1, key(3, number), 1, text)).unwrap();
+    }
+    let before = all(&mut engine);
+    let limit = |octets: &str| {
+        raw_of(&other, cmd("CONFIG").arg("SET").arg("maxmemory").arg(octets));
+    };
+    limit("1");
+    // A document that exists, one that does not, and one beside another one's removal.
+    let mut mixed = whole(1, key(3, 1), 2, b"new");
+    mixed.delete(key(3, 2), Revision(2));
+    for batch in [whole(1, key(3, 1), 2, b"new"), whole(1, key(3, 9), 1, b"new"), mixed] {
+        let error = engine.append(&batch).unwrap_err().to_string();
+        assert!(error.contains("maxmemory"), "{error}");
+    }
+    assert_eq!(all(&mut engine), before, "nothing of them is written");
+    let description = Description { root: "http://10.0.0.1:80".into(), shards: 1, process: None };
+    let lasts = std::time::Duration::from_secs(3);
+    let lease = Lease { instance: pith_types::InstanceId(1), incarnation: 1, lasts, description };
+    assert!(store.owners().poll(Some(&lease), false).unwrap_err().to_string().contains("maxmemory"));
+    let error = RedisStore::open(server.settings()).err().unwrap();
+    assert!(error.may_pass && error.to_string().contains("maxmemory"), "{error}");
+    // What frees memory is not refused.
+    let mut batch = Batch::new(OwnerVersion(1));
+    batch.delete(key(3, 2), Revision(2));
+    engine.append(&batch).unwrap();
+    assert_eq!(all(&mut engine).len(), 1);
+    limit("0");
+    engine.append(&whole(1, key(3, 1), 2, b"new")).unwrap();
+    server.store();
+}
+
+#[test]
+fn documents_that_someone_deletes_are_missed_by_each_engine() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (mut engine, mut other) = (server.store().engine(), server.store().engine());
+    for _ in 0..2 {
+        engine.append(&whole(1, key(3, 1), 1, b"one")).unwrap();
+        for each in [&mut engine, &mut other] {
+            each.check().unwrap();
+            each.check().unwrap();
+            assert!(!each.take_loss());
+        }
+        raw_of(&server.store(), &cmd("FLUSHALL"));
+        for each in [&mut engine, &mut other] {
+            each.check().unwrap();
+            assert!(each.take_loss());
+        }
+    }
+}
+
+#[test]
+fn a_thread_without_work_notices_that_the_documents_were_deleted() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = server.store();
+    let (woken, wakes) = crossbeam_channel::unbounded();
+    let on_written = Box::new(move || woken.send(()).unwrap());
+    let mut thread = EngineThread::start("state-0".into(), Box::new(store.engine()), on_written).unwrap();
+    thread.append(&whole(1, key(3, 1), 1, b"one")).unwrap();
+    wakes.recv().unwrap();
+    // It has read the marker before it wrote.
+    raw_of(&store, &cmd("FLUSHALL"));
+    wakes.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
+    assert!(thread.take_loss());
+}
+
+#[test]
+fn an_index_that_someone_has_deleted_is_restored_when_one_of_its_documents_is_written() {
+    let Some(server) = Server::start(&[]) else { return };
+    let mut engine = server.store().engine();
+    for number in 1..=3 {
+        engine.append(&whole(1, key(3, number), 1, b"one")).unwrap();
+    }
+    let name = engine.key_of_kind(DocumentKind::Amf, 3);
+    raw(&server, cmd("DEL").arg(&name));
+    engine.append(&whole(1, key(3, 2), 2, b"two")).unwrap();
+    assert_eq!(raw(&server, cmd("SCARD").arg(&name)), Value::Int(3));
+    assert_eq!(all(&mut engine).len(), 3);
 }

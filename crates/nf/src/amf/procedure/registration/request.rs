@@ -155,6 +155,9 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
     if is_full && !ue.is_registered() {
         return Err(RegistrationError::Congestion);
     }
+    if !attempt.is_verified && attempt.updates_registration_elsewhere(env) {
+        return Err(RegistrationError::AwaitsOwner);
+    }
     if ue.location.is_none_or(|location| !env.config.tais.contains(&location.tai)) {
         return Err(RegistrationError::TrackingAreaNotServed);
     }
@@ -162,6 +165,19 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
 }
 
 impl Attempt {
+    /// Whether the request updates a registration (mobility or periodic) whose AMF is gone, before its blocks have another owner: as a new
+    /// registration it would end the UE's sessions. With cause #22 the UE stays registered, and tries again (TS 24.501 5.5.1.3.5). An AMF
+    /// that lives is asked for the context, also while the store does not answer.
+    fn updates_registration_elsewhere(&self, env: &Env<'_>) -> bool {
+        let MobileIdentity::FiveGGuti(guti) = &self.request.mobile_identity else { return false };
+        let is_update =
+            matches!(self.kind(), RegistrationKind::MobilityUpdating | RegistrationKind::PeriodicUpdating);
+        is_update
+            && env.config.serves(&guti.guami)
+            && env.config.awaits_owner(guti.tmsi)
+            && env.config.peer_of(guti.tmsi).is_none()
+    }
+
     /// Decodes the complete request from the NAS message container of a protected one (TS 24.501
     /// 4.4.6), and stores the UE's capability.
     pub fn unpack_nas_container(

@@ -72,6 +72,46 @@ fn a_ue_that_has_waited_too_long_tries_again_and_is_unknown_the_fourth_time() {
     );
 }
 
+/// What a shard knows of the set: instance 1 has the block of the UE.
+fn set(gateway: &mut N2Gateway, living: &[u8], is_uncertain: bool) {
+    let root = |instance: u8| Arc::new(format!("http://10.0.0.{instance}:80").parse().unwrap());
+    let roots = (0..2).map(|instance| (InstanceId(instance), root(instance))).collect();
+    let living = living.iter().map(|instance| InstanceId(*instance)).collect();
+    let instances = Arc::new(SetInstances { roots, living, is_uncertain, homes: Arc::default() });
+    assert!(gateway.handle(N2GatewayInput::Shard(N2Effect::Instances(instances))).next().is_none());
+}
+
+/// The UE comes, waits, and is sent back that many times.
+fn is_sent_back(gateway: &mut N2Gateway, due: &mut Instant, times: usize) {
+    for _ in 0..times {
+        assert_eq!(shards_of(&receive(gateway, message(7))), NONE);
+        *due = *due + PATIENCE;
+        let effects: Vec<_> = gateway.advance(*due).collect();
+        assert!(matches!(&effects[..], [N2GatewayEffect::Send { .. }]), "{effects:?}");
+    }
+}
+
+#[test]
+fn a_ue_is_sent_back_as_long_as_its_amf_may_be_gone_and_its_block_has_no_other_owner() {
+    let (mut gateway, mut due) = (gateway(), Instant::default());
+    // The store does not answer.
+    set(&mut gateway, &[0, 1], true);
+    is_sent_back(&mut gateway, &mut due, 3 * usize::from(TIMES));
+    // It answers, and the other AMF's lease has ended. The store refuses to change the owner map.
+    set(&mut gateway, &[0], false);
+    is_sent_back(&mut gateway, &mut due, 3 * usize::from(TIMES));
+    // The other AMF has returned.
+    set(&mut gateway, &[0, 1], false);
+    is_sent_back(&mut gateway, &mut due, TIMES.into());
+    receive(&mut gateway, message(7));
+    let effects: Vec<_> = gateway.advance(due + PATIENCE).collect();
+    assert_eq!(shards_of(&effects).len(), 1, "its gNB has no association with that AMF");
+    // The block passes in the end.
+    set(&mut gateway, &[0], false);
+    receive(&mut gateway, message(8));
+    assert_eq!(shards_of(&moved(&mut gateway)).last(), Some(&1));
+}
+
 #[test]
 fn without_a_set_other_pointers_are_of_unknown_ues() {
     let mut gateway = set_up();
