@@ -6,9 +6,12 @@
 //!  both   QER 1 session-AMBR and QFI, URR 1 volume            BAR 1
 //! ```
 //!
+//! FARs of further tunnels, in dual connectivity, are in `tunnels.rs`.
+//!
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
 
 use super::context::{DEFAULT_QFI, IpVersions, SmContext, UeAddress};
+use super::tunnels::Reroute;
 use crate::kit::N4Error;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
@@ -22,8 +25,8 @@ use pith_pfcp::message::{
     SessionModificationRequest,
 };
 use pith_pfcp::rules::{
-    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, UpdateFar,
-    UpdateForwardingParameters, UpdateQer,
+    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, RemoveFar, UpdateFar,
+    UpdateForwardingParameters, UpdatePdr, UpdateQer,
 };
 use pith_pfcp::{Change, Message};
 use pith_types::{Seid, Teid, words_of_name};
@@ -64,9 +67,13 @@ pub(super) fn restoration(
     if f_teid.is_some() {
         pdr.pdi.local_f_teid = f_teid;
     }
-    let fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
-    let request =
-        establishment_request(session, (session.seid, local), vec![pdr, downlink_pdr(address)], fars);
+    let mut fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
+    let mut downlink = downlink_pdr(address);
+    if gnb.is_some() {
+        fars.extend(session.tunnels.iter().map(|(far, additional)| forwarding_far(far, additional.gnb)));
+        downlink.far_id = Some(session.tunnels.far_of(DEFAULT_QFI));
+    }
+    let request = establishment_request(session, (session.seid, local), vec![pdr, downlink], fars);
     match request {
         Message::SessionEstablishmentRequest(mut request) => {
             request.pfcp_se_req_flags = f_teid.map(|_| PfcpSeReqFlags::RESTI);
@@ -85,8 +92,16 @@ pub(super) fn confirmation(
     (seid, local): (Seid, IpAddr),
     to: Option<Tunnel>,
 ) -> Message {
-    let message = to.map_or_else(deactivation, |to| activation(to, EndMarker::Omit));
-    let Message::SessionModificationRequest(mut request) = message else { return message };
+    let mut request = match to {
+        Some(to) => modification(forward(DOWNLINK_FAR, to, EndMarker::Omit)),
+        None => without_tunnels(session, modification(buffer_and_notify())),
+    };
+    if to.is_some() {
+        for (far, additional) in session.tunnels.iter() {
+            request.update_fars.push(forward(far, additional.gnb, EndMarker::Omit));
+            request.update_pdrs.extend(additional.flows.iter().flat_map(|qfi| moved_pdrs(*qfi, far)));
+        }
+    }
     request.cp_f_seid = Some(FSeid::new(seid.0, local));
     request.node_id = Some(NodeId::from(local));
     request.update_qers = vec![updated_qer(session)];
@@ -133,12 +148,31 @@ pub(super) fn downlink_far(gnb: Option<Tunnel>, otherwise: ApplyAction) -> Creat
         far.bar_id = Some(BAR);
         return far;
     };
+    forwarding_far(DOWNLINK_FAR, gnb)
+}
+
+/// A FAR that forwards packets to a gNB.
+fn forwarding_far(id: FarId, gnb: Tunnel) -> CreateFar {
     let mut parameters = ForwardingParameters::new(DestinationInterface::Access);
     parameters.outer_header_creation = Some(OuterHeaderCreation::gtpu(gnb.teid.0, gnb.address));
-    let mut far = CreateFar::new(DOWNLINK_FAR, ApplyAction::FORW);
+    let mut far = CreateFar::new(id, ApplyAction::FORW);
     far.forwarding_parameters = Some(parameters);
     far.bar_id = Some(BAR);
     far
+}
+
+/// The PDRs of a flow's downlink packets at the UPF that terminates N3.
+fn downlink_pdrs(qfi: u8) -> Vec<PdrId> {
+    if qfi == DEFAULT_QFI { vec![DOWNLINK_PDR] } else { Vec::new() }
+}
+
+/// A flow's downlink packets get another FAR.
+fn moved_pdrs(qfi: u8, far: FarId) -> impl Iterator<Item = UpdatePdr> {
+    downlink_pdrs(qfi).into_iter().map(move |pdr| {
+        let mut update = UpdatePdr::new(pdr);
+        update.far_id = Some(far);
+        update
+    })
 }
 
 pub(super) fn uplink_pdr(address: UeAddress) -> CreatePdr {
@@ -213,21 +247,54 @@ pub(super) enum EndMarker {
 
 /// Forwards downlink packets to `to`: an endpoint of the gNB, or of the UPF between gNB and anchor.
 pub(super) fn activation(to: Tunnel, end_marker: EndMarker) -> Message {
+    Message::SessionModificationRequest(modification(forward(DOWNLINK_FAR, to, end_marker)))
+}
+
+fn forward(id: FarId, to: Tunnel, end_marker: EndMarker) -> UpdateFar {
     let mut parameters = UpdateForwardingParameters::new();
     parameters.destination_interface = Some(DestinationInterface::Access);
     parameters.outer_header_creation = Some(Change::Set(OuterHeaderCreation::gtpu(to.teid.0, to.address)));
     if end_marker == EndMarker::Send {
         parameters.pfcp_sm_req_flags = Some(PfcpSmReqFlags::SNDEM);
     }
-    let mut far = UpdateFar::new(DOWNLINK_FAR);
+    let mut far = UpdateFar::new(id);
     far.apply_action = Some(ApplyAction::FORW);
     far.update_forwarding_parameters = Some(parameters);
-    Message::SessionModificationRequest(modification(far))
+    far
 }
 
-/// Buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b).
+/// Changes the tunnels of downlink packets. All changes apply at once (TS 29.244 6.3.3).
+pub(super) fn rerouted(change: &Reroute) -> Message {
+    let mut request = SessionModificationRequest::new();
+    request.remove_fars = change.removed.iter().map(|far| RemoveFar::new(*far)).collect();
+    request.create_fars = change.created.iter().map(|(far, gnb)| forwarding_far(*far, *gnb)).collect();
+    request.update_fars =
+        change.updated.iter().map(|(far, gnb, end_marker)| forward(*far, *gnb, *end_marker)).collect();
+    request.update_pdrs = change.moved.iter().flat_map(|(qfi, far)| moved_pdrs(*qfi, *far)).collect();
+    Message::SessionModificationRequest(request)
+}
+
+/// Buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b). The session has one tunnel.
 pub(super) fn deactivation() -> Message {
     Message::SessionModificationRequest(modification(buffer_and_notify()))
+}
+
+/// As [`deactivation`], for a session that may have several tunnels: all flows get the FAR that buffers.
+pub(super) fn deactivation_of(session: &SmContext) -> Message {
+    let request = without_tunnels(session, modification(buffer_and_notify()));
+    Message::SessionModificationRequest(request)
+}
+
+/// The additional tunnels end; their flows have the FAR of the primary one.
+fn without_tunnels(
+    session: &SmContext,
+    mut request: SessionModificationRequest,
+) -> SessionModificationRequest {
+    for (far, additional) in session.tunnels.iter() {
+        request.remove_fars.push(RemoveFar::new(far));
+        request.update_pdrs.extend(additional.flows.iter().flat_map(|qfi| moved_pdrs(*qfi, DOWNLINK_FAR)));
+    }
+    request
 }
 
 /// Drops the buffered packets, buffers further ones and reports the first of them (TS 29.244 8.2.31).

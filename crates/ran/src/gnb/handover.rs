@@ -123,6 +123,7 @@ impl Gnb {
             transfer: PathSwitchRequestTransfer {
                 downlink: Tunnel { address: self.settings.n3, teid: bearer.downlink },
                 flows: vec![bearer.qfi],
+                additional: Vec::new(),
             }
             .encode(),
         };

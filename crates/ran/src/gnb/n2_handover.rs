@@ -187,6 +187,7 @@ impl Gnb {
                         downlink: set_up.downlink,
                         forwarding: None,
                         flows: set_up.flows.into_iter().map(|qfi| (qfi, false)).collect(),
+                        additional: Vec::new(),
                         failed: Vec::new(),
                     };
                     admitted.push(SessionTransfer { pdu_session_id, transfer: transfer.encode() });

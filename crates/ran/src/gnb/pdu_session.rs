@@ -100,7 +100,7 @@ impl Gnb {
             self.out.push(Output::BearerUp { ue: context.ue, bearer });
         }
         let downlink = Tunnel { address: self.settings.n3, teid: downlink };
-        Ok(SetupResponseTransfer { downlink, flows, failed: Vec::new() })
+        Ok(SetupResponseTransfer { downlink, flows, additional: Vec::new(), failed: Vec::new() })
     }
 
     /// The abnormal conditions of TS 38.413 8.2.1.4.

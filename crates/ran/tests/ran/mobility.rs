@@ -72,7 +72,7 @@ impl Core {
         let [session] = &request.sessions[..] else { panic!("{request:?}") };
         let transfer = PathSwitchRequestTransfer::decode(&session.transfer).unwrap();
         self.switch(&imsi, transfer.downlink.teid);
-        let transfer = PathSwitchRequestAcknowledgeTransfer { uplink: None }.encode();
+        let transfer = PathSwitchRequestAcknowledgeTransfer::default().encode();
         let acknowledge = PathSwitchRequestAcknowledge {
             amf_ue_ngap_id: request.source_amf_ue_ngap_id,
             ran_ue_ngap_id: request.ran_ue_ngap_id,

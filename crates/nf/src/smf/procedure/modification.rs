@@ -114,6 +114,7 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos) {
         | State::Established(_)
         | State::AwaitingN4Modification(_)
         | State::AwaitingPathSwitch(_)
+        | State::AwaitingFlowMobility(_)
         | State::AwaitingRates(_)
         | State::AwaitingClassifier(_)
         | State::AwaitingDownlinkSwitch(_)

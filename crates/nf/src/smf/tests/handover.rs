@@ -24,7 +24,7 @@ pub(super) fn switch(world: &mut World) {
 }
 
 fn switch_to(world: &mut World, downlink: Tunnel, flows: &[u8]) {
-    let transfer = PathSwitchRequestTransfer { downlink, flows: flows.to_vec() }.encode();
+    let transfer = PathSwitchRequestTransfer { downlink, flows: flows.to_vec(), additional: vec![] }.encode();
     world.update(|data| {
         data.to_be_switched = Some(true);
         data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReq);
@@ -52,6 +52,7 @@ pub(super) fn prepared(world: &mut World) {
         downlink: TARGET,
         forwarding: Some(FORWARDING),
         flows: vec![(1, true)],
+        additional: Vec::new(),
         failed: Vec::new(),
     };
     handover(world, HoState::Prepared, Some((N2SmInfoType::HandoverReqAck, transfer.encode())));

@@ -4,6 +4,7 @@ mod absent;
 mod branching;
 mod document;
 mod establishment;
+mod flow_mobility;
 mod handover;
 mod ipv6;
 mod owner;
