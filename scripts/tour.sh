@@ -33,7 +33,7 @@ J
   else
     say "tshark is not installed: the recording is not checked (apt-get install tshark)"
   fi
-  echo "left out: dual connectivity and GBR flows, which this core does not have yet"
+  echo "left out: GBR flows, which this core does not have yet"
   return "$status"
 }
 

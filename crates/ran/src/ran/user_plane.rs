@@ -33,6 +33,12 @@ pub(super) struct Endpoint {
     qfi: u8,
 }
 
+impl Endpoint {
+    pub(super) const fn of(ue: UeKey, bearer: &Bearer) -> Self {
+        Self { ue, session: bearer.session, qfi: bearer.qfi }
+    }
+}
+
 impl Ran {
     /// A bearer was set up or released: updates tunnel, UE and user.
     pub(super) fn note_bearer(&mut self, key: UeKey, bearer: Bearer, up: bool) {
@@ -40,12 +46,12 @@ impl Ran {
         subscriber.bearers.retain(|other| other.session != bearer.session);
         if up {
             subscriber.bearers.push(bearer);
-            let endpoint = Endpoint { ue: key, session: bearer.session, qfi: bearer.qfi };
-            self.endpoints.insert(bearer.downlink, endpoint);
+            self.endpoints.insert(bearer.downlink, Endpoint::of(key, &bearer));
             self.former_tunnels.forget(bearer.downlink);
         } else {
             subscriber.bearers.shrink_to_fit();
             self.endpoints.remove(&bearer.downlink);
+            self.forget_moving(key, bearer.session);
         }
         self.ue_input(key, ue::Input::UserPlane { session: bearer.session, up });
         self.advance(key, |journey, scene| journey.on_bearer(bearer.session, up, scene));
