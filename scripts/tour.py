@@ -228,12 +228,31 @@ class Tour:
         self.under_load("N2 handover", ["n2"] * HANDOVERS)
         self.under_load("there and back, Xn and N2", ["xn", "xn-back", "n2", "n2-back"] * 3)
         self.under_load("dual connectivity, and back", ["dc", "dc-back"] * 5)
+        self.qos_flow(address)
         self.side_tours()
         self.add("deregistration", [self.sim.step("deregister")])
         report = self.sim.end()
         if not self.options.json:
             print(f"{report['end_markers']} End Markers, {report['violations']['count']} violations of the specifications")
         return report
+
+    def qos_flow(self, address):
+        """The packets of the ping get a QoS flow with a guaranteed rate, and return to the default one, while they flow."""
+        flow = ["--5qi", "1", "--guaranteed", "1 Mbps", "--flow", f"permit out 1 from {DN} to {address}"]
+        ping, stream = Ping("ran", DN, "-I", "ue1"), Stream(self.options.work)
+        time.sleep(0.5)
+        latencies = []
+        for _ in range(HANDOVERS):
+            for command in (["add", "imsi-999700000000001", "1", "tour", *flow], ["remove", "imsi-999700000000001", "1", "tour"]):
+                began = time.monotonic()
+                done = subprocess.run(["ip", "netns", "exec", "core", f"{self.options.bin}/pith", "--config", f"{self.options.work}/pith.yaml", "qos", *command],
+                                      capture_output=True, text=True)
+                if done.returncode:
+                    raise TourError(f"pith qos: {done.stderr}")
+                latencies.append((time.monotonic() - began) * 1e3)
+                time.sleep(PAUSE)
+        time.sleep(0.5)
+        self.add("GBR flow added, removed live", latencies, ping.stop(), stream.stop())
 
     def page(self, address):
         """The UE is idle, and a ping of the data network pages it."""

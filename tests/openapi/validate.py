@@ -50,6 +50,7 @@ APIS = {
     "namf-comm/v1": "TS29518_Namf_Communication.yaml",
     "npcf-am-policy-control/v1": "TS29507_Npcf_AMPolicyControl.yaml",
     "npcf-smpolicycontrol/v1": "TS29512_Npcf_SMPolicyControl.yaml",
+    "npcf-policyauthorization/v1": "TS29514_Npcf_PolicyAuthorization.yaml",
     "nnrf-nfm/v1": "TS29510_Nnrf_NFManagement.yaml",
     "nnrf-disc/v1": "TS29510_Nnrf_NFDiscovery.yaml",
     "oauth2": "TS29510_Nnrf_AccessToken.yaml",
@@ -75,11 +76,15 @@ CALLBACKS = {
                          "{$request.body#/notificationUri}/update"),
     "sm-policy/terminate": ("TS29512_Npcf_SMPolicyControl.yaml", "/sm-policies", "post",
                             "{$request.body#/notificationUri}/terminate"),
+    "app-session/notify": ("TS29514_Npcf_PolicyAuthorization.yaml", "/app-sessions", "post",
+                           "{$request.body#/ascReqData/evSubsc/notifUri}/notify"),
+    "app-session/terminate": ("TS29514_Npcf_PolicyAuthorization.yaml", "/app-sessions", "post",
+                              "{$request.body#/ascReqData/notifUri}/terminate"),
     "nf-status": ("TS29510_Nnrf_NFManagement.yaml", "/subscriptions", "post",
                   "{$request.body#/nfStatusNotificationUri}"),
 }
 
-CALLBACK_PATH = re.compile(r"^/n[a-z0-9_]+-callback/v1/([^/]+)/[^/]+(/update|/terminate)?$")
+CALLBACK_PATH = re.compile(r"^/n[a-z0-9_]+-callback/v1/([^/]+)/[^/]+(/update|/terminate|/notify)?$")
 
 
 class Wrong(Exception):

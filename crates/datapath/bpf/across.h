@@ -12,7 +12,8 @@ struct passage {
 	u32 length;
 	u8 v6;
 	u8 qfi; /* of the received packet */
-	u8 reserved[6];
+	u8 outer_ecn;
+	u8 reserved[5];
 };
 
 INLINE struct passage passage_of(struct xdp_md *ctx, const struct path *path, const struct found *found,
@@ -26,6 +27,7 @@ INLINE struct passage passage_of(struct xdp_md *ctx, const struct path *path, co
 		.length = flow->length,
 		.v6 = flow->v6,
 		.qfi = qfi,
+		.outer_ecn = flow->outer_ecn,
 	};
 }
 
@@ -41,7 +43,9 @@ INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path
 	if (!path->cpu || !found->session)
 		return 0;
 	struct cursor cursor = { (void *)(long)ctx->data + (passage->at & OFFSETS), (void *)(long)ctx->data_end };
-	return passage->v6 ? take_v6(cursor, flow, passage->length) : take_v4(cursor, flow, passage->length);
+	int is_packet = passage->v6 ? take_v6(cursor, flow, passage->length) : take_v4(cursor, flow, passage->length);
+	flow->outer_ecn = passage->outer_ecn;
+	return is_packet;
 }
 
 /* Counts a packet that leaves by another tunnel, and sends it. */
@@ -49,6 +53,7 @@ INLINE int send_across(struct xdp_md *ctx, struct path *path, const struct rule 
 		 const struct flow *flow, u8 qfi)
 {
 	count_traffic(&path->cpu->across, flow->length);
+	leave_tunnel(ctx, flow);
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }
 
@@ -69,7 +74,7 @@ NOINLINE int forward_to_tunnel(struct xdp_md *ctx, const struct rule *rule, cons
 		return pass_to_user(&path, found.session);
 	u32 reason = enforce(found.session, found.index, rule, direction, flow.length, path.now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
-		shape(found.session);
+		shape(found.index);
 		return redirect_to_worker(ctx, &path, found.session, in, flow.length, route, redirect_peer(rule));
 	}
 	if (reason < DROP_REASONS)
@@ -128,13 +133,13 @@ NOINLINE int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct p
 			return pass_to_user(&path, from.session);
 		}
 		if (must_wait(&to, arrival, path.now)) {
-			shape(to.session);
+			shape(to.index);
 			return redirect_between(ctx, &path, from.session, to.session, length);
 		}
 	}
 	u32 reason = enforce(from.session, from.index, rule, UPLINK, length, path.now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
-		shape(from.session);
+		shape(from.index);
 		return redirect_between(ctx, &path, from.session, to.session, length);
 	}
 	if (reason < DROP_REASONS)

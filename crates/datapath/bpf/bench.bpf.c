@@ -146,7 +146,8 @@ int encap(struct xdp_md *ctx)
 	if (!ethernet || !outer)
 		return XDP_DROP;
 	*ethernet = kept;
-	write_tunnel_v4(&outer->tunnel, &rule, sizeof(outer->marking) + length, 9, 0);
+	struct departure leaves = { .qfi = 9 };
+	write_tunnel_v4(&outer->tunnel, &rule, sizeof(outer->marking) + length, &leaves);
 	outer->marking = marking_of(&rule, 9);
 	return bpf_redirect_map(&devices, 1, 0);
 }

@@ -15,7 +15,7 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	struct cpu *cpu = path->cpu;
 	u32 reason = enforce(found->session, found->index, rule, DOWNLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
-		shape(found->session);
+		shape(found->index);
 		if (flow->natted)
 			return pass_to_user(path, found->session);
 		return redirect_to_worker(ctx, path, found->session, &cpu->n6_rest, length, route, redirect_peer(rule));

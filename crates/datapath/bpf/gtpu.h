@@ -48,6 +48,7 @@ struct gpdu {
 	u32 length; /* of the user packet */
 	u8 qfi;     /* NO_QFI: none */
 	u8 v6;      /* the tunnel is over IPv6 */
+	u8 ecn;     /* of the outer packet */
 	struct address source; /* of the outer packet */
 	u8 sound;   /* the outer IPv4 header's checksum is correct, or there is no such header */
 };
@@ -109,6 +110,26 @@ INLINE int take_gpdu(struct cursor *cursor, struct gpdu *gpdu, u32 room)
 	}
 	gpdu->length = length;
 	return 1;
+}
+
+/* A packet to be encapsulated. */
+struct departure {
+	u32 flow; /* a hash of its flow; 0: its outer headers don't depend on it */
+	u16 at;   /* in the frame */
+	u16 length;
+	u16 sum; /* of the packet's words, for the UDP checksum over IPv6 */
+	u16 id;  /* of the outer IPv4 header */
+	u8 qfi;
+	u8 ecn; /* of the outer header */
+};
+
+#define FIRST_FLOW_PORT 49152
+#define FLOW_LABEL 0xfffff
+
+/* The UDP source port by a flow's hash, wire. */
+INLINE u16 source_port(u32 flow)
+{
+	return flow ? bpf_htons(FIRST_FLOW_PORT | flow >> 18) : bpf_htons(GTPU_PORT);
 }
 
 /* Outer IP, UDP and GTP-U header. */
@@ -182,10 +203,10 @@ INLINE u16 ipv4_checksum(const struct iphdr *ip)
 	return ~(sum + (sum >> 16));
 }
 
-INLINE struct udphdr tunnel_udp(u32 length)
+INLINE struct udphdr tunnel_udp(u32 length, u16 source)
 {
 	return (struct udphdr){
-		.source = bpf_htons(GTPU_PORT),
+		.source = source,
 		.dest = bpf_htons(GTPU_PORT),
 		.len = bpf_htons(length),
 	};
@@ -204,15 +225,15 @@ INLINE struct gtpu tunnel_gtpu(const struct rule *rule, u32 rest, u8 qfi)
 
 /* Writes the outer headers of a rule's tunnel; `rest` octets follow them. The UDP checksum over IPv4 is
  * zero (RFC 768). */
-INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u32 rest, u8 qfi, u16 id)
+INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u32 rest, const struct departure *leaves)
 {
 	u32 length = sizeof(*header) + rest;
 	struct iphdr ip = {
 		.version = 4,
 		.ihl = 5,
-		.tos = rule->dscp << 2,
+		.tos = rule->dscp << 2 | leaves->ecn,
 		.tot_len = bpf_htons(length),
-		.id = id,
+		.id = leaves->id,
 		.ttl = 64,
 		.protocol = IPPROTO_UDP,
 		.saddr = settings.n3_v4[0],
@@ -220,8 +241,8 @@ INLINE void write_tunnel_v4(struct tunnel_v4 *header, const struct rule *rule, u
 	};
 	ip.check = ipv4_checksum(&ip);
 	header->ip = ip;
-	header->udp = tunnel_udp(length - sizeof(struct iphdr));
-	header->gtpu = tunnel_gtpu(rule, rest, qfi);
+	header->udp = tunnel_udp(length - sizeof(struct iphdr), source_port(leaves->flow));
+	header->gtpu = tunnel_gtpu(rule, rest, leaves->qfi);
 }
 
 INLINE void set_address(u32 *words, const struct address *address)
@@ -232,35 +253,30 @@ INLINE void set_address(u32 *words, const struct address *address)
 	words[3] = address->low >> 32;
 }
 
-/* As write_tunnel_v4(), over IPv6, with the UDP checksum: `sum` is that of the bytes after the headers. */
-INLINE void write_tunnel_v6(struct tunnel_v6 *header, const struct rule *rule, u32 rest, u8 qfi, u64 sum)
+/* As write_tunnel_v4(), over IPv6, with the UDP checksum: `sum` is that of the bytes after the headers. The headers are written
+ * directly: a copy would need half of the stack that the verifier has left for this function. */
+INLINE void write_tunnel_v6(struct tunnel_v6 *header, const struct rule *rule, u32 rest, const struct departure *leaves, u64 sum)
 {
 	u32 length = sizeof(header->udp) + sizeof(header->gtpu) + rest;
-	u8 tos = rule->dscp << 2;
+	u32 tos = rule->dscp << 2 | leaves->ecn;
 	struct address from = { settings.n3_v6[0].high, settings.n3_v6[0].low };
-	struct tunnel_v6 all = {
-		.ip = {
-			.version = 6,
-			.priority = tos >> 4,
-			.flow_lbl = { tos << 4 },
-			.payload_len = bpf_htons(length),
-			.nexthdr = IPPROTO_UDP,
-			.hop_limit = 64,
-		},
-		.udp = tunnel_udp(length),
-		.gtpu = tunnel_gtpu(rule, rest, qfi),
-	};
-	set_address(all.ip.saddr.in6_u.u6_addr32, &from);
+	word *first = (void *)&header->ip;
+	*first = bpf_htonl(6u << 28 | tos << 20 | (leaves->flow & FLOW_LABEL));
+	header->ip.payload_len = bpf_htons(length);
+	header->ip.nexthdr = IPPROTO_UDP;
+	header->ip.hop_limit = 64;
+	set_address(header->ip.saddr.in6_u.u6_addr32, &from);
 #pragma unroll
 	for (int i = 0; i < 4; i++)
-		all.ip.daddr.in6_u.u6_addr32[i] = rule->peer[i];
+		header->ip.daddr.in6_u.u6_addr32[i] = rule->peer[i];
+	header->udp = tunnel_udp(length, source_port(leaves->flow));
+	header->gtpu = tunnel_gtpu(rule, rest, leaves->qfi);
 	/* The pseudo header sums addresses, length and protocol (RFC 8200 8.1). */
-	sum += sum_words(all.ip.saddr.in6_u.u6_addr32, 4) + sum_words(all.ip.daddr.in6_u.u6_addr32, 4);
+	sum += sum_words(header->ip.saddr.in6_u.u6_addr32, 4) + sum_words(header->ip.daddr.in6_u.u6_addr32, 4);
 	sum += bpf_htonl(length) + (u64)bpf_htonl(IPPROTO_UDP);
-	sum += sum_words(&all.udp, 2) + sum_words(&all.gtpu, 2);
+	sum += sum_words(&header->udp, 2) + sum_words(&header->gtpu, 2);
 	u16 check = ~fold(sum);
-	all.udp.check = check ? check : 0xffff;
-	*header = all;
+	header->udp.check = check ? check : 0xffff;
 }
 
 /* The PDU type is uplink towards another UPF, downlink towards a gNB or another UPF (TS 38.415 5.5.2). */

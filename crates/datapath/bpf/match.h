@@ -110,10 +110,13 @@ INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *foun
 	const struct rule *only = rule_at(found->session, found->session->only[origin->direction]);
 	if (only)
 		return comes_from(only, origin) ? only : 0;
-	struct key key = {};
 	struct origin from = *origin;
-	read_key(&key, flow, (void *)(long)ctx->data_end);
-	return rule_at(found->session, first_match(found->index, &key, &from));
+	struct key *key = slot(&keys, 0);
+	if (!key)
+		return 0;
+	*key = (struct key){};
+	read_key(key, flow, (void *)(long)ctx->data_end);
+	return rule_at(found->session, first_match(found->index, key, &from));
 }
 
 /* Whether the source is the UE's own address. */

@@ -185,14 +185,6 @@ INLINE u16 sum_pseudo_header(const struct iphdr *ip, u32 length)
 	return fold((u64)ip->saddr + ip->daddr + bpf_htons(ip->protocol) + bpf_htons(length));
 }
 
-/* The IPv4 packet at an offset of the frame. */
-INLINE struct cursor packet_at(struct xdp_md *ctx, u32 at)
-{
-	void *data = (void *)(long)ctx->data + (at & OFFSETS);
-	SCALAR(data);
-	return (struct cursor){ data, (void *)(long)ctx->data_end };
-}
-
 /* Finds the translation of an IPv4 packet of `length` bytes; 0 if the kernel has to translate it. */
 NOINLINE int find_mapping(struct xdp_md *ctx, u32 at, u32 length, u32 direction, struct mapping *mapping)
 {

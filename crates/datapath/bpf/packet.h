@@ -97,6 +97,26 @@ INLINE struct address address_v6(const struct in6_addr *of)
 	return (struct address){ (u64)words[1] << 32 | words[0], (u64)words[3] << 32 | words[2] };
 }
 
+/* The ECN field (RFC 3168 5). */
+enum ecn { NOT_ECT, ECT_1, ECT_0, CE };
+#define ECN 3
+
+/* The ECN field of a packet that leaves a tunnel (RFC 6040 4.2): two bits each, by the outer field and then by its own. */
+#define MERGED_ECN 0xfce4d4e4u
+
+/* The type of service of a packet that leaves a tunnel. A packet that must be dropped is unchanged. Without branches, for
+ * the verifier. */
+INLINE u8 tos_behind(u8 tos, u8 outer_ecn)
+{
+	u32 at = (outer_ecn & ECN) * 8 + (tos & ECN) * 2;
+	return (tos & ~ECN) | (MERGED_ECN >> at & ECN);
+}
+
+INLINE u8 traffic_class(const struct ipv6hdr *ip)
+{
+	return ip->priority << 4 | ip->flow_lbl[0] >> 4;
+}
+
 /* The fields of a user packet that filters match. */
 struct key {
 	struct address source, destination;
@@ -107,6 +127,14 @@ struct key {
 	u8 v6;
 };
 
+/* Where a CPU keeps the fields for filters: they have no room on the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct key));
+} keys SEC(".maps");
+
 /* A user packet. */
 struct flow {
 	void *at;
@@ -115,6 +143,7 @@ struct flow {
 	u8 icmp6; /* ICMPv6 without extension headers */
 	u8 whole; /* protocol and ports are known, or known to be absent */
 	u8 natted; /* `destination` and `port` are those that the packet has after NAT */
+	u8 outer_ecn; /* of the tunnel that it arrived by */
 	u16 port;  /* wire; the destination */
 	struct address source, destination;
 };
@@ -145,6 +174,7 @@ INLINE int take_v4(struct cursor cursor, struct flow *flow, u32 room)
 	flow->icmp6 = 0;
 	flow->whole = ip->ihl == 5;
 	flow->natted = 0;
+	flow->outer_ecn = NOT_ECT;
 	flow->port = 0;
 	return flow->length >= ip->ihl * 4 && flow->length <= room;
 }
@@ -168,6 +198,7 @@ INLINE int take_v6(struct cursor cursor, struct flow *flow, u32 room)
 	flow->icmp6 = ip->nexthdr == IPPROTO_ICMPV6;
 	flow->whole = !is_extension(ip->nexthdr);
 	flow->natted = 0;
+	flow->outer_ecn = NOT_ECT;
 	flow->port = 0;
 	return flow->length <= room;
 }
@@ -193,13 +224,13 @@ INLINE void read_key(struct key *key, const struct flow *flow, void *end)
 		if (!ip)
 			return;
 		key->protocol = ip->nexthdr;
-		key->tos = ip->priority << 4 | ip->flow_lbl[0] >> 4;
+		key->tos = tos_behind(traffic_class(ip), flow->outer_ecn);
 	} else {
 		struct iphdr *ip = take(&cursor, sizeof(*ip));
 		if (!ip)
 			return;
 		key->protocol = ip->protocol;
-		key->tos = ip->tos;
+		key->tos = tos_behind(ip->tos, flow->outer_ecn);
 		if (ip->frag_off & bpf_htons(IPV4_OFFSET))
 			return;
 	}
@@ -216,6 +247,18 @@ INLINE long before(struct xdp_md *ctx, const struct flow *flow)
 	long bytes = flow->at - (void *)(long)ctx->data;
 	SCALAR(bytes);
 	return bytes;
+}
+
+/* The packet's type of service or traffic class. */
+INLINE u8 tos_of(const struct flow *flow)
+{
+	return flow->v6 ? traffic_class(flow->at) : ((struct iphdr *)flow->at)->tos;
+}
+
+/* Whether a router of the tunnel's path reported congestion that the packet cannot carry on (RFC 6040 4.2). */
+INLINE int loses_congestion(const struct flow *flow)
+{
+	return flow->outer_ecn == CE && (tos_of(flow) & ECN) == NOT_ECT;
 }
 
 /* Whether a router may forward the packet: its hop limit is above 1. */

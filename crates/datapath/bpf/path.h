@@ -101,12 +101,16 @@ INLINE int redirect_to_worker(struct xdp_md *ctx, struct path *path, struct sess
 /* Moves a session whose rates are exceeded to user space, where packets are queued. All its packets
  * follow, from this one on, so that none is reordered; user space returns the session when its queue is
  * empty. */
-INLINE void shape(struct session *session)
+NOINLINE int shape(u32 index)
 {
+	struct session *session = slot(&sessions, index);
+	if (!session)
+		return 0;
 	struct usage_event event = { .session = session->id, .urr = SHAPED };
 	/* Without the event, user space would never return the session. */
 	if (bpf_ringbuf_output(&events, &event, sizeof(event), 0) == 0)
 		session->action = TO_USER;
+	return 0;
 }
 
 INLINE void touch(struct path *path, struct session *session)

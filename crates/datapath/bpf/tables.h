@@ -59,6 +59,7 @@ enum drop_reason {
 	STRAY_ERROR_INDICATION,
 	CLOSED_DESTINATION,
 	UNKNOWN_PEER,
+	LOST_CONGESTION,
 	DROP_REASONS
 };
 
@@ -224,7 +225,7 @@ struct cpu {
 	struct traffic n3_rest, n6_rest; /* dropped, or redirected to user space; by receiving side */
 	struct traffic across;           /* forwarded from tunnel to tunnel */
 	u64 unknown_peer_due;            /* when the next packet of an unknown peer is passed to user space */
-	u64 reserved[3];
+	u64 reserved[2];
 };
 
 /* A next hop of the kernel's routes and neighbours, cached for ROUTE_LIFE. */
@@ -295,6 +296,8 @@ struct settings {
 	u32 tcp_timeout;          /* of established connections in connection tracking, milliseconds */
 	u32 udp_timeout;
 	u32 udp_stream_timeout;
+	u32 outer_ecn; /* the ECN field of packets is copied to their outer headers */
+	u32 flow_ports; /* the outer source port depends on the packet's flow */
 	u32 reserved;
 };
 

@@ -36,16 +36,6 @@ NOINLINE int sum_frame(struct xdp_md *ctx, u32 at, u32 length)
 	return fold(sum);
 }
 
-/* A packet to be encapsulated. */
-struct departure {
-	u32 at; /* in the frame */
-	u32 length;
-	u16 sum; /* of the packet's words, for the UDP checksum over IPv6 */
-	u16 id;  /* of the outer IPv4 header */
-	u8 qfi;
-	u8 reserved[3];
-};
-
 /* Writes the outer headers between link header and packet. */
 INLINE int write_outer_v4(struct cursor *cursor, const struct rule *rule, const struct departure *leaves)
 {
@@ -53,13 +43,13 @@ INLINE int write_outer_v4(struct cursor *cursor, const struct rule *rule, const 
 	if (!header)
 		return 0;
 	if (leaves->qfi == NO_QFI) {
-		write_tunnel_v4(header, rule, leaves->length, NO_QFI, leaves->id);
+		write_tunnel_v4(header, rule, leaves->length, leaves);
 		return 1;
 	}
 	struct marking *marking = take(cursor, sizeof(*marking));
 	if (!marking)
 		return 0;
-	write_tunnel_v4(header, rule, sizeof(*marking) + leaves->length, leaves->qfi, leaves->id);
+	write_tunnel_v4(header, rule, sizeof(*marking) + leaves->length, leaves);
 	*marking = marking_of(rule, leaves->qfi);
 	return 1;
 }
@@ -71,7 +61,7 @@ INLINE int write_outer_v6(struct cursor *cursor, const struct rule *rule, const 
 	if (!header)
 		return 0;
 	if (leaves->qfi == NO_QFI) {
-		write_tunnel_v6(header, rule, leaves->length, NO_QFI, leaves->sum);
+		write_tunnel_v6(header, rule, leaves->length, leaves, leaves->sum);
 		return 1;
 	}
 	struct marking *target = take(cursor, sizeof(*target));
@@ -79,7 +69,7 @@ INLINE int write_outer_v6(struct cursor *cursor, const struct rule *rule, const 
 		return 0;
 	struct marking marking = marking_of(rule, leaves->qfi);
 	u64 sum = leaves->sum + sum_words(&marking, 2);
-	write_tunnel_v6(header, rule, sizeof(marking) + leaves->length, leaves->qfi, sum);
+	write_tunnel_v6(header, rule, sizeof(marking) + leaves->length, leaves, sum);
 	*target = marking;
 	return 1;
 }
@@ -115,20 +105,114 @@ NOINLINE int send_into_v6(struct xdp_md *ctx, const struct rule *rule, const str
 	return rule && route && leaves ? send_into(ctx, rule, route, leaves, 1) : XDP_DROP;
 }
 
+#define MIX 0x9e3779b97f4a7c15ull
+
+INLINE u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * MIX;
+	return hash ^ hash >> 32;
+}
+
+/* Whether the four octets after the IP header distinguish flows: ports, or ESP's SPI. */
+INLINE int names_flow(u8 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_SCTP || protocol == IPPROTO_ESP;
+}
+
+/* The packet at an offset of the frame. */
+INLINE struct cursor packet_at(struct xdp_md *ctx, u32 at)
+{
+	void *data = (void *)(long)ctx->data + (at & OFFSETS);
+	SCALAR(data);
+	return (struct cursor){ data, (void *)(long)ctx->data_end };
+}
+
+/* What outer headers tell of the packet at an offset of the frame: in the upper half a hash of its flow, as packet/entropy.rs
+ * computes it, so that a flow keeps its outer source port on each path; in the lower half its ECN field. All fragments count
+ * without ports, so that those of a packet stay together. */
+NOINLINE u64 read_traits(struct xdp_md *ctx, u32 at, u32 length, u32 v6)
+{
+	struct cursor cursor = packet_at(ctx, at);
+	u64 hash = 0, protocol, ecn;
+	u32 rest = 0, has_rest;
+	if (v6) {
+		struct ipv6hdr *ip = take(&cursor, sizeof(*ip));
+		if (!ip)
+			return 0;
+		struct address from = address_v6(&ip->saddr), to = address_v6(&ip->daddr);
+		hash = mix(mix(mix(mix(hash, from.high), from.low), to.high), to.low);
+		protocol = ip->nexthdr;
+		ecn = traffic_class(ip) & ECN;
+		has_rest = length >= sizeof(*ip) + sizeof(rest);
+	} else {
+		struct iphdr *ip = take(&cursor, sizeof(*ip));
+		if (!ip)
+			return 0;
+		hash = mix(hash, ip->saddr | (u64)ip->daddr << 32);
+		protocol = ip->protocol;
+		ecn = ip->tos & ECN;
+		has_rest = length >= sizeof(*ip) + sizeof(rest) && ip->ihl == 5 && !(ip->frag_off & bpf_htons(IPV4_FRAGMENT));
+	}
+	if (!settings.outer_ecn)
+		ecn = NOT_ECT;
+	if (!settings.flow_ports)
+		return ecn;
+	word *found = take(&cursor, sizeof(*found));
+	if (found && has_rest && names_flow(protocol))
+		rest = *found;
+	hash = mix(mix(hash, rest | protocol << 32), 0);
+	return (hash | 1ull << 32) >> 32 << 32 | ecn;
+}
+
+/* Applies the outer ECN field of a packet's tunnel to the packet (RFC 6040 4.2), and updates its checksum (RFC 1624): the type of
+ * service is the lower half of the header's first word. */
+NOINLINE int merge_ecn(struct xdp_md *ctx, u32 at, u32 v6, u32 outer_ecn)
+{
+	struct cursor cursor = packet_at(ctx, at);
+	if (v6) {
+		struct ipv6hdr *ip = take(&cursor, sizeof(*ip));
+		if (!ip)
+			return 0;
+		u8 tos = tos_behind(traffic_class(ip), outer_ecn);
+		ip->priority = tos >> 4;
+		ip->flow_lbl[0] = tos << 4 | (ip->flow_lbl[0] & 0x0f);
+		return 1;
+	}
+	struct iphdr *ip = take(&cursor, sizeof(*ip));
+	if (!ip)
+		return 0;
+	u8 before = ip->tos, tos = tos_behind(before, outer_ecn);
+	ip->check = ~fold((u64)(u16)~ip->check + (u16)~bpf_htons(before) + bpf_htons(tos));
+	ip->tos = tos;
+	return 1;
+}
+
+/* A packet leaves its tunnel: a router of the tunnel's path may have set the ECN field of the outer header. */
+INLINE void leave_tunnel(struct xdp_md *ctx, const struct flow *flow)
+{
+	/* Outer CE or ECT(1): only these change the packet. */
+	if (flow->outer_ecn & 1)
+		merge_ecn(ctx, before(ctx, flow), flow->v6, flow->outer_ecn);
+}
+
 /* Encapsulates a packet by its rule and sends it. */
 INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct rule *rule, const struct route *route,
 			  const struct flow *flow, u8 qfi)
 {
+	u32 v6 = rule->flags & RULE_PEER_V6;
+	u64 at = before(ctx, flow);
+	u64 traits = settings.outer_ecn || settings.flow_ports ? read_traits(ctx, at, flow->length, flow->v6) : 0;
 	struct departure leaves = {
-		.at = before(ctx, flow),
+		.flow = traits >> 32,
+		.at = at,
 		.length = flow->length,
+		.sum = v6 ? sum_frame(ctx, at, flow->length) : 0,
 		/* CPUs and workers take turns, so that fragments of their packets are not mixed up. */
 		.id = bpf_htons(path->cpu->outer_id++ * settings.urr_shares + path->number),
 		.qfi = qfi,
+		/* Normal mode of RFC 6040 4.1. */
+		.ecn = traits & ECN,
 	};
-	u32 v6 = rule->flags & RULE_PEER_V6;
-	if (v6)
-		leaves.sum = sum_frame(ctx, leaves.at, leaves.length);
 	int verdict = v6 ? send_into_v6(ctx, rule, route, &leaves) : send_into(ctx, rule, route, &leaves, 0);
 	if (verdict == XDP_DROP)
 		path->cpu->dropped[N3_SEND_FAILED]++;

@@ -29,6 +29,7 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 		u32 length = bpf_ntohs(ip->tot_len);
 		gpdu->source = address_v4(ip->saddr);
 		gpdu->v6 = 0;
+		gpdu->ecn = ip->tos & ECN;
 		gpdu->sound = is_right(ip);
 		return length > sizeof(*ip) ? length - sizeof(*ip) : 0;
 	}
@@ -38,6 +39,7 @@ INLINE u32 take_outer(struct cursor *cursor, u16 type, struct gpdu *gpdu)
 			return 0;
 		gpdu->source = address_v6(&ip->saddr);
 		gpdu->v6 = 1;
+		gpdu->ecn = traffic_class(ip) & ECN;
 		return bpf_ntohs(ip->payload_len);
 	}
 	return 0;
@@ -89,6 +91,7 @@ INLINE int drop_stray_gtpu(struct xdp_md *ctx, struct path *path, u32 frame)
 INLINE int send_to_network(struct xdp_md *ctx, struct path *path, const struct flow *flow, const struct route *route)
 {
 	u32 v6 = flow->v6;
+	leave_tunnel(ctx, flow);
 	take_hop(flow);
 	if (bpf_xdp_adjust_head(ctx, before(ctx, flow) - link_header(route)) || !write_link_header(ctx, route, v6)) {
 		path->cpu->dropped[N6_SEND_FAILED]++;
@@ -129,7 +132,7 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	u32 length = flow->length;
 	u32 reason = enforce(found->session, found->index, rule, UPLINK, length, path->now);
 	if (reason == RATE_EXCEEDED && settings.shapes) {
-		shape(found->session);
+		shape(found->index);
 		/* Without a route the worker sends by the kernel, which translates. */
 		return redirect_to_worker(ctx, path, found->session, &cpu->n3_rest, length, natted ? 0 : route, 0);
 	}
@@ -203,6 +206,9 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	SCALAR(rest);
 	if (!is_packet || flow.length != gpdu.length || rest != gpdu.length)
 		return pass_to_user(path, session);
+	flow.outer_ecn = gpdu.ecn;
+	if (loses_congestion(&flow))
+		return drop(path, &path->cpu->n3_rest, flow.length, LOST_CONGESTION);
 	/* User space is the router on the link, and refuses all other packets of it. */
 	if (is_on_link(&flow))
 		return pass_to_user(path, session);

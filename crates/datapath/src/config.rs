@@ -56,6 +56,13 @@ pub struct DatapathConfig {
     /// the process is killed, and the next process succeeds it. If no BPF file system is there, one is
     /// mounted on it.
     pub pin: Option<PathBuf>,
+    /// Whether the XDP path (with AF_XDP) sends a user packet from a UDP port that depends on its flow, 49152 to 65535, over
+    /// IPv6 also with a flow label, so that receivers and routers spread flows. Otherwise, and on the portable path, from
+    /// port 2152.
+    pub flow_ports: bool,
+    /// Whether outer headers get the ECN field of their packet (RFC 6040 4.1, normal mode), so that routers between UPF and
+    /// gNB mark packets instead of dropping them; otherwise zero. The receiver must follow RFC 6040, too.
+    pub outer_ecn: bool,
     /// Whether unknown TEIDs are answered with Error Indications from the first packet on. Not if SMFs may restore sessions.
     pub refuses_unknown: bool,
 }
@@ -108,6 +115,8 @@ impl Default for DatapathConfig {
             xdp_hook: XdpHook::Auto,
             sessions: 16_384,
             pin: None,
+            flow_ports: true,
+            outer_ecn: true,
             refuses_unknown: true,
         }
     }

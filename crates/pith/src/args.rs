@@ -60,6 +60,9 @@ pub enum Command {
     /// PDU sessions: list, branch, unbranch.
     #[command(subcommand)]
     Session(SessionCommand),
+    /// QoS flows of PDU sessions: list, add, remove.
+    #[command(subcommand)]
+    Qos(QosCommand),
     /// Shards of a process: list, move blocks of ids with their UEs.
     #[command(subcommand)]
     Shard(ShardCommand),
@@ -206,6 +209,58 @@ For all sessions of a data network, set 'breakouts' in the configuration.
         supi: SupiArg,
         /// PDU session identity, 1 to 15.
         id: u8,
+    },
+}
+
+/// Commands on QoS flows.
+#[derive(Debug, Subcommand)]
+pub enum QosCommand {
+    /// List the QoS flows of all PDU sessions, with the PCC rules that are bound to them.
+    List,
+    /// Add a PCC rule to a session while it is in use: its packets get a QoS flow of that 5QI, or use the flow of another rule with the
+    /// same 5QI and priority.
+    #[command(after_help = "\
+Example: a voice flow of 64 kbit/s, from and to port 5004 of a server
+  pith qos add imsi-999700000000001 1 voice --5qi 1 --guaranteed '64 Kbps' \\
+    --flow 'permit out 17 from 192.0.2.9 5004 to assigned'
+  pith qos remove imsi-999700000000001 1 voice
+A flow is written for packets to the UE, and matches packets in both directions: 'permit out PROTOCOL from SERVER [PORTS] to assigned
+[PORTS]', with PROTOCOL 'ip', 17 (UDP) or 6 (TCP), and SERVER an address, a prefix, or 'any'.
+")]
+    Add {
+        /// The session's UE: imsi-999700000000001, or only its digits.
+        supi: SupiArg,
+        /// PDU session identity, 1 to 15.
+        id: u8,
+        /// A name for the rule: letters, digits, '-' and '_'.
+        name: String,
+        /// 5QI: 1 voice, 2 video, 5 IMS signalling, 6 to 9 without a guaranteed rate (TS 23.501 table 5.7.4-1).
+        #[arg(long = "5qi", value_name = "5QI")]
+        five_qi: u8,
+        /// Guaranteed bit rate in both directions, for a GBR 5QI.
+        #[arg(long, value_name = "RATE")]
+        guaranteed: Option<BitRate>,
+        /// Maximum bit rate in both directions; by default the guaranteed one.
+        #[arg(long, value_name = "RATE")]
+        maximum: Option<BitRate>,
+        /// Priority of the flow (ARP), 1 (highest) to 15.
+        #[arg(long, default_value_t = 8)]
+        priority: u8,
+        /// Rules with lower values are evaluated first.
+        #[arg(long, default_value_t = 50)]
+        precedence: u8,
+        /// Packets of the rule; may be repeated.
+        #[arg(long, required = true)]
+        flow: Vec<String>,
+    },
+    /// Remove a rule that was added.
+    Remove {
+        /// The session's UE: imsi-999700000000001, or only its digits.
+        supi: SupiArg,
+        /// PDU session identity, 1 to 15.
+        id: u8,
+        /// The name of the rule.
+        name: String,
     },
 }
 

@@ -29,6 +29,7 @@ mod logs;
 mod operator;
 mod pki;
 mod processes;
+mod qos;
 mod session;
 mod shard;
 mod subscriber;
@@ -74,6 +75,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Gnb(GnbCommand::Reset { id }) => list::reset_gnb(id, cli),
         Command::Gnb(GnbCommand::Capacity { capacity }) => list::set_capacity(*capacity, cli),
         Command::Session(command) => session::run(command, cli),
+        Command::Qos(command) => qos::run(command, cli),
         Command::Shard(command) => shard::run(command, cli),
         Command::Instance(_) => list::run(&list::INSTANCES, cli),
         Command::Upf(command) => upf::run(command, cli),

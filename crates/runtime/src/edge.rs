@@ -13,9 +13,11 @@
 //! reading from it and finally aborts the association (`backlog`).
 
 mod backlog;
+mod former;
 mod held;
 
 use self::backlog::{Backlogs, HIGH_MARK, Level, MAX_STALL};
+pub(crate) use self::former::FormerPeers;
 use self::held::HeldInputs;
 use crate::clock::Clock;
 use crate::events::log_event;
@@ -76,6 +78,8 @@ pub struct N2Side {
     pub transport: Box<dyn SctpTransport>,
     /// The gateway.
     pub gateway: N2Gateway,
+    /// The associations for the next process; absent where nothing outlives this one, or where the kernel aborts them.
+    pub(crate) former: Option<FormerPeers>,
 }
 
 /// N4 of a process with an SMF.
@@ -265,6 +269,7 @@ impl Edge {
         match event {
             SctpEvent::Up { association, peer, alternatives, .. } => {
                 let gnb = GnbHandle(association.to_u64());
+                n2.note_up(association);
                 n2.associations.insert(gnb, Link { association, peer });
                 self.n2_input(N2GatewayInput::Up { gnb, peer, alternatives });
             }
@@ -459,8 +464,19 @@ impl N2State {
         }
     }
 
+    fn note_up(&mut self, association: AssociationId) {
+        if let Some(former) = &self.side.former
+            && let Some(peer) = self.side.transport.former_peer(association)
+        {
+            former.note(association.slot(), Some(peer));
+        }
+    }
+
     fn forget(&mut self, gnb: GnbHandle) -> Option<Link> {
         let link = self.associations.remove(&gnb)?;
+        if let Some(former) = &self.side.former {
+            former.note(link.association.slot(), None);
+        }
         self.backlogs.remove(link.association);
         Some(link)
     }

@@ -26,7 +26,7 @@ mod user_plane;
 use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status, bind_socket};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf, StateEngine};
-use crate::edge::{EdgeHandle, EdgeMessage, N2Side, N4Side, edge};
+use crate::edge::{EdgeHandle, EdgeMessage, FormerPeers, N2Side, N4Side, edge};
 use crate::gate::Gate;
 use crate::housekeeping::Housekeeping;
 use crate::http::Limits;
@@ -35,7 +35,7 @@ use crate::sbi::{
     AccessSettings, ApiListener, ApiSettings, HttpHandle, HttpThread, RECORD_VARIABLE, Recorder, SbiSettings,
     bind,
 };
-use crate::sctp::{self, SctpConfig};
+use crate::sctp::{self, SctpConfig, SctpTransport};
 use crate::shard::{self, ShardQueue, ShardThread, shard_queue};
 use crate::store::{Answer, Database, Sink, StoreHandle, StoreThread};
 use crate::token::ShardToken;
@@ -501,11 +501,34 @@ fn n2_side(config: &Config, identities: &Identities) -> Result<N2Side, StartErro
             "N2: 'amf.n2.gnbs' is empty: any host may connect as a gNB, with any gNB ID that is not in use"
         );
     }
+    let former = former_peers(config, &mut *transport);
     let gateway = N2Gateway::new(identities.n2_config(config));
     // Until the others have noticed that an AMF is gone, and have its blocks.
     let patience = config.set.lease.0 + ADOPTION;
     let gateway = if config.set.is_used() { gateway.sharing_blocks(patience) } else { gateway };
-    Ok(N2Side { transport, gateway })
+    Ok(N2Side { transport, gateway, former })
+}
+
+/// Aborts the associations that a killed process has left, and records those of this one.
+fn former_peers(config: &Config, transport: &mut dyn SctpTransport) -> Option<FormerPeers> {
+    let instance = if config.set.is_used() { format!("-{}", config.amf_pointer()) } else { String::new() };
+    let path = config.state_directory()?.join(format!("n2-associations{instance}"));
+    match FormerPeers::open(&path) {
+        Ok((record, former)) => {
+            former.iter().for_each(|former| transport.abort_former(former));
+            if !former.is_empty() {
+                tracing::info!(
+                    "N2: the associations of {} gNBs of the former process are aborted",
+                    former.len()
+                );
+            }
+            Some(record)
+        }
+        Err(error) => {
+            tracing::warn!("gNBs would notice a kill of this process late: {}: {error}", path.display());
+            None
+        }
+    }
 }
 
 /// The run begins when the socket is bound: a process that can't start claims no contexts of one that runs.

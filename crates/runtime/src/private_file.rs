@@ -122,10 +122,24 @@ pub(crate) fn append(path: &Path) -> io::Result<File> {
     make_directory_of(path)?;
     let opened =
         OpenOptions::new().append(true).create(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW).open(path);
-    opened.map_err(|error| match error.raw_os_error() {
+    opened.map_err(without_link)
+}
+
+/// What to do about a symbolic link.
+fn without_link(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
         Some(libc::ELOOP) => io::Error::other("it is a symbolic link: replace it with a file"),
         _ => error,
-    })
+    }
+}
+
+/// Opens a file for reading and writing, for its owner only. Creates it and its directory if needed. A symbolic link is refused, as by
+/// [`append`].
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    make_directory_of(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW);
+    options.open(path).map_err(without_link)
 }
 
 /// Refuses a symbolic link that another user has made.

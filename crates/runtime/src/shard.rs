@@ -135,15 +135,8 @@ impl HeldEffects {
     /// Stores the changes of the turn. Returns the write that must be durable before its effects leave.
     pub(crate) fn write(&mut self, now: Instant, shard: &mut Shard) -> Sequence {
         let written = self.store.end_turn(now, shard, &mut self.turn);
-        if self.store.is_failing() {
-            let held = self.unwritten.iter_mut().map(|(_, effects)| effects);
-            let withheld: usize = held.chain([&mut self.turn]).map(|effects| shard.withhold(effects)).sum();
-            if withheld > 0 {
-                tracing::warn!(
-                    "{withheld} messages are not sent: no stored context reserves their NAS COUNTs"
-                );
-            }
-        }
+        let held = self.unwritten.iter_mut().map(|(_, effects)| effects);
+        self.store.withhold(shard, held.chain([&mut self.turn]));
         written
     }
 

@@ -21,6 +21,7 @@ pub mod nnrf_nfdiscovery;
 pub mod nnrf_nfmanagement;
 pub mod nnssf_nsselection;
 pub mod npcf_ampolicycontrol;
+pub mod npcf_policyauthorization;
 pub mod npcf_smpolicycontrol;
 pub mod nsmf_pdusession;
 pub mod nudm_sdm;

@@ -97,6 +97,11 @@ open_enum! {
         ErrorConflictingRequest = "ERROR_CONFLICTING_REQUEST",
         ValidationConditionNotMet = "VALIDATION_CONDITION_NOT_MET",
 
+        RequestedServiceNotAuthorized = "REQUESTED_SERVICE_NOT_AUTHORIZED",
+        RequestedServiceTemporarilyNotAuthorized = "REQUESTED_SERVICE_TEMPORARILY_NOT_AUTHORIZED",
+        PduSessionNotAvailable = "PDU_SESSION_NOT_AVAILABLE",
+        ApplicationSessionContextNotFound = "APPLICATION_SESSION_CONTEXT_NOT_FOUND",
+
         SnssaiNotSupported = "SNSSAI_NOT_SUPPORTED",
         NfNotFound = "NF_NOT_FOUND",
         SubscriptionNotAllowed = "SUBSCRIPTION_NOT_ALLOWED",
@@ -136,6 +141,8 @@ impl Cause {
             | ErrorTrafficMappingInfoRejected
             | ErrorConflictingRequest
             | ValidationConditionNotMet
+            | RequestedServiceNotAuthorized
+            | RequestedServiceTemporarilyNotAuthorized
             | SnssaiNotSupported
             | SubscriptionNotAllowed => 403,
             SubscriptionNotFound
@@ -144,6 +151,7 @@ impl Cause {
             | UserNotFound
             | DataNotFound
             | PolicyAssociationNotFound
+            | ApplicationSessionContextNotFound
             | NfNotFound => 404,
             UeInCmIdleState | TemporaryRejectRegistrationOngoing | TemporaryRejectHandoverOngoing => 409,
             IncorrectLength => 411,
@@ -152,6 +160,7 @@ impl Cause {
             InsufficientResources
             | UnspecifiedNfFailure
             | SystemFailure
+            | PduSessionNotAvailable
             | AvGenerationProblem
             | InsufficientResourcesSlice
             | InsufficientResourcesSliceDnn => 500,

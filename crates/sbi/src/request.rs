@@ -7,8 +7,8 @@ use crate::problem::{Cause, Problem};
 use crate::uri::{ApiRoot, Uri};
 use crate::{
     Result, namf_communication, nausf_ueauthentication, nnrf_accesstoken, nnrf_nfdiscovery,
-    nnrf_nfmanagement, nnssf_nsselection, npcf_ampolicycontrol, npcf_smpolicycontrol, nsmf_pdusession,
-    nudm_sdm, nudm_ueau, nudm_uecm, nudr_dr,
+    nnrf_nfmanagement, nnssf_nsselection, npcf_ampolicycontrol, npcf_policyauthorization,
+    npcf_smpolicycontrol, nsmf_pdusession, nudm_sdm, nudm_ueau, nudm_uecm, nudr_dr,
 };
 use pith_types::Supi;
 use std::sync::Arc;
@@ -113,6 +113,10 @@ requests! {
         CreateSmPolicy, GetSmPolicy, UpdateSmPolicy, DeleteSmPolicy, SmPolicyUpdateNotify,
         SmPolicyTerminateNotify,
     }
+    npcf_policyauthorization {
+        PostAppSession, GetAppSession, ModAppSession, DeleteAppSession, AppSessionEventNotify,
+        AppSessionTerminate,
+    }
     nnrf_nfmanagement {
         GetNfInstances, GetNfInstance, RegisterNfInstance, UpdateNfInstance, DeregisterNfInstance,
         CreateSubscription, UpdateSubscription, RemoveSubscription, NfStatusNotify,
@@ -165,6 +169,8 @@ impl Request {
             Self::AmPolicyTerminateNotify(notification) => &notification.uri,
             Self::SmPolicyUpdateNotify(notification) => &notification.uri,
             Self::SmPolicyTerminateNotify(notification) => &notification.uri,
+            Self::AppSessionEventNotify(notification) => &notification.uri,
+            Self::AppSessionTerminate(notification) => &notification.uri,
             Self::NfStatusNotify(notification) => &notification.uri,
             _ => return None,
         })
@@ -247,6 +253,7 @@ impl Request {
             ["namf-comm", "v1", ..] => namf_communication::route,
             ["npcf-am-policy-control", "v1", ..] => npcf_ampolicycontrol::route,
             ["npcf-smpolicycontrol", "v1", ..] => npcf_smpolicycontrol::route,
+            ["npcf-policyauthorization", "v1", ..] => npcf_policyauthorization::route,
             ["nnrf-nfm", "v1", ..] => nnrf_nfmanagement::route,
             ["nnrf-disc", "v1", ..] => nnrf_nfdiscovery::route,
             ["nnssf-nsselection", "v2", ..] => nnssf_nsselection::route,
@@ -273,6 +280,7 @@ fn route_callback(incoming: &Incoming<'_>, segments: &[&str]) -> Result<Request>
         [callback, _reference] => (*callback, ""),
         [callback, _reference, "update"] => (*callback, "/update"),
         [callback, _reference, "terminate"] => (*callback, "/terminate"),
+        [callback, _reference, "notify"] => (*callback, "/notify"),
         _ => return Err(Cause::ResourceUriStructureNotFound.into()),
     };
     [
@@ -282,6 +290,7 @@ fn route_callback(incoming: &Incoming<'_>, segments: &[&str]) -> Result<Request>
         namf_communication::route_callback,
         npcf_ampolicycontrol::route_callback,
         npcf_smpolicycontrol::route_callback,
+        npcf_policyauthorization::route_callback,
         nnrf_nfmanagement::route_callback,
     ]
     .into_iter()

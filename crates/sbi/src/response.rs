@@ -11,6 +11,7 @@ use crate::nnrf_nfdiscovery::SearchResult;
 use crate::nnrf_nfmanagement::{NfProfile, SubscriptionData, UriList};
 use crate::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use crate::npcf_ampolicycontrol::{AmRequestedValueRep, PolicyAssociation, PolicyUpdate};
+use crate::npcf_policyauthorization::AppSessionContext;
 use crate::npcf_smpolicycontrol::{SmPolicyControl, SmPolicyDecision, SmPolicyUpdateNotifyResult};
 use crate::nsmf_pdusession::{
     SmContextCreatedData, SmContextReleasedData, SmContextRetrievedData, SmContextUpdatedData,
@@ -180,6 +181,11 @@ responses! {
     PolicyUpdate 200 body: PolicyUpdate;
     /// Values that the PCF requested.
     AmRequestedValueRep 200 body: AmRequestedValueRep;
+
+    /// A created application session.
+    AppSessionCreated 201 body: Created<AppSessionContext>;
+    /// An application session.
+    AppSessionContext 200 body: AppSessionContext;
 
     /// A created SM policy association.
     SmPolicyDecisionCreated 201 body: Created<SmPolicyDecision>;

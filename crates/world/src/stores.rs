@@ -260,13 +260,7 @@ impl Stores {
         let (before, accepted) = (health.statistics().writes, *last);
         store.note_input();
         *last = store.end_turn(now, of, effects);
-        if store.is_failing() {
-            // As in the runtime.
-            let held = unwritten.iter_mut().map(|(_, effects)| effects).chain([effects]);
-            held.for_each(|effects| {
-                of.withhold(effects);
-            });
-        }
+        store.withhold(of, unwritten.iter_mut().map(|(_, effects)| effects).chain([effects]));
         let wrote = health.statistics().writes > before || *last > accepted;
         let answer = queue.as_ref().and_then(SlowEngine::next);
         let due = store.next_turn().into_iter().chain(answer).min();

@@ -4,6 +4,7 @@
 mod checksum;
 mod coalesce;
 mod ecn;
+mod entropy;
 mod flow;
 mod link;
 mod neighbour;
@@ -12,7 +13,8 @@ mod vnet;
 
 pub use checksum::{complete_partial, set_ipv4_checksum};
 pub use coalesce::{Coalescer, Frame};
-pub use ecn::mark_congestion;
+pub use ecn::{mark_congestion, merge_outer_ecn, tos_of};
+pub use entropy::source_port;
 pub use flow::{Flow, decrement_ttl, is_v4};
 pub use link::link_header_len;
 pub use neighbour::{Solicitation, neighbour_advertisement, router_advertisement};

@@ -162,7 +162,8 @@ impl Path {
         };
         let tail = range.start + segment.payload.start..range.start + segment.payload.end;
         let head = head.start - HEADROOM + at..head.end;
-        self.n3.push(Gpdu { peer: peer_of(tunnel), dscp: tunnel.dscp.unwrap_or(0), head, tail, inner });
+        let tos = self.outer_tos(tunnel, self.n3.bytes(range));
+        self.n3.push(Gpdu { peer: peer_of(tunnel), tos, head, tail, inner });
     }
 
     /// Builds the headers of a segment of the train at `range`, behind the slots.

@@ -117,6 +117,8 @@ impl PortableDatapath {
             hairpin: config.is_hairpin_direct(),
             by_kernel: config.pools_by_kernel().collect(),
             enforcement: config.enforcement,
+            flow_ports: config.flow_ports,
+            outer_ecn: config.outer_ecn,
             mtu: config.mtu,
             events: Events::new()?,
             tracer: Tracer::default(),

@@ -47,7 +47,7 @@ pub struct N3Batch {
 #[derive(Debug)]
 struct Train {
     peer: SocketAddr,
-    dscp: u8,
+    tos: u8,
     /// Bytes of each datagram; the last may be shorter.
     size: usize,
     datagrams: usize,
@@ -62,8 +62,8 @@ struct Train {
 #[derive(Debug, Clone)]
 pub struct Gpdu {
     pub peer: SocketAddr,
-    /// DSCP of the outer header.
-    pub dscp: u8,
+    /// Type of service or traffic class of the outer header.
+    pub tos: u8,
     /// The GTP-U header and the octets directly after it.
     pub head: Range<usize>,
     /// The rest; may be empty.
@@ -204,11 +204,11 @@ impl N3Batch {
 
 impl Train {
     fn empty(peer: SocketAddr) -> Self {
-        Self { peer, dscp: 0, size: 0, datagrams: 0, length: 0, inner: 0, open: false, pieces: Vec::new() }
+        Self { peer, tos: 0, size: 0, datagrams: 0, length: 0, inner: 0, open: false, pieces: Vec::new() }
     }
 
     fn begin(&mut self, gpdu: Gpdu) {
-        (self.peer, self.dscp, self.size) = (gpdu.peer, gpdu.dscp, gpdu.len());
+        (self.peer, self.tos, self.size) = (gpdu.peer, gpdu.tos, gpdu.len());
         (self.datagrams, self.length, self.inner, self.open) = (0, 0, 0, true);
         self.pieces.clear();
         self.add(gpdu);
@@ -216,7 +216,7 @@ impl Train {
 
     fn takes(&self, gpdu: &Gpdu) -> bool {
         self.open
-            && self.dscp == gpdu.dscp
+            && self.tos == gpdu.tos
             && gpdu.len() <= self.size
             && self.datagrams < MAX_SEGMENTS
             && self.length + gpdu.len() <= LONGEST_TRAIN
@@ -243,7 +243,7 @@ impl Train {
 
     fn outgoing(&self, parts: Range<usize>) -> Outgoing {
         let segment = (self.datagrams > 1).then_some(self.size as u16);
-        Outgoing { peer: self.peer, dscp: self.dscp, segment, parts }
+        Outgoing { peer: self.peer, tos: self.tos, segment, parts }
     }
 }
 

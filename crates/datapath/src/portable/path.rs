@@ -8,9 +8,9 @@ use super::n3::{Gpdu, HEADROOM, N3Batch};
 use super::n6::N6Batch;
 use super::ports::Ports;
 use super::queued_packet::{QueuedPacket, WorkerQueue};
-use super::routes::{OuterIds, Routes};
+use super::routes::{Outer, OuterIds, Routes};
 use crate::config::UePool;
-use crate::packet::Flow;
+use crate::packet::{Flow, source_port, tos_of};
 use crate::rules::{Clock, Ingress, Now, Origin, Rule, Rules, Tracer, Worker, WorkerCounters};
 use crate::sys::{GtpuSocket, TunQueue};
 use pith_pfcp::gtpu::GTPU_PORT;
@@ -20,6 +20,9 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// Both bits of the ECN field.
+const ECN: u8 = 3;
 
 /// State shared by all workers.
 #[derive(Debug)]
@@ -33,6 +36,10 @@ pub struct Shared {
     pub by_kernel: Box<[UePool]>,
     /// Whether packets above rates are queued or dropped.
     pub enforcement: Enforcement,
+    /// Whether the source port by AF_XDP depends on the packet's flow.
+    pub flow_ports: bool,
+    /// Whether outer headers get the ECN field of their packet.
+    pub outer_ecn: bool,
     /// The largest packet of a UE, in octets, which the UPF advertises.
     pub mtu: u16,
     /// Events for UPF-C.
@@ -233,13 +240,27 @@ impl Path {
             return self.drop(DropReason::N3SendFailed, 1);
         };
         let (inner, gpdu) = (packet.len(), packet.start - HEADROOM + at..packet.end);
-        let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
-        if let Some((port, head)) = self.tunnel_route(peer, dscp, gpdu.len())
+        let outer = self.outer(tunnel, self.n3.bytes(packet));
+        if let Some((port, head)) = self.tunnel_route(outer, gpdu.len())
             && self.ports.send(port, head.octets(), self.n3.bytes(gpdu.clone()))
         {
             return self.counters.n3_out.count(1, inner);
         }
-        self.n3.push(Gpdu { peer, dscp, head: gpdu, tail: 0..0, inner });
+        self.n3.push(Gpdu { peer: outer.peer, tos: outer.tos, head: gpdu, tail: 0..0, inner });
+    }
+
+    /// The outer headers of a packet, by AF_XDP. The GTP-U socket sends from its own port: packets of several flows leave as
+    /// one train.
+    pub fn outer(&self, tunnel: &Tunnel, packet: &[u8]) -> Outer {
+        let by_flow = self.shared.flow_ports && !self.ports.is_empty();
+        let port = if by_flow { source_port(packet) } else { GTPU_PORT };
+        Outer { peer: peer_of(tunnel), tos: self.outer_tos(tunnel, packet), port }
+    }
+
+    /// The type of service of a packet's outer header: the tunnel's DSCP, and the packet's ECN field (RFC 6040 4.1).
+    pub fn outer_tos(&self, tunnel: &Tunnel, packet: &[u8]) -> u8 {
+        let ecn = if self.shared.outer_ecn { tos_of(packet) & ECN } else { 0 };
+        tunnel.dscp.unwrap_or(0) << 2 | ecn
     }
 
     /// Sends a packet that is not in the arena into a tunnel.

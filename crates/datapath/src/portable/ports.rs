@@ -29,6 +29,10 @@ impl Ports {
         self.0.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Descriptors that are readable while frames are pending.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.iter().map(|port| port.xsk.as_fd())

@@ -4,11 +4,12 @@
 use super::path::Path;
 use super::signalling::Signaller;
 use super::tables::Tables;
-use crate::packet::{Flow, link_header_len};
+use crate::packet::{Flow, link_header_len, merge_outer_ecn};
 use crate::sys::BEFORE;
 use crate::sys::layout::RedirectInfo;
 use pith_pfcp::gtpu::{GTPU_PORT, Packet};
 use pith_upf::contract::{DropReason, Qfi, Teid};
+use pith_upf::qos::Ecn;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
@@ -22,6 +23,8 @@ struct Message {
     from: SocketAddr,
     /// The index of the worker's socket that it is addressed to.
     socket: usize,
+    /// ECN field of its outer header.
+    ecn: Ecn,
 }
 
 impl Path {
@@ -30,7 +33,7 @@ impl Path {
         &mut self,
         tables: &Tables,
         signaller: &mut Signaller,
-        arena: &[u8],
+        arena: &mut [u8],
         frames: &[Range<usize>],
     ) {
         for frame in frames {
@@ -67,14 +70,15 @@ impl Path {
         let is_to = |address: SocketAddr| address.ip() == outer.destination;
         let socket = self.sockets.iter().position(|socket| is_to(socket.address()))?;
         let range = start + outer.transport_at + UDP_HEADER_LEN..start + outer.length;
-        Some(Message { range, from: SocketAddr::new(outer.source, source), socket })
+        let ecn = Ecn::of_tos(outer.tos);
+        Some(Message { range, from: SocketAddr::new(outer.source, source), socket, ecn })
     }
 
     fn redirected_from_tunnel(
         &mut self,
         tables: &Tables,
         signaller: &mut Signaller,
-        arena: &[u8],
+        arena: &mut [u8],
         (message, info): (&Message, Option<RedirectInfo>),
     ) {
         let Ok(packet) = Packet::decode(arena.get(message.range.clone()).unwrap_or_default()) else {
@@ -91,7 +95,11 @@ impl Path {
         }
         let start = message.range.start + packet.header_len;
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
-        self.forward_from_tunnel(tables, rules, arena, start..start + packet.payload.len(), teid, qfi);
+        let inner = start..start + packet.payload.len();
+        if !merge_outer_ecn(arena.get_mut(inner.clone()).unwrap_or_default(), message.ecn) {
+            return self.drop(DropReason::LostCongestion, 1);
+        }
+        self.forward_from_tunnel(tables, rules, arena, inner, teid, qfi);
     }
 
     fn redirected_from_network(&mut self, tables: &Tables, arena: &[u8], packet: Range<usize>, flow: &Flow) {

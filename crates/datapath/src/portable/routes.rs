@@ -3,7 +3,7 @@
 
 use super::gpdu::write_header;
 use super::n3::HEADROOM;
-use super::path::{Path, peer_of};
+use super::path::Path;
 use super::ports::Ports;
 use crate::packet::{Flow, decrement_ttl, set_ipv4_checksum};
 use crate::rules::{Now, Rule};
@@ -56,6 +56,16 @@ impl Routes {
     fn to(&self, destination: IpAddr, now: Now) -> Option<Route> {
         self.by_destination.get(&destination).filter(|route| route.until > now.0).copied()
     }
+}
+
+/// Fields of the outer headers of a tunnel packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outer {
+    pub peer: SocketAddr,
+    /// Type of service.
+    pub tos: u8,
+    /// UDP source port.
+    pub port: u16,
 }
 
 /// The headers before the rest of a packet.
@@ -127,8 +137,8 @@ impl Path {
         let mut room = [0; HEADROOM];
         let Some(at) = write_header(&mut room, tunnel, by, packet.len()) else { return false };
         let header = room.get(at..).unwrap_or_default();
-        let (peer, dscp) = (peer_of(tunnel), tunnel.dscp.unwrap_or(0));
-        let Some((port, mut head)) = self.tunnel_route(peer, dscp, header.len() + packet.len()) else {
+        let outer = self.outer(tunnel, packet);
+        let Some((port, mut head)) = self.tunnel_route(outer, header.len() + packet.len()) else {
             return false;
         };
         head.add(header);
@@ -140,8 +150,8 @@ impl Path {
     }
 
     /// The AF_XDP socket for a G-PDU of that length, and the headers before it.
-    pub fn tunnel_route(&mut self, peer: SocketAddr, dscp: u8, length: usize) -> Option<(usize, Head)> {
-        let (IpAddr::V4(peer), Some(own)) = (peer.ip(), self.own_v4()) else { return None };
+    pub fn tunnel_route(&mut self, outer: Outer, length: usize) -> Option<(usize, Head)> {
+        let (IpAddr::V4(peer), Some(own)) = (outer.peer.ip(), self.own_v4()) else { return None };
         let route = self.routes.to(peer.into(), self.now)?;
         let length = IPV4_LEN + UDP_LEN + length;
         if length > usize::from(route.info.mtu) {
@@ -149,7 +159,7 @@ impl Path {
         }
         let id = self.outer_ids.take();
         let mut head = Head::of_link(&route.info, false);
-        head.add(&outer(own, peer, dscp, id, length as u16));
+        head.add(&outer.header(own, peer, id, length as u16));
         Some((route.port, head))
     }
 
@@ -183,46 +193,23 @@ impl OuterIds {
     }
 }
 
-/// The IPv4 and UDP header of a tunnel packet of `length` bytes in all. The UDP checksum is zero (RFC 768).
-fn outer(own: Ipv4Addr, peer: Ipv4Addr, dscp: u8, id: u16, length: u16) -> [u8; IPV4_LEN + UDP_LEN] {
-    let [l0, l1] = length.to_be_bytes();
-    let [i0, i1] = id.to_be_bytes();
-    let [s0, s1, s2, s3] = own.octets();
-    let [d0, d1, d2, d3] = peer.octets();
-    let [p0, p1] = GTPU_PORT.to_be_bytes();
-    let [u0, u1] = length.saturating_sub(IPV4_LEN as u16).to_be_bytes();
-    let mut header = [
-        0x45,
-        dscp << 2,
-        l0,
-        l1,
-        i0,
-        i1,
-        0,
-        0,
-        HOPS,
-        UDP,
-        0,
-        0,
-        s0,
-        s1,
-        s2,
-        s3,
-        d0,
-        d1,
-        d2,
-        d3, //
-        p0,
-        p1,
-        p0,
-        p1,
-        u0,
-        u1,
-        0,
-        0,
-    ];
-    if let Some(ip) = header.get_mut(..IPV4_LEN) {
-        set_ipv4_checksum(ip);
+impl Outer {
+    /// The IPv4 and UDP header of a tunnel packet of `length` bytes in all. The UDP checksum is zero (RFC 768).
+    fn header(self, own: Ipv4Addr, peer: Ipv4Addr, id: u16, length: u16) -> [u8; IPV4_LEN + UDP_LEN] {
+        let [l0, l1] = length.to_be_bytes();
+        let [i0, i1] = id.to_be_bytes();
+        let [s0, s1, s2, s3] = own.octets();
+        let [d0, d1, d2, d3] = peer.octets();
+        let [f0, f1] = self.port.to_be_bytes();
+        let [p0, p1] = GTPU_PORT.to_be_bytes();
+        let [u0, u1] = length.saturating_sub(IPV4_LEN as u16).to_be_bytes();
+        let mut header = [
+            0x45, self.tos, l0, l1, i0, i1, 0, 0, HOPS, UDP, 0, 0, s0, s1, s2, s3, d0, d1, d2, d3, //
+            f0, f1, p0, p1, u0, u1, 0, 0,
+        ];
+        if let Some(ip) = header.get_mut(..IPV4_LEN) {
+            set_ipv4_checksum(ip);
+        }
+        header
     }
-    header
 }

@@ -1,14 +1,15 @@
 //! Uplink: packets received from tunnels, handled by their sessions' rules.
 
 use super::path::{Path, SendDecision, peer_of};
-use super::signalling::{Signaller, send_signalling};
+use super::signalling::{Sender, Signaller, send_signalling};
 use super::tables::Tables;
-use crate::packet::Flow;
+use crate::packet::{Flow, merge_outer_ecn};
 use crate::rules::{Ingress, Origin, Rules, STEPS};
 use crate::sys::{Datagram, prefetch};
 use pith_pfcp::gtpu::{ExtensionHeader, GtpuMessageType, Packet, Signalling};
 use pith_upf::contract::{Action, Destination, Direction, DropReason, Event, Fate, Qfi, Source, Teid};
-use std::net::{IpAddr, SocketAddr};
+use pith_upf::qos::Ecn;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ impl Path {
         &mut self,
         tables: &Tables,
         signaller: &mut Signaller,
-        arena: &[u8],
+        arena: &mut [u8],
         received: &[Datagram],
         socket: usize,
     ) {
@@ -40,14 +41,14 @@ impl Path {
                 self.drop(DropReason::UnsupportedGtpu, train.range.len().div_ceil(train.segment));
                 continue;
             }
-            let origin = (train.peer, socket, self.border.is_peer(train.peer.ip()));
+            let sender = (train.peer, socket, self.border.is_peer(train.peer.ip()));
             let mut start = train.range.start;
             if train.range.is_empty() {
                 self.drop(DropReason::MalformedGtpu, 1);
             }
             while start < train.range.end {
                 let end = (start + train.segment).min(train.range.end);
-                self.handle_datagram(tables, signaller, arena, &mut arrived, start..end, origin);
+                self.handle_datagram(tables, signaller, arena, &mut arrived, start..end, (sender, train.ecn));
                 start = end;
             }
         }
@@ -64,10 +65,10 @@ impl Path {
         &mut self,
         tables: &'t Tables,
         signaller: &mut Signaller,
-        arena: &[u8],
+        arena: &mut [u8],
         arrived: &mut Vec<Arrived<'t>>,
         datagram: Range<usize>,
-        (peer, socket, is_peer): (SocketAddr, usize, bool),
+        ((peer, socket, is_peer), ecn): (Sender, Ecn),
     ) {
         let Ok(packet) = Packet::decode(arena.get(datagram.clone()).unwrap_or_default()) else {
             return self.drop(DropReason::MalformedGtpu, 1);
@@ -105,6 +106,9 @@ impl Path {
             return self.drop(DropReason::UnknownPeer, 1);
         }
         let qfi = packet.pdu_session_information().map(|information| Qfi(information.qfi()));
+        if !merge_outer_ecn(arena.get_mut(inner.clone()).unwrap_or_default(), ecn) {
+            return self.drop(DropReason::LostCongestion, 1);
+        }
         prefetch(&**rules);
         arrived.push(Arrived { rules, inner, teid, qfi });
         if arrived.len() == BATCH {

@@ -193,7 +193,7 @@ impl Worker {
             full |= self.received.len() == RECEIVE_SLOTS;
             self.take_messages();
             let (path, signaller) = (&mut self.path, &mut self.signaller);
-            path.uplink(&self.tables, signaller, &self.arena, &self.received, socket);
+            path.uplink(&self.tables, signaller, &mut self.arena, &self.received, socket);
         }
         full
     }
@@ -230,7 +230,7 @@ impl Worker {
             more |= self.path.ports.receive(port, &mut self.arena, &mut self.frames);
             any |= !self.frames.is_empty();
             self.take_messages();
-            self.path.forward_redirected(&self.tables, &mut self.signaller, &self.arena, &self.frames);
+            self.path.forward_redirected(&self.tables, &mut self.signaller, &mut self.arena, &self.frames);
         }
         (more, any)
     }

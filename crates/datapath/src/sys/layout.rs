@@ -17,7 +17,7 @@ pub const RULE_METERS: usize = 3;
 /// Maximum number of URRs of a rule.
 pub const RULE_URRS: usize = 2;
 /// Reasons by which the program counts drops.
-pub const DROP_REASONS: usize = 22;
+pub const DROP_REASONS: usize = 23;
 /// Set in the index of a meter or counter that is in a session's block; the other bits are the session's
 /// slot.
 pub const IN_BLOCK: u32 = 0x8000_0000;
@@ -343,7 +343,7 @@ pub struct Cpu {
     pub across: Traffic,
     /// When the program passes the next packet of an unknown peer to user space.
     pub unknown_peer_due: AtomicU64,
-    pub reserved: [AtomicU64; 3],
+    pub reserved: [AtomicU64; 2],
 }
 
 // SAFETY (all): `repr(C)`; integers and atomics only, so any bytes are valid; the program writes only fields
@@ -474,6 +474,10 @@ pub struct Settings {
     pub links: Vec<Link>,
     /// The kernel's connection tracking; all zero without NAT.
     pub conntrack: ConntrackTimes,
+    /// Whether outer headers get the ECN field of their packet.
+    pub outer_ecn: bool,
+    /// Whether the outer source port depends on the packet's flow.
+    pub flow_ports: bool,
 }
 
 /// Times of the kernel's connection tracking.
@@ -509,7 +513,9 @@ impl Settings {
         let none = std::iter::repeat(Link::default());
         octets.extend(first.into_iter().chain(others).chain(none).take(LINKS).flat_map(|link| link.encode()));
         let ConntrackTimes { hz, tcp, udp, udp_stream } = self.conntrack;
-        octets.extend([tunnels, hz, tcp, udp, udp_stream, 0].into_iter().flat_map(u32::to_ne_bytes));
+        let last =
+            [tunnels, hz, tcp, udp, udp_stream, u32::from(self.outer_ecn), u32::from(self.flow_ports), 0];
+        octets.extend(last.into_iter().flat_map(u32::to_ne_bytes));
         octets
     }
 }
@@ -545,7 +551,7 @@ mod tests {
             assert_eq!(size, 64);
         }
         assert_eq!(size_of::<Cpu>(), 320);
-        assert_eq!(Settings::default().encode().len(), 224 + 16 * LINKS);
+        assert_eq!(Settings::default().encode().len(), 232 + 16 * LINKS);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! (UDP_GRO when receiving, UDP_SEGMENT when sending).
 
 use super::check;
+use pith_upf::qos::Ecn;
 use std::io::{self, IoSlice};
 use std::mem::{MaybeUninit, size_of, size_of_val, zeroed};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
@@ -21,7 +22,7 @@ const SEND_BATCH: usize = 32;
 const KERNEL_BUFFER: libc::c_int = 4 << 20;
 /// Longest time that a full device queue may block a worker, in microseconds.
 const SEND_TIMEOUT: libc::suseconds_t = 100_000;
-/// Words of ancillary data: a segment size and a type of service, each a header and a word.
+/// Words of ancillary data: a segment size and a type of service, each a header (two words) and a word.
 const CONTROL_WORDS: usize = 8;
 
 /// A received buffer: datagrams of `segment` bytes from one peer; the last may be shorter.
@@ -32,13 +33,16 @@ pub struct Datagram {
     /// Bytes of each datagram in it.
     pub segment: usize,
     pub peer: SocketAddr,
+    /// ECN field of their outer headers.
+    pub ecn: Ecn,
 }
 
 /// A buffer to send to one peer.
 #[derive(Debug, Clone)]
 pub struct Outgoing {
     pub peer: SocketAddr,
-    pub dscp: u8,
+    /// Type of service or traffic class.
+    pub tos: u8,
     /// Length of the datagrams that it is split into; `None`: it is one datagram.
     pub segment: Option<u16>,
     /// Its parts, among those given to `send`.
@@ -73,6 +77,11 @@ impl GtpuSocket {
         set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, &timeout)?;
         // Without it (before Linux 5.0) datagrams are received one by one.
         let _ = option(libc::SOL_UDP, libc::UDP_GRO, 1);
+        if address.is_ipv4() {
+            option(libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+        } else {
+            option(libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+        }
         // A tunnel packet above the interface's MTU is fragmented by IP instead of dropped. The path MTU counts for nothing: by
         // a forged ICMP error anyone could lower it to 552 octets for all packets to a gNB.
         if address.is_ipv4() {
@@ -127,9 +136,10 @@ impl GtpuSocket {
         for (at, header) in headers.iter().enumerate().take(filled as usize) {
             let len = header.msg_len as usize;
             let Some(peer) = socket_addr(&names[at]) else { continue };
-            let segment = gro_segment(&header.msg_hdr).unwrap_or(len).max(1);
+            let (segment, ecn) = read_control(&header.msg_hdr);
+            let segment = segment.unwrap_or(len).max(1);
             let start = at * RECEIVE_SLOT;
-            received.push(Datagram { range: start..start + len, segment, peer });
+            received.push(Datagram { range: start..start + len, segment, peer, ecn });
         }
         Ok(())
     }
@@ -247,21 +257,31 @@ fn socket_addr(name: &libc::sockaddr_in6) -> Option<SocketAddr> {
     }
 }
 
-/// The size of the datagrams in a train, from the ancillary data of UDP_GRO.
-fn gro_segment(header: &libc::msghdr) -> Option<usize> {
+/// The size of the datagrams in a train (UDP_GRO), and the ECN field of its packets (IP_TOS, IPV6_TCLASS), from the ancillary
+/// data. The kernel puts only packets of one type of service into a train.
+fn read_control(header: &libc::msghdr) -> (Option<usize>, Ecn) {
+    let (mut segment, mut ecn) = (None, Ecn::NotCapable);
     // SAFETY: `header` was filled by recvmmsg, so the macros walk well-formed entries within
-    // `msg_controllen`; the entry of UDP_GRO holds a C int.
+    // `msg_controllen`; the entries of UDP_GRO and IPV6_TCLASS hold a C int, that of IP_TOS an octet.
     unsafe {
         let mut entry = libc::CMSG_FIRSTHDR(header);
         while let Some(found) = entry.as_ref() {
-            if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
-                let size = libc::CMSG_DATA(entry).cast::<libc::c_int>().read_unaligned();
-                return usize::try_from(size).ok().filter(|size| *size > 0);
+            let data = libc::CMSG_DATA(entry);
+            match (found.cmsg_level, found.cmsg_type) {
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    let size = data.cast::<libc::c_int>().read_unaligned();
+                    segment = usize::try_from(size).ok().filter(|size| *size > 0);
+                }
+                (libc::IPPROTO_IP, libc::IP_TOS) => ecn = Ecn::of_tos(data.read()),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    ecn = Ecn::of_tos(data.cast::<libc::c_int>().read_unaligned() as u8);
+                }
+                _ => {}
             }
             entry = libc::CMSG_NXTHDR(header, entry);
         }
     }
-    None
+    (segment, ecn)
 }
 
 /// Writes the segment size and type of service, if set, into the ancillary data.
@@ -274,8 +294,8 @@ fn write_control(header: &mut libc::msghdr, control: &mut [u64; CONTROL_WORDS], 
     if let Some(segment) = message.segment {
         used += write_entry(control, used, libc::SOL_UDP, libc::UDP_SEGMENT, &segment.to_ne_bytes());
     }
-    if message.dscp != 0 {
-        let tos = libc::c_int::from(message.dscp) << 2;
+    if message.tos != 0 {
+        let tos = libc::c_int::from(message.tos);
         used += write_entry(control, used, level, kind, &tos.to_ne_bytes());
     }
     if used > 0 {
@@ -321,7 +341,7 @@ mod tests {
         let peer = to.socket.local_addr().unwrap();
         let train = [[7u8; 100], [8; 100], [9; 100]].concat();
         let parts = [IoSlice::new(&train[..150]), IoSlice::new(&train[150..250])];
-        let message = Outgoing { peer, dscp: 46, segment: Some(100), parts: 0..2 };
+        let message = Outgoing { peer, tos: 46 << 2 | 2, segment: Some(100), parts: 0..2 };
         assert_eq!(from.send(&[message.clone(), message], &parts).unwrap(), 2);
 
         let mut arena = vec![0; RECEIVE_SLOTS * RECEIVE_SLOT];
@@ -330,7 +350,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             let _ = to.receive(&mut arena, &mut received);
         }
-        assert_eq!(received[0].segment, 100);
+        assert_eq!((received[0].segment, received[0].ecn), (100, Ecn::Classic));
         assert_eq!(arena[received[0].range.clone()][..250], train[..250]);
         assert_eq!(received[0].peer, from.socket.local_addr().unwrap());
     }

@@ -356,6 +356,8 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes, links: Vec<Lin
         pinned: config.pin.is_some(),
         hairpin: config.is_hairpin_direct(),
         links,
+        outer_ecn: config.outer_ecn,
+        flow_ports: config.flow_ports,
         ..Settings::default()
     };
     let addresses = config.n3_addresses.iter().take(N3_ADDRESSES);

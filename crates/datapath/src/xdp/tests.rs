@@ -1,6 +1,8 @@
 //! Tests of the program's stages with frames given directly (BPF_PROG_TEST_RUN): the output octet by octet,
 //! the counters, and that passed frames are unchanged.
 
+mod ecn;
+mod entropy;
 mod nat;
 #[path = "../../tests/support/random.rs"]
 #[allow(dead_code)]
@@ -14,6 +16,7 @@ use super::program::{Interface, Program, Sizes};
 use super::tables::Tables;
 use crate::boundary::{Boundary, Host, Mirror, Reach, Tenant};
 use crate::config::DatapathConfig;
+use crate::packet::source_port;
 use crate::rules::{Clock, Sessions};
 use crate::sys::layout::{Action as State, Link, UE_NAT};
 use crate::sys::{enter_namespace, interface_index};
@@ -76,11 +79,19 @@ fn lab(session: &Session) -> Option<Lab> {
 }
 
 fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
-    lab_of(session, vlan, false)
+    lab_of(session, vlan, Settings::default())
 }
 
-/// With `nat`, the program translates the UE's packets.
-fn lab_of(session: &Session, vlan: u16, nat: bool) -> Option<Lab> {
+/// Settings of the program.
+#[derive(Debug, Clone, Copy, Default)]
+struct Settings {
+    /// The program translates the UE's packets.
+    nat: bool,
+    /// Outer headers have zero ECN and the GTP-U port.
+    plain: bool,
+}
+
+fn lab_of(session: &Session, vlan: u16, settings: Settings) -> Option<Lab> {
     if !enter_namespace() {
         return None;
     }
@@ -111,6 +122,8 @@ fn lab_of(session: &Session, vlan: u16, nat: bool) -> Option<Lab> {
         sessions: 16,
         workers: 1,
         enforcement: Enforcement::Police,
+        flow_ports: !settings.plain,
+        outer_ecn: !settings.plain,
         ..DatapathConfig::default()
     };
     let mut sizes = Sizes::of(&config, 1).unwrap();
@@ -119,7 +132,7 @@ fn lab_of(session: &Session, vlan: u16, nat: bool) -> Option<Lab> {
     // Test frames appear as received by the loopback interface.
     let link = |vlan, tunnels| Link { device: 1, vlan, ethernet: OWN, tunnels };
     let links = vec![link(vlan, true), link(NO_RADIOS, false)];
-    let conntrack = nat.then(|| Conntrack::prepare().expect("a kernel with connection tracking"));
+    let conntrack = settings.nat.then(|| Conntrack::prepare().expect("a kernel with connection tracking"));
     let program = Program::load(&config, &Clock::start(), sizes, links, conntrack.as_ref())
         .expect("clang at build time, and root");
     let interfaces = ["n3", "n6"].map(|name| {
@@ -271,9 +284,10 @@ fn sent(packet: &[u8]) -> (u32, Vec<u8>) {
     (REDIRECT, [ethernet(&[NEIGHBOUR, OWN].concat(), 0x800), packet.to_vec()].concat())
 }
 
-/// An IPv4 frame with identification 0, which depends on the CPU.
+/// A tunnel frame over IPv4 with identification 0, which depends on the CPU, and source port 2152, which depends on the flow.
 fn without_id(mut frame: Vec<u8>) -> Vec<u8> {
     frame[18..20].fill(0);
+    frame[34..36].copy_from_slice(&2152u16.to_be_bytes());
     set_checksum(&mut frame[14..34]);
     frame
 }
@@ -490,9 +504,10 @@ fn ipv6_tunnels_have_a_correct_udp_checksum_for_any_length() {
             let flags = if qfi.is_some() { 0x34 } else { 0x30 };
             let octets = (marking.len() as u16 + inner(63).len() as u16).to_be_bytes();
             let header = [&[flags, 255, octets[0], octets[1], 0, 0, 2, 0], marking, &inner(63)].concat();
-            let mut outer = ipv6(upf, gnb, 17, &udp(2152, 2152, &header));
-            // Traffic class 46 << 2.
-            (outer[0], outer[1]) = (0x6b, 0x80);
+            let mut outer = ipv6(upf, gnb, 17, &udp(source_port(&inner(63)), 2152, &header));
+            // Traffic class 46 << 2, and the flow label.
+            (outer[0], outer[1]) = (0x6b, 0x80 | frame[15] & 0x0f);
+            outer[2..4].copy_from_slice(&frame[16..18]);
             outer[46..48].copy_from_slice(&frame[14 + 46..14 + 48]);
             let link = ethernet(&[NEIGHBOUR, OWN].concat(), 0x86dd);
             assert_eq!((verdict, &frame), (REDIRECT, &[link, outer.clone()].concat()), "{length}");

@@ -20,6 +20,7 @@ use crate::kit::{
     Timer,
 };
 use bytes::Bytes;
+use pith_nas::Unprotected;
 use pith_nas::ie::UeSecurityCapability;
 use pith_ngap::UserLocation;
 use pith_sbi::common::{DateTime, SupiOrSuci};
@@ -49,6 +50,9 @@ pub(crate) struct UeContext {
     /// In place of the context in use: the one of a document that may be outdated. It recognises the UE, and is used for nothing else;
     /// the UE is authenticated before it gets service.
     pub outdated: Option<Box<SecurityContext>>,
+    /// Besides: the context of a SECURITY MODE COMMAND that had no answer when its procedure was aborted, or its process ended. The UE has
+    /// taken it into use if it received the command (TS 24.501 5.4.2.3).
+    pub offered: Option<Box<SecurityContext>>,
     /// UE security capability as last received; also set before there is a security context.
     pub capability: Option<UeSecurityCapability>,
     /// Uplink NAS COUNT from which K_gNB of the current connection is derived (TS 33.501 A.9).
@@ -247,6 +251,7 @@ impl UeContext {
             rm: RmState::Deregistered,
             security: None,
             outdated: None,
+            offered: None,
             capability: None,
             k_gnb_count: pith_nas::NasCount::ZERO,
             connection: None,
@@ -277,6 +282,39 @@ impl UeContext {
             released_sessions: Vec::new(),
             counts_end: None,
         }
+    }
+
+    /// Keeps the context of a SECURITY MODE COMMAND whose procedure ends without an answer: a registered UE may have taken it into use.
+    pub(super) fn note_offered(&mut self, context: SecurityContext) {
+        self.offered = self.is_registered().then(|| Box::new(context));
+    }
+
+    /// Verifies an initial message with the context in use, or with the one that was offered, which it takes into use then.
+    pub(super) fn verify_initial(&mut self, pdu: &[u8]) -> Option<Unprotected> {
+        if let Some(checked) = self.security.as_mut().and_then(|security| security.nas.unprotect(pdu).ok()) {
+            // The UE has not got the command.
+            self.offered = None;
+            return Some(checked);
+        }
+        let offered = self.offered.as_mut().filter(|offered| !offered.is_outdated())?;
+        let checked = offered.nas.unprotect(pdu).ok()?;
+        self.security = self.offered.take().map(|offered| *offered);
+        self.outdated = None;
+        Some(checked)
+    }
+
+    /// Whether an outdated context verifies an initial message: the one that was in use, or the one that was offered.
+    pub(super) fn recognise_outdated(&mut self, pdu: &[u8]) -> bool {
+        if self.outdated.as_mut().is_some_and(|outdated| outdated.recognise(pdu).is_some()) {
+            return true;
+        }
+        let offered = self.offered.as_mut().filter(|offered| offered.is_outdated());
+        if offered.is_none_or(|offered| offered.recognise(pdu).is_none()) {
+            return false;
+        }
+        self.outdated = self.offered.take();
+        self.security = None;
+        true
     }
 
     pub fn is_registered(&self) -> bool {

@@ -10,6 +10,7 @@
 //!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
 //!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
+//!  offered       security context of a SECURITY MODE COMMAND without an answer; absent if there is none
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -46,17 +47,29 @@ const MOBILITY: Section = Section { id: 9, name: "mobility", version: 1 };
 const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
 const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
+const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
 
 /// All sections, in their order in a document.
-pub(super) const SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, CONNECTION, GNB, UNDELIVERED, MOBILITY, TIMERS];
+pub(super) const SECTIONS: &[Section] = &[
+    IDENTITY,
+    SECURITY,
+    REGISTRATION,
+    SESSIONS,
+    PROCEDURE,
+    CONNECTION,
+    GNB,
+    UNDELIVERED,
+    MOBILITY,
+    OFFERED,
+    TIMERS,
+];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, MOBILITY, TIMERS];
+    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, MOBILITY, OFFERED, TIMERS];
 
 /// A context in the local form: a UE that is packed in memory.
 impl Context for UeContext {
@@ -84,7 +97,7 @@ impl Context for UeContext {
             return None;
         }
         let mut writer = Writer::new(Nf::Amf, &Handles);
-        for section in LOCAL_SECTIONS.iter().filter(|it| **it != MOBILITY || has_mobility(self)) {
+        for section in LOCAL_SECTIONS.iter().filter(|it| is_present(self, it)) {
             writer.section(section, |writer| write(self, section, writer));
         }
         writer.finish().ok()
@@ -150,7 +163,7 @@ pub(super) fn pack_sections(
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Amf, names);
     let connection = connection.and_then(|it| Some((it, names.gnb_name(it.gnb)?)));
-    for section in sections.iter().filter(|it| **it != MOBILITY || has_mobility(ue)) {
+    for section in sections.iter().filter(|it| is_present(ue, it)) {
         match (*section, connection) {
             (CONNECTION, None) => {}
             (CONNECTION, Some((connection, gnb))) => {
@@ -167,9 +180,13 @@ pub(super) fn pack_sections(
     writer.finish()
 }
 
-/// Whether the section of the handover is not empty.
-fn has_mobility(ue: &UeContext) -> bool {
-    !(ue.mobility.is_idle() && ue.access_keys.is_initial())
+/// Whether a section is not empty, of those that are left out if they are.
+fn is_present(ue: &UeContext, section: &Section) -> bool {
+    match *section {
+        MOBILITY => !(ue.mobility.is_idle() && ue.access_keys.is_initial()),
+        OFFERED => ue.offered.is_some(),
+        _ => true,
+    }
 }
 
 /// Packs the retained security context of a deregistered UE.
@@ -214,6 +231,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         rm,
         security,
         outdated,
+        offered,
         capability,
         k_gnb_count,
         connection: _,
@@ -281,6 +299,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         }
         SESSIONS => sessions.pack(writer),
         PROCEDURE => procedure.pack(writer),
+        OFFERED => offered.pack(writer),
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
             access_keys.pack(writer);
@@ -336,8 +355,9 @@ fn read_all(
     named: (Key, ContextId),
 ) -> Result<UeContext, UnpackError> {
     let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
-    let is_there =
-        |kind: &&Section| ![CONNECTION, GNB].contains(kind) && (**kind != MOBILITY || sections.has(kind));
+    let is_there = |kind: &&Section| {
+        ![CONNECTION, GNB].contains(kind) && (![MOBILITY, OFFERED].contains(kind) || sections.has(kind))
+    };
     for kind in kinds.iter().filter(is_there) {
         sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
     }
@@ -382,6 +402,7 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
         }
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
         PROCEDURE => ue.procedure = Pack::unpack(reader)?,
+        OFFERED => ue.offered = Pack::unpack(reader)?,
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {
             ue.access_keys = Pack::unpack(reader)?;

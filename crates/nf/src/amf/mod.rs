@@ -570,7 +570,10 @@ impl NetworkFunction for Amf {
                 out.n2(N2Effect::Capacity(*capacity));
                 list.push(serde_json::json!({ "relativeCapacity": capacity }));
             }
-            Order::Branch { .. } | Order::Unbranch { .. } => {}
+            Order::Branch { .. }
+            | Order::Unbranch { .. }
+            | Order::AddRule { .. }
+            | Order::RemoveRule { .. } => {}
         }
     }
 }

@@ -26,6 +26,7 @@ use super::mobility::{Mobility, n2_handover};
 use super::n2::{Initial, LeftConnection};
 use super::procedure::{Procedure, ue_context_release};
 use super::retained::KnownUe;
+use super::security::SecurityContext;
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
 use super::session::{PduSession, UserPlane};
 use super::take_over::TakenOver;
@@ -123,7 +124,10 @@ impl Amf {
                     // After a restart a UE whose path may have been switched is not at rest at its former gNB.
                     let is_moving = keeps_connections && !ue.mobility.is_idle();
                     let has_new_keys = !by_procedure && below.is_some_and(|below| next + reserved < below);
-                    let is_renewed = ue.old_guti.is_some() || has_new_keys;
+                    // The UE takes them into use before it answers.
+                    let is_offered = ue.is_registered()
+                        && matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_));
+                    let is_renewed = ue.old_guti.is_some() || has_new_keys || is_offered;
                     let is_sufficient =
                         !is_moving && !is_renewed && below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
@@ -519,6 +523,7 @@ pub(super) fn end_procedure(ue: &mut UeContext) {
         Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
         // The UDM may have processed the registration.
         Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
+        Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.context),
         _ => {}
     }
 }
@@ -560,12 +565,15 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
 /// COUNTs that the document reserved may have been used: a UE that cannot estimate the next one is authenticated before it gets service,
 /// and so is one that may have been sent messages since.
 pub(super) fn skip_reserved_counts(ue: &mut UeContext, is_stale: bool, reserved: u32) {
-    let Some(mut security) = ue.security.take() else { return };
-    security.nas.skip_to_send(reserved);
-    security.unconfirmed = security.unconfirmed.saturating_add(reserved);
-    if is_stale || security.unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
-        ue.outdated = Some(Box::new(security.into_outdated()));
-    } else {
-        ue.security = Some(security);
+    let skip = |mut security: SecurityContext| {
+        security.nas.skip_to_send(reserved);
+        security.unconfirmed = security.unconfirmed.saturating_add(reserved);
+        let is_outdated = is_stale || security.unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS;
+        if is_outdated { security.into_outdated() } else { security }
+    };
+    ue.offered = ue.offered.take().map(|offered| Box::new(skip(*offered)));
+    match ue.security.take().map(skip) {
+        Some(outdated) if outdated.is_outdated() => ue.outdated = Some(Box::new(outdated)),
+        security => ue.security = security,
     }
 }

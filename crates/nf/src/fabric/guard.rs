@@ -238,6 +238,10 @@ const fn callback(request: &Request) -> Option<&Uri> {
         Request::N1N2MessageTransfer(request) => request.body.n1n2_failure_txf_notif_uri.as_ref(),
         Request::CreateSmPolicy(request) => Some(&request.body.notification_uri),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.notification_uri),
+        Request::PostAppSession(request) => match &request.body.asc_req_data {
+            Some(data) => Some(&data.notif_uri),
+            None => None,
+        },
         Request::UpdateAmPolicyAssociation(request) => request.body.notification_uri.as_ref(),
         _ => None,
     }

@@ -3,6 +3,7 @@
 //! ```text
 //!  context in the URI (resource, callback, 5G-GUTI)  -> owner of its block
 //!  SUPI, for an operation on the UE's context        -> any shard; the shards forward it until one has the context
+//!  UE address, for a new application session         -> the same
 //!  SUPI, for a new session or policy association     -> from another process: the same shard for each request of the SUPI
 //!  otherwise                                         -> any shard
 //! ```
@@ -58,6 +59,9 @@ pub(super) fn block_of(request: &Request) -> Option<BlockId> {
         Request::GetSmPolicy(r) => block_in_reference(&r.sm_policy_id),
         Request::UpdateSmPolicy(r) => block_in_reference(&r.sm_policy_id),
         Request::DeleteSmPolicy(r) => block_in_reference(&r.sm_policy_id),
+        Request::GetAppSession(r) => block_in_reference(&r.app_session_id),
+        Request::ModAppSession(r) => block_in_reference(&r.app_session_id),
+        Request::DeleteAppSession(r) => block_in_reference(&r.app_session_id),
         _ => None,
     }
 }

@@ -44,7 +44,11 @@ const fn services(nf: Nf) -> &'static [(ServiceName, &'static str)] {
             &[(ServiceName::NudmSdm, "v2"), (ServiceName::NudmUecm, "v1"), (ServiceName::NudmUeau, "v1")]
         }
         Nf::Udr => &[(ServiceName::NudrDr, "v2")],
-        Nf::Pcf => &[(ServiceName::NpcfAmPolicyControl, "v1"), (ServiceName::NpcfSmpolicycontrol, "v1")],
+        Nf::Pcf => &[
+            (ServiceName::NpcfAmPolicyControl, "v1"),
+            (ServiceName::NpcfSmpolicycontrol, "v1"),
+            (ServiceName::NpcfPolicyauthorization, "v1"),
+        ],
         Nf::Nrf => &[(ServiceName::NnrfNfm, "v1"), (ServiceName::NnrfDisc, "v1")],
         Nf::Nssf => &[(ServiceName::NnssfNsselection, "v2")],
         Nf::Agent => &[],

@@ -6,7 +6,7 @@ use super::{
     StoreScope, Tracker, Tracking,
 };
 use pith_sbi::Request;
-use pith_types::{BlockId, ContextId, OwnerMap, Supi};
+use pith_types::{Ambr, BlockId, ContextId, OwnerMap, Supi};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -389,6 +389,29 @@ pub enum Order {
     },
     /// SMF: removes the uplink classifier (TS 23.502 4.3.5.5); the entry is as for `Branch`.
     Unbranch { supi: Supi, pdu_session_id: u8 },
+    /// PCF: adds or replaces a PCC rule of a session (TS 29.512 4.2.3). The entry has a `refusal`; null means that the SMF is notified.
+    AddRule { supi: Supi, pdu_session_id: u8, rule: PolicyRule },
+    /// PCF: removes such a rule; the entry is as for `AddRule`.
+    RemoveRule { supi: Supi, pdu_session_id: u8, name: String },
+}
+
+/// A PCC rule that an operator adds to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyRule {
+    /// Its name in the session: letters, digits, `-` and `_`, at most 64.
+    pub name: String,
+    /// 5QI (TS 23.501 5.7.4).
+    pub five_qi: u8,
+    /// Priority level of ARP, 1 to 15.
+    pub priority_level: u8,
+    /// Rules with lower values are evaluated first, 1 to 254.
+    pub precedence: u8,
+    /// Guaranteed bit rates, of a GBR 5QI.
+    pub guaranteed: Option<Ambr>,
+    /// Maximum bit rates; by default the guaranteed ones.
+    pub maximum: Option<Ambr>,
+    /// Flow descriptions, such as `permit out 17 from 192.0.2.9 5004 to assigned` (TS 29.212 5.4.2), 1 to 15.
+    pub flows: Vec<String>,
 }
 
 /// Why an operator deregisters a subscriber.

@@ -45,7 +45,7 @@ pub use context_id::{ContextIds, UNPLACED};
 pub(crate) use contexts::{Context, Contexts, Handles};
 pub use ending::EndedContexts;
 pub use event::{Event, Level};
-pub use function::{Deregister, Fate, Inspect, Needs, NetworkFunction, Order, Page, deliver};
+pub use function::{Deregister, Fate, Inspect, Needs, NetworkFunction, Order, Page, PolicyRule, deliver};
 pub use input::Input;
 pub use instances::SetInstances;
 pub use n2::{GnbHandle, GnbInfo, N2Effect, N2Input, ResetUe, RetainedConnections};

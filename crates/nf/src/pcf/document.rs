@@ -2,7 +2,9 @@
 //!
 //! An association that is being created waits for the UDR, and its caller for an answer: if the process ends, the creation begins again.
 
-use super::latest::Purpose;
+use super::applications::Application;
+use super::latest::Mark;
+use super::rules::Rules;
 use super::{Association, Context};
 use crate::kit::document::{
     Document, Json, Pack, PackError, Reader, Section, Sections, UnpackError, Writer, pack_enum,
@@ -13,30 +15,66 @@ use pith_types::ContextId;
 /// Version 1 has the request as JSON.
 const ASSOCIATION: Section = Section { id: 1, name: "association", version: 2 };
 
+/// Absent in an association without PCC rules of an operator or an application.
+const RULES: Section = Section { id: 2, name: "rules", version: 1 };
+
 /// All sections.
-pub(super) const SECTIONS: &[Section] = &[ASSOCIATION];
+pub(super) const SECTIONS: &[Section] = &[ASSOCIATION, RULES];
 
 pack_enum!(Context { 0 => Access(context), 1 => Session(context) });
 
 /// Packs an association.
 pub(super) fn pack(association: &Association) -> Result<Document, PackError> {
-    let Association { id: _, context, owner, creating } = association;
+    let Association { id: _, context, owner, creating, rules } = association;
     let mut writer = Writer::new(Nf::Pcf, &());
     writer.section(&ASSOCIATION, |writer| {
         context.pack(writer);
         owner.pack(writer);
         creating.pack(writer);
     });
+    if let Some(rules) = rules {
+        writer.section(&RULES, |writer| rules.pack(writer));
+    }
     writer.finish()
 }
 
 /// Unpacks an association; its id is that of the document.
 pub(super) fn unpack(octets: &[u8], id: ContextId) -> Result<Association, UnpackError> {
-    Sections::of(octets, Nf::Pcf, SECTIONS, &())?.read(&ASSOCIATION, |version, reader| {
+    let sections = Sections::of(octets, Nf::Pcf, SECTIONS, &())?;
+    let rules = if sections.has(&RULES) { Some(sections.unpack(&RULES)?) } else { None };
+    sections.read(&ASSOCIATION, |version, reader| {
         let context = if version == 1 { context_of_version_1(reader)? } else { Context::unpack(reader)? };
         let (owner, creating) = Pack::unpack(reader)?;
-        Ok(Association { id, context, owner, creating })
+        Ok(Association { id, context, owner, creating, rules })
     })
+}
+
+/// The rules as JSON, as their parts are SBI data types.
+impl Pack for Rules {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { rules, unanswered, applications, last } = self;
+        Json::pack(&(rules, unanswered), writer);
+        last.pack(writer);
+        let number = applications.len() as u32;
+        number.pack(writer);
+        for (number, Application { request, owner }) in applications {
+            number.pack(writer);
+            owner.pack(writer);
+            Json::pack(request, writer);
+        }
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (rules, unanswered) = Json::unpack(reader, "PCC rules")?;
+        let last = Pack::unpack(reader)?;
+        let mut all = Self { rules, unanswered, applications: Default::default(), last };
+        for _ in 0..u32::unpack(reader)? {
+            let (number, owner) = Pack::unpack(reader)?;
+            let request = Json::unpack(reader, "AppSessionContextReqData")?;
+            all.applications.insert(number, Application { request, owner });
+        }
+        Ok(all)
+    }
 }
 
 fn context_of_version_1(reader: &mut Reader<'_>) -> Result<Context, UnpackError> {
@@ -49,14 +87,14 @@ fn context_of_version_1(reader: &mut Reader<'_>) -> Result<Context, UnpackError>
 
 /// An association in the local form: packed in memory.
 impl Packable for Association {
-    type Mark = Purpose;
+    type Mark = Mark;
 
     fn id(&self) -> ContextId {
         self.id
     }
 
-    fn mark(&self) -> Purpose {
-        self.purpose()
+    fn mark(&self) -> Mark {
+        Self::mark(self)
     }
 
     fn is_idle(&self) -> bool {
@@ -67,7 +105,7 @@ impl Packable for Association {
         pack(self).ok()
     }
 
-    fn unpack_local(octets: &[u8], (_, id): (Key, ContextId), _: Purpose) -> Result<Self, UnpackError> {
+    fn unpack_local(octets: &[u8], (_, id): (Key, ContextId), _: Mark) -> Result<Self, UnpackError> {
         unpack(octets, id)
     }
 }

@@ -6,6 +6,7 @@
 use super::{Association, Context, Pcf};
 use crate::kit::{Key, Owner, ProcedureName, shrink};
 use foldhash::fast::FixedState;
+use pith_types::Supi;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -13,6 +14,30 @@ use std::hash::{BuildHasher, Hash, Hasher};
 /// cannot choose two with the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Purpose(u64);
+
+/// What a table shows of an association whose copy may be packed or absent: its purpose; hashes of session and IPv6 prefix, and the IPv4
+/// address. 0: there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub purpose: Purpose,
+    pub session: u32,
+    pub v4: u32,
+    pub v6: u32,
+}
+
+fn mark_of(value: impl Hash) -> u32 {
+    ((FixedState::default().hash_one(value) >> 32) as u32).max(1)
+}
+
+/// The mark of a session's identity.
+pub(super) fn session_mark(supi: &Supi, pdu_session_id: u8) -> u32 {
+    mark_of((supi.as_str(), pdu_session_id))
+}
+
+/// The mark of a text.
+pub(super) fn text_mark(text: &str) -> u32 {
+    mark_of(text)
+}
 
 /// The latest association of each purpose.
 #[derive(Debug, Default)]
@@ -33,6 +58,19 @@ impl Association {
             }
         }
         Purpose(hasher.finish())
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        let purpose = self.purpose();
+        match &self.context {
+            Context::Access(_) => Mark { purpose, session: 0, v4: 0, v6: 0 },
+            Context::Session(context) => Mark {
+                purpose,
+                session: session_mark(&context.supi, context.pdu_session_id),
+                v4: context.ipv4_address.map_or(0, |v4| v4.to_bits()),
+                v6: context.ipv6_address_prefix.as_deref().map_or(0, text_mark),
+            },
+        }
     }
 }
 

@@ -9,11 +9,14 @@
 //! former one: an NF has one access association for a subscriber, and one session association for a PDU session.
 //!
 //! Decisions follow the subscription: the session rule authorises the subscribed session-AMBR and default
-//! QoS, the access policy the subscribed UE-AMBR and RFSP.
+//! QoS, the access policy the subscribed UE-AMBR and RFSP. Operators and applications add PCC rules, with QoS flows of their own, while
+//! the session lives ([`rules`], [`applications`]).
 
 mod access;
+mod applications;
 mod document;
 mod latest;
+mod rules;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -21,8 +24,8 @@ mod tests;
 use crate::kit::document::{Document, UnpackError};
 use crate::kit::{
     Caller, ContextIds, Contexts, DocumentSink, Identity, Input, Instant, Key, Level, Needs, NetworkFunction,
-    Nf, Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng, StoreScope,
-    StoredKey, Tag, Target, Tracker,
+    Nf, Order, Outbox, Owner, PassedContext, PassedPart, PendingReply, ProcedureName, References, Rng,
+    StoreScope, StoredKey, Tag, Target, Tracker,
 };
 use latest::Latest;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest;
@@ -30,6 +33,8 @@ use pith_sbi::npcf_smpolicycontrol::SmPolicyContextData;
 use pith_sbi::nudr_dr::ReadAccessAndMobilityPolicyData;
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Reply, Request, Response, Uri};
 use pith_types::{BlockId, ContextId, OwnerMap, Supi};
+use rules::Rules;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -62,6 +67,8 @@ struct Association {
     owner: Owner,
     /// The answer to its creation, until the policy data have arrived.
     creating: Option<PendingReply>,
+    /// Its PCC rules, if it has some.
+    rules: Option<Box<Rules>>,
 }
 
 impl Association {
@@ -104,6 +111,8 @@ pub struct Pcf {
     tracker: Tracker,
     /// Contexts pass through their documents after each step.
     reloads: bool,
+    /// Restored associations whose SMF has not answered a notification.
+    unanswered: Vec<Key>,
 }
 
 impl Pcf {
@@ -119,6 +128,7 @@ impl Pcf {
             creating: 0,
             tracker: Tracker::default(),
             reloads: false,
+            unanswered: Vec::new(),
         }
     }
 
@@ -153,16 +163,27 @@ impl Pcf {
                 let found = self.access(&request.pol_asso_id, from).map(|(key, _)| key);
                 found.map(|key| self.delete(key))
             }
-            Request::GetSmPolicy(request) => self
-                .session(&request.sm_policy_id, from)
-                .map(|(_, context)| Response::SmPolicyControl(Box::new(session::control(context)))),
-            Request::UpdateSmPolicy(request) => self
-                .session(&request.sm_policy_id, from)
-                .map(|(_, context)| Response::SmPolicyDecision(Box::new(session::decide(context)))),
-            Request::DeleteSmPolicy(request) => {
-                let found = self.session(&request.sm_policy_id, from).map(|(key, _)| key);
-                found.map(|key| self.delete(key))
+            Request::GetSmPolicy(request) => self.session(&request.sm_policy_id, from).and_then(|key| {
+                let control = self.associations.get_mut(key).and_then(|it| session::control(it));
+                control.map(|control| Response::SmPolicyControl(Box::new(control))).ok_or_else(not_found)
+            }),
+            Request::UpdateSmPolicy(request) => self.session(&request.sm_policy_id, from).and_then(|key| {
+                self.updated(key, &request.body, out);
+                let decision = self.associations.get_mut(key).and_then(|it| Self::decision(it));
+                decision.map(|it| Response::SmPolicyDecision(Box::new(it))).ok_or_else(not_found)
+            }),
+            Request::DeleteSmPolicy(request) => self.session(&request.sm_policy_id, from).map(|key| {
+                if let Some(association) = self.associations.view(key) {
+                    self.terminate_applications(&association, out);
+                }
+                self.delete(key)
+            }),
+            Request::PostAppSession(request) => return self.create_application(reply, request.body, out),
+            Request::GetAppSession(request) => self.read_application(&request.app_session_id, from),
+            Request::ModAppSession(request) => {
+                self.change_application(&request.app_session_id, from, request.body, out)
             }
+            Request::DeleteAppSession(request) => self.delete_application(&request.app_session_id, from, out),
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
         };
         reply.complete(result, out);
@@ -176,7 +197,7 @@ impl Pcf {
         let ids = &mut self.ids;
         let key = self.associations.insert_with(|key| {
             let id = ids.allocate_beside(context.notification_uri(), key);
-            Box::new(Association { id, context, owner, creating: Some(reply) })
+            Box::new(Association { id, context, owner, creating: Some(reply), rules: None })
         });
         // The bound was checked.
         let Some(key) = key else { return };
@@ -228,13 +249,14 @@ impl Pcf {
     fn created(&mut self, key: Key) -> Option<Response> {
         let is_access = matches!(self.associations.get_mut(key)?.context, Context::Access(_));
         let location = if is_access { self.access_uri(key) } else { self.session_uri(key) };
-        Some(match &self.associations.get_mut(key)?.context {
+        let association = self.associations.get_mut(key)?;
+        Some(match &association.context {
             Context::Access(context) => {
                 let body = access::decide(context);
                 Response::PolicyAssociationCreated(Box::new(Created { location, body }))
             }
-            Context::Session(context) => {
-                let body = session::decide(context);
+            Context::Session(_) => {
+                let body = Self::decision(association)?;
                 Response::SmPolicyDecisionCreated(Box::new(Created { location, body }))
             }
         })
@@ -256,9 +278,9 @@ impl Pcf {
         }
     }
 
-    fn session(&mut self, id: &str, from: Caller) -> Result<(Key, &SmPolicyContextData), Box<Problem>> {
+    fn session(&mut self, id: &str, from: Caller) -> Result<Key, Box<Problem>> {
         match self.find(id, from)? {
-            (key, Context::Session(context)) => Ok((key, context)),
+            (key, Context::Session(_)) => Ok(key),
             _ => Err(not_found()),
         }
     }
@@ -315,10 +337,39 @@ impl NetworkFunction for Pcf {
     fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { reply, request } => self.request(reply, request, out),
+            Input::Reply { tag, reply, .. } if tag.step == rules::NOTIFY => {
+                self.notified(Key::from_u64(tag.owner), reply, out);
+            }
             Input::Reply { tag, reply, .. } => self.policy_data(tag, reply, out),
             Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Stored { .. } | Input::Timer(_) => {}
         }
         self.associations.pack_idle();
+    }
+
+    fn operate(&mut self, _now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<Value>) {
+        let refusal = match what {
+            Order::AddRule { supi, pdu_session_id, rule } => {
+                self.order_rules((supi, *pdu_session_id), out, |rules| Self::add_rule(rules, rule))
+            }
+            Order::RemoveRule { supi, pdu_session_id, name } => {
+                self.order_rules((supi, *pdu_session_id), out, |rules| Self::remove_rule(rules, name))
+            }
+            _ => return,
+        };
+        list.extend(refusal.map(|refusal| json!({ "refusal": refusal })));
+    }
+
+    fn has_context(&self, request: &Request) -> bool {
+        let Request::PostAppSession(request) = request else { return true };
+        request.body.asc_req_data.as_ref().is_none_or(|request| self.bound_session(request).is_some())
+    }
+
+    fn resume_contexts(&mut self, _now: Instant, out: &mut Outbox) {
+        self.repeat_notifications(out);
+    }
+
+    fn resume_restored(&mut self, _now: Instant, _is_needed: bool, out: &mut Outbox) {
+        self.repeat_notifications(out);
     }
 
     fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
@@ -425,6 +476,19 @@ impl NetworkFunction for Pcf {
             Input::Request { request: Request::GetSmPolicy(request), .. } => &request.sm_policy_id,
             Input::Request { request: Request::UpdateSmPolicy(request), .. } => &request.sm_policy_id,
             Input::Request { request: Request::DeleteSmPolicy(request), .. } => &request.sm_policy_id,
+            Input::Request { request: Request::PostAppSession(request), .. } => {
+                let key = self.bound_session(request.body.asc_req_data.as_ref()?)?;
+                return self.associations.id(key);
+            }
+            Input::Request { request: Request::GetAppSession(request), .. } => {
+                return applications::association_of(&self.references, &request.app_session_id);
+            }
+            Input::Request { request: Request::ModAppSession(request), .. } => {
+                return applications::association_of(&self.references, &request.app_session_id);
+            }
+            Input::Request { request: Request::DeleteAppSession(request), .. } => {
+                return applications::association_of(&self.references, &request.app_session_id);
+            }
             _ => return None,
         };
         self.references.id(reference)
@@ -434,7 +498,10 @@ impl NetworkFunction for Pcf {
         match input {
             // It may replace one that is not restored.
             Input::Request {
-                request: Request::CreateAmPolicyAssociation(_) | Request::CreateSmPolicy(_),
+                request:
+                    Request::CreateAmPolicyAssociation(_)
+                    | Request::CreateSmPolicy(_)
+                    | Request::PostAppSession(_),
                 ..
             } => Needs::All,
             input => self.context_of(input).map_or(Needs::Nothing, Needs::Context),
@@ -479,8 +546,8 @@ impl NetworkFunction for Pcf {
 
     fn forget_context(&mut self, _now: Instant, id: ContextId, _out: &mut Outbox) {
         let Some(key) = self.ids.find(id) else { return };
-        if let Some(purpose) = self.associations.abandon(key) {
-            self.latest.remove(purpose, key);
+        if let Some(mark) = self.associations.abandon(key) {
+            self.latest.remove(mark.purpose, key);
             self.ids.free(id);
             self.tracker.note_end(id, ProcedureName::Other);
         }
@@ -500,9 +567,11 @@ impl NetworkFunction for Pcf {
         self.ids.check_free(id)?;
         let mut association = document::unpack(document, id)?;
         association.creating = None;
+        let is_unanswered = association.rules.as_ref().is_some_and(|rules| !rules.unanswered.is_empty());
         let placed = self.associations.insert_with(|_| Box::new(association));
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.ids.claim(id, key);
+        self.unanswered.extend(is_unanswered.then_some(key));
         self.tracker.note_stored(id, 0);
         if is_stale {
             // The next writer of a document that all NFs share would leave an outdated context out.

@@ -1,5 +1,6 @@
 //! Session management policies (TS 29.512 4.2.2).
 
+use super::{Association, Context, Pcf};
 use pith_sbi::npcf_smpolicycontrol::{
     AuthorizedDefaultQos, SessionRule, SmPolicyContextData, SmPolicyControl, SmPolicyDecision,
 };
@@ -34,6 +35,7 @@ pub(super) fn decide(context: &SmPolicyContextData) -> SmPolicyDecision {
 }
 
 /// The association's context and decision.
-pub(super) fn control(context: &SmPolicyContextData) -> SmPolicyControl {
-    SmPolicyControl::new(context.clone(), decide(context))
+pub(super) fn control(association: &Association) -> Option<SmPolicyControl> {
+    let Context::Session(context) = &association.context else { return None };
+    Some(SmPolicyControl::new((**context).clone(), Pcf::decision(association)?))
 }

@@ -12,8 +12,8 @@ use pith_sbi::namf_communication::{
     NgapIeType,
 };
 use pith_sbi::npcf_smpolicycontrol::{
-    CreateSmPolicy, DeleteSmPolicy, PolicyControlRequestTrigger, ServingNfIdentity, SmPolicyContextData,
-    SmPolicyDeleteData, SmPolicyUpdateContextData, UpdateSmPolicy,
+    CreateSmPolicy, DeleteSmPolicy, PolicyControlRequestTrigger, RuleReport, ServingNfIdentity,
+    SmPolicyContextData, SmPolicyDeleteData, SmPolicyUpdateContextData, UpdateSmPolicy,
 };
 use pith_sbi::nsmf_pdusession::{
     ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
@@ -115,6 +115,15 @@ pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, rele
         let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
         env.notify_nf(Target::Root(policy.root.clone()), request);
     }
+}
+
+/// Npcf_SMPolicyControl_Update: PCC rules that are not enforced (TS 29.512 4.2.4.15).
+pub(super) fn report_rules(session: &SmContext, env: &mut Env<'_>, reports: Vec<RuleReport>) {
+    let Some(policy) = session.policy.as_ref().filter(|_| !reports.is_empty()) else { return };
+    let mut body = SmPolicyUpdateContextData::default();
+    body.rule_reports = reports;
+    let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
+    env.notify_nf(Target::Root(policy.root.clone()), request);
 }
 
 /// Npcf_SMPolicyControl_Delete (TS 29.512 4.2.5).

@@ -9,6 +9,7 @@ pub(super) mod document;
 
 use super::config::Network;
 use super::env::Env;
+use super::flows::SessionFlows;
 use super::procedure::modification::AwaitingModificationComplete;
 use super::procedure::{self, State};
 use super::timers::{SessionTimer, Timers};
@@ -24,7 +25,7 @@ use pith_types::{Ambr, BitRate, ContextId, Dnn, Guami, Pei, Seid, Snssai, Supi, 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// The one QoS flow of a session: the default one.
+/// The default QoS flow of a session: that of the default QoS rule.
 pub(super) const DEFAULT_QFI: u8 = 1;
 
 /// Updates of a session that may be pending: the AMF and the UE send one or two at a time.
@@ -59,6 +60,8 @@ pub(super) struct SmContext {
     pub address: UeAddress,
     /// Subscribed, then authorised QoS.
     pub qos: Qos,
+    /// Its QoS flows besides the default one.
+    pub flows: SessionFlows,
     /// The policy association at the PCF.
     pub policy: Option<Uri>,
     /// Whether the SMF is registered for the session in the UDM (Nudm_UECM).
@@ -351,6 +354,7 @@ impl SmContext {
             asks_dns6: false,
             address: UeAddress::default(),
             qos: Qos::UNKNOWN,
+            flows: SessionFlows::default(),
             policy: None,
             is_registered: false,
             modification: None,
@@ -455,6 +459,7 @@ impl SmContext {
     pub(super) fn forget_handover(&mut self) {
         self.forget_target();
         self.handover_uplink = None;
+        self.flows.refused_by_target = 0;
     }
 
     /// The endpoints of the prepared handover are in use, or no longer valid.
@@ -463,9 +468,15 @@ impl SmContext {
         self.handover_additional.clear();
     }
 
-    /// QFIs of its QoS flows.
+    /// QFIs of its QoS flows, without those that the gNB has refused or released.
     pub(super) fn flows(&self) -> Vec<u8> {
-        vec![DEFAULT_QFI]
+        self.flows_at_upf().into_iter().filter(|qfi| !self.flows.is_refused(*qfi)).collect()
+    }
+
+    /// QFIs of its QoS flows, with those that are to be removed.
+    pub(super) fn flows_at_upf(&self) -> Vec<u8> {
+        let of_rules = self.flows.current.flows();
+        std::iter::once(DEFAULT_QFI).chain(of_rules.iter().map(|flow| flow.qfi)).collect()
     }
 
     /// Adds what a gNB reports of a secondary RAT.

@@ -148,6 +148,9 @@ pub(super) enum BranchingError {
     /// A session can have one classifier only.
     #[error("there is already a UPF between gNB and anchor: 'pith session unbranch' removes a classifier")]
     HasFront,
+    /// A session with a second UPF has no PCC rules.
+    #[error("the session has QoS flows of its PCF, which a session with a classifier can't have")]
+    HasRules,
     /// The session has no classifier to remove.
     #[error("the session has no classifier")]
     NoClassifier,

@@ -1,9 +1,11 @@
 //! The SMF's contents, for operators, tests and worlds.
 
 use super::Smf;
-use super::context::{FrontUpf, SmContext};
+use super::context::{DEFAULT_QFI, FrontUpf, SmContext};
+use super::procedure::State;
 use crate::kit::UpfHandle;
-use pith_ngap::transfer::Tunnel;
+use pith_ngap::transfer::{GbrQos, Tunnel};
+use pith_types::BitRate;
 use serde_json::{Value, json};
 
 /// Numbers of the SMF's resources. All are zero when no UE has a session and no procedure is running.
@@ -57,10 +59,44 @@ impl Smf {
             "upf": user_plane.and_then(|user_plane| self.name_of(user_plane.anchor.upf)),
             "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),
             "breakouts": front.map(FrontUpf::breakouts).unwrap_or_default(),
+            "qosFlows": describe_flows(session),
         })
     }
 
     fn name_of(&self, upf: UpfHandle) -> Option<&str> {
         self.shared.upfs.info(upf).map(|info| info.name.as_str())
     }
+}
+
+/// The QoS flows of a session, the default one first, with the PCC rules that are bound to each. Until the UPF has accepted a change, those
+/// before it.
+fn describe_flows(session: &SmContext) -> Vec<Value> {
+    let flows = &session.flows;
+    let flows = match (session.state(), &flows.former) {
+        (State::AwaitingRates(_), Some(former)) => former,
+        _ => &flows.current,
+    };
+    let rules_of = |qfi: u8| {
+        let bound = flows.rules().filter(|rule| rule.qfi == qfi);
+        bound.map(|rule| rule.id.to_string()).collect::<Vec<_>>()
+    };
+    let qos = &session.qos;
+    let default = json!({
+        "qfi": DEFAULT_QFI,
+        "fiveQi": qos.five_qi,
+        "arp": qos.arp_priority,
+        "rules": rules_of(DEFAULT_QFI),
+    });
+    let others = flows.flows().into_iter().map(|flow| {
+        let rate = |rate: fn(&GbrQos) -> BitRate| flow.gbr.as_ref().map(|gbr| rate(gbr).to_string());
+        json!({
+            "qfi": flow.qfi,
+            "fiveQi": flow.five_qi,
+            "arp": flow.arp.priority_level,
+            "guaranteedUplink": rate(|gbr| gbr.guaranteed.uplink),
+            "guaranteedDownlink": rate(|gbr| gbr.guaranteed.downlink),
+            "rules": rules_of(flow.qfi),
+        })
+    });
+    std::iter::once(default).chain(others).collect()
 }

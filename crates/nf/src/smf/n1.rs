@@ -2,6 +2,7 @@
 
 use super::config::DataNetwork;
 use super::context::{DEFAULT_QFI, IpVersions, SmContext};
+use super::flows::DEFAULT_RULE;
 use super::procedure::establishment::{Asks, UeRequest};
 use pith_nas::gsm::{
     PduSessionEstablishmentAccept, PduSessionEstablishmentReject, PduSessionModificationCommand,
@@ -14,16 +15,15 @@ use pith_nas::ie::{
 use pith_nas::{GsmCause, GsmMessage};
 use std::net::IpAddr;
 
-/// Identity of the one QoS rule.
-const DEFAULT_RULE: u8 = 1;
-
 /// PDU SESSION ESTABLISHMENT ACCEPT; with a cause if the UE asked for IPv4v6 (TS 24.501 6.4.1.3).
 pub(super) fn establishment_accept(
     session: &SmContext,
     request: UeRequest,
     network: Option<&DataNetwork>,
 ) -> Vec<u8> {
-    let rules = QosRules(vec![QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)]);
+    let mut rules = vec![QosRule::match_all(DEFAULT_RULE, DEFAULT_QFI)];
+    rules.extend(session.flows.current.qos_rules());
+    let rules = QosRules(rules);
     let (kind, only) = match session.ip {
         IpVersions { v4: true, v6: true } => (PduSessionType::Ipv4v6, None),
         IpVersions { v6: true, .. } => (PduSessionType::Ipv6, Some(GsmCause::PduSessionTypeIpv6OnlyAllowed)),
@@ -34,8 +34,9 @@ pub(super) fn establishment_accept(
     let (ipv4, interface_id) = (session.address.v4, session.address.interface_id());
     accept.pdu_address = Some(PduAddress { ipv4, interface_id, smf_link_local: None });
     accept.snssai = Some(session.snssai.into());
-    let flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
-    accept.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
+    let mut flows = vec![QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi)];
+    flows.extend(session.flows.current.descriptions());
+    accept.qos_flow_descriptions = Some(QosFlowDescriptions(flows));
     accept.extended_pco = network.and_then(|network| options(session, request.asks, network));
     accept.dnn = Some(session.dnn.clone());
     GsmMessage::new(session.pdu_session_id, request.pti, accept).encode()
@@ -73,13 +74,20 @@ pub(super) fn release_command(pdu_session_id: u8, pti: u8, cause: GsmCause) -> V
     GsmMessage::new(pdu_session_id, pti, PduSessionReleaseCommand::new(cause)).encode()
 }
 
-/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2) with the session-AMBR and the default QoS flow's parameters.
+/// PDU SESSION MODIFICATION COMMAND (TS 24.501 6.3.2.2) with the session-AMBR, the default QoS flow's parameters,
+/// and the rules and flows that the change in progress creates, modifies or deletes.
 pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     let mut flow = QosFlowDescription::non_gbr(DEFAULT_QFI, session.qos.five_qi);
     flow.operation = FlowOperation::Modify;
     let mut command = PduSessionModificationCommand::new();
     command.session_ambr = Some(session.qos.ambr);
-    command.qos_flow_descriptions = Some(QosFlowDescriptions(vec![flow]));
+    let mut flows = vec![flow];
+    if let Some(change) = session.flows.change() {
+        flows.extend(change.descriptions());
+        let rules = change.qos_rules();
+        command.qos_rules = (!rules.is_empty()).then_some(QosRules(rules));
+    }
+    command.qos_flow_descriptions = Some(QosFlowDescriptions(flows));
     GsmMessage::new(session.pdu_session_id, 0, command).encode()
 }
 

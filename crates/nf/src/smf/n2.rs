@@ -20,7 +20,7 @@ pub(super) fn setup_request(session: &SmContext, user_plane: &UserPlane) -> Vec<
             IpVersions { v6: true, .. } => SessionType::Ipv6,
             IpVersions { .. } => SessionType::Ipv4,
         },
-        flows: vec![default_flow(session)],
+        flows: std::iter::once(default_flow(session)).chain(session.flows.current.flows()).collect(),
     };
     transfer.encode()
 }
@@ -30,10 +30,17 @@ fn default_flow(session: &SmContext) -> QosFlow {
     QosFlow { qfi: DEFAULT_QFI, five_qi: session.qos.five_qi, arp, gbr: None }
 }
 
-/// PDU Session Resource Modify Request Transfer that changes session-AMBR and default QoS flow.
+/// PDU Session Resource Modify Request Transfer that changes session-AMBR, default QoS flow, and the flows of the change in progress. The
+/// gNB does not get the release of flows that it has refused, or has released.
 pub(super) fn modify_qos_request(session: &SmContext) -> Vec<u8> {
-    let (session_ambr, flows) = (Some(session.qos.ambr), vec![default_flow(session)]);
-    ModifyRequestTransfer { session_ambr, flows, ..ModifyRequestTransfer::default() }.encode()
+    let (session_ambr, mut flows, mut to_release) =
+        (Some(session.qos.ambr), vec![default_flow(session)], Vec::new());
+    if let Some(change) = session.flows.change().filter(|_| !session.flows.is_at_gnb) {
+        flows.extend(change.flows());
+        let released = change.released().into_iter().filter(|qfi| !session.flows.is_refused(*qfi));
+        to_release.extend(released.map(|qfi| (qfi, Cause::Nas(CauseNas::normal_release))));
+    }
+    ModifyRequestTransfer { session_ambr, flows, to_release, ..ModifyRequestTransfer::default() }.encode()
 }
 
 /// The unsuccessful transfer, and its type, that answers N2 information which this SMF does not support (TS 38.413 9.3.4.18,

@@ -6,16 +6,19 @@
 //!  both   QER 1 session-AMBR and QFI, URR 1 volume            BAR 1
 //! ```
 //!
-//! FARs of further tunnels, in dual connectivity, are in `tunnels.rs`.
+//! PCC rule N (2 to 255) adds PDRs 100 + 2N (uplink) and 101 + 2N (downlink) with its filters and precedence, and QER N with QFI, gates and rates. Those of a
+//! rule without a guaranteed rate have QER 1, too; the QFI is that of the first QER of a PDR. A downlink PDR has the FAR of its flow's tunnel: FAR 2, or in dual
+//! connectivity that of an additional tunnel (`tunnels.rs`).
 //!
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
 
 use super::context::{DEFAULT_QFI, IpVersions, SmContext, UeAddress};
+use super::flows::{Difference, Filter, Rule};
 use super::tunnels::Reroute;
 use crate::kit::N4Error;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
-    ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId,
+    ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
     GateStatus, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId,
     PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress,
     UrrId,
@@ -25,11 +28,11 @@ use pith_pfcp::message::{
     SessionModificationRequest,
 };
 use pith_pfcp::rules::{
-    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, RemoveFar, UpdateFar,
-    UpdateForwardingParameters, UpdatePdr, UpdateQer,
+    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, RemoveFar, RemovePdr,
+    RemoveQer, UpdateFar, UpdateForwardingParameters, UpdatePdr, UpdateQer,
 };
 use pith_pfcp::{Change, Message};
-use pith_types::{Seid, Teid, words_of_name};
+use pith_types::{Ambr, Seid, Teid, words_of_name};
 use std::net::IpAddr;
 
 pub(super) const UPLINK_PDR: PdrId = PdrId(1);
@@ -47,9 +50,140 @@ pub(super) const PRECEDENCE: Precedence = Precedence(255);
 pub(super) fn establishment(session: &SmContext, address: UeAddress, local: IpAddr) -> Message {
     let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
-    let pdrs = vec![uplink_pdr(address), downlink_pdr(address)];
+    let pdrs = anchor_pdrs(session, address, FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
     let fars = vec![uplink, downlink_far(None, ApplyAction::BUFF)];
-    establishment_request(session, (session.seid, local), pdrs, fars)
+    with_qers(establishment_request(session, (session.seid, local), pdrs, fars), session)
+}
+
+/// The PDRs of a session at its anchor. If there are several for uplink packets, a CHOOSE ID gives them the same F-TEID (TS 29.244
+/// 8.2.3).
+fn anchor_pdrs(session: &SmContext, address: UeAddress, f_teid: FTeid) -> Vec<CreatePdr> {
+    const SHARED: u8 = 1;
+    let f_teid = match f_teid {
+        FTeid::Choose { ipv4, ipv6, .. } if !session.flows.current.is_empty() => {
+            FTeid::Choose { ipv4, ipv6, choose_id: Some(SHARED) }
+        }
+        f_teid => f_teid,
+    };
+    let mut uplink = uplink_pdr(address);
+    uplink.pdi.local_f_teid = Some(f_teid);
+    let mut downlink = downlink_pdr(address);
+    downlink.far_id = Some(session.tunnels.far_of(DEFAULT_QFI));
+    let of_rules = session.flows.current.rules().flat_map(|rule| {
+        let far = session.tunnels.far_of(rule.qfi);
+        rule_pdrs(rule, address, (f_teid, far))
+    });
+    [uplink, downlink].into_iter().chain(of_rules).collect()
+}
+
+/// Adds the QERs of the session's rules.
+fn with_qers(request: Message, session: &SmContext) -> Message {
+    let Message::SessionEstablishmentRequest(mut request) = request else { return request };
+    request.create_qers.extend(session.flows.current.rules().map(rule_qer));
+    Message::SessionEstablishmentRequest(request)
+}
+
+fn rule_qer_id(rule: &Rule) -> QerId {
+    QerId(rule.number.into())
+}
+
+fn rule_pdr_ids(rule: &Rule) -> [PdrId; 2] {
+    let uplink = 100 + 2 * u16::from(rule.number);
+    [PdrId(uplink), PdrId(uplink + 1)]
+}
+
+/// The PDRs of a rule: of each direction for which it has a filter. The uplink PDR matches packets of the rule's flow only: the UE's
+/// marking is verified (TS 23.501 5.7.1.8). `far` is that of downlink packets.
+fn rule_pdrs(rule: &Rule, address: UeAddress, (f_teid, far): (FTeid, FarId)) -> Vec<CreatePdr> {
+    let [uplink_id, downlink_id] = rule_pdr_ids(rule);
+    let mut uplink = uplink_pdr(address);
+    (uplink.pdr_id, uplink.pdi.local_f_teid, uplink.pdi.qfis) =
+        (uplink_id, Some(f_teid), vec![Qfi(rule.qfi)]);
+    let mut downlink = downlink_pdr(address);
+    (downlink.pdr_id, downlink.far_id) = (downlink_id, Some(far));
+    let qers = if rule.qos().guaranteed.is_some() { vec![] } else { vec![QER] };
+    let directions: [(CreatePdr, fn(&Filter) -> bool); 2] =
+        [(uplink, Filter::is_uplink), (downlink, Filter::is_downlink)];
+    let of_direction = |(mut pdr, has_direction): (CreatePdr, fn(&Filter) -> bool)| {
+        let filters = rule.filters().iter().filter(|filter| has_direction(filter));
+        pdr.pdi.sdf_filters = filters.map(Filter::sdf_filter).collect();
+        pdr.precedence = Precedence(rule.precedence.into());
+        pdr.qer_ids = std::iter::once(rule_qer_id(rule)).chain(qers.iter().copied()).collect();
+        (!pdr.pdi.sdf_filters.is_empty()).then_some(pdr)
+    };
+    directions.into_iter().filter_map(of_direction).collect()
+}
+
+fn rule_qer(rule: &Rule) -> CreateQer {
+    let gate = |is_open| if is_open { Gate::Open } else { Gate::Closed };
+    let gates = rule.gates();
+    let gates = GateStatus { uplink: gate(gates.uplink), downlink: gate(gates.downlink) };
+    let mut qer = CreateQer::new(rule_qer_id(rule), gates);
+    qer.maximum_bitrate = rule.qos().maximum.map(rates);
+    qer.guaranteed_bitrate = rule.qos().guaranteed.map(rates);
+    qer.qfi = Some(Qfi(rule.qfi));
+    qer
+}
+
+/// Adds the change of a session's rules to a request to the anchor, whose endpoint for uplink packets is `tunnel`. While the gNB does not
+/// have the flows of new rules, downlink packets that match them stay in the default flow (TS 23.502 4.3.3.2 steps 2a, 8a).
+fn add_change(
+    request: &mut SessionModificationRequest,
+    session: &SmContext,
+    change: &Difference<'_>,
+    tunnel: Tunnel,
+) {
+    let (address, f_teid, awaits_gnb) = (session.address, f_teid_of(tunnel), session.flows.awaits_gnb);
+    for rule in change.removed() {
+        let pdrs = rule_pdrs(rule, address, (f_teid, DOWNLINK_FAR));
+        request.remove_pdrs.extend(pdrs.iter().map(|pdr| RemovePdr::new(pdr.pdr_id)));
+        request.remove_qers.push(RemoveQer::new(rule_qer_id(rule)));
+    }
+    for rule in change.created() {
+        let [_, downlink] = rule_pdr_ids(rule);
+        let pdrs = rule_pdrs(rule, address, (f_teid, far_of_rule(session, rule)));
+        let pdrs = pdrs.into_iter().map(|pdr| match pdr.pdr_id == downlink {
+            true if awaits_gnb => CreatePdr { qer_ids: vec![QER], ..pdr },
+            _ => pdr,
+        });
+        request.create_pdrs.extend(pdrs);
+        request.create_qers.push(rule_qer(rule));
+    }
+}
+
+/// The FAR of a rule's downlink packets: that of the default flow while these stay in it.
+fn far_of_rule(session: &SmContext, rule: &Rule) -> FarId {
+    let is_new = |number| session.flows.change().is_some_and(|it| it.created().any(|it| it.number == number));
+    let is_in_default = session.flows.awaits_gnb && is_new(rule.number);
+    session.tunnels.far_of(if is_in_default { DEFAULT_QFI } else { rule.qfi })
+}
+
+/// Downlink packets of the session's rules take the tunnels of their flows; if the gNB has the flows, they use them.
+fn downlink_flows(session: &SmContext) -> Vec<UpdatePdr> {
+    let choose = FTeid::Choose { ipv4: true, ipv6: false, choose_id: None };
+    let update = |rule: &Rule| {
+        let pdrs = rule_pdrs(rule, session.address, (choose, far_of_rule(session, rule)));
+        let pdr = pdrs.into_iter().find(|pdr| pdr.pdr_id == rule_pdr_ids(rule)[1])?;
+        let mut update = UpdatePdr::new(pdr.pdr_id);
+        update.far_id = pdr.far_id;
+        let is_used = !session.flows.awaits_gnb && !session.flows.is_refused(rule.qfi);
+        update.qer_ids = Some(pdr.qer_ids).filter(|_| is_used);
+        Some(update)
+    };
+    session.flows.current.rules().filter_map(update).collect()
+}
+
+/// Downlink packets of the session's rules use their flows.
+pub(super) fn use_flows(session: &SmContext) -> Message {
+    with_flows(Message::SessionModificationRequest(SessionModificationRequest::new()), session)
+}
+
+/// Adds that to an activation.
+pub(super) fn with_flows(request: Message, session: &SmContext) -> Message {
+    let Message::SessionModificationRequest(mut request) = request else { return request };
+    request.update_pdrs.retain(|update| update.pdr_id == DOWNLINK_PDR);
+    request.update_pdrs.extend(downlink_flows(session));
+    Message::SessionModificationRequest(request)
 }
 
 /// Session Establishment Request for a session that the UPF had before (TS 29.244 5.5.1, TS 23.527 4.3.2): with its former F-TEID,
@@ -63,18 +197,12 @@ pub(super) fn restoration(
 ) -> Message {
     let mut uplink = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
-    let mut pdr = uplink_pdr(address);
-    if f_teid.is_some() {
-        pdr.pdi.local_f_teid = f_teid;
-    }
+    let choose = FTeid::Choose { ipv4: true, ipv6: false, choose_id: None };
+    let pdrs = anchor_pdrs(session, address, f_teid.unwrap_or(choose));
     let mut fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
-    let mut downlink = downlink_pdr(address);
-    if gnb.is_some() {
-        fars.extend(session.tunnels.iter().map(|(far, additional)| forwarding_far(far, additional.gnb)));
-        downlink.far_id = Some(session.tunnels.far_of(DEFAULT_QFI));
-    }
-    let request = establishment_request(session, (session.seid, local), vec![pdr, downlink], fars);
-    match request {
+    fars.extend(session.tunnels.iter().map(|(far, additional)| forwarding_far(far, additional.gnb)));
+    let request = establishment_request(session, (session.seid, local), pdrs, fars);
+    match with_qers(request, session) {
         Message::SessionEstablishmentRequest(mut request) => {
             request.pfcp_se_req_flags = f_teid.map(|_| PfcpSeReqFlags::RESTI);
             Message::SessionEstablishmentRequest(request)
@@ -99,12 +227,25 @@ pub(super) fn confirmation(
     if to.is_some() {
         for (far, additional) in session.tunnels.iter() {
             request.update_fars.push(forward(far, additional.gnb, EndMarker::Omit));
-            request.update_pdrs.extend(additional.flows.iter().flat_map(|qfi| moved_pdrs(*qfi, far)));
+        }
+        if !session.tunnels.is_empty() {
+            request.update_pdrs.push(moved_default(session.tunnels.far_of(DEFAULT_QFI)));
         }
     }
     request.cp_f_seid = Some(FSeid::new(seid.0, local));
     request.node_id = Some(NodeId::from(local));
     request.update_qers = vec![updated_qer(session)];
+    if seid == session.seid {
+        // The anchor refuses the request if it does not have the rules.
+        for rule in session.flows.current.rules() {
+            let mut qer = UpdateQer::new(rule_qer_id(rule));
+            qer.qfi = Some(Change::Set(Qfi(rule.qfi)));
+            request.update_qers.push(qer);
+        }
+        if to.is_some() || session.tunnels.is_empty() {
+            request.update_pdrs.extend(downlink_flows(session));
+        }
+    }
     Message::SessionModificationRequest(request)
 }
 
@@ -161,18 +302,11 @@ fn forwarding_far(id: FarId, gnb: Tunnel) -> CreateFar {
     far
 }
 
-/// The PDRs of a flow's downlink packets at the UPF that terminates N3.
-fn downlink_pdrs(qfi: u8) -> Vec<PdrId> {
-    if qfi == DEFAULT_QFI { vec![DOWNLINK_PDR] } else { Vec::new() }
-}
-
-/// A flow's downlink packets get another FAR.
-fn moved_pdrs(qfi: u8, far: FarId) -> impl Iterator<Item = UpdatePdr> {
-    downlink_pdrs(qfi).into_iter().map(move |pdr| {
-        let mut update = UpdatePdr::new(pdr);
-        update.far_id = Some(far);
-        update
-    })
+/// The downlink packets of the default flow, which match no rule, get another FAR.
+fn moved_default(far: FarId) -> UpdatePdr {
+    let mut update = UpdatePdr::new(DOWNLINK_PDR);
+    update.far_id = Some(far);
+    update
 }
 
 pub(super) fn uplink_pdr(address: UeAddress) -> CreatePdr {
@@ -213,10 +347,14 @@ pub(super) fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
     pdr
 }
 
-/// The session-AMBR in PFCP's unit, kbit/s (TS 29.244 8.2.8).
 fn session_ambr(session: &SmContext) -> BitRates {
+    rates(session.qos.ambr)
+}
+
+/// Rates in PFCP's unit, kbit/s (TS 29.244 8.2.8, 8.2.9).
+fn rates(rates: Ambr) -> BitRates {
     let kbps = |bps: u64| bps.div_ceil(1000);
-    BitRates { uplink: kbps(session.qos.ambr.uplink.bps()), downlink: kbps(session.qos.ambr.downlink.bps()) }
+    BitRates { uplink: kbps(rates.uplink.bps()), downlink: kbps(rates.downlink.bps()) }
 }
 
 /// The tunnel endpoint in an F-TEID.
@@ -263,14 +401,18 @@ fn forward(id: FarId, to: Tunnel, end_marker: EndMarker) -> UpdateFar {
     far
 }
 
-/// Changes the tunnels of downlink packets. All changes apply at once (TS 29.244 6.3.3).
-pub(super) fn rerouted(change: &Reroute) -> Message {
+/// Changes the tunnels of downlink packets to those that the session has now. All changes apply at once (TS 29.244 6.3.3).
+pub(super) fn rerouted(session: &SmContext, change: &Reroute) -> Message {
     let mut request = SessionModificationRequest::new();
     request.remove_fars = change.removed.iter().map(|far| RemoveFar::new(*far)).collect();
     request.create_fars = change.created.iter().map(|(far, gnb)| forwarding_far(*far, *gnb)).collect();
     request.update_fars =
         change.updated.iter().map(|(far, gnb, end_marker)| forward(*far, *gnb, *end_marker)).collect();
-    request.update_pdrs = change.moved.iter().flat_map(|(qfi, far)| moved_pdrs(*qfi, *far)).collect();
+    let default = change.moved.iter().filter(|(qfi, _)| *qfi == DEFAULT_QFI);
+    request.update_pdrs = default.map(|(_, far)| moved_default(*far)).collect();
+    if !(change.moved.is_empty() && change.removed.is_empty()) {
+        request.update_pdrs.extend(downlink_flows(session));
+    }
     Message::SessionModificationRequest(request)
 }
 
@@ -290,10 +432,14 @@ fn without_tunnels(
     session: &SmContext,
     mut request: SessionModificationRequest,
 ) -> SessionModificationRequest {
-    for (far, additional) in session.tunnels.iter() {
-        request.remove_fars.push(RemoveFar::new(far));
-        request.update_pdrs.extend(additional.flows.iter().flat_map(|qfi| moved_pdrs(*qfi, DOWNLINK_FAR)));
+    if session.tunnels.is_empty() {
+        return request;
     }
+    request.remove_fars = session.tunnels.iter().map(|(far, _)| RemoveFar::new(far)).collect();
+    request.update_pdrs = vec![moved_default(DOWNLINK_FAR)];
+    request.update_pdrs.extend(
+        downlink_flows(session).into_iter().map(|update| UpdatePdr { far_id: Some(DOWNLINK_FAR), ..update }),
+    );
     request
 }
 
@@ -320,6 +466,20 @@ fn modification(far: UpdateFar) -> SessionModificationRequest {
 pub(super) fn new_rates(session: &SmContext) -> Message {
     let mut request = SessionModificationRequest::new();
     request.update_qers = vec![updated_qer(session)];
+    Message::SessionModificationRequest(request)
+}
+
+/// Changes the session-AMBR, and the rules at the anchor.
+pub(super) fn new_rules(session: &SmContext, anchor: Tunnel) -> Message {
+    let mut request = SessionModificationRequest::new();
+    request.update_qers = vec![updated_qer(session)];
+    if let Some(change) = session.flows.change() {
+        add_change(&mut request, session, &change, anchor);
+    }
+    // The gNB releases the tunnels of flows that are removed.
+    let flows = session.flows_at_upf();
+    let left = session.tunnels.iter().filter(|(_, it)| it.flows.iter().all(|qfi| !flows.contains(qfi)));
+    request.remove_fars = left.map(|(far, _)| RemoveFar::new(far)).collect();
     Message::SessionModificationRequest(request)
 }
 

@@ -43,6 +43,19 @@ pub(super) struct Restored {
     due: VecDeque<Key>,
     /// Sessions that are restored at their UPFs when all are read, so that reading and UPFs do not compete for the CPU.
     later: Vec<Key>,
+    /// Until all are read: those that the configuration has no place for any longer.
+    misplaced: Misplaced,
+}
+
+/// Sessions of a former run that the configuration has no place for.
+#[derive(Debug, Default)]
+struct Misplaced {
+    /// Those that are not ended yet.
+    sessions: BTreeSet<Key>,
+    /// The number of those whose address is in no pool of their data network, and the first address.
+    by_address: Option<(usize, IpAddr)>,
+    /// The number of those whose UPF is not configured, by its name.
+    by_upf: BTreeMap<String, usize>,
 }
 
 impl Restored {
@@ -117,6 +130,7 @@ impl Smf {
             unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?
                 .recover(keeps_tunnels, is_late);
         self.shared.upfs.deletions.append(&mut session.leaving);
+        let is_misplaced = self.is_misplaced(&mut session);
         let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
@@ -131,6 +145,9 @@ impl Smf {
         }
         if let Some(session) = self.sessions.view(key) {
             self.unconfirmed.insert(key, session.state());
+        }
+        if is_misplaced {
+            self.restored.misplaced.sessions.insert(key);
         }
         match self.shared.index.find(&supi, pdu_session_id) {
             None if has_user_plane => {
@@ -150,15 +167,11 @@ impl Smf {
         let read = std::mem::take(&mut self.restored.read);
         let mut ending = std::mem::take(&mut self.restored.ending);
         let taken_over = std::mem::take(&mut self.restored.taken_over);
-        let taken_over_addresses = taken_over.iter().map(|(key, address, _)| (*key, *address));
-        let sessions = read.iter().chain(&ending).copied().chain(taken_over_addresses);
-        let addresses =
-            sessions.flat_map(|(key, address)| address.iter().map(move |it| (key, it)).collect::<Vec<_>>());
-        // That of another data network is as good as none: it would give the session the rights of that network.
-        let (own, others): (Vec<_>, Vec<_>) =
-            addresses.partition(|(key, address)| self.is_in_its_network(*key, *address));
-        let mut foreign: BTreeSet<_> = others.into_iter().map(|(_, address)| address).collect();
-        foreign.extend(self.shared.pools.reserve(own.into_iter().map(|(_, address)| address)));
+        let misplaced = std::mem::take(&mut self.restored.misplaced.sessions);
+        let taken_over_addresses = taken_over.iter().flat_map(|(_, address, _)| address.iter());
+        let addresses = read.iter().chain(&ending).flat_map(|(_, address)| address.iter());
+        let addresses = addresses.chain(taken_over_addresses);
+        let foreign: BTreeSet<_> = self.shared.pools.reserve(addresses).into_iter().collect();
         if !self.shared.ids.is_restoring() {
             self.shared.pools.claim_reserved();
         }
@@ -167,16 +180,14 @@ impl Smf {
             self.shared.env(now, out).delete_at_upf(at);
         }
         let is_foreign = |address: &UeAddress| address.iter().any(|it| foreign.contains(&it));
-        let removed: BTreeMap<Key, String> =
-            read.iter().filter_map(|(key, _)| Some((*key, self.removed_upf(*key)?))).collect();
-        let (lost, waiting): (Vec<_>, Vec<_>) =
-            read.into_iter().partition(|(key, address)| is_foreign(address) || removed.contains_key(key));
-        ending.extend(lost);
+        let has_no_place = |key: Key, address: &UeAddress| is_foreign(address) || misplaced.contains(&key);
+        let (ends, waiting): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|(key, address)| has_no_place(*key, address));
+        ending.extend(ends);
         let (ends, taken_over): (Vec<_>, Vec<_>) =
             taken_over.into_iter().partition(|(_, address, _)| is_foreign(address));
         ending.extend(ends.into_iter().map(|(key, address, _)| (key, address)));
         report_foreign(&foreign, out);
-        report_removed(&removed, out);
         let taken_over = taken_over.into_iter().map(|(key, _, is_modified)| (key, is_modified)).collect();
         self.resume_taken_over(now, taken_over, out);
         for (key, address) in ending {
@@ -186,7 +197,7 @@ impl Smf {
                 // The registration in the UDM is that of the session that has replaced it.
                 let other = self.shared.index.find(&session.supi, session.pdu_session_id);
                 session.is_registered &= other.is_none_or(|other| other == key);
-                goes_on = (is_foreign(&address) || removed.contains_key(&key)) && other == Some(key);
+                goes_on = has_no_place(key, &address) && other == Some(key);
             }
             self.with_session(now, key, out, |state, session, env| {
                 if let State::AwaitingReleaseComplete(state) = state {
@@ -208,24 +219,29 @@ impl Smf {
             self.restored.later.extend(waiting);
         }
         if !self.shared.ids.is_restoring() {
+            report_misplaced(&mut self.restored.misplaced, out);
             self.note_all_read(out);
         }
     }
 
-    /// Whether the address of a session is in a pool of its data network.
-    fn is_in_its_network(&self, key: Key, address: IpAddr) -> bool {
-        self.sessions
-            .view(key)
-            .is_none_or(|session| self.shared.config.has_address(&session.dnn, &session.snssai, address))
-    }
-
-    /// The UPF that a restored session needs, and which is not in the configuration any longer.
-    fn removed_upf(&self, key: Key) -> Option<String> {
-        let session = self.sessions.view(key)?;
-        let user_plane = session.state().user_plane()?;
-        let front = user_plane.front.as_ref().filter(|front| front.is_needed).map(|front| front.session.upf);
-        let needed = std::iter::once(user_plane.anchor.upf).chain(front);
-        needed.filter_map(|upf| self.shared.upfs.removed(upf)).map(str::to_owned).next()
+    /// Whether the configuration has no place for a session of a former run any longer: its address is in no pool of its data network
+    /// (in that of another one it would have that one's rights), or nothing is at its UPF. It loses such an address.
+    fn is_misplaced(&mut self, session: &mut SmContext) -> bool {
+        let (config, misplaced) = (&self.shared.config, &mut self.restored.misplaced);
+        let is_elsewhere = |it: &IpAddr| !config.has_address(&session.dnn, &session.snssai, *it);
+        let elsewhere = session.address.iter().find(is_elsewhere);
+        if let Some(address) = elsewhere {
+            misplaced.by_address.get_or_insert((0, address)).0 += 1;
+            session.address = UeAddress::default();
+        }
+        let user_plane = session.state().user_plane();
+        let front = user_plane.and_then(|it| it.front.as_ref()).filter(|front| front.is_needed);
+        let needed = user_plane.map(|it| it.anchor.upf).into_iter().chain(front.map(|it| it.session.upf));
+        let removed = needed.filter_map(|upf| self.shared.upfs.removed(upf)).next();
+        if let Some(name) = removed {
+            *misplaced.by_upf.entry(name.to_owned()).or_default() += 1;
+        }
+        elsewhere.is_some() || removed.is_some()
     }
 
     /// Requests UPFs to delete the sessions that a former run had ended. A UPF that has retained none has none of them.
@@ -245,6 +261,7 @@ impl Smf {
     pub(super) fn restore_later_sessions(&mut self, now: Instant, out: &mut Outbox) {
         let later = std::mem::take(&mut self.restored.later);
         self.restore_soon(now, later, out);
+        report_misplaced(&mut self.restored.misplaced, out);
         self.note_all_read(out);
     }
 
@@ -297,7 +314,7 @@ fn report_foreign(addresses: &BTreeSet<IpAddr>, out: &mut Outbox) {
     if let Some(first) = addresses.first() {
         out.log(Level::Warn, || {
             format!(
-                "{} sessions have addresses that are in no pool of their data network (the first is {first}): they are released, and their UEs \
+                "{} sessions have addresses that others have, or that are in no pool (the first is {first}): they are released, and their UEs \
                  requested to establish them again",
                 addresses.len()
             )
@@ -305,16 +322,17 @@ fn report_foreign(addresses: &BTreeSet<IpAddr>, out: &mut Outbox) {
     }
 }
 
-/// Sessions were at UPFs that are no longer configured: nothing forwards their packets.
-fn report_removed(sessions: &BTreeMap<Key, String>, out: &mut Outbox) {
-    let names: BTreeSet<&str> = sessions.values().map(String::as_str).collect();
-    if !names.is_empty() {
+/// Says how many sessions the configuration has no place for.
+fn report_misplaced(misplaced: &mut Misplaced, out: &mut Outbox) {
+    const END: &str = "they are released, and their UEs requested to establish them again";
+    if let Some((sessions, first)) = misplaced.by_address.take() {
         out.log(Level::Warn, || {
-            format!(
-                "{} sessions were at UPFs that are not in 'n4.upfs' ({}): they are released, and their UEs requested to establish them again",
-                sessions.len(),
-                names.into_iter().collect::<Vec<_>>().join(", ")
-            )
+            format!("{sessions} sessions have addresses that are in no pool of their data network (the first is {first}): {END}")
+        });
+    }
+    for (name, sessions) in std::mem::take(&mut misplaced.by_upf) {
+        out.log(Level::Warn, || {
+            format!("{sessions} sessions were at UPF {name}, which is not in 'n4.upfs': {END}")
         });
     }
 }

@@ -83,6 +83,12 @@ impl Tunnels {
         self.0.iter().find(|additional| additional.flows.contains(&qfi)).map_or(0, |it| it.slot)
     }
 
+    /// Flows that the session no longer has leave their tunnels, and these end if they have no other flow.
+    pub(super) fn keep(&mut self, flows: &[u8]) {
+        self.0.iter_mut().for_each(|it| it.flows.retain(|qfi| flows.contains(qfi)));
+        self.0.retain(|it| !it.flows.is_empty());
+    }
+
     /// Whether one of the tunnels has that endpoint.
     pub(super) fn has(&self, gnb: Tunnel) -> bool {
         self.0.iter().any(|additional| additional.gnb == gnb)

@@ -231,7 +231,10 @@ fn on_n2_information(
 ) -> State {
     match kind {
         N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
-            Ok(transfer) => return change_user_plane(state, session, env, reply, Some(&transfer)),
+            Ok(transfer) => {
+                modification::on_setup(session, env, &transfer);
+                return change_user_plane(state, session, env, reply, Some(&transfer));
+            }
             Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
         },
         N2SmInfoType::PduResSetupFail => {
@@ -244,6 +247,10 @@ fn on_n2_information(
         N2SmInfoType::PathSwitchSetupFail => return change_user_plane(state, session, env, reply, None),
         N2SmInfoType::PduResModInd => return flow_mobility::on_indication(state, session, env, reply, info),
         N2SmInfoType::PduResModRsp => return on_modified(state, session, env, reply, info),
+        N2SmInfoType::PduResNty => {
+            modification::on_gnb_notification(session, env, info);
+            acknowledge(reply, env.out);
+        }
         N2SmInfoType::SecondaryRatUsage => match SecondaryRatUsageTransfer::decode(info) {
             Ok(transfer) => {
                 session.count_secondary_rat(transfer.usage);
@@ -252,11 +259,12 @@ fn on_n2_information(
             Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
         },
         N2SmInfoType::PduResModFail => {
+            modification::on_gnb_failure(session, env);
             session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             acknowledge(reply, env.out);
         }
-        // These change nothing. PduResNty concerns flows with a guaranteed rate (TS 38.413 8.2.4.2), which no session has.
-        N2SmInfoType::PduResRelRsp | N2SmInfoType::PduResNty => acknowledge(reply, env.out),
+        // It changes nothing.
+        N2SmInfoType::PduResRelRsp => acknowledge(reply, env.out),
         kind => refuse_n2(reply, kind, env.out),
     }
     state
@@ -273,7 +281,7 @@ fn on_activate(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: 
     }
 }
 
-/// The gNB's answer to a modification. It may have moved flows to other tunnels (TS 38.413 8.2.3.2, 9.3.4.4); most have not.
+/// The gNB's answer to a modification: flows that it refuses. It may have moved flows to other tunnels (TS 38.413 8.2.3.2, 9.3.4.4); most have not.
 fn on_modified(
     state: State,
     session: &mut SmContext,
@@ -288,6 +296,7 @@ fn on_modified(
             return state;
         }
     };
+    modification::on_gnb_modified(session, env, &transfer);
     match state {
         State::Established(Established { user_plane })
             if user_plane.gnb.is_some()

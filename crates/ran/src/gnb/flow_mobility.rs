@@ -6,12 +6,20 @@
 //!   | <- PDU SESSION RESOURCE MODIFY CONFIRM                |   flows that have moved, the UPF's tunnel
 //! ```
 
-use super::{Bearer, Gnb, NgState, Output, UeContext, UeKey};
+use super::{Bearer, Gnb, NgState, Output, QosFlows, UeContext, UeKey};
 use pith_ngap::transfer::{
     FlowTunnel, ModifyConfirmTransfer, ModifyIndicationTransfer, ModifyIndicationUnsuccessfulTransfer, Tunnel,
 };
 use pith_ngap::{PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication, SessionTransfer};
 use pith_types::{RanUeNgapId, Teid};
+
+/// A session that is to move, with the tunnel and the flows that were indicated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moving {
+    session: u8,
+    tunnel: Tunnel,
+    flows: QosFlows,
+}
 
 impl Gnb {
     /// Opens a tunnel for downlink packets of a UE that is at another gNB.
@@ -34,12 +42,18 @@ impl Gnb {
         let Some(amf_ue_ngap_id) = context.amf_id else { return };
         let item = |(session, tunnel): &(u8, Tunnel)| {
             let bearer = context.bearers.iter().find(|bearer| bearer.session == *session)?;
-            let downlink = FlowTunnel { tunnel: *tunnel, flows: vec![bearer.qfi] };
+            let downlink = FlowTunnel { tunnel: *tunnel, flows: bearer.flows.iter().collect() };
             let transfer = ModifyIndicationTransfer { downlink, additional: Vec::new(), usage: None };
             Some(SessionTransfer { pdu_session_id: *session, transfer: transfer.encode() })
         };
         let sessions = tunnels.iter().filter_map(item).collect();
-        context.moving = tunnels;
+        let flows_of = |session: u8| {
+            let bearer = context.bearers.iter().find(|bearer| bearer.session == session);
+            bearer.map(|bearer| bearer.flows).unwrap_or_default()
+        };
+        let moving =
+            tunnels.into_iter().map(|(session, tunnel)| Moving { session, tunnel, flows: flows_of(session) });
+        context.moving = moving.collect();
         let location = Some(self.location());
         let indication =
             PduSessionResourceModifyIndication { amf_ue_ngap_id, ran_ue_ngap_id, sessions, location };
@@ -60,9 +74,8 @@ impl Gnb {
         self.check_answered(&moving, &confirmed, &failed);
         let mut moved = Vec::new();
         for item in &confirmed {
-            let tunnel = moving.iter().find(|(session, _)| *session == item.pdu_session_id);
-            if let Some((_, tunnel)) = tunnel {
-                moved.extend(self.take_confirmation(ran_id, item, *tunnel));
+            if let Some(moving) = moving.iter().find(|moving| moving.session == item.pdu_session_id) {
+                moved.extend(self.take_confirmation(ran_id, item, *moving));
             }
         }
         let is_complete = moved.len() == moving.len();
@@ -72,7 +85,7 @@ impl Gnb {
     /// Each session of the indication is answered once.
     fn check_answered(
         &mut self,
-        moving: &[(u8, Tunnel)],
+        moving: &[Moving],
         confirmed: &[SessionTransfer],
         failed: &[SessionTransfer],
     ) {
@@ -83,7 +96,7 @@ impl Gnb {
             }
         }
         let mut answered: Vec<u8> = confirmed.iter().chain(failed).map(|item| item.pdu_session_id).collect();
-        let mut indicated: Vec<u8> = moving.iter().map(|(session, _)| *session).collect();
+        let mut indicated: Vec<u8> = moving.iter().map(|moving| moving.session).collect();
         answered.sort_unstable();
         indicated.sort_unstable();
         if answered != indicated {
@@ -92,12 +105,12 @@ impl Gnb {
         }
     }
 
-    /// The bearer with its new tunnel, if its flow is confirmed.
+    /// The bearer with its new tunnel, if all its flows are confirmed.
     fn take_confirmation(
         &mut self,
         ran_id: RanUeNgapId,
         item: &SessionTransfer,
-        tunnel: Tunnel,
+        Moving { tunnel, flows, .. }: Moving,
     ) -> Option<Bearer> {
         let id = item.pdu_session_id;
         let transfer = match ModifyConfirmTransfer::decode(&item.transfer) {
@@ -109,8 +122,9 @@ impl Gnb {
         };
         let bearer =
             self.contexts.get_mut(&ran_id)?.bearers.iter_mut().find(|bearer| bearer.session == id)?;
-        let has_flow = transfer.flows == [bearer.qfi] && transfer.failed.is_empty();
-        if has_flow {
+        let confirmed: QosFlows = transfer.flows.iter().copied().collect();
+        let is_complete = confirmed == flows && transfer.failed.is_empty();
+        if is_complete {
             bearer.uplink = transfer.uplink;
             (bearer.downlink, bearer.n3) = (tunnel.teid, tunnel.address);
         }
@@ -118,14 +132,15 @@ impl Gnb {
         if transfer.uplink.teid.0 == 0 || transfer.uplink.address.is_unspecified() {
             self.violation("TS 38.413 9.3.4.7", format!("PDU session {id}: no uplink tunnel"));
         }
-        if !has_flow {
+        if !is_complete {
+            let indicated: Vec<u8> = flows.iter().collect();
             let text = format!(
-                "PDU session {id}: flow {} indicated, {:?} confirmed, {:?} failed",
-                moved.qfi, transfer.flows, transfer.failed
+                "PDU session {id}: flows {indicated:?} indicated, {:?} confirmed, {:?} failed",
+                transfer.flows, transfer.failed
             );
             self.violation("TS 38.413 8.2.5.2", text);
         }
-        has_flow.then_some(moved)
+        is_complete.then_some(moved)
     }
 }
 

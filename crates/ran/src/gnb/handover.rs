@@ -125,7 +125,7 @@ impl Gnb {
             pdu_session_id: bearer.session,
             transfer: PathSwitchRequestTransfer {
                 downlink: Tunnel { address: self.settings.n3, teid: bearer.downlink },
-                flows: vec![bearer.qfi],
+                flows: bearer.flows.iter().collect(),
                 additional: Vec::new(),
             }
             .encode(),

@@ -22,10 +22,46 @@ pub struct Bearer {
     pub downlink: Teid,
     /// The address of that endpoint.
     pub n3: IpAddr,
-    /// QFI of the first QoS flow.
+    /// QFI of the first QoS flow: the default one.
     pub qfi: u8,
+    /// All its QoS flows.
+    pub flows: QosFlows,
     /// Session-AMBR, which the gNB enforces in uplink.
     pub ambr: Option<Ambr>,
+}
+
+/// A set of QoS flows, by QFI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QosFlows(u64);
+
+impl QosFlows {
+    /// Whether the flow is in the set.
+    pub const fn has(self, qfi: u8) -> bool {
+        qfi < 64 && self.0 & 1 << qfi != 0
+    }
+
+    /// Adds a flow; QFIs are 0 to 63.
+    pub const fn add(&mut self, qfi: u8) {
+        self.0 |= 1 << (qfi & 63);
+    }
+
+    /// Removes a flow.
+    pub const fn remove(&mut self, qfi: u8) {
+        self.0 &= !(1 << (qfi & 63));
+    }
+
+    /// The QFIs, in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..64).filter(move |qfi| self.has(*qfi))
+    }
+}
+
+impl FromIterator<u8> for QosFlows {
+    fn from_iter<T: IntoIterator<Item = u8>>(qfis: T) -> Self {
+        let mut flows = Self::default();
+        qfis.into_iter().for_each(|qfi| flows.add(qfi));
+        flows
+    }
 }
 
 /// One input of a gNB.

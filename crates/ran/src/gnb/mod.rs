@@ -20,7 +20,7 @@ mod retention;
 mod ue_context;
 
 pub use handover::{Cell, XnHandover};
-pub use interface::{Bearer, Event, Input, Output, UeKey};
+pub use interface::{Bearer, Event, Input, Output, QosFlows, UeKey};
 
 use crate::clock::Instant;
 use crate::violation::Violation;
@@ -106,7 +106,7 @@ struct UeContext {
     /// Sessions whose path is being switched after a handover.
     switching: Vec<u8>,
     /// Sessions whose downlink is to move to other tunnels, until the AMF confirms it.
-    moving: Vec<(u8, Tunnel)>,
+    moving: Vec<flow_mobility::Moving>,
     /// Its part in an N2 handover.
     part: n2_handover::Part,
 }

@@ -10,9 +10,9 @@
 
 use super::{Bearer, Gnb, Output, UeContext};
 use pith_ngap::transfer::{
-    ModifyRequestTransfer, ModifyResponseTransfer, ModifyUnsuccessfulTransfer, ReleaseCommandTransfer,
-    ReleaseResponseTransfer, SetupRequestTransfer, SetupResponseTransfer, SetupUnsuccessfulTransfer, Tunnel,
-    TunnelChange,
+    ModifyRequestTransfer, ModifyResponseTransfer, ModifyUnsuccessfulTransfer, QosFlow,
+    ReleaseCommandTransfer, ReleaseResponseTransfer, SetupRequestTransfer, SetupResponseTransfer,
+    SetupUnsuccessfulTransfer, Tunnel, TunnelChange,
 };
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, ModifyItem, PduSessionResourceModifyRequest,
@@ -94,6 +94,7 @@ impl Gnb {
             downlink,
             n3: self.settings.n3,
             qfi: flows.first().copied().unwrap_or_default(),
+            flows: flows.iter().copied().collect(),
             ambr: transfer.session_ambr,
         };
         if let Some(context) = self.contexts.get_mut(&ran_id) {
@@ -239,11 +240,23 @@ impl Gnb {
             self.violation("TS 38.413 8.2.3.2", text);
             return Err(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
         }
+        let before = *bearer;
+        // A flow that is released already may be in the list of a command that is repeated.
+        let releases_default = transfer.to_release.iter().any(|(qfi, _)| *qfi == bearer.qfi);
         bearer.ambr = transfer.session_ambr.or(bearer.ambr);
-        if let Some(TunnelChange { uplink, .. }) = change {
-            bearer.uplink = uplink;
-            let bearer = *bearer;
+        bearer.uplink = change.map_or(bearer.uplink, |change| change.uplink);
+        transfer.flows.iter().for_each(|flow| bearer.flows.add(flow.qfi));
+        transfer.to_release.iter().for_each(|(qfi, _)| bearer.flows.remove(*qfi));
+        let bearer = *bearer;
+        if (bearer.uplink, bearer.flows) != (before.uplink, before.flows) {
             self.out.push(Output::BearerMoved { ue, bearer });
+        }
+        if releases_default {
+            let text = format!("release of the default QoS flow of PDU session {id}");
+            self.violation("TS 38.413 8.2.3.2", text);
+        }
+        if let Some(why) = transfer.flows.iter().find_map(fault_of_flow) {
+            self.violation("TS 38.413 8.2.3.4", format!("PDU session {id}: {why}"));
         }
         let flows = transfer.flows.iter().map(|flow| flow.qfi).collect();
         Ok(ModifyResponseTransfer { flows, ..ModifyResponseTransfer::default() })
@@ -255,20 +268,37 @@ fn listed(list: Vec<SessionTransfer>) -> Option<Vec<SessionTransfer>> {
     (!list.is_empty()).then_some(list)
 }
 
+/// Why a QoS flow can't be set up (TS 38.413 8.2.1.4, 9.3.1.12).
+fn fault_of_flow(flow: &QosFlow) -> Option<&'static str> {
+    let is_non_gbr = matches!(flow.five_qi, 5..=10 | 69 | 70 | 79 | 80);
+    if flow.gbr.is_none() && !is_non_gbr && flow.five_qi < 128 {
+        Some("a GBR QoS flow without bit rates")
+    } else if flow.gbr.is_some() && is_non_gbr {
+        Some("a Non-GBR QoS flow with guaranteed bit rates")
+    } else if flow.gbr.is_some_and(|gbr| gbr.guaranteed.uplink > gbr.maximum.uplink) {
+        Some("a guaranteed bit rate above the maximum bit rate")
+    } else if flow.qfi > 63 {
+        Some("a QFI above 63")
+    } else if !(1..=15).contains(&flow.arp.priority_level) {
+        Some("an ARP priority level that is not 1 to 15")
+    } else {
+        None
+    }
+}
+
 /// Why a session can't be set up (TS 38.413 8.2.1.4, TS 29.281 5.1).
 fn fault_of_transfer(transfer: &SetupRequestTransfer) -> Option<&'static str> {
     let flows = &transfer.flows;
-    let is_non_gbr = |five_qi: u8| matches!(five_qi, 5..=10 | 69 | 70 | 79 | 80);
+    let is_repeated =
+        |(at, flow): (usize, &QosFlow)| flows.iter().skip(at + 1).any(|other| other.qfi == flow.qfi);
     if flows.is_empty() {
         Some("no QoS flow")
     } else if flows.iter().any(|flow| flow.gbr.is_none()) && transfer.session_ambr.is_none() {
         Some("a Non-GBR QoS flow without session-AMBR")
-    } else if flows.iter().any(|flow| flow.gbr.is_none() && !is_non_gbr(flow.five_qi) && flow.five_qi < 128) {
-        Some("a GBR QoS flow without bit rates")
-    } else if flows.iter().any(|flow| flow.qfi > 63) {
-        Some("a QFI above 63")
-    } else if !(1..=15).contains(&flows.iter().map(|flow| flow.arp.priority_level).max().unwrap_or(0)) {
-        Some("an ARP priority level that is not 1 to 15")
+    } else if let Some(why) = flows.iter().find_map(fault_of_flow) {
+        Some(why)
+    } else if flows.iter().enumerate().any(is_repeated) {
+        Some("a QFI twice")
     } else if transfer.uplink.teid.0 == 0 {
         Some("an uplink tunnel with TEID 0")
     } else if transfer.uplink.address.is_unspecified() {

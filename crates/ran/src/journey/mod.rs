@@ -299,6 +299,8 @@ impl Journey {
             (Step::RequestService, Event::Idle) => self.half_done = false,
             (Step::EstablishSession, Event::Idle) if self.half_done => {}
             (Step::Deregister, Event::DeregistrationFailed(failure)) if LOST.contains(failure) => {
+                // The UE is deregistered all the same (TS 24.501 5.5.2.2.6), and its sessions are released.
+                self.established = 0;
                 scene.statistics.lost_connections += 1;
                 self.end_step(scene);
                 return true;

@@ -48,13 +48,18 @@ impl Ran {
         for Moving { former, next } in std::mem::take(&mut subscriber.moving) {
             let bearer = moved.iter().find(|bearer| bearer.session == former.session);
             if let Some(bearer) = bearer {
+                // Flows that were added meanwhile have the new tunnel, too.
+                self.endpoints.insert(next.teid, Endpoint::of(key, bearer));
+                self.endpoints.remove(&former.downlink);
                 self.former_tunnels.await_end(self.now, former.downlink);
                 subscriber.bearers.retain(|other| other.session != bearer.session);
                 subscriber.bearers.push(*bearer);
             } else {
+                let bearer = subscriber.bearers.iter().find(|bearer| bearer.session == former.session);
+                let bearer = bearer.copied().unwrap_or(former);
                 self.endpoints.remove(&next.teid);
                 self.former_tunnels.forget(former.downlink);
-                self.endpoints.insert(former.downlink, Endpoint::of(key, &former));
+                self.endpoints.insert(former.downlink, Endpoint::of(key, &bearer));
             }
         }
         self.check_end_markers();

@@ -2,7 +2,7 @@
 
 use super::{Output, Ran};
 use crate::clock::Instant;
-use crate::gnb::{Bearer, UeKey};
+use crate::gnb::{Bearer, QosFlows, UeKey};
 use crate::icmp::{self, Echo};
 use crate::journey::{PROBE, read_probe, write_probe};
 use crate::router::{self, Advertisement};
@@ -30,12 +30,12 @@ const HEADER: usize = 16;
 pub(super) struct Endpoint {
     ue: UeKey,
     session: u8,
-    qfi: u8,
+    flows: QosFlows,
 }
 
 impl Endpoint {
     pub(super) const fn of(ue: UeKey, bearer: &Bearer) -> Self {
-        Self { ue, session: bearer.session, qfi: bearer.qfi }
+        Self { ue, session: bearer.session, flows: bearer.flows }
     }
 }
 
@@ -64,6 +64,9 @@ impl Ran {
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         if let Some(moved) = subscriber.bearers.iter_mut().find(|other| other.session == bearer.session) {
             *moved = bearer;
+        }
+        if let Some(endpoint) = self.endpoints.get_mut(&bearer.downlink) {
+            endpoint.flows = bearer.flows;
         }
     }
 
@@ -167,7 +170,11 @@ impl Ran {
         let Some(bearer) = subscriber.bearers.iter().find(|bearer| bearer.session == session).copied() else {
             return self.ue_input(key, ue::Input::RequestService);
         };
-        let information = UlPduSessionInformation { qfi: bearer.qfi, qos_monitoring: None };
+        let ruled =
+            subscriber.ue.sessions().find(|own| own.id == session).and_then(|own| own.flow_of(packet));
+        // A flow without a bearer can't be used (TS 37.324 5.2.1).
+        let qfi = ruled.filter(|qfi| bearer.flows.has(*qfi)).unwrap_or(bearer.qfi);
+        let information = UlPduSessionInformation { qfi, qos_monitoring: None };
         let Some(header) = information.gpdu_header(bearer.uplink.teid.0, packet.len()) else { return };
         let mut datagram = Vec::with_capacity(HEADER + packet.len());
         datagram.extend(header);
@@ -204,9 +211,10 @@ impl Ran {
         let endpoint = self.endpoints.get(&teid).copied().or_else(|| self.former_tunnels.draining(teid));
         let Some(endpoint) = endpoint else { return self.refuse_gpdu(from, teid) };
         match packet.pdu_session_information() {
-            Some(PduSessionInformation::Downlink(information)) if information.qfi == endpoint.qfi => {}
+            Some(PduSessionInformation::Downlink(information)) if endpoint.flows.has(information.qfi) => {}
             Some(PduSessionInformation::Downlink(information)) => {
-                let text = format!("QFI {} in a session of QFI {}", information.qfi, endpoint.qfi);
+                let flows: Vec<u8> = endpoint.flows.iter().collect();
+                let text = format!("QFI {} in a session of QFIs {flows:?}", information.qfi);
                 self.note_n3_violation("TS 38.415 5.5.3.3", text);
             }
             _ => {

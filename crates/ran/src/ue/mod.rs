@@ -27,7 +27,7 @@ mod transport;
 mod usim;
 
 pub use interface::{Event, Failure, Input, Output, SessionFailure};
-pub use session::{Session, SessionRequest};
+pub use session::{Qos, Session, SessionRequest};
 pub use usim::{Concealment, Subscription};
 
 use crate::clock::Instant;

@@ -50,6 +50,7 @@ pub fn bearer(session: u8, downlink: u32) -> Bearer {
         downlink: Teid(downlink),
         n3: settings().n3,
         qfi: 9,
+        flows: [9].into_iter().collect(),
         ambr: Some(ambr()),
     }
 }
@@ -214,6 +215,36 @@ fn a_tunnel_can_change_its_upf_endpoint() {
     let Message::PduSessionResourceModifyResponse(response) = pair.message() else { panic!() };
     assert_eq!(response.failed.unwrap()[0].pdu_session_id, 1);
     assert_eq!(pair.violation(), "TS 38.413 8.2.3.2");
+}
+
+#[test]
+fn flows_are_added_and_released() {
+    let mut pair = with_session();
+    let modify = |flows: &[u8], released: &[u8]| {
+        let arp = Arp { priority_level: 3, may_preempt: false, preemptable: true };
+        let flow = |qfi: &u8| QosFlow { qfi: *qfi, five_qi: 7, arp, gbr: None };
+        let cause = Cause::Nas(CauseNas::normal_release);
+        let transfer = ModifyRequestTransfer {
+            flows: flows.iter().map(flow).collect(),
+            to_release: released.iter().map(|qfi| (*qfi, cause)).collect(),
+            ..Default::default()
+        };
+        let request = PduSessionResourceModifyRequest {
+            amf_ue_ngap_id: amf_id(),
+            ran_ue_ngap_id: RAN,
+            sessions: vec![ModifyItem { pdu_session_id: 1, nas_pdu: None, transfer: transfer.encode() }],
+        };
+        request.encode().unwrap()
+    };
+    for (flows, released, expected) in [(&[2][..], &[][..], &[2, 9][..]), (&[], &[2], &[9])] {
+        pair.give(STREAM, modify(flows, released));
+        let bearer = Bearer { flows: expected.iter().copied().collect(), ..bearer(1, 0x100) };
+        assert_eq!(std::mem::take(&mut pair.out), [Output::BearerMoved { ue: UE, bearer }]);
+        let Message::PduSessionResourceModifyResponse(_) = pair.message() else { panic!() };
+        pair.assert_clean();
+    }
+    pair.give(STREAM, modify(&[], &[9]));
+    assert_eq!(pair.violation(), "TS 38.413 8.2.3.2", "the default flow");
 }
 
 #[test]

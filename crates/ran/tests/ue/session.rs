@@ -200,6 +200,29 @@ fn a_modification_changes_rates() {
 }
 
 #[test]
+fn a_modification_adds_a_flow_and_a_wrong_one_is_rejected() {
+    let mut pair = registered();
+    pair.establish(1);
+    let with_precedence = |precedence| {
+        let mut rule = QosRule::match_all(2, 2);
+        rule.default = false;
+        rule.precedence_and_qfi = Some(PrecedenceAndQfi { precedence, segregation: false, qfi: 2 });
+        let mut command = PduSessionModificationCommand::new();
+        command.qos_rules = Some(QosRules(vec![rule]));
+        command.qos_flow_descriptions = Some(QosFlowDescriptions(vec![QosFlowDescription::non_gbr(2, 7)]));
+        GsmMessage::new(1, 0, command)
+    };
+    pair.give_session(&with_precedence(20));
+    assert_eq!(pair.session_message().body.name(), "PduSessionModificationComplete");
+    assert_eq!(pair.ue.sessions().next().unwrap().flow_of(&[0x45; 20]), Some(2));
+    pair.give_session(&with_precedence(255));
+    assert_eq!(pair.violation(), "TS 24.501 6.3.2.4", "the default rule has it");
+    let GsmBody::PduSessionModificationCommandReject(reject) = pair.session_message().body else { panic!() };
+    assert_eq!(reject.cause, GsmCause::SemanticErrorInTheQosOperation);
+    assert_eq!(pair.ue.sessions().next().unwrap().flow_of(&[0x45; 20]), Some(2), "as before");
+}
+
+#[test]
 fn in_idle_a_service_request_comes_first() {
     let mut pair = registered();
     pair.release_connection();

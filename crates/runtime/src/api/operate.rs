@@ -5,8 +5,9 @@ use super::route::Handling;
 use super::{Api, ApiError, Topic};
 use crate::config::Breakout;
 use hyper::StatusCode;
-use pith_nf::kit::{Deregister, Order};
-use pith_types::Supi;
+use pith_nf::kit::{Deregister, Order, PolicyRule};
+use pith_types::{Ambr, Supi};
+use serde::Deserialize;
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -74,6 +75,57 @@ pub(super) fn unbranch(api: Rc<Api>, call: Call) -> Handling {
         let (supi, pdu_session_id) = session(&call)?;
         change(api, Order::Unbranch { supi, pdu_session_id }).await
     })
+}
+
+/// A PCC rule, as the API has it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RuleBody {
+    five_qi: u8,
+    #[serde(default = "RuleBody::usual_priority")]
+    priority_level: u8,
+    #[serde(default = "RuleBody::usual_precedence")]
+    precedence: u8,
+    guaranteed: Option<Ambr>,
+    maximum: Option<Ambr>,
+    flows: Vec<String>,
+}
+
+impl RuleBody {
+    const fn usual_priority() -> u8 {
+        8
+    }
+
+    const fn usual_precedence() -> u8 {
+        50
+    }
+}
+
+/// Adds a PCC rule to a session, or replaces it.
+pub(super) fn add_rule(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let (supi, pdu_session_id) = session(&call)?;
+        let name = rule_name(&call);
+        let Ok([body]) = <[RuleBody; 1]>::try_from(call.body_items()?) else {
+            return Err(ApiError::bad_request("the body must be one rule"));
+        };
+        let RuleBody { five_qi, priority_level, precedence, guaranteed, maximum, flows } = body;
+        let rule = PolicyRule { name, five_qi, priority_level, precedence, guaranteed, maximum, flows };
+        change(api, Order::AddRule { supi, pdu_session_id, rule }).await
+    })
+}
+
+/// Removes a PCC rule from a session.
+pub(super) fn remove_rule(api: Rc<Api>, call: Call) -> Handling {
+    Box::pin(async move {
+        let (supi, pdu_session_id) = session(&call)?;
+        let name = rule_name(&call);
+        change(api, Order::RemoveRule { supi, pdu_session_id, name }).await
+    })
+}
+
+fn rule_name(call: &Call) -> String {
+    call.path.get(2).cloned().unwrap_or_default()
 }
 
 /// SUPI and PDU session identity of the path.

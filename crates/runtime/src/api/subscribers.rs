@@ -63,9 +63,10 @@ impl Api {
             }
             let number = supis.len();
             match self.deregister_withdrawn(supis.into()).await {
-                Ok(true) => {
+                Ok(true) if (self.status)().nfs.iter().any(|nf| nf == "amf") => {
                     tracing::info!("{number} subscribers were deleted before: their UEs are deregistered")
                 }
+                Ok(true) => {}
                 Ok(false) => return,
                 Err(_) => sleep(WITHDRAWN_PAUSE).await,
             }

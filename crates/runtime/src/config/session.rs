@@ -249,6 +249,15 @@ section! {
         /// native if the driver supports it, and generic on a veth. native and generic also permit XDP on
         /// interfaces that 'interfaces' does not name, although the link may be reset at the start.
         xdp: XdpHook = XdpHook::Auto,
+        /// Send packets that XDP forwards into tunnels from a UDP port that depends on their flow (49152 to
+        /// 65535), over IPv6 also with a flow label, so that gNBs and routers spread them over cores and links.
+        /// false: from port 2152, for gNBs and firewalls that accept GTP-U from that port only. GTP-U
+        /// signalling and the portable path always use port 2152.
+        flow_ports: bool = true,
+        /// Copy the ECN field of packets to their tunnel headers, so that routers between UPF and gNB mark
+        /// packets instead of dropping them (RFC 6040). false: tunnel headers without ECN, for gNBs that do not
+        /// copy these marks back.
+        outer_ecn: bool = true,
         /// Sessions that XDP can hold, about 2 kB each; further sessions use the portable path.
         sessions: u32 = 16_384,
         /// Directory, such as /sys/fs/bpf/pith, in which XDP programs are pinned. While Pith restarts after a

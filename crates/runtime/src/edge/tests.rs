@@ -114,7 +114,8 @@ struct Scene {
 impl Scene {
     fn new(gnbs: &[u64]) -> Self {
         let wire = Arc::new(Mutex::new(Wire { room: PLENTY, outbound_streams: 4, ..Wire::default() }));
-        let side = N2Side { transport: Box::new(Transport(Arc::clone(&wire))), gateway: gateway() };
+        let side =
+            N2Side { transport: Box::new(Transport(Arc::clone(&wire))), gateway: gateway(), former: None };
         let (queues, shards): (Vec<_>, Vec<_>) = (0..2).map(|number| shard_queue(number, BOUND)).unzip();
         let queue = queues[0].clone();
         let edge = Edge::new(Clock::start(), Some(side), None, queues, Box::new(|_, _| {}));

@@ -252,6 +252,7 @@ impl ProcessShards {
                 Nf::Amf
             }
             Order::Branch { .. } | Order::Unbranch { .. } => Nf::Smf,
+            Order::AddRule { .. } | Order::RemoveRule { .. } => Nf::Pcf,
         };
         if !self.nfs.contains(&nf) {
             return 0;

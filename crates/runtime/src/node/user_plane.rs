@@ -87,6 +87,8 @@ pub(super) fn start(
             XdpHook::Native => pith_datapath::XdpHook::Native,
             XdpHook::Generic => pith_datapath::XdpHook::Generic,
         },
+        flow_ports: upf.flow_ports,
+        outer_ecn: upf.outer_ecn,
         sessions: upf.sessions,
         pin: upf.pin.clone(),
         ..DatapathConfig::default()

@@ -134,6 +134,8 @@ pub struct ContextStore {
     /// Documents of this process have higher revisions.
     first: Revision,
     last: Sequence,
+    /// What was durable when failures were taken last: later writes may have failed.
+    seen: Sequence,
     has_changes: bool,
     /// When changes are written, with [`WriteTime::Later`]; `None` if there is no change.
     due: Option<Instant>,
@@ -206,6 +208,7 @@ impl ContextStore {
             revision: started << 20,
             first: Revision(started << 20),
             last: Sequence(0),
+            seen: Sequence(0),
             has_changes: false,
             due: None,
             outage: None,
@@ -486,6 +489,7 @@ impl ContextStore {
         self.embed(now, effects);
         // In this order: what is durable by this number and is not among the failures is stored.
         let durable = self.engine.durable();
+        self.seen = durable;
         self.take_late_results(now, shard);
         self.note_recovery(shard, durable);
         if self.outage.is_none() && durable >= self.last {
@@ -731,8 +735,19 @@ impl ContextStore {
     }
 
     /// What was written up to this number survives what the engine promises.
-    pub fn durable(&self) -> Sequence {
-        self.engine.durable()
+    pub const fn durable(&self) -> Sequence {
+        self.seen
+    }
+
+    /// While the store fails: removes messages that must not leave from effects that are held ([`Shard::withhold`]).
+    pub fn withhold<'a>(&self, shard: &Shard, held: impl Iterator<Item = &'a mut Vec<ShardEffect>>) {
+        if self.outage.is_none() {
+            return;
+        }
+        let withheld: usize = held.map(|effects| shard.withhold(effects)).sum();
+        if withheld > 0 {
+            tracing::warn!("{withheld} messages are not sent: no stored context reserves their NAS COUNTs");
+        }
     }
 
     /// When the next turn is due for the store.

@@ -124,6 +124,11 @@ impl<S: MessageSocket> Association<S> {
         }
     }
 
+    /// The peer's address and SCTP port.
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
     fn alternatives(&self) -> Vec<IpAddr> {
         let mut addresses = self.socket.peer_addresses();
         addresses.retain(|address| *address != self.peer.ip());

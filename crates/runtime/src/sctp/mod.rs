@@ -25,6 +25,7 @@
 mod association;
 mod config;
 mod event;
+mod former;
 mod kernel;
 mod mode;
 mod poll;
@@ -38,6 +39,7 @@ use std::time::Instant;
 
 pub use config::SctpConfig;
 pub use event::{DownReason, SctpEvent};
+pub use former::{FormerPeer, ParseFormerPeerError};
 pub use kernel::KernelTransport;
 pub use mode::{ParseSctpModeError, SctpMode, UDP_ENCAPSULATION_PORT};
 pub use table::AssociationId;
@@ -97,6 +99,16 @@ pub trait SctpTransport: Send {
 
     /// Ends an association immediately with an ABORT; no event follows.
     fn abort(&mut self, association: AssociationId);
+
+    /// What another process needs to abort an association that a listener accepted, if this one ends without an ABORT. `None` if the
+    /// kernel sends it.
+    fn former_peer(&mut self, _association: AssociationId) -> Option<FormerPeer> {
+        None
+    }
+
+    /// Aborts an association of a process that ended, so that its peer need not wait for an unanswered HEARTBEAT (RFC 9260 8.3). A peer
+    /// that has no such association ignores it. Call it after [`listen`](Self::listen).
+    fn abort_former(&mut self, _former: &FormerPeer) {}
 
     /// Processes packets, timers and messages, and appends the resulting events to `events`.
     fn process(&mut self, now: Instant, events: &mut Vec<SctpEvent>);

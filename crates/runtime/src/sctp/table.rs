@@ -36,7 +36,7 @@ impl AssociationId {
     }
 
     /// Index in the table; later associations may use the same index.
-    pub(super) fn slot(self) -> u32 {
+    pub(crate) fn slot(self) -> u32 {
         self.slot
     }
 }

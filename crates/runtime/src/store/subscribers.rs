@@ -59,6 +59,11 @@ impl Database {
     ) -> Result<(), DatabaseError> {
         let supi = &subscriber.supi;
         subscriber.check().map_err(|sentence| DatabaseError::Invalid { supi: supi.clone(), sentence })?;
+        // Before its profile is written and its keys are sealed: a start with a test network keeps most subscribers.
+        if matches!(existing, Existing::Keep) && self.has_subscriber(supi)? {
+            added.kept += 1;
+            return Ok(());
+        }
         if self.insert_subscriber(subscriber, subscriber.authentication.sqn)? {
             added.added += 1;
             return Ok(());
@@ -74,6 +79,11 @@ impl Database {
             }
         }
         Ok(())
+    }
+
+    fn has_subscriber(&self, supi: &Supi) -> Result<bool, DatabaseError> {
+        let mut statement = self.connection.prepare_cached("SELECT 1 FROM subscriber WHERE supi = ?1")?;
+        Ok(statement.exists(params![supi.as_str()])?)
     }
 
     /// The highest used sequence number after a replacement. If K is unchanged, it does not decrease even if

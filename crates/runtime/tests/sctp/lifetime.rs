@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use pith_runtime::sctp::{self, DownReason, SctpConfig, SctpError, SctpEvent, SctpMode};
+use pith_runtime::sctp::{self, DownReason, FormerPeer, SctpConfig, SctpError, SctpEvent, SctpMode};
 
 use crate::node::Node;
 use crate::peer::{COUNT, ECHO, ORDER, Peer};
@@ -36,6 +36,40 @@ fn a_killed_peer_is_noticed_without_sending() {
         let reason = if mode == SctpMode::Kernel { DownReason::Aborted } else { DownReason::Unreachable };
         assert_eq!(node.down(id), reason);
         assert!(killed.elapsed() < Duration::from_secs(4), "{:?}", killed.elapsed());
+    });
+}
+
+/// RFC 9260 8.5.1: an ABORT with the receiver's tag is accepted.
+#[test]
+fn the_next_process_aborts_the_associations_of_a_killed_one() {
+    in_each_mode(|mode| {
+        let peer = Peer::start(mode, &[server()]);
+        let mut node = Node::new(mode, SctpConfig::default());
+        let id = node.connect(server());
+        node.send(id, 0, ORDER, b"former");
+        let (_, _, text) = node.message(id);
+        let former: Result<FormerPeer, _> = std::str::from_utf8(&text).unwrap().parse();
+        if mode == SctpMode::Kernel {
+            // The kernel has aborted the association before the next process starts.
+            assert!(former.is_err());
+            return;
+        }
+        let former = former.unwrap();
+        assert_eq!(former.local, server());
+        peer.kill();
+        node.run_for(Duration::from_millis(200));
+        let wrong = FormerPeer { tag: !former.tag, ..former };
+        let other = Peer::start_after(mode, &[server()], Some(&wrong));
+        node.run_for(Duration::from_millis(200));
+        assert_eq!(node.events, [], "a wrong tag aborts nothing");
+        other.kill();
+        let _next = Peer::start_after(mode, &[server()], Some(&former));
+        let started = Instant::now();
+        assert_eq!(node.down(id), DownReason::Aborted);
+        assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+        let again = node.connect(server());
+        node.send(again, 0, ECHO, b"served again");
+        assert_eq!(node.message(again).2, b"served again");
     });
 }
 

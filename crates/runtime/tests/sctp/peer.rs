@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pith_runtime::sctp::{AssociationId, SctpConfig, SctpEvent, SctpMode};
+use pith_runtime::sctp::{AssociationId, FormerPeer, SctpConfig, SctpEvent, SctpMode};
 
 use crate::node::Node;
 
@@ -18,16 +18,24 @@ pub const ORDER: u32 = 2;
 
 /// Environment variable that makes this program a peer: mode and addresses to listen on.
 const ROLE: &str = "PITH_SCTP_PEER";
+/// Environment variable with an association that the peer aborts when it has started.
+const FORMER: &str = "PITH_SCTP_FORMER";
 
 /// A peer process; dropping the value kills it.
 pub struct Peer(Child);
 
 impl Peer {
     pub fn start(mode: SctpMode, addresses: &[SocketAddr]) -> Self {
+        Self::start_after(mode, addresses, None)
+    }
+
+    /// Starts a peer that aborts an association of a former one.
+    pub fn start_after(mode: SctpMode, addresses: &[SocketAddr], former: Option<&FormerPeer>) -> Self {
         let listed: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
         let mut child = Command::new(std::env::current_exe().expect("own path"))
             .args(["--exact", "peer::run", "--ignored", "--nocapture"])
             .env(ROLE, format!("{mode} {}", listed.join(" ")))
+            .env(FORMER, former.map(FormerPeer::to_string).unwrap_or_default())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a peer process");
@@ -68,6 +76,9 @@ fn run() {
     for address in words {
         server.node.transport.listen(address.parse().expect("an address")).expect("a listener");
     }
+    if let Some(former) = std::env::var(FORMER).ok().and_then(|text| text.parse().ok()) {
+        server.node.transport.abort_former(&former);
+    }
     println!("ready");
     std::io::stdout().flush().expect("an output");
     loop {
@@ -105,6 +116,15 @@ impl Server {
                 if let Some(paused) = self.paused.take() {
                     transport.resume_reading(paused);
                 }
+            }
+            (ORDER, b"former") => {
+                let former = transport.former_peer(association).map(|former| former.to_string());
+                self.node.send(
+                    association,
+                    stream,
+                    ORDER,
+                    former.unwrap_or_else(|| "none".into()).as_bytes(),
+                );
             }
             (ORDER, b"abort") => transport.abort(association),
             (ORDER, b"shutdown") => transport.shutdown(association),

@@ -173,6 +173,7 @@ open_enum! {
         NausfAuth = "nausf-auth",
         NpcfAmPolicyControl = "npcf-am-policy-control",
         NpcfSmpolicycontrol = "npcf-smpolicycontrol",
+        NpcfPolicyauthorization = "npcf-policyauthorization",
         NnssfNsselection = "nnssf-nsselection",
         NnssfNssaiavailability = "nnssf-nssaiavailability",
         NudrDr = "nudr-dr",
@@ -188,7 +189,9 @@ impl ServiceName {
             Self::NamfComm | Self::NamfEvts | Self::NamfMt | Self::NamfLoc => NfType::Amf,
             Self::NsmfPdusession | Self::NsmfEventExposure => NfType::Smf,
             Self::NausfAuth => NfType::Ausf,
-            Self::NpcfAmPolicyControl | Self::NpcfSmpolicycontrol => NfType::Pcf,
+            Self::NpcfAmPolicyControl | Self::NpcfSmpolicycontrol | Self::NpcfPolicyauthorization => {
+                NfType::Pcf
+            }
             Self::NnssfNsselection | Self::NnssfNssaiavailability => NfType::Nssf,
             Self::NudrDr => NfType::Udr,
             Self::Other(_) => return None,

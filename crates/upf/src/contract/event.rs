@@ -141,6 +141,8 @@ drop_reasons! {
     ClosedDestination = "closed_destination",
     /// GTP-U from a host that is no tunnel's peer.
     UnknownPeer = "unknown_peer",
+    /// A packet without ECN whose outer header a router has marked with CE: the mark would be lost (RFC 6040 4.2).
+    LostCongestion = "lost_congestion",
 }
 
 #[cfg(test)]

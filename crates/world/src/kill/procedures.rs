@@ -70,7 +70,23 @@ const TWO_SESSIONS: &[Act] = &[Register, Establish(1), Establish(2)];
 const MOVED: &[Act] = &[Register, Establish(1), Act::XnHandover];
 const SECONDARY: Act = Act::MoveFlows { secondary: true };
 const SPLIT: &[Act] = &[Register, Establish(1), SECONDARY];
+const FLOW: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0)];
+const FLOW_IDLE: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0), Idle];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
+/// One more restart after which the UE gets service: its document reserves further NAS COUNTs each time.
+const fn aged() -> [Act; 2 + 3 * 14] {
+    let mut acts = [Restart; 2 + 3 * 14];
+    (acts[0], acts[1]) = (Register, Establish(1));
+    let mut at = 3;
+    while at + 1 < acts.len() {
+        (acts[at], acts[at + 1]) = (RequestService, Idle);
+        at += 3;
+    }
+    acts
+}
+
+/// So many restarts that the UE can't estimate the next NAS COUNT: it is authenticated at its next request.
+const AGED: &[Act] = &aged();
 const BRANCHED: &[Act] = &[Register, Establish(1), Act::Branch(1)];
 
 /// All procedures.
@@ -94,6 +110,7 @@ pub static PROCEDURES: &[Procedure] = &[
         RequestService,
     ),
     Procedure::new("service-request-after-restart", RESTARTED, RequestService),
+    Procedure::new("service-request-with-authentication", AGED, RequestService).ends(Ends::SecurityContext),
     Procedure::new("paging", IDLE, DownlinkFor { lost: false }),
     Procedure::new("paging-after-restart", RESTARTED, DownlinkFor { lost: false }),
     Procedure::new("an-release", SESSION, Idle),
@@ -118,6 +135,12 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("session-release", SESSION, Release(1)).ends(Ends::Session(1)),
     Procedure::new("session-modification-by-pcf", SESSION, Act::ChangePolicy(1)),
     Procedure::new("session-modification-by-pcf-idle", IDLE, Act::ChangePolicy(1)),
+    Procedure::new("flow-addition", SESSION, Act::AddFlow(1, 0)),
+    Procedure::new("flow-addition-idle", IDLE, Act::AddFlow(1, 0)),
+    Procedure::new("flow-removal", FLOW, Act::RemoveFlow(1, 0)),
+    Procedure::new("service-request-with-flow", FLOW_IDLE, RequestService),
+    Procedure::new("xn-handover-with-flow", FLOW, Act::XnHandover).with_gnbs(),
+    Procedure::new("n2-handover-with-flow", FLOW, Act::N2Handover).with_gnbs(),
     Procedure::new("session-release-by-pcf", SESSION, Act::EndPolicy(1)).ends(Ends::Session(1)),
     Procedure::new("session-release-by-pcf-idle", IDLE, Act::EndPolicy(1)).ends(Ends::Session(1)),
     Procedure::new("deregistration", SESSION, Leave { switch_off: false }).ends(Ends::Registration),

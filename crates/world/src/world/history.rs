@@ -41,6 +41,8 @@ pub(crate) enum Ends {
     /// Nothing.
     #[default]
     Nothing,
+    /// The security context in use: the UE is authenticated.
+    SecurityContext,
     /// One session.
     Session(u8),
     /// The registration, with all sessions.
@@ -108,6 +110,7 @@ impl Ends {
     fn permits(self, loss: Loss) -> bool {
         match self {
             Self::Nothing => false,
+            Self::SecurityContext => loss == Loss::SecurityContext,
             Self::Session(id) => loss == Loss::Session(id),
             Self::Registration => true,
         }
@@ -212,7 +215,7 @@ impl World {
     pub(super) fn first_loss(&self, ends: Ends) -> Option<String> {
         let crash = self.crash_points.crashed;
         self.ues.iter().enumerate().find_map(|(at, sim_ue)| {
-            let ends = if at == 0 { ends } else { Ends::Nothing };
+            let ends = if at == 0 || ends == Ends::SecurityContext { ends } else { Ends::Nothing };
             let lost = sim_ue.history.losses.iter().find(|lost| {
                 !ends.permits(lost.what) && !crash.is_some_and(|crash| lost.was_unwritten(&crash))
             })?;

@@ -105,12 +105,15 @@ impl World {
     }
 
     /// Whether a UE reports a command that repeats one it has answered: its answer was lost with the process that was killed, or with the
-    /// connection that a panic ended (`procedural`), and the NF that sent the command continues (TS 24.501 6.3.3.5: T3592 expires).
+    /// connection that a panic ended (where contexts are not kept in memory between transactions, or are written at a procedure's end), and
+    /// the NF that sent the command continues (TS 24.501 6.3.3.5: T3592 expires).
     fn is_repetition(&self, violation: &str) -> bool {
         let is_split = self.crash_points.crashed.is_some() && self.processes.len() > 1;
         let is_late = ["which is not active", "which is not in use"].iter().any(|it| violation.contains(it));
-        let is_procedural = self.has_panicked() && self.plan.residency == Residency::Procedural;
-        (is_split || is_procedural) && is_late && violation.contains("PduSessionReleaseCommand")
+        let keeps_contexts = matches!(self.plan.residency, Residency::Soft | Residency::Durable);
+        (is_split || self.has_panicked() && !keeps_contexts)
+            && is_late
+            && violation.contains("PduSessionReleaseCommand")
     }
 
     /// No sequence number (SQN) is used for two authentication vectors (TS 33.102 C.1.1).

@@ -6,15 +6,16 @@ use crate::journal::Callback;
 use crate::network;
 use pith_nf::fabric::{ShardInput, shard_of};
 use pith_nf::kit::{Caller, Nf, Order, Tag};
-use pith_sbi::common::{ChangeItem, NotifyItem};
+use pith_sbi::common::{Arp, ChangeItem, NotifyItem};
 use pith_sbi::npcf_smpolicycontrol::{
-    SessionRule, SmPolicyAssociationReleaseCause, SmPolicyDecision, SmPolicyNotification,
-    SmPolicyTerminateNotify, SmPolicyTerminationNotification, SmPolicyUpdateNotify,
+    FlowInformation, PccRule, QosData, SessionRule, SmPolicyAssociationReleaseCause, SmPolicyDecision,
+    SmPolicyNotification, SmPolicyTerminateNotify, SmPolicyTerminationNotification, SmPolicyUpdateNotify,
 };
 use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{Request, ResourceUri, Uri};
 use pith_types::{Ambr, BitRate};
+use std::sync::Arc;
 
 /// The sender of notifications: no call of an NF has this tag, so that the answer is ignored.
 const NOBODY: Tag = Tag::new(u64::MAX, u32::MAX);
@@ -45,7 +46,10 @@ impl World {
         let kind = match act {
             Act::Withdraw => Callback::Deregistration,
             Act::ChangeSubscription => Callback::Subscription,
-            Act::ChangePolicy(session) | Act::EndPolicy(session) => Callback::SmPolicy(session),
+            Act::ChangePolicy(session)
+            | Act::EndPolicy(session)
+            | Act::AddFlow(session, _)
+            | Act::RemoveFlow(session, _) => Callback::SmPolicy(session),
             _ => return,
         };
         let supi = self.ues[ue].subscriber.supi.to_string();
@@ -54,6 +58,8 @@ impl World {
             Act::Withdraw => (Nf::Amf, withdrawal(uri)),
             Act::ChangeSubscription => (Nf::Amf, self.changed_subscription(ue, uri)),
             Act::ChangePolicy(_) => (Nf::Smf, changed_policy(uri)),
+            Act::AddFlow(_, rule) => (Nf::Smf, added_flow(uri, rule)),
+            Act::RemoveFlow(_, rule) => (Nf::Smf, removed_flow(uri, rule)),
             _ => (Nf::Smf, ended_policy(uri)),
         };
         let (mut first, mut owner) = (None, None);
@@ -93,9 +99,49 @@ fn changed_policy(uri: Uri) -> Request {
     rule.auth_sess_ambr = Some(rates(20));
     let mut decision = SmPolicyDecision::default();
     decision.sess_rules.insert("r".into(), Some(rule));
+    decided(uri, decision)
+}
+
+fn decided(uri: Uri, decision: SmPolicyDecision) -> Request {
     let mut body = SmPolicyNotification::default();
     body.sm_policy_decision = Some(decision);
     SmPolicyUpdateNotify { uri, body }.into()
+}
+
+/// The rules of a world: two with a guaranteed rate, voice and video, and one without.
+const FIVE_QIS: [u8; 3] = [1, 2, 7];
+
+/// A rule for a remote port, which has a QoS flow of its own.
+fn added_flow(uri: Uri, number: u8) -> Request {
+    let five_qi = FIVE_QIS[usize::from(number) % FIVE_QIS.len()];
+    let id: Arc<str> = format!("rule-{number}").into();
+    let mut qos = QosData::new(Arc::clone(&id));
+    qos.five_qi = Some(five_qi);
+    qos.arp = Some(Arp::of_priority(3));
+    if pith_types::five_qi::is_gbr(five_qi) {
+        let rate = Some(BitRate::kbps(64));
+        (qos.gbr_ul, qos.gbr_dl, qos.maxbr_ul, qos.maxbr_dl) = (rate, rate, rate, rate);
+    }
+    let mut flow = FlowInformation::default();
+    let port = 5000 + u16::from(number);
+    flow.flow_description = Some(format!("permit out 17 from 203.0.113.9 {port} to assigned").into());
+    flow.packet_filter_usage = Some(true);
+    let mut rule = PccRule::new(Arc::clone(&id));
+    rule.flow_infos = vec![flow];
+    rule.precedence = Some(20);
+    rule.ref_qos_data = vec![Arc::clone(&id)];
+    let mut decision = SmPolicyDecision::default();
+    decision.qos_decs.insert(Arc::clone(&id), Some(qos));
+    decision.pcc_rules.insert(id, Some(rule));
+    decided(uri, decision)
+}
+
+fn removed_flow(uri: Uri, number: u8) -> Request {
+    let id: Arc<str> = format!("rule-{number}").into();
+    let mut decision = SmPolicyDecision::default();
+    decision.pcc_rules.insert(Arc::clone(&id), None);
+    decision.qos_decs.insert(id, None);
+    decided(uri, decision)
 }
 
 fn ended_policy(uri: Uri) -> Request {

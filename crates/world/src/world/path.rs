@@ -2,9 +2,11 @@
 
 use super::{Failure, World};
 use crate::network::{BREAKOUT, UPFS, upf_n3};
+use crate::plan::Residency;
 use pith_ran::gnb::{Bearer, UeKey};
 use pith_upf::contract::{Action, Destination, Direction, Pdr, SdfFilter, Session, Source, Teid, Tunnel};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -35,6 +37,9 @@ impl World {
         let address: Ipv4Addr = session["ipv4"].as_str()?.parse().ok()?;
         let upf = |name: &str| UPFS.iter().position(|upf| session[name] == *upf);
         let (anchor, front) = (upf("upf")?, upf("frontUpf"));
+        if let Some(wrong) = self.wrong_flows(session, anchor, address) {
+            return Some(wrong);
+        }
         let down = self.end_from_network(anchor, address);
         let Some((gnb, bearer)) = self.bearer_of(session) else {
             let held = session["userPlane"] == "inactive" && matches!(down, End::Held(_));
@@ -53,6 +58,34 @@ impl World {
         }
         let answer = self.end_from_network(local, address);
         (answer != to_gnb).then(|| format!("an answer to UPF {local} ends {answer:?}, not {to_gnb:?}"))
+    }
+
+    /// SMF, UPF, gNB and UE have the same QoS flows. After faults an unanswered command may have made a difference.
+    fn wrong_flows(&self, session: &Value, anchor: usize, address: Ipv4Addr) -> Option<String> {
+        // With `soft`, an SMF that was killed may have lost the last change, which the others have.
+        let may_lag = self.plan.residency == Residency::Soft && self.crash_points.crashed.is_some();
+        if !self.plan.is_faultless() || may_lag {
+            return None;
+        }
+        let of_smf: BTreeSet<u64> =
+            session["qosFlows"].as_array()?.iter().filter_map(|flow| flow["qfi"].as_u64()).collect();
+        let mut at_upf = self.upfs[anchor].datapath.sessions.values().filter(|at| at.ue.v4 == Some(address));
+        let qers = at_upf.next().map(|at| at.qers.clone()).unwrap_or_default();
+        let of_upf: BTreeSet<u64> = qers.iter().filter_map(|qer| Some(u64::from(qer.qfi?.0))).collect();
+        if of_upf != of_smf {
+            return Some(format!("its anchor has the flows {of_upf:?}"));
+        }
+        if let Some((_, bearer)) = self.bearer_of(session) {
+            let of_gnb: BTreeSet<u64> = bearer.flows.iter().map(u64::from).collect();
+            if of_gnb != of_smf {
+                return Some(format!("its gNB has the flows {of_gnb:?}"));
+            }
+        }
+        let sim_ue = self.ues.iter().find(|ue| session["supi"] == ue.subscriber.supi.as_str())?;
+        let own = sim_ue.ue.sessions().find(|own| session["pduSessionId"] == own.id)?;
+        let flows = own.qos.flows.iter().map(|flow| u64::from(flow.qfi));
+        let of_ue: BTreeSet<u64> = flows.chain([u64::from(own.default_qfi)]).collect();
+        (of_ue != of_smf).then(|| format!("its UE has the flows {of_ue:?}"))
     }
 
     /// The address of the gNB that takes the session's downlink packets, and the bearer.

@@ -55,6 +55,10 @@ pub(crate) enum Act {
     ChangeSubscription,
     /// The PCF changes the session-AMBR of a session.
     ChangePolicy(u8),
+    /// The PCF adds a rule with a QoS flow of its own to a session; the number says which rule.
+    AddFlow(u8, u8),
+    /// The PCF removes that rule.
+    RemoveFlow(u8, u8),
     /// The PCF ends the policy association of a session.
     EndPolicy(u8),
     /// A component fails.
@@ -77,6 +81,7 @@ impl World {
             }
         }
         self.draw_handovers(time);
+        self.draw_flows(time);
         self.draw_flow_mobility(time);
     }
 
@@ -92,6 +97,24 @@ impl World {
                 let when = dice.millis(millis / 8, millis);
                 let secondary = dice.chance(600);
                 self.at(when, SimEvent::Act { ue, act: Act::MoveFlows { secondary } });
+            }
+        }
+    }
+
+    /// Rules of the PCF that come and go. Drawn apart, too.
+    fn draw_flows(&mut self, time: Duration) {
+        let mut dice = Dice::new(self.plan.seed ^ 0x666c_6f77_7300);
+        let millis = time.as_millis() as u64;
+        for ue in 0..self.ues.len() {
+            for _ in 0..dice.below(6) {
+                let when = dice.millis(millis / 8, millis);
+                let (session, rule) = (1 + dice.below(2) as u8, dice.below(3) as u8);
+                let act = if dice.chance(600) {
+                    Act::AddFlow(session, rule)
+                } else {
+                    Act::RemoveFlow(session, rule)
+                };
+                self.at(when, SimEvent::Act { ue, act });
             }
         }
     }
@@ -154,9 +177,12 @@ impl World {
             Act::Vanish => self.vanish(ue),
             Act::DownlinkFor { lost } => self.downlink_packet_for(ue, lost),
             Act::Wait => {}
-            Act::Withdraw | Act::ChangeSubscription | Act::ChangePolicy(_) | Act::EndPolicy(_) => {
-                self.notify(ue, act);
-            }
+            Act::Withdraw
+            | Act::ChangeSubscription
+            | Act::ChangePolicy(_)
+            | Act::AddFlow(..)
+            | Act::RemoveFlow(..)
+            | Act::EndPolicy(_) => self.notify(ue, act),
             Act::Fail(fault) => self.break_it(fault),
             Act::Restart => self.crash(self.crash_points.victim),
         }

@@ -307,6 +307,7 @@ mod tests {
             TtlExceeded,
             ClosedDestination,
             UnknownPeer,
+            LostCongestion,
         ] {
             let surely =
                 |case: &&Case| matches!(&case.verdict.results[..], [only] if only.dropped == Some(reason));

@@ -125,8 +125,8 @@ enum Fate {
 pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdict {
     let nothing = PossibleResult::default();
     let mut verdict = match reader::frame(frame, link) {
-        Outer::Message { octets, sure, known } => {
-            of_message(cast, octets, known).perhaps(sure && from == Side::Radio)
+        Outer::Message { octets, sure, known, ecn } => {
+            of_message(cast, octets, known, ecn).perhaps(sure && from == Side::Radio)
         }
         Outer::Packet { octets, sure } => of_packet(cast, octets, sure && from == Side::Network),
         Outer::Corrupt { message } => {
@@ -151,8 +151,8 @@ pub fn of_frame(cast: &Cast, frame: &[u8], link: &[u8; 6], from: Side) -> Verdic
     verdict
 }
 
-/// The results of a GTP-U message; `known`: from a tunnel's peer.
-pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
+/// The results of a GTP-U message; `known`: from a tunnel's peer; `ecn`: of its outer header.
+pub fn of_message(cast: &Cast, octets: &[u8], known: bool, ecn: u8) -> Verdict {
     let nothing = PossibleResult::default();
     let refused = PossibleResult { uncounted: true, ..PossibleResult::default() };
     match reader::message(octets) {
@@ -174,7 +174,7 @@ pub fn of_message(cast: &Cast, octets: &[u8], known: bool) -> Verdict {
         Message::Refused => {
             Verdict::sure(PossibleResult { n3_in: 1, ..nothing }.dropped(DropReason::UnsupportedGtpu))
         }
-        Message::Gpdu { teid, qfi, packet } => uplink(cast, teid, qfi, packet),
+        Message::Gpdu { teid, qfi, packet } => uplink(cast, teid, qfi, packet, ecn),
     }
 }
 
@@ -190,14 +190,20 @@ fn end_marker(cast: &Cast, teid: u32) -> Option<Output> {
     Some(Output { side: Side::Radio, octets })
 }
 
-fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
+fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8], outer_ecn: u8) -> Verdict {
     let came = PossibleResult { n3_in: 1, ..PossibleResult::default() };
     let Some(member) = cast.by_teid(teid) else {
         return Verdict::sure(came.dropped(DropReason::UnknownTeid));
     };
-    let Some(ip) = reader::packet(packet) else {
-        return Verdict::sure(came.dropped(DropReason::MalformedInner));
+    if reader::packet(packet).is_none() {
+        let lost = (outer_ecn == CE).then(|| came.clone().dropped(DropReason::LostCongestion));
+        let malformed = came.dropped(DropReason::MalformedInner);
+        return Verdict::any([malformed].into_iter().chain(lost).collect());
+    }
+    let Some(packet) = behind_tunnel(packet, outer_ecn) else {
+        return Verdict::sure(came.dropped(DropReason::LostCongestion));
     };
+    let Some(ip) = reader::packet(&packet) else { return Verdict::default() };
     let mut verdict = Verdict::default();
     let closed = if member.manner == Manner::Relay { Closed::No } else { closed(cast, &ip) };
     let ruled_out =
@@ -220,6 +226,34 @@ fn uplink(cast: &Cast, teid: u32, qfi: Option<u8>, packet: &[u8]) -> Verdict {
         }
     }
     verdict
+}
+
+const CE: u8 = 3;
+
+/// The packet after its tunnel (RFC 6040 figure 4); `None`: dropped.
+fn behind_tunnel(packet: &[u8], outer: u8) -> Option<Vec<u8>> {
+    // By inner field, then by outer field: Not-ECT, ECT(1), ECT(0), CE, as their values are.
+    const DROP: u8 = 9;
+    const MERGED: [[u8; 4]; 4] = [[0, 0, 0, DROP], [1, 1, 1, 3], [2, 1, 2, 3], [3; 4]];
+    let inner = reader::ecn(packet);
+    let merged = MERGED[usize::from(inner)][usize::from(outer)];
+    let mut packet = packet.to_vec();
+    if merged == DROP {
+        return None;
+    }
+    if packet[0] >> 4 == 6 {
+        packet[1] = packet[1] & 0xcf | merged << 4;
+    } else if merged != inner {
+        // A wrong checksum stays wrong (RFC 1624): HC' = ~(~HC + ~m + m').
+        let word = |octets: &[u8]| u32::from(u16::from_be_bytes([octets[0], octets[1]]));
+        let (before, check) = (word(&packet[..2]), word(&packet[10..12]));
+        packet[1] = packet[1] & 0xfc | merged;
+        let sum = (check ^ 0xffff) + (before ^ 0xffff) + word(&packet[..2]);
+        let sum = (sum & 0xffff) + (sum >> 16);
+        let check = !((sum & 0xffff) + (sum >> 16)) as u16;
+        packet[10..12].copy_from_slice(&check.to_be_bytes());
+    }
+    Some(packet)
 }
 
 /// Whether a destination is closed to a UE.

@@ -16,8 +16,8 @@ const CHAIN: usize = 7;
 /// The meaning of a frame for the UPF.
 #[derive(Debug)]
 pub enum Outer<'a> {
-    /// A GTP-U message for it; `known`: from a tunnel's peer.
-    Message { octets: &'a [u8], sure: bool, known: bool },
+    /// A GTP-U message for it; `known`: from a tunnel's peer; `ecn`: of the outer header.
+    Message { octets: &'a [u8], sure: bool, known: bool, ecn: u8 },
     /// Another packet, perhaps for a UE; padding may follow it.
     Packet { octets: &'a [u8], sure: bool },
     /// Either of these in an IPv4 packet with a wrong checksum.
@@ -130,7 +130,8 @@ fn datagram<'a>(ip: &Ip<'a>, udp: &'a [u8], sure: bool) -> Outer<'a> {
     let unchecked = check == 0 && !ip.v6;
     let sound = unchecked || check != 0 && transport_sum(ip.source, ip.destination, 17, udp) == 0xffff;
     let known = ip.source == IpAddr::V4(GNB) || ip.source == IpAddr::V6(GNB_V6);
-    Outer::Message { octets: &udp[8..length], sure: sure && sound && !jumbo && length == udp.len(), known }
+    let sure = sure && sound && !jumbo && length == udp.len();
+    Outer::Message { octets: &udp[8..length], sure, known, ecn: ecn(ip.octets) }
 }
 
 /// A GTP-U message (TS 29.281 5, 6).
@@ -250,6 +251,11 @@ pub struct Ip<'a> {
     pub deep: bool,
     /// Whether every router forwards it, by its headers.
     pub plain: bool,
+}
+
+/// The ECN field of an IP packet (RFC 3168 5).
+pub fn ecn(packet: &[u8]) -> u8 {
+    if packet[0] >> 4 == 6 { packet[1] >> 4 & 3 } else { packet[1] & 3 }
 }
 
 /// Parses the packet at the start of `octets`.

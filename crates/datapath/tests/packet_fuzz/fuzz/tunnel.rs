@@ -188,7 +188,7 @@ pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
             source: GNB_V6.octets(),
             destination: UPF_V6.octets(),
             next: 17,
-            class: random.number() as u32 & 0x0fc0_0000,
+            class: random.number() as u32 & 0x0fc0_0000 | u32::from(ecn(random)) << 20,
             hops: 64,
         };
         return Carried::one(header.before(&datagram));
@@ -212,7 +212,7 @@ pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
         source: source.octets(),
         destination: UPF.octets(),
         protocol: 17,
-        tos: random.octet() & 0xfc,
+        tos: random.octet() & 0xfc | ecn(random),
         id: number as u16,
         fragment: 0,
         ttl: 64,
@@ -222,6 +222,11 @@ pub fn carry(random: &mut Random, message: &[u8], number: u64) -> Carried {
         return in_pieces(random, &header, &datagram, number);
     }
     Carried::one(header.before(&datagram))
+}
+
+/// The outer ECN field.
+fn ecn(random: &mut Random) -> u8 {
+    if random.once_in(4) { random.octet() & 3 } else { 0 }
 }
 
 /// IPv4 fragments (RFC 791 3.2), in any order; one may be missing.

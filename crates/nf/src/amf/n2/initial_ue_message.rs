@@ -169,15 +169,13 @@ impl Amf {
         let candidate = claimed.and_then(|tmsi| self.shared.index.find_tmsi(tmsi));
         let ue = candidate.and_then(|key| self.ues.get_mut(key));
         let Some((key, ue)) = candidate.zip(ue) else { return Owner::Unknown(uplink) };
-        let Some(security) = &mut ue.security else {
-            return if recognise(ue, &uplink, pdu) { Owner::Outdated(key) } else { Owner::Unknown(uplink) };
-        };
-        match (security.nas.unprotect(pdu), uplink) {
-            (Ok(checked), Ok(uplink)) => {
+        match (ue.verify_initial(pdu), uplink) {
+            (Some(checked), Ok(uplink)) => {
                 Owner::Known(key, Ok(Uplink { verified: Some(checked.count), ..uplink }))
             }
-            (Ok(checked), Err(_)) => Owner::Known(key, n1::of_plain(&checked)),
-            (Err(_), uplink) => Owner::Unknown(uplink),
+            (Some(checked), Err(_)) => Owner::Known(key, n1::of_plain(&checked)),
+            (None, uplink) if recognise(ue, &uplink, pdu) => Owner::Outdated(key),
+            (None, uplink) => Owner::Unknown(uplink),
         }
     }
 
@@ -248,7 +246,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
 fn recognise(ue: &mut UeContext, uplink: &Result<Uplink, Refusal>, pdu: &[u8]) -> bool {
     matches!(uplink, Ok(Uplink { message: GmmMessage::ServiceRequest(_), .. }))
         && ue.is_registered()
-        && ue.outdated.as_mut().is_some_and(|outdated| outdated.recognise(pdu).is_some())
+        && ue.recognise_outdated(pdu)
 }
 
 /// Dispatches the message, or answers that it is invalid; `None` is a SERVICE REQUEST that an outdated security context recognises.

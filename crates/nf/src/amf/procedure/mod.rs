@@ -372,13 +372,15 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
         ue.stop(env, timer);
     }
     let state = std::mem::take(&mut ue.procedure);
-    if matches!(state, Procedure::AwaitingUecmRegistration(_)) {
-        // The UDM may have processed the registration already: deregister from it when the context
-        // is deleted.
-        ue.registered_in_udm = true;
-    }
     if !matches!(state, Procedure::Idle) {
         ue.log_outcome(env, Level::Info, state.name(), "aborted");
+    }
+    match state {
+        // The UDM may have processed the registration already: deregister from it when the context
+        // is deleted.
+        Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
+        Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.context),
+        _ => {}
     }
 }
 

@@ -99,6 +99,7 @@ impl AwaitingSecurityModeComplete {
     ) -> RegistrationStep {
         self.command.stop(ue, env);
         let Self { mut attempt, supi, context, .. } = self;
+        ue.offered = None;
         let former = ue.security.take().or(ue.outdated.take().map(|outdated| *outdated));
         if let Some(former) = former.filter(|_| ue.has_ran_context(env)) {
             access_keys::note_new_k_amf(ue, &former.k_amf);

@@ -15,6 +15,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-retained-1", include_str!("../../../tests/golden/amf-retained-1.hex")),
     ("amf-registered-2", include_str!("../../../tests/golden/amf-registered-2.hex")),
     ("amf-security-mode-2", include_str!("../../../tests/golden/amf-security-mode-2.hex")),
+    ("amf-offered-1", include_str!("../../../tests/golden/amf-offered-1.hex")),
     ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
 ];
 
@@ -43,6 +44,13 @@ fn in_security_mode() -> World {
     phone.connect(&mut world, nas_pdu);
     phone.receive(&mut world);
     phone.send(&mut world, Phone::authentication_response());
+    world
+}
+
+/// A UE that has got SECURITY MODE COMMAND, and lost its connection.
+fn offered() -> World {
+    let (mut world, mut phone, _) = super::outdated::offered(0);
+    phone.release(&mut world);
     world
 }
 
@@ -75,6 +83,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-paging", only(&paged())),
         ("amf-security-mode", only(&in_security_mode())),
         ("amf-retained", retained()),
+        ("amf-offered", only(&offered())),
         ("amf-handover", only(&super::n2_handover::commanded(&[5]).0)),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));

@@ -2,12 +2,19 @@
 
 use super::residency::{registered, request_service, restart};
 use super::world::{GNB, Phone, World, problem, transfer};
+use crate::amf::context::{RmState, UeContext};
 use crate::amf::n1;
-use crate::kit::{StoreScope, Timer};
+use crate::amf::security::SecurityContext;
+use crate::kit::{StoreScope, Timer, UNPLACED};
 use crate::testing::Stored;
+use pith_crypto::kdf;
+use pith_crypto::keys::KAmf;
+use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::gmm::{self, ServiceAccept, ServiceRequest};
-use pith_nas::ie::{PayloadContainerType, RegistrationKind, ServiceType};
-use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
+use pith_nas::ie::{PayloadContainerType, RegistrationKind, ServiceType, UeSecurityCapability};
+use pith_nas::security::{Algorithms, Connection};
+use pith_nas::{GmmCause, GmmMessage, NasSecurity, Role, SecurityHeaderType};
+use pith_sbi::common::DateTime;
 use pith_sbi::{Cause, Operation};
 
 /// A registered phone with session 5, at an AMF that has an outdated document of it.
@@ -85,6 +92,101 @@ gnb1 <- InitialContextSetupRequest
 gnb1 -> InitialContextSetupResponse
 smf  <- UpdateSmContext";
     assert_eq!(ladder, expected);
+    assert_registered(&world);
+}
+
+/// The phone requests service with an outdated context, and has got SECURITY MODE COMMAND.
+pub(super) fn offered(reserved: u32) -> (World, Phone, Stored) {
+    let (mut world, mut phone, mut stored) = registered(reserved);
+    restart(&mut world, &stored, (1, reserved), true);
+    world.connect_gnbs();
+    let GmmMessage::AuthenticationRequest(_) = plain_answer(&mut world, &mut phone) else { panic!() };
+    phone.send(&mut world, Phone::authentication_response());
+    stored.store(&mut world.amf, StoreScope::Changed);
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
+    (world, phone, stored)
+}
+
+/// TS 24.501 5.4.2.3: the phone takes the new context into use when it gets the command.
+#[test]
+fn new_keys_are_known_after_a_restart_before_the_phone_has_confirmed_them() {
+    for (reserved, restarts) in [(0, 1), (16, 1), (16, 3)] {
+        let (mut world, mut phone, mut stored) = offered(reserved);
+        for run in 0..restarts {
+            restart(&mut world, &stored, (2 + run, reserved), false);
+            stored.store(&mut world.amf, StoreScope::Changed);
+        }
+        world.connect_gnbs();
+        let GmmMessage::ServiceAccept(accept) = request_service(&mut world, &mut phone) else { panic!() };
+        assert!(accept.pdu_session_status.is_none_or(|status| status.contains(5)));
+        phone.context_setup_response(&mut world, &[5]);
+        phone.release(&mut world);
+        stored.store(&mut world.amf, StoreScope::Changed);
+        restart(&mut world, &stored, (7, reserved), false);
+        world.connect_gnbs();
+        let GmmMessage::ServiceAccept(_) = request_service(&mut world, &mut phone) else { panic!() };
+        assert_registered(&world);
+    }
+}
+
+/// The contexts of AMF and phone with these keys.
+fn both_sides(key: u8) -> (SecurityContext, NasSecurity) {
+    let algorithms = Algorithms { integrity: IntegrityAlgorithm::Nia2, ciphering: CipheringAlgorithm::Nea2 };
+    let context =
+        SecurityContext::new(key, KAmf::new([key; 32]), UeSecurityCapability::of_5gs(0xf0, 0x70), algorithms);
+    let (integrity, ciphering) = (
+        kdf::k_nas_int(&context.k_amf, algorithms.integrity),
+        kdf::k_nas_enc(&context.k_amf, algorithms.ciphering),
+    );
+    let phone = NasSecurity::new(Role::Ue, Connection::ThreeGpp, algorithms, integrity, ciphering);
+    (context, phone)
+}
+
+#[test]
+fn a_phone_may_have_got_the_command_or_not() {
+    let (world, _, _) = offered(0);
+    let id = world.amf.ues.iter().map(|(_, ue)| ue.id).next().unwrap();
+    let ue = || {
+        let (of_amf, former) = both_sides(1);
+        let (offered, new) = both_sides(2);
+        let mut ue = UeContext::new((UNPLACED, id), DateTime::from_unix_ms(0));
+        ue.rm = RmState::Registered;
+        ue.note_offered(offered);
+        (ue, of_amf, former, new)
+    };
+    let initial = |phone: &mut NasSecurity| {
+        phone.protect(SecurityHeaderType::IntegrityProtected, &[0x7e, 0, 0x4c]).unwrap()
+    };
+    for is_outdated in [false, true] {
+        let (mut ue, of_amf, mut former, mut new) = ue();
+        (ue.security, ue.outdated) =
+            if is_outdated { (None, Some(Box::new(of_amf.into_outdated()))) } else { (Some(of_amf), None) };
+        let message = initial(&mut former);
+        assert_eq!(ue.verify_initial(&message).is_some(), !is_outdated);
+        assert_eq!(ue.recognise_outdated(&message), is_outdated);
+        // An outdated context proves nothing: the message may be a replay, and the phone have the new keys.
+        assert_eq!(ue.offered.is_some(), is_outdated);
+        assert_eq!(ue.verify_initial(&initial(&mut new)).is_some(), is_outdated);
+        assert_eq!(ue.security.map(|it| it.ng_ksi), Some(if is_outdated { 2 } else { 1 }));
+        assert!(ue.outdated.is_none() && ue.offered.is_none());
+    }
+}
+
+#[test]
+fn new_keys_of_an_outdated_document_recognise_the_phone() {
+    let (mut world, mut phone, stored) = offered(0);
+    restart(&mut world, &stored, (2, 0), true);
+    world.connect_gnbs();
+    authenticated_service(&mut world, &mut phone);
+    assert_registered(&world);
+}
+
+/// TS 24.501 5.4.2.7 a: the answer is lost with the connection.
+#[test]
+fn new_keys_are_known_if_the_connection_is_lost_before_the_phone_has_confirmed_them() {
+    let (mut world, mut phone, ..) = offered(0);
+    phone.release(&mut world);
+    let GmmMessage::ServiceAccept(_) = request_service(&mut world, &mut phone) else { panic!() };
     assert_registered(&world);
 }
 

@@ -112,6 +112,8 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::DeleteAmPolicyAssociation => &[Amf],
         // TS 23.502 5.2.5.1.
         O::CreateSmPolicy | O::GetSmPolicy | O::UpdateSmPolicy | O::DeleteSmPolicy => &[Smf],
+        // TS 23.502 5.2.5.3.1.
+        O::PostAppSession | O::GetAppSession | O::ModAppSession | O::DeleteAppSession => &[Af, Nef],
         // TS 23.502 5.2.16.1.
         O::NsSelectionGet => &[Amf, Nssf, Smf, Nwdaf],
         // The NRF serves every NF. Whose profile or subscription it is, is checked with the request.
@@ -133,6 +135,8 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::AmPolicyTerminateNotify
         | O::SmPolicyUpdateNotify
         | O::SmPolicyTerminateNotify
+        | O::AppSessionEventNotify
+        | O::AppSessionTerminate
         | O::NfStatusNotify => return Consumers::Producer,
     })
 }

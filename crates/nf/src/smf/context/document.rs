@@ -11,6 +11,7 @@
 //!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
 //!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
 //!  usage      data volume over a secondary RAT; absent if there is none
+//!  flows      PCC rules, and their change; absent in a session with the default flow only
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
@@ -20,6 +21,7 @@
 use super::{AmfLink, IpVersions, Pending, Qos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
+use crate::smf::flows::SessionFlows;
 use pith_ngap::transfer::SecondaryRatUsage;
 use pith_types::ContextId;
 
@@ -39,18 +41,22 @@ const LEAVING: Section = Section { id: 14, name: "leaving", version: 2 };
 /// A session without the section is one of IPv4.
 const IPV6: Section = Section { id: 13, name: "ipv6", version: 1 };
 
+/// A session without the section has only the default flow.
+const FLOWS: Section = Section { id: 7, name: "flows", version: 1 };
+
 /// A session without the section has one N3 tunnel, or none.
 const TUNNELS: Section = Section { id: 8, name: "tunnels", version: 1 };
 
 /// Absent if no gNB has reported usage of a secondary RAT.
 const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
 
-/// Numbers 7, 10 and 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// Numbers 10 and 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
-    IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, TIMERS,
+    IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
+    TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -67,6 +73,7 @@ pub(in crate::smf) fn pack(
         USAGE => session.secondary_rat != SecondaryRatUsage::default(),
         REJECTED => session.rejected_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
+        FLOWS => !session.flows.is_default(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -92,6 +99,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         asks_dns6,
         address,
         qos,
+        flows,
         policy,
         is_registered,
         modification,
@@ -139,6 +147,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             handover_additional.pack(writer);
         }
         USAGE => (secondary_rat.uplink, secondary_rat.downlink).pack(writer),
+        FLOWS => flows.pack(writer),
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
@@ -182,6 +191,7 @@ pub(in crate::smf) fn unpack(
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
+    let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     let (mut leaving, mut deletion) = (Vec::new(), None);
     if sections.has(&LEAVING) {
         (leaving, deletion) = sections.read(&LEAVING, |version, reader| {
@@ -202,6 +212,7 @@ pub(in crate::smf) fn unpack(
         asks_dns6,
         address: UeAddress { v4, v6 },
         qos,
+        flows,
         policy,
         is_registered,
         modification,

@@ -58,6 +58,9 @@ pub(in crate::smf) fn insert(
     if session.draining.is_some() {
         return (state, busy);
     }
+    if !session.flows.is_default() {
+        return (state, Err(BranchingError::HasRules));
+    }
     let State::Established(established) = state else { return (state, busy) };
     if !session.tunnels.is_empty() {
         return (established.into(), Err(BranchingError::SeveralTunnels));

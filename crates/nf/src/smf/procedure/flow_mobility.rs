@@ -85,7 +85,9 @@ pub(in crate::smf) fn on_indication(
     };
     session.count_secondary_rat(transfer.usage);
     match state {
-        State::Established(Established { user_plane }) if user_plane.gnb.is_some() => {
+        State::Established(Established { user_plane })
+            if user_plane.gnb.is_some() && !is_modifying(session) =>
+        {
             let asked: Vec<FlowTunnel> =
                 std::iter::once(transfer.downlink).chain(transfer.additional).collect();
             begin(user_plane, session, env, reply, (Trigger::Indication, &asked))
@@ -97,6 +99,11 @@ pub(in crate::smf) fn on_indication(
             state
         }
     }
+}
+
+/// The gNB has not answered yet what it is to add or to release: the indication may be older.
+fn is_modifying(session: &SmContext) -> bool {
+    session.flows.awaits_gnb || (session.flows.former.is_some() && !session.flows.is_at_gnb)
 }
 
 /// The gNB's answer to a modification has other tunnels: as an indication of these flows, which needs no confirmation for the gNB.
@@ -168,9 +175,9 @@ fn send(
     is_repeated: bool,
 ) -> State {
     let at = user_plane.n3_session();
-    let call = session.ask_upf(env, at.upf, at.seid, n4::rerouted(&change));
     user_plane.gnb = Some(change.primary);
-    session.tunnels = change.tunnels;
+    session.tunnels.clone_from(&change.tunnels);
+    let call = session.ask_upf(env, at.upf, at.seid, n4::rerouted(session, &change));
     let (former, moving) = (Box::new(former), Box::new(moving));
     State::AwaitingFlowMobility(AwaitingFlowMobility { user_plane, former, moving, is_repeated, reply, call })
 }

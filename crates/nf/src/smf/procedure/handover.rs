@@ -9,7 +9,7 @@
 //! | CANCELLED | | forgets the target gNB's endpoint |
 
 use super::path_switch::{self, Handover, Target};
-use super::{Established, State};
+use super::{Established, State, modification};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext};
 use crate::smf::env::Env;
@@ -59,6 +59,9 @@ pub(in crate::smf) fn on_update(
                 let additional = std::mem::take(&mut session.handover_additional).into_iter();
                 let additional = additional.map(|(tunnel, flows)| FlowTunnel { tunnel, flows }).collect();
                 let target = Target { primary, additional };
+                let refused = std::mem::take(&mut session.flows.refused_by_target);
+                let failed = session.flows.note_at_gnb(|qfi| refused & 1 << (qfi & 63) == 0);
+                modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
                 return path_switch::begin(user_plane, session, env, reply, (target, Handover::N2));
             }
             None => refuse(reply, "no handover of this session is prepared", env),
@@ -82,6 +85,9 @@ fn prepared(session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply, inf
     session.handover_target = Some(transfer.downlink);
     let of_flows = |it: &AdditionalTarget| (it.downlink, it.flows.iter().map(|(qfi, _)| *qfi).collect());
     session.handover_additional = transfer.additional.iter().map(of_flows).collect();
+    let flows = session.flows.current.flows().into_iter().map(|flow| flow.qfi);
+    let refused = flows.filter(|qfi| !admits(&transfer, *qfi));
+    session.flows.refused_by_target = refused.fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     session.log(env, Level::Debug, || "handover prepared".to_owned());
     let forwarded = transfer.flows.iter().filter(|(_, is_forwarded)| *is_forwarded).map(|(qfi, _)| *qfi);
     let flows = if transfer.forwarding.is_some() { forwarded.collect() } else { Vec::new() };

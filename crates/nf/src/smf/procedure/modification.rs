@@ -1,26 +1,31 @@
-//! Network-requested PDU session modification, initiated by the PCF (TS 23.502 4.3.3.2; TS 29.512 4.2.3; TS 24.501 6.3.2).
+//! Network-requested PDU session modification, initiated by the PCF (TS 23.502 4.3.3.2; TS 29.512 4.2.3; TS 24.501 6.3.2): new rates, and
+//! QoS flows that are added, changed or removed.
 //!
 //! ```text
 //!  PCF ─> SmPolicyUpdateNotify      step 1b   answered at once, with the rules that the SMF does not enforce
-//!         AwaitingRates             2         <─ UPFs: session-AMBR
+//!         AwaitingRates             2         <─ UPFs: session-AMBR, PDRs and QERs of PCC rules
 //!         Established               3 to 9    command ─> AMF ─> UE, gNB
 //!         AwaitingModificationComplete  10    <─ UE    T3591, up to 4 retransmissions
+//!         UpdateSmPolicy ─> PCF     12        rules that UPF, gNB or UE refuse; they are removed from the others
 //!  PCF ─> SmPolicyTerminateNotify             the session is released (release.rs)
 //! ```
 //!
-//! A session has only the default QoS flow: session rules are enforced, PCC rules are refused. [`AwaitingModificationComplete`]
-//! is stored separately from the state, because the user plane may change while the SMF waits for the UE's answer.
+//! [`AwaitingModificationComplete`] is stored separately from the state, because the user plane may change while the SMF waits for the UE's
+//! answer. Until then no other change of flows begins. An idle UE is paged for the command; the gNB gets the flows with the next activation.
 
 use super::establishment::authorise;
+use super::restoration::AwaitingRestoration;
 use super::{Established, State, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
 use crate::smf::env::Env;
+use crate::smf::flows::{Failure, Flows};
 use crate::smf::timers::SessionTimer;
 use crate::smf::{consumer, n1, n2, n4};
+use bytes::Bytes;
 use pith_nas::GsmCause;
-use pith_ngap::transfer::Tunnel;
+use pith_ngap::transfer::{ModifyResponseTransfer, NotifyTransfer, SetupResponseTransfer, Tunnel};
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::npcf_smpolicycontrol::{
@@ -49,6 +54,8 @@ enum RatesSentTo {
     Anchor,
     /// The UPF between gNB and anchor.
     Front,
+    /// The anchor: downlink packets use the flows that the gNB has set up.
+    Flows,
 }
 
 /// The UE has not yet answered a PDU SESSION MODIFICATION COMMAND.
@@ -59,7 +66,7 @@ pub(in crate::smf) struct AwaitingModificationComplete {
 }
 
 pack_struct!(AwaitingRates { user_plane, sent_to, call });
-pack_enum!(RatesSentTo { 0 => Anchor, 1 => Front });
+pack_enum!(RatesSentTo { 0 => Anchor, 1 => Front, 2 => Flows });
 pack_struct!(AwaitingModificationComplete { retransmissions });
 
 /// The PCF has changed its decision (TS 29.512 4.2.3.2). The answer reports the rules that the SMF does not enforce: as a
@@ -76,15 +83,16 @@ pub(in crate::smf) fn on_policy_update(
         return state;
     };
     let mut qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
-    let report = failures(&decision);
+    let (flows, failures) = rules_after(&state, session, &decision, &qos);
+    let report = failure_report(&decision, failures);
     let has_session_rules = decision.sess_rules.values().flatten().count() > report.sess_rule_reports.len();
     if report.sess_rule_reports.is_empty() {
         authorise(&mut qos, &decision);
     }
     let has_failures = !(report.rule_reports.is_empty() && report.sess_rule_reports.is_empty());
-    if has_failures && !has_session_rules {
+    if has_failures && !has_session_rules && flows == *session.flows.latest() {
         let problem = Problem::new(Cause::UnprocessableRequest);
-        reply.refuse(problem.detail("this SMF enforces session rules of non-GBR QoS only"), env.out);
+        reply.refuse(problem.detail(describe_failures(&report)), env.out);
         return state;
     }
     let response = if has_failures {
@@ -97,16 +105,35 @@ pub(in crate::smf) fn on_policy_update(
     match &decision.rel_cause {
         Some(cause) => on_policy_end(state, session, env, cause),
         None => {
-            apply_decision(&state, session, qos);
+            apply_decision(&state, session, qos, flows);
             state
         }
     }
 }
 
+/// The PCC rules after a decision, and those that fail. A session with a second UPF has no rules.
+fn rules_after(
+    state: &State,
+    session: &SmContext,
+    decision: &SmPolicyDecision,
+    qos: &Qos,
+) -> (Flows, Vec<Failure>) {
+    let taken: Vec<_> = session.flows.former.iter().chain([&session.flows.current]).collect();
+    let latest = session.flows.latest();
+    let (flows, failures) = latest.after(decision, &taken, qos);
+    if state.user_plane().is_some_and(|user_plane| user_plane.front.is_some()) && !flows.is_empty() {
+        let failed = flows.rules().map(|rule| Failure::of(&rule.id, FailureCode::ResAlloFail));
+        return (Flows::default(), failed.chain(failures).collect());
+    }
+    (flows, failures)
+}
+
 /// Before requests to the UPFs are sent, a decision applies at once. Later it is pending until the session is established.
-fn apply_decision(state: &State, session: &mut SmContext, qos: Qos) {
+fn apply_decision(state: &State, session: &mut SmContext, qos: Qos, flows: Flows) {
     match state {
-        State::AwaitingSubscriptionData(_) | State::AwaitingPolicyDecision(_) => session.qos = qos,
+        State::AwaitingSubscriptionData(_) | State::AwaitingPolicyDecision(_) => {
+            (session.qos, session.flows.current) = (qos, flows);
+        }
         State::AwaitingN4Establishment(_)
         | State::AwaitingFrontEstablishment(_)
         | State::AwaitingN9Modification(_)
@@ -122,7 +149,10 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos) {
         | State::AwaitingBuffering(_)
         | State::AwaitingResourceRelease(_)
         | State::AwaitingRestoration(_)
-        | State::AwaitingConfirmation(_) => session.pending.qos = Some(qos).filter(|qos| *qos != session.qos),
+        | State::AwaitingConfirmation(_) => {
+            session.pending.qos = Some(qos).filter(|qos| *qos != session.qos);
+            session.flows.wanted = Some(flows).filter(|flows| *flows != session.flows.current);
+        }
         // The session ends.
         State::AwaitingReleaseComplete(_) | State::Abandoned(_) | State::Over => {}
     }
@@ -145,23 +175,124 @@ pub(in crate::smf) fn on_policy_end(
     release::release_when_established(state, session, cause)
 }
 
-/// Applies a pending decision of the PCF: sends the new rates to the anchor first.
+/// Applies the gNB's answer to a change of flows, or a pending decision of the PCF: sends the new rates to the anchor first.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let Some(qos) = session.pending.qos.take() else { return established.into() };
-    session.qos = qos;
-    let Established { user_plane } = established;
+    let Established { mut user_plane } = established;
+    if user_plane.gnb.is_some() && session.flows.awaits_gnb && session.flows.is_at_gnb {
+        user_plane = match AwaitingRates::use_flows(user_plane, session, env) {
+            State::Established(Established { user_plane }) => user_plane,
+            state => return state,
+        };
+    }
+    if session.flows.former.is_some() {
+        if session.modification.is_none() {
+            // The change was interrupted, and the UPF has got the session with the new rules.
+            send_command(session, env, user_plane.gnb, 0);
+        }
+        return State::established(user_plane);
+    }
+    if user_plane.front.is_some() {
+        refuse_rules_beside_front(session, env);
+    }
+    let has_new_rules = session.flows.begin_change();
+    match session.pending.qos.take() {
+        Some(qos) => session.qos = qos,
+        None if has_new_rules => {}
+        None => return State::established(user_plane),
+    }
     AwaitingRates::begin(user_plane, session, env)
 }
 
+/// Rules that were decided before the session got a second UPF can't be enforced.
+fn refuse_rules_beside_front(session: &mut SmContext, env: &mut Env<'_>) {
+    if let Some(wanted) = session.flows.wanted.take() {
+        let failed = wanted.rules().map(|rule| Arc::clone(&rule.id)).collect();
+        fail_rules(session, env, failed, "the session has a second UPF");
+    }
+}
+
+/// Reports rules that UPF, gNB or UE have refused to the PCF (step 12).
+pub(in crate::smf) fn fail_rules(session: &SmContext, env: &mut Env<'_>, rules: Vec<Arc<str>>, why: &str) {
+    if rules.is_empty() {
+        return;
+    }
+    session.log(env, Level::Warn, || format!("{} PCC rules are not enforced: {why}", rules.len()));
+    let mut report = RuleReport::new(rules, RuleStatus::Inactive);
+    report.failure_code = Some(FailureCode::ResAlloFail);
+    consumer::report_rules(session, env, vec![report]);
+}
+
+/// The gNB has set up a session with these flows. Rules of flows that it has refused are removed (TS 23.502 4.3.3.2 step 8a). The gNB may
+/// have got its request before a change in progress: it gets the change with the next transmission of the command.
+pub(in crate::smf) fn on_setup(session: &mut SmContext, env: &mut Env<'_>, transfer: &SetupResponseTransfer) {
+    let additional = |qfi: &u8| transfer.additional.iter().any(|it| it.flows.contains(qfi));
+    let has = |qfi: &u8| transfer.flows.contains(qfi) || additional(qfi);
+    let has_refused = |qfi: u8| transfer.failed.iter().any(|(failed, _)| *failed == qfi);
+    let added = session.flows.added();
+    session.flows.is_at_gnb = added.iter().all(|qfi| has(qfi) || has_refused(*qfi));
+    let failed = session.flows.refuse(|qfi| has_refused(qfi) || !has(&qfi) && !added.contains(&qfi));
+    fail_rules(session, env, failed, "the gNB has no resources for their flows");
+}
+
+/// The gNB has modified the session. Refused are the flows that it names; it need not list those that it had before. Downlink packets use the
+/// new flows from now on (step 8a): [`resume`], after the change of tunnels if the gNB names other ones.
+pub(in crate::smf) fn on_gnb_modified(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    transfer: &ModifyResponseTransfer,
+) {
+    session.flows.is_at_gnb = true;
+    let failed = session.flows.refuse(|qfi| transfer.failed.iter().any(|(failed, _)| *failed == qfi));
+    fail_rules(session, env, failed, "the gNB has no resources for their flows");
+}
+
+/// The gNB has released flows, or no longer fulfils their rates (TS 38.413 8.2.4.2). Only the former changes rules.
+pub(in crate::smf) fn on_gnb_notification(session: &mut SmContext, env: &mut Env<'_>, info: &Bytes) {
+    let Ok(transfer) = NotifyTransfer::decode(info) else { return };
+    let failed = session.flows.refuse(|qfi| transfer.released.iter().any(|(released, _)| *released == qfi));
+    fail_rules(session, env, failed, "the gNB has released their flows");
+}
+
+/// The gNB has not modified the session's resources, and the UE has not got the command: the rules that it creates are removed.
+pub(in crate::smf) fn on_gnb_failure(session: &mut SmContext, env: &mut Env<'_>) {
+    if session.flows.is_at_gnb || session.flows.former.is_none() {
+        return;
+    }
+    session.stop(env, SessionTimer::T3591);
+    session.modification = None;
+    let added = session.flows.added();
+    let failed = session.flows.revert();
+    session.flows.refused |= added.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+    fail_rules(session, env, failed, "the gNB does not modify the session's resources");
+}
+
 impl AwaitingRates {
-    fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    fn use_flows(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.flows.awaits_gnb = false;
+        if session.flows.current.rules().all(|rule| session.flows.is_refused(rule.qfi)) {
+            return State::established(user_plane);
+        }
         let (upf, seid) = (user_plane.anchor.upf, user_plane.anchor.seid);
-        let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
+        let call = session.ask_upf(env, upf, seid, n4::use_flows(session));
+        State::AwaitingRates(Self { user_plane, sent_to: RatesSentTo::Flows, call })
+    }
+
+    fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.flows.awaits_gnb |= user_plane.gnb.is_some() && session.flows.creates();
+        let (upf, seid) = (user_plane.anchor.upf, user_plane.anchor.seid);
+        let call = session.ask_upf(env, upf, seid, n4::new_rules(session, user_plane.anchor.tunnel));
         State::AwaitingRates(Self { user_plane, sent_to: RatesSentTo::Anchor, call })
     }
 
-    /// Sends the requests again: the response to the former one cannot be matched.
+    /// Sends the requests again: the response to the former one cannot be matched. If they change rules, the UPF gets the session again, as a
+    /// second creation of a rule would be refused.
     pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        if self.sent_to == RatesSentTo::Flows {
+            return Self::use_flows(self.user_plane, session, env);
+        }
+        if session.flows.former.is_some() {
+            return give_again(self.user_plane, session, env);
+        }
         Self::begin(self.user_plane, session, env)
     }
 
@@ -173,7 +304,15 @@ impl AwaitingRates {
         result: Result<Message, N4Error>,
     ) -> State {
         let Self { user_plane, sent_to, .. } = self;
+        let is_answered = result.is_ok();
         if let Err(why) = n4::modified(result) {
+            match sent_to {
+                RatesSentTo::Anchor if is_answered && session.flows.former.is_some() => {
+                    return rules_refused(user_plane, session, env, &why);
+                }
+                RatesSentTo::Flows if is_answered => return give_again(user_plane, session, env),
+                _ => {}
+            }
             return release::end_refused(
                 user_plane,
                 session,
@@ -187,14 +326,37 @@ impl AwaitingRates {
             let call = session.ask_upf(env, upf, seid, n4::new_rates(session));
             return State::AwaitingRates(Self { user_plane, sent_to: RatesSentTo::Front, call });
         }
-        send_command(session, env, user_plane.gnb, 0);
+        if sent_to != RatesSentTo::Flows {
+            session.tunnels.keep(&session.flows_at_upf());
+            send_command(session, env, user_plane.gnb, 0);
+        }
         State::established(user_plane)
     }
+}
+
+/// The anchor refuses the change of rules. Rules that can't be created are reported; if it refuses to remove some, it gets the session again.
+fn rules_refused(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>, why: &str) -> State {
+    if !session.flows.creates() {
+        return give_again(user_plane, session, env);
+    }
+    let failed = session.flows.cancel();
+    // The request had the rates, too.
+    session.pending.qos.get_or_insert_with(|| session.qos.clone());
+    fail_rules(session, env, failed, why);
+    State::established(user_plane)
+}
+
+/// The anchor may have other rules than those in force: it gets the session again, with its tunnel.
+fn give_again(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    env.delete_at_upf(user_plane.anchor);
+    AwaitingRestoration::new(user_plane, true).ask_anchor(session, env)
 }
 
 /// PDU SESSION MODIFICATION COMMAND, and N2 information if the gNB has resources (steps 3 to 5).
 fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>, retransmissions: u8) {
     session.modification = Some(AwaitingModificationComplete { retransmissions });
+    // The gNB gets all flows with the activation.
+    session.flows.is_at_gnb |= gnb.is_none();
     let n2 = gnb.map(|_| (NgapIeType::PduResModReq, n2::modify_qos_request(session)));
     let transfer = consumer::transfer(session, Some(n1::modification_command(session)), n2);
     consumer::notify_amf(session, env, transfer);
@@ -202,10 +364,13 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
 }
 
 impl AwaitingModificationComplete {
-    /// T3591 expired: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates.
+    /// T3591 expired: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates, but not new rules.
     pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {
         if self.retransmissions >= env.config.retransmissions {
-            return session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
+            session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
+            // Rules of which it does not know are removed from UPF and gNB.
+            let failed = session.flows.revert();
+            return fail_rules(session, env, failed, "the UE did not confirm them");
         }
         let gnb = state.user_plane().and_then(|user_plane| user_plane.gnb);
         send_command(session, env, gnb, self.retransmissions + 1);
@@ -216,7 +381,10 @@ impl AwaitingModificationComplete {
 pub(in crate::smf) fn on_modification_complete(session: &mut SmContext, env: &mut Env<'_>) {
     session.stop(env, SessionTimer::T3591);
     match session.modification.take() {
-        Some(_) => session.log(env, Level::Info, || format!("modified: {}", describe(&session.qos))),
+        Some(_) => {
+            session.flows.complete();
+            session.log(env, Level::Info, || format!("modified: {}", describe(session)));
+        }
         None => {
             session.log(env, Level::Debug, || "the UE confirmed a modification that had ended".to_owned())
         }
@@ -236,6 +404,8 @@ pub(in crate::smf) fn on_modification_reject(
         return state;
     }
     session.log(env, Level::Warn, || format!("the UE rejected the modification: {cause}"));
+    let failed = session.flows.revert();
+    fail_rules(session, env, failed, "the UE rejects them");
     if cause == GsmCause::InvalidPduSessionIdentity {
         return release::end_and_notify_amf(state.into_held(), session, env);
     }
@@ -243,16 +413,9 @@ pub(in crate::smf) fn on_modification_reject(
 }
 
 /// The rules of a decision that this SMF does not enforce.
-fn failures(decision: &SmPolicyDecision) -> PartialSuccessReport {
+fn failure_report(decision: &SmPolicyDecision, failures: Vec<Failure>) -> PartialSuccessReport {
     let mut report = PartialSuccessReport::new(FailureCause::RulePermanentError);
-    let installed = |(id, rule): (&Arc<str>, bool)| rule.then(|| Arc::clone(id));
-    let pcc: Vec<_> =
-        decision.pcc_rules.iter().map(|(id, rule)| (id, rule.is_some())).filter_map(installed).collect();
-    if !pcc.is_empty() {
-        let mut rules = RuleReport::new(pcc, RuleStatus::Inactive);
-        rules.failure_code = Some(FailureCode::NfMal);
-        report.rule_reports.push(rules);
-    }
+    report.rule_reports = failures.into_iter().map(Failure::into_report).collect();
     let is_gbr = |five_qi: Option<u8>| five_qi.is_some_and(five_qi::is_gbr);
     let gbr: Vec<_> = decision
         .sess_rules
@@ -272,7 +435,24 @@ fn failures(decision: &SmPolicyDecision) -> PartialSuccessReport {
     report
 }
 
-fn describe(qos: &Qos) -> String {
-    let Qos { ambr, five_qi, arp_priority } = qos;
-    format!("session-AMBR {} up, {} down, 5QI {five_qi}, ARP {arp_priority}", ambr.uplink, ambr.downlink)
+/// Why a decision is refused, for the PCF's log.
+fn describe_failures(report: &PartialSuccessReport) -> String {
+    let of_rule = |report: &RuleReport| {
+        let code = report.failure_code.as_ref().map_or("", FailureCode::as_str);
+        format!("PCC rule {}: {code}", report.pcc_rule_ids.join(", "))
+    };
+    let of_rules = report.rule_reports.iter().map(of_rule);
+    let of_session = (!report.sess_rule_reports.is_empty()).then(|| "the default flow is not GBR".to_owned());
+    of_rules.chain(of_session).collect::<Vec<_>>().join("; ")
+}
+
+fn describe(session: &SmContext) -> String {
+    let Qos { ambr, five_qi, arp_priority } = &session.qos;
+    let flows = session.flows.current.flows();
+    format!(
+        "session-AMBR {} up, {} down, 5QI {five_qi}, ARP {arp_priority}, {} QoS flows",
+        ambr.uplink,
+        ambr.downlink,
+        1 + flows.len()
+    )
 }

@@ -7,7 +7,7 @@
 //! ```
 
 use super::restoration::AwaitingRestoration;
-use super::{AwaitingResourceSetup, Established, State, branching, release};
+use super::{AwaitingResourceSetup, Established, State, branching, modification, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, DEFAULT_QFI, SmContext, UserPlane};
@@ -56,7 +56,9 @@ pub(in crate::smf) fn on_request(
     let kind = N2SmInfoType::PathSwitchReq;
     let target = match PathSwitchRequestTransfer::decode(info) {
         Ok(transfer) if transfer.flows.contains(&DEFAULT_QFI) => {
-            Ok(Target { primary: transfer.downlink, additional: transfer.additional })
+            let additional = transfer.additional.iter().flat_map(|it| &it.flows).copied();
+            let flows: Vec<u8> = additional.chain(transfer.flows).collect();
+            Ok((Target { primary: transfer.downlink, additional: transfer.additional }, flows))
         }
         Ok(_) => Err("the target gNB did not accept the default QoS flow".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -66,8 +68,13 @@ pub(in crate::smf) fn on_request(
         (
             State::Established(Established { user_plane })
             | State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, .. }),
-            Ok(target),
-        ) => begin(user_plane, session, env, reply, (target, Handover::Xn)),
+            Ok((target, flows)),
+        ) => {
+            // Flows that the target gNB does not accept are removed (TS 23.502 4.9.1.2.2).
+            let failed = session.flows.note_at_gnb(|qfi| flows.contains(&qfi));
+            modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
+            begin(user_plane, session, env, reply, (target, Handover::Xn))
+        }
         (state, Ok(_)) => {
             let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
             refuse_transfer(reply, &kind, problem, env.out);
@@ -105,10 +112,9 @@ pub(super) fn begin(
     let wanted = tunnels::of_setup(&session.flows(), target.primary, additional);
     let message = match tunnels::reroute((source, &session.tunnels), &wanted) {
         Some(change) => {
-            let message = n4::rerouted(&change);
             user_plane.gnb = Some(change.primary);
-            session.tunnels = change.tunnels;
-            message
+            session.tunnels.clone_from(&change.tunnels);
+            n4::rerouted(session, &change)
         }
         None => n4::activation(target.primary, EndMarker::Omit),
     };

@@ -75,6 +75,11 @@ impl AwaitingRestoration {
         self.user_plane.anchor.upf = anchor;
         self.leave_out_ending_front(session, env);
         if env.upfs.may_have_sessions(anchor) {
+            if session.flows.former.is_some() && session.modification.is_none() {
+                // It has the rules before the change that was interrupted, or those after it.
+                env.delete_at_upf(self.user_plane.anchor);
+                return self.ask_anchor(session, env);
+            }
             return confirmation::begin(self.user_plane, session, env);
         }
         self.ask_anchor(session, env)
@@ -136,6 +141,7 @@ impl AwaitingRestoration {
         if gnb.is_none() {
             session.tunnels = Tunnels::default();
         }
+        session.tunnels.keep(&session.flows_at_upf());
         let message = n4::restoration(session, (address, local), f_teid, gnb);
         self.call = Some(session.ask_upf(env, anchor.upf, Seid(0), message));
         self.into()

@@ -111,10 +111,19 @@ pub(in crate::smf) fn activate(
         return change(user_plane, session, env, reply);
     };
     session.stop(env, SessionTimer::Guard);
-    let call = session.ask_upf(env, upf.upf, upf.seid, n4::rerouted(&reroute));
     user_plane.gnb = Some(reroute.primary);
-    session.tunnels = reroute.tunnels;
+    session.tunnels.clone_from(&reroute.tunnels);
+    let message = with_flows_of_gnb(n4::rerouted(session, &reroute), session);
+    let call = session.ask_upf(env, upf.upf, upf.seid, message);
     State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })
+}
+
+/// The gNB has set up all flows.
+fn with_flows_of_gnb(message: Message, session: &mut SmContext) -> Message {
+    match std::mem::take(&mut session.flows.awaits_gnb) {
+        true => n4::with_flows(message, session),
+        false => message,
+    }
 }
 
 /// The gNB has released the session: downlink packets are buffered (TS 23.502 4.2.6). The AMF is answered when the UPF has the rules.
@@ -138,7 +147,7 @@ pub(in crate::smf) fn change(
 ) -> State {
     let n3_session = user_plane.n3_session();
     let message = match user_plane.gnb {
-        Some(gnb) => n4::activation(gnb, EndMarker::Omit),
+        Some(gnb) => with_flows_of_gnb(n4::activation(gnb, EndMarker::Omit), session),
         None => n4::deactivation_of(session),
     };
     if user_plane.gnb.is_none() {

@@ -6,6 +6,7 @@ use crate::testing::check_documents;
 
 const GOLDEN: &[(&str, &str)] = &[
     ("smf-established-1", include_str!("../../../tests/golden/smf-established-1.hex")),
+    ("smf-flows-1", include_str!("../../../tests/golden/smf-flows-1.hex")),
     ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
 ];
 
@@ -17,7 +18,12 @@ fn only(world: &World) -> Vec<u8> {
 #[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
     let world = super::branching::branched();
-    let written = [("smf-established", only(&World::established())), ("smf-branching", only(&world))];
+    let flows = super::flows::awaiting_complete();
+    let written = [
+        ("smf-established", only(&World::established())),
+        ("smf-flows", only(&flows)),
+        ("smf-branching", only(&world)),
+    ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }
 

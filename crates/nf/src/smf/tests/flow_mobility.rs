@@ -21,7 +21,7 @@ pub(super) const SECONDARY: Tunnel =
 
 const BUSY: CauseRadioNetwork = CauseRadioNetwork::interaction_with_other_procedure;
 
-fn indicate_with(world: &mut World, transfer: &ModifyIndicationTransfer) {
+pub(super) fn indicate_with(world: &mut World, transfer: &ModifyIndicationTransfer) {
     let transfer = transfer.encode();
     world.update(|data| {
         data.n2_sm_info_type = Some(N2SmInfoType::PduResModInd);
@@ -33,7 +33,7 @@ pub(super) fn indicate(world: &mut World) {
     move_to(world, SECONDARY, &[1]);
 }
 
-fn move_to(world: &mut World, tunnel: Tunnel, flows: &[u8]) {
+pub(super) fn move_to(world: &mut World, tunnel: Tunnel, flows: &[u8]) {
     let downlink = FlowTunnel { tunnel, flows: flows.to_vec() };
     indicate_with(world, &ModifyIndicationTransfer { downlink, additional: vec![], usage: None });
 }

@@ -23,7 +23,7 @@ pub(super) fn switch(world: &mut World) {
     switch_to(world, TARGET, &[1]);
 }
 
-fn switch_to(world: &mut World, downlink: Tunnel, flows: &[u8]) {
+pub(super) fn switch_to(world: &mut World, downlink: Tunnel, flows: &[u8]) {
     let transfer = PathSwitchRequestTransfer { downlink, flows: flows.to_vec(), additional: vec![] }.encode();
     world.update(|data| {
         data.to_be_switched = Some(true);
@@ -48,10 +48,14 @@ pub(super) fn required(world: &mut World) {
 }
 
 pub(super) fn prepared(world: &mut World) {
+    prepared_with(world, &[1]);
+}
+
+pub(super) fn prepared_with(world: &mut World, flows: &[u8]) {
     let transfer = HandoverRequestAcknowledgeTransfer {
         downlink: TARGET,
         forwarding: Some(FORWARDING),
-        flows: vec![(1, true)],
+        flows: flows.iter().map(|qfi| (*qfi, true)).collect(),
         additional: Vec::new(),
         failed: Vec::new(),
     };

@@ -9,19 +9,19 @@ use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause as N4Cause, FSeid, NodeId};
 use pith_pfcp::message::SessionEstablishmentResponse;
 
-fn tracked(mut world: World) -> World {
+pub(super) fn tracked(mut world: World) -> World {
     world.bench.nf.track_contexts(Tracking::default());
     world
 }
 
-fn stored(world: &mut World) -> Stored {
+pub(super) fn stored(world: &mut World) -> Stored {
     let mut stored = Stored::default();
     stored.store(&mut world.bench.nf, StoreScope::Changed);
     stored
 }
 
 /// The next run of the shard, with the UPFs of the former one.
-fn taken_over(world: &World, stored: &Stored, fate: Fate) -> World {
+pub(super) fn taken_over(world: &World, stored: &Stored, fate: Fate) -> World {
     let mut next = World::with(config(), &[]);
     let mut smf = Smf::new(testing::identity(), config(), Rng::from_number(2));
     smf.track_contexts(Tracking::default());

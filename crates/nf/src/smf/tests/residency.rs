@@ -47,7 +47,7 @@ pub(super) fn established() -> (World, Stored) {
     (world, stored)
 }
 
-fn establishment(world: &World) -> pith_pfcp::message::SessionEstablishmentRequest {
+pub(super) fn establishment(world: &World) -> pith_pfcp::message::SessionEstablishmentRequest {
     let Some(Message::SessionEstablishmentRequest(request)) = world.n4.last() else { panic!() };
     request.clone()
 }

@@ -1,5 +1,6 @@
 //! Checks of PDU SESSION ESTABLISHMENT ACCEPT (TS 24.501 6.4.1.3, 8.3.2).
 
+use super::qos::Qos;
 use super::{SSC_MODE, SessionRequest};
 use crate::ue::Ue;
 use pith_nas::gsm::PduSessionEstablishmentAccept;
@@ -10,19 +11,26 @@ use std::net::Ipv4Addr;
 const CLAUSE: &str = "TS 24.501 6.4.1.3";
 
 impl Ue {
-    /// The QoS flow of the default rule, if the session is usable.
+    /// The QoS flow of the default rule, and the other rules and flows, if the session is usable.
     pub(super) fn check_establishment_accept(
         &mut self,
         request: &SessionRequest,
         accept: &PduSessionEstablishmentAccept,
-    ) -> Option<u8> {
+    ) -> Option<(u8, Qos)> {
         self.check_descriptive_ies(request, accept);
         if !self.check_session_type(request, accept) || !self.check_address(accept) {
             return None;
         }
         let qfi = self.check_qos_rules(&accept.qos_rules)?;
         self.check_flow_descriptions(accept, qfi);
-        Some(qfi)
+        let described = accept.qos_flow_descriptions.as_ref().map(|list| &list.0[..]).unwrap_or_default();
+        match Qos::default().after(qfi, &accept.qos_rules.0, described) {
+            Ok(qos) => Some((qfi, qos)),
+            Err((_, why)) => {
+                self.violation(CLAUSE, why);
+                None
+            }
+        }
     }
 
     /// Checks of IEs whose errors do not make the session unusable.
@@ -138,7 +146,7 @@ impl Ue {
 }
 
 /// The error in a rule of a new session.
-fn fault_of_rule(rule: &QosRule, earlier: &[QosRule]) -> Option<&'static str> {
+pub(super) fn fault_of_rule(rule: &QosRule, earlier: &[QosRule]) -> Option<&'static str> {
     let Some(precedence_and_qfi) = rule.precedence_and_qfi else { return Some("no precedence and no QFI") };
     let same_precedence = |other: &QosRule| {
         other.precedence_and_qfi.is_some_and(|m| m.precedence == precedence_and_qfi.precedence)

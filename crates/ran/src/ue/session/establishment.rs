@@ -7,6 +7,7 @@
 //!   | <- PDU SESSION ESTABLISHMENT REJECT      |   instead
 //! ```
 
+use super::qos::Qos;
 use super::{Procedure, SSC_MODE, Session, SessionRequest};
 use crate::ue::{Connection, Event, SessionFailure, State, Ue};
 use pith_nas::GsmMessage;
@@ -83,7 +84,7 @@ impl Ue {
             return self.refuse_pti(id, pti, "PduSessionEstablishmentAccept");
         };
         match self.check_establishment_accept(&request, &accept) {
-            Some(default_qfi) => self.take_session(id, default_qfi, accept),
+            Some(flows) => self.take_session(id, flows, accept),
             // An unusable session is released (6.4.1.3).
             None => {
                 self.event(Event::SessionFailed(id, SessionFailure::NotUsable));
@@ -92,7 +93,7 @@ impl Ue {
         }
     }
 
-    fn take_session(&mut self, id: u8, default_qfi: u8, accept: PduSessionEstablishmentAccept) {
+    fn take_session(&mut self, id: u8, (default_qfi, qos): (u8, Qos), accept: PduSessionEstablishmentAccept) {
         self.sessions.active.push(Session {
             id,
             session_type: accept.pdu_session_type,
@@ -101,6 +102,7 @@ impl Ue {
             ipv6: None,
             ambr: accept.session_ambr,
             default_qfi,
+            qos,
             dnn: accept.dnn,
             user_plane: self.sessions.bearers.contains(&id),
         });

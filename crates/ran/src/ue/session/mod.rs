@@ -3,7 +3,10 @@
 mod check;
 mod establishment;
 mod modification;
+mod qos;
 mod release;
+
+pub use qos::Qos;
 
 use super::{Connection, Event, SessionFailure, State, Ue};
 use crate::clock::Instant;
@@ -44,6 +47,8 @@ pub struct Session {
     pub ambr: Ambr,
     /// The QoS flow of the default rule.
     pub default_qfi: u8,
+    /// The other QoS rules and flows.
+    pub qos: Qos,
     /// The data network in the accept.
     pub dnn: Option<Dnn>,
     /// Whether there are radio bearers for the session.
@@ -51,6 +56,11 @@ pub struct Session {
 }
 
 impl Session {
+    /// The QoS flow of an uplink packet.
+    pub fn flow_of(&self, packet: &[u8]) -> Option<u8> {
+        self.qos.flow_of(packet)
+    }
+
     /// The UE's link-local address, in a session with IPv6.
     pub fn link_local(&self) -> Option<Ipv6Addr> {
         self.interface_id.map(crate::router::link_local)

@@ -4,10 +4,13 @@
 //!  UE                                         SMF
 //!   | <- PDU SESSION MODIFICATION COMMAND      |   session-AMBR, QoS rules and flows
 //!   |    PDU SESSION MODIFICATION COMPLETE ->  |
+//!   |    PDU SESSION MODIFICATION COMMAND REJECT -> |   instead, after an error in rules or flows
 //! ```
 
 use crate::ue::Ue;
-use pith_nas::gsm::{PduSessionModificationCommand, PduSessionModificationComplete};
+use pith_nas::gsm::{
+    PduSessionModificationCommand, PduSessionModificationCommandReject, PduSessionModificationComplete,
+};
 use pith_nas::ie::{QosRule, RuleOperation};
 use pith_nas::{GsmCause, GsmMessage};
 
@@ -28,6 +31,16 @@ impl Ue {
             self.violation("TS 24.501 7.3.2", text);
             return self.send_gsm_status(id, pti, GsmCause::InvalidPduSessionIdentity);
         };
+        let rules = command.qos_rules.as_ref().map(|rules| &rules.0[..]).unwrap_or_default();
+        let flows = command.qos_flow_descriptions.as_ref().map(|list| &list.0[..]).unwrap_or_default();
+        match session.qos.after(session.default_qfi, rules, flows) {
+            Ok(qos) => session.qos = qos,
+            Err((cause, why)) => {
+                self.violation("TS 24.501 6.3.2.4", format!("PDU session {id}: {why}"));
+                let reject = PduSessionModificationCommandReject::new(cause);
+                return self.send_gsm(&GsmMessage::new(id, pti, reject));
+            }
+        }
         if let Some(ambr) = command.session_ambr {
             session.ambr = ambr;
         }

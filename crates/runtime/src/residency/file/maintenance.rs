@@ -15,7 +15,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time after which a failed operation (no room) is attempted again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -126,12 +126,17 @@ struct Maintenance {
 impl Maintenance {
     fn run(self) {
         let mut retry = LOOK;
+        let mut looked = Instant::now();
         loop {
             self.shared.sync_bell.wait(Some(retry));
             if self.shared.is_stopping.load(Acquire) {
                 return;
             }
-            self.look_for_removed();
+            // Not at each write.
+            if looked.elapsed() >= LOOK {
+                self.look_for_removed();
+                looked = Instant::now();
+            }
             retry = if self.turn() { LOOK } else { RETRY };
         }
     }
@@ -141,16 +146,16 @@ impl Maintenance {
         let writers = locked(&self.shared.writers).clone();
         let is_removed = |writer: &Arc<Writer>| {
             let active = locked(&writer.active).clone();
-            let file = active.file.metadata();
-            let at_path = std::fs::metadata(&active.path);
-            match (file, at_path) {
+            if active.is_absent() {
+                return false;
+            }
+            match (active.file.metadata(), std::fs::metadata(&active.path)) {
                 (Ok(file), Ok(at_path)) => (file.dev(), file.ino()) != (at_path.dev(), at_path.ino()),
                 (Ok(_), Err(error)) => error.kind() == ErrorKind::NotFound,
                 (Err(_), _) => false,
             }
         };
-        let is_removed =
-            writers.iter().any(|writer| !locked(&writer.active).is_absent() && is_removed(writer));
+        let is_removed = writers.iter().any(is_removed);
         let was_removed = self.shared.is_removed.swap(is_removed, Relaxed);
         if is_removed && !was_removed {
             tracing::error!("{}", EngineError::Removed(self.shared.directory.clone()));

@@ -11,7 +11,7 @@ use super::socket::Socket;
 use super::stack::{Stack, Wake};
 use crate::sctp::association::Association;
 use crate::sctp::table::{Associations, Holds, Reader, Served};
-use crate::sctp::{AssociationId, SctpConfig, SctpError, SctpEvent, SendError};
+use crate::sctp::{AssociationId, FormerPeer, SctpConfig, SctpError, SctpEvent, SendError};
 
 /// Associations that may be pending for accept; they are accepted after each batch of packets.
 const BACKLOG: i32 = 1024;
@@ -67,8 +67,8 @@ struct Member {
 enum Side {
     /// This side, from a local port that reserves the path.
     Client,
-    /// The peer, on this path.
-    Server(PathId),
+    /// The peer, on this path. Its verification tag, if the answer to its COOKIE ECHO was seen.
+    Server(PathId, Option<u32>),
 }
 
 impl Holds for Member {
@@ -198,13 +198,23 @@ impl Endpoint {
             Some(Member { association, side: Side::Client }) => {
                 self.ports.release(association.local.port(), now)
             }
-            Some(Member { side: Side::Server(path), .. }) => self.paths.release(path, now),
+            Some(Member { side: Side::Server(path, _), .. }) => self.paths.release(path, now),
             None => {}
         }
     }
 
     fn find(&mut self, id: AssociationId) -> Option<&mut Association<Socket>> {
         self.associations.find(id).map(Holds::association)
+    }
+
+    /// An accepted association, as another process can abort it.
+    pub fn former_peer(&mut self, id: AssociationId) -> Option<FormerPeer> {
+        let Member { association, side: Side::Server(path, tag) } = self.associations.find(id)? else {
+            return None;
+        };
+        let remote = self.paths.find(*path)?.address.remote;
+        let peer = association.peer();
+        Some(FormerPeer { local: association.local, peer, udp_port: remote.port(), tag: (*tag)? })
     }
 
     // ---- packets ----
@@ -235,6 +245,15 @@ impl Endpoint {
             FirstChunk::CookieEcho => self.input_cookie(path, packet.payload, events),
             _ => self.stack.input(path, packet.payload),
         }
+    }
+
+    /// The address of the listener that covers an address and port.
+    pub fn listener_of(&self, local: SocketAddr) -> Option<IpAddr> {
+        let listening = self.listening.iter();
+        listening
+            .map(|l| (l.port(), l.ip()))
+            .find(|(port, ip)| *port == local.port() && covers(*ip, local.ip()))
+            .map(|(_, ip)| ip)
     }
 
     fn is_ours(&self, address: &PathAddress, header: Header) -> bool {
@@ -284,9 +303,13 @@ impl Endpoint {
         }
         let (local, peer) =
             (SocketAddr::new(address.local, port), SocketAddr::new(address.remote.ip(), remote_port));
+        let tag = self.stack.tag_of_peer(path, port, remote_port);
         let inserted = self.associations.insert_with(|id| {
             socket.wake_as(Wake::Association(id.slot()))?;
-            Ok(Member { association: Association::accepted(socket, local, peer), side: Side::Server(path) })
+            Ok(Member {
+                association: Association::accepted(socket, local, peer),
+                side: Side::Server(path, tag),
+            })
         });
         let Ok(id) = inserted else { return };
         self.paths.hold(path);

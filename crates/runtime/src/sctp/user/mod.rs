@@ -26,7 +26,7 @@ use std::time::Instant;
 
 pub use endpoint::IngressCounters;
 
-use super::{AssociationId, SctpConfig, SctpError, SctpEvent, SctpTransport, SendError};
+use super::{AssociationId, FormerPeer, SctpConfig, SctpError, SctpEvent, SctpTransport, SendError};
 use endpoint::Endpoint;
 use network::{Network, route_source};
 use path::{PathAddress, PathId};
@@ -182,6 +182,28 @@ impl SctpTransport for UserTransport {
 
     fn abort(&mut self, association: AssociationId) {
         self.endpoint.remove(association, Instant::now());
+    }
+
+    fn former_peer(&mut self, association: AssociationId) -> Option<FormerPeer> {
+        self.endpoint.former_peer(association)
+    }
+
+    fn abort_former(&mut self, former: &FormerPeer) {
+        let FormerPeer { local, peer, udp_port, tag } = *former;
+        let Some(listener) = self.endpoint.listener_of(local).filter(|_| local.is_ipv4() == peer.is_ipv4())
+        else {
+            return;
+        };
+        let Ok(link) = self.network.listening_link(listener) else { return };
+        let remote = SocketAddr::new(peer.ip(), udp_port);
+        let address = PathAddress { link, local: local.ip(), remote };
+        let Some(path) = self.endpoint.paths.intern(address, Instant::now()) else { return };
+        let mut abort = Some(packet::abort(local.port(), peer.port(), tag));
+        self.network.flush(&self.endpoint.paths, |queue| {
+            if let Some(abort) = abort.take() {
+                queue.push(path, &abort);
+            }
+        });
     }
 
     fn process(&mut self, now: Instant, events: &mut Vec<SctpEvent>) {

@@ -9,8 +9,12 @@ const MIN_PACKET: usize = HEADER + 4;
 
 /// Chunk type INIT (RFC 9260 clause 3.2).
 const INIT: u8 = 1;
+/// Chunk type ABORT.
+const ABORT: u8 = 6;
 /// Chunk type COOKIE ECHO.
 const COOKIE_ECHO: u8 = 10;
+/// Chunk type COOKIE ACK.
+const COOKIE_ACK: u8 = 11;
 
 /// The checked fields of a received packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +45,25 @@ pub(super) fn header(packet: &[u8]) -> Option<Header> {
         },
     };
     (header.source_port != 0 && header.destination_port != 0).then_some(header)
+}
+
+/// The verification tag of a packet that begins with a COOKIE ACK between these ports: the receiver's tag.
+pub(super) fn tag_of_cookie_ack(packet: &[u8], source_port: u16, destination_port: u16) -> Option<u32> {
+    let [s0, s1, d0, d1, t0, t1, t2, t3, _, _, _, _, COOKIE_ACK, _, _, _] =
+        *packet.first_chunk::<MIN_PACKET>()?
+    else {
+        return None;
+    };
+    let ports = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+    (ports == (source_port, destination_port)).then_some(u32::from_be_bytes([t0, t1, t2, t3]))
+}
+
+/// A packet with an ABORT without causes (RFC 9260 3.3.7), and still without a checksum.
+pub(super) fn abort(source_port: u16, destination_port: u16, tag: u32) -> [u8; MIN_PACKET] {
+    let [s0, s1] = source_port.to_be_bytes();
+    let [d0, d1] = destination_port.to_be_bytes();
+    let [t0, t1, t2, t3] = tag.to_be_bytes();
+    [s0, s1, d0, d1, t0, t1, t2, t3, 0, 0, 0, 0, ABORT, 0, 0, 4]
 }
 
 /// Whether the CRC32c of a packet is correct (RFC 9260 clause 6.8 and appendix A).

@@ -53,7 +53,7 @@ impl PacketQueue {
         Self { bytes: Vec::new(), packets: Vec::new() }
     }
 
-    fn push(&mut self, path: PathId, packet: &[u8]) {
+    pub fn push(&mut self, path: PathId, packet: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(packet);
         packet::seal(&mut self.bytes[start..]);
@@ -195,6 +195,13 @@ impl Stack {
     pub fn take_packets(&mut self, queue: &mut PacketQueue) {
         debug_assert!(queue.is_empty());
         std::mem::swap(&mut collected().packets, queue);
+    }
+
+    /// The peer's tag, if a COOKIE ACK for an association between these ports is pending.
+    pub fn tag_of_peer(&self, path: PathId, local_port: u16, remote_port: u16) -> Option<u32> {
+        let collected = collected();
+        let on_path = collected.packets.iter().filter(|(packet_path, _)| *packet_path == path);
+        on_path.filter_map(|(_, bytes)| packet::tag_of_cookie_ack(bytes, local_port, remote_port)).last()
     }
 
     /// Whether packets are pending.

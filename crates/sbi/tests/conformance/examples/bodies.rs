@@ -267,3 +267,26 @@ pub fn ue_context() -> Value {
             "hsmfId": SMF}]
     })
 }
+
+pub fn app_session() -> Value {
+    json!({
+        "ascReqData": {
+            "notifUri": "http://127.0.0.1:7778/naf-callback/v1/app-session/4", "suppFeat": "0",
+            "afAppId": "ims", "dnn": "ims", "sliceInfo": {"sst": 1}, "supi": SUPI, "ueIpv4": "10.45.0.2",
+            "resPrio": "PRIO_1",
+            "evSubsc": {"events": [{"event": "FAILED_RESOURCES_ALLOCATION", "notifMethod": "EVENT_DETECTION"}]},
+            "medComponents": {"1": {
+                "medCompN": 1, "medType": "AUDIO", "fStatus": "ENABLED", "marBwUl": "64 Kbps",
+                "marBwDl": "64 Kbps", "mirBwUl": "32 Kbps", "preemptCap": "NOT_PREEMPT",
+                "medSubComps": {"1": {
+                    "fNum": 1, "flowUsage": "NO_INFO", "tosTrCl": "B8FC",
+                    "fDescs": [
+                        "permit out 17 from 192.0.2.9 5004 to 10.45.0.2 4000",
+                        "permit in 17 from 10.45.0.2 4000 to 192.0.2.9 5004"
+                    ]
+                }}
+            }}
+        },
+        "ascRespData": {"suppFeat": "0"}
+    })
+}

@@ -7,8 +7,9 @@ use pith_sbi::common::*;
 use pith_sbi::{
     NfType, Operation, Request, namf_communication as amf, nausf_ueauthentication as ausf,
     nnrf_accesstoken as token, nnrf_nfdiscovery as disc, nnrf_nfmanagement as nrf, nnssf_nsselection as nssf,
-    npcf_ampolicycontrol as am_policy, npcf_smpolicycontrol as sm_policy, nsmf_pdusession as smf,
-    nudm_sdm as sdm, nudm_ueau as ueau, nudm_uecm as uecm, nudr_dr as udr,
+    npcf_ampolicycontrol as am_policy, npcf_policyauthorization as application,
+    npcf_smpolicycontrol as sm_policy, nsmf_pdusession as smf, nudm_sdm as sdm, nudm_ueau as ueau,
+    nudm_uecm as uecm, nudr_dr as udr,
 };
 use pith_types::{Snssai, Supi};
 use serde_json::json;
@@ -56,6 +57,8 @@ pub fn request(operation: Operation) -> Request {
         | Op::AmPolicyUpdateNotify | Op::AmPolicyTerminateNotify => npcf_am(operation),
         Op::CreateSmPolicy | Op::GetSmPolicy | Op::UpdateSmPolicy | Op::DeleteSmPolicy
         | Op::SmPolicyUpdateNotify | Op::SmPolicyTerminateNotify => npcf_sm(operation),
+        Op::PostAppSession | Op::GetAppSession | Op::ModAppSession | Op::DeleteAppSession
+        | Op::AppSessionEventNotify | Op::AppSessionTerminate => npcf_app(operation),
         Op::GetNfInstances | Op::GetNfInstance | Op::RegisterNfInstance | Op::UpdateNfInstance
         | Op::DeregisterNfInstance | Op::CreateSubscription | Op::UpdateSubscription
         | Op::RemoveSubscription | Op::NfStatusNotify => nnrf(operation),
@@ -400,6 +403,38 @@ fn npcf_am(operation: Operation) -> Request {
         _ => am_policy::AmPolicyTerminateNotify {
             uri: am_policy::AmPolicyTerminateNotify::callback_uri(&root(), &NfType::Amf, "9"),
             body: read(json!({"resourceUri": resource, "cause": "UE_SUBSCRIPTION"})),
+        }
+        .into(),
+    }
+}
+
+fn npcf_app(operation: Operation) -> Request {
+    let app_session_id = id();
+    let resource = "http://127.0.0.1:7777/npcf-policyauthorization/v1/app-sessions/4";
+    match operation {
+        Operation::PostAppSession => application::PostAppSession { body: read(app_session()) }.into(),
+        Operation::GetAppSession => application::GetAppSession { app_session_id }.into(),
+        Operation::ModAppSession => application::ModAppSession {
+            app_session_id,
+            body: read(json!({"ascReqData": {
+                "resPrio": "PRIO_2",
+                "medComponents": {"1": null, "2": {"medCompN": 2, "medType": "VIDEO", "marBwDl": "2 Mbps"}}
+            }})),
+        }
+        .into(),
+        Operation::DeleteAppSession => application::DeleteAppSession { app_session_id }.into(),
+        Operation::AppSessionEventNotify => application::AppSessionEventNotify {
+            uri: application::AppSessionEventNotify::callback_uri(&root(), &NfType::Af, "4"),
+            body: read(json!({
+                "evSubsUri": format!("{resource}/events-subscription"),
+                "evNotifs": [{"event": "FAILED_RESOURCES_ALLOCATION", "flows": [{"medCompN": 1, "fNums": [2]}]}],
+                "failedResourcAllocReports": [{"mcResourcStatus": "INACTIVE", "flows": [{"medCompN": 1}]}]
+            })),
+        }
+        .into(),
+        _ => application::AppSessionTerminate {
+            uri: application::AppSessionTerminate::callback_uri(&root(), &NfType::Af, "4"),
+            body: read(json!({"termCause": "PDU_SESSION_TERMINATION", "resUri": resource})),
         }
         .into(),
     }

@@ -39,7 +39,8 @@ pub fn response(outcome: Outcome) -> Response {
         | O::UeContextTransferred | O::RegistrationStatusUpdated => communication(outcome),
         O::PolicyAssociationCreated | O::PolicyAssociation | O::PolicyUpdate
         | O::AmRequestedValueRep | O::SmPolicyDecisionCreated | O::SmPolicyDecision
-        | O::SmPolicyControl | O::SmPolicyUpdateNotifyResult => policy(outcome),
+        | O::SmPolicyControl | O::SmPolicyUpdateNotifyResult
+        | O::AppSessionCreated | O::AppSessionContext => policy(outcome),
         O::NfProfileCreated | O::NfProfile | O::UriList | O::SubscriptionDataCreated
         | O::SubscriptionData | O::SearchResult | O::AccessTokenRsp => repository(outcome),
         O::AuthorizedNetworkSliceInfo => slices(),
@@ -221,6 +222,10 @@ fn policy(outcome: Outcome) -> Response {
             "userLoc": location(), "accessTypes": ["3GPP_ACCESS"], "ratTypes": ["NR"],
             "allowedSnssais": [{"sst": 1}]
         }))),
+        Outcome::AppSessionCreated => {
+            Response::AppSessionCreated(created("/npcf-policyauthorization/v1/app-sessions/4", app_session()))
+        }
+        Outcome::AppSessionContext => Response::AppSessionContext(body(app_session())),
         Outcome::SmPolicyDecisionCreated => Response::SmPolicyDecisionCreated(created(
             "/npcf-smpolicycontrol/v1/sm-policies/4",
             sm_policy_decision(),

@@ -9,14 +9,15 @@ use crate::kit::{Level, N4Effect, N4Error, Outbox, UpfHandle};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::{Env, IGNORED_REPLY};
 use crate::smf::error::EstablishmentError;
-use crate::smf::procedure::State;
 use crate::smf::procedure::release::Held;
+use crate::smf::procedure::{State, modification};
 use crate::smf::selection::{FrontPlan, Path, Upfs};
 use crate::smf::{consumer, n4};
 use pith_pfcp::Message;
 use pith_pfcp::ie::Cause as N4Cause;
 use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_types::{Seid, words_of_name};
+use std::sync::Arc;
 
 /// A Session Establishment Request was sent to the anchor.
 #[derive(Debug)]
@@ -118,6 +119,12 @@ fn ask(
     let no_upf = || EstablishmentError::UserPlane("no UPF that serves it is associated".into());
     let Path { anchor: upf, front } = path.ok_or_else(no_upf)?;
     let local = env.upfs.info(upf).map(|info| info.local_address).ok_or(EstablishmentError::Resources)?;
+    if front.is_some() {
+        // Rules are enforced at a single UPF only.
+        let failed =
+            std::mem::take(&mut session.flows.current).rules().map(|it| Arc::clone(&it.id)).collect();
+        modification::fail_rules(session, env, failed, "the session has a second UPF");
+    }
     let former = session.address;
     let is_complete = policy::take_addresses(session, env, upf);
     if session.address != former {

@@ -8,6 +8,7 @@ use crate::smf::consumer;
 use crate::smf::context::{Access, CallId, Qos, SmContext, UeAddress};
 use crate::smf::env::Env;
 use crate::smf::error::EstablishmentError;
+use crate::smf::flows::Failure;
 use crate::smf::pool::{PoolNetwork, contains};
 use crate::smf::procedure::State;
 use crate::smf::procedure::release::Held;
@@ -51,6 +52,10 @@ impl AwaitingPolicyDecision {
             Ok(Response::SmPolicyDecisionCreated(created)) => {
                 session.policy = Some(created.location);
                 authorise(&mut session.qos, &created.body);
+                let (flows, failures) = session.flows.current.after(&created.body, &[], &session.qos);
+                session.flows.current = flows;
+                let reports = failures.into_iter().map(Failure::into_report).collect();
+                consumer::report_rules(session, env, reports);
                 match AwaitingN4Establishment::begin(session, env, self.request, self.planned) {
                     Ok(next) => return next,
                     Err(error) => error,

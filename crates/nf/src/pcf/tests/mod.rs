@@ -1,5 +1,7 @@
 //! Policy associations of both kinds, from creation to deletion.
 
+mod rules;
+
 use super::*;
 use crate::kit::Tracking;
 use crate::testing::{self, Bench, Seen, Stored, ambr, client, root, supi};
@@ -33,6 +35,7 @@ fn ask_session(bench: &mut Bench<Pcf>) -> Seen {
     let slice = Snssai::of_sst(1);
     let mut body = SmPolicyContextData::new(supi(), 5, PduSessionType::Ipv4, dnn, notification, slice);
     body.subs_sess_ambr = Some(ambr(200));
+    body.ipv4_address = Some("10.45.0.2".parse().unwrap());
     bench.request(CreateSmPolicy { body })
 }
 
@@ -207,10 +210,11 @@ fn the_id_of_an_association_cannot_be_guessed() {
 }
 
 const GOLDEN: &[(&str, &str)] = &[
-    ("pcf-access-1", include_str!("../../tests/golden/pcf-access-1.hex")),
-    ("pcf-session-1", include_str!("../../tests/golden/pcf-session-1.hex")),
-    ("pcf-access-2", include_str!("../../tests/golden/pcf-access-2.hex")),
-    ("pcf-session-2", include_str!("../../tests/golden/pcf-session-2.hex")),
+    ("pcf-access-1", include_str!("../../../tests/golden/pcf-access-1.hex")),
+    ("pcf-session-1", include_str!("../../../tests/golden/pcf-session-1.hex")),
+    ("pcf-access-2", include_str!("../../../tests/golden/pcf-access-2.hex")),
+    ("pcf-session-2", include_str!("../../../tests/golden/pcf-session-2.hex")),
+    ("pcf-rules-1", include_str!("../../../tests/golden/pcf-rules-1.hex")),
 ];
 
 /// The document of the association that was asked for.
@@ -223,7 +227,11 @@ fn document(ask: fn(&mut Bench<Pcf>) -> Seen) -> Vec<u8> {
 
 #[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
-    let written = [("pcf-access", document(ask_access)), ("pcf-session", document(ask_session))];
+    let written = [
+        ("pcf-access", document(ask_access)),
+        ("pcf-session", document(ask_session)),
+        ("pcf-rules", rules::document()),
+    ];
     crate::testing::check_documents(GOLDEN, &written, Pcf::repack);
 }
 

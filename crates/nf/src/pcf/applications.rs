@@ -1,0 +1,363 @@
+//! Npcf_PolicyAuthorization (TS 29.514 4.2): an application, such as an IMS, requests QoS for its media in a UE's session.
+//!
+//! | | |
+//! |---|---|
+//! | binding (4.2.2.2) | the PDU session with the UE's address, and with DNN, slice and SUPI if the application gives them; the latest one |
+//! | a media component | a PCC rule for each of its IP flows ([`MediaSubComponent`]) |
+//! | 5QI | by media type: audio 1, video 2, otherwise 9 without a guaranteed rate (TS 29.513 table 7.3.3) |
+//! | bit rates | maximum `marBw`; guaranteed `mirBw`, else `marBw`; of audio and video without rates 64 kbit/s and 512 kbit/s |
+//! | events | FAILED_RESOURCES_ALLOCATION; other events are accepted and never occur |
+//! | end of the PDU session | the application is requested to end its session (4.2.5.3) |
+
+use super::rules::{MAX_RULES, Rule, Rules, flow_information};
+use super::{Association, Context, Pcf, not_found};
+use crate::kit::{Caller, Key, Outbox, Owner, PendingReply, References, Tag, Target};
+use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability, SupportedFeatures};
+use pith_sbi::npcf_policyauthorization::{
+    AfEvent, AfEventNotification, AppSessionContext, AppSessionContextReqData, AppSessionContextRespData,
+    AppSessionContextUpdateDataPatch, AppSessionEventNotify, AppSessionTerminate, EventsNotification, Flows,
+    MediaComponent, MediaSubComponent, MediaType, ResourcesAllocationInfo, TerminationCause, TerminationInfo,
+};
+use pith_sbi::npcf_smpolicycontrol::{FlowDirection, FlowInformation, FlowStatus, PccRule, QosData};
+use pith_sbi::{ApiRoot, Cause, Created, Problem, Response, Uri};
+use pith_types::{BitRate, ContextId};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+/// Application sessions of a PDU session at most.
+const MAX_APPLICATIONS: usize = 8;
+
+/// Media components of an application session at most.
+const MAX_COMPONENTS: usize = 8;
+
+/// The precedence of applications' rules.
+const PRECEDENCE: u32 = 50;
+
+/// An application session.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Application {
+    pub(super) request: AppSessionContextReqData,
+    pub(super) owner: Owner,
+}
+
+/// A tag whose answer is ignored.
+const IGNORED: Tag = Tag::new(u64::MAX, 0);
+
+impl Pcf {
+    /// The PDU session of the UE with the address that the application names (TS 29.514 4.2.2.2; TS 29.513 6.2).
+    pub(super) fn bound_session(&self, request: &AppSessionContextReqData) -> Option<Key> {
+        let prefix = request.ue_ipv6.map(prefix_of);
+        let v4 = request.ue_ipv4.map(|v4| v4.to_bits());
+        let v6 = prefix.as_deref().map(super::latest::text_mark);
+        let is_marked = |mark: super::latest::Mark| match (v4, v6) {
+            (Some(v4), _) => mark.v4 == v4,
+            (None, Some(v6)) => mark.v6 == v6,
+            (None, None) => false,
+        };
+        let is_it = |key: &Key| {
+            let Some(association) = self.associations.view(*key) else { return true };
+            let Context::Session(context) = &association.context else { return false };
+            association.creating.is_none()
+                && (request.ue_ipv4.is_none() || context.ipv4_address == request.ue_ipv4)
+                && (v4.is_some() || context.ipv6_address_prefix.as_deref() == prefix.as_deref())
+                && request.dnn.as_ref().is_none_or(|dnn| *dnn == context.dnn)
+                && request.slice_info.as_ref().is_none_or(|slice| *slice == context.slice_info)
+                && request.supi.as_ref().is_none_or(|supi| *supi == context.supi)
+        };
+        self.associations.keys_with(is_marked).filter(is_it).last()
+    }
+
+    /// Npcf_PolicyAuthorization_Create (TS 29.514 4.2.2).
+    pub(super) fn create_application(
+        &mut self,
+        reply: PendingReply,
+        context: AppSessionContext,
+        out: &mut Outbox,
+    ) {
+        let result = self.try_create_application(reply.caller(), context, out);
+        reply.complete(result, out);
+    }
+
+    fn try_create_application(
+        &mut self,
+        from: Caller,
+        context: AppSessionContext,
+        out: &mut Outbox,
+    ) -> Result<Response, Box<Problem>> {
+        let request = context.asc_req_data.ok_or_else(|| Problem::mandatory_ie_missing("ascReqData"))?;
+        if request.ue_ipv4.is_none() && request.ue_ipv6.is_none() {
+            return Err(Problem::mandatory_ie_missing("ueIpv4 or ueIpv6").into());
+        }
+        let unbound = || Box::new(Problem::new(Cause::PduSessionNotAvailable));
+        let key = self.bound_session(&request).ok_or_else(unbound)?;
+        let association = self.associations.get_mut(key).ok_or_else(unbound)?;
+        let id = association.id;
+        let rules = association.rules.get_or_insert_default();
+        if rules.applications.len() >= MAX_APPLICATIONS {
+            return Err(Problem::new(Cause::RequestedServiceTemporarilyNotAuthorized).into());
+        }
+        let number = rules.last.wrapping_add(1).max(1);
+        if let Err(problem) = install(rules, number, &request) {
+            self.settle(key, out);
+            return Err(problem);
+        }
+        rules.last = number;
+        rules.applications.insert(number, Application { request: request.clone(), owner: Owner::of(from) });
+        self.settle(key, out);
+        let location = uri_of(&self.root, &self.references, id, number);
+        Ok(Response::AppSessionCreated(Box::new(Created { location, body: context_of(request) })))
+    }
+
+    /// The association and the number of an application session, if it is the caller's.
+    fn application(&mut self, reference: &str, from: Caller) -> Result<(Key, u32), Box<Problem>> {
+        let missing = || Box::new(Problem::new(Cause::ApplicationSessionContextNotFound));
+        let (id, number) = named(&self.references, reference).ok_or_else(missing)?;
+        let key = self.ids.find(id).ok_or_else(not_found)?;
+        let rules = self.associations.get_mut(key).and_then(|it| it.rules.as_ref()).ok_or_else(missing)?;
+        let application = rules.applications.get(&number).ok_or_else(missing)?;
+        application.owner.check(from)?;
+        Ok((key, number))
+    }
+
+    /// Npcf_PolicyAuthorization_Get.
+    pub(super) fn read_application(&mut self, id: &str, from: Caller) -> Result<Response, Box<Problem>> {
+        let (key, number) = self.application(id, from)?;
+        let rules = self.associations.get_mut(key).and_then(|it| it.rules.as_ref());
+        let application = rules.and_then(|rules| rules.applications.get(&number)).ok_or_else(not_found)?;
+        Ok(Response::AppSessionContext(Box::new(context_of(application.request.clone()))))
+    }
+
+    /// Npcf_PolicyAuthorization_Update (TS 29.514 4.2.3): media components that are added, changed, or removed.
+    pub(super) fn change_application(
+        &mut self,
+        id: &str,
+        from: Caller,
+        patch: AppSessionContextUpdateDataPatch,
+        out: &mut Outbox,
+    ) -> Result<Response, Box<Problem>> {
+        let (key, number) = self.application(id, from)?;
+        let rules = self.associations.get_mut(key).and_then(|it| it.rules.as_mut()).ok_or_else(not_found)?;
+        let mut request =
+            rules.applications.get(&number).map(|it| it.request.clone()).ok_or_else(not_found)?;
+        let update = patch.asc_req_data.unwrap_or_default();
+        request.res_prio = update.res_prio.or(request.res_prio);
+        for (component, change) in update.med_components {
+            match change {
+                Some(change) => request.med_components.insert(component, change),
+                None => request.med_components.remove(&component),
+            };
+        }
+        let result = install(rules, number, &request);
+        if let (Ok(()), Some(application)) = (&result, rules.applications.get_mut(&number)) {
+            application.request = request.clone();
+        }
+        self.settle(key, out);
+        result.map(|()| Response::AppSessionContext(Box::new(context_of(request))))
+    }
+
+    /// Npcf_PolicyAuthorization_Delete (TS 29.514 4.2.4).
+    pub(super) fn delete_application(
+        &mut self,
+        id: &str,
+        from: Caller,
+        out: &mut Outbox,
+    ) -> Result<Response, Box<Problem>> {
+        let (key, number) = self.application(id, from)?;
+        if let Some(rules) = self.associations.get_mut(key).and_then(|it| it.rules.as_mut()) {
+            rules.applications.remove(&number);
+            remove_rules(rules, number, |_| true);
+        }
+        self.settle(key, out);
+        Ok(Response::NoContent)
+    }
+
+    /// The PDU session has ended: its applications are requested to end their sessions (TS 29.514 4.2.5.3).
+    pub(super) fn terminate_applications(&self, association: &Association, out: &mut Outbox) {
+        let applications = association.rules.iter().flat_map(|rules| &rules.applications);
+        for (number, application) in applications {
+            let res_uri = uri_of(&self.root, &self.references, association.id, *number);
+            let body = TerminationInfo::new(TerminationCause::PduSessionTermination, res_uri);
+            let uri = application.request.notif_uri.clone();
+            let target = Target::Root(Arc::clone(&uri.root));
+            out.call(IGNORED, target, AppSessionTerminate { uri, body }.into());
+        }
+    }
+}
+
+/// The context that an application session's id names, for routing.
+pub(super) fn association_of(references: &References, reference: &str) -> Option<ContextId> {
+    named(references, reference).map(|(id, _)| id)
+}
+
+fn named(references: &References, reference: &str) -> Option<(ContextId, u32)> {
+    let (id, number) = references.name(reference)?.rsplit_once("-app")?;
+    Some((id.parse().ok()?, number.parse().ok()?))
+}
+
+fn uri_of(root: &Arc<ApiRoot>, references: &References, id: ContextId, number: u32) -> Uri {
+    let reference = references.of_name(&format!("{id}-app{number}"));
+    Uri::new(root, &format!("/npcf-policyauthorization/v1/app-sessions/{reference}"))
+}
+
+fn context_of(request: AppSessionContextReqData) -> AppSessionContext {
+    let mut response = AppSessionContextRespData::default();
+    response.supp_feat = Some(SupportedFeatures(0));
+    let mut context = AppSessionContext::default();
+    (context.asc_req_data, context.asc_resp_data) = (Some(request), Some(response));
+    context
+}
+
+/// The prefix of 64 bits of an address, as SMFs write it.
+fn prefix_of(address: Ipv6Addr) -> String {
+    format!("{}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+}
+
+/// Installs the rules of an application session's media, in place of those that it had. On an error nothing changes.
+fn install(rules: &mut Rules, number: u32, request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
+    let refused = |why: &str| Box::new(Problem::new(Cause::RequestedServiceNotAuthorized).detail(why));
+    if request.med_components.len() > MAX_COMPONENTS {
+        return Err(refused("too many media components"));
+    }
+    let mut wanted = Vec::new();
+    for component in request.med_components.values() {
+        let enabled = component.f_status.as_ref().is_none_or(|status| *status != FlowStatus::Removed);
+        for flows in component.med_sub_comps.values().filter(|_| enabled) {
+            if flows.f_status.as_ref().is_some_and(|status| *status == FlowStatus::Removed) {
+                continue;
+            }
+            let rule = rule_of((number, component, flows), request);
+            wanted
+                .push(rule.ok_or_else(|| refused("a media component has no flow that the PCF understands"))?);
+        }
+    }
+    let of_others = rules.rules.values().filter(|rule| rule.application != Some(number)).count();
+    if of_others + wanted.len() > MAX_RULES {
+        return Err(refused("too many flows"));
+    }
+    remove_rules(rules, number, |id| wanted.iter().all(|rule| *rule.pcc.pcc_rule_id != *id));
+    wanted.into_iter().for_each(|rule| rules.put(rule));
+    Ok(())
+}
+
+fn remove_rules(rules: &mut Rules, number: u32, is_gone: impl Fn(&str) -> bool) {
+    let of_session = rules.rules.iter().filter(|(id, rule)| rule.application == Some(number) && is_gone(id));
+    let gone: Vec<Arc<str>> = of_session.map(|(id, _)| Arc::clone(id)).collect();
+    gone.iter().for_each(|id| {
+        rules.remove(id);
+    });
+}
+
+/// The rule of IP flows of a media component. `None`: they are not described.
+fn rule_of(
+    (number, component, flows): (u32, &MediaComponent, &MediaSubComponent),
+    request: &AppSessionContextReqData,
+) -> Option<Rule> {
+    let id: Arc<str> = format!("app{number}-{}-{}", component.med_comp_n, flows.f_num).into();
+    let mut pcc = PccRule::new(Arc::clone(&id));
+    pcc.flow_infos = flows.f_descs.iter().map(|it| description(it, flows)).collect::<Option<_>>()?;
+    if pcc.flow_infos.is_empty() || pcc.flow_infos.len() > 2 {
+        return None;
+    }
+    pcc.precedence = Some(PRECEDENCE);
+    pcc.ref_qos_data = vec![Arc::clone(&id)];
+    let qos = qos_of(id, component, flows, request.res_prio.as_deref());
+    Some(Rule { pcc, qos, application: Some(number) })
+}
+
+/// A flow description of an application; one of an uplink flow (`permit in`) is turned around (TS 29.514 5.6.2.8, TS 29.214 5.3.8).
+fn description(text: &str, flows: &MediaSubComponent) -> Option<FlowInformation> {
+    let (text, direction) = match text.strip_prefix("permit in ") {
+        None => (text.to_owned(), FlowDirection::Downlink),
+        Some(rest) => {
+            let (protocol, ends) = rest.split_once(" from ")?;
+            let (local, remote) = ends.split_once(" to ")?;
+            (format!("permit out {protocol} from {remote} to {local}"), FlowDirection::Uplink)
+        }
+    };
+    if text.len() > 512 || !text.starts_with("permit out ") {
+        return None;
+    }
+    let mut flow = flow_information(&text);
+    flow.flow_direction = Some(direction);
+    flow.tos_traffic_class.clone_from(&flows.tos_tr_cl);
+    Some(flow)
+}
+
+fn qos_of(
+    id: Arc<str>,
+    component: &MediaComponent,
+    flows: &MediaSubComponent,
+    priority: Option<&str>,
+) -> QosData {
+    let (five_qi, usual) = match component.med_type {
+        Some(MediaType::Audio) => (1, Some(BitRate::kbps(64))),
+        Some(MediaType::Video) => (2, Some(BitRate::kbps(512))),
+        _ => (9, None),
+    };
+    let maximum_uplink = flows.mar_bw_ul.or(component.mar_bw_ul).or(usual);
+    let maximum_downlink = flows.mar_bw_dl.or(component.mar_bw_dl).or(usual);
+    let mut qos = QosData::new(id);
+    qos.five_qi = Some(five_qi);
+    (qos.maxbr_ul, qos.maxbr_dl) = (maximum_uplink, maximum_downlink);
+    if usual.is_some() {
+        let least = |asked: Option<BitRate>, maximum: Option<BitRate>| match (asked, maximum) {
+            (Some(asked), Some(maximum)) => Some(asked.min(maximum)),
+            (asked, maximum) => asked.or(maximum),
+        };
+        qos.gbr_ul = least(component.mir_bw_ul, maximum_uplink);
+        qos.gbr_dl = least(component.mir_bw_dl, maximum_downlink);
+    }
+    let capability = component.preempt_cap.clone().unwrap_or(PreemptionCapability::NotPreempt);
+    let vulnerability = component.preempt_vuln.clone().unwrap_or(PreemptionVulnerability::Preemptable);
+    let priority = component.res_prio.as_deref().or(priority);
+    qos.arp = Some(Arp::new(arp_level(priority), capability, vulnerability));
+    qos
+}
+
+/// ARP priority level of a reservation priority, of which `PRIO_1` is the lowest and the default (TS 29.514 5.6.3.13).
+fn arp_level(priority: Option<&str>) -> u8 {
+    let number = priority.and_then(|text| text.strip_prefix("PRIO_")?.parse::<u8>().ok());
+    15 - number.unwrap_or(1).clamp(1, 15) + 1
+}
+
+/// Notifies applications of media without resources, if they have subscribed to it (TS 29.514 4.2.5.8).
+pub(super) fn notify_failures(
+    root: &Arc<ApiRoot>,
+    references: &References,
+    association: &Association,
+    ended: &BTreeMap<u32, Vec<Arc<str>>>,
+    out: &mut Outbox,
+) {
+    let Some(rules) = &association.rules else { return };
+    for (number, failed) in ended {
+        let request = rules.applications.get(number).map(|application| &application.request);
+        let subscription = request.and_then(|request| Some((request, request.ev_subsc.as_ref()?)));
+        let Some((request, subscription)) = subscription else { continue };
+        if subscription.events.iter().all(|it| it.event != AfEvent::FailedResourcesAllocation) {
+            continue;
+        }
+        let flows: Vec<Flows> = failed.iter().filter_map(|id| flows_of(id)).collect();
+        let mut event = AfEventNotification::new(AfEvent::FailedResourcesAllocation);
+        event.flows.clone_from(&flows);
+        let mut report = ResourcesAllocationInfo::default();
+        (report.mc_resourc_status, report.flows) = (Some("INACTIVE".into()), flows);
+        let location = uri_of(root, references, association.id, *number);
+        let subscription_uri = Uri::new(root, &format!("{}/events-subscription", location.path));
+        let mut body = EventsNotification::new(subscription_uri, vec![event]);
+        body.failed_resourc_alloc_reports = vec![report];
+        // The application may have notifications sent to itself only.
+        let own = subscription.notif_uri.as_ref().filter(|uri| uri.root == request.notif_uri.root);
+        let uri = own.unwrap_or(&request.notif_uri).clone();
+        let target = Target::Root(Arc::clone(&uri.root));
+        out.call(IGNORED, target, AppSessionEventNotify { uri, body }.into());
+    }
+}
+
+/// The media of a rule, by its identifier.
+fn flows_of(id: &str) -> Option<Flows> {
+    let mut numbers = id.strip_prefix("app")?.split('-').skip(1);
+    let mut flows = Flows::new(numbers.next()?.parse::<u32>().ok()?);
+    flows.f_nums = vec![numbers.next()?.parse().ok()?];
+    Some(flows)
+}

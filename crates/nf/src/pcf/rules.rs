@@ -1,0 +1,331 @@
+//! The PCC rules of a session besides its session rule (TS 29.512 4.2.3, 4.2.6.2): those of an operator, and those of applications
+//! ([`super::applications`]).
+//!
+//! ```text
+//!  operator, application ─> rule      ─> SMF: UpdateNotify with all rules of the session
+//!  SMF ─> answer, or UpdateSmPolicy   rules that the SMF does not enforce end; their application is notified
+//! ```
+//!
+//! Each notification has all rules, so that it may be repeated: the SMF ignores what does not change. After a restart the PCF repeats one
+//! that was not answered.
+
+use super::{Association, Context, Pcf, session};
+use crate::kit::{Key, Level, Outbox, PolicyRule, Tag, Target};
+use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability};
+use pith_sbi::npcf_smpolicycontrol::{
+    FlowInformation, PccRule, QosData, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyNotification,
+    SmPolicyUpdateContextData, SmPolicyUpdateNotify, SmPolicyUpdateNotifyResult,
+};
+use pith_sbi::{Problem, Reply, Response};
+use pith_types::Supi;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The step of calls that notify the SMF.
+pub(super) const NOTIFY: u32 = 1;
+
+/// Rules of a session at most.
+pub(super) const MAX_RULES: usize = 32;
+
+/// Octets of a rule's name at most.
+const MAX_NAME: usize = 64;
+
+/// Flow descriptions of a rule at most, and octets of one.
+const MAX_FLOWS: usize = 15;
+const MAX_DESCRIPTION: usize = 512;
+
+/// The PCC rules of a session.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Rules {
+    pub(super) rules: BTreeMap<Arc<str>, Rule>,
+    /// Rules that the SMF has not taken or refused yet, and those that it is to remove.
+    pub(super) unanswered: Vec<Arc<str>>,
+    /// Application sessions, by their numbers.
+    pub(super) applications: BTreeMap<u32, super::applications::Application>,
+    /// Number of the last application session.
+    pub(super) last: u32,
+}
+
+/// A rule, and its QoS.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rule {
+    pub(super) pcc: PccRule,
+    pub(super) qos: QosData,
+    /// The application session that it belongs to; `None`: an operator has made it.
+    pub(super) application: Option<u32>,
+}
+
+impl Rules {
+    /// Whether the session has, and has had, none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rules.is_empty() && self.unanswered.is_empty() && self.applications.is_empty()
+    }
+
+    /// Adds the rules to a decision.
+    pub(super) fn add_to(&self, decision: &mut SmPolicyDecision) {
+        for (id, Rule { pcc, qos, .. }) in &self.rules {
+            decision.pcc_rules.insert(Arc::clone(id), Some(pcc.clone()));
+            decision.qos_decs.insert(Arc::clone(id), Some(qos.clone()));
+        }
+    }
+
+    /// All rules, and `null` for those that the SMF is to remove.
+    fn notification(&self) -> SmPolicyDecision {
+        let mut decision = SmPolicyDecision::default();
+        for id in self.unanswered.iter().filter(|id| !self.rules.contains_key(*id)) {
+            decision.pcc_rules.insert(Arc::clone(id), None);
+            decision.qos_decs.insert(Arc::clone(id), None);
+        }
+        self.add_to(&mut decision);
+        decision
+    }
+
+    /// Adds or replaces a rule.
+    pub(super) fn put(&mut self, rule: Rule) {
+        let id = Arc::clone(&rule.pcc.pcc_rule_id);
+        if self.rules.get(&id) == Some(&rule) {
+            return;
+        }
+        self.rules.insert(Arc::clone(&id), rule);
+        self.note(id);
+    }
+
+    /// Removes a rule. Returns whether there was one.
+    pub(super) fn remove(&mut self, id: &str) -> bool {
+        match self.rules.remove_entry(id) {
+            Some((id, _)) => {
+                self.note(id);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn note(&mut self, id: Arc<str>) {
+        if !self.unanswered.contains(&id) {
+            self.unanswered.push(id);
+        }
+    }
+
+    /// The SMF does not enforce these rules: they end. Returns the application sessions that had them, with their rules.
+    fn end(&mut self, failed: &[Arc<str>]) -> BTreeMap<u32, Vec<Arc<str>>> {
+        let mut concerned = BTreeMap::<u32, Vec<Arc<str>>>::new();
+        for id in failed {
+            self.unanswered.retain(|it| it != id);
+            if let Some(Rule { application: Some(number), .. }) = self.rules.remove(id) {
+                concerned.entry(number).or_default().push(Arc::clone(id));
+            }
+        }
+        concerned
+    }
+}
+
+/// The rule of an operator. The error says what is wrong.
+fn rule_of(rule: &PolicyRule) -> Result<Rule, String> {
+    let is_name = |name: &str| {
+        (1..=MAX_NAME).contains(&name.len())
+            && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'))
+    };
+    if !is_name(&rule.name) {
+        return Err("the name of a rule has letters, digits, '-' and '_', at most 64".into());
+    }
+    if !(1..=MAX_FLOWS).contains(&rule.flows.len()) {
+        return Err(format!("a rule has 1 to {MAX_FLOWS} flows"));
+    }
+    if !(1..=15).contains(&rule.priority_level) {
+        return Err("the priority level of ARP is 1 to 15".into());
+    }
+    let id: Arc<str> = format!("operator-{}", rule.name).into();
+    let mut qos = QosData::new(Arc::clone(&id));
+    qos.five_qi = Some(rule.five_qi);
+    qos.arp = Some(Arp::new(
+        rule.priority_level,
+        PreemptionCapability::NotPreempt,
+        PreemptionVulnerability::Preemptable,
+    ));
+    if let Some(rates) = rule.guaranteed {
+        let maximum = rule.maximum.unwrap_or(rates);
+        (qos.gbr_ul, qos.gbr_dl) = (Some(rates.uplink), Some(rates.downlink));
+        (qos.maxbr_ul, qos.maxbr_dl) = (Some(maximum.uplink), Some(maximum.downlink));
+    } else if let Some(rates) = rule.maximum {
+        (qos.maxbr_ul, qos.maxbr_dl) = (Some(rates.uplink), Some(rates.downlink));
+    }
+    let mut pcc = PccRule::new(Arc::clone(&id));
+    for flow in &rule.flows {
+        if flow.len() > MAX_DESCRIPTION {
+            return Err(format!("a flow description has at most {MAX_DESCRIPTION} characters"));
+        }
+        pcc.flow_infos.push(flow_information(flow));
+    }
+    pcc.precedence = Some(rule.precedence.into());
+    pcc.ref_qos_data = vec![id];
+    Ok(Rule { pcc, qos, application: None })
+}
+
+/// A packet filter of both directions, which the UE gets, too (TS 29.512 5.6.2.14).
+pub(super) fn flow_information(description: &str) -> FlowInformation {
+    let mut flow = FlowInformation::default();
+    flow.flow_description = Some(description.into());
+    flow.packet_filter_usage = Some(true);
+    flow
+}
+
+impl Pcf {
+    /// The session association of that identity, of those of all SMFs the latest.
+    pub(super) fn find_session(&self, supi: &Supi, pdu_session_id: u8) -> Option<Key> {
+        let mark = super::latest::session_mark(supi, pdu_session_id);
+        let is_it = |key: &Key| {
+            self.associations.view(*key).is_none_or(|association| match &association.context {
+                Context::Session(context) => {
+                    context.supi == *supi && context.pdu_session_id == pdu_session_id
+                }
+                Context::Access(_) => false,
+            })
+        };
+        self.associations.keys_with(|of| of.session == mark).filter(is_it).last()
+    }
+
+    /// Changes the rules of a session by an operator's order; `None`: this shard does not have the session. The value is why not.
+    pub(super) fn order_rules(
+        &mut self,
+        (supi, pdu_session_id): (&Supi, u8),
+        out: &mut Outbox,
+        change: impl FnOnce(&mut Rules) -> Result<(), String>,
+    ) -> Option<Option<String>> {
+        let key = self.find_session(supi, pdu_session_id)?;
+        if self.associations.misses(key) {
+            return Some(Some("its context is being read: repeat the command".into()));
+        }
+        let association = self.associations.get_mut(key).filter(|it| it.creating.is_none())?;
+        let result = change(association.rules.get_or_insert_default());
+        self.settle(key, out);
+        Some(result.err())
+    }
+
+    /// Adds or replaces an operator's rule.
+    pub(super) fn add_rule(rules: &mut Rules, rule: &PolicyRule) -> Result<(), String> {
+        let rule = rule_of(rule)?;
+        if rules.rules.len() >= MAX_RULES && !rules.rules.contains_key(&rule.pcc.pcc_rule_id) {
+            return Err(format!("a session has at most {MAX_RULES} rules"));
+        }
+        rules.put(rule);
+        Ok(())
+    }
+
+    /// Removes an operator's rule.
+    pub(super) fn remove_rule(rules: &mut Rules, name: &str) -> Result<(), String> {
+        if rules.remove(&format!("operator-{name}")) {
+            return Ok(());
+        }
+        Err(format!("the session has no rule '{name}' of an operator: 'pith qos list' shows all rules"))
+    }
+
+    /// The rules of a session may have changed: notifies the SMF, and stores them.
+    pub(super) fn settle(&mut self, key: Key, out: &mut Outbox) {
+        let uri = self.session_uri(key);
+        let Some(association) = self.associations.get_mut(key) else { return };
+        if association.rules.as_ref().is_some_and(|rules| rules.is_empty()) {
+            association.rules = None;
+        }
+        if let (Context::Session(context), Some(rules)) = (&association.context, &association.rules)
+            && !rules.unanswered.is_empty()
+        {
+            let mut body = SmPolicyNotification::default();
+            body.resource_uri = Some(uri);
+            body.sm_policy_decision = Some(rules.notification());
+            let uri = context.notification_uri.clone();
+            let target = Target::Root(Arc::clone(&uri.root));
+            out.call(Tag::new(key.to_u64(), NOTIFY), target, SmPolicyUpdateNotify { uri, body }.into());
+        }
+        self.changed(key);
+    }
+
+    /// The SMF's answer to a notification.
+    pub(super) fn notified(&mut self, key: Key, reply: Reply, out: &mut Outbox) {
+        let Some(association) = self.associations.get_mut(key) else { return };
+        let Some(rules) = &mut association.rules else { return };
+        let failed = match reply {
+            Ok(Response::SmPolicyUpdateNotifyResult(result)) => failed_of(&result),
+            Ok(_) => Vec::new(),
+            Err(problem) if is_refusal(&problem) => {
+                out.log(Level::Warn, || format!("the SMF refuses PCC rules: {problem}"));
+                rules.unanswered.clone()
+            }
+            Err(problem) => {
+                // The next notification has them, too.
+                return out.log(Level::Warn, || format!("the SMF does not take PCC rules: {problem}"));
+            }
+        };
+        rules.unanswered.clear();
+        self.end_rules(key, &failed, out);
+    }
+
+    /// The SMF reports rules that are not enforced (TS 29.512 4.2.4.15), and new addresses (4.2.4.3).
+    pub(super) fn updated(&mut self, key: Key, body: &SmPolicyUpdateContextData, out: &mut Outbox) {
+        if let Some(Association { context: Context::Session(context), .. }) = self.associations.get_mut(key) {
+            context.ipv4_address = match body.rel_ipv4_address {
+                released if released.is_some() && released == context.ipv4_address => body.ipv4_address,
+                _ => body.ipv4_address.or(context.ipv4_address),
+            };
+            if body.rel_ipv6_address_prefix.is_some()
+                && body.rel_ipv6_address_prefix == context.ipv6_address_prefix
+            {
+                context.ipv6_address_prefix = None;
+            }
+            if body.ipv6_address_prefix.is_some() {
+                context.ipv6_address_prefix.clone_from(&body.ipv6_address_prefix);
+            }
+        }
+        let failed = inactive(&body.rule_reports);
+        self.end_rules(key, &failed, out);
+    }
+
+    fn end_rules(&mut self, key: Key, failed: &[Arc<str>], out: &mut Outbox) {
+        let Some(association) = self.associations.get_mut(key) else { return };
+        let Some(rules) = association.rules.as_mut() else { return self.changed(key) };
+        if !failed.is_empty() {
+            let ended = rules.end(failed);
+            super::applications::notify_failures(&self.root, &self.references, association, &ended, out);
+        }
+        if association.rules.as_ref().is_some_and(|rules| rules.is_empty()) {
+            association.rules = None;
+        }
+        self.changed(key);
+    }
+
+    /// Repeats notifications that the former run sent, or was about to send.
+    pub(super) fn repeat_notifications(&mut self, out: &mut Outbox) {
+        for key in std::mem::take(&mut self.unanswered) {
+            self.settle(key, out);
+        }
+    }
+
+    /// The decision of a session, with its rules.
+    pub(super) fn decision(association: &Association) -> Option<SmPolicyDecision> {
+        let Context::Session(context) = &association.context else { return None };
+        let mut decision = session::decide(context);
+        if let Some(rules) = &association.rules {
+            rules.add_to(&mut decision);
+        }
+        Some(decision)
+    }
+}
+
+fn is_refusal(problem: &Problem) -> bool {
+    (400..500).contains(&problem.status) && problem.status != 404 && problem.status != 429
+}
+
+fn failed_of(result: &SmPolicyUpdateNotifyResult) -> Vec<Arc<str>> {
+    match result {
+        SmPolicyUpdateNotifyResult::PartialSuccess(reports) => {
+            reports.iter().flat_map(|report| inactive(&report.rule_reports)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn inactive(reports: &[RuleReport]) -> Vec<Arc<str>> {
+    let inactive = reports.iter().filter(|report| report.rule_status == RuleStatus::Inactive);
+    inactive.flat_map(|report| report.pcc_rule_ids.iter().cloned()).collect()
+}

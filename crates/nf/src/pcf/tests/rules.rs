@@ -1,0 +1,311 @@
+//! PCC rules of operators and applications: what the SMF is notified of, and what becomes of rules that it does not enforce.
+
+use super::*;
+use crate::kit::{Level, PolicyRule};
+use pith_sbi::npcf_policyauthorization::{
+    AfEvent, AfEventSubscription, AppSessionContext, AppSessionContextReqData, AppSessionContextUpdateData,
+    AppSessionContextUpdateDataPatch, DeleteAppSession, EventsSubscReqData, GetAppSession, MediaComponent,
+    MediaSubComponent, MediaType, ModAppSession, PostAppSession,
+};
+use pith_sbi::npcf_smpolicycontrol::{
+    FailureCause, PartialSuccessReport, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyUpdateNotifyResult,
+};
+use pith_types::BitRate;
+
+fn with_session() -> (Bench<Pcf>, String) {
+    let mut bench = bench();
+    let asked = ask_session(&mut bench);
+    let id = created(&mut bench, &asked);
+    (bench, id)
+}
+
+fn voice() -> PolicyRule {
+    PolicyRule {
+        name: "voice".into(),
+        five_qi: 1,
+        priority_level: 2,
+        precedence: 10,
+        guaranteed: Some(ambr(1)),
+        maximum: None,
+        flows: vec!["permit out 17 from 192.0.2.9 5004 to assigned".into()],
+    }
+}
+
+fn order(bench: &mut Bench<Pcf>, order: &Order) -> (Vec<Value>, Seen) {
+    let (mut out, mut list) = (Outbox::new(Level::Info), Vec::new());
+    bench.nf.operate(bench.now, order, &mut out, &mut list);
+    (list, bench.take(out))
+}
+
+fn add(rule: PolicyRule) -> Order {
+    Order::AddRule { supi: supi(), pdu_session_id: 5, rule }
+}
+
+fn remove(name: &str) -> Order {
+    Order::RemoveRule { supi: supi(), pdu_session_id: 5, name: name.into() }
+}
+
+/// The decision in the notification for the SMF.
+fn notified(seen: &Seen) -> (Tag, &SmPolicyDecision) {
+    match seen.call() {
+        (tag, Request::SmPolicyUpdateNotify(request)) => {
+            (tag, request.body.sm_policy_decision.as_ref().unwrap())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn failure(ids: &[&str]) -> Reply {
+    let ids: Vec<Arc<str>> = ids.iter().map(|id| Arc::from(*id)).collect();
+    let mut report = PartialSuccessReport::new(FailureCause::PccRuleEvent);
+    report.rule_reports = vec![RuleReport::new(ids, RuleStatus::Inactive)];
+    let result = SmPolicyUpdateNotifyResult::PartialSuccess(vec![report]);
+    Ok(Response::SmPolicyUpdateNotifyResult(Box::new(result)))
+}
+
+fn decision(bench: &mut Bench<Pcf>, id: &str) -> SmPolicyDecision {
+    let seen = bench.request(GetSmPolicy { sm_policy_id: id.into() });
+    let Response::SmPolicyControl(control) = seen.answer() else { panic!("{seen:?}") };
+    control.policy.clone()
+}
+
+/// An association with a rule of an operator and an application session.
+pub(super) fn document() -> Vec<u8> {
+    let (mut bench, _) = with_session();
+    order(&mut bench, &add(voice()));
+    bench.request(PostAppSession { body: call(Some(MediaType::Video)) });
+    bench.nf.documents()[0].octets().to_vec()
+}
+
+#[test]
+fn an_operators_rule_reaches_the_smf_and_is_removed_again() {
+    let (mut bench, id) = with_session();
+    let (list, seen) = order(&mut bench, &add(voice()));
+    assert_eq!(list, [json!({ "refusal": null })]);
+    let (tag, sent) = notified(&seen);
+    let qos = sent.qos_decs["operator-voice"].as_ref().unwrap();
+    assert_eq!(
+        (qos.five_qi, qos.gbr_dl, qos.maxbr_dl),
+        (Some(1), Some(BitRate::mbps(1)), Some(BitRate::mbps(1)))
+    );
+    let rule = sent.pcc_rules["operator-voice"].as_ref().unwrap();
+    assert_eq!((rule.precedence, rule.flow_infos[0].packet_filter_usage), (Some(10), Some(true)));
+    assert!(bench.reply(tag, Ok(Response::NoContent)).is_empty());
+    assert_eq!(decision(&mut bench, &id).pcc_rules.len(), 1);
+    let (_, seen) = order(&mut bench, &add(voice()));
+    assert!(seen.is_empty(), "nothing is new");
+    let (_, seen) = order(&mut bench, &remove("voice"));
+    let (tag, sent) = notified(&seen);
+    assert_eq!((sent.pcc_rules["operator-voice"].is_none(), sent.qos_decs.len()), (true, 1));
+    bench.reply(tag, Ok(Response::NoContent));
+    assert!(decision(&mut bench, &id).pcc_rules.is_empty());
+    let (list, _) = order(&mut bench, &remove("voice"));
+    assert!(list[0]["refusal"].is_string());
+}
+
+#[test]
+fn wrong_rules_and_unknown_sessions_are_refused() {
+    let (mut bench, _) = with_session();
+    for rule in [
+        PolicyRule { name: "a b".into(), ..voice() },
+        PolicyRule { name: "x".repeat(65), ..voice() },
+        PolicyRule { flows: vec![], ..voice() },
+        PolicyRule { flows: vec!["x".repeat(513)], ..voice() },
+        PolicyRule { priority_level: 16, ..voice() },
+    ] {
+        let (list, seen) = order(&mut bench, &add(rule));
+        assert!(list[0]["refusal"].is_string() && seen.is_empty());
+    }
+    for number in 0..40 {
+        order(&mut bench, &add(PolicyRule { name: format!("rule-{number}"), ..voice() }));
+    }
+    assert!(order(&mut bench, &add(voice())).0[0]["refusal"].is_string(), "too many");
+    let other = Order::AddRule { supi: supi(), pdu_session_id: 6, rule: voice() };
+    assert!(order(&mut bench, &other).0.is_empty(), "another shard may have it");
+}
+
+#[test]
+fn rules_that_the_smf_does_not_enforce_end() {
+    let (mut bench, id) = with_session();
+    let (_, seen) = order(&mut bench, &add(voice()));
+    let (tag, _) = notified(&seen);
+    bench.reply(tag, failure(&["operator-voice"]));
+    assert!(decision(&mut bench, &id).pcc_rules.is_empty());
+
+    let (_, seen) = order(&mut bench, &add(voice()));
+    let (tag, _) = notified(&seen);
+    bench.reply(tag, Err(Problem::new(Cause::UnprocessableRequest).into()));
+    assert!(decision(&mut bench, &id).pcc_rules.is_empty());
+
+    let (_, seen) = order(&mut bench, &add(voice()));
+    let (tag, _) = notified(&seen);
+    bench.reply(tag, Ok(Response::NoContent));
+    let mut body = SmPolicyUpdateContextData::default();
+    body.rule_reports = vec![RuleReport::new(vec!["operator-voice".into()], RuleStatus::Inactive)];
+    bench.request(UpdateSmPolicy { sm_policy_id: id.clone(), body });
+    assert!(decision(&mut bench, &id).pcc_rules.is_empty());
+}
+
+/// A lost notification is repeated with the next one, and after a restart.
+#[test]
+fn a_notification_without_answer_is_sent_again() {
+    let (mut bench, _) = with_session();
+    bench.nf.track_contexts(Tracking::default());
+    let (_, seen) = order(&mut bench, &add(voice()));
+    let (tag, _) = notified(&seen);
+    assert!(bench.reply(tag, Err(Problem::timed_out().into())).is_empty());
+    let (_, seen) = order(&mut bench, &add(PolicyRule { name: "more".into(), ..voice() }));
+    assert_eq!(notified(&seen).1.pcc_rules.len(), 2);
+    let mut stored = Stored::default();
+    stored.store(&mut bench.nf, StoreScope::Changed);
+    let mut next = self::bench();
+    next.nf.track_contexts(Tracking::default());
+    stored.restore(next.now, &mut next.nf, false);
+    let mut out = Outbox::new(Level::Info);
+    next.nf.resume_contexts(next.now, &mut out);
+    let seen = next.take(out);
+    let (tag, sent) = notified(&seen);
+    assert_eq!(sent.pcc_rules.len(), 2);
+    next.reply(tag, Ok(Response::NoContent));
+    let mut out = Outbox::new(Level::Info);
+    next.nf.resume_contexts(next.now, &mut out);
+    assert!(next.take(out).is_empty(), "once");
+}
+
+/// A call with one medium.
+fn call(kind: Option<MediaType>) -> AppSessionContext {
+    let uri = Uri::new(&root("af"), "/calls/1");
+    let mut data = AppSessionContextReqData::new(uri, SupportedFeatures(0));
+    data.ue_ipv4 = Some("10.45.0.2".parse().unwrap());
+    data.dnn = Some("internet".parse().unwrap());
+    let mut flows = MediaSubComponent::new(1_u32);
+    flows.f_descs = vec![
+        "permit out 17 from 192.0.2.9 5004 to 10.45.0.2 4000".into(),
+        "permit in 17 from 10.45.0.2 4000 to 192.0.2.9 5004".into(),
+    ];
+    let mut medium = MediaComponent::new(1_u32);
+    medium.med_type = kind;
+    medium.mar_bw_dl = Some(BitRate::kbps(100));
+    medium.mir_bw_dl = Some(BitRate::kbps(80));
+    medium.med_sub_comps.insert("1".into(), flows);
+    data.med_components.insert("1".into(), medium);
+    let event = AfEventSubscription::new(AfEvent::FailedResourcesAllocation);
+    data.ev_subsc = Some(EventsSubscReqData::new(vec![event]));
+    let mut context = AppSessionContext::default();
+    context.asc_req_data = Some(data);
+    context
+}
+
+/// The id of an application session, and the effects of its creation.
+fn called(bench: &mut Bench<Pcf>, context: AppSessionContext) -> (String, Seen) {
+    let seen = bench.request(PostAppSession { body: context });
+    match seen.answer() {
+        Response::AppSessionCreated(created) => (created.location.id().to_owned(), seen),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_media_of_an_application_become_rules_of_the_session_with_its_address() {
+    let (mut bench, _) = with_session();
+    bench.caller = client(3);
+    let (id, seen) = called(&mut bench, call(Some(MediaType::Audio)));
+    let (tag, sent) = notified(&seen);
+    let (rule, qos) = (sent.pcc_rules.values().flatten().next(), sent.qos_decs.values().flatten().next());
+    let (rule, qos) = (rule.unwrap(), qos.unwrap());
+    assert_eq!(
+        (qos.five_qi, qos.gbr_dl, qos.maxbr_dl),
+        (Some(1), Some(BitRate::kbps(80)), Some(BitRate::kbps(100)))
+    );
+    assert_eq!(qos.gbr_ul, Some(BitRate::kbps(64)), "the usual rate of audio");
+    let uplink = &rule.flow_infos[1];
+    assert_eq!(
+        uplink.flow_description.as_deref(),
+        Some("permit out 17 from 192.0.2.9 5004 to 10.45.0.2 4000"),
+        "turned around"
+    );
+    assert_eq!(uplink.flow_direction.as_ref().unwrap().as_str(), "UPLINK");
+    bench.reply(tag, Ok(Response::NoContent));
+
+    let seen = bench.request(GetAppSession { app_session_id: id.clone() });
+    assert!(matches!(seen.answer(), Response::AppSessionContext(_)));
+    let mut update = AppSessionContextUpdateData::default();
+    update.med_components.insert("1".into(), None);
+    let mut body = AppSessionContextUpdateDataPatch::default();
+    body.asc_req_data = Some(update);
+    let seen = bench.request(ModAppSession { app_session_id: id.clone(), body });
+    let (tag, sent) = notified(&seen);
+    assert!(sent.pcc_rules.values().all(Option::is_none), "its only medium is removed");
+    bench.reply(tag, Ok(Response::NoContent));
+
+    bench.caller = client(4);
+    assert_eq!(bench.request(DeleteAppSession { app_session_id: id.clone() }).problem().status, 403);
+    bench.caller = client(3);
+    assert_eq!(bench.request(DeleteAppSession { app_session_id: id.clone() }).answer(), &Response::NoContent);
+    let seen = bench.request(DeleteAppSession { app_session_id: id });
+    assert_eq!(seen.cause(), Some(&Cause::ApplicationSessionContextNotFound));
+}
+
+#[test]
+fn an_application_is_bound_by_address_and_data_network() {
+    let (mut bench, id) = with_session();
+    type Change = fn(&mut AppSessionContextReqData);
+    let wrong: [Change; 3] = [
+        |data| data.ue_ipv4 = Some("10.45.0.3".parse().unwrap()),
+        |data| data.dnn = Some("ims".parse().unwrap()),
+        |data| data.supi = Some("imsi-999700000000009".parse().unwrap()),
+    ];
+    for change in wrong {
+        let mut context = call(None);
+        change(context.asc_req_data.as_mut().unwrap());
+        let request = PostAppSession { body: context };
+        assert!(!bench.nf.has_context(&request.clone().into()), "the next shard is asked");
+        assert_eq!(bench.request(request).cause(), Some(&Cause::PduSessionNotAvailable));
+    }
+    let mut none = call(None);
+    none.asc_req_data.as_mut().unwrap().ue_ipv4 = None;
+    assert_eq!(bench.request(PostAppSession { body: none }).problem().status, 400);
+    // The SMF has given the session another address.
+    let mut body = SmPolicyUpdateContextData::default();
+    (body.rel_ipv4_address, body.ipv4_address) =
+        (Some("10.45.0.2".parse().unwrap()), Some("10.45.0.3".parse().unwrap()));
+    bench.request(UpdateSmPolicy { sm_policy_id: id, body });
+    let mut context = call(None);
+    context.asc_req_data.as_mut().unwrap().ue_ipv4 = Some("10.45.0.3".parse().unwrap());
+    called(&mut bench, context);
+}
+
+#[test]
+fn an_application_is_notified_of_media_without_resources_and_of_the_end() {
+    let (mut bench, policy) = with_session();
+    let (_, seen) = called(&mut bench, call(Some(MediaType::Video)));
+    let (tag, _) = notified(&seen);
+    let seen = bench.reply(tag, failure(&["app1-1-1"]));
+    let (_, Request::AppSessionEventNotify(notification)) = seen.call() else { panic!("{seen:?}") };
+    assert_eq!(notification.body.ev_notifs[0].flows[0].med_comp_n, 1);
+    assert_eq!(notification.uri, Uri::new(&root("af"), "/calls/1"));
+    let delete = DeleteSmPolicy { sm_policy_id: policy, body: SmPolicyDeleteData::default() };
+    let seen = bench.request(delete);
+    assert_eq!(seen.operations(), [Operation::AppSessionTerminate]);
+}
+
+#[test]
+fn what_an_application_requests_is_bounded() {
+    let (mut bench, _) = with_session();
+    let mut many = call(None);
+    let media = &mut many.asc_req_data.as_mut().unwrap().med_components;
+    let medium = media["1"].clone();
+    media.extend((2..20).map(|number| (Arc::from(number.to_string()), medium.clone())));
+    assert_eq!(
+        bench.request(PostAppSession { body: many }).cause(),
+        Some(&Cause::RequestedServiceNotAuthorized)
+    );
+    let mut wrong = call(None);
+    let media = &mut wrong.asc_req_data.as_mut().unwrap().med_components;
+    let flows = media.get_mut("1").unwrap().med_sub_comps.get_mut("1").unwrap();
+    flows.f_descs = vec!["deny in ip from any to any".into()];
+    assert_eq!(bench.request(PostAppSession { body: wrong }).problem().status, 403);
+    (0..8).for_each(|_| drop(called(&mut bench, call(None))));
+    let seen = bench.request(PostAppSession { body: call(None) });
+    assert_eq!(seen.cause(), Some(&Cause::RequestedServiceTemporarilyNotAuthorized));
+}

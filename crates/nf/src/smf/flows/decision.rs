@@ -1,0 +1,241 @@
+//! The PCF's decisions on PCC rules (TS 29.512 4.2.6.2), and the binding of rules to QoS flows (TS 23.503 6.1.3.2.4).
+//!
+//! A rule that this SMF can't enforce fails alone, with the code for the PCF (TS 29.512 5.6.3.9). If it replaces a rule that is in force, that
+//! one stays (TS 29.512 4.2.3.2).
+
+use super::{Content, Flows, Gates, MAX_PACKET_FILTERS, MAX_RULES, Rule, RuleQos};
+use crate::smf::context::{DEFAULT_QFI, Qos};
+use crate::smf::flows::{DEFAULT_RULE, Filter};
+use pith_ngap::transfer::Arp;
+use pith_sbi::common::{self, PreemptionCapability, PreemptionVulnerability};
+use pith_sbi::npcf_smpolicycontrol::{
+    FailureCode, FlowStatus, PccRule, QosData, RuleReport, RuleStatus, SmPolicyDecision, TrafficControlData,
+};
+use pith_types::{Ambr, BitRate, five_qi};
+use std::sync::Arc;
+
+/// Precedences of rules that UEs make: derived and requested ones.
+const PRECEDENCES_OF_UES: std::ops::RangeInclusive<u8> = 70..=99;
+
+/// A rule that this SMF can't enforce.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::smf) struct Failure {
+    pub id: Arc<str>,
+    pub code: FailureCode,
+    /// Whether the rule was in force before, and stays.
+    pub is_active: bool,
+}
+
+impl Failure {
+    /// A rule that is not in force.
+    pub(in crate::smf) fn of(id: &Arc<str>, code: FailureCode) -> Self {
+        Self { id: Arc::clone(id), code, is_active: false }
+    }
+
+    /// The report for the PCF.
+    pub(in crate::smf) fn into_report(self) -> RuleReport {
+        let status = if self.is_active { RuleStatus::Active } else { RuleStatus::Inactive };
+        let mut report = RuleReport::new(vec![self.id], status);
+        report.failure_code = Some(self.code);
+        report
+    }
+}
+
+impl Flows {
+    /// The rules after a decision, and those that fail. `taken`: rules whose numbers and precedences are not given to others yet.
+    pub(in crate::smf) fn after(
+        &self,
+        decision: &SmPolicyDecision,
+        taken: &[&Self],
+        default: &Qos,
+    ) -> (Self, Vec<Failure>) {
+        let (mut flows, mut failures) = (self.clone(), Vec::new());
+        for id in decision.pcc_rules.iter().filter(|(_, rule)| rule.is_none()).map(|(id, _)| id) {
+            flows.rules.retain(|rule| rule.id != *id);
+        }
+        for (id, content) in contents(self, decision) {
+            let result = content.and_then(|content| flows.install(&id, content, (self, taken), default));
+            if let Err(code) = result {
+                let is_active = flows.find(&id).is_some();
+                failures.push(Failure { id, code, is_active });
+            }
+        }
+        (flows, failures)
+    }
+
+    /// Installs a rule, in place of one with that identifier. If it fails, nothing changes.
+    fn install(
+        &mut self,
+        id: &Arc<str>,
+        content: Content,
+        (before, taken): (&Self, &[&Self]),
+        default: &Qos,
+    ) -> Result<(), FailureCode> {
+        if self.find(id).is_some_and(|rule| rule.content == content) {
+            return Ok(());
+        }
+        let others: Vec<&Rule> = self.rules.iter().filter(|rule| rule.id != *id).collect();
+        if others.len() >= MAX_RULES {
+            return Err(FailureCode::MaxNrQosFlow);
+        }
+        let filters: usize = others.iter().map(|rule| rule.content.packet_filters()).sum();
+        if filters + content.packet_filters() > MAX_PACKET_FILTERS {
+            return Err(FailureCode::MaxNrPacketFiltersExceeded);
+        }
+        let known: Vec<&Rule> = (self.rules.iter().chain(&before.rules))
+            .chain(taken.iter().flat_map(|flows| &flows.rules))
+            .collect();
+        let number = (DEFAULT_RULE + 1..=u8::MAX).find(|number| known.iter().all(|it| it.number != *number));
+        let rule = Rule {
+            id: Arc::clone(id),
+            number: number.ok_or(FailureCode::ResLim)?,
+            precedence: free_precedence(&known, content.precedence).ok_or(FailureCode::ResLim)?,
+            qfi: bind(&content, &known, default)?,
+            content,
+        };
+        self.rules.retain(|rule| rule.id != *id);
+        self.rules.push(rule);
+        Ok(())
+    }
+}
+
+/// The flow of a rule: the default one, that of a rule with the same 5QI and ARP, or a new one.
+fn bind(content: &Content, known: &[&Rule], default: &Qos) -> Result<u8, FailureCode> {
+    let RuleQos { five_qi, arp, guaranteed, .. } = content.qos;
+    let of_default = Arp { priority_level: default.arp_priority, may_preempt: false, preemptable: true };
+    if content.is_of_default_flow && guaranteed.is_some() {
+        return Err(FailureCode::UnsuccQosVal);
+    }
+    if content.is_of_default_flow || (five_qi, arp) == (default.five_qi, of_default) {
+        return Ok(DEFAULT_QFI);
+    }
+    // Also that of the rule which this one replaces.
+    let is_same =
+        |rule: &&&Rule| rule.qfi != DEFAULT_QFI && (rule.qos().five_qi, rule.qos().arp) == (five_qi, arp);
+    if let Some(rule) = known.iter().find(is_same) {
+        return Ok(rule.qfi);
+    }
+    let is_free = |qfi: &u8| known.iter().all(|rule| rule.qfi != *qfi);
+    (DEFAULT_QFI + 1..=63).find(is_free).ok_or(FailureCode::MaxNrQosFlow)
+}
+
+/// The precedence that the PCF asks for, or the next one that is free: rules of a session have different ones (TS 24.501 6.3.2.4).
+fn free_precedence(known: &[&Rule], asked: u8) -> Option<u8> {
+    let is_free = |precedence: &u8| {
+        !PRECEDENCES_OF_UES.contains(precedence) && known.iter().all(|rule| rule.precedence != *precedence)
+    };
+    let asked = asked.clamp(1, 254);
+    (asked..=254).find(is_free).or_else(|| (1..asked).rev().find(is_free))
+}
+
+/// The rules that a decision installs or changes.
+fn contents(flows: &Flows, decision: &SmPolicyDecision) -> Vec<(Arc<str>, Result<Content, FailureCode>)> {
+    let named = decision.pcc_rules.iter().filter_map(|(id, rule)| Some((id, rule.as_ref()?)));
+    let mut contents: Vec<_> =
+        named.map(|(id, rule)| (Arc::clone(id), content(flows, id, rule, decision))).collect();
+    // Rules whose QoS or traffic control data change.
+    for rule in flows.rules().filter(|rule| !decision.pcc_rules.contains_key(&rule.id)) {
+        let qos = decision.qos_decs.get(&rule.content.qos_id).and_then(Option::as_ref);
+        let tc = rule.content.tc_id.as_ref().and_then(|id| decision.traff_cont_decs.get(id)?.as_ref());
+        if qos.is_none() && tc.is_none() {
+            continue;
+        }
+        let unchanged = PccRule::new(Arc::clone(&rule.id));
+        contents.push((Arc::clone(&rule.id), content(flows, &rule.id, &unchanged, decision)));
+    }
+    contents
+}
+
+/// The content of a rule; what an update leaves out stays as it is (TS 29.512 4.2.6.2.1).
+fn content(
+    flows: &Flows,
+    id: &Arc<str>,
+    rule: &PccRule,
+    decision: &SmPolicyDecision,
+) -> Result<Content, FailureCode> {
+    let former = flows.find(id).map(|rule| &rule.content);
+    if rule.app_id.is_some() {
+        return Err(FailureCode::AppIdErr);
+    }
+    if rule.ref_cond_data.is_some() {
+        return Err(FailureCode::IncorrectCondData);
+    }
+    if !rule.ref_um_data.is_empty() {
+        return Err(FailureCode::NfMal);
+    }
+    let filters = match (&rule.flow_infos[..], former) {
+        ([], Some(former)) => former.filters.clone(),
+        ([], None) => return Err(FailureCode::MissFlowInfo),
+        (infos, _) => {
+            let filters: Option<Vec<_>> = infos.iter().take(MAX_PACKET_FILTERS + 1).map(Filter::of).collect();
+            filters.ok_or(FailureCode::IncorFlowInfo)?
+        }
+    };
+    if filters.len() > MAX_PACKET_FILTERS {
+        return Err(FailureCode::MaxNrPacketFiltersExceeded);
+    }
+    let qos_id = rule.ref_qos_data.first().or(former.map(|former| &former.qos_id));
+    let qos_id = Arc::clone(qos_id.ok_or(FailureCode::NoQosFlowBound)?);
+    let (qos, is_of_default_flow) = match decision.qos_decs.get(&qos_id).and_then(Option::as_ref) {
+        Some(data) => {
+            (qos(data).ok_or(FailureCode::UnsuccQosVal)?, data.def_qos_flow_indication == Some(true))
+        }
+        None => {
+            let known = flows.rules().find(|rule| rule.content.qos_id == qos_id);
+            let known = known.ok_or(FailureCode::UnknownRefId)?;
+            (known.content.qos, known.content.is_of_default_flow)
+        }
+    };
+    let tc_id = rule.ref_tc_data.first().or(former.and_then(|former| former.tc_id.as_ref())).cloned();
+    let gates = match &tc_id {
+        None => Gates::OPEN,
+        Some(id) => match decision.traff_cont_decs.get(id).and_then(Option::as_ref) {
+            Some(data) => gates(data),
+            None => {
+                let known = flows.rules().find(|rule| rule.content.tc_id.as_ref() == Some(id));
+                known.ok_or(FailureCode::UnknownRefId)?.content.gates
+            }
+        },
+    };
+    let asked = rule.precedence.map(|precedence| u8::try_from(precedence).unwrap_or(u8::MAX));
+    let precedence = asked.or(former.map(|former| former.precedence)).unwrap_or(u8::MAX);
+    Ok(Content { precedence, filters, qos_id, qos, is_of_default_flow, tc_id, gates })
+}
+
+fn gates(data: &TrafficControlData) -> Gates {
+    match data.flow_status {
+        None | Some(FlowStatus::Enabled) => Gates::OPEN,
+        Some(FlowStatus::EnabledUplink) => Gates { uplink: true, downlink: false },
+        Some(FlowStatus::EnabledDownlink) => Gates { uplink: false, downlink: true },
+        Some(_) => Gates { uplink: false, downlink: false },
+    }
+}
+
+/// The QoS of a rule. `None`: it contradicts itself, or has a 5QI whose characteristics gNBs do not know.
+fn qos(data: &QosData) -> Option<RuleQos> {
+    let five_qi = data.five_qi?;
+    let pair = |uplink: Option<BitRate>, downlink: Option<BitRate>| {
+        let none = BitRate(0);
+        (uplink.is_some() || downlink.is_some())
+            .then(|| Ambr { uplink: uplink.unwrap_or(none), downlink: downlink.unwrap_or(none) })
+    };
+    let guaranteed = pair(data.gbr_ul, data.gbr_dl);
+    let maximum = pair(data.maxbr_ul, data.maxbr_dl).or(guaranteed);
+    let exceeds = |guaranteed: Ambr, maximum: Ambr| {
+        guaranteed.uplink > maximum.uplink || guaranteed.downlink > maximum.downlink
+    };
+    let is_right = five_qi::is_gbr(five_qi) == guaranteed.is_some()
+        && five_qi::is_standardised(five_qi)
+        && !guaranteed.zip(maximum).is_some_and(|(guaranteed, maximum)| exceeds(guaranteed, maximum));
+    let arp = arp(data.arp.as_ref())?;
+    is_right.then_some(RuleQos { five_qi, arp, guaranteed, maximum })
+}
+
+fn arp(arp: Option<&common::Arp>) -> Option<Arp> {
+    let arp = arp?;
+    (1..=15).contains(&arp.priority_level).then(|| Arp {
+        priority_level: arp.priority_level,
+        may_preempt: arp.preempt_cap == PreemptionCapability::MayPreempt,
+        preemptable: arp.preempt_vuln == PreemptionVulnerability::Preemptable,
+    })
+}

@@ -1,0 +1,422 @@
+//! The QoS flows of a session besides the default one (TS 23.501 5.7; TS 23.503 6.1.3.2.4; TS 29.512 4.2.6).
+//!
+//! The PCF decides PCC rules. A rule has packet filters, QoS and a precedence; rules with the same 5QI and ARP are bound to one QoS
+//! flow, and rules with those of the default flow to that. The flows follow from the rules: a flow exists while a rule is bound to it, and its
+//! bit rates are the sums of theirs.
+//!
+//! | | from a rule | from a flow |
+//! |---|---|---|
+//! | UPF | 2 PDRs, a QER with gates and rates | the QFI in the QER |
+//! | gNB | | an item of the lists to set up, add or modify, or release |
+//! | UE | a QoS rule, if the UE gets its filters | a QoS flow description |
+//!
+//! A rule that changes is another rule: with a number that neither the rules in force nor those before have. So UPF and UE get only
+//! creations and deletions.
+
+mod decision;
+mod filter;
+
+use super::context::DEFAULT_QFI;
+use crate::kit::document::pack_struct;
+pub(super) use decision::Failure;
+pub(super) use filter::Filter;
+use pith_nas::ie::{
+    FlowOperation, FlowParameter, PrecedenceAndQfi, QosFlowDescription, QosRule, RuleOperation,
+};
+use pith_ngap::transfer::{Arp, GbrQos, QosFlow};
+use pith_types::{Ambr, BitRate};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// QoS rule identifier of the default rule. Other rules have higher ones.
+pub(super) const DEFAULT_RULE: u8 = 1;
+
+/// PCC rules of a session at most.
+const MAX_RULES: usize = 15;
+
+/// Packet filters that a UE supports in a session if it does not say that it supports more (TS 24.501 6.4.1.2), without that of the
+/// default rule.
+const MAX_PACKET_FILTERS: usize = 15;
+
+/// The QoS of a PCC rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RuleQos {
+    pub five_qi: u8,
+    pub arp: Arp,
+    /// Guaranteed bit rates of a GBR rule.
+    pub guaranteed: Option<Ambr>,
+    /// Maximum bit rates; a GBR rule has them.
+    pub maximum: Option<Ambr>,
+}
+
+/// Which packets of a rule pass (TS 29.512 5.6.2.10, FlowStatus).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gates {
+    pub uplink: bool,
+    pub downlink: bool,
+}
+
+impl Gates {
+    const OPEN: Self = Self { uplink: true, downlink: true };
+}
+
+/// A PCC rule in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// The PCF's identifier.
+    pub id: Arc<str>,
+    /// Its number in the session: the QoS rule identifier, 2 to 255.
+    pub number: u8,
+    /// Precedence of the QoS rule and the PDRs, 1 to 254; no other rule has it.
+    pub precedence: u8,
+    /// The QoS flow that it is bound to.
+    pub qfi: u8,
+    content: Content,
+}
+
+/// What the PCF decides of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Content {
+    /// The PCF's precedence.
+    precedence: u8,
+    filters: Vec<Filter>,
+    qos_id: Arc<str>,
+    qos: RuleQos,
+    /// Whether the rule is bound to the default flow whatever its QoS.
+    is_of_default_flow: bool,
+    tc_id: Option<Arc<str>>,
+    gates: Gates,
+}
+
+/// The PCC rules of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Flows {
+    rules: Vec<Rule>,
+}
+
+/// The flows of a session, and their change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct SessionFlows {
+    /// The rules in force, or that a change in progress puts in force.
+    pub current: Flows,
+    /// Those before the change in progress, until the UE has answered.
+    pub former: Option<Flows>,
+    /// Those of the PCF's last decision, until the session can apply it.
+    pub wanted: Option<Flows>,
+    /// Flows that the gNB has refused, until they are removed: a bit for each QFI.
+    pub refused: u64,
+    /// The gNB has answered the change in progress.
+    pub is_at_gnb: bool,
+    /// Downlink packets of new rules use the default flow until the gNB has their flows.
+    pub awaits_gnb: bool,
+    /// Flows that the target gNB of a handover has refused: a bit for each QFI.
+    pub refused_by_target: u64,
+}
+
+pack_struct!(Arp { priority_level, may_preempt, preemptable });
+pack_struct!(RuleQos { five_qi, arp, guaranteed, maximum });
+pack_struct!(Gates { uplink, downlink });
+pack_struct!(Rule { id, number, precedence, qfi, content });
+pack_struct!(Content { precedence, filters, qos_id, qos, is_of_default_flow, tc_id, gates });
+pack_struct!(Flows { rules });
+pack_struct!(SessionFlows { current, former, wanted, refused, is_at_gnb, awaits_gnb, refused_by_target });
+
+impl Rule {
+    /// Its packet filters.
+    pub(super) fn filters(&self) -> &[Filter] {
+        &self.content.filters
+    }
+
+    /// Its QoS.
+    pub(super) const fn qos(&self) -> &RuleQos {
+        &self.content.qos
+    }
+
+    /// Its gates.
+    pub(super) const fn gates(&self) -> Gates {
+        self.content.gates
+    }
+
+    /// The QoS rule of the UE. `None` if no filter of the rule is for the UE.
+    fn qos_rule(&self) -> Option<QosRule> {
+        let mut packet_filters = Vec::new();
+        for filter in self.filters() {
+            packet_filters.extend(filter.packet_filters(packet_filters.len() as u8 + 1));
+        }
+        let precedence_and_qfi =
+            PrecedenceAndQfi { precedence: self.precedence, segregation: false, qfi: self.qfi };
+        (!packet_filters.is_empty()).then(|| QosRule {
+            id: self.number,
+            operation: RuleOperation::Create,
+            default: false,
+            packet_filters,
+            precedence_and_qfi: Some(precedence_and_qfi),
+        })
+    }
+}
+
+impl Content {
+    /// Number of its packet filters at the UE.
+    fn packet_filters(&self) -> usize {
+        self.filters.iter().map(|filter| filter.packet_filters(0).len()).sum()
+    }
+}
+
+impl Flows {
+    /// Whether there is only the default flow, without rules.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rules.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
+    /// The flows besides the default one, by QFI.
+    pub(super) fn flows(&self) -> Vec<QosFlow> {
+        flows_of(self.rules.iter())
+    }
+
+    /// The flows of which the UE has a description: those with a QoS rule.
+    fn flows_of_ue(&self) -> Vec<QosFlow> {
+        let ruled: Vec<u8> =
+            self.rules.iter().filter(|it| it.qos_rule().is_some()).map(|it| it.qfi).collect();
+        self.flows().into_iter().filter(|flow| ruled.contains(&flow.qfi)).collect()
+    }
+
+    /// The QoS rules of the UE besides the default one.
+    pub(super) fn qos_rules(&self) -> Vec<QosRule> {
+        self.rules.iter().filter_map(Rule::qos_rule).collect()
+    }
+
+    /// The descriptions of the UE's flows besides the default one.
+    pub(super) fn descriptions(&self) -> Vec<QosFlowDescription> {
+        self.flows_of_ue().iter().map(|flow| description(flow, FlowOperation::Create)).collect()
+    }
+
+    /// Without the rules that are bound to these flows; their identifiers.
+    pub(super) fn without(&self, is_gone: impl Fn(u8) -> bool) -> (Self, Vec<Arc<str>>) {
+        let (gone, rules): (Vec<_>, Vec<_>) =
+            self.rules.iter().cloned().partition(|rule| rule.qfi != DEFAULT_QFI && is_gone(rule.qfi));
+        (Self { rules }, gone.into_iter().map(|rule| rule.id).collect())
+    }
+
+    fn find(&self, id: &str) -> Option<&Rule> {
+        self.rules.iter().find(|rule| &*rule.id == id)
+    }
+
+    fn has_number(&self, number: u8) -> bool {
+        self.rules.iter().any(|rule| rule.number == number)
+    }
+}
+
+fn flows_of<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<QosFlow> {
+    let mut flows = BTreeMap::<u8, QosFlow>::new();
+    for rule in rules.filter(|rule| rule.qfi != DEFAULT_QFI) {
+        let RuleQos { five_qi, arp, guaranteed, maximum } = *rule.qos();
+        let gbr = guaranteed.zip(maximum).map(|(guaranteed, maximum)| GbrQos { maximum, guaranteed });
+        flows.entry(rule.qfi).and_modify(|flow| flow.gbr = sum(flow.gbr, gbr)).or_insert(QosFlow {
+            qfi: rule.qfi,
+            five_qi,
+            arp,
+            gbr,
+        });
+    }
+    flows.into_values().collect()
+}
+
+fn sum(one: Option<GbrQos>, other: Option<GbrQos>) -> Option<GbrQos> {
+    let rates = |one: Ambr, other: Ambr| Ambr {
+        uplink: BitRate(one.uplink.bps().saturating_add(other.uplink.bps())),
+        downlink: BitRate(one.downlink.bps().saturating_add(other.downlink.bps())),
+    };
+    let (one, other) = one.zip(other)?;
+    Some(GbrQos {
+        maximum: rates(one.maximum, other.maximum),
+        guaranteed: rates(one.guaranteed, other.guaranteed),
+    })
+}
+
+/// The description of a flow for the UE; its parameters replace all former ones (TS 24.501 9.11.4.12, E bit).
+fn description(flow: &QosFlow, operation: FlowOperation) -> QosFlowDescription {
+    let mut parameters = vec![FlowParameter::FiveQi(flow.five_qi)];
+    if let Some(GbrQos { maximum, guaranteed }) = flow.gbr {
+        parameters.extend([
+            FlowParameter::GfbrUplink(guaranteed.uplink),
+            FlowParameter::GfbrDownlink(guaranteed.downlink),
+            FlowParameter::MfbrUplink(maximum.uplink),
+            FlowParameter::MfbrDownlink(maximum.downlink),
+        ]);
+    }
+    QosFlowDescription { qfi: flow.qfi, operation, replaces: true, parameters }
+}
+
+/// The difference between the rules before a change and those after it.
+pub(super) struct Difference<'a> {
+    former: &'a Flows,
+    current: &'a Flows,
+}
+
+impl<'a> Difference<'a> {
+    /// Rules to remove.
+    pub(super) fn removed(&self) -> impl Iterator<Item = &'a Rule> + use<'a> {
+        let current = self.current;
+        self.former.rules().filter(|rule| !current.has_number(rule.number))
+    }
+
+    /// Rules to create.
+    pub(super) fn created(&self) -> impl Iterator<Item = &'a Rule> + use<'a> {
+        let former = self.former;
+        self.current.rules().filter(|rule| !former.has_number(rule.number))
+    }
+
+    /// Operations on the UE's QoS rules: deletions first, so that their precedences are free.
+    pub(super) fn qos_rules(&self) -> Vec<QosRule> {
+        let deleted = self.removed().filter_map(Rule::qos_rule).map(|rule| QosRule {
+            operation: RuleOperation::Delete,
+            packet_filters: Vec::new(),
+            precedence_and_qfi: None,
+            ..rule
+        });
+        deleted.chain(self.created().filter_map(Rule::qos_rule)).collect()
+    }
+
+    /// Operations on the UE's descriptions of flows.
+    pub(super) fn descriptions(&self) -> Vec<QosFlowDescription> {
+        let (former, current) = (self.former.flows_of_ue(), self.current.flows_of_ue());
+        let deleted = gone(&former, &current).map(|flow| QosFlowDescription {
+            qfi: flow.qfi,
+            operation: FlowOperation::Delete,
+            replaces: false,
+            parameters: Vec::new(),
+        });
+        let changed = changed(&former, &current).map(|flow| {
+            let is_known = former.iter().any(|known| known.qfi == flow.qfi);
+            description(flow, if is_known { FlowOperation::Modify } else { FlowOperation::Create })
+        });
+        deleted.chain(changed).collect()
+    }
+
+    /// Flows of the gNB to add or to modify.
+    pub(super) fn flows(&self) -> Vec<QosFlow> {
+        changed(&self.former.flows(), &self.current.flows()).copied().collect()
+    }
+
+    /// Flows of the gNB to release.
+    pub(super) fn released(&self) -> Vec<u8> {
+        gone(&self.former.flows(), &self.current.flows()).map(|flow| flow.qfi).collect()
+    }
+}
+
+fn gone<'a>(former: &'a [QosFlow], current: &'a [QosFlow]) -> impl Iterator<Item = &'a QosFlow> {
+    former.iter().filter(|flow| current.iter().all(|other| other.qfi != flow.qfi))
+}
+
+fn changed<'a>(former: &'a [QosFlow], current: &'a [QosFlow]) -> impl Iterator<Item = &'a QosFlow> {
+    current.iter().filter(|flow| !former.contains(flow))
+}
+
+impl SessionFlows {
+    /// Whether the session has, and has had, only the default flow.
+    pub(super) const fn is_default(&self) -> bool {
+        self.current.is_empty()
+            && self.former.is_none()
+            && self.wanted.is_none()
+            && self.refused == 0
+            && !self.awaits_gnb
+            && self.refused_by_target == 0
+    }
+
+    /// The rules that the next decision changes.
+    pub(super) fn latest(&self) -> &Flows {
+        self.wanted.as_ref().unwrap_or(&self.current)
+    }
+
+    /// The change in progress.
+    pub(super) fn change(&self) -> Option<Difference<'_>> {
+        Some(Difference { former: self.former.as_ref()?, current: &self.current })
+    }
+
+    /// Begins the change to the wanted rules, if there is one and none is in progress. Returns whether it has begun.
+    pub(super) fn begin_change(&mut self) -> bool {
+        match self.wanted.take_if(|_| self.former.is_none()) {
+            Some(wanted) if wanted != self.current => {
+                self.former = Some(std::mem::replace(&mut self.current, wanted));
+                self.is_at_gnb = false;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The change is complete: UPF, gNB and UE have the rules.
+    pub(super) fn complete(&mut self) {
+        self.former = None;
+        if self.wanted.is_none() {
+            self.refused = 0;
+        }
+    }
+
+    /// Whether the change in progress creates rules.
+    pub(super) fn creates(&self) -> bool {
+        self.change().is_some_and(|change| change.created().next().is_some())
+    }
+
+    /// UE or gNB do not take the rules that the change in progress creates: they are to be removed. Returns them.
+    pub(super) fn revert(&mut self) -> Vec<Arc<str>> {
+        let Some(former) = self.former.take() else { return Vec::new() };
+        let (rest, failed) = self.without_created(&former);
+        if failed.is_empty() {
+            self.complete();
+        } else {
+            self.wanted = Some(rest);
+        }
+        failed
+    }
+
+    /// The UPF has refused the change in progress, and has the rules before it. What the change removes is still to be removed. Returns the
+    /// rules that it creates.
+    pub(super) fn cancel(&mut self) -> Vec<Arc<str>> {
+        let Some(former) = self.former.take() else { return Vec::new() };
+        let (rest, failed) = self.without_created(&former);
+        (self.current, self.wanted) = (former, Some(rest));
+        failed
+    }
+
+    /// The latest rules without those that the change creates, and these.
+    fn without_created(&self, former: &Flows) -> (Flows, Vec<Arc<str>>) {
+        let created: Vec<_> = self.current.rules().filter(|rule| !former.has_number(rule.number)).collect();
+        let mut rest = self.latest().clone();
+        rest.rules.retain(|rule| created.iter().all(|it| it.number != rule.number));
+        (rest, created.into_iter().map(|rule| Arc::clone(&rule.id)).collect())
+    }
+
+    /// The gNB has these flows, of those that it was to set up. Returns the rules of the others, which are to be removed.
+    pub(super) fn note_at_gnb(&mut self, has: impl Fn(u8) -> bool) -> Vec<Arc<str>> {
+        let awaited = if self.is_at_gnb { Vec::new() } else { self.added() };
+        self.refuse(|qfi| !has(qfi) && !awaited.contains(&qfi))
+    }
+
+    /// The flows that the change in progress adds or modifies.
+    pub(super) fn added(&self) -> Vec<u8> {
+        self.change().iter().flat_map(|change| change.flows()).map(|flow| flow.qfi).collect()
+    }
+
+    /// The gNB does not have these flows: their rules are to be removed. Returns the rules.
+    pub(super) fn refuse(&mut self, is_gone: impl Fn(u8) -> bool) -> Vec<Arc<str>> {
+        let gone: Vec<u8> =
+            self.current.flows().iter().map(|flow| flow.qfi).filter(|qfi| is_gone(*qfi)).collect();
+        let (rest, failed) = self.latest().without(|qfi| gone.contains(&qfi));
+        self.refused |= gone.into_iter().fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+        if !failed.is_empty() {
+            self.wanted = Some(rest);
+        }
+        failed
+    }
+
+    /// Whether the gNB has refused a flow.
+    pub(super) const fn is_refused(&self, qfi: u8) -> bool {
+        self.refused & 1 << (qfi & 63) != 0
+    }
+}

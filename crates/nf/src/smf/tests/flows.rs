@@ -1,0 +1,591 @@
+//! QoS flows that the PCF adds, changes and removes: UPF, gNB and UE get the same ones (TS 23.502 4.3.3.2; TS 29.512 4.2.3).
+
+use super::super::context::DEFAULT_QFI;
+use super::policy::{notify, rule};
+use super::residency::restarted;
+use super::world::*;
+use super::{handover, panic, residency};
+use crate::kit::{Fate, Timer};
+use crate::testing::ambr;
+use pith_nas::GsmBody;
+use pith_nas::GsmCause;
+use pith_nas::gsm::{
+    PduSessionEstablishmentAccept, PduSessionModificationCommand, PduSessionModificationCommandReject,
+    PduSessionModificationComplete,
+};
+use pith_nas::ie::{FilterComponent, FlowOperation, FlowParameter, RuleOperation};
+use pith_ngap::transfer::{
+    ModifyRequestTransfer, ModifyResponseTransfer, ModifyUnsuccessfulTransfer, NotifyTransfer,
+    SetupRequestTransfer, SetupResponseTransfer,
+};
+use pith_ngap::{Cause, CauseRadioNetwork};
+use pith_pfcp::Message;
+use pith_pfcp::ie::{Cause as N4Cause, Gate, PdrId, QerId, Qfi};
+use pith_pfcp::message::SessionModificationRequest;
+use pith_sbi::common::Arp;
+use pith_sbi::npcf_smpolicycontrol::{
+    FailureCode, FlowInformation, FlowStatus, PccRule, QosData, RuleStatus, SmPolicyDecision,
+    SmPolicyUpdateContextData, SmPolicyUpdateNotifyResult, TrafficControlData,
+};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, UpCnxState};
+use pith_sbi::{Created, Operation, Request, Response, Uri};
+use pith_types::BitRate;
+
+const NO_RESOURCES: Cause = Cause::RadioNetwork(CauseRadioNetwork::radio_resources_not_available);
+
+fn flow_of(port: u16) -> FlowInformation {
+    FlowInformation {
+        flow_description: Some(format!("permit out 17 from 192.0.2.9 {port} to assigned").into()),
+        packet_filter_usage: Some(true),
+        ..FlowInformation::default()
+    }
+}
+
+/// A PCC rule for a remote port, with QoS data of the same name.
+pub(super) fn pcc(decision: &mut SmPolicyDecision, id: &str, port: u16, five_qi: u8, kbps: Option<u64>) {
+    let mut data = QosData::new(id);
+    data.five_qi = Some(five_qi);
+    data.arp = Some(Arp::of_priority(2));
+    let rate = kbps.map(BitRate::kbps);
+    (data.gbr_ul, data.gbr_dl, data.maxbr_ul, data.maxbr_dl) = (rate, rate, rate, rate);
+    decision.qos_decs.insert(id.into(), Some(data));
+    let mut rule = PccRule::new(id);
+    rule.flow_infos = vec![flow_of(port)];
+    rule.precedence = Some(10);
+    rule.ref_qos_data = vec![id.into()];
+    decision.pcc_rules.insert(id.into(), Some(rule));
+}
+
+pub(super) fn voice(decision: &mut SmPolicyDecision) {
+    pcc(decision, "voice", 5004, 1, Some(64));
+}
+
+pub(super) fn remove(id: &'static str) -> impl FnOnce(&mut SmPolicyDecision) {
+    move |decision| {
+        decision.pcc_rules.insert(id.into(), None);
+        decision.qos_decs.insert(id.into(), None);
+    }
+}
+
+/// A session with a voice flow whose command the UE has not answered.
+pub(super) fn awaiting_complete() -> World {
+    let mut world = World::established();
+    notify(&mut world, voice);
+    world
+}
+
+/// A session with a voice flow.
+pub(super) fn with_voice() -> World {
+    let mut world = awaiting_complete();
+    gnb_modifies(&mut world, &[2], &[]);
+    complete(&mut world);
+    world.take_ladder();
+    world
+}
+
+pub(super) fn complete(world: &mut World) {
+    world.uplink(PduSessionModificationComplete::new());
+}
+
+pub(super) fn gnb_modifies(world: &mut World, flows: &[u8], failed: &[u8]) {
+    let transfer = ModifyResponseTransfer {
+        flows: flows.to_vec(),
+        failed: failed.iter().map(|qfi| (*qfi, NO_RESOURCES)).collect(),
+        ..ModifyResponseTransfer::default()
+    };
+    gnb_sends(world, N2SmInfoType::PduResModRsp, transfer.encode());
+}
+
+fn gnb_sends(world: &mut World, kind: N2SmInfoType, transfer: Vec<u8>) {
+    world.update(|data| {
+        data.n2_sm_info_type = Some(kind);
+        data.n2_sm_info = Some(transfer.into());
+    });
+}
+
+fn gnb_sets_up(world: &mut World, flows: &[u8]) {
+    let failed = vec![];
+    let transfer =
+        SetupResponseTransfer { downlink: GNB_TUNNEL, flows: flows.to_vec(), additional: vec![], failed };
+    gnb_sends(world, N2SmInfoType::PduResSetupRsp, transfer.encode());
+}
+
+/// QFIs of the session's rules besides the default one.
+fn qfis(world: &World) -> Vec<u8> {
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    session.flows.current.flows().iter().map(|flow| flow.qfi).collect()
+}
+
+fn is_settled(world: &World) -> bool {
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    session.flows.former.is_none() && session.flows.wanted.is_none() && session.modification.is_none()
+}
+
+fn n4(world: &World) -> &SessionModificationRequest {
+    let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
+    request
+}
+
+fn n2(world: &World) -> Option<ModifyRequestTransfer> {
+    let container = world.transfers.last().unwrap().n2_info_container.as_ref()?;
+    let content = container.sm_info.as_ref().unwrap().n2_info_content.as_ref().unwrap();
+    Some(ModifyRequestTransfer::decode(&content.ngap_data.content).unwrap())
+}
+
+fn command(world: &World) -> &PduSessionModificationCommand {
+    match &world.n1.last().unwrap().body {
+        GsmBody::PduSessionModificationCommand(command) => command,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The reports of rules to the PCF. (The PCF does not answer them in these tests.)
+fn reported(world: &World) -> Vec<&SmPolicyUpdateContextData> {
+    let updates = world.open.iter().filter_map(|(_, request)| match request {
+        Request::UpdateSmPolicy(update) => Some(&update.body),
+        _ => None,
+    });
+    updates.collect()
+}
+
+fn listening() -> World {
+    let mut world = World::established();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    world
+}
+
+#[test]
+fn a_gbr_flow_reaches_upf_gnb_and_ue() {
+    let mut world = World::established();
+    notify(&mut world, voice);
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 204\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer"
+    );
+    let request = n4(&world);
+    let [uplink, downlink] = &request.create_pdrs[..] else { panic!("{:?}", request.create_pdrs) };
+    assert_eq!((uplink.pdr_id, downlink.pdr_id), (PdrId(104), PdrId(105)));
+    assert_eq!(
+        uplink.pdi.local_f_teid,
+        Some(pith_pfcp::ie::FTeid::new(0x3000, address_of(UPF))),
+        "that of PDR 1"
+    );
+    assert_eq!(uplink.pdi.qfis, [Qfi(2)]);
+    assert_eq!(uplink.qer_ids, [QerId(2)], "no AMBR for a GBR flow");
+    assert_eq!(downlink.qer_ids, [QerId(1)], "the default flow, until the gNB has the new one");
+    for pdr in [uplink, downlink] {
+        assert_eq!(pdr.precedence.0, 10);
+        let text = pdr.pdi.sdf_filters[0].flow_description.as_deref().unwrap();
+        assert_eq!(text, b"permit out 17 from 192.0.2.9 5004 to assigned");
+    }
+    let qer = &request.create_qers[0];
+    let rates = (qer.guaranteed_bitrate.unwrap(), qer.maximum_bitrate.unwrap());
+    assert_eq!((qer.qfi, rates.0.uplink, rates.1.downlink), (Some(Qfi(2)), 64, 64));
+    let n2 = n2(&world).unwrap();
+    assert_eq!(n2.flows.iter().map(|flow| flow.qfi).collect::<Vec<_>>(), [DEFAULT_QFI, 2]);
+    assert_eq!(n2.flows[1].gbr.unwrap().guaranteed.uplink, BitRate::kbps(64));
+    let command = command(&world);
+    let rule = &command.qos_rules.as_ref().unwrap().0[0];
+    assert_eq!(
+        (rule.id, rule.operation, rule.precedence_and_qfi.unwrap().qfi),
+        (2, RuleOperation::Create, 2)
+    );
+    assert!(rule.packet_filters[0].components.contains(&FilterComponent::RemotePort(5004)));
+    let flow = &command.qos_flow_descriptions.as_ref().unwrap().0[1];
+    assert_eq!((flow.qfi, flow.operation), (2, FlowOperation::Create));
+    assert!(flow.parameters.contains(&FlowParameter::GfbrDownlink(BitRate::kbps(64))));
+    gnb_modifies(&mut world, &[2], &[]);
+    let update = &n4(&world).update_pdrs[0];
+    assert_eq!((update.pdr_id, update.qer_ids.as_deref()), (PdrId(105), Some(&[QerId(2)][..])));
+    complete(&mut world);
+    assert!(is_settled(&world) && world.bench.timers.is_empty());
+    notify(&mut world, voice);
+    assert!(world.take_ladder().ends_with("amf <- 204"), "nothing is new");
+}
+
+#[test]
+fn a_removed_rule_leaves_upf_gnb_and_ue() {
+    let mut world = with_voice();
+    notify(&mut world, remove("voice"));
+    let request = n4(&world);
+    let removed: Vec<_> = request.remove_pdrs.iter().map(|remove| remove.pdr_id).collect();
+    assert_eq!((&removed[..], request.remove_qers.len()), (&[PdrId(104), PdrId(105)][..], 1));
+    let n2 = n2(&world).unwrap();
+    assert_eq!((n2.flows.len(), n2.to_release[0].0), (1, 2));
+    let command = command(&world);
+    let rule = &command.qos_rules.as_ref().unwrap().0[0];
+    assert_eq!((rule.id, rule.operation), (2, RuleOperation::Delete));
+    assert!(rule.packet_filters.is_empty() && rule.precedence_and_qfi.is_none());
+    let flow = &command.qos_flow_descriptions.as_ref().unwrap().0[1];
+    assert_eq!((flow.qfi, flow.operation, flow.parameters.len()), (2, FlowOperation::Delete, 0));
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert!(session.flows.is_default(), "as before the rule");
+}
+
+#[test]
+fn rules_with_the_same_5qi_and_arp_share_a_flow_whose_rates_are_their_sum() {
+    let mut world = with_voice();
+    notify(&mut world, |decision| pcc(decision, "more", 5006, 1, Some(32)));
+    let transfer = n2(&world).unwrap();
+    let flow = transfer.flows[1];
+    assert_eq!((flow.qfi, flow.gbr.unwrap().guaranteed.uplink), (2, BitRate::kbps(96)));
+    let descriptions = &command(&world).qos_flow_descriptions.as_ref().unwrap().0;
+    assert_eq!(descriptions[1].operation, FlowOperation::Modify);
+    assert_eq!(n4(&world).create_pdrs[0].precedence.0, 11, "each precedence once");
+    complete(&mut world);
+    notify(&mut world, |decision| pcc(decision, "video", 5008, 2, Some(500)));
+    complete(&mut world);
+    assert_eq!(qfis(&world), [2, 3]);
+    notify(&mut world, remove("voice"));
+    assert_eq!(n2(&world).unwrap().flows[1].gbr.unwrap().guaranteed.uplink, BitRate::kbps(32));
+    assert!(n2(&world).unwrap().to_release.is_empty(), "the flow has another rule");
+}
+
+#[test]
+fn changed_qos_data_replace_the_rule() {
+    let mut world = with_voice();
+    notify(&mut world, |decision| {
+        pcc(decision, "voice", 5004, 1, Some(128));
+        decision.pcc_rules.clear();
+    });
+    let request = n4(&world);
+    assert_eq!((request.remove_pdrs.len(), request.create_pdrs.len()), (2, 2));
+    assert_eq!(request.create_pdrs[0].pdr_id, PdrId(106), "another number");
+    let transfer = n2(&world).unwrap();
+    assert_eq!((transfer.flows[1].qfi, transfer.to_release.len()), (2, 0), "the same flow");
+    assert_eq!(transfer.flows[1].gbr.unwrap().maximum.uplink, BitRate::kbps(128));
+    let rules = &command(&world).qos_rules.as_ref().unwrap().0;
+    assert_eq!(
+        rules.iter().map(|rule| (rule.id, rule.operation)).collect::<Vec<_>>(),
+        [(2, RuleOperation::Delete), (3, RuleOperation::Create)]
+    );
+}
+
+#[test]
+fn rules_of_the_default_flows_qos_use_it_and_gates_close_at_the_upf() {
+    let mut world = World::established();
+    notify(&mut world, |decision| {
+        pcc(decision, "web", 443, 9, None);
+        let data = decision.qos_decs.get_mut("web").unwrap().as_mut().unwrap();
+        data.def_qos_flow_indication = Some(true);
+        let rule = decision.pcc_rules.get_mut("web").unwrap().as_mut().unwrap();
+        rule.ref_tc_data = vec!["gate".into()];
+        let mut gate = TrafficControlData::new("gate");
+        gate.flow_status = Some(FlowStatus::EnabledDownlink);
+        decision.traff_cont_decs.insert("gate".into(), Some(gate));
+    });
+    assert!(qfis(&world).is_empty());
+    let qer = &n4(&world).create_qers[0];
+    assert_eq!(
+        (qer.qfi, qer.gate_status.uplink, qer.gate_status.downlink),
+        (Some(Qfi(1)), Gate::Closed, Gate::Open)
+    );
+    assert_eq!(n4(&world).create_pdrs[0].qer_ids, [QerId(2), QerId(1)], "the session-AMBR applies");
+    assert_eq!(n2(&world).unwrap().flows.len(), 1);
+    let command = command(&world);
+    assert_eq!(command.qos_rules.as_ref().unwrap().0[0].precedence_and_qfi.unwrap().qfi, 1);
+    assert_eq!(command.qos_flow_descriptions.as_ref().unwrap().0.len(), 1);
+}
+
+#[test]
+fn each_wrong_rule_is_reported_with_its_reason() {
+    type Change = fn(&mut PccRule, &mut QosData);
+    let cases: [(Change, FailureCode); 10] = [
+        (|rule, _| rule.flow_infos.clear(), FailureCode::MissFlowInfo),
+        (|rule, _| rule.flow_infos[0].flow_description = Some("permit".into()), FailureCode::IncorFlowInfo),
+        (|rule, _| rule.app_id = Some("app".into()), FailureCode::AppIdErr),
+        (|rule, _| rule.ref_cond_data = Some("at-night".into()), FailureCode::IncorrectCondData),
+        (|rule, _| rule.ref_qos_data = vec!["other".into()], FailureCode::UnknownRefId),
+        (|rule, _| rule.ref_qos_data.clear(), FailureCode::NoQosFlowBound),
+        (|_, data| data.gbr_ul = Some(BitRate::mbps(1)), FailureCode::UnsuccQosVal),
+        (|_, data| data.five_qi = Some(9), FailureCode::UnsuccQosVal),
+        (|_, data| data.five_qi = Some(200), FailureCode::UnsuccQosVal),
+        (|rule, _| rule.flow_infos = vec![flow_of(1); 16], FailureCode::MaxNrPacketFiltersExceeded),
+    ];
+    for (change, code) in cases {
+        let mut world = World::established();
+        notify(&mut world, |decision| {
+            voice(decision);
+            let data = decision.qos_decs.get_mut("voice").unwrap().as_mut().unwrap();
+            change(decision.pcc_rules.get_mut("voice").unwrap().as_mut().unwrap(), data);
+            rule(50, 9)(decision);
+        });
+        let Some(Ok(Response::SmPolicyUpdateNotifyResult(result))) = world.answers.last() else {
+            panic!("{code:?}")
+        };
+        let SmPolicyUpdateNotifyResult::PartialSuccess(reports) = &**result else { panic!() };
+        let report = &reports[0].rule_reports[0];
+        assert_eq!((&report.rule_status, report.failure_code.as_ref()), (&RuleStatus::Inactive, Some(&code)));
+        assert!(qfis(&world).is_empty() && n4(&world).create_pdrs.is_empty(), "{code:?}");
+    }
+}
+
+#[test]
+fn a_session_has_no_more_rules_than_its_ue_has_packet_filters() {
+    let mut world = World::established();
+    notify(&mut world, |decision| {
+        (0..20).for_each(|number| pcc(decision, &format!("rule {number:02}"), number, 1, Some(64)));
+    });
+    let Some(Ok(Response::SmPolicyUpdateNotifyResult(result))) = world.answers.last() else { panic!() };
+    let SmPolicyUpdateNotifyResult::PartialSuccess(reports) = &**result else { panic!() };
+    assert_eq!(reports[0].rule_reports.len(), 5);
+    assert_eq!(n4(&world).create_pdrs.len(), 30);
+}
+
+#[test]
+fn a_flow_that_the_gnb_refuses_is_removed_and_reported_to_the_pcf() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    gnb_modifies(&mut world, &[], &[2]);
+    assert_eq!(reported(&world)[0].rule_reports[0].failure_code, Some(FailureCode::ResAlloFail));
+    world.take_ladder();
+    complete(&mut world);
+    assert_eq!(
+        world.take_ladder(),
+        "amf <- 204\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer"
+    );
+    assert_eq!(n4(&world).remove_pdrs.len(), 2);
+    assert!(n2(&world).unwrap().to_release.is_empty(), "the gNB does not have it");
+    assert_eq!(command(&world).qos_rules.as_ref().unwrap().0[0].operation, RuleOperation::Delete);
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+}
+
+#[test]
+fn a_change_that_the_gnb_refuses_ends_before_the_ue_gets_it() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    let transfer = ModifyUnsuccessfulTransfer { cause: NO_RESOURCES }.encode();
+    gnb_sends(&mut world, N2SmInfoType::PduResModFail, transfer);
+    assert_eq!(reported(&world).len(), 1);
+    assert_eq!(n4(&world).remove_pdrs.len(), 2, "the UPF has it no longer");
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+}
+
+#[test]
+fn rules_that_the_upf_refuses_are_reported_and_the_session_stays() {
+    let mut world = listening();
+    world.upf = None;
+    notify(&mut world, voice);
+    let (tag, upf, message) = world.open_n4.remove(0);
+    world.upf = Some(Ok(N4Cause::RequestAccepted));
+    world.take_ladder();
+    world.upf_answers(tag, upf, &message, Ok(N4Cause::NoResourcesAvailable));
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+    assert!(
+        world.take_ladder().starts_with("pcf <- UpdateSmPolicy\nupf <- SessionModificationRequest"),
+        "the rates"
+    );
+    assert!(qfis(&world).is_empty() && n4(&world).create_pdrs.is_empty());
+}
+
+#[test]
+fn rules_that_the_ue_rejects_are_removed() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    world.uplink(PduSessionModificationCommandReject::new(GsmCause::SemanticErrorInTheQosOperation));
+    assert_eq!(reported(&world).len(), 1);
+    assert_eq!(n4(&world).remove_pdrs.len(), 2);
+    assert_eq!(n2(&world).unwrap().to_release[0].0, 2);
+}
+
+#[test]
+fn rules_that_the_ue_never_confirms_are_removed() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    gnb_modifies(&mut world, &[2], &[]);
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["voice".into()]);
+    assert_eq!((n4(&world).remove_pdrs.len(), n2(&world).unwrap().to_release[0].0), (2, 2));
+    (0..5).for_each(|_| world.expire(Timer::T3591));
+    assert!(is_settled(&world) && qfis(&world).is_empty() && world.bench.timers.is_empty());
+}
+
+#[test]
+fn a_second_change_waits_for_the_ues_answer() {
+    let mut world = awaiting_complete();
+    world.take_ladder();
+    notify(&mut world, |decision| pcc(decision, "video", 5008, 2, Some(500)));
+    assert_eq!(world.take_ladder(), "amf <- 204");
+    complete(&mut world);
+    assert!(world.take_ladder().ends_with("upf <- SessionModificationRequest\namf <- N1N2MessageTransfer"));
+    assert_eq!(command(&world).qos_rules.as_ref().unwrap().0.len(), 1, "the new one");
+    complete(&mut world);
+    assert!(is_settled(&world));
+    assert_eq!(qfis(&world), [2, 3]);
+}
+
+#[test]
+fn the_gnb_gets_a_change_again_until_it_has_answered() {
+    let mut world = with_voice();
+    notify(&mut world, remove("voice"));
+    world.expire(Timer::T3591);
+    assert_eq!(n2(&world).unwrap().to_release.len(), 1);
+    gnb_modifies(&mut world, &[], &[]);
+    world.expire(Timer::T3591);
+    assert!(n2(&world).unwrap().to_release.is_empty(), "the gNB no longer has it");
+    assert_eq!(command(&world).qos_rules.as_ref().unwrap().0[0].operation, RuleOperation::Delete);
+}
+
+#[test]
+fn an_idle_ue_gets_the_command_and_the_gnb_the_flow_with_the_activation() {
+    let mut world = World::established();
+    world.deactivate();
+    notify(&mut world, voice);
+    assert!(world.transfers.last().unwrap().n2_info_container.is_none());
+    assert_eq!(command(&world).qos_rules.as_ref().unwrap().0.len(), 1);
+    complete(&mut world);
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    let Some(Ok(Response::SmContextUpdated(data))) = world.answers.last() else { panic!() };
+    let transfer = SetupRequestTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap();
+    assert_eq!(transfer.flows.iter().map(|flow| flow.qfi).collect::<Vec<_>>(), [1, 2]);
+    gnb_sets_up(&mut world, &[1, 2]);
+    assert!(is_settled(&world));
+    assert_eq!(qfis(&world), [2]);
+}
+
+#[test]
+fn a_flow_that_the_gnb_does_not_set_up_is_removed() {
+    let mut world = with_voice();
+    world.deactivate();
+    gnb_sets_up(&mut world, &[1]);
+    assert_eq!(n4(&world).remove_pdrs.len(), 2);
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+}
+
+#[test]
+fn a_flow_that_the_gnb_releases_is_removed() {
+    let mut world = with_voice();
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    let transfer = NotifyTransfer { flows: Vec::new(), released: vec![(2, NO_RESOURCES)] };
+    gnb_sends(&mut world, N2SmInfoType::PduResNty, transfer.encode());
+    assert_eq!(reported(&world).len(), 1);
+    assert_eq!(n4(&world).remove_pdrs.len(), 2);
+}
+
+#[test]
+fn flows_that_the_target_of_a_handover_does_not_accept_are_removed() {
+    let mut world = with_voice();
+    handover::switch_to(&mut world, handover::TARGET, &[1, 2]);
+    assert_eq!(qfis(&world), [2]);
+    handover::switch_to(&mut world, GNB_TUNNEL, &[1]);
+    complete(&mut world);
+    assert!(qfis(&world).is_empty());
+
+    let mut world = with_voice();
+    handover::required(&mut world);
+    handover::prepared_with(&mut world, &[1]);
+    assert_eq!(qfis(&world), [2], "the source gNB has it");
+    handover::cancelled(&mut world);
+    handover::required(&mut world);
+    handover::prepared_with(&mut world, &[1]);
+    handover::completed(&mut world);
+    complete(&mut world);
+    assert!(qfis(&world).is_empty() && is_settled(&world));
+}
+
+#[test]
+fn a_session_is_established_with_the_rules_of_the_first_decision() {
+    let mut world = World::new();
+    let mut body = SmPolicyDecision::default();
+    voice(&mut body);
+    let location = Uri::new(&crate::testing::root("pcf"), "/npcf-smpolicycontrol/v1/sm-policies/1");
+    let created = Response::SmPolicyDecisionCreated(Box::new(Created { location, body }));
+    world.script.insert(Operation::CreateSmPolicy, Some(Ok(created)));
+    world.establish();
+    let request = residency::establishment(&world);
+    assert_eq!((request.create_pdrs.len(), request.create_qers.len()), (4, 2));
+    assert_eq!(
+        request.create_pdrs[0].pdi.local_f_teid, request.create_pdrs[2].pdi.local_f_teid,
+        "a shared F-TEID"
+    );
+    let GsmBody::PduSessionEstablishmentAccept(accept) = &world.n1.last().unwrap().body else { panic!() };
+    let PduSessionEstablishmentAccept { qos_rules, qos_flow_descriptions, .. } = &**accept;
+    assert_eq!((qos_rules.0.len(), qos_flow_descriptions.as_ref().unwrap().0.len()), (2, 2));
+    gnb_sets_up(&mut world, &[1, 2]);
+    assert!(is_settled(&world));
+    assert_eq!(qfis(&world), [2]);
+}
+
+#[test]
+fn a_retained_session_is_confirmed_with_its_rules_or_established_again() {
+    for cause in [N4Cause::RequestAccepted, N4Cause::RuleCreationModificationFailure] {
+        let mut world = residency::tracked(with_voice());
+        notify(&mut world, rule(50, 9));
+        complete(&mut world);
+        let stored = residency::stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.upf = None;
+        next.associate_retaining(UPF, "upf");
+        assert_eq!(n4(&next).update_qers.len(), 2, "that of the rule, too");
+        let (tag, upf, message) = next.open_n4.remove(0);
+        next.upf = Some(Ok(N4Cause::RequestAccepted));
+        next.take_ladder();
+        next.upf_answers(tag, upf, &message, Ok(cause));
+        if cause != N4Cause::RequestAccepted {
+            assert_eq!(residency::establishment(&next).create_pdrs.len(), 4);
+        }
+        assert_eq!(qfis(&next), [2]);
+        assert!(is_settled(&next));
+    }
+}
+
+/// The UPF may have the rules before the change or those after it, and so may gNB and UE.
+#[test]
+fn a_change_that_a_restart_interrupts_is_made_again() {
+    for is_sent in [false, true] {
+        let mut world = residency::tracked(World::established());
+        world.upf = is_sent.then_some(Ok(N4Cause::RequestAccepted));
+        notify(&mut world, voice);
+        let stored = residency::stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.associate_retaining(UPF, "upf");
+        let ladder = next.take_ladder();
+        assert!(
+            ladder.starts_with(
+                "upf <- SessionDeletionRequest\nupf <- SessionEstablishmentRequest\namf <- N1N2MessageTransfer"
+            ),
+            "{ladder}"
+        );
+        assert_eq!(command(&next).qos_rules.as_ref().unwrap().0.len(), 1);
+        assert_eq!(n2(&next).unwrap().flows.len(), 2);
+        complete(&mut next);
+        assert!(is_settled(&next));
+        assert_eq!(qfis(&next), [2]);
+    }
+}
+
+#[test]
+fn a_change_that_a_panic_interrupts_is_made_again() {
+    let mut world = panic::tracked(World::established());
+    world.upf = None;
+    notify(&mut world, voice);
+    let stored = panic::stored(&mut world);
+    let mut next = panic::taken_over(&world, &stored, Fate::GoesOn);
+    assert_eq!(
+        next.take_ladder(),
+        "upf <- SessionDeletionRequest\nupf <- SessionEstablishmentRequest\namf <- N1N2MessageTransfer"
+    );
+    complete(&mut next);
+    assert!(is_settled(&next));
+    assert_eq!(qfis(&next), [2]);
+}
+
+#[test]
+fn a_session_with_a_second_upf_has_no_rules() {
+    let mut world = super::branching::branched();
+    notify(&mut world, voice);
+    assert_eq!(world.refusal(), &pith_sbi::Cause::UnprocessableRequest);
+    let mut world = World::with(super::branching::plain(), &["upf", "edge"]);
+    world.establish();
+    world.gnb_answers();
+    notify(&mut world, voice);
+    complete(&mut world);
+    assert!(world.branch("edge").is_some(), "refused");
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert_eq!(session.qos.ambr, ambr(200));
+}
