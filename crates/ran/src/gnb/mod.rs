@@ -24,7 +24,6 @@ pub use interface::{Bearer, Event, Input, Output, QosFlows, UeKey};
 
 use crate::clock::Instant;
 use crate::violation::Violation;
-use pith_ngap::transfer::Tunnel;
 use pith_ngap::{
     Cause, CauseRadioNetwork, EncodeError, ErrorIndication, RrcEstablishmentCause, UserLocation,
 };
