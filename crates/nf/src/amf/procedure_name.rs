@@ -23,7 +23,7 @@ pub(super) fn of(ue: &UeContext, connections: &Connections) -> Option<ProcedureN
     }
     match &ue.mobility {
         Mobility::Idle => {}
-        Mobility::AwaitingFlowMobility(_) => return Some(ProcedureName::SessionModification),
+        Mobility::AwaitingFlows(_) => return Some(ProcedureName::SessionModification),
         _ => return Some(ProcedureName::Handover),
     }
     match ue.connection.and_then(|key| connections.get(key)).map(|it| it.context) {

@@ -148,7 +148,7 @@ impl AwaitingFlowMobility {
     /// Answers the gNB once all SMFs have replied.
     fn go_on(self: Box<Self>, ue: &UeContext, env: &mut Env<'_>) -> Mobility {
         if !self.calls.is_empty() {
-            return Mobility::AwaitingFlowMobility(self);
+            return Mobility::AwaitingFlows(self);
         }
         self.confirm(ue, env);
         Mobility::Idle

@@ -30,7 +30,7 @@ pub(crate) enum Mobility {
     /// N2: the UE is at the target gNB; SMFs switch the paths.
     AwaitingSessionCompletion(Box<n2_handover::AwaitingSessionCompletion>),
     /// Dual connectivity: SMFs move QoS flows between gNBs.
-    AwaitingFlowMobility(Box<flow_mobility::AwaitingFlowMobility>),
+    AwaitingFlows(Box<flow_mobility::AwaitingFlowMobility>),
 }
 
 // A number is never given to another state.
@@ -42,7 +42,7 @@ pack_enum!(Mobility {
     4 => AwaitingHandoverCommand(state),
     5 => AwaitingHandoverNotify(state),
     6 => AwaitingSessionCompletion(state),
-    7 => AwaitingFlowMobility(state),
+    7 => AwaitingFlows(state),
 });
 
 impl Mobility {
@@ -55,7 +55,7 @@ impl Mobility {
             Self::AwaitingHandoverCommand(_) => "AwaitingHandoverCommand",
             Self::AwaitingHandoverNotify(_) => "AwaitingHandoverNotify",
             Self::AwaitingSessionCompletion(_) => "AwaitingSessionCompletion",
-            Self::AwaitingFlowMobility(_) => "AwaitingFlowMobility",
+            Self::AwaitingFlows(_) => "AwaitingFlows",
         }
     }
 
@@ -65,7 +65,7 @@ impl Mobility {
 
     /// Whether the UE is changing its gNB.
     pub const fn is_handover(&self) -> bool {
-        !matches!(self, Self::Idle | Self::AwaitingFlowMobility(_))
+        !matches!(self, Self::Idle | Self::AwaitingFlows(_))
     }
 
     /// Whether an N2 handover is in progress, and the UE is not yet at the target gNB: messages for UE and gNB are queued.
@@ -74,7 +74,7 @@ impl Mobility {
             Self::Idle
             | Self::AwaitingPathSwitch(_)
             | Self::AwaitingSessionCompletion(_)
-            | Self::AwaitingFlowMobility(_) => false,
+            | Self::AwaitingFlows(_) => false,
             Self::AwaitingSessionPreparation(_)
             | Self::AwaitingHandoverRequestAcknowledge(_)
             | Self::AwaitingHandoverCommand(_)
@@ -101,7 +101,7 @@ impl Mobility {
             Self::AwaitingSessionPreparation(state) => state.awaits_any(meets),
             Self::AwaitingHandoverCommand(state) => state.awaits_any(meets),
             Self::AwaitingSessionCompletion(state) => state.awaits_any(meets),
-            Self::AwaitingFlowMobility(state) => state.awaits_any(meets),
+            Self::AwaitingFlows(state) => state.awaits_any(meets),
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         Mobility::AwaitingSessionPreparation(state) => state.on_reply(ue, env, call, reply),
         Mobility::AwaitingHandoverCommand(state) => state.on_reply(ue, env, call, reply),
         Mobility::AwaitingSessionCompletion(state) => state.on_reply(ue, env, call, reply),
-        Mobility::AwaitingFlowMobility(state) => state.on_reply(ue, env, call, reply),
+        Mobility::AwaitingFlows(state) => state.on_reply(ue, env, call, reply),
         state @ (Mobility::Idle
         | Mobility::AwaitingHandoverRequestAcknowledge(_)
         | Mobility::AwaitingHandoverNotify(_)) => state,

@@ -527,7 +527,7 @@ pub(in crate::amf) const fn target_of(state: &Mobility) -> Option<AmfUeNgapId> {
         | Mobility::AwaitingPathSwitch(_)
         | Mobility::AwaitingSessionPreparation(_)
         | Mobility::AwaitingSessionCompletion(_)
-        | Mobility::AwaitingFlowMobility(_) => None,
+        | Mobility::AwaitingFlows(_) => None,
     }
 }
 
@@ -548,7 +548,7 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
         Mobility::Idle
         | Mobility::AwaitingPathSwitch(_)
         | Mobility::AwaitingSessionCompletion(_)
-        | Mobility::AwaitingFlowMobility(_) => Vec::new(),
+        | Mobility::AwaitingFlows(_) => Vec::new(),
     }
 }
 
