@@ -1,4 +1,5 @@
 //! What tunnel headers have besides addresses: the ECN field (RFC 6040), and the source port of the packet's flow.
+#![allow(unsafe_code)]
 
 mod support;
 

@@ -18,8 +18,8 @@ const ASSOCIATION: Section = Section { id: 1, name: "association", version: 2 };
 /// Absent in an association without PCC rules of an operator or an application.
 const RULES: Section = Section { id: 2, name: "rules", version: 1 };
 
-/// All sections.
-pub(super) const SECTIONS: &[Section] = &[ASSOCIATION, RULES];
+/// All sections, in their order in a document: the last one is always there, so that a document that was cut off is refused.
+pub(super) const SECTIONS: &[Section] = &[RULES, ASSOCIATION];
 
 pack_enum!(Context { 0 => Access(context), 1 => Session(context) });
 
@@ -27,14 +27,14 @@ pack_enum!(Context { 0 => Access(context), 1 => Session(context) });
 pub(super) fn pack(association: &Association) -> Result<Document, PackError> {
     let Association { id: _, context, owner, creating, rules } = association;
     let mut writer = Writer::new(Nf::Pcf, &());
+    if let Some(rules) = rules {
+        writer.section(&RULES, |writer| rules.pack(writer));
+    }
     writer.section(&ASSOCIATION, |writer| {
         context.pack(writer);
         owner.pack(writer);
         creating.pack(writer);
     });
-    if let Some(rules) = rules {
-        writer.section(&RULES, |writer| rules.pack(writer));
-    }
     writer.finish()
 }
 

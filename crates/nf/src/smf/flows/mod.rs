@@ -145,7 +145,7 @@ impl Rule {
         }
         let precedence_and_qfi =
             PrecedenceAndQfi { precedence: self.precedence, segregation: false, qfi: self.qfi };
-        (!packet_filters.is_empty()).then(|| QosRule {
+        (!packet_filters.is_empty()).then_some(QosRule {
             id: self.number,
             operation: RuleOperation::Create,
             default: false,
