@@ -127,9 +127,9 @@ INLINE struct cursor packet_at(struct xdp_md *ctx, u32 at)
 	return (struct cursor){ data, (void *)(long)ctx->data_end };
 }
 
-/* What outer headers tell of the packet at an offset of the frame: in the upper half a hash of its flow, as packet/entropy.rs
- * computes it, so that a flow keeps its outer source port on each path; in the lower half its ECN field. All fragments count
- * without ports, so that those of a packet stay together. */
+/* What an outer header takes from the packet at an offset of the frame. The upper half is a hash of the packet's flow, the same as in
+ * packet/entropy.rs: a flow has one outer source port on all paths. The lower half is the ECN field. The hash of a fragment
+ * leaves out the ports: all fragments of a packet have the same. */
 NOINLINE u64 read_traits(struct xdp_md *ctx, u32 at, u32 length, u32 v6)
 {
 	struct cursor cursor = packet_at(ctx, at);

@@ -1,10 +1,13 @@
 //! What tunnel headers have besides addresses: the ECN field (RFC 6040), and the source port of the packet's flow.
 #![allow(unsafe_code)]
 
+#[path = "support/rfc6040.rs"]
+mod rfc6040;
 mod support;
 
 use pith_datapath::DatapathConfig;
 use pith_upf::contract::*;
+use rfc6040::LEAVING;
 use std::collections::HashSet;
 use std::io;
 use std::mem::{size_of_val, zeroed};
@@ -12,26 +15,6 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 use support::*;
-
-/// RFC 6040 figure 4: inner field, outer field, the result; `None`: drop.
-const LEAVING: [(u8, u8, Option<u8>); 16] = [
-    (0, 0, Some(0)),
-    (0, 2, Some(0)),
-    (0, 1, Some(0)),
-    (0, 3, None),
-    (2, 0, Some(2)),
-    (2, 2, Some(2)),
-    (2, 1, Some(1)),
-    (2, 3, Some(3)),
-    (1, 0, Some(1)),
-    (1, 2, Some(1)),
-    (1, 1, Some(1)),
-    (1, 3, Some(3)),
-    (3, 0, Some(3)),
-    (3, 2, Some(3)),
-    (3, 1, Some(3)),
-    (3, 3, Some(3)),
-];
 
 /// The type of service with which a socket sends, and whether it receives that of packets.
 fn set_tos(socket: &UdpSocket, tos: u8) {

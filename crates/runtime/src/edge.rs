@@ -156,6 +156,8 @@ struct N2State {
 struct Link {
     association: AssociationId,
     peer: SocketAddr,
+    /// Whether the next process is to abort it.
+    is_recorded: bool,
 }
 
 struct Edge {
@@ -269,8 +271,8 @@ impl Edge {
         match event {
             SctpEvent::Up { association, peer, alternatives, .. } => {
                 let gnb = GnbHandle(association.to_u64());
-                n2.note_up(association);
-                n2.associations.insert(gnb, Link { association, peer });
+                let is_recorded = n2.record(association);
+                n2.associations.insert(gnb, Link { association, peer, is_recorded });
                 self.n2_input(N2GatewayInput::Up { gnb, peer, alternatives });
             }
             SctpEvent::Message { association, stream, ppid, payload } => {
@@ -464,17 +466,19 @@ impl N2State {
         }
     }
 
-    fn note_up(&mut self, association: AssociationId) {
-        if let Some(former) = &self.side.former
-            && let Some(peer) = self.side.transport.former_peer(association)
-        {
-            former.note(association.slot(), Some(peer));
+    /// Records an association for the next process; returns whether it has to be aborted then.
+    fn record(&mut self, association: AssociationId) -> bool {
+        let Some(former) = &self.side.former else { return false };
+        let peer = self.side.transport.former_peer(association);
+        if peer.is_some() {
+            former.note(association.slot(), peer);
         }
+        peer.is_some()
     }
 
     fn forget(&mut self, gnb: GnbHandle) -> Option<Link> {
         let link = self.associations.remove(&gnb)?;
-        if let Some(former) = &self.side.former {
+        if let Some(former) = self.side.former.as_ref().filter(|_| link.is_recorded) {
             former.note(link.association.slot(), None);
         }
         self.backlogs.remove(link.association);

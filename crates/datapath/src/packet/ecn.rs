@@ -66,40 +66,29 @@ fn set_ecn(packet: &mut [u8], ecn: u8) {
 mod tests {
     use super::super::Flow;
     use super::super::checksum::{Sum, set_ipv4_checksum};
+    use super::super::rfc6040::LEAVING;
     use super::super::samples::{tcp_v4, tcp_v6};
     use super::*;
 
-    /// RFC 6040 figure 4: a row for each inner field, a column for each outer one, both Not-ECT, ECT(0), ECT(1), CE; `None`:
-    /// drop.
-    const LEAVING: [[Option<u8>; 4]; 4] = [
-        [Some(0), Some(0), Some(0), None],
-        [Some(2), Some(2), Some(1), Some(3)],
-        [Some(1), Some(1), Some(1), Some(3)],
-        [Some(3), Some(3), Some(3), Some(3)],
-    ];
-
     #[test]
     fn the_outer_field_is_merged_by_the_table_of_rfc_6040() {
-        const FIELDS: [u8; 4] = [0, 2, 1, 3];
-        for (row, inner) in LEAVING.iter().zip(FIELDS) {
-            for (expected, outer) in row.iter().zip(FIELDS) {
-                for (mut packet, is_v4) in [(tcp_v4(1, 0x10, b"x"), true), (tcp_v6(1, 0x10, b"x"), false)] {
-                    if is_v4 {
-                        packet[1] = 0xb8 | inner;
-                        set_ipv4_checksum(&mut packet[..20]);
-                    } else {
-                        packet[..2].copy_from_slice(&[0x6b, 0x8a | inner << 4]);
-                    }
-                    let before = Flow::of(&packet).unwrap();
-                    let goes_on = merge_outer_ecn(&mut packet, Ecn::of_tos(outer));
-                    assert_eq!(goes_on.then(|| tos_of(&packet) & CE), *expected, "{inner} in {outer}");
-                    let flow = Flow::of(&packet).unwrap();
-                    assert_eq!(flow.tos, tos_of(&packet));
-                    assert_eq!(Flow { tos: before.tos, ..flow }, before);
-                    assert_eq!(flow.tos & !CE, 0xb8);
-                    if is_v4 {
-                        assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0]);
-                    }
+        for (inner, outer, expected) in LEAVING {
+            for (mut packet, is_v4) in [(tcp_v4(1, 0x10, b"x"), true), (tcp_v6(1, 0x10, b"x"), false)] {
+                if is_v4 {
+                    packet[1] = 0xb8 | inner;
+                    set_ipv4_checksum(&mut packet[..20]);
+                } else {
+                    packet[..2].copy_from_slice(&[0x6b, 0x8a | inner << 4]);
+                }
+                let before = Flow::of(&packet).unwrap();
+                let goes_on = merge_outer_ecn(&mut packet, Ecn::of_tos(outer));
+                assert_eq!(goes_on.then(|| tos_of(&packet) & CE), expected, "{inner} in {outer}");
+                let flow = Flow::of(&packet).unwrap();
+                assert_eq!(flow.tos, tos_of(&packet));
+                assert_eq!(Flow { tos: before.tos, ..flow }, before);
+                assert_eq!(flow.tos & !CE, 0xb8);
+                if is_v4 {
+                    assert_eq!(Sum::default().add(&packet[..20]).checksum(), [0, 0]);
                 }
             }
         }

@@ -8,6 +8,9 @@ mod entropy;
 mod flow;
 mod link;
 mod neighbour;
+#[cfg(test)]
+#[path = "../../tests/support/rfc6040.rs"]
+pub(crate) mod rfc6040;
 mod segment;
 mod vnet;
 

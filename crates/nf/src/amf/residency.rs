@@ -461,27 +461,29 @@ pub(super) fn note_resources(ue: &mut UeContext, env: &Env<'_>) {
     if !env.stores_ues || !has_resources(ue) || ue.released.is_some() {
         return;
     }
-    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take());
+    let identities =
+        (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take(), ue.offered.take());
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
     let connection = ue.connection.filter(|_| env.config.retains_ues);
     let connection = connection.and_then(|key| env.connections.get(key));
     let releasing = connection.filter(|it| it.context == RanContext::Releasing);
     ue.released = document::pack(ue, releasing, env.gnbs).ok().map(Box::new);
-    (ue.guti, ue.old_guti, ue.security, ue.outdated) = identities;
+    (ue.guti, ue.old_guti, ue.security, ue.outdated, ue.offered) = identities;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
 }
 
 /// The document of sessions that are being released, while their UE goes on: a restarted process releases them again.
 pub(super) fn pack_released(ue: &mut UeContext, sessions: Vec<PduSession>, gnbs: &Gnbs) -> Option<Document> {
     let sessions = std::mem::replace(&mut ue.sessions, sessions);
-    let identities = (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take());
+    let identities =
+        (ue.guti.take(), ue.old_guti.take(), ue.security.take(), ue.outdated.take(), ue.offered.take());
     let resources = (ue.policy.take(), ue.sdm_subscription.take(), std::mem::take(&mut ue.registered_in_udm));
     let rest = (std::mem::take(&mut ue.undelivered), std::mem::take(&mut ue.procedure), ue.rm);
     ue.rm = RmState::Deregistered;
     let document = document::pack(ue, None, gnbs).ok();
     ue.sessions = sessions;
-    (ue.guti, ue.old_guti, ue.security, ue.outdated) = identities;
+    (ue.guti, ue.old_guti, ue.security, ue.outdated, ue.offered) = identities;
     (ue.policy, ue.sdm_subscription, ue.registered_in_udm) = resources;
     (ue.undelivered, ue.procedure, ue.rm) = rest;
     document

@@ -28,6 +28,9 @@ use std::sync::Arc;
 /// Application sessions of a PDU session at most.
 const MAX_APPLICATIONS: usize = 8;
 
+/// Octets of an application's request at most, as JSON: the PCF keeps it.
+const MAX_REQUEST: usize = 16 << 10;
+
 /// Media components of an application session at most.
 const MAX_COMPONENTS: usize = 8;
 
@@ -218,6 +221,9 @@ fn install(rules: &mut Rules, number: u32, request: &AppSessionContextReqData) -
     let refused = |why: &str| Box::new(Problem::new(Cause::RequestedServiceNotAuthorized).detail(why));
     if request.med_components.len() > MAX_COMPONENTS {
         return Err(refused("too many media components"));
+    }
+    if serde_json::to_vec(request).map_or(true, |json| json.len() > MAX_REQUEST) {
+        return Err(refused("the request is too long"));
     }
     let mut wanted = Vec::new();
     for component in request.med_components.values() {

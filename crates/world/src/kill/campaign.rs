@@ -90,7 +90,7 @@ fn jobs(options: &Options) -> Vec<(usize, Kill)> {
     let mut jobs = Vec::new();
     for seed in options.seeds.0..options.seeds.1 {
         for residency in &options.residencies {
-            for victim in &options.victims {
+            for victim in options.victims.iter().filter(|victim| victim.may_have(*residency)) {
                 jobs.extend(chosen.iter().map(|(at, procedure)| {
                     let (residency, victim, retains_ues) = (*residency, *victim, options.retains_ues);
                     (*at, Kill { procedure, seed, residency, victim, retains_ues })

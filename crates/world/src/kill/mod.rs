@@ -79,6 +79,12 @@ impl Victim {
     pub fn split() -> Vec<Self> {
         Nf::ALL.into_iter().map(Self::Split).collect()
     }
+
+    /// Whether the residency can be configured: instances of a set have `soft`, `durable` or `procedural`.
+    pub(super) const fn may_have(self, residency: Residency) -> bool {
+        !matches!(self, Self::Instance)
+            || matches!(residency, Residency::Soft | Residency::Durable | Residency::Procedural)
+    }
 }
 
 impl fmt::Display for Victim {

@@ -73,7 +73,8 @@ const SPLIT: &[Act] = &[Register, Establish(1), SECONDARY];
 const FLOW: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0)];
 const FLOW_IDLE: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0), Idle];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
-/// One more restart after which the UE gets service: its document reserves further NAS COUNTs each time.
+/// Registration and session, then 14 times: a restart, a service request, the release of the connection. The AMF reserves NAS COUNTs at each
+/// restart.
 const fn aged() -> [Act; 2 + 3 * 14] {
     let mut acts = [Restart; 2 + 3 * 14];
     (acts[0], acts[1]) = (Register, Establish(1));
@@ -85,7 +86,7 @@ const fn aged() -> [Act; 2 + 3 * 14] {
     acts
 }
 
-/// So many restarts that the UE can't estimate the next NAS COUNT: it is authenticated at its next request.
+/// After these restarts the AMF has reserved more NAS COUNTs than the UE can estimate: it authenticates the UE at its next request.
 const AGED: &[Act] = &aged();
 const BRANCHED: &[Act] = &[Register, Establish(1), Act::Branch(1)];
 

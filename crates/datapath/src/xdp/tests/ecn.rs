@@ -1,27 +1,8 @@
 //! The ECN field across tunnels (RFC 6040).
 
 use super::*;
+use crate::packet::rfc6040::LEAVING;
 use std::net::Ipv6Addr;
-
-/// RFC 6040 figure 4: inner field, outer field, the result; `None`: drop.
-const LEAVING: [(u8, u8, Option<u8>); 16] = [
-    (0, 0, Some(0)),
-    (0, 2, Some(0)),
-    (0, 1, Some(0)),
-    (0, 3, None),
-    (2, 0, Some(2)),
-    (2, 2, Some(2)),
-    (2, 1, Some(1)),
-    (2, 3, Some(3)),
-    (1, 0, Some(1)),
-    (1, 2, Some(1)),
-    (1, 1, Some(1)),
-    (1, 3, Some(3)),
-    (3, 0, Some(3)),
-    (3, 2, Some(3)),
-    (3, 1, Some(3)),
-    (3, 3, Some(3)),
-];
 
 /// A DSCP beside the ECN field.
 const DSCP: u8 = 46 << 2;

@@ -14,6 +14,9 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_types::{Ambr, BitRate, five_qi};
 use std::sync::Arc;
 
+/// Octets of an identifier of the PCF at most: the session keeps it.
+const MAX_NAME: usize = 255;
+
 /// Precedences of rules that UEs make: derived and requested ones.
 const PRECEDENCES_OF_UES: std::ops::RangeInclusive<u8> = 70..=99;
 
@@ -154,6 +157,10 @@ fn content(
     decision: &SmPolicyDecision,
 ) -> Result<Content, FailureCode> {
     let former = flows.find(id).map(|rule| &rule.content);
+    let names = [Some(id), rule.ref_qos_data.first(), rule.ref_tc_data.first()];
+    if names.into_iter().flatten().any(|name| name.len() > MAX_NAME) {
+        return Err(FailureCode::ResLim);
+    }
     if rule.app_id.is_some() {
         return Err(FailureCode::AppIdErr);
     }

@@ -50,6 +50,10 @@ impl Filter {
             Some(text) => hexadecimal(text, digits).map(Some),
             None => Some(None),
         };
+        let flow_label = number(&information.flow_label, 6)?;
+        if flow_label.is_some_and(|label| label >= 1 << 20) {
+            return None;
+        }
         let directions = match &information.flow_direction {
             Some(FlowDirection::Downlink) => DOWNLINK,
             Some(FlowDirection::Uplink) => UPLINK,
@@ -60,7 +64,7 @@ impl Filter {
             description,
             traffic_class,
             spi: number(&information.spi, 8)?,
-            flow_label: number(&information.flow_label, 6)?.filter(|label| *label < 1 << 20),
+            flow_label,
             directions,
             is_for_ue: information.packet_filter_usage == Some(true),
         })

@@ -10,9 +10,7 @@ use super::SMALLEST_SEGMENT;
 use super::engine::Output;
 use super::index::{Base, Block, Entry, Part, State, location_of};
 use super::key_list::{self, KeyList};
-#[cfg(test)]
-use super::record::SEGMENT_HEADER;
-use super::record::{Header, Item, RecordKind};
+use super::record::{Header, Item, RecordKind, SEGMENT_HEADER};
 use super::recovery::is_needed_fence;
 use super::segment::{self, Segment, failed};
 use super::shared::{Shared, locked};
@@ -136,8 +134,15 @@ impl<'a> Compaction<'a> {
         (part(&worst) >= LEAST_DEAD).then_some(worst)
     }
 
-    /// Segments to which nothing is appended.
+    /// Segments to which nothing is appended any longer.
+    ///
+    /// The segments are read before the lists of open ones: a segment that has records was on one of these before, and one that has none is
+    /// made before it is on any.
     fn closed(&self) -> Vec<Arc<Segment>> {
+        let is_used = |segment: &&Arc<Segment>| {
+            segment.id < self.shared.first_segment || segment.length.load(Relaxed) > SEGMENT_HEADER as u64
+        };
+        let mut closed: Vec<_> = self.shared.segments().values().filter(is_used).cloned().collect();
         let mut open = BTreeSet::new();
         for writer in &*locked(&self.shared.writers) {
             open.insert(locked(&writer.active).id);
@@ -145,8 +150,8 @@ impl<'a> Compaction<'a> {
         }
         open.extend(locked(&self.shared.rolled).iter().map(|segment| segment.id));
         open.extend(self.state.output.as_ref().map(|output| output.segment.id));
-        let segments = self.shared.segments();
-        segments.values().filter(|segment| !open.contains(&segment.id)).cloned().collect()
+        closed.retain(|segment| !open.contains(&segment.id));
+        closed
     }
 
     /// Writes the key lists of segments to which nothing is appended any longer.
@@ -385,9 +390,13 @@ pub(super) fn compact_one(shared: &Shared, segment: &Arc<Segment>) {
 pub(super) fn compact_all(shared: &Shared) {
     let mut compaction = Compaction::begin(shared);
     for segment in compaction.closed() {
-        if segment.length.load(Relaxed) > SEGMENT_HEADER as u64 {
-            compaction.compact(&segment).unwrap();
-        }
+        compaction.compact(&segment).unwrap();
     }
     compaction.release_output();
+}
+
+/// Writes the key lists that are missing.
+#[cfg(test)]
+pub(super) fn list_closed(shared: &Shared) {
+    Compaction::begin(shared).list_closed().unwrap();
 }

@@ -118,6 +118,16 @@ impl Heading {
         Some((heading, u32::from_le_bytes(*count), rest))
     }
 
+    /// Whether a list with this heading has all records but that of a stop, which is appended after it.
+    fn covers(&self, items: &[Item]) -> bool {
+        let mut after = items
+            .iter()
+            .rev()
+            .filter_map(Listed::of_item)
+            .take_while(|record| u64::from(record.offset) >= self.length);
+        after.all(|record| record.kind == RecordKind::Stop)
+    }
+
     fn read(path: &Path) -> Option<Self> {
         let mut octets = [0; HEADER];
         private_file::open(path, Readers::Owner).ok()?.read_exact(&mut octets).ok()?;
@@ -133,7 +143,7 @@ impl KeyList {
     }
 
     /// Explains what a scan of the segment with that file and those octets has not found: reads the list only if octets are damaged or
-    /// missing. Returns whether the segment has a list, and what it explains.
+    /// missing. Returns whether the segment has a complete list, and what it explains.
     pub fn complete(
         segment: &Path,
         octets: &[u8],
@@ -146,7 +156,7 @@ impl KeyList {
         let is_whole =
             scanned.end >= heading.length && !items.iter().any(|item| matches!(item, Item::Lost { .. }));
         if is_whole {
-            return (true, Explained::default());
+            return (heading.covers(items), Explained::default());
         }
         match Self::read(&path) {
             Some(list) => (true, list.explain(items, scanned)),

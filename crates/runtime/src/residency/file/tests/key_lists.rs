@@ -2,6 +2,7 @@
 
 use super::super::key_list::{KeyList, path_of};
 use super::*;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A closed segment with documents 0 to 5 of block 1 and its list. Document 0 has a newer record in another segment.
 fn listed_log() -> (Directory, PathBuf, BTreeMap<DocumentKey, Vec<u8>>) {
@@ -59,6 +60,27 @@ fn check(
         }
         crash(store, vec![engine]);
     }
+}
+
+#[test]
+fn a_segment_without_records_is_not_listed_before_its_engine_appends() {
+    let directory = Directory::new();
+    let store = file_store(directory.path());
+    let segment = store.shared.make_segment().unwrap();
+    compaction::list_closed(&store.shared);
+    assert!(!segment.is_listed.load(Relaxed) && !path_of(&segment.path).exists());
+}
+
+#[test]
+fn a_list_that_lacks_records_is_written_again_at_the_next_start() {
+    let (directory, _) = crashed_log();
+    let path = segment_of(&directory);
+    let octets = fs::read(&path).unwrap();
+    let empty = KeyList::of(&octets, &[], SEGMENT_HEADER as u64).unwrap();
+    empty.write(&path_of(&path)).unwrap();
+    let store = file_store(directory.path());
+    wait_for(|| KeyList::read(&path_of(&path)).is_some_and(|list| list.records().len() == 6));
+    drop(store);
 }
 
 #[test]
