@@ -301,14 +301,14 @@ pub(super) fn indicated(
     result
 }
 
-/// Whether packets can be sent to a gNB's endpoint from a UPF's: to a host of the same IP version, and to a tunnel (TEID 0 is for
+/// Whether packets can be sent to a gNB's endpoint from a UPF's: to another host of the same IP version, and to a tunnel (TEID 0 is for
 /// messages without one, TS 29.281 5.1).
 pub(super) fn is_usable(gnb: &Tunnel, upf: IpAddr) -> bool {
     let is_host = match gnb.address {
         IpAddr::V4(v4) => !(v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast()),
         IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_multicast()),
     };
-    is_host && gnb.teid.0 != 0 && gnb.address.is_ipv4() == upf.is_ipv4()
+    is_host && gnb.address != upf && gnb.teid.0 != 0 && gnb.address.is_ipv4() == upf.is_ipv4()
 }
 
 #[cfg(test)]
@@ -499,7 +499,8 @@ mod tests {
     #[test]
     fn tunnels_to_no_host_are_not_used() {
         let upf: IpAddr = [10, 0, 0, 1].into();
-        for address in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "2001:db8::1", "::", "ff02::1"] {
+        for address in ["0.0.0.0", "224.0.0.1", "255.255.255.255", "10.0.0.1", "2001:db8::1", "::", "ff02::1"]
+        {
             let tunnel = Tunnel { address: address.parse().unwrap(), teid: Teid(1) };
             assert!(!is_usable(&tunnel, upf), "{address}");
         }

@@ -22,6 +22,7 @@ use pith_ngap::{
 };
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
 use pith_sbi::{Problem, ProblemMore, Reply, Response};
+use std::collections::BTreeSet;
 
 /// UpdateSMContext requests to move flows are pending.
 #[derive(Debug)]
@@ -65,15 +66,18 @@ pub(crate) fn indicated(ue: &mut UeContext, env: &mut Env<'_>, message: PduSessi
         state.failed = ids.map(|id| unsuccessful(id, BUSY)).collect();
         return state.confirm(ue, env);
     }
-    let mut seen = Vec::new();
-    for item in message.sessions {
-        let id = item.pdu_session_id;
-        if seen.contains(&id) {
-            state.failed.push(unsuccessful(id, TWICE));
-            continue;
+    let (mut ids, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    for item in &message.sessions {
+        if !ids.insert(item.pdu_session_id) {
+            twice.insert(item.pdu_session_id);
         }
-        seen.push(id);
-        state.ask(ue, env, (id, item.transfer), 0);
+    }
+    // Which of two transfers applies is unknown: neither. The answer has each session once.
+    state.failed = twice.iter().map(|id| unsuccessful(*id, TWICE)).collect();
+    for item in message.sessions {
+        if !twice.contains(&item.pdu_session_id) {
+            state.ask(ue, env, (item.pdu_session_id, item.transfer), 0);
+        }
     }
     ue.mobility = state.go_on(ue, env);
 }

@@ -97,16 +97,18 @@ fn the_smf_gets_the_transfer_of_the_gnb() {
 
 #[test]
 fn sessions_of_which_the_smf_or_the_amf_knows_nothing_fail() {
-    let (mut world, phone) = connected(&[5]);
+    let (mut world, phone) = connected(&[5, 6]);
     world.script.insert(Operation::UpdateSmContext, Some(refused()));
-    indicate(&mut world, &phone, &[5, 9, 5]);
+    indicate(&mut world, &phone, &[5, 6, 9, 6]);
+    let ladder = world.take_ladder();
+    assert_eq!(ladder.matches("smf").count(), 1, "a session that is named twice does not move: {ladder}");
     let answer = confirm(&mut world);
-    assert_eq!((answer.confirmed, ids(&answer.failed)), (None, vec![9, 5, 5]));
+    assert_eq!((answer.confirmed, ids(&answer.failed)), (None, vec![6, 9, 5]));
     let failed = answer.failed.clone().unwrap();
     assert_eq!(failed[2].transfer, b"refusal");
     let of_amf = Some(failed[..2].to_vec());
     let expected =
-        [CauseRadioNetwork::unknown_PDU_session_ID, CauseRadioNetwork::multiple_PDU_session_ID_instances];
+        [CauseRadioNetwork::multiple_PDU_session_ID_instances, CauseRadioNetwork::unknown_PDU_session_ID];
     assert_eq!(causes(&of_amf), expected);
     world.script.insert(Operation::UpdateSmContext, Some(Ok(Response::NoContent)));
     indicate(&mut world, &phone, &[5]);
