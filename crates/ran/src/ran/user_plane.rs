@@ -224,8 +224,8 @@ impl Ran {
         self.deliver(endpoint, packet.payload);
     }
 
-    /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or
-    /// released such packets are normal.
+    /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or released such packets are normal. The Error
+    /// Indication goes to the port of GTP-U, whatever port the packet is from (TS 29.281 4.4.2).
     fn refuse_gpdu(&mut self, from: SocketAddr, teid: Teid) {
         if self.former_tunnels.has_ended(teid) {
             let text = format!("a packet after the End Marker, TEID {:#x}", teid.0);
@@ -233,7 +233,8 @@ impl Ran {
         }
         let local = self.gnbs.first().map(|gnb| gnb.settings().n3);
         if let Some(peer) = local {
-            self.send_signalling(from, &Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer }));
+            let to = SocketAddr::new(from.ip(), GTPU_PORT);
+            self.send_signalling(to, &Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer }));
         }
     }
 
