@@ -483,7 +483,7 @@ mod tests {
             FlowTunnel { tunnel: C, flows: vec![3, 4] },
             FlowTunnel { tunnel: Tunnel { teid: Teid(0), ..A }, flows: vec![4, 5] },
         ];
-        let usable = |tunnel: &Tunnel| is_usable(tunnel, A.address);
+        let usable = |tunnel: &Tunnel| is_usable(tunnel, [10, 0, 0, 1].into());
         let result = indicated(&[1, 2, 3, 4, 5], (A, &Tunnels::default()), &asked, usable);
         assert_eq!(result.wanted, [(2, B), (3, C), (1, A), (4, A), (5, A)]);
         assert_eq!(result.confirmed, [2, 3]);
