@@ -227,6 +227,7 @@ class Tour:
         self.under_load("Xn handover", ["xn"] * HANDOVERS)
         self.under_load("N2 handover", ["n2"] * HANDOVERS)
         self.under_load("there and back, Xn and N2", ["xn", "xn-back", "n2", "n2-back"] * 3)
+        self.under_load("dual connectivity, and back", ["dc", "dc-back"] * 5)
         self.qos_flow(address)
         self.side_tours()
         self.add("deregistration", [self.sim.step("deregister")])

@@ -33,7 +33,6 @@ J
   else
     say "tshark is not installed: the recording is not checked (apt-get install tshark)"
   fi
-  echo "left out: dual connectivity, which this core does not have yet"
   return "$status"
 }
 

@@ -1,16 +1,19 @@
 //! Transfers of PDU sessions between SMF and gNB, transparent to the AMF (TS 38.413 9.3.4).
 
+mod extension;
 mod handover;
 mod modify;
 mod path_switch;
 mod qos;
 mod release;
+mod secondary_rat;
 mod setup;
 mod tunnel;
 
 pub use handover::{
-    HandoverCommandTransfer, HandoverPreparationUnsuccessfulTransfer, HandoverRequestAcknowledgeTransfer,
-    HandoverRequiredTransfer, HandoverResourceAllocationUnsuccessfulTransfer,
+    AdditionalTarget, HandoverCommandTransfer, HandoverPreparationUnsuccessfulTransfer,
+    HandoverRequestAcknowledgeTransfer, HandoverRequiredTransfer,
+    HandoverResourceAllocationUnsuccessfulTransfer,
 };
 pub use modify::{
     ModifyConfirmTransfer, ModifyIndicationTransfer, ModifyIndicationUnsuccessfulTransfer,
@@ -24,8 +27,9 @@ pub use path_switch::{
 };
 pub use qos::{Arp, GbrQos, QosFlow};
 pub use release::{ReleaseCommandTransfer, ReleaseResponseTransfer};
+pub use secondary_rat::{SecondaryRatUsage, SecondaryRatUsageTransfer};
 pub use setup::{SessionType, SetupRequestTransfer, SetupResponseTransfer, SetupUnsuccessfulTransfer};
-pub use tunnel::Tunnel;
+pub use tunnel::{FlowTunnel, Tunnel};
 
 use crate::convert::{Read, Write};
 use crate::error::NgapError;
@@ -65,10 +69,10 @@ fn write_failed(flows: &[(u8, Cause)]) -> Option<wire::QosFlowListWithCause> {
 }
 
 /// A tunnel to the gNB and its flows; the mapping direction of flows is not kept.
-fn read_per_tunnel(per_tunnel: &wire::QosFlowPerTNLInformation<'_>) -> Result<(Tunnel, Vec<u8>), NgapError> {
+fn read_per_tunnel(per_tunnel: &wire::QosFlowPerTNLInformation<'_>) -> Result<FlowTunnel, NgapError> {
     let flows = &per_tunnel.associated_qos_flow_list.0;
     let flows = flows.iter().map(|flow| flow.qos_flow_identifier.0 as u8).collect();
-    Ok((tunnel::read(&per_tunnel.up_transport_layer_information)?, flows))
+    Ok(FlowTunnel { tunnel: tunnel::read(&per_tunnel.up_transport_layer_information)?, flows })
 }
 
 fn write_per_tunnel(tunnel: &Tunnel, flows: &[u8]) -> wire::QosFlowPerTNLInformation<'static> {
@@ -76,6 +80,42 @@ fn write_per_tunnel(tunnel: &Tunnel, flows: &[u8]) -> wire::QosFlowPerTNLInforma
         |qfi: &u8| wire::AssociatedQosFlowItem::new(wire::QosFlowIdentifier((*qfi).into()), None, None);
     let flows = wire::AssociatedQosFlowList(flows.iter().map(flow).collect());
     wire::QosFlowPerTNLInformation::new(tunnel::write(tunnel), flows, None)
+}
+
+/// The additional tunnels of a session that is split between gNBs.
+fn read_additional(
+    list: Option<wire::QosFlowPerTNLInformationList<'_>>,
+) -> Result<Vec<FlowTunnel>, NgapError> {
+    let items = list.map(|list| list.0).unwrap_or_default();
+    items.iter().map(|item| read_per_tunnel(&item.qos_flow_per_tnl_information)).collect()
+}
+
+fn write_additional(tunnels: &[FlowTunnel]) -> Option<wire::QosFlowPerTNLInformationList<'static>> {
+    let item = |FlowTunnel { tunnel, flows }: &FlowTunnel| {
+        wire::QosFlowPerTNLInformationItem::new(write_per_tunnel(tunnel, flows), None)
+    };
+    (!tunnels.is_empty()).then(|| wire::QosFlowPerTNLInformationList(tunnels.iter().map(item).collect()))
+}
+
+/// Pairs of tunnel ends of the UPF and of gNBs, for the additional tunnels of a session.
+fn read_pairs(
+    list: Option<wire::UPTransportLayerInformationPairList<'_>>,
+) -> Result<Vec<TunnelChange>, NgapError> {
+    let pair = |item: &wire::UPTransportLayerInformationPairItem<'_>| {
+        Ok(TunnelChange {
+            uplink: tunnel::read(&item.ul_ngu_up_tnl_information)?,
+            downlink: tunnel::read(&item.dl_ngu_up_tnl_information)?,
+        })
+    };
+    list.map(|list| list.0).unwrap_or_default().iter().map(pair).collect()
+}
+
+fn write_pairs(pairs: &[TunnelChange]) -> Option<wire::UPTransportLayerInformationPairList<'static>> {
+    let item = |TunnelChange { uplink, downlink }: &TunnelChange| {
+        let (uplink, downlink) = (tunnel::write(uplink), tunnel::write(downlink));
+        wire::UPTransportLayerInformationPairItem::new(uplink, downlink, None)
+    };
+    (!pairs.is_empty()).then(|| wire::UPTransportLayerInformationPairList(pairs.iter().map(item).collect()))
 }
 
 /// A list type whose items are QoS flow identifiers.

@@ -39,7 +39,7 @@ pub fn transfer(input: &[u8]) -> Result<(), CheckFailed> {
         SetupRequestTransfer SetupResponseTransfer SetupUnsuccessfulTransfer
         ModifyRequestTransfer ModifyResponseTransfer ModifyUnsuccessfulTransfer
         ModifyIndicationTransfer ModifyConfirmTransfer ModifyIndicationUnsuccessfulTransfer
-        NotifyTransfer NotifyReleasedTransfer
+        NotifyTransfer NotifyReleasedTransfer SecondaryRatUsageTransfer
         ReleaseCommandTransfer ReleaseResponseTransfer
         PathSwitchRequestTransfer PathSwitchRequestAcknowledgeTransfer
         PathSwitchRequestSetupFailedTransfer PathSwitchRequestUnsuccessfulTransfer

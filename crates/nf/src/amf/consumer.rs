@@ -358,6 +358,18 @@ pub(crate) fn report(
     notify_smf(ue, env, id, body);
 }
 
+/// Forwards a report of a secondary RAT's data volume. It is sent once, since a report that arrives twice counts twice.
+pub(crate) fn report_usage(ue: &UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) {
+    let Some(context) = ue.session(id).and_then(|session| session.sm_context.as_ref()) else { return };
+    let body = nsmf::SmContextUpdateData {
+        n2_sm_info: Some(BinaryData::from(transfer)),
+        n2_sm_info_type: Some(nsmf::N2SmInfoType::SecondaryRatUsage),
+        ..Default::default()
+    };
+    let sm_context_ref = context.id().to_owned();
+    env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
+}
+
 /// Requests the SMF to activate the session's user plane; `None` if there is no such session.
 pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
     let body = nsmf::SmContextUpdateData {
@@ -382,6 +394,19 @@ pub(crate) fn switch_path(
         to_be_switched: Some(true),
         n2_sm_info: Some(BinaryData::from(transfer)),
         n2_sm_info_type: Some(nsmf::N2SmInfoType::PathSwitchReq),
+        ue_location: location(ue),
+        an_type: Some(AccessType::ThreeGppAccess),
+        rat_type: Some(RatType::Nr),
+        ..Default::default()
+    };
+    update(ue, env, id, body)
+}
+
+/// Forwards a gNB's indication that QoS flows of the session move to other tunnels (TS 23.502 4.14.1 step 2); `None` if there is no such session.
+pub(crate) fn move_flows(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) -> Option<CallId> {
+    let body = nsmf::SmContextUpdateData {
+        n2_sm_info: Some(BinaryData::from(transfer)),
+        n2_sm_info_type: Some(nsmf::N2SmInfoType::PduResModInd),
         ue_location: location(ue),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),

@@ -2,6 +2,7 @@
 
 use super::connection::{Connections, RanContext};
 use super::context::UeContext;
+use super::mobility::Mobility;
 use super::procedure::Procedure;
 use super::session::{PduSession, SessionCall};
 use crate::kit::ProcedureName;
@@ -20,8 +21,10 @@ pub(super) fn of(ue: &UeContext, connections: &Connections) -> Option<ProcedureN
     if !ue.is_registered() {
         return Some(ProcedureName::Registration);
     }
-    if !ue.mobility.is_idle() {
-        return Some(ProcedureName::Handover);
+    match &ue.mobility {
+        Mobility::Idle => {}
+        Mobility::AwaitingFlows(_) => return Some(ProcedureName::SessionModification),
+        _ => return Some(ProcedureName::Handover),
     }
     match ue.connection.and_then(|key| connections.get(key)).map(|it| it.context) {
         None | Some(RanContext::Releasing) => Some(ProcedureName::AnRelease),

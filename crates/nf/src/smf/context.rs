@@ -13,9 +13,10 @@ use super::flows::SessionFlows;
 use super::procedure::modification::AwaitingModificationComplete;
 use super::procedure::{self, State};
 use super::timers::{SessionTimer, Timers};
+use super::tunnels::Tunnels;
 use crate::kit::{Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle};
 use pith_nas::GsmCause;
-use pith_ngap::transfer::Tunnel;
+use pith_ngap::transfer::{SecondaryRatUsage, Tunnel};
 use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
@@ -78,6 +79,12 @@ pub(super) struct SmContext {
     pub pending: Pending,
     /// The target gNB's endpoint of the N3 tunnel, while an N2 handover is prepared (TS 29.502 5.2.2.3.4).
     pub handover_target: Option<Tunnel>,
+    /// Endpoints of secondary gNBs for some flows after that handover.
+    pub handover_additional: Vec<(Tunnel, Vec<u8>)>,
+    /// The N3 tunnels beside the primary one (dual connectivity) that the UPF has, or gets with the request in progress.
+    pub tunnels: Tunnels,
+    /// Data volume over a secondary RAT, as gNBs have reported it.
+    pub secondary_rat: SecondaryRatUsage,
     /// The UPF's N3 endpoint that was sent to the target gNB of that handover.
     pub handover_uplink: Option<Tunnel>,
     /// How often the gNB did not answer, one time after another, that it sends uplink packets to another endpoint.
@@ -356,6 +363,9 @@ impl SmContext {
             deletion: None,
             pending: Pending::default(),
             handover_target: None,
+            handover_additional: Vec::new(),
+            tunnels: Tunnels::default(),
+            secondary_rat: SecondaryRatUsage::default(),
             handover_uplink: None,
             unanswered_switches: 0,
             rejected_pti: None,
@@ -439,15 +449,44 @@ impl SmContext {
             self.state,
             State::AwaitingN4Modification(_)
                 | State::AwaitingPathSwitch(_)
+                | State::AwaitingFlowMobility(_)
                 | State::AwaitingN9Modification(_)
         );
         waits && self.pending.release.is_none() && self.pending.qos.is_none()
     }
 
     /// No handover is prepared.
-    pub(super) const fn forget_handover(&mut self) {
-        (self.handover_target, self.handover_uplink) = (None, None);
+    pub(super) fn forget_handover(&mut self) {
+        self.forget_target();
+        self.handover_uplink = None;
         self.flows.refused_by_target = 0;
+    }
+
+    /// The endpoints of the prepared handover are in use, or no longer valid.
+    pub(super) fn forget_target(&mut self) {
+        self.handover_target = None;
+        self.handover_additional.clear();
+    }
+
+    /// QFIs of its QoS flows, without those that the gNB has refused or released.
+    pub(super) fn flows(&self) -> Vec<u8> {
+        self.flows_at_upf().into_iter().filter(|qfi| !self.flows.is_refused(*qfi)).collect()
+    }
+
+    /// QFIs of its QoS flows, with those that are to be removed.
+    pub(super) fn flows_at_upf(&self) -> Vec<u8> {
+        let of_rules = self.flows.current.flows();
+        std::iter::once(DEFAULT_QFI).chain(of_rules.iter().map(|flow| flow.qfi)).collect()
+    }
+
+    /// Adds what a gNB reports of a secondary RAT.
+    pub(super) fn count_secondary_rat(&mut self, usage: Option<SecondaryRatUsage>) {
+        self.secondary_rat = self.secondary_rat.plus(usage.unwrap_or_default());
+    }
+
+    /// Whether a gNB's endpoint is that of one of its tunnels.
+    pub(super) fn has_tunnel(&self, user_plane: &UserPlane, gnb: Tunnel) -> bool {
+        user_plane.gnb == Some(gnb) || (user_plane.gnb.is_some() && self.tunnels.has(gnb))
     }
 
     /// Number of requests that the session has not answered yet.

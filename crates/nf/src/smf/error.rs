@@ -142,6 +142,9 @@ pub(super) enum BranchingError {
     /// The session is being established or changed.
     #[error("the session is changing: try again in a moment")]
     Busy,
+    /// The rules of N9 do not tell QoS flows apart.
+    #[error("the session has tunnels to several gNBs (dual connectivity)")]
+    SeveralTunnels,
     /// A session can have one classifier only.
     #[error("there is already a UPF between gNB and anchor: 'pith session unbranch' removes a classifier")]
     HasFront,

@@ -4,7 +4,7 @@ use super::Smf;
 use super::context::{DEFAULT_QFI, FrontUpf, SmContext};
 use super::procedure::State;
 use crate::kit::UpfHandle;
-use pith_ngap::transfer::GbrQos;
+use pith_ngap::transfer::{GbrQos, Tunnel};
 use pith_types::BitRate;
 use serde_json::{Value, json};
 
@@ -38,6 +38,12 @@ impl Smf {
         let user_plane = session.state().user_plane();
         let front = user_plane.and_then(|user_plane| user_plane.front.as_ref());
         let is_active = user_plane.is_some_and(|user_plane| user_plane.gnb.is_some());
+        let gnb = |tunnel: &Tunnel| tunnel.address.to_string();
+        let primary = user_plane.and_then(|user_plane| user_plane.gnb);
+        let secondary = session.tunnels.iter().filter(|(_, it)| is_active && !it.flows.is_empty());
+        let tunnels: Vec<_> = (primary.iter().map(|tunnel| json!({ "gnb": gnb(tunnel) })))
+            .chain(secondary.map(|(_, it)| json!({ "gnb": gnb(&it.gnb), "flows": it.flows })))
+            .collect();
         json!({
             "supi": session.supi,
             "pduSessionId": session.pdu_session_id,
@@ -46,6 +52,9 @@ impl Smf {
             "ipv4": session.address.v4,
             "ipv6Prefix": session.address.prefix(),
             "state": session.state().phase().name(),
+            "tunnels": tunnels,
+            "secondaryRatUplinkOctets": session.secondary_rat.uplink,
+            "secondaryRatDownlinkOctets": session.secondary_rat.downlink,
             "userPlane": if is_active { "active" } else { "inactive" },
             "upf": user_plane.and_then(|user_plane| self.name_of(user_plane.anchor.upf)),
             "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),

@@ -14,6 +14,7 @@
 //! ```text
 //!  procedure/establishment/   TS 23.502 4.3.2.2.1
 //!  procedure/user_plane.rs    4.2.3.2, 4.2.3.3, 4.2.6: activation, deactivation, downlink data
+//!  procedure/flow_mobility.rs 4.14.1: dual connectivity; tunnels.rs has the rules
 //!  procedure/modification.rs  4.3.3.2, requested by the PCF; flows/ has the rules and flows
 //!  procedure/release.rs       4.3.4.2
 //!  procedure/branching.rs     4.3.5.4, 4.3.5.5: classifiers; path.rs switches the packets
@@ -45,6 +46,7 @@ mod take_over;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod tunnels;
 mod unconfirmed;
 mod update;
 

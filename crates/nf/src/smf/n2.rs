@@ -2,9 +2,10 @@
 
 use super::context::{DEFAULT_QFI, IpVersions, SmContext, UserPlane};
 use pith_ngap::transfer::{
-    Arp, HandoverPreparationUnsuccessfulTransfer, ModifyIndicationUnsuccessfulTransfer,
-    ModifyRequestTransfer, PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestUnsuccessfulTransfer,
-    QosFlow, ReleaseCommandTransfer, SessionType, SetupRequestTransfer, Tunnel, TunnelChange,
+    Arp, HandoverPreparationUnsuccessfulTransfer, ModifyConfirmTransfer,
+    ModifyIndicationUnsuccessfulTransfer, ModifyRequestTransfer, PathSwitchRequestAcknowledgeTransfer,
+    PathSwitchRequestUnsuccessfulTransfer, QosFlow, ReleaseCommandTransfer, SessionType,
+    SetupRequestTransfer, Tunnel, TunnelChange,
 };
 use pith_ngap::{Cause, CauseNas, CauseRadioNetwork, CauseTransport};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
@@ -69,8 +70,31 @@ pub(super) fn modify_request(uplink: Tunnel, downlink: Tunnel) -> Vec<u8> {
 }
 
 /// Path Switch Request Acknowledge Transfer, with the UPF's endpoint if it has changed.
-pub(super) fn path_switch_acknowledge(uplink: Option<Tunnel>) -> Vec<u8> {
-    PathSwitchRequestAcknowledgeTransfer { uplink }.encode()
+pub(super) fn path_switch_acknowledge(
+    session: &SmContext,
+    user_plane: &UserPlane,
+    uplink: Option<Tunnel>,
+) -> Vec<u8> {
+    PathSwitchRequestAcknowledgeTransfer { uplink, additional: additional(session, user_plane) }.encode()
+}
+
+/// PDU Session Resource Modify Confirm Transfer.
+pub(super) fn modify_confirm(
+    session: &SmContext,
+    user_plane: &UserPlane,
+    flows: Vec<u8>,
+    failed: Vec<(u8, Cause)>,
+) -> Vec<u8> {
+    let (uplink, additional) = (user_plane.n3_session().tunnel, additional(session, user_plane));
+    ModifyConfirmTransfer { flows, uplink, additional, failed }.encode()
+}
+
+/// The endpoints of additional tunnels: the UPF has one endpoint for all (TS 38.413 9.3.2.9).
+fn additional(session: &SmContext, user_plane: &UserPlane) -> Vec<TunnelChange> {
+    let uplink = user_plane.n3_session().tunnel;
+    let in_use =
+        session.tunnels.iter().filter(|(_, it)| Some(it.gnb) != user_plane.gnb && !it.flows.is_empty());
+    in_use.map(|(_, it)| TunnelChange { uplink, downlink: it.gnb }).collect()
 }
 
 /// PDU Session Resource Release Command Transfer.

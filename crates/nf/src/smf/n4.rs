@@ -7,12 +7,14 @@
 //! ```
 //!
 //! PCC rule N (2 to 255) adds PDRs 100 + 2N (uplink) and 101 + 2N (downlink) with its filters and precedence, and QER N with QFI, gates and rates. Those of a
-//! rule without a guaranteed rate have QER 1, too; the QFI is that of the first QER of a PDR. All downlink PDRs have FAR 2.
+//! rule without a guaranteed rate have QER 1, too; the QFI is that of the first QER of a PDR. A downlink PDR has the FAR of its flow's tunnel: FAR 2, or in dual
+//! connectivity that of an additional tunnel (`tunnels.rs`).
 //!
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
 
 use super::context::{DEFAULT_QFI, IpVersions, SmContext, UeAddress};
 use super::flows::{Difference, Filter, Rule};
+use super::tunnels::Reroute;
 use crate::kit::N4Error;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
@@ -26,8 +28,8 @@ use pith_pfcp::message::{
     SessionModificationRequest,
 };
 use pith_pfcp::rules::{
-    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, RemovePdr, RemoveQer,
-    UpdateFar, UpdateForwardingParameters, UpdatePdr, UpdateQer,
+    CreateBar, CreateFar, CreatePdr, CreateQer, CreateUrr, ForwardingParameters, Pdi, RemoveFar, RemovePdr,
+    RemoveQer, UpdateFar, UpdateForwardingParameters, UpdatePdr, UpdateQer,
 };
 use pith_pfcp::{Change, Message};
 use pith_types::{Ambr, Seid, Teid, words_of_name};
@@ -65,8 +67,13 @@ fn anchor_pdrs(session: &SmContext, address: UeAddress, f_teid: FTeid) -> Vec<Cr
     };
     let mut uplink = uplink_pdr(address);
     uplink.pdi.local_f_teid = Some(f_teid);
-    let of_rules = session.flows.current.rules().flat_map(|rule| rule_pdrs(rule, address, f_teid));
-    [uplink, downlink_pdr(address)].into_iter().chain(of_rules).collect()
+    let mut downlink = downlink_pdr(address);
+    downlink.far_id = Some(session.tunnels.far_of(DEFAULT_QFI));
+    let of_rules = session.flows.current.rules().flat_map(|rule| {
+        let far = session.tunnels.far_of(rule.qfi);
+        rule_pdrs(rule, address, (f_teid, far))
+    });
+    [uplink, downlink].into_iter().chain(of_rules).collect()
 }
 
 /// Adds the QERs of the session's rules.
@@ -86,14 +93,14 @@ fn rule_pdr_ids(rule: &Rule) -> [PdrId; 2] {
 }
 
 /// The PDRs of a rule: of each direction for which it has a filter. The uplink PDR matches packets of the rule's flow only: the UE's
-/// marking is verified (TS 23.501 5.7.1.8).
-fn rule_pdrs(rule: &Rule, address: UeAddress, f_teid: FTeid) -> Vec<CreatePdr> {
+/// marking is verified (TS 23.501 5.7.1.8). `far` is that of downlink packets.
+fn rule_pdrs(rule: &Rule, address: UeAddress, (f_teid, far): (FTeid, FarId)) -> Vec<CreatePdr> {
     let [uplink_id, downlink_id] = rule_pdr_ids(rule);
     let mut uplink = uplink_pdr(address);
     (uplink.pdr_id, uplink.pdi.local_f_teid, uplink.pdi.qfis) =
         (uplink_id, Some(f_teid), vec![Qfi(rule.qfi)]);
     let mut downlink = downlink_pdr(address);
-    downlink.pdr_id = downlink_id;
+    (downlink.pdr_id, downlink.far_id) = (downlink_id, Some(far));
     let qers = if rule.qos().guaranteed.is_some() { vec![] } else { vec![QER] };
     let directions: [(CreatePdr, fn(&Filter) -> bool); 2] =
         [(uplink, Filter::is_uplink), (downlink, Filter::is_downlink)];
@@ -122,19 +129,20 @@ fn rule_qer(rule: &Rule) -> CreateQer {
 /// have the flows of new rules, downlink packets that match them stay in the default flow (TS 23.502 4.3.3.2 steps 2a, 8a).
 fn add_change(
     request: &mut SessionModificationRequest,
+    session: &SmContext,
     change: &Difference<'_>,
-    (address, tunnel): (UeAddress, Tunnel),
-    awaits_gnb: bool,
+    tunnel: Tunnel,
 ) {
-    let f_teid = f_teid_of(tunnel);
+    let (address, f_teid, awaits_gnb) = (session.address, f_teid_of(tunnel), session.flows.awaits_gnb);
     for rule in change.removed() {
-        let pdrs = rule_pdrs(rule, address, f_teid);
+        let pdrs = rule_pdrs(rule, address, (f_teid, DOWNLINK_FAR));
         request.remove_pdrs.extend(pdrs.iter().map(|pdr| RemovePdr::new(pdr.pdr_id)));
         request.remove_qers.push(RemoveQer::new(rule_qer_id(rule)));
     }
     for rule in change.created() {
         let [_, downlink] = rule_pdr_ids(rule);
-        let pdrs = rule_pdrs(rule, address, f_teid).into_iter().map(|pdr| match pdr.pdr_id == downlink {
+        let pdrs = rule_pdrs(rule, address, (f_teid, far_of_rule(session, rule)));
+        let pdrs = pdrs.into_iter().map(|pdr| match pdr.pdr_id == downlink {
             true if awaits_gnb => CreatePdr { qer_ids: vec![QER], ..pdr },
             _ => pdr,
         });
@@ -143,18 +151,26 @@ fn add_change(
     }
 }
 
-/// The gNB has the flows: downlink packets of the session's rules use them.
+/// The FAR of a rule's downlink packets: that of the default flow while these stay in it.
+fn far_of_rule(session: &SmContext, rule: &Rule) -> FarId {
+    let is_new = |number| session.flows.change().is_some_and(|it| it.created().any(|it| it.number == number));
+    let is_in_default = session.flows.awaits_gnb && is_new(rule.number);
+    session.tunnels.far_of(if is_in_default { DEFAULT_QFI } else { rule.qfi })
+}
+
+/// Downlink packets of the session's rules take the tunnels of their flows; if the gNB has the flows, they use them.
 fn downlink_flows(session: &SmContext) -> Vec<UpdatePdr> {
-    let rules = session.flows.current.rules().filter(|rule| !session.flows.is_refused(rule.qfi));
+    let choose = FTeid::Choose { ipv4: true, ipv6: false, choose_id: None };
     let update = |rule: &Rule| {
-        let pdrs =
-            rule_pdrs(rule, session.address, FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
+        let pdrs = rule_pdrs(rule, session.address, (choose, far_of_rule(session, rule)));
         let pdr = pdrs.into_iter().find(|pdr| pdr.pdr_id == rule_pdr_ids(rule)[1])?;
         let mut update = UpdatePdr::new(pdr.pdr_id);
-        update.qer_ids = Some(pdr.qer_ids);
+        update.far_id = pdr.far_id;
+        let is_used = !session.flows.awaits_gnb && !session.flows.is_refused(rule.qfi);
+        update.qer_ids = Some(pdr.qer_ids).filter(|_| is_used);
         Some(update)
     };
-    rules.filter_map(update).collect()
+    session.flows.current.rules().filter_map(update).collect()
 }
 
 /// Downlink packets of the session's rules use their flows.
@@ -165,7 +181,8 @@ pub(super) fn use_flows(session: &SmContext) -> Message {
 /// Adds that to an activation.
 pub(super) fn with_flows(request: Message, session: &SmContext) -> Message {
     let Message::SessionModificationRequest(mut request) = request else { return request };
-    request.update_pdrs = downlink_flows(session);
+    request.update_pdrs.retain(|update| update.pdr_id == DOWNLINK_PDR);
+    request.update_pdrs.extend(downlink_flows(session));
     Message::SessionModificationRequest(request)
 }
 
@@ -182,7 +199,8 @@ pub(super) fn restoration(
     uplink.forwarding_parameters = Some(ForwardingParameters::new(DestinationInterface::Core));
     let choose = FTeid::Choose { ipv4: true, ipv6: false, choose_id: None };
     let pdrs = anchor_pdrs(session, address, f_teid.unwrap_or(choose));
-    let fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
+    let mut fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
+    fars.extend(session.tunnels.iter().map(|(far, additional)| forwarding_far(far, additional.gnb)));
     let request = establishment_request(session, (session.seid, local), pdrs, fars);
     match with_qers(request, session) {
         Message::SessionEstablishmentRequest(mut request) => {
@@ -202,8 +220,18 @@ pub(super) fn confirmation(
     (seid, local): (Seid, IpAddr),
     to: Option<Tunnel>,
 ) -> Message {
-    let message = to.map_or_else(deactivation, |to| activation(to, EndMarker::Omit));
-    let Message::SessionModificationRequest(mut request) = message else { return message };
+    let mut request = match to {
+        Some(to) => modification(forward(DOWNLINK_FAR, to, EndMarker::Omit)),
+        None => without_tunnels(session, modification(buffer_and_notify())),
+    };
+    if to.is_some() {
+        for (far, additional) in session.tunnels.iter() {
+            request.update_fars.push(forward(far, additional.gnb, EndMarker::Omit));
+        }
+        if !session.tunnels.is_empty() {
+            request.update_pdrs.push(moved_default(session.tunnels.far_of(DEFAULT_QFI)));
+        }
+    }
     request.cp_f_seid = Some(FSeid::new(seid.0, local));
     request.node_id = Some(NodeId::from(local));
     request.update_qers = vec![updated_qer(session)];
@@ -214,8 +242,8 @@ pub(super) fn confirmation(
             qer.qfi = Some(Change::Set(Qfi(rule.qfi)));
             request.update_qers.push(qer);
         }
-        if !session.flows.awaits_gnb {
-            request.update_pdrs = downlink_flows(session);
+        if to.is_some() || session.tunnels.is_empty() {
+            request.update_pdrs.extend(downlink_flows(session));
         }
     }
     Message::SessionModificationRequest(request)
@@ -261,12 +289,24 @@ pub(super) fn downlink_far(gnb: Option<Tunnel>, otherwise: ApplyAction) -> Creat
         far.bar_id = Some(BAR);
         return far;
     };
+    forwarding_far(DOWNLINK_FAR, gnb)
+}
+
+/// A FAR that forwards packets to a gNB.
+fn forwarding_far(id: FarId, gnb: Tunnel) -> CreateFar {
     let mut parameters = ForwardingParameters::new(DestinationInterface::Access);
     parameters.outer_header_creation = Some(OuterHeaderCreation::gtpu(gnb.teid.0, gnb.address));
-    let mut far = CreateFar::new(DOWNLINK_FAR, ApplyAction::FORW);
+    let mut far = CreateFar::new(id, ApplyAction::FORW);
     far.forwarding_parameters = Some(parameters);
     far.bar_id = Some(BAR);
     far
+}
+
+/// The downlink packets of the default flow, which match no rule, get another FAR.
+fn moved_default(far: FarId) -> UpdatePdr {
+    let mut update = UpdatePdr::new(DOWNLINK_PDR);
+    update.far_id = Some(far);
+    update
 }
 
 pub(super) fn uplink_pdr(address: UeAddress) -> CreatePdr {
@@ -345,21 +385,62 @@ pub(super) enum EndMarker {
 
 /// Forwards downlink packets to `to`: an endpoint of the gNB, or of the UPF between gNB and anchor.
 pub(super) fn activation(to: Tunnel, end_marker: EndMarker) -> Message {
+    Message::SessionModificationRequest(modification(forward(DOWNLINK_FAR, to, end_marker)))
+}
+
+fn forward(id: FarId, to: Tunnel, end_marker: EndMarker) -> UpdateFar {
     let mut parameters = UpdateForwardingParameters::new();
     parameters.destination_interface = Some(DestinationInterface::Access);
     parameters.outer_header_creation = Some(Change::Set(OuterHeaderCreation::gtpu(to.teid.0, to.address)));
     if end_marker == EndMarker::Send {
         parameters.pfcp_sm_req_flags = Some(PfcpSmReqFlags::SNDEM);
     }
-    let mut far = UpdateFar::new(DOWNLINK_FAR);
+    let mut far = UpdateFar::new(id);
     far.apply_action = Some(ApplyAction::FORW);
     far.update_forwarding_parameters = Some(parameters);
-    Message::SessionModificationRequest(modification(far))
+    far
 }
 
-/// Buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b).
+/// Changes the tunnels of downlink packets to those that the session has now. All changes apply at once (TS 29.244 6.3.3).
+pub(super) fn rerouted(session: &SmContext, change: &Reroute) -> Message {
+    let mut request = SessionModificationRequest::new();
+    request.remove_fars = change.removed.iter().map(|far| RemoveFar::new(*far)).collect();
+    request.create_fars = change.created.iter().map(|(far, gnb)| forwarding_far(*far, *gnb)).collect();
+    request.update_fars =
+        change.updated.iter().map(|(far, gnb, end_marker)| forward(*far, *gnb, *end_marker)).collect();
+    let default = change.moved.iter().filter(|(qfi, _)| *qfi == DEFAULT_QFI);
+    request.update_pdrs = default.map(|(_, far)| moved_default(*far)).collect();
+    if !(change.moved.is_empty() && change.removed.is_empty()) {
+        request.update_pdrs.extend(downlink_flows(session));
+    }
+    Message::SessionModificationRequest(request)
+}
+
+/// Buffers downlink packets and reports the first one (TS 23.502 4.2.6 step 6b). The session has one tunnel.
 pub(super) fn deactivation() -> Message {
     Message::SessionModificationRequest(modification(buffer_and_notify()))
+}
+
+/// As [`deactivation`], for a session that may have several tunnels: all flows get the FAR that buffers.
+pub(super) fn deactivation_of(session: &SmContext) -> Message {
+    let request = without_tunnels(session, modification(buffer_and_notify()));
+    Message::SessionModificationRequest(request)
+}
+
+/// The additional tunnels end; their flows have the FAR of the primary one.
+fn without_tunnels(
+    session: &SmContext,
+    mut request: SessionModificationRequest,
+) -> SessionModificationRequest {
+    if session.tunnels.is_empty() {
+        return request;
+    }
+    request.remove_fars = session.tunnels.iter().map(|(far, _)| RemoveFar::new(far)).collect();
+    request.update_pdrs = vec![moved_default(DOWNLINK_FAR)];
+    request.update_pdrs.extend(
+        downlink_flows(session).into_iter().map(|update| UpdatePdr { far_id: Some(DOWNLINK_FAR), ..update }),
+    );
+    request
 }
 
 /// Drops the buffered packets, buffers further ones and reports the first of them (TS 29.244 8.2.31).
@@ -393,8 +474,12 @@ pub(super) fn new_rules(session: &SmContext, anchor: Tunnel) -> Message {
     let mut request = SessionModificationRequest::new();
     request.update_qers = vec![updated_qer(session)];
     if let Some(change) = session.flows.change() {
-        add_change(&mut request, &change, (session.address, anchor), session.flows.awaits_gnb);
+        add_change(&mut request, session, &change, anchor);
     }
+    // The gNB releases the tunnels of flows that are removed.
+    let flows = session.flows_at_upf();
+    let left = session.tunnels.iter().filter(|(_, it)| it.flows.iter().all(|qfi| !flows.contains(qfi)));
+    request.remove_fars = left.map(|(far, _)| RemoveFar::new(far)).collect();
     Message::SessionModificationRequest(request)
 }
 

@@ -17,7 +17,7 @@ use super::context::document::unpack;
 use super::context::{Pending, SmContext};
 use super::env::IGNORED_REPLY;
 use super::procedure::restoration::AwaitingRestoration;
-use super::procedure::{State, user_plane};
+use super::procedure::{State, confirmation, user_plane};
 use super::selection::ExpectedUpfs;
 use super::timers::SessionTimer;
 use crate::kit::document::UnpackError;
@@ -42,8 +42,10 @@ impl Smf {
         }
         self.shared.ids.check_free(id)?;
         let mut session = unpack(document, (UNPLACED, id), &ExpectedUpfs::new(&mut self.shared.upfs))?;
-        let is_modified =
-            matches!(session.state(), State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_));
+        let is_modified = matches!(
+            session.state(),
+            State::AwaitingN4Modification(_) | State::AwaitingPathSwitch(_) | State::AwaitingFlowMobility(_)
+        );
         self.restored.left.append(&mut session.leaving);
         session.deletion = None;
         let is_cut = session.take_over(|upf| self.shared.upfs.info(upf).is_some());
@@ -81,6 +83,10 @@ impl Smf {
                     session.start(env, timer, left);
                 }
                 match state {
+                    // The UPF may have the former tunnels, or these.
+                    State::Established(established) if is_modified && !session.tunnels.is_empty() => {
+                        confirmation::begin(established.user_plane, session, env)
+                    }
                     State::Established(established) if is_modified => {
                         // The UPF may have the former rules. Updates of the AMF wait for its response, as their datagrams could overtake
                         // this one.
@@ -149,6 +155,7 @@ impl SmContext {
             // The AMF gets no answer, and repeats its request.
             S::AwaitingN4Modification(state) if has_upfs => (S::established(state.user_plane), false),
             S::AwaitingPathSwitch(state) if has_upfs => (S::established(state.user_plane), false),
+            S::AwaitingFlowMobility(state) if has_upfs => (S::established(state.user_plane), false),
             state if state.is_changing() || matches!(state, S::Established(_)) => {
                 self.timers.expire(SessionTimer::Guard);
                 let user_plane = state.into_user_plane();

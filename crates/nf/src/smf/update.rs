@@ -4,13 +4,14 @@
 use super::context::SmContext;
 use super::env::Env;
 use super::procedure::{
-    AwaitingResourceSetup, Established, State, handover, modification, path_switch, release, user_plane,
+    AwaitingResourceSetup, Established, State, flow_mobility, handover, modification, path_switch, release,
+    user_plane,
 };
 use super::{n1, n2};
 use crate::kit::{Level, Outbox, PendingReply};
 use bytes::Bytes;
 use pith_nas::{GsmBody, GsmCause, GsmMessage, NasError};
-use pith_ngap::transfer::{SetupResponseTransfer, Tunnel};
+use pith_ngap::transfer::{ModifyResponseTransfer, SecondaryRatUsageTransfer, SetupResponseTransfer};
 use pith_sbi::nsmf_pdusession::{
     HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
 };
@@ -36,6 +37,7 @@ pub(super) fn on_update(
         S::AwaitingRestoration(state) => state.on_update(session, env, reply, data),
         S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
+        | S::AwaitingFlowMobility(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
@@ -231,7 +233,7 @@ fn on_n2_information(
         N2SmInfoType::PduResSetupRsp => match SetupResponseTransfer::decode(info) {
             Ok(transfer) => {
                 modification::on_setup(session, env, &transfer);
-                return change_user_plane(state, session, env, reply, Some(transfer.downlink));
+                return change_user_plane(state, session, env, reply, Some(&transfer));
             }
             Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
         },
@@ -243,21 +245,26 @@ fn on_n2_information(
         N2SmInfoType::PathSwitchReq => return path_switch::on_request(state, session, env, reply, info),
         // The target gNB has no resources for the session (TS 23.502 4.9.1.2.2).
         N2SmInfoType::PathSwitchSetupFail => return change_user_plane(state, session, env, reply, None),
-        N2SmInfoType::PduResModRsp => {
-            acknowledge(reply, env.out);
-            return modification::on_gnb_modified(state, session, env, info);
-        }
+        N2SmInfoType::PduResModInd => return flow_mobility::on_indication(state, session, env, reply, info),
+        N2SmInfoType::PduResModRsp => return on_modified(state, session, env, reply, info),
         N2SmInfoType::PduResNty => {
             modification::on_gnb_notification(session, env, info);
             acknowledge(reply, env.out);
         }
+        N2SmInfoType::SecondaryRatUsage => match SecondaryRatUsageTransfer::decode(info) {
+            Ok(transfer) => {
+                session.count_secondary_rat(transfer.usage);
+                acknowledge(reply, env.out);
+            }
+            Err(error) => reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out),
+        },
         N2SmInfoType::PduResModFail => {
             modification::on_gnb_failure(session, env);
             session.log(env, Level::Warn, || "the gNB did not modify the session's resources".to_owned());
             acknowledge(reply, env.out);
         }
-        // These change nothing.
-        N2SmInfoType::PduResRelRsp | N2SmInfoType::SecondaryRatUsage => acknowledge(reply, env.out),
+        // It changes nothing.
+        N2SmInfoType::PduResRelRsp => acknowledge(reply, env.out),
         kind => refuse_n2(reply, kind, env.out),
     }
     state
@@ -274,22 +281,54 @@ fn on_activate(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: 
     }
 }
 
-/// The gNB's tunnel endpoint is now `gnb`, or there is none (TS 23.502 4.2.3.2 step 16, 4.2.6).
+/// The gNB's answer to a modification: flows that it refuses. It may have moved flows to other tunnels (TS 38.413 8.2.3.2, 9.3.4.4); most have not.
+fn on_modified(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    info: &Bytes,
+) -> State {
+    let transfer = match ModifyResponseTransfer::decode(info) {
+        Ok(transfer) => transfer,
+        Err(error) => {
+            reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out);
+            return state;
+        }
+    };
+    modification::on_gnb_modified(session, env, &transfer);
+    match state {
+        State::Established(Established { user_plane })
+            if user_plane.gnb.is_some()
+                && (transfer.downlink.is_some() || !transfer.additional.is_empty()) =>
+        {
+            flow_mobility::on_modified(user_plane, session, env, reply, transfer)
+        }
+        state => {
+            acknowledge(reply, env.out);
+            state
+        }
+    }
+}
+
+/// The gNB's tunnels are now those of `gnb`, or there is none (TS 23.502 4.2.3.2 step 16, 4.2.6).
 fn change_user_plane(
     state: State,
     session: &mut SmContext,
     env: &mut Env<'_>,
     reply: PendingReply,
-    gnb: Option<Tunnel>,
+    gnb: Option<&SetupResponseTransfer>,
 ) -> State {
     match state {
-        State::Established(Established { mut user_plane })
-        | State::AwaitingResourceSetup(AwaitingResourceSetup { mut user_plane, .. }) => {
-            user_plane.gnb = gnb;
+        State::Established(Established { user_plane })
+        | State::AwaitingResourceSetup(AwaitingResourceSetup { user_plane, .. }) => {
             if gnb.is_none() {
                 session.forget_handover();
             }
-            user_plane::change(user_plane, session, env, reply)
+            match gnb {
+                Some(gnb) => user_plane::activate(user_plane, session, env, reply, gnb),
+                None => user_plane::deactivate(user_plane, session, env, reply),
+            }
         }
         state => {
             let problem = Problem::new(Cause::UnprocessableRequest).detail(state.phase().name());
@@ -324,7 +363,19 @@ fn refuse_n2(reply: PendingReply, kind: &N2SmInfoType, out: &mut Outbox) {
 
 /// Refuses N2 information with the unsuccessful transfer for the gNB, if its type has one (TS 29.502 table 6.1.3.3.4.2.2-2).
 pub(super) fn refuse_transfer(reply: PendingReply, kind: &N2SmInfoType, problem: Problem, out: &mut Outbox) {
-    let Some((kind, transfer)) = n2::refusal(kind) else { return reply.refuse(problem, out) };
+    match n2::refusal(kind) {
+        Some(refusal) => refuse_with(reply, refusal, problem, out),
+        None => reply.refuse(problem, out),
+    }
+}
+
+/// Refuses N2 information with that unsuccessful transfer for the gNB.
+pub(super) fn refuse_with(
+    reply: PendingReply,
+    (kind, transfer): (N2SmInfoType, Vec<u8>),
+    problem: Problem,
+    out: &mut Outbox,
+) {
     let mut data = SmContextUpdateErrorData::default();
     data.n2_sm_info = Some(transfer.into());
     data.n2_sm_info_type = Some(kind);

@@ -2,8 +2,9 @@
 //! 9.3.4.13, 9.3.4.17, 9.3.4.22).
 
 use super::{
-    QosFlow, Tunnel, bad, cause_transfer, decode, encode, flow_list, qos, read_failed, read_per_tunnel,
-    tunnel, write_failed, write_per_tunnel,
+    FlowTunnel, QosFlow, SecondaryRatUsage, Tunnel, bad, cause_transfer, decode, encode, extension,
+    flow_list, qos, read_additional, read_failed, read_pairs, read_per_tunnel, tunnel, write_additional,
+    write_failed, write_pairs, write_per_tunnel,
 };
 use crate::convert::Write;
 use crate::error::NgapError;
@@ -25,7 +26,8 @@ pub struct ModifyRequestTransfer {
     pub tunnels: Vec<TunnelChange>,
 }
 
-/// A tunnel with a new end at the UPF (UL NG-U UP TNL Modify Item).
+/// The two ends of a tunnel: one with a new end at the UPF (UL NG-U UP TNL Modify Item), or an additional one (UP Transport Layer
+/// Information Pair Item).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TunnelChange {
     /// The UPF's new end.
@@ -131,6 +133,8 @@ pub struct ModifyResponseTransfer {
     pub uplink: Option<Tunnel>,
     /// QFIs of the flows that were added or modified.
     pub flows: Vec<u8>,
+    /// Tunnels of flows that other gNBs take, at most 3 (Additional DL QoS Flow per TNL Information).
+    pub additional: Vec<FlowTunnel>,
     /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
@@ -145,6 +149,7 @@ impl ModifyResponseTransfer {
             downlink: transfer.dl_ngu_up_tnl_information.as_ref().map(tunnel::read).transpose()?,
             uplink: transfer.ul_ngu_up_tnl_information.as_ref().map(tunnel::read).transpose()?,
             flows: transfer.qos_flow_add_or_modify_response_list.map(read_modified).unwrap_or_default(),
+            additional: read_additional(transfer.additional_dl_qos_flow_per_tnl_information)?,
             failed: read_failed(transfer.qos_flow_failed_to_add_or_modify_list),
         })
     }
@@ -155,7 +160,7 @@ impl ModifyResponseTransfer {
             self.downlink.as_ref().map(tunnel::write),
             self.uplink.as_ref().map(tunnel::write),
             (!self.flows.is_empty()).then(|| write_modified(&self.flows)),
-            None,
+            write_additional(&self.additional),
             write_failed(&self.failed),
             None,
         );
@@ -210,24 +215,39 @@ cause_transfer! {
 /// PDU Session Resource Modify Indication Transfer (TS 38.413 9.3.4.6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModifyIndicationTransfer {
-    /// The gNB's new end of the N3 tunnel.
-    pub downlink: Tunnel,
-    /// QFIs of the flows in it.
-    pub flows: Vec<u8>,
+    /// A gNB's end of the N3 tunnel, and the flows in it.
+    pub downlink: FlowTunnel,
+    /// Further tunnels, at most 3, if the session is split between gNBs (Additional DL QoS Flow per TNL Information).
+    pub additional: Vec<FlowTunnel>,
+    /// The volume over a secondary RAT since the last report.
+    pub usage: Option<SecondaryRatUsage>,
 }
 
 impl ModifyIndicationTransfer {
     /// Decodes the octets of an item.
     pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
         let transfer: wire::PDUSessionResourceModifyIndicationTransfer<'_> = decode(octets)?;
-        let (downlink, flows) = read_per_tunnel(&transfer.dl_qos_flow_per_tnl_information)?;
-        Ok(Self { downlink, flows })
+        // Of criticality 'ignore': one that can't be decoded is left out (TS 38.413 10.3.4.2).
+        let usage: Option<wire::SecondaryRATUsageInformation<'_>> =
+            extension::find(transfer.ie_extensions.as_ref(), extension::SECONDARY_RAT_USAGE)
+                .unwrap_or_default();
+        Ok(Self {
+            downlink: read_per_tunnel(&transfer.dl_qos_flow_per_tnl_information)?,
+            additional: read_additional(transfer.additional_dl_qos_flow_per_tnl_information)?,
+            usage: usage.as_ref().map(SecondaryRatUsage::read),
+        })
     }
 
     /// The octets for an item.
     pub fn encode(&self) -> Vec<u8> {
-        let per_tunnel = write_per_tunnel(&self.downlink, &self.flows);
-        let transfer = wire::PDUSessionResourceModifyIndicationTransfer::new(per_tunnel, None, None);
+        let per_tunnel = write_per_tunnel(&self.downlink.tunnel, &self.downlink.flows);
+        let usage = self.usage.map(SecondaryRatUsage::write);
+        let usage = usage.and_then(|usage| extension::field(extension::SECONDARY_RAT_USAGE, &usage));
+        let transfer = wire::PDUSessionResourceModifyIndicationTransfer::new(
+            per_tunnel,
+            write_additional(&self.additional),
+            extension::container([usage]),
+        );
         encode(&transfer).unwrap_or_default()
     }
 }
@@ -239,6 +259,8 @@ pub struct ModifyConfirmTransfer {
     pub flows: Vec<u8>,
     /// The UPF's end of the N3 tunnel.
     pub uplink: Tunnel,
+    /// The ends of further tunnels, at most 3 (Additional NG-U UP TNL Information).
+    pub additional: Vec<TunnelChange>,
     /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
@@ -252,6 +274,7 @@ impl ModifyConfirmTransfer {
         Ok(Self {
             flows: read_confirmed(transfer.qos_flow_modify_confirm_list),
             uplink: tunnel::read(&transfer.ul_ngu_up_tnl_information)?,
+            additional: read_pairs(transfer.additional_ng_u_up_tnl_information)?,
             failed: read_failed(transfer.qos_flow_failed_to_modify_list),
         })
     }
@@ -261,7 +284,7 @@ impl ModifyConfirmTransfer {
         let transfer = wire::PDUSessionResourceModifyConfirmTransfer::new(
             write_confirmed(&self.flows),
             tunnel::write(&self.uplink),
-            None,
+            write_pairs(&self.additional),
             write_failed(&self.failed),
             None,
         );

@@ -1,8 +1,8 @@
 //! Set-up of a session (TS 38.413 9.3.4.1, 9.3.4.2, 9.3.4.16).
 
 use super::{
-    QosFlow, Tunnel, bad, cause_transfer, decode, encode, qos, read_failed, read_per_tunnel, tunnel,
-    write_failed, write_per_tunnel,
+    FlowTunnel, QosFlow, Tunnel, bad, cause_transfer, decode, encode, qos, read_additional, read_failed,
+    read_per_tunnel, tunnel, write_additional, write_failed, write_per_tunnel,
 };
 use crate::convert::Write;
 use crate::error::NgapError;
@@ -44,8 +44,10 @@ pub struct SetupRequestTransfer {
 pub struct SetupResponseTransfer {
     /// The gNB's end of the N3 tunnel.
     pub downlink: Tunnel,
-    /// QFIs of the flows that were set up.
+    /// QFIs of the flows that were set up in that tunnel.
     pub flows: Vec<u8>,
+    /// Tunnels of flows that other gNBs take, at most 3 (Additional DL QoS Flow per TNL Information).
+    pub additional: Vec<FlowTunnel>,
     /// QFIs of the failed flows, with causes.
     pub failed: Vec<(u8, Cause)>,
 }
@@ -108,16 +110,19 @@ impl SetupResponseTransfer {
     /// Decodes the octets of an item that was set up.
     pub fn decode(octets: &[u8]) -> Result<Self, NgapError> {
         let transfer: wire::PDUSessionResourceSetupResponseTransfer<'_> = decode(octets)?;
-        let (downlink, flows) = read_per_tunnel(&transfer.dl_qos_flow_per_tnl_information)?;
-        Ok(Self { downlink, flows, failed: read_failed(transfer.qos_flow_failed_to_setup_list) })
+        let FlowTunnel { tunnel: downlink, flows } =
+            read_per_tunnel(&transfer.dl_qos_flow_per_tnl_information)?;
+        let additional = read_additional(transfer.additional_dl_qos_flow_per_tnl_information)?;
+        let failed = read_failed(transfer.qos_flow_failed_to_setup_list);
+        Ok(Self { downlink, flows, additional, failed })
     }
 
     /// The octets for an item that was set up.
     pub fn encode(&self) -> Vec<u8> {
         let per_tunnel = write_per_tunnel(&self.downlink, &self.flows);
-        let failed = write_failed(&self.failed);
+        let (additional, failed) = (write_additional(&self.additional), write_failed(&self.failed));
         let transfer =
-            wire::PDUSessionResourceSetupResponseTransfer::new(per_tunnel, None, None, failed, None);
+            wire::PDUSessionResourceSetupResponseTransfer::new(per_tunnel, additional, None, failed, None);
         encode(&transfer).unwrap_or_default()
     }
 }

@@ -16,6 +16,15 @@ pub struct Tunnel {
     pub teid: Teid,
 }
 
+/// A gNB's end of an N3 tunnel, and the QoS flows whose downlink packets it takes (TS 38.413 9.3.2.8).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FlowTunnel {
+    /// The gNB's end.
+    pub tunnel: Tunnel,
+    /// QFIs, at most 64.
+    pub flows: Vec<u8>,
+}
+
 /// A tunnel of GTP-U; of a node with both address families, the IPv4 one (TS 38.414 5.1).
 pub(super) fn address_and_teid(info: &wire::UPTransportLayerInformation<'_>) -> Option<Tunnel> {
     let wire::UPTransportLayerInformation::gTPTunnel(tunnel) = info else { return None };

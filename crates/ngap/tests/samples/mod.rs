@@ -84,7 +84,8 @@ fn one(transfer: Vec<u8>) -> Vec<SessionTransfer> {
 }
 
 fn setup_response() -> Vec<SessionTransfer> {
-    one(SetupResponseTransfer { downlink: tunnel(), flows: vec![1], failed: vec![] }.encode())
+    one(SetupResponseTransfer { downlink: tunnel(), flows: vec![1], additional: vec![], failed: vec![] }
+        .encode())
 }
 
 fn setup_failed() -> Vec<SessionTransfer> {
@@ -335,6 +336,7 @@ fn admitted() -> Vec<u8> {
         downlink: tunnel(),
         forwarding: None,
         flows: vec![(1, true)],
+        additional: vec![],
         failed: vec![],
     }
     .encode()
@@ -347,14 +349,16 @@ pub fn path_switch() -> Vec<Message> {
         source_amf_ue_ngap_id: amf(),
         location: Some(location()),
         security_capabilities: Some(security()),
-        sessions: one(PathSwitchRequestTransfer { downlink: tunnel(), flows: vec![1] }.encode()),
+        sessions: one(
+            PathSwitchRequestTransfer { downlink: tunnel(), flows: vec![1], additional: vec![] }.encode()
+        ),
         failed: Some(one(PathSwitchRequestSetupFailedTransfer { cause: CAUSE }.encode())),
     };
     messages! {
         request,
         PathSwitchRequestAcknowledge {
             amf_ue_ngap_id: amf(), ran_ue_ngap_id: RAN, security_capabilities: Some(security()),
-            security_context: next_hop(), new_security_context: None, switched: Some(one(PathSwitchRequestAcknowledgeTransfer { uplink: Some(tunnel()) }.encode())),
+            security_context: next_hop(), new_security_context: None, switched: Some(one(PathSwitchRequestAcknowledgeTransfer { uplink: Some(tunnel()), additional: vec![] }.encode())),
             released: Some(one(PathSwitchRequestUnsuccessfulTransfer { cause: CAUSE }.encode())), allowed_nssai: vec![slice()], diagnostics: None,
         },
         PathSwitchRequestFailure {
@@ -371,9 +375,9 @@ pub fn the_rest() -> Vec<Message> {
         LocationReportingControl { amf_ue_ngap_id, ran_ue_ngap_id, request },
         LocationReportingFailureIndication { amf_ue_ngap_id, ran_ue_ngap_id, cause: Some(CAUSE) },
         LocationReport { amf_ue_ngap_id, ran_ue_ngap_id, location: Some(location()), request },
-        PduSessionResourceModifyIndication { amf_ue_ngap_id, ran_ue_ngap_id, sessions: one(ModifyIndicationTransfer { downlink: tunnel(), flows: vec![1] }.encode()), location: None },
+        PduSessionResourceModifyIndication { amf_ue_ngap_id, ran_ue_ngap_id, sessions: one(ModifyIndicationTransfer { downlink: FlowTunnel { tunnel: tunnel(), flows: vec![1] }, additional: vec![], usage: None }.encode()), location: None },
         PduSessionResourceModifyConfirm {
-            amf_ue_ngap_id, ran_ue_ngap_id, confirmed: Some(one(ModifyConfirmTransfer { flows: vec![1], uplink: tunnel(), failed: vec![] }.encode())), failed: Some(one(ModifyIndicationUnsuccessfulTransfer { cause: CAUSE }.encode())), diagnostics: None,
+            amf_ue_ngap_id, ran_ue_ngap_id, confirmed: Some(one(ModifyConfirmTransfer { flows: vec![1], uplink: tunnel(), additional: vec![], failed: vec![] }.encode())), failed: Some(one(ModifyIndicationUnsuccessfulTransfer { cause: CAUSE }.encode())), diagnostics: None,
         },
         RerouteNasRequest {
             ran_ue_ngap_id, amf_ue_ngap_id: Some(amf_ue_ngap_id), ngap_message: vec![0, 15, 0x40, 0],

@@ -89,7 +89,10 @@ impl Gnb {
         let ran_id = *self.ran_ids.get(&ue)?;
         let context = self.contexts.get(&ran_id)?;
         let (amf_id, keys) = (context.amf_id?, context.keys.as_ref()?.in_cell(target));
-        if context.bearers.is_empty() || !context.switching.is_empty() || context.part != Default::default() {
+        if context.bearers.is_empty()
+            || !(context.switching.is_empty() && context.moving.is_empty())
+            || context.part != Default::default()
+        {
             return None;
         }
         let context = self.contexts.remove(&ran_id)?;
@@ -110,7 +113,7 @@ impl Gnb {
             .map(|bearer| {
                 let downlink = Teid(self.next_teid);
                 self.next_teid = self.next_teid.wrapping_add(1).max(1);
-                Bearer { downlink, ..bearer }
+                Bearer { downlink, n3: self.settings.n3, ..bearer }
             })
             .collect();
         let (key, chaining_count) = (keys.key, keys.chaining_count);
@@ -123,6 +126,7 @@ impl Gnb {
             transfer: PathSwitchRequestTransfer {
                 downlink: Tunnel { address: self.settings.n3, teid: bearer.downlink },
                 flows: bearer.flows.iter().collect(),
+                additional: Vec::new(),
             }
             .encode(),
         };
@@ -143,6 +147,7 @@ impl Gnb {
             bearers,
             keys: Some(keys),
             switching,
+            moving: Vec::new(),
             part: Default::default(),
         };
         self.contexts.insert(ran_ue_ngap_id, context);

@@ -5,6 +5,7 @@ use crate::violation::Violation;
 use pith_ngap::transfer::Tunnel;
 use pith_ngap::{Cause, CauseRadioNetwork, GlobalRanNodeId, RrcEstablishmentCause, SecurityCapabilities};
 use pith_types::{Ambr, FiveGSTmsi, Tai, Teid};
+use std::net::IpAddr;
 
 /// A UE, by the caller's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,8 +18,10 @@ pub struct Bearer {
     pub session: u8,
     /// The UPF's tunnel endpoint on N3.
     pub uplink: Tunnel,
-    /// The gNB's tunnel endpoint.
+    /// The gNB's tunnel endpoint, or that of a secondary gNB.
     pub downlink: Teid,
+    /// The address of that endpoint.
+    pub n3: IpAddr,
     /// QFI of the first QoS flow: the default one.
     pub qfi: u8,
     /// All its QoS flows.
@@ -96,6 +99,8 @@ pub enum Input<'a> {
     RequireHandover { ue: UeKey, node: GlobalRanNodeId, tai: Tai },
     /// A UE that left another gNB by [`Output::Leaving`] is in this gNB's cell.
     Arrive { ue: UeKey },
+    /// The downlink of a UE's sessions moves to these tunnels: those of a secondary gNB, or back to the gNB's own (dual connectivity).
+    MoveFlows { ue: UeKey, tunnels: Vec<(u8, Tunnel)> },
     /// A UE arrives from another gNB.
     XnHandover(Box<XnHandover>),
     /// The gNB loses its state and sends NG RESET.
@@ -138,6 +143,13 @@ pub enum Output {
     },
     /// The AMF has switched the path of a UE that was handed over.
     PathSwitched { ue: UeKey },
+    /// The answer to [`Input::MoveFlows`]: bearers with their new tunnels.
+    FlowsMoved {
+        ue: UeKey,
+        moved: Vec<Bearer>,
+        /// Whether all have moved.
+        is_complete: bool,
+    },
     /// Radio bearers and a tunnel are set up.
     BearerUp { ue: UeKey, bearer: Bearer },
     /// The tunnel has another endpoint at the UPF.

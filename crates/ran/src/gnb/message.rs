@@ -68,6 +68,7 @@ impl Gnb {
                 self.receive_release_command(stream, command)
             }
             Message::PduSessionResourceModifyRequest(request) => self.receive_modify_request(stream, request),
+            Message::PduSessionResourceModifyConfirm(message) => self.receive_modify_confirm(stream, message),
             Message::HandoverRequest(message) => self.receive_handover_request(stream, message),
             Message::HandoverCommand(message) => self.receive_handover_command(stream, message),
             Message::HandoverPreparationFailure(message) => {

@@ -7,6 +7,7 @@
 //! ```
 
 mod containers;
+mod flow_mobility;
 mod handover;
 mod interface;
 mod management;
@@ -103,6 +104,8 @@ struct UeContext {
     keys: Option<handover::AsKeys>,
     /// Sessions whose path is being switched after a handover.
     switching: Vec<u8>,
+    /// Sessions whose downlink is to move to other tunnels, until the AMF confirms it.
+    moving: Vec<flow_mobility::Moving>,
     /// Its part in an N2 handover.
     part: n2_handover::Part,
 }
@@ -139,6 +142,8 @@ pub struct Gnb {
     departures: VecDeque<(Instant, RanUeNgapId)>,
     last_ran_id: u32,
     next_teid: u32,
+    /// It has opened tunnels for UEs of other gNBs: no TEID is used twice from then on.
+    has_lent_tunnels: bool,
     /// Deadline of the NG Setup response, or of the next attempt.
     deadline: Option<Instant>,
     now: Instant,
@@ -167,6 +172,7 @@ impl Gnb {
             deferred: Vec::new(),
             departures: VecDeque::new(),
             last_ran_id: 0,
+            has_lent_tunnels: false,
             deadline: None,
             now: Instant::START,
             out: Vec::new(),
@@ -199,6 +205,7 @@ impl Gnb {
             Input::XnHandover(handover) => self.receive_xn_handover(*handover),
             Input::RequireHandover { ue, node, tai } => self.require_handover(ue, node, tai),
             Input::Arrive { ue } => self.arrive(ue),
+            Input::MoveFlows { ue, tunnels } => self.move_flows(ue, tunnels),
             Input::Reset => self.reset(),
             Input::Timeout => self.on_timeout(),
         }

@@ -71,7 +71,8 @@ impl Gnb {
         let ids = self.ids_of(ue);
         let context = ids.and_then(|(ran_id, _)| self.contexts.get_mut(&ran_id));
         let context = context.filter(|context| {
-            !context.bearers.is_empty() && context.switching.is_empty() && context.part == Part::None
+            let is_busy = !(context.switching.is_empty() && context.moving.is_empty());
+            !context.bearers.is_empty() && !is_busy && context.part == Part::None
         });
         let (Some((ran_ue_ngap_id, Some(amf_ue_ngap_id))), Some(context), Some(target)) =
             (ids, context, gnb_id(&node))
@@ -123,6 +124,7 @@ impl Gnb {
             bearers: Vec::new(),
             keys: Some(keys),
             switching: Vec::new(),
+            moving: Vec::new(),
             part: Part::Arriving,
         };
         self.contexts.insert(ran_ue_ngap_id, context);
@@ -187,6 +189,7 @@ impl Gnb {
                         downlink: set_up.downlink,
                         forwarding: None,
                         flows: set_up.flows.into_iter().map(|qfi| (qfi, false)).collect(),
+                        additional: Vec::new(),
                         failed: Vec::new(),
                     };
                     admitted.push(SessionTransfer { pdu_session_id, transfer: transfer.encode() });

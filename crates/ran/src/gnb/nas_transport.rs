@@ -40,6 +40,7 @@ impl Gnb {
             bearers: Vec::new(),
             keys: None,
             switching: Vec::new(),
+            moving: Vec::new(),
             part: Default::default(),
         };
         self.contexts.insert(ran_ue_ngap_id, context);

@@ -92,6 +92,7 @@ impl Gnb {
             session: item.pdu_session_id,
             uplink: transfer.uplink,
             downlink,
+            n3: self.settings.n3,
             qfi: flows.first().copied().unwrap_or_default(),
             flows: flows.iter().copied().collect(),
             ambr: transfer.session_ambr,
@@ -101,7 +102,7 @@ impl Gnb {
             self.out.push(Output::BearerUp { ue: context.ue, bearer });
         }
         let downlink = Tunnel { address: self.settings.n3, teid: downlink };
-        Ok(SetupResponseTransfer { downlink, flows, failed: Vec::new() })
+        Ok(SetupResponseTransfer { downlink, flows, additional: Vec::new(), failed: Vec::new() })
     }
 
     /// The abnormal conditions of TS 38.413 8.2.1.4.
@@ -221,7 +222,6 @@ impl Gnb {
             self.violation("TS 38.413 9.3.4.3", format!("PDU session {id}: {error}"));
             error.cause()
         })?;
-        let n3 = self.settings.n3;
         let found = self.contexts.get_mut(&ran_id).and_then(|context| {
             let ue = context.ue;
             Some((ue, context.bearers.iter_mut().find(|bearer| bearer.session == id)?))
@@ -233,7 +233,7 @@ impl Gnb {
         };
         // Each bearer has one tunnel, identified by the gNB's endpoint (TS 38.413 8.2.3.2).
         let of_bearer =
-            |change: &&TunnelChange| change.downlink == Tunnel { address: n3, teid: bearer.downlink };
+            |change: &&TunnelChange| change.downlink == Tunnel { address: bearer.n3, teid: bearer.downlink };
         let change = transfer.tunnels.iter().find(of_bearer).copied();
         if change.is_none() && !transfer.tunnels.is_empty() {
             let text = format!("PDU session {id}: a tunnel that the gNB does not have");

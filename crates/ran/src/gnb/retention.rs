@@ -31,7 +31,10 @@ pub(super) enum Deferred {
 impl UeContext {
     /// Whether the connection may go on after a time without an association.
     pub(super) fn is_retainable(&self) -> bool {
-        self.is_set_up && self.switching.is_empty() && self.part == Default::default()
+        self.is_set_up
+            && self.switching.is_empty()
+            && self.moving.is_empty()
+            && self.part == Default::default()
     }
 }
 
@@ -60,7 +63,9 @@ impl Gnb {
         self.lost.clear();
         self.deferred.clear();
         self.release_all();
-        self.next_teid = self.settings.first_teid;
+        if !self.has_lent_tunnels {
+            self.next_teid = self.settings.first_teid;
+        }
     }
 
     /// The association is lost: the AMF may retain these connections, and those of UEs whose path it may not have switched.

@@ -8,8 +8,8 @@ mod start;
 mod traffic;
 
 pub use profile::{
-    HandoverPath, HandoverTarget, Packets, ParseProfileError, ParseStepError, PingPlan, Plan, Profile, Step,
-    TrafficPlan,
+    DownlinkVia, HandoverPath, HandoverTarget, Packets, ParseProfileError, ParseStepError, PingPlan, Plan,
+    Profile, Step, TrafficPlan,
 };
 pub use start::Arrivals;
 
@@ -35,6 +35,8 @@ pub(crate) enum UserAction {
     BecomeIdle,
     /// Move to another gNB.
     Handover(HandoverPath, HandoverTarget),
+    /// The downlink of all sessions moves to another gNB.
+    MoveFlows(DownlinkVia),
     /// A host of the data network sends the UE, which is idle, the packet with that number.
     Page(u64),
     /// Send a Router Solicitation in this session, if it has IPv6.
@@ -100,6 +102,8 @@ pub(crate) enum HandoverFailure {
     NotPossible,
     #[error("HANDOVER PREPARATION FAILURE")]
     Refused,
+    #[error("not all sessions are confirmed")]
+    NotConfirmed,
 }
 
 /// What a journey may use and change outside itself.
@@ -193,6 +197,7 @@ impl Journey {
             Step::BecomeIdle => scene.actions.push(UserAction::BecomeIdle),
             Step::Deregister => scene.actions.push(UserAction::Deregister),
             Step::Handover(path, target) => scene.actions.push(UserAction::Handover(path, target)),
+            Step::MoveFlows(via) => scene.actions.push(UserAction::MoveFlows(via)),
             Step::Page => self.send_page(scene),
             Step::Wait(duration) => self.deadline = Some(scene.now + duration),
             Step::Ping => {
@@ -255,7 +260,9 @@ impl Journey {
                 scene.statistics.add_service(scene.now, elapsed);
                 self.complete_half(scene);
             }
-            (Step::Handover(..), Event::Idle) => self.fail(format!("{step}: connection lost"), scene),
+            (Step::Handover(..) | Step::MoveFlows(_), Event::Idle) => {
+                self.fail(format!("{step}: connection lost"), scene)
+            }
             (Step::ReleaseSession, Event::SessionReleased(_)) | (Step::BecomeIdle, Event::Idle) => {
                 self.end_step(scene);
             }
@@ -318,6 +325,20 @@ impl Journey {
     /// The UE cannot move, or the core did not hand it over.
     pub fn on_handover_failed(&mut self, why: HandoverFailure, scene: &mut JourneyContext<'_>) {
         if let Progress::Under(step @ Step::Handover(..)) = self.progress {
+            self.fail(format!("{step}: {why}"), scene);
+        }
+    }
+
+    /// The AMF has confirmed the tunnels of all sessions.
+    pub fn on_flows_moved(&mut self, scene: &mut JourneyContext<'_>) {
+        if matches!(self.progress, Progress::Under(Step::MoveFlows(_))) {
+            self.end_step(scene);
+        }
+    }
+
+    /// There is no other gNB, or the core did not move all flows.
+    pub fn on_flows_not_moved(&mut self, why: HandoverFailure, scene: &mut JourneyContext<'_>) {
+        if let Progress::Under(step @ Step::MoveFlows(_)) = self.progress {
             self.fail(format!("{step}: {why}"), scene);
         }
     }

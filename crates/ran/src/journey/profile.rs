@@ -28,6 +28,8 @@ pub enum Step {
     Page,
     /// Moves to another gNB; complete when the path is switched (Xn), or at HANDOVER NOTIFY (N2).
     Handover(HandoverPath, HandoverTarget),
+    /// The downlink of all sessions moves to a secondary gNB, or back; complete when the core has confirmed it.
+    MoveFlows(DownlinkVia),
     /// Deregisters; complete when the radio connection is released.
     Deregister,
 }
@@ -50,6 +52,15 @@ pub enum HandoverTarget {
     Previous,
 }
 
+/// The gNB that takes a UE's downlink packets (dual connectivity).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DownlinkVia {
+    /// The next gNB in order that has an AMF. The UE keeps its own as master.
+    Secondary,
+    /// The UE's own gNB.
+    Master,
+}
+
 use HandoverPath::{N2, Xn};
 use HandoverTarget::{Next, Previous};
 
@@ -68,6 +79,8 @@ impl Step {
             Self::Page => "paging",
             Self::Handover(Xn, _) => "Xn handover",
             Self::Handover(N2, _) => "N2 handover",
+            Self::MoveFlows(DownlinkVia::Secondary) => "flows to a secondary gNB",
+            Self::MoveFlows(DownlinkVia::Master) => "flows back",
             Self::Deregister => "de-registration",
         }
     }
@@ -80,7 +93,7 @@ impl fmt::Display for Step {
 }
 
 /// The steps by name, except for the pause.
-const STEPS: [(&str, Step); 13] = [
+const STEPS: [(&str, Step); 15] = [
     ("register", Step::Register),
     ("session", Step::EstablishSession),
     ("ping", Step::Ping),
@@ -93,14 +106,16 @@ const STEPS: [(&str, Step); 13] = [
     ("n2", Step::Handover(N2, Next)),
     ("xn-back", Step::Handover(Xn, Previous)),
     ("n2-back", Step::Handover(N2, Previous)),
+    ("dc", Step::MoveFlows(DownlinkVia::Secondary)),
+    ("dc-back", Step::MoveFlows(DownlinkVia::Master)),
     ("deregister", Step::Deregister),
 ];
 
 /// A text that is not a step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown step: use register, session, ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back, deregister, \
-     or wait:MS"
+    "unknown step: use register, session, ping, traffic, idle, service, release, page, xn, n2, xn-back, n2-back, dc, \
+     dc-back, deregister, or wait:MS"
 )]
 pub struct ParseStepError;
 
@@ -146,6 +161,8 @@ pub enum Profile {
     N2,
     /// As `Session`, then to the next gNB and 50 ms later back, over Xn and then through the AMF, repeatedly.
     PingPong,
+    /// As `Session`, then the downlink moves to a secondary gNB and back, repeatedly (dual connectivity).
+    DualConnectivity,
 }
 
 /// Echo requests of a UE.
@@ -253,6 +270,10 @@ impl Plan {
                 };
                 (session, [Xn, N2].into_iter().flat_map(both).chain(use_it()).collect())
             }
+            Profile::DualConnectivity => {
+                let via = |via| [stay, Step::MoveFlows(via)].into_iter().chain(use_it()).collect::<Vec<_>>();
+                (session, [DownlinkVia::Secondary, DownlinkVia::Master].into_iter().flat_map(via).collect())
+            }
             Profile::Parked => (session.into_iter().chain([Step::BecomeIdle]).collect(), vec![]),
             Profile::Release => (vec![Step::Register], {
                 let cycle = [Step::EstablishSession].into_iter().chain(use_it());
@@ -303,7 +324,7 @@ impl Plan {
 }
 
 /// The profiles by name.
-const NAMES: [(&str, Profile); 11] = [
+const NAMES: [(&str, Profile); 12] = [
     ("register", Profile::Register),
     ("session", Profile::Session),
     ("idle", Profile::Idle),
@@ -315,12 +336,13 @@ const NAMES: [(&str, Profile); 11] = [
     ("xn", Profile::Xn),
     ("n2", Profile::N2),
     ("ping-pong", Profile::PingPong),
+    ("dc", Profile::DualConnectivity),
 ];
 
 /// A text that is not a profile's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown profile: use register, session, idle, release, deregister, parked, paged, moving, xn, n2 or ping-pong"
+    "unknown profile: use register, session, idle, release, deregister, parked, paged, moving, xn, n2, ping-pong or dc"
 )]
 pub struct ParseProfileError;
 

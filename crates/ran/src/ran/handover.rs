@@ -38,6 +38,16 @@ impl FormerTunnels {
         self.ended.contains(&teid)
     }
 
+    /// Packets of a tunnel that is being left arrive until its End Marker.
+    pub fn drain(&mut self, teid: Teid, endpoint: Endpoint) {
+        self.draining.insert(teid, endpoint);
+    }
+
+    /// The tunnel is left: its End Marker is due, unless it has arrived.
+    pub fn await_end(&mut self, now: Instant, teid: Teid) {
+        self.due.push_back((now + END_MARKER, teid));
+    }
+
     /// A gNB uses the TEID again.
     pub fn forget(&mut self, teid: Teid) {
         self.draining.remove(&teid);

@@ -9,6 +9,7 @@
 //! The radio loses nothing and has no delay. The caller of a [`Ran`] simulates or implements N2 and N3.
 
 mod amf_selection;
+mod dual_connectivity;
 mod handover;
 mod interface;
 mod schedule;
@@ -21,6 +22,7 @@ use crate::gnb::{self, Gnb, UeKey};
 use crate::journey::{HandoverFailure, Journey, JourneyContext, Plan, Progress, Step, UserAction};
 use crate::statistics::Statistics;
 use crate::ue::{self, SessionRequest, Subscription, Ue};
+use dual_connectivity::Moving;
 use handover::FormerTunnels;
 use pith_ngap::CauseRadioNetwork;
 use pith_types::{FiveGSTmsi, Pei, Teid};
@@ -39,6 +41,8 @@ struct Subscriber {
     previous_gnb: Option<usize>,
     name: String,
     bearers: Vec<gnb::Bearer>,
+    /// Sessions whose downlink is moving to another gNB.
+    moving: Vec<Moving>,
     /// Its tunnels at the gNB that it has left, while the path is being switched.
     left_tunnels: Vec<Teid>,
 }
@@ -69,6 +73,7 @@ enum Signal {
     Bearer(gnb::Bearer, bool),
     HandedOver { key: [u8; 32], chaining_count: u8, cell: gnb::Cell },
     PathSwitched,
+    FlowsMoved { moved: Vec<gnb::Bearer>, is_complete: bool },
     Released,
     Paging,
 }
@@ -142,6 +147,7 @@ impl Ran {
             previous_gnb: None,
             name,
             bearers: Vec::new(),
+            moving: Vec::new(),
             left_tunnels: Vec::new(),
         });
         self.tally.ues += 1;
@@ -308,6 +314,9 @@ impl Ran {
                 let why = if refused { HandoverFailure::Refused } else { HandoverFailure::NotPossible };
                 self.fail_handover(ue, why);
             }
+            gnb::Output::FlowsMoved { ue, moved, is_complete } => {
+                self.pending.push_back(PendingOutput::Ue(ue, Signal::FlowsMoved { moved, is_complete }));
+            }
             // Behind the bearers of the target gNB, as the user may begin the next handover at once.
             gnb::Output::PathSwitched { ue } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::PathSwitched));
@@ -351,6 +360,7 @@ impl Ran {
                 self.enter_cell(ue, (key, chaining_count, cell))
             }
             Signal::PathSwitched => self.on_path_switched(ue),
+            Signal::FlowsMoved { moved, is_complete } => self.on_flows_moved(ue, &moved, is_complete),
             Signal::Released => self.ue_input(ue, ue::Input::ConnectionReleased),
             Signal::Paging => self.ue_input(ue, ue::Input::Paging),
         }
@@ -441,6 +451,7 @@ impl Ran {
                     .push_back(PendingOutput::Gnb(gnb, gnb::Input::ReleaseContext { ue: key, cause }));
             }
             UserAction::Handover(path, target) => self.hand_over(key, path, target),
+            UserAction::MoveFlows(via) => self.move_flows(key, via),
             UserAction::Page(number) => self.send_page(key, number),
             UserAction::SolicitRouter(session) => self.solicit_router(key, session),
             UserAction::Ping(sequence) => self.send_echo(key, sequence),

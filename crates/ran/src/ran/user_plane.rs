@@ -33,6 +33,12 @@ pub(super) struct Endpoint {
     flows: QosFlows,
 }
 
+impl Endpoint {
+    pub(super) const fn of(ue: UeKey, bearer: &Bearer) -> Self {
+        Self { ue, session: bearer.session, flows: bearer.flows }
+    }
+}
+
 impl Ran {
     /// A bearer was set up or released: updates tunnel, UE and user.
     pub(super) fn note_bearer(&mut self, key: UeKey, bearer: Bearer, up: bool) {
@@ -40,12 +46,12 @@ impl Ran {
         subscriber.bearers.retain(|other| other.session != bearer.session);
         if up {
             subscriber.bearers.push(bearer);
-            let endpoint = Endpoint { ue: key, session: bearer.session, flows: bearer.flows };
-            self.endpoints.insert(bearer.downlink, endpoint);
+            self.endpoints.insert(bearer.downlink, Endpoint::of(key, &bearer));
             self.former_tunnels.forget(bearer.downlink);
         } else {
             subscriber.bearers.shrink_to_fit();
             self.endpoints.remove(&bearer.downlink);
+            self.forget_moving(key, bearer.session);
         }
         self.ue_input(key, ue::Input::UserPlane { session: bearer.session, up });
         self.advance(key, |journey, scene| journey.on_bearer(bearer.session, up, scene));
@@ -218,8 +224,8 @@ impl Ran {
         self.deliver(endpoint, packet.payload);
     }
 
-    /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or
-    /// released such packets are normal.
+    /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or released such packets are normal. The Error
+    /// Indication goes to the port of GTP-U, whatever port the packet is from (TS 29.281 4.4.2).
     fn refuse_gpdu(&mut self, from: SocketAddr, teid: Teid) {
         if self.former_tunnels.has_ended(teid) {
             let text = format!("a packet after the End Marker, TEID {:#x}", teid.0);
@@ -227,7 +233,8 @@ impl Ran {
         }
         let local = self.gnbs.first().map(|gnb| gnb.settings().n3);
         if let Some(peer) = local {
-            self.send_signalling(from, &Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer }));
+            let to = SocketAddr::new(from.ip(), GTPU_PORT);
+            self.send_signalling(to, &Signalling::ErrorIndication(ErrorIndication { teid: teid.0, peer }));
         }
     }
 

@@ -50,8 +50,8 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
         "packets that page UEs are of IPv4, which --pdu-type ipv6 does not have"
     );
     ensure!(
-        options.gnbs > 1 || !steps().any(|step| matches!(step, Step::Handover(..))),
-        "a handover needs two gNBs: --gnbs 2"
+        options.gnbs > 1 || !steps().any(|step| matches!(step, Step::Handover(..) | Step::MoveFlows(_))),
+        "a handover, or a secondary gNB, needs two gNBs: --gnbs 2"
     );
     let mut ran = Ran::new(endpoints.collect(), plan);
     ran.connect_to_amfs(options.amf.len());

@@ -165,7 +165,8 @@ pub struct RunOptions {
     /// (repeatedly session and deregister); parked (session, then idle); paged (session, then repeatedly
     /// idle until a downlink packet pages the UE); moving (session, then repeatedly an Xn and an N2
     /// handover to the next gNB); xn and n2 (handovers of one kind); ping-pong (to the next gNB and 50
-    /// ms later back, over Xn and through the AMF). The packet of paged is sent by this host, which needs a
+    /// ms later back, over Xn and through the AMF); dc (session, then repeatedly the downlink to a secondary
+    /// gNB and back). The packet of paged is sent by this host, which needs a
     /// route to the UEs' addresses
     #[arg(long, default_value_t = Profile::Session, help_heading = "What happens")]
     pub profile: Profile,

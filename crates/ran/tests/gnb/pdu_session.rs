@@ -43,11 +43,12 @@ fn setup(sessions: Vec<SetupItem>) -> PduSessionResourceSetupRequest {
     }
 }
 
-fn bearer(session: u8, downlink: u32) -> Bearer {
+pub fn bearer(session: u8, downlink: u32) -> Bearer {
     Bearer {
         session,
         uplink: transfer().uplink,
         downlink: Teid(downlink),
+        n3: settings().n3,
         qfi: 9,
         flows: [9].into_iter().collect(),
         ambr: Some(ambr()),
@@ -60,7 +61,7 @@ fn response(pair: &mut Pair) -> PduSessionResourceSetupResponse {
 }
 
 /// A gNB whose UE has session 1.
-fn with_session() -> Pair {
+pub fn with_session() -> Pair {
     let mut pair = Pair::with_context();
     pair.give(STREAM, setup(vec![item(1, &transfer())]).encode().unwrap());
     pair.sent.clear();

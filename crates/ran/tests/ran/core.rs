@@ -137,6 +137,7 @@ impl Core {
                 self.note_tunnels(gnb, response.ran_ue_ngap_id, response.setup)
             }
             Message::PathSwitchRequest(request) => self.switch_path(gnb, &request),
+            Message::PduSessionResourceModifyIndication(indication) => self.move_flows(indication),
             Message::HandoverRequired(required) => self.prepare(gnb, required),
             Message::HandoverRequestAcknowledge(acknowledge) => self.command(gnb, acknowledge),
             Message::UplinkRanStatusTransfer(transfer) => self.transfer_status(transfer),

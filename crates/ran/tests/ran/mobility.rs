@@ -72,7 +72,7 @@ impl Core {
         let [session] = &request.sessions[..] else { panic!("{request:?}") };
         let transfer = PathSwitchRequestTransfer::decode(&session.transfer).unwrap();
         self.switch(&imsi, transfer.downlink.teid);
-        let transfer = PathSwitchRequestAcknowledgeTransfer { uplink: None }.encode();
+        let transfer = PathSwitchRequestAcknowledgeTransfer::default().encode();
         let acknowledge = PathSwitchRequestAcknowledge {
             amf_ue_ngap_id: request.source_amf_ue_ngap_id,
             ran_ue_ngap_id: request.ran_ue_ngap_id,
@@ -85,6 +85,35 @@ impl Core {
             diagnostics: None,
         };
         vec![acknowledge.encode().unwrap()]
+    }
+
+    /// Downlink packets use the indicated tunnel from now on (TS 38.413 8.2.5.2).
+    pub fn move_flows(&mut self, indication: PduSessionResourceModifyIndication) -> Vec<Vec<u8>> {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (indication.amf_ue_ngap_id, indication.ran_ue_ngap_id);
+        let imsi = imsi_of_id(amf_ue_ngap_id);
+        let [session] = &indication.sessions[..] else { panic!("{indication:?}") };
+        let FlowTunnel { tunnel, flows } =
+            ModifyIndicationTransfer::decode(&session.transfer).unwrap().downlink;
+        let item = |transfer| Some(vec![SessionTransfer { pdu_session_id: 1, transfer }]);
+        let (mut confirmed, mut failed) = (None, None);
+        if self.fault == Some(Fault::RefuseHandover) {
+            let cause = Cause::RadioNetwork(CauseRadioNetwork::interaction_with_other_procedure);
+            failed = item(ModifyIndicationUnsuccessfulTransfer { cause }.encode());
+        } else {
+            self.switch(&imsi, tunnel.teid);
+            let setup = SetupRequestTransfer::decode(&setup_item(&imsi, None).transfer).unwrap();
+            let transfer =
+                ModifyConfirmTransfer { flows, uplink: setup.uplink, additional: vec![], failed: vec![] };
+            confirmed = item(transfer.encode());
+        }
+        let confirm = PduSessionResourceModifyConfirm {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            confirmed,
+            failed,
+            diagnostics: None,
+        };
+        vec![confirm.encode().unwrap()]
     }
 
     pub fn prepare(&mut self, gnb: usize, required: HandoverRequired) -> Vec<Vec<u8>> {
@@ -213,6 +242,30 @@ fn profiles_of_one_kind_of_handover() {
 }
 
 #[test]
+fn the_downlink_moves_to_a_secondary_gnb_and_back() {
+    let world = ran_well(plan(Profile::DualConnectivity, Some(super::ping(2)), 3), 2, 4);
+    let steps = (count(&world, "flows to a secondary gNB"), count(&world, "flows back"));
+    assert_eq!(steps, ((12, 0), (12, 0)));
+    assert_eq!(world.ran.statistics().ping.received, 4 * 2 * 7);
+    assert_eq!((world.ran.statistics().end_markers, world.ran.end_markers_due()), (24, None));
+    assert!((0..4).all(|ue| world.ran.gnb(ue as usize % 2).unwrap().ids_of(UeKey(ue)).is_some()));
+}
+
+#[test]
+fn flows_that_the_core_does_not_move_stay_at_the_master() {
+    let mut world = World::new(plan(Profile::DualConnectivity, None, 1), 2, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::RefuseHandover);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.ran.statistics().failures.len(), 1, "{:?}", world.ran.statistics().failures);
+    assert_eq!(count(&world, "flows to a secondary gNB"), (0, 1));
+    let mut out = Vec::new();
+    world.core.fault = None;
+    world.ran.perform(world.now, UeKey(0), [Step::Ping].into(), &mut out);
+    assert!(world.violations().is_empty(), "{:?}", world.violations());
+}
+
+#[test]
 fn pdcp_counts_of_many_ues_reach_the_target() {
     let world = ran_well(plan(Profile::N2, None, 1), 2, 600);
     assert_eq!(count(&world, "N2 handover"), (600, 0));
@@ -249,6 +302,7 @@ fn faults_of_handovers_are_violations() {
     let cases = [
         (Fault::NoEndMarker, Profile::Xn, "TS 23.501 5.8.2.9"),
         (Fault::NoEndMarker, Profile::N2, "TS 23.501 5.8.2.9"),
+        (Fault::NoEndMarker, Profile::DualConnectivity, "TS 23.501 5.8.2.9"),
         (Fault::RepeatNextHop, Profile::N2, "TS 33.501 6.9.2.3.4"),
         (Fault::RepeatNextHop, Profile::Xn, "TS 33.501 6.9.2.3.4"),
         (Fault::ChangeCounts, Profile::N2, "TS 38.413 8.4.7.2"),

@@ -68,6 +68,8 @@ const IDLE: &[Act] = &[Register, Establish(1), Idle];
 const LEFT: &[Act] = &[Register, Establish(1), Leave { switch_off: false }];
 const TWO_SESSIONS: &[Act] = &[Register, Establish(1), Establish(2)];
 const MOVED: &[Act] = &[Register, Establish(1), Act::XnHandover];
+const SECONDARY: Act = Act::MoveFlows { secondary: true };
+const SPLIT: &[Act] = &[Register, Establish(1), SECONDARY];
 const FLOW: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0)];
 const FLOW_IDLE: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0), Idle];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
@@ -119,6 +121,12 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("n2-handover", SESSION, Act::N2Handover).with_gnbs(),
     Procedure::new("n2-handover-two-sessions", TWO_SESSIONS, Act::N2Handover).with_gnbs(),
     Procedure::new("n2-handover-after-handover", MOVED, Act::N2Handover).with_gnbs(),
+    Procedure::new("flow-mobility", SESSION, SECONDARY).with_gnbs(),
+    Procedure::new("flow-mobility-two-sessions", TWO_SESSIONS, SECONDARY).with_gnbs(),
+    Procedure::new("flow-mobility-back", SPLIT, Act::MoveFlows { secondary: false }).with_gnbs(),
+    Procedure::new("xn-handover-in-dual-connectivity", SPLIT, Act::XnHandover).with_gnbs(),
+    Procedure::new("n2-handover-in-dual-connectivity", SPLIT, Act::N2Handover).with_gnbs(),
+    Procedure::new("an-release-in-dual-connectivity", SPLIT, Idle).with_gnbs(),
     Procedure::new("registration-update-after-handover", MOVED, Register).with_gnbs(),
     Procedure::new("radio-failure", SESSION, Act::LoseRadio).within(11),
     Procedure::new("error-indication", SESSION, DownlinkFor { lost: true }),

@@ -51,12 +51,13 @@ use invariant::Watch;
 use n2::SimGnb;
 use pith_nf::fabric::{ShardInput, Timers};
 use pith_nf::kit::{Instant, Nf, TimerKey};
+use pith_ngap::transfer::Tunnel;
 use pith_runtime::residency::OwnerMemory;
 use pith_sbi::token::Verifier;
 use process::Process;
 use radio::SimUe;
 use sbi::Exchange;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::MutexGuard;
@@ -194,6 +195,8 @@ pub struct World {
     panicking: Option<usize>,
     /// Blocks that passed to another shard.
     moved: u32,
+    /// Tunnels that gNBs have opened for UEs of other gNBs.
+    lent_tunnels: HashSet<Tunnel>,
     /// The run is one of [`crate::kill`]: nothing may leak.
     is_kill: bool,
 }
@@ -238,6 +241,7 @@ impl World {
             crash_points: CrashPoints::default(),
             panicking: None,
             moved: 0,
+            lent_tunnels: HashSet::new(),
             is_kill: false,
             plan,
         };

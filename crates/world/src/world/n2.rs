@@ -7,11 +7,12 @@ use crate::plan::{Plan, Residency};
 use pith_nf::fabric::ShardInput;
 use pith_nf::gateway::n2::{N2GatewayEffect, N2GatewayInput, NGAP_PPID};
 use pith_nf::kit::{GnbHandle, Inspect, N2Effect, Nf};
+use pith_ngap::transfer::Tunnel;
 use pith_ngap::{Message, NgSetupResponse};
 use pith_ran::Instant as RanInstant;
 use pith_ran::gnb::{Bearer, Gnb, Input, Output, Settings, UeKey};
 use pith_types::FiveGSTmsi;
-use pith_upf::contract::{Action, Destination, Far};
+use pith_upf::contract::{Action, Destination, Far, Tunnel as UpfTunnel};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -209,8 +210,12 @@ impl World {
         };
         let Some(gnb) = self.gnb_of(association).filter(|_| knows) else { return };
         let address = self.gnbs[gnb].gnb.settings().n3;
-        let to_gnb =
-            |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address);
+        // A secondary gNB keeps the tunnels of UEs of other gNBs.
+        let is_lent = |to: &UpfTunnel| {
+            let tunnel = Tunnel { address: to.peer, teid: pith_types::Teid(to.teid.0) };
+            self.lent_tunnels.contains(&tunnel)
+        };
+        let to_gnb = |far: &Far| matches!(far.action, Action::Forward(Destination::Tunnel(to)) if to.peer == address && !is_lent(&to));
         // A session that has ended, or that never began, is being deleted: no request of the AMF waits for that.
         let is_deleting = self.processes.iter().filter_map(|it| it.n4.as_ref()).any(|n4| n4.is_deleting());
         let known = if is_deleting { self.inspected(Inspect::Sessions) } else { Vec::new() };
@@ -287,6 +292,10 @@ impl World {
             }
             Output::Leaving { ue, cell } => self.leave_for(gnb, ue, cell),
             Output::PathSwitched { .. } | Output::HandoverFailed { .. } => {}
+            Output::FlowsMoved { ue, moved, .. } => {
+                let moved = moved.into_iter().map(|bearer| ((ue, bearer.session), bearer));
+                self.gnbs[gnb].bearers.extend(moved);
+            }
             Output::BearerUp { ue, bearer } => {
                 self.gnbs[gnb].bearers.insert((ue, bearer.session), bearer);
                 self.signal_to_ue(

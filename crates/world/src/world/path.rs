@@ -88,14 +88,14 @@ impl World {
         (of_ue != of_smf).then(|| format!("its UE has the flows {of_ue:?}"))
     }
 
-    /// The address of the gNB with the session's radio bearers, and the bearer.
+    /// The address of the gNB that takes the session's downlink packets, and the bearer.
     fn bearer_of(&self, session: &Value) -> Option<(IpAddr, Bearer)> {
         let id = session["pduSessionId"].as_u64()? as u8;
         let is_its = |sim_ue: &super::SimUe| session["supi"] == sim_ue.subscriber.supi.to_string().as_str();
         let sim_ue = self.ues.iter().find(|sim_ue| is_its(sim_ue))?;
         let sim_gnb = &self.gnbs[sim_ue.gnb];
         let bearer = sim_gnb.bearers.get(&(UeKey(sim_ue.connection? as u32), id))?;
-        Some((sim_gnb.gnb.settings().n3, *bearer))
+        Some((bearer.n3, *bearer))
     }
 
     /// The end of a packet from the UE.

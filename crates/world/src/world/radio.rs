@@ -318,6 +318,24 @@ impl World {
         }
     }
 
+    /// The UE's gNB moves the downlink of the UE's sessions to the next gNB, or to itself (dual connectivity).
+    pub(super) fn move_flows(&mut self, ue: usize, secondary: bool) {
+        let Some(connection) = self.ues[ue].connection else { return };
+        let (master, key) = (self.ues[ue].gnb, UeKey(connection as u32));
+        let target = if secondary { self.next_gnb(master) } else { master };
+        let of_ue =
+            self.gnbs[master].bearers.keys().filter(|(of, _)| *of == key).map(|(_, session)| *session);
+        let mut sessions: Vec<u8> = of_ue.collect();
+        sessions.sort_unstable();
+        let mut tunnels = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            let tunnel = self.gnbs[target].gnb.open_tunnel();
+            self.lent_tunnels.insert(tunnel);
+            tunnels.push((session, tunnel));
+        }
+        self.gnb_input(master, GnbInput::MoveFlows { ue: key, tunnels });
+    }
+
     /// A UE leaves its gNB for a cell that is prepared for it. A UE that has no such connection any longer does not arrive.
     pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell) {
         let Some(ue) = self.gnbs[source].connections.remove(&key) else { return };

@@ -31,6 +31,8 @@ pub(crate) enum Act {
     XnHandover,
     /// Moves to another gNB, through the AMF.
     N2Handover,
+    /// The downlink of its sessions moves to the next gNB as a secondary one, or back to its own.
+    MoveFlows { secondary: bool },
     /// The radio fails.
     LoseRadio,
     /// A downlink packet arrives for a random UE.
@@ -80,6 +82,23 @@ impl World {
         }
         self.draw_handovers(time);
         self.draw_flows(time);
+        self.draw_flow_mobility(time);
+    }
+
+    /// Dual connectivity. Drawn apart, too.
+    fn draw_flow_mobility(&mut self, time: Duration) {
+        if self.gnbs.len() < 2 {
+            return;
+        }
+        let mut dice = Dice::new(self.plan.seed ^ 0x6e72_6463_0000);
+        let millis = time.as_millis() as u64;
+        for ue in 0..self.ues.len() {
+            for _ in 0..dice.below(6) {
+                let when = dice.millis(millis / 8, millis);
+                let secondary = dice.chance(600);
+                self.at(when, SimEvent::Act { ue, act: Act::MoveFlows { secondary } });
+            }
+        }
     }
 
     /// Rules of the PCF that come and go. Drawn apart, too.
@@ -151,6 +170,7 @@ impl World {
             }
             Act::XnHandover => self.xn_handover(ue),
             Act::N2Handover => self.n2_handover(ue),
+            Act::MoveFlows { secondary } => self.move_flows(ue, secondary),
             Act::LoseRadio => self.lose_radio(ue),
             Act::DownlinkPacket => self.downlink_packet(),
             Act::Branch(_) | Act::Unbranch(_) | Act::OrderDeregister(_) => self.order(ue, act),

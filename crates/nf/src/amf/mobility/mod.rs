@@ -1,6 +1,7 @@
-//! The handover of a UE: one state for each wait, which owns the data that are valid while it waits. It runs beside the 5GMM
-//! procedure ([`super::procedure`]): a UE has at most one of each.
+//! The handover of a UE, or the mobility of its QoS flows between gNBs: one state for each wait, which owns the data that are valid while it
+//! waits. It runs beside the 5GMM procedure ([`super::procedure`]): a UE has at most one of each.
 
+pub(crate) mod flow_mobility;
 pub(crate) mod n2_handover;
 pub(crate) mod path_switch;
 
@@ -28,6 +29,8 @@ pub(crate) enum Mobility {
     AwaitingHandoverNotify(Box<n2_handover::AwaitingHandoverNotify>),
     /// N2: the UE is at the target gNB; SMFs switch the paths.
     AwaitingSessionCompletion(Box<n2_handover::AwaitingSessionCompletion>),
+    /// Dual connectivity: SMFs move QoS flows between gNBs.
+    AwaitingFlows(Box<flow_mobility::AwaitingFlowMobility>),
 }
 
 // A number is never given to another state.
@@ -39,6 +42,7 @@ pack_enum!(Mobility {
     4 => AwaitingHandoverCommand(state),
     5 => AwaitingHandoverNotify(state),
     6 => AwaitingSessionCompletion(state),
+    7 => AwaitingFlows(state),
 });
 
 impl Mobility {
@@ -51,6 +55,7 @@ impl Mobility {
             Self::AwaitingHandoverCommand(_) => "AwaitingHandoverCommand",
             Self::AwaitingHandoverNotify(_) => "AwaitingHandoverNotify",
             Self::AwaitingSessionCompletion(_) => "AwaitingSessionCompletion",
+            Self::AwaitingFlows(_) => "AwaitingFlows",
         }
     }
 
@@ -58,10 +63,18 @@ impl Mobility {
         matches!(self, Self::Idle)
     }
 
+    /// Whether the UE is changing its gNB.
+    pub const fn is_handover(&self) -> bool {
+        !matches!(self, Self::Idle | Self::AwaitingFlows(_))
+    }
+
     /// Whether an N2 handover is in progress, and the UE is not yet at the target gNB: messages for UE and gNB are queued.
     pub const fn is_n2_handover(&self) -> bool {
         match self {
-            Self::Idle | Self::AwaitingPathSwitch(_) | Self::AwaitingSessionCompletion(_) => false,
+            Self::Idle
+            | Self::AwaitingPathSwitch(_)
+            | Self::AwaitingSessionCompletion(_)
+            | Self::AwaitingFlows(_) => false,
             Self::AwaitingSessionPreparation(_)
             | Self::AwaitingHandoverRequestAcknowledge(_)
             | Self::AwaitingHandoverCommand(_)
@@ -88,6 +101,7 @@ impl Mobility {
             Self::AwaitingSessionPreparation(state) => state.awaits_any(meets),
             Self::AwaitingHandoverCommand(state) => state.awaits_any(meets),
             Self::AwaitingSessionCompletion(state) => state.awaits_any(meets),
+            Self::AwaitingFlows(state) => state.awaits_any(meets),
         }
     }
 }
@@ -99,6 +113,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         Mobility::AwaitingSessionPreparation(state) => state.on_reply(ue, env, call, reply),
         Mobility::AwaitingHandoverCommand(state) => state.on_reply(ue, env, call, reply),
         Mobility::AwaitingSessionCompletion(state) => state.on_reply(ue, env, call, reply),
+        Mobility::AwaitingFlows(state) => state.on_reply(ue, env, call, reply),
         state @ (Mobility::Idle
         | Mobility::AwaitingHandoverRequestAcknowledge(_)
         | Mobility::AwaitingHandoverNotify(_)) => state,

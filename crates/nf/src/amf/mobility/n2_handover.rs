@@ -526,7 +526,8 @@ pub(in crate::amf) const fn target_of(state: &Mobility) -> Option<AmfUeNgapId> {
         Mobility::Idle
         | Mobility::AwaitingPathSwitch(_)
         | Mobility::AwaitingSessionPreparation(_)
-        | Mobility::AwaitingSessionCompletion(_) => None,
+        | Mobility::AwaitingSessionCompletion(_)
+        | Mobility::AwaitingFlows(_) => None,
     }
 }
 
@@ -544,9 +545,10 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
             of_calls(&state.calls).into_iter().chain(accepted).collect()
         }
         Mobility::AwaitingHandoverNotify(state) => state.accepted.clone(),
-        Mobility::Idle | Mobility::AwaitingPathSwitch(_) | Mobility::AwaitingSessionCompletion(_) => {
-            Vec::new()
-        }
+        Mobility::Idle
+        | Mobility::AwaitingPathSwitch(_)
+        | Mobility::AwaitingSessionCompletion(_)
+        | Mobility::AwaitingFlows(_) => Vec::new(),
     }
 }
 

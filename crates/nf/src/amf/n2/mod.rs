@@ -24,7 +24,7 @@ use super::Amf;
 use super::connection::{RanContext, RanSide};
 use super::context::{Env, UeContext};
 use super::error::unknown_connection;
-use super::mobility::{n2_handover, path_switch};
+use super::mobility::{flow_mobility, n2_handover, path_switch};
 use super::n1::{self, NasOutcome};
 use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
@@ -435,14 +435,15 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
             reports::located(ue, env, from.gnb, message.location)
         }
         Message::SecondaryRatDataUsageReport(message) => {
-            reports::secondary_rat_usage(ue, env, from.gnb, &message)
+            reports::secondary_rat_usage(ue, env, from.gnb, message)
         }
         Message::LocationReportingFailureIndication(message) => {
             reports::not_located(ue, env, message.cause);
         }
         Message::UeContextModificationFailure(message) => reports::not_modified(ue, env, message.cause),
         Message::PduSessionResourceModifyIndication(message) => {
-            refusal::modify_indication(ue, env, from, message);
+            reports::located(ue, env, from.gnb, message.location);
+            flow_mobility::indicated(ue, env, message);
         }
         // The UE is at this gNB: no handover is in progress to which it could belong (TS 38.413 10.4).
         Message::HandoverNotify(HandoverNotify { amf_ue_ngap_id, ran_ue_ngap_id, .. }) => {

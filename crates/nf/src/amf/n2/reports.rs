@@ -1,10 +1,9 @@
 //! Reports of a UE's gNB (TS 38.413 8.3.4.3, 8.3.5, 8.12, 8.15), and the operator's request for one.
 
 use super::send;
-use crate::amf::Amf;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::refusal;
+use crate::amf::{Amf, consumer, refusal};
 use crate::kit::{GnbHandle, GnbInfo, Instant, Level, N2Effect, Outbox};
 use pith_ngap::{
     Cause, LocationEvent, LocationReportingControl, LocationRequest, SecondaryRatDataUsageReport,
@@ -69,21 +68,23 @@ pub(super) fn not_located(ue: &UeContext, env: &mut Env<'_>, cause: Option<Cause
     });
 }
 
-/// SECONDARY RAT DATA USAGE REPORT (TS 38.413 8.15.1). The SMFs of Pith take no usage reports: of the message, only the location is kept.
+/// SECONDARY RAT DATA USAGE REPORT (TS 38.413 8.15.1): forwarded to the SMFs of the sessions (TS 23.502 4.21). While the UE is handed over, too: the
+/// source gNB reports what it has sent.
 pub(super) fn secondary_rat_usage(
     ue: &mut UeContext,
     env: &mut Env<'_>,
     gnb: GnbHandle,
-    message: &SecondaryRatDataUsageReport,
+    message: SecondaryRatDataUsageReport,
 ) {
     located(ue, env, gnb, message.location);
-    env.out.log(Level::Debug, || {
-        format!(
-            "{}: usage of a secondary RAT in {} sessions",
-            ue.name(),
-            message.sessions.iter().flatten().count()
-        )
-    });
+    let mut seen = Vec::new();
+    for item in message.sessions.into_iter().flatten() {
+        let id = item.pdu_session_id;
+        if !seen.contains(&id) {
+            seen.push(id);
+            consumer::report_usage(ue, env, id, item.transfer);
+        }
+    }
 }
 
 /// UE CONTEXT MODIFICATION FAILURE: the gNB's context is as before (TS 38.413 8.3.4.3). A key that the gNB has not taken is sent again

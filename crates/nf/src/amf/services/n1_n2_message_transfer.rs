@@ -57,7 +57,7 @@ fn transfer(
         return Err(TransferError::OtherSmf);
     }
     // The command means the resources at the source gNB. After the handover it would release those at the target.
-    if !ue.mobility.is_idle() && message.is_release_of_resources() {
+    if ue.mobility.is_handover() && message.is_release_of_resources() {
         return Err(TransferError::HandoverOngoing);
     }
     if ue.mobility.is_n2_handover() && ue.undelivered.len() >= MAX_QUEUED {

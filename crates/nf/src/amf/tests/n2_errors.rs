@@ -122,24 +122,6 @@ fn a_handover_required_is_refused_with_handover_preparation_failure() {
 }
 
 #[test]
-fn a_modify_indication_is_confirmed_with_all_sessions_failed() {
-    let (mut world, mut phone) = registered();
-    phone.establish(&mut world, 5);
-    let indication = pith_ngap::PduSessionResourceModifyIndication {
-        amf_ue_ngap_id: phone.amf_id.unwrap(),
-        ran_ue_ngap_id: phone.ran_id,
-        sessions: transfers(),
-        location: None,
-    };
-    world.ngap(GNB, "PduSessionResourceModifyIndication", indication.encode());
-    let Message::PduSessionResourceModifyConfirm(confirm) = world.next() else { panic!() };
-    assert_eq!(confirm.confirmed, None);
-    let failed = confirm.failed.unwrap();
-    assert_eq!(failed[0].pdu_session_id, 5);
-    assert!(pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer::decode(&failed[0].transfer).is_ok());
-}
-
-#[test]
 fn error_indications_contain_both_ids_of_the_message() {
     let (mut world, phone) = registered();
     let (amf_ue_ngap_id, ran_ue_ngap_id) = (phone.amf_id.unwrap(), phone.ran_id);

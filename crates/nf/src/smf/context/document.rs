@@ -9,6 +9,8 @@
 //!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
 //!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
+//!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
+//!  usage      data volume over a secondary RAT; absent if there is none
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
@@ -20,6 +22,7 @@ use super::{AmfLink, IpVersions, Pending, Qos, SmContext, UeAddress, UserPlane};
 use crate::kit::document::{Document, Names, Pack, PackError, Section, Sections, UnpackError, Writer};
 use crate::kit::{Context, Handles, Key, Nf, UpfHandle};
 use crate::smf::flows::SessionFlows;
+use pith_ngap::transfer::SecondaryRatUsage;
 use pith_types::ContextId;
 
 const IDENTITY: Section = Section { id: 1, name: "identity", version: 1 };
@@ -41,12 +44,20 @@ const IPV6: Section = Section { id: 13, name: "ipv6", version: 1 };
 /// A session without the section has only the default flow.
 const FLOWS: Section = Section { id: 7, name: "flows", version: 1 };
 
-/// Numbers 8 to 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// A session without the section has one N3 tunnel, or none.
+const TUNNELS: Section = Section { id: 8, name: "tunnels", version: 1 };
+
+/// Absent if no gNB has reported usage of a secondary RAT.
+const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
+
+/// Numbers 10 and 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
-pub(in crate::smf) const SECTIONS: &[Section] =
-    &[IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, REJECTED, LEAVING, UPLINK, IPV6, FLOWS, TIMERS];
+pub(in crate::smf) const SECTIONS: &[Section] = &[
+    IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
+    TIMERS,
+];
 
 /// Packs some sections of a session.
 pub(in crate::smf) fn pack(
@@ -58,6 +69,8 @@ pub(in crate::smf) fn pack(
     let is_present = |section: &&Section| match **section {
         HANDOVER => session.handover_target.is_some(),
         UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
+        TUNNELS => !session.tunnels.is_empty() || !session.handover_additional.is_empty(),
+        USAGE => session.secondary_rat != SecondaryRatUsage::default(),
         REJECTED => session.rejected_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
         FLOWS => !session.flows.is_default(),
@@ -95,6 +108,9 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         deletion,
         pending,
         handover_target,
+        handover_additional,
+        tunnels,
+        secondary_rat,
         handover_uplink,
         unanswered_switches,
         rejected_pti,
@@ -126,6 +142,11 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         PENDING => pending.pack(writer),
         HANDOVER => handover_target.pack(writer),
+        TUNNELS => {
+            tunnels.pack(writer);
+            handover_additional.pack(writer);
+        }
+        USAGE => (secondary_rat.uplink, secondary_rat.downlink).pack(writer),
         FLOWS => flows.pack(writer),
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
@@ -166,6 +187,9 @@ pub(in crate::smf) fn unpack(
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
     let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
+    let (tunnels, handover_additional) =
+        if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
+    let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     let (mut leaving, mut deletion) = (Vec::new(), None);
@@ -197,6 +221,9 @@ pub(in crate::smf) fn unpack(
         deletion,
         pending,
         handover_target,
+        handover_additional,
+        tunnels,
+        secondary_rat: SecondaryRatUsage { uplink, downlink },
         handover_uplink,
         unanswered_switches,
         rejected_pti,
@@ -321,6 +348,7 @@ mod tests {
     use crate::kit::{Caller, Nf, Owner, PendingReply, Tag, UpfHandle};
     use crate::smf::procedure::State;
     use crate::smf::timers::SessionTimer;
+    use crate::smf::tunnels::reroute;
     use pith_nas::GsmCause;
     use pith_ngap::transfer::Tunnel;
     use pith_sbi::common::{DateTime, NfInstanceId};
@@ -393,6 +421,14 @@ mod tests {
         )
     }
 
+    type DualConnectivity = (Vec<Tunnel>, Vec<(Tunnel, Vec<u8>)>, (u64, u64));
+
+    /// On the heap, as the stack is too small for one large strategy.
+    fn dual_connectivity() -> BoxedStrategy<DualConnectivity> {
+        let after_handover = vec((tunnel(), vec(any::<u8>(), 0..3)), 0..2);
+        (vec(tunnel(), 0..4), after_handover, any::<(u64, u64)>()).boxed()
+    }
+
     prop_compose! {
         fn session()(
             imsi in "[0-9]{5,15}",
@@ -405,7 +441,7 @@ mod tests {
             pending in (any::<Option<u8>>(), option::of(tunnel()), any::<bool>()),
             timers in vec((0_usize..4, any::<i64>()), 0..4),
             calls in any::<u32>(),
-            switches in (option::of(tunnel()), any::<u8>()),
+            (switches, dual) in ((option::of(tunnel()), any::<u8>()), dual_connectivity()),
             leaving in vec((at_upf(), option::of(any::<u32>())), 0..2),
         ) -> SmContext {
             let (id, sst, sd, tac, seid) = numbers;
@@ -441,6 +477,11 @@ mod tests {
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.unanswered_switches) = switches;
             session.rejected_pti = release;
+            let (tunnels, after_handover, (uplink, downlink)) = dual;
+            let wanted: Vec<_> = (1..).zip(tunnels).collect();
+            session.tunnels = reroute((None, &session.tunnels), &wanted).map(|it| it.tunnels).unwrap_or_default();
+            session.handover_additional = after_handover;
+            session.secondary_rat = SecondaryRatUsage { uplink, downlink };
             session
         }
     }

@@ -62,6 +62,9 @@ pub(in crate::smf) fn insert(
         return (state, Err(BranchingError::HasRules));
     }
     let State::Established(established) = state else { return (state, busy) };
+    if !session.tunnels.is_empty() {
+        return (established.into(), Err(BranchingError::SeveralTunnels));
+    }
     let (upf, local) = match check(&established, session, env, upf) {
         Ok(checked) => checked,
         Err(error) => return (established.into(), Err(error)),

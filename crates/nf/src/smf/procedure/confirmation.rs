@@ -21,6 +21,7 @@ use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::selection::FrontPlan;
+use crate::smf::tunnels::Tunnels;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_pfcp::ie::Cause as N4Cause;
@@ -60,7 +61,7 @@ enum Finding {
 }
 
 /// Sends the request to the anchor. All UPFs of the session are associated, and the anchor has retained its sessions.
-pub(super) fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+pub(in crate::smf) fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let to = match &user_plane.front {
         // Downlink packets wait until the front UPF has the session again.
         Some(front) => Some(front.n9).filter(|_| env.upfs.may_have_sessions(front.session.upf)),
@@ -81,6 +82,9 @@ fn ask(
         return AwaitingRestoration::new(user_plane, true).into();
     };
     let message = n4::confirmation(session, (seid, local), to);
+    if user_plane.gnb.is_none() {
+        session.tunnels = Tunnels::default();
+    }
     let call = session.ask_upf(env, at.upf, at.seid, message);
     State::AwaitingConfirmation(AwaitingConfirmation { user_plane, role, call })
 }

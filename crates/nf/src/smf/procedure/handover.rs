@@ -8,7 +8,7 @@
 //! | COMPLETED | | after the path switch ([`super::path_switch`]) |
 //! | CANCELLED | | forgets the target gNB's endpoint |
 
-use super::path_switch::{self, Handover};
+use super::path_switch::{self, Handover, Target};
 use super::{Established, State, modification};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext};
@@ -16,7 +16,9 @@ use crate::smf::env::Env;
 use crate::smf::n2;
 use crate::smf::update::{answer_update, refuse_transfer};
 use bytes::Bytes;
-use pith_ngap::transfer::{HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer};
+use pith_ngap::transfer::{
+    AdditionalTarget, FlowTunnel, HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer,
+};
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
 
@@ -53,7 +55,10 @@ pub(in crate::smf) fn on_update(
             refuse(reply, "the target gNB did not admit the session", env);
         }
         HoState::Completed => match session.handover_target {
-            Some(target) => {
+            Some(primary) => {
+                let additional = std::mem::take(&mut session.handover_additional).into_iter();
+                let additional = additional.map(|(tunnel, flows)| FlowTunnel { tunnel, flows }).collect();
+                let target = Target { primary, additional };
                 let refused = std::mem::take(&mut session.flows.refused_by_target);
                 let failed = session.flows.note_at_gnb(|qfi| refused & 1 << (qfi & 63) == 0);
                 modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");
@@ -73,19 +78,27 @@ pub(in crate::smf) fn on_update(
 /// The target gNB has resources: notes its endpoint, and answers with the tunnel for forwarded packets, if gNBs forward directly.
 fn prepared(session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply, info: &Bytes) {
     let transfer = match HandoverRequestAcknowledgeTransfer::decode(info) {
-        Ok(transfer) if transfer.flows.iter().any(|(qfi, _)| *qfi == DEFAULT_QFI) => transfer,
+        Ok(transfer) if admits(&transfer, DEFAULT_QFI) => transfer,
         Ok(_) => return refuse(reply, "the target gNB did not admit the default QoS flow", env),
         Err(error) => return refuse(reply, &error.to_string(), env),
     };
     session.handover_target = Some(transfer.downlink);
-    let is_refused = |qfi: &u8| transfer.flows.iter().all(|(admitted, _)| admitted != qfi);
+    let of_flows = |it: &AdditionalTarget| (it.downlink, it.flows.iter().map(|(qfi, _)| *qfi).collect());
+    session.handover_additional = transfer.additional.iter().map(of_flows).collect();
     let flows = session.flows.current.flows().into_iter().map(|flow| flow.qfi);
-    session.flows.refused_by_target = flows.filter(is_refused).fold(0, |bits, qfi| bits | 1 << (qfi & 63));
+    let refused = flows.filter(|qfi| !admits(&transfer, *qfi));
+    session.flows.refused_by_target = refused.fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     session.log(env, Level::Debug, || "handover prepared".to_owned());
     let forwarded = transfer.flows.iter().filter(|(_, is_forwarded)| *is_forwarded).map(|(qfi, _)| *qfi);
     let flows = if transfer.forwarding.is_some() { forwarded.collect() } else { Vec::new() };
     let command = HandoverCommandTransfer { forwarding: transfer.forwarding, flows };
     answer(HoState::Prepared, Some((N2SmInfoType::HandoverCmd, command.encode())), reply, env);
+}
+
+/// Whether the target gNB, or a secondary one, takes a flow.
+fn admits(transfer: &HandoverRequestAcknowledgeTransfer, qfi: u8) -> bool {
+    let additional = transfer.additional.iter().flat_map(|it| &it.flows);
+    transfer.flows.iter().chain(additional).any(|(admitted, _)| *admitted == qfi)
 }
 
 fn answer(state: HoState, n2: Option<(N2SmInfoType, Vec<u8>)>, reply: PendingReply, env: &mut Env<'_>) {

@@ -14,6 +14,7 @@ use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
+use crate::smf::tunnels::Tunnels;
 use crate::smf::unconfirmed::is_unconfirmed;
 use crate::smf::update::await_gnb;
 use crate::smf::{consumer, n2, n4};
@@ -59,9 +60,10 @@ pub(in crate::smf) fn on_error_indication(
     if let Some(at) = user_plane.filter(|_| is_known()).and_then(|it| it.session_of_n9_endpoint(lost)) {
         return upf_failure::on_n9_tunnel_lost(state, session, env, at);
     }
-    let gnb = user_plane.and_then(|user_plane| user_plane.gnb).filter(|_| terminates_n3);
-    match gnb.filter(|gnb| lost.contains(gnb)) {
-        Some(tunnel) => session.pending.lost_tunnel = Some(tunnel),
+    let user_plane = user_plane.filter(|_| terminates_n3);
+    let of_session = |tunnel: &&Tunnel| user_plane.is_some_and(|it| session.has_tunnel(it, **tunnel));
+    match lost.iter().find(of_session) {
+        Some(tunnel) => session.pending.lost_tunnel = Some(*tunnel),
         None => session.log(env, Level::Debug, || {
             "an Error Indication Report names a tunnel that the session no longer uses".to_owned()
         }),
@@ -69,11 +71,12 @@ pub(in crate::smf) fn on_error_indication(
     state
 }
 
-/// Requests the UPF to buffer downlink packets (step 4), unless the gNB has another endpoint meanwhile.
+/// Requests the UPF to buffer downlink packets (step 4), unless the gNB has another endpoint meanwhile. If it is one of several tunnels, all
+/// are set up again: the master gNB decides which flows have which.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let lost = session.pending.lost_tunnel.take();
     let Established { mut user_plane } = established;
-    if lost.is_none() || lost != user_plane.gnb {
+    if !lost.is_some_and(|lost| session.has_tunnel(&user_plane, lost)) {
         return State::established(user_plane);
     }
     user_plane.gnb = None;
@@ -100,7 +103,9 @@ pub(super) fn deactivate(established: Established, session: &mut SmContext, env:
 impl AwaitingBuffering {
     fn begin(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
         let n3_session = user_plane.n3_session();
-        let call = session.ask_upf(env, n3_session.upf, n3_session.seid, n4::deactivation());
+        let message = n4::deactivation_of(session);
+        session.tunnels = Tunnels::default();
+        let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);
         State::AwaitingBuffering(Self { user_plane, call })
     }
 

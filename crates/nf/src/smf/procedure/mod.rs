@@ -6,6 +6,7 @@
 pub(super) mod branching;
 pub(super) mod confirmation;
 pub(super) mod establishment;
+pub(super) mod flow_mobility;
 pub(super) mod handover;
 pub(super) mod lost_tunnel;
 pub(super) mod modification;
@@ -56,6 +57,7 @@ pub(super) fn on_reply(
         | S::Established(_)
         | S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
+        | S::AwaitingFlowMobility(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
@@ -90,6 +92,7 @@ pub(super) fn on_n4_response(
         S::AwaitingN9Modification(state) => state.on_response(session, env, result),
         S::AwaitingN4Modification(state) => state.on_response(session, env, result),
         S::AwaitingPathSwitch(state) => state.on_response(session, env, result),
+        S::AwaitingFlowMobility(state) => state.on_response(session, env, result),
         S::AwaitingRates(state) => state.on_response(session, env, result),
         S::AwaitingClassifier(state) => state.on_response(session, env, result),
         S::AwaitingDownlinkSwitch(state) => state.on_response(session, env, result),
@@ -151,6 +154,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         // The gateway retransmits requests to a UPF and reports if there is no response; these states need no guard timer.
         S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
+        | S::AwaitingFlowMobility(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)

@@ -141,6 +141,7 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos, flows: Flows
         | State::Established(_)
         | State::AwaitingN4Modification(_)
         | State::AwaitingPathSwitch(_)
+        | State::AwaitingFlowMobility(_)
         | State::AwaitingRates(_)
         | State::AwaitingClassifier(_)
         | State::AwaitingDownlinkSwitch(_)
@@ -174,9 +175,15 @@ pub(in crate::smf) fn on_policy_end(
     release::release_when_established(state, session, cause)
 }
 
-/// Applies a pending decision of the PCF: sends the new rates to the anchor first.
+/// Applies the gNB's answer to a change of flows, or a pending decision of the PCF: sends the new rates to the anchor first.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    let Established { user_plane } = established;
+    let Established { mut user_plane } = established;
+    if user_plane.gnb.is_some() && session.flows.awaits_gnb && session.flows.is_at_gnb {
+        user_plane = match AwaitingRates::use_flows(user_plane, session, env) {
+            State::Established(Established { user_plane }) => user_plane,
+            state => return state,
+        };
+    }
     if session.flows.former.is_some() {
         if session.modification.is_none() {
             // The change was interrupted, and the UPF has got the session with the new rules.
@@ -218,7 +225,8 @@ pub(in crate::smf) fn fail_rules(session: &SmContext, env: &mut Env<'_>, rules: 
 /// The gNB has set up a session with these flows. Rules of flows that it has refused are removed (TS 23.502 4.3.3.2 step 8a). The gNB may
 /// have got its request before a change in progress: it gets the change with the next transmission of the command.
 pub(in crate::smf) fn on_setup(session: &mut SmContext, env: &mut Env<'_>, transfer: &SetupResponseTransfer) {
-    let has = |qfi: &u8| transfer.flows.contains(qfi);
+    let additional = |qfi: &u8| transfer.additional.iter().any(|it| it.flows.contains(qfi));
+    let has = |qfi: &u8| transfer.flows.contains(qfi) || additional(qfi);
     let has_refused = |qfi: u8| transfer.failed.iter().any(|(failed, _)| *failed == qfi);
     let added = session.flows.added();
     session.flows.is_at_gnb = added.iter().all(|qfi| has(qfi) || has_refused(*qfi));
@@ -227,23 +235,15 @@ pub(in crate::smf) fn on_setup(session: &mut SmContext, env: &mut Env<'_>, trans
 }
 
 /// The gNB has modified the session. Refused are the flows that it names; it need not list those that it had before. Downlink packets use the
-/// new flows from now on (step 8a).
+/// new flows from now on (step 8a): [`resume`], after the change of tunnels if the gNB names other ones.
 pub(in crate::smf) fn on_gnb_modified(
-    state: State,
     session: &mut SmContext,
     env: &mut Env<'_>,
-    info: &Bytes,
-) -> State {
-    let Ok(transfer) = ModifyResponseTransfer::decode(info) else { return state };
+    transfer: &ModifyResponseTransfer,
+) {
     session.flows.is_at_gnb = true;
     let failed = session.flows.refuse(|qfi| transfer.failed.iter().any(|(failed, _)| *failed == qfi));
     fail_rules(session, env, failed, "the gNB has no resources for their flows");
-    match state {
-        State::Established(Established { user_plane }) if session.flows.awaits_gnb => {
-            AwaitingRates::use_flows(user_plane, session, env)
-        }
-        state => state,
-    }
 }
 
 /// The gNB has released flows, or no longer fulfils their rates (TS 38.413 8.2.4.2). Only the former changes rules.
@@ -327,6 +327,7 @@ impl AwaitingRates {
             return State::AwaitingRates(Self { user_plane, sent_to: RatesSentTo::Front, call });
         }
         if sent_to != RatesSentTo::Flows {
+            session.tunnels.keep(&session.flows_at_upf());
             send_command(session, env, user_plane.gnb, 0);
         }
         State::established(user_plane)

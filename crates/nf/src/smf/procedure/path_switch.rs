@@ -15,9 +15,9 @@ use crate::smf::env::Env;
 use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
 use crate::smf::update::{answer_update, refuse_transfer};
-use crate::smf::{n2, n4};
+use crate::smf::{n2, n4, tunnels};
 use bytes::Bytes;
-use pith_ngap::transfer::{PathSwitchRequestTransfer, Tunnel};
+use pith_ngap::transfer::{FlowTunnel, PathSwitchRequestTransfer, Tunnel};
 use pith_pfcp::Message;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
@@ -55,7 +55,11 @@ pub(in crate::smf) fn on_request(
 ) -> State {
     let kind = N2SmInfoType::PathSwitchReq;
     let target = match PathSwitchRequestTransfer::decode(info) {
-        Ok(transfer) if transfer.flows.contains(&DEFAULT_QFI) => Ok((transfer.downlink, transfer.flows)),
+        Ok(transfer) if transfer.flows.contains(&DEFAULT_QFI) => {
+            let additional = transfer.additional.iter().flat_map(|it| &it.flows).copied();
+            let flows: Vec<u8> = additional.chain(transfer.flows).collect();
+            Ok((Target { primary: transfer.downlink, additional: transfer.additional }, flows))
+        }
         Ok(_) => Err("the target gNB did not accept the default QoS flow".to_owned()),
         Err(error) => Err(error.to_string()),
     };
@@ -83,6 +87,14 @@ pub(in crate::smf) fn on_request(
     }
 }
 
+/// The tunnels after a handover.
+pub(super) struct Target {
+    /// The target gNB's endpoint.
+    pub primary: Tunnel,
+    /// Those of flows that secondary gNBs take. A tunnel that is left out ends (TS 38.413 8.4.4.2).
+    pub additional: Vec<FlowTunnel>,
+}
+
 /// Requests the UPF to send downlink packets to the target gNB. A repeated request sends no second End Marker: the tunnel
 /// to the source gNB is no longer known.
 pub(super) fn begin(
@@ -90,17 +102,22 @@ pub(super) fn begin(
     session: &mut SmContext,
     env: &mut Env<'_>,
     reply: PendingReply,
-    (target, kind): (Tunnel, Handover),
+    (target, kind): (Target, Handover),
 ) -> State {
-    let source = user_plane.gnb.replace(target);
-    session.handover_target = None;
+    session.forget_target();
     session.stop(env, SessionTimer::Guard);
-    let end_marker = match source {
-        Some(source) if source != target => EndMarker::Send,
-        _ => EndMarker::Omit,
-    };
     let n3_session = user_plane.n3_session();
-    let message = n4::activation(target, end_marker);
+    let source = user_plane.gnb.replace(target.primary);
+    let additional = tunnels::usable(&target.additional, &user_plane);
+    let wanted = tunnels::of_setup(&session.flows(), target.primary, additional);
+    let message = match tunnels::reroute((source, &session.tunnels), &wanted) {
+        Some(change) => {
+            user_plane.gnb = Some(change.primary);
+            session.tunnels.clone_from(&change.tunnels);
+            n4::rerouted(session, &change)
+        }
+        None => n4::activation(target.primary, EndMarker::Omit),
+    };
     let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);
     State::AwaitingPathSwitch(AwaitingPathSwitch { user_plane, kind, reply, call })
 }
@@ -122,7 +139,11 @@ impl AwaitingPathSwitch {
                 session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));
                 branching::drain_front(&mut user_plane, session, env);
                 match user_plane.gnb {
-                    Some(target) => begin(user_plane, session, env, reply, (target, kind)),
+                    // With a front UPF it is the only tunnel.
+                    Some(primary) => {
+                        let target = Target { primary, additional: Vec::new() };
+                        begin(user_plane, session, env, reply, (target, kind))
+                    }
                     None => State::established(user_plane),
                 }
             }
@@ -137,7 +158,7 @@ impl AwaitingPathSwitch {
                 if kind == Handover::N2 {
                     user_plane.gnb_uplink = session.handover_uplink.take();
                 }
-                answer(&mut user_plane, env, reply, kind);
+                answer(&mut user_plane, session, env, reply, kind);
                 if is_lost {
                     AwaitingRestoration::new(user_plane, true).into()
                 } else {
@@ -155,14 +176,20 @@ impl AwaitingPathSwitch {
 
 /// Answers the AMF: after an Xn handover with the transfer for the target gNB, which has the UPF's endpoint if the source gNB
 /// had another one (TS 38.413 9.3.4.9).
-fn answer(user_plane: &mut UserPlane, env: &mut Env<'_>, reply: PendingReply, kind: Handover) {
+fn answer(
+    user_plane: &mut UserPlane,
+    session: &SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    kind: Handover,
+) {
     let mut data = SmContextUpdatedData::default();
     match kind {
         Handover::Xn => {
             let uplink = user_plane.n3_session().tunnel;
             let changed = (user_plane.gnb_uplink != Some(uplink)).then_some(uplink);
             user_plane.note_uplink_sent_to_gnb();
-            data.n2_sm_info = Some(n2::path_switch_acknowledge(changed).into());
+            data.n2_sm_info = Some(n2::path_switch_acknowledge(session, user_plane, changed).into());
             data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReqAck);
         }
         Handover::N2 => data.ho_state = Some(HoState::Completed),

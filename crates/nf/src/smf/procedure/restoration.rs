@@ -23,6 +23,7 @@ use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::selection::{FrontPlan, Upfs};
 use crate::smf::timers::SessionTimer;
+use crate::smf::tunnels::Tunnels;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 
@@ -137,6 +138,10 @@ impl AwaitingRestoration {
         };
         // With a front UPF, its endpoint is sent to the anchor as soon as it is established.
         let gnb = gnb.filter(|_| self.user_plane.front.is_none());
+        if gnb.is_none() {
+            session.tunnels = Tunnels::default();
+        }
+        session.tunnels.keep(&session.flows_at_upf());
         let message = n4::restoration(session, (address, local), f_teid, gnb);
         self.call = Some(session.ask_upf(env, anchor.upf, Seid(0), message));
         self.into()

@@ -6,6 +6,7 @@ use super::establishment::{
     AwaitingFrontEstablishment, AwaitingN4Establishment, AwaitingN9Modification, AwaitingPolicyDecision,
     AwaitingResourceSetup, AwaitingSubscriptionData,
 };
+use super::flow_mobility::AwaitingFlowMobility;
 use super::lost_tunnel::{AwaitingBuffering, AwaitingResourceRelease};
 use super::modification::AwaitingRates;
 use super::path::{AwaitingDownlinkSwitch, AwaitingUplinkSwitch};
@@ -38,6 +39,8 @@ pub(in crate::smf) enum State {
     AwaitingN4Modification(AwaitingN4Modification),
     /// Handover: the UPF, which is to send downlink packets to the target gNB. The AMF's request is not answered yet.
     AwaitingPathSwitch(AwaitingPathSwitch),
+    /// Dual connectivity: the UPF, which is to send downlink packets of QoS flows to other gNBs. The AMF's request is not answered yet.
+    AwaitingFlowMobility(AwaitingFlowMobility),
     /// Modification: the UPFs, which are to apply new rates.
     AwaitingRates(AwaitingRates),
     /// Branching: the tunnel endpoints of the UPF that becomes the classifier.
@@ -91,6 +94,7 @@ pack_enum!(State {
     17 => AwaitingRestoration(state),
     18 => AwaitingPathSwitch(state),
     40 => AwaitingConfirmation(state),
+    42 => AwaitingFlowMobility(state),
 });
 pack_struct!(Established { user_plane });
 
@@ -128,6 +132,7 @@ impl State {
                 Some(ProcedureName::SessionRelease)
             }
             Self::AwaitingPathSwitch(_) => Some(ProcedureName::Handover),
+            Self::AwaitingFlowMobility(_) => Some(ProcedureName::SessionModification),
             Self::AwaitingRestoration(_) | Self::AwaitingConfirmation(_) => Some(ProcedureName::Other),
         }
     }
@@ -155,6 +160,7 @@ impl State {
             Self::AwaitingResourceSetup(state) => Some(state.call),
             Self::AwaitingN4Modification(state) => Some(state.call),
             Self::AwaitingPathSwitch(state) => Some(state.call),
+            Self::AwaitingFlowMobility(state) => Some(state.call),
             Self::AwaitingRates(state) => Some(state.call),
             Self::AwaitingClassifier(state) => Some(state.call),
             Self::AwaitingDownlinkSwitch(state) => Some(state.call),
@@ -177,6 +183,7 @@ impl State {
             Self::Established(state) => Some(&state.user_plane),
             Self::AwaitingN4Modification(state) => Some(&state.user_plane),
             Self::AwaitingPathSwitch(state) => Some(&state.user_plane),
+            Self::AwaitingFlowMobility(state) => Some(&state.user_plane),
             Self::AwaitingRates(state) => Some(&state.user_plane),
             Self::AwaitingClassifier(state) => Some(&state.user_plane),
             Self::AwaitingDownlinkSwitch(state) => Some(&state.user_plane),
@@ -203,6 +210,7 @@ impl State {
             Self::Established(state) => Some(state.user_plane),
             Self::AwaitingN4Modification(state) => Some(state.user_plane),
             Self::AwaitingPathSwitch(state) => Some(state.user_plane),
+            Self::AwaitingFlowMobility(state) => Some(state.user_plane),
             Self::AwaitingRates(state) => Some(state.user_plane),
             Self::AwaitingClassifier(state) => Some(state.user_plane),
             Self::AwaitingDownlinkSwitch(state) => Some(state.user_plane),
@@ -231,6 +239,7 @@ impl State {
             Self::Established(state) => state.user_plane.into(),
             Self::AwaitingN4Modification(state) => state.into_held(),
             Self::AwaitingPathSwitch(state) => state.into_held(),
+            Self::AwaitingFlowMobility(state) => state.into_held(),
             Self::AwaitingRates(state) => state.user_plane.into(),
             Self::AwaitingClassifier(state) => state.into_held(),
             Self::AwaitingDownlinkSwitch(state) => state.user_plane.into(),
@@ -263,6 +272,7 @@ impl State {
             | Self::Established(_)
             | Self::AwaitingN4Modification(_)
             | Self::AwaitingPathSwitch(_)
+            | Self::AwaitingFlowMobility(_)
             | Self::AwaitingRates(_)
             | Self::AwaitingDownlinkSwitch(_)
             | Self::AwaitingUplinkSwitch(_)
@@ -287,7 +297,10 @@ impl State {
     pub(in crate::smf) const fn owes_reply(&self) -> bool {
         matches!(
             self,
-            Self::AwaitingSubscriptionData(_) | Self::AwaitingN4Modification(_) | Self::AwaitingPathSwitch(_)
+            Self::AwaitingSubscriptionData(_)
+                | Self::AwaitingN4Modification(_)
+                | Self::AwaitingPathSwitch(_)
+                | Self::AwaitingFlowMobility(_)
         )
     }
 
@@ -318,6 +331,7 @@ impl State {
             Self::Established(_) => Phase::Established,
             Self::AwaitingN4Modification(_)
             | Self::AwaitingPathSwitch(_)
+            | Self::AwaitingFlowMobility(_)
             | Self::AwaitingRates(_)
             | Self::AwaitingBuffering(_)
             | Self::AwaitingResourceRelease(_)
@@ -342,6 +356,7 @@ impl State {
             Self::Established(_) => "Established",
             Self::AwaitingN4Modification(_) => "AwaitingN4Modification",
             Self::AwaitingPathSwitch(_) => "AwaitingPathSwitch",
+            Self::AwaitingFlowMobility(_) => "AwaitingFlowMobility",
             Self::AwaitingRates(_) => "AwaitingRates",
             Self::AwaitingClassifier(_) => "AwaitingClassifier",
             Self::AwaitingDownlinkSwitch(_) => "AwaitingDownlinkSwitch",

@@ -17,8 +17,10 @@ use crate::smf::context::{CallId, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4::EndMarker;
 use crate::smf::timers::SessionTimer;
+use crate::smf::tunnels::{self, Tunnels};
 use crate::smf::update::answer_update;
 use crate::smf::{consumer, n2, n4};
+use pith_ngap::transfer::SetupResponseTransfer;
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData, UpCnxState};
@@ -91,6 +93,50 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     established.into()
 }
 
+/// The gNB has set the session up: downlink packets are forwarded to its tunnels (TS 23.502 4.2.3.2 steps 16 to 18). The AMF is answered when
+/// the UPF has the rules.
+pub(in crate::smf) fn activate(
+    mut user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    gnb: &SetupResponseTransfer,
+) -> State {
+    let upf = user_plane.n3_session();
+    let additional = tunnels::usable(&gnb.additional, &user_plane);
+    let wanted = tunnels::of_setup(&session.flows(), gnb.downlink, additional);
+    // The gNB's former tunnels ended with its resources: no End Marker.
+    let Some(reroute) = tunnels::reroute((None, &session.tunnels), &wanted) else {
+        user_plane.gnb = Some(gnb.downlink);
+        return change(user_plane, session, env, reply);
+    };
+    session.stop(env, SessionTimer::Guard);
+    user_plane.gnb = Some(reroute.primary);
+    session.tunnels.clone_from(&reroute.tunnels);
+    let message = with_flows_of_gnb(n4::rerouted(session, &reroute), session);
+    let call = session.ask_upf(env, upf.upf, upf.seid, message);
+    State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })
+}
+
+/// The gNB has set up all flows.
+fn with_flows_of_gnb(message: Message, session: &mut SmContext) -> Message {
+    match std::mem::take(&mut session.flows.awaits_gnb) {
+        true => n4::with_flows(message, session),
+        false => message,
+    }
+}
+
+/// The gNB has released the session: downlink packets are buffered (TS 23.502 4.2.6). The AMF is answered when the UPF has the rules.
+pub(in crate::smf) fn deactivate(
+    mut user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+) -> State {
+    user_plane.gnb = None;
+    change(user_plane, session, env, reply)
+}
+
 /// Sends new rules to the UPF: forward to the gNB's endpoint, or buffer if there is none. The AMF is answered when they are
 /// in force.
 pub(in crate::smf) fn change(
@@ -100,12 +146,13 @@ pub(in crate::smf) fn change(
     reply: PendingReply,
 ) -> State {
     let n3_session = user_plane.n3_session();
-    let message = user_plane.gnb.map_or_else(n4::deactivation, |gnb| n4::activation(gnb, EndMarker::Omit));
-    // The gNB has set up all flows.
     let message = match user_plane.gnb {
-        Some(_) if std::mem::take(&mut session.flows.awaits_gnb) => n4::with_flows(message, session),
-        _ => message,
+        Some(gnb) => with_flows_of_gnb(n4::activation(gnb, EndMarker::Omit), session),
+        None => n4::deactivation_of(session),
     };
+    if user_plane.gnb.is_none() {
+        session.tunnels = Tunnels::default();
+    }
     session.stop(env, SessionTimer::Guard);
     let call = session.ask_upf(env, n3_session.upf, n3_session.seid, message);
     State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })

@@ -56,11 +56,11 @@ pub(super) fn pcc(decision: &mut SmPolicyDecision, id: &str, port: u16, five_qi:
     decision.pcc_rules.insert(id.into(), Some(rule));
 }
 
-fn voice(decision: &mut SmPolicyDecision) {
+pub(super) fn voice(decision: &mut SmPolicyDecision) {
     pcc(decision, "voice", 5004, 1, Some(64));
 }
 
-fn remove(id: &'static str) -> impl FnOnce(&mut SmPolicyDecision) {
+pub(super) fn remove(id: &'static str) -> impl FnOnce(&mut SmPolicyDecision) {
     move |decision| {
         decision.pcc_rules.insert(id.into(), None);
         decision.qos_decs.insert(id.into(), None);
@@ -75,7 +75,7 @@ pub(super) fn awaiting_complete() -> World {
 }
 
 /// A session with a voice flow.
-fn with_voice() -> World {
+pub(super) fn with_voice() -> World {
     let mut world = awaiting_complete();
     gnb_modifies(&mut world, &[2], &[]);
     complete(&mut world);
@@ -83,11 +83,11 @@ fn with_voice() -> World {
     world
 }
 
-fn complete(world: &mut World) {
+pub(super) fn complete(world: &mut World) {
     world.uplink(PduSessionModificationComplete::new());
 }
 
-fn gnb_modifies(world: &mut World, flows: &[u8], failed: &[u8]) {
+pub(super) fn gnb_modifies(world: &mut World, flows: &[u8], failed: &[u8]) {
     let transfer = ModifyResponseTransfer {
         flows: flows.to_vec(),
         failed: failed.iter().map(|qfi| (*qfi, NO_RESOURCES)).collect(),
@@ -105,7 +105,8 @@ fn gnb_sends(world: &mut World, kind: N2SmInfoType, transfer: Vec<u8>) {
 
 fn gnb_sets_up(world: &mut World, flows: &[u8]) {
     let failed = vec![];
-    let transfer = SetupResponseTransfer { downlink: GNB_TUNNEL, flows: flows.to_vec(), failed };
+    let transfer =
+        SetupResponseTransfer { downlink: GNB_TUNNEL, flows: flows.to_vec(), additional: vec![], failed };
     gnb_sends(world, N2SmInfoType::PduResSetupRsp, transfer.encode());
 }
 

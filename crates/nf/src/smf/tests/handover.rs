@@ -24,7 +24,7 @@ pub(super) fn switch(world: &mut World) {
 }
 
 pub(super) fn switch_to(world: &mut World, downlink: Tunnel, flows: &[u8]) {
-    let transfer = PathSwitchRequestTransfer { downlink, flows: flows.to_vec() }.encode();
+    let transfer = PathSwitchRequestTransfer { downlink, flows: flows.to_vec(), additional: vec![] }.encode();
     world.update(|data| {
         data.to_be_switched = Some(true);
         data.n2_sm_info_type = Some(N2SmInfoType::PathSwitchReq);
@@ -56,6 +56,7 @@ pub(super) fn prepared_with(world: &mut World, flows: &[u8]) {
         downlink: TARGET,
         forwarding: Some(FORWARDING),
         flows: flows.iter().map(|qfi| (*qfi, true)).collect(),
+        additional: Vec::new(),
         failed: Vec::new(),
     };
     handover(world, HoState::Prepared, Some((N2SmInfoType::HandoverReqAck, transfer.encode())));

@@ -3,6 +3,7 @@
 use super::super::procedure::State;
 use super::super::*;
 use super::branching::plain;
+use super::flow_mobility;
 use super::handover;
 use super::policy::{notify, rule, terminate};
 use super::standing::{not_delivered, withdraw};
@@ -77,7 +78,11 @@ fn is_established(state: &str) -> bool {
 fn change(world: &mut World, state: &str) {
     if matches!(
         state,
-        "AwaitingN4Modification" | "AwaitingPathSwitch" | "AwaitingRates" | "AwaitingBuffering"
+        "AwaitingN4Modification"
+            | "AwaitingPathSwitch"
+            | "AwaitingFlowMobility"
+            | "AwaitingRates"
+            | "AwaitingBuffering"
     ) {
         world.upf = None;
     }
@@ -85,6 +90,7 @@ fn change(world: &mut World, state: &str) {
         "Established" => {}
         "AwaitingN4Modification" => world.deactivate(),
         "AwaitingPathSwitch" => handover::switch(world),
+        "AwaitingFlowMobility" => flow_mobility::indicate(world),
         "AwaitingRates" => notify(world, rule(50, 9)),
         "AwaitingBuffering" | "AwaitingResourceRelease" => world.report_lost(GNB_TUNNEL),
         "AwaitingReleaseComplete" => world.uplink(PduSessionReleaseRequest::new()),
@@ -101,7 +107,7 @@ fn change(world: &mut World, state: &str) {
     }
 }
 
-const STATES: [&str; 17] = [
+const STATES: [&str; 18] = [
     "AwaitingSubscriptionData",
     "AwaitingPolicyDecision",
     "AwaitingN4Establishment",
@@ -111,6 +117,7 @@ const STATES: [&str; 17] = [
     "Established",
     "AwaitingN4Modification",
     "AwaitingPathSwitch",
+    "AwaitingFlowMobility",
     "AwaitingRates",
     "AwaitingClassifier",
     "AwaitingDownlinkSwitch",
@@ -124,7 +131,7 @@ const STATES: [&str; 17] = [
 type Act = fn(&mut World);
 
 /// Inputs that may arrive for a session in any state.
-const INPUTS: [(&str, Act); 33] = [
+const INPUTS: [(&str, Act); 35] = [
     ("release request", |world| world.uplink(PduSessionReleaseRequest::new())),
     ("release complete", |world| world.uplink(PduSessionReleaseComplete::new())),
     ("modification request", |world| world.uplink(PduSessionModificationRequest::new())),
@@ -146,6 +153,8 @@ const INPUTS: [(&str, Act); 33] = [
     ("path switch without transfer", |world| n2(world, N2SmInfoType::PathSwitchReq)),
     ("path switch", handover::switch),
     ("path switch failed", |world| n2(world, N2SmInfoType::PathSwitchSetupFail)),
+    ("indication without transfer", |world| n2(world, N2SmInfoType::PduResModInd)),
+    ("indication", flow_mobility::indicate),
     ("handover required", handover::required),
     ("handover prepared", handover::prepared),
     ("handover completed", handover::completed),

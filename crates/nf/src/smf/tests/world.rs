@@ -185,8 +185,13 @@ impl World {
     }
 
     pub fn gnb_answers(&mut self) {
-        let transfer =
-            SetupResponseTransfer { downlink: GNB_TUNNEL, flows: vec![1], failed: vec![] }.encode();
+        let transfer = SetupResponseTransfer {
+            downlink: GNB_TUNNEL,
+            flows: vec![1],
+            additional: vec![],
+            failed: vec![],
+        }
+        .encode();
         self.update(|data| {
             data.n2_sm_info_type = Some(N2SmInfoType::PduResSetupRsp);
             data.n2_sm_info = Some(transfer.into());

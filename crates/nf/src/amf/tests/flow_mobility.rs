@@ -1,0 +1,162 @@
+//! Dual connectivity: the gNB moves QoS flows to a secondary gNB (TS 23.502 4.14.1, TS 38.413 8.2.5).
+
+use super::world::*;
+use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
+use pith_ngap::{
+    Cause, CauseRadioNetwork, Message, PduSessionResourceModifyConfirm, PduSessionResourceModifyIndication,
+    SecondaryRatDataUsageReport, SessionTransfer,
+};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateErrorData, SmContextUpdatedData};
+use pith_sbi::{Cause as SbiCause, Operation, Problem, ProblemMore, Reply, Request, Response};
+
+fn connected(sessions: &[u8]) -> (World, Phone) {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    sessions.iter().for_each(|id| phone.establish(&mut world, *id));
+    world.script.insert(Operation::UpdateSmContext, Some(confirmed()));
+    world.take_ladder();
+    (world, phone)
+}
+
+/// The SMF has moved the flows.
+fn confirmed() -> Reply {
+    Ok(Response::SmContextUpdated(Box::new(SmContextUpdatedData {
+        n2_sm_info: Some(b"confirm".to_vec().into()),
+        n2_sm_info_type: Some(N2SmInfoType::PduResModCfm),
+        ..Default::default()
+    })))
+}
+
+/// The SMF refuses, with a transfer for the gNB.
+fn refused() -> Reply {
+    let mut data = SmContextUpdateErrorData::default();
+    data.n2_sm_info = Some(b"refusal".to_vec().into());
+    data.n2_sm_info_type = Some(N2SmInfoType::PduResModIndFail);
+    let problem = Problem::new(SbiCause::N2SmError);
+    Err(Box::new(problem.with(ProblemMore::SmContextUpdateError(Box::new(data)))))
+}
+
+fn indicate(world: &mut World, phone: &Phone, sessions: &[u8]) {
+    let indication = PduSessionResourceModifyIndication {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: transfers(sessions),
+        location: Some(location()),
+    };
+    world.ngap(GNB, "PduSessionResourceModifyIndication", indication.encode());
+}
+
+fn confirm(world: &mut World) -> PduSessionResourceModifyConfirm {
+    match world.downlinks.pop_front() {
+        Some((GNB, Message::PduSessionResourceModifyConfirm(message))) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ids(list: &Option<Vec<SessionTransfer>>) -> Vec<u8> {
+    list.iter().flatten().map(|item| item.pdu_session_id).collect()
+}
+
+fn causes(list: &Option<Vec<SessionTransfer>>) -> Vec<CauseRadioNetwork> {
+    let cause = |item: &SessionTransfer| match ModifyIndicationUnsuccessfulTransfer::decode(&item.transfer)
+        .unwrap()
+        .cause
+    {
+        Cause::RadioNetwork(cause) => cause,
+        other => panic!("{other:?}"),
+    };
+    list.iter().flatten().map(cause).collect()
+}
+
+#[test]
+fn the_smfs_answers_are_one_confirmation() {
+    let (mut world, phone) = connected(&[5, 6]);
+    indicate(&mut world, &phone, &[5, 6]);
+    assert_eq!(
+        world.take_ladder(),
+        "gnb1 -> PduSessionResourceModifyIndication\n\
+         smf  <- UpdateSmContext\n\
+         smf  <- UpdateSmContext\n\
+         gnb1 <- PduSessionResourceModifyConfirm"
+    );
+    let answer = confirm(&mut world);
+    assert_eq!((answer.amf_ue_ngap_id, answer.ran_ue_ngap_id), (phone.amf_id.unwrap(), phone.ran_id));
+    assert_eq!((ids(&answer.confirmed), &answer.failed), (vec![5, 6], &None));
+    assert_eq!(answer.confirmed.unwrap()[0].transfer, b"confirm");
+}
+
+#[test]
+fn the_smf_gets_the_transfer_of_the_gnb() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5]);
+    let Request::UpdateSmContext(request) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+    assert_eq!(request.body.n2_sm_info_type, Some(N2SmInfoType::PduResModInd));
+    assert_eq!(request.body.n2_sm_info.unwrap().content, transfers(&[5])[0].transfer);
+}
+
+#[test]
+fn sessions_of_which_the_smf_or_the_amf_knows_nothing_fail() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, Some(refused()));
+    indicate(&mut world, &phone, &[5, 6, 9, 6]);
+    let ladder = world.take_ladder();
+    assert_eq!(ladder.matches("smf").count(), 1, "a session that is named twice does not move: {ladder}");
+    let answer = confirm(&mut world);
+    assert_eq!((answer.confirmed, ids(&answer.failed)), (None, vec![6, 9, 5]));
+    let failed = answer.failed.clone().unwrap();
+    assert_eq!(failed[2].transfer, b"refusal");
+    let of_amf = Some(failed[..2].to_vec());
+    let expected =
+        [CauseRadioNetwork::multiple_PDU_session_ID_instances, CauseRadioNetwork::unknown_PDU_session_ID];
+    assert_eq!(causes(&of_amf), expected);
+    world.script.insert(Operation::UpdateSmContext, Some(Ok(Response::NoContent)));
+    indicate(&mut world, &phone, &[5]);
+    assert_eq!(causes(&confirm(&mut world).failed), [CauseRadioNetwork::unspecified]);
+}
+
+#[test]
+fn a_second_indication_meanwhile_fails() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5]);
+    indicate(&mut world, &phone, &[6]);
+    let answer = confirm(&mut world);
+    assert_eq!(ids(&answer.failed), [6]);
+    assert_eq!(causes(&answer.failed), [CauseRadioNetwork::interaction_with_other_procedure]);
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    assert_eq!(ids(&confirm(&mut world).confirmed), [5]);
+    indicate(&mut world, &phone, &[6]);
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    assert_eq!(ids(&confirm(&mut world).confirmed), [6]);
+}
+
+#[test]
+fn a_ue_that_becomes_idle_meanwhile_needs_no_confirmation() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5]);
+    world.script.remove(&Operation::UpdateSmContext);
+    phone.release(&mut world);
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    assert_eq!(world.amf.audit().in_procedure, 0);
+}
+
+#[test]
+fn usage_of_a_secondary_rat_is_forwarded_once_for_each_session() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    let report = SecondaryRatDataUsageReport {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: Some(transfers(&[5, 9, 5])),
+        handover: None,
+        location: None,
+    };
+    world.ngap(GNB, "SecondaryRatDataUsageReport", report.encode());
+    assert_eq!(world.take_ladder(), "gnb1 -> SecondaryRatDataUsageReport\nsmf  <- UpdateSmContext");
+    let Request::UpdateSmContext(request) = world.open_call(Operation::UpdateSmContext) else { panic!() };
+    assert_eq!(request.body.n2_sm_info_type, Some(N2SmInfoType::SecondaryRatUsage));
+    assert_eq!(request.body.n2_sm_info.unwrap().content, transfers(&[5])[0].transfer);
+}
