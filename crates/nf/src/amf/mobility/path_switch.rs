@@ -304,7 +304,7 @@ impl AwaitingPathSwitch {
         };
         n2::send_to(env.out, connection.side(), acknowledge.encode());
         leave(env.out, source, connection.id);
-        drop_modifications(env, key, &ids);
+        drop_requests(env, key, &ids);
         n2::open_context(ue, env);
         if ue.access_keys.is_outdated() {
             // The source gNB did not take the new K_gNB into use before the handover (TS 33.501 6.9.5.1).
@@ -367,22 +367,31 @@ fn readdressed(pdu: &[u8], target: RanSide) -> Option<Vec<u8>> {
 
 /// The target gNB releases these sessions (TS 38.413 8.4.4.2): what an SMF requested meanwhile for their resources is not sent. NAS messages
 /// in these requests are.
-fn drop_modifications(env: &mut Env<'_>, key: Key, released: &[u8]) {
+fn drop_requests(env: &mut Env<'_>, key: Key, released: &[u8]) {
     let Some(connection) = env.connections.get_mut(key).filter(|_| !released.is_empty()) else { return };
     let queued = std::mem::take(&mut connection.queued);
-    connection.queued = queued.into_iter().filter_map(|pdu| without_modification(pdu, released)).collect();
+    connection.queued = queued.into_iter().filter_map(|pdu| without_request(pdu, released)).collect();
 }
 
-/// A queued message, or the NAS message in it if it modifies one of these sessions.
-fn without_modification(pdu: Vec<u8>, released: &[u8]) -> Option<Vec<u8>> {
-    let Ok(Message::PduSessionResourceModifyRequest(message)) = Message::decode(&pdu) else {
-        return Some(pdu);
+/// A queued message, or the NAS message in it if it modifies or releases one of these sessions. The AMF names one session in each.
+fn without_request(pdu: Vec<u8>, released: &[u8]) -> Option<Vec<u8>> {
+    let (amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu) = match Message::decode(&pdu) {
+        Ok(Message::PduSessionResourceModifyRequest(message)) => {
+            let mut sessions = message.sessions.into_iter();
+            let Some(item) = sessions.find(|item| released.contains(&item.pdu_session_id)) else {
+                return Some(pdu);
+            };
+            (message.amf_ue_ngap_id, message.ran_ue_ngap_id, item.nas_pdu)
+        }
+        Ok(Message::PduSessionResourceReleaseCommand(message)) => {
+            if !message.sessions.iter().any(|item| released.contains(&item.pdu_session_id)) {
+                return Some(pdu);
+            }
+            (message.amf_ue_ngap_id, message.ran_ue_ngap_id, message.nas_pdu)
+        }
+        _ => return Some(pdu),
     };
-    let mut gone = message.sessions.into_iter().filter(|item| released.contains(&item.pdu_session_id));
-    let Some(item) = gone.next() else { return Some(pdu) };
-    let (amf_ue_ngap_id, ran_ue_ngap_id) = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
-    let nas_pdu = item.nas_pdu?;
-    let (ue_ambr, allowed_nssai) = (None, None);
+    let (nas_pdu, ue_ambr, allowed_nssai) = (nas_pdu?, None, None);
     DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu, ue_ambr, allowed_nssai }.encode().ok()
 }
 
