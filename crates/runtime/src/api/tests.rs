@@ -157,6 +157,9 @@ fn ues_of_subscribers_that_are_deleted_while_no_core_runs_are_deregistered_at_it
         stopped.send("DELETE", "/v1/subscribers/imsi-999700000000001", None).await;
         stopped.send("DELETE", "/v1/subscribers/imsi-999700000000002", None).await;
         let supi = Supi::from_imsi("999700000000001").unwrap();
+        assert_eq!(store.run(withdrawn).await.unwrap(), std::slice::from_ref(&supi));
+        // As with another SIM: the registration of the former one ends, too.
+        stopped.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
         assert_eq!(store.run(withdrawn).await.unwrap(), [supi]);
         api.end_withdrawn().await;
         assert_eq!(store.run(withdrawn).await.unwrap().len(), 1, "it is still not running");
