@@ -526,6 +526,9 @@ fn schemas_and_values_have_the_same_members() {
     full.gpsi = Some("msisdn-1".into());
     full.authentication.topc = Some(pith_nf::kit::Secret([3; 32]));
     full.slices[0].snssai.sd = Some([1, 2, 3]);
+    let restrictions = json!({"ratRestrictions": ["NR"], "coreNetworkTypeRestrictions": ["EPC"],
+        "forbiddenTacs": ["000002"], "allowedTacs": ["000001"], "notAllowedTacs": ["000003"]});
+    full.restrictions = serde_json::from_value(restrictions).unwrap();
     agrees("Subscriber", &serde_json::to_value(full).unwrap());
     agrees("Added", &serde_json::to_value(crate::store::Added::default()).unwrap());
     run(async { agrees("Status", &Client::new().send("GET", "/v1/status", None).await.1) });
