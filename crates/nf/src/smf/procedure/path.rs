@@ -44,20 +44,6 @@ enum SwitchFailure<'a> {
     NoAnswer,
 }
 
-impl SwitchFailure<'_> {
-    /// Whether the gNB may have switched nevertheless. An AMF that did not answer may have sent the request on.
-    fn is_uncertain(&self) -> bool {
-        let is_unanswered = |problem: &Problem| {
-            [Cause::TimedOutRequest, Cause::TargetNfNotReachable].iter().any(|it| problem.is(it))
-        };
-        match self {
-            Self::Problem(problem) => is_unanswered(problem),
-            Self::Gnb => false,
-            Self::NoAnswer => true,
-        }
-    }
-}
-
 impl fmt::Display for SwitchFailure<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -254,7 +240,7 @@ impl AwaitingUplinkSwitch {
     ) -> State {
         let Self { mut user_plane, towards, .. } = self;
         session.stop(env, SessionTimer::Guard);
-        if failure.is_uncertain() {
+        if matches!(failure, SwitchFailure::NoAnswer) {
             session.unanswered_switches = session.unanswered_switches.saturating_add(1);
         }
         session.log(env, Level::Warn, || format!("the uplink is not switched to the {towards}: {failure}"));
@@ -262,7 +248,7 @@ impl AwaitingUplinkSwitch {
             Towards::Classifier => user_plane.anchor.tunnel,
             Towards::Anchor => user_plane.n3_session().tunnel,
         };
-        user_plane.gnb_uplink = Some(kept).filter(|_| !failure.is_uncertain());
+        user_plane.gnb_uplink = Some(kept).filter(|_| !matches!(failure, SwitchFailure::NoAnswer));
         match towards {
             Towards::Classifier => switch_downlink(user_plane, session, env, Towards::Anchor),
             Towards::Anchor => {
