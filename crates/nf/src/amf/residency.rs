@@ -6,7 +6,8 @@
 //!   its resources; a restarted process repeats them.
 //! - **In a transaction,** while a request of the UE to another NF is pending, the UE keeps the document of the transaction before: if
 //!   the process ends, UE or gNB repeat their message. It is stored nevertheless before a gNB or an SMF gets a user plane that the former
-//!   document lacks: the next process has it deactivated.
+//!   document lacks: the next process has it deactivated. So it is before an SMF deactivates a user plane, or a gNB releases the UE, whose
+//!   connection the next process would keep by the former document.
 //! - **No downlink NAS COUNT is used twice.** A document has the next COUNT, and reserves those from it on ([`Tracking`]). If a step
 //!   uses a COUNT beyond these, the UE is stored in any case before the messages of that turn are sent; while the store fails, no
 //!   message beyond them is sent (`n1::seal`). A restored UE starts at the first COUNT that its document does not reserve. Reserved COUNTs that the UE may not have seen count as unconfirmed
@@ -19,7 +20,7 @@
 //!   message (`procedure/service_request.rs`). If its document names a former 5G-GUTI, it is unknown.
 
 use super::config::AmfConfig;
-use super::connection::RanContext;
+use super::connection::{NgConnection, RanContext};
 use super::context::{Env, IGNORED_REPLY, Released, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
@@ -132,7 +133,13 @@ impl Amf {
                     let is_offered = ue.is_registered()
                         && matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_));
                     let is_renewed = ue.old_guti.is_some() || has_new_keys || is_offered;
+                    let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+                    // The next process would keep a connection that gNB or SMFs no longer have.
+                    let is_leaving = keeps_connections
+                        && self.tracker.is_at_rest(id)
+                        && !has_resources_at_gnb(ue, connection);
                     let is_sufficient = !is_moving
+                        && !is_leaving
                         && !is_renewed
                         && !self.tracker.is_required_in_transaction(id)
                         && below.map_or(!ue.is_registered(), |below| next <= below);
@@ -141,7 +148,8 @@ impl Amf {
                         self.tracker.keep_change((id, procedure));
                         continue;
                     }
-                    let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
+                    let at_rest = keeps_connections
+                        && connection.is_some_and(|it| is_at_rest(ue, it.context, &it.queued));
                     if connection.is_some() {
                         self.setups.forget_lost(id);
                     }
@@ -154,6 +162,7 @@ impl Amf {
                             }
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
+                            self.tracker.note_at_rest(id, at_rest);
                         }
                         Err(_) => self.tracker.keep_change((id, procedure)),
                     }
@@ -213,7 +222,7 @@ impl Amf {
         let at_rest = !is_stale
             && is_tracked
             && !tracking.may_lag()
-            && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it));
+            && connection.as_ref().is_some_and(|it| is_at_rest(&ue, it.context, &it.queued));
         let access_keys = std::mem::take(&mut ue.access_keys);
         let may_have_user_plane = ue.is_in_transaction() || ue.may_have_user_plane();
         if let Some(target) = n2_handover::target_of(&ue.mobility) {
@@ -239,6 +248,7 @@ impl Amf {
             (stored, _) => stored,
         };
         let is_connected = was_connected && left.is_none();
+        self.tracker.note_at_rest(id, is_connected);
         if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
             self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
         } else if may_have_user_plane && !is_connected {
@@ -547,13 +557,21 @@ pub(super) fn end_procedure(ue: &mut UeContext) {
 }
 
 /// Whether nothing is in progress between a connected UE, its gNB and the core.
-fn is_at_rest(ue: &UeContext, connection: &StoredConnection) -> bool {
-    connection.context == RanContext::Established
-        && connection.queued.is_empty()
+fn is_at_rest(ue: &UeContext, context: RanContext, queued: &[Vec<u8>]) -> bool {
+    context == RanContext::Established
+        && queued.is_empty()
         && ue.undelivered.is_empty()
         && ue.mobility.is_idle()
         && !ue.is_in_transaction()
         && !is_in_procedure(ue)
+}
+
+/// Whether a UE that was connected without a procedure in progress still has its connection and its user planes: no SMF was requested to
+/// deactivate one.
+fn has_resources_at_gnb(ue: &UeContext, connection: Option<&NgConnection>) -> bool {
+    let reports = |session: &PduSession| session.calls.iter().any(|(_, purpose)| purpose.is_report());
+    let is_left = |session: &PduSession| session.user_plane == UserPlane::Deactivated && reports(session);
+    connection.is_some_and(|it| it.context == RanContext::Established) && !ue.sessions.iter().any(is_left)
 }
 
 /// What remains of a UE after the process has ended: no connection, and no pending call. SMFs of other processes may have activated user

@@ -117,7 +117,8 @@ pack_enum!(UserPlane {
 pack_enum!(SessionCall { 0 => Create(message), 1 => Forward(message), 2 => Report(body) });
 
 impl SessionCall {
-    const fn is_report(&self) -> bool {
+    /// Whether it is a report of the user plane.
+    pub const fn is_report(&self) -> bool {
         matches!(self, Self::Report(_))
     }
 }

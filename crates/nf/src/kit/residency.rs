@@ -110,6 +110,8 @@ struct Reserved {
     procedure: ProcedureName,
     /// No write has succeeded for certain since the context was read: all that its document reserves may have been used.
     is_read: bool,
+    /// A UE that is connected without a procedure in progress, according to its document.
+    is_at_rest: bool,
 }
 
 impl Tracker {
@@ -214,6 +216,7 @@ impl Tracker {
             former: counts_below,
             procedure: ProcedureName::Other,
             is_read: false,
+            is_at_rest: false,
         };
         let reserved = self.stored.entry(id).or_insert(first);
         if reserved.is_read {
@@ -227,7 +230,21 @@ impl Tracker {
     /// Records that a context was read from its document. COUNTs from this one on are not reserved until the context is written.
     pub fn note_read(&mut self, id: ContextId, counts_below: u32) {
         let (last, procedure) = (counts_below, ProcedureName::Other);
-        self.stored.insert(id, Reserved { last, former: last, procedure, is_read: true });
+        let reserved = Reserved { last, former: last, procedure, is_read: true, is_at_rest: false };
+        self.stored.insert(id, reserved);
+    }
+
+    /// Records whether the document of a UE says that it is connected without a procedure in progress: the next process may keep its
+    /// connection.
+    pub fn note_at_rest(&mut self, id: ContextId, is_at_rest: bool) {
+        if let Some(reserved) = self.stored.get_mut(&id) {
+            reserved.is_at_rest = is_at_rest;
+        }
+    }
+
+    /// As recorded by [`Tracker::note_at_rest`].
+    pub fn is_at_rest(&self, id: ContextId) -> bool {
+        self.stored.get(&id).is_some_and(|reserved| reserved.is_at_rest)
     }
 
     /// All writes so far have succeeded.
@@ -307,6 +324,8 @@ impl Tracker {
         if self.tracking.is_some() {
             if let Some(counts_below) = stored {
                 self.note_stored(id, counts_below);
+                // That is not known.
+                self.note_at_rest(id, true);
             }
             self.changed.push((id, ProcedureName::Other));
             self.required.push((id, ProcedureName::Other));

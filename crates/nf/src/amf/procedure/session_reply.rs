@@ -125,7 +125,13 @@ fn reported(
             if let Some(session) = ue.session_mut(id) {
                 session.unheard = 0;
             }
-            if let Response::SmContextUpdated(updated) = answer {
+            if let Response::SmContextUpdated(mut updated) = answer {
+                // The AMF knows since it requested a deactivation, and may have had resources set up since: by an activation, or by a
+                // setup that was queued for the UE.
+                let is_late = ue.session(id).is_some_and(|session| session.last_call != call);
+                if is_late || report.up_cnx_state == Some(UpCnxState::Deactivated) {
+                    updated.up_cnx_state = None;
+                }
                 pass_on(ue, env, id, *updated);
             }
         }

@@ -4,7 +4,7 @@ use super::deregistration::comes_back;
 use super::outdated;
 use super::paging::{comes, data};
 use super::world::{Phone, World, config, establishment, supi, transfer};
-use crate::amf::Amf;
+use crate::amf::{Amf, AmfConfig};
 use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
@@ -30,7 +30,18 @@ pub(super) fn restart(world: &mut World, stored: &Stored, (run, reserved): (u64,
 }
 
 pub(super) fn registered(reserved: u32) -> (World, Phone, Stored) {
-    let (mut world, mut phone, mut stored) = (tracked(reserved), Phone::default(), Stored::default());
+    registered_in(tracked(reserved))
+}
+
+/// As [`registered`], at an AMF that keeps no connection after a restart.
+fn registered_without_retention(reserved: u32) -> (World, Phone, Stored) {
+    let mut world = World::with(AmfConfig { retains_ues: false, ..config() });
+    world.amf.track_contexts(Tracking { reserved_counts: reserved, ..Tracking::default() });
+    registered_in(world)
+}
+
+fn registered_in(mut world: World) -> (World, Phone, Stored) {
+    let (mut phone, mut stored) = (Phone::default(), Stored::default());
     phone.register(&mut world);
     phone.establish(&mut world, 5);
     stored.store(&mut world.amf, StoreScope::Changed);
@@ -166,7 +177,7 @@ fn a_retained_security_context_that_is_too_old_does_not_return() {
 
 #[test]
 fn in_a_transaction_the_former_document_stays() {
-    let (mut world, mut phone, mut stored) = registered(0);
+    let (mut world, mut phone, mut stored) = registered_without_retention(0);
     world.script.insert(Operation::UpdateSmContext, None);
     phone.release(&mut world);
     stored.store(&mut world.amf, StoreScope::Changed);
@@ -198,7 +209,7 @@ fn a_user_plane_that_is_set_up_is_stored_in_a_transaction_too() {
 /// The SMF has not answered the release of the connection when the phone is paged, and gets a new 5G-GUTI.
 #[test]
 fn a_new_guti_is_stored_in_a_transaction_too() {
-    let (mut world, mut phone, mut stored) = registered(16);
+    let (mut world, mut phone, mut stored) = registered_without_retention(16);
     world.script.insert(Operation::UpdateSmContext, None);
     phone.release(&mut world);
     stored.store(&mut world.amf, StoreScope::Changed);

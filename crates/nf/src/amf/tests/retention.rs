@@ -8,10 +8,11 @@ use crate::kit::{
 };
 use crate::testing::Stored;
 use pith_nas::GmmMessage;
-use pith_nas::gmm::DeregistrationAcceptUeTerminated;
-use pith_nas::ie::ServiceType;
-use pith_ngap::{Message, PathSwitchRequest};
+use pith_nas::gmm::{DeregistrationAcceptUeTerminated, UlNasTransport};
+use pith_nas::ie::{PayloadContainerType, ServiceType};
+use pith_ngap::{Message, PathSwitchRequest, PduSessionResourceNotify, UeContextReleaseRequest};
 use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::nsmf_pdusession::{SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Operation, Response};
 use pith_types::{ContextId, RanUeNgapId};
 
@@ -426,4 +427,119 @@ fn without_retention_connected() -> (World, Phone, Stored) {
     phone.establish(&mut world, 5);
     stored.store(&mut world.amf, StoreScope::Changed);
     (world, phone, stored)
+}
+
+/// An SMF has deactivated a user plane, or the gNB was requested to release the UE, although the UE's transaction is not over.
+#[test]
+fn a_ue_that_is_leaving_its_gnb_when_the_process_ends_is_not_kept() {
+    type Leave = fn(&mut World, &mut Phone);
+    let ways: [(&str, bool, Leave); 4] = [
+        ("the association ends", true, |world, _| world.input(Input::N2(N2Input::GnbDown { gnb: GNB }))),
+        ("NG RESET", false, |world, phone| {
+            let ues = vec![ResetUe { amf: phone.amf_id, ran: None }];
+            world.input(Input::N2(N2Input::Reset { gnb: GNB, ues: Some(ues) }));
+        }),
+        ("the gNB releases resources", true, |world, phone| {
+            let notify = PduSessionResourceNotify {
+                amf_ue_ngap_id: phone.amf_id.unwrap(),
+                ran_ue_ngap_id: phone.ran_id,
+                notified: None,
+                released: Some(transfers(&[5])),
+            };
+            world.ngap(GNB, "PduSessionResourceNotify", notify.encode());
+        }),
+        ("UE CONTEXT RELEASE COMMAND in a transaction", true, |world, phone| {
+            let message = UlNasTransport::new(PayloadContainerType::N1SmInformation, b"modify".to_vec());
+            phone.send(world, UlNasTransport { pdu_session_id: Some(5), ..message });
+            let release = UeContextReleaseRequest {
+                amf_ue_ngap_id: phone.amf_id.unwrap(),
+                ran_ue_ngap_id: phone.ran_id,
+                sessions: None,
+                cause: None,
+            };
+            world.ngap(GNB, "UeContextReleaseRequest", release.encode());
+            assert!(world.downlinks.iter().any(|(_, it)| matches!(it, Message::UeContextReleaseCommand(_))));
+        }),
+    ];
+    for (way, has_ue, leave) in ways {
+        let (mut world, mut phone, mut stored) = registered(Tracking::default());
+        world.script.insert(Operation::UpdateSmContext, None);
+        leave(&mut world, &mut phone);
+        stored.store(&mut world.amf, StoreScope::Changed);
+        world.take_ladder();
+        restart(&mut world, &stored, Tracking::default(), false);
+        assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext", "{way}: the deactivation is repeated");
+        return_gnb(&mut world, true);
+        assert_eq!(world.set_up, [], "{way}: the UPF may still send to the gNB");
+        world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+        let ended = if has_ue { ids(&phone) } else { Vec::new() };
+        let expected = RetainedConnections { ended, ..RetainedConnections::default() };
+        assert_eq!(set_up(&mut world), expected, "{way}");
+        assert_eq!(world.amf.audit().connected, 0, "{way}");
+    }
+}
+
+/// Neither a transaction that leaves the user plane as it is nor a UE that has left its gNB according to its document is stored before the SMF
+/// has answered.
+#[test]
+fn other_transactions_write_no_document_before_their_end() {
+    let (mut world, mut phone, mut stored) = registered(Tracking::default());
+    world.script.insert(Operation::UpdateSmContext, None);
+    let before = stored.writes;
+    let message = UlNasTransport::new(PayloadContainerType::N1SmInformation, b"modify".to_vec());
+    phone.send(&mut world, UlNasTransport { pdu_session_id: Some(5), ..message });
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, before);
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    let release = UeContextReleaseRequest {
+        amf_ue_ngap_id: phone.amf_id.unwrap(),
+        ran_ue_ngap_id: phone.ran_id,
+        sessions: None,
+        cause: None,
+    };
+    world.ngap(GNB, "UeContextReleaseRequest", release.encode());
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, before + 1, "the command");
+    phone.released(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, before + 1, "the SMF has not answered");
+}
+
+/// The SMF answers a deactivation when the UE is connected again, and has resources: it is sent no second setup, which the gNB would refuse
+/// (TS 38.413 8.2.1.4).
+#[test]
+fn a_late_answer_to_a_deactivation_does_not_hide_the_user_plane() {
+    let resources = |world: &mut World| {
+        let reply = world.request(transfer(5, None, Some((NgapIeType::PduResSetupReq, b"setup"))));
+        assert!(reply.is_ok(), "{reply:?}");
+    };
+    for is_activated_by_ue in [true, false] {
+        let (mut world, mut phone, _) = without_retention_connected();
+        world.script.insert(Operation::UpdateSmContext, None);
+        phone.release(&mut world);
+        if is_activated_by_ue {
+            let mut request = phone.service_request(ServiceType::Data);
+            request.uplink_data_status = Some([5].into_iter().collect());
+            let nas = phone.initial_nas(request);
+            phone.connect(&mut world, nas);
+            let (activation, _, body) = world.calls.pop().unwrap();
+            let reply = world.usual(&body);
+            world.reply(activation, reply);
+        } else {
+            // The setup is queued, and the UE is paged.
+            resources(&mut world);
+            world.downlinks.clear();
+            let request = phone.service_request(ServiceType::MobileTerminatedServices);
+            let nas = phone.initial_nas(request);
+            phone.connect(&mut world, nas);
+        }
+        let GmmMessage::ServiceAccept(_) = phone.receive(&mut world) else { panic!() };
+        let mut deactivated = SmContextUpdatedData::default();
+        deactivated.up_cnx_state = Some(UpCnxState::Deactivated);
+        let answer = Response::SmContextUpdated(Box::new(deactivated));
+        world.reply_to(Operation::UpdateSmContext, Ok(answer));
+        world.downlinks.clear();
+        resources(&mut world);
+        assert!(world.downlinks.is_empty(), "{is_activated_by_ue}: {:?}", world.downlinks);
+    }
 }
