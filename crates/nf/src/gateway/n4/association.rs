@@ -2,7 +2,7 @@
 
 use super::overload::LoadControl;
 use super::{Association, N4Gateway, N4GatewayEffect, Peer, Purpose};
-use crate::kit::{Duration, Level, N4Error, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
+use crate::kit::{Duration, Level, N4Input, Timer, TimerKey, UpfHandle, UpfInfo};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{Cause, CpFunctionFeatures, NodeId, NtpSeconds, SmfSetId, UpFunctionFeatures};
 use pith_pfcp::message::{
@@ -255,10 +255,7 @@ impl N4Gateway {
     fn abandon_requests(&mut self, peer: usize) {
         let Some(address) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         for sequence in self.transactions.pending_to(address) {
-            self.out.push(N4GatewayEffect::StopTimer(super::t1(sequence)));
-            if let Some(pending) = self.transactions.remove(sequence) {
-                self.answer_shard(pending.purpose, N4Error::NoAssociation);
-            }
+            self.abandon(peer, sequence);
         }
     }
 

@@ -45,6 +45,16 @@ pub(super) struct FormerRequests {
 }
 
 impl FormerRequests {
+    /// Records a request that may still arrive.
+    pub(super) fn note(&mut self, sequence: u32, session: SessionAtUpf) {
+        self.open.insert(sequence, session);
+    }
+
+    /// The request was answered.
+    pub(super) fn end(&mut self, sequence: u32) {
+        self.open.remove(&sequence);
+    }
+
     fn is_open(&self, place: SessionAtUpf) -> bool {
         self.open.values().any(|open| *open == place)
     }
@@ -78,7 +88,7 @@ impl N4Gateway {
 
     /// An input was handled: sends what waited for former requests that are over.
     pub(super) fn send_waiting(&mut self) {
-        if self.former.open.is_empty() {
+        if self.former.open.is_empty() && self.former.waiting.is_empty() {
             return;
         }
         let transactions = &self.transactions;

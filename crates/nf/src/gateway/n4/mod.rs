@@ -9,6 +9,7 @@
 mod association;
 mod endpoint;
 mod former;
+mod late;
 mod overload;
 mod passage;
 mod retention;
@@ -274,6 +275,9 @@ impl N4Gateway {
             Purpose::Session { .. } if denies_association(&message) => {
                 self.answer_shard(pending.purpose, N4Error::NoAssociation);
                 if let Some(peer) = self.peer_at(from) {
+                    if pending.may_establish() {
+                        self.expect_late(peer, header.sequence, pending);
+                    }
                     self.associate_again(peer);
                 }
             }
@@ -290,6 +294,8 @@ impl N4Gateway {
             Purpose::Heartbeat { peer } => self.heartbeat_response(peer, message),
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released"),
             Purpose::Orphans { peer } => self.orphans_deleted(peer, &message),
+            Purpose::Late { peer } => self.late_response(peer, (header.sequence, pending), &message),
+            Purpose::Leftover => {}
         }
     }
 
@@ -471,8 +477,8 @@ impl N4Gateway {
             Purpose::Association { peer } => self.retry_later(peer),
             Purpose::Heartbeat { peer } => self.lose(peer, Loss::End, "does not answer heartbeats"),
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released without an answer"),
-            // Repeated after the next heartbeat.
-            Purpose::Orphans { .. } => {}
+            // Orphans are deleted after the next heartbeat again. A late request has not arrived.
+            Purpose::Orphans { .. } | Purpose::Late { .. } | Purpose::Leftover => {}
         }
     }
 

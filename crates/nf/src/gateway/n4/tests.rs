@@ -852,3 +852,94 @@ fn a_change_of_the_next_run_waits_for_the_answer_to_that_of_the_former_one() {
     assert_eq!(sent.len(), 2, "both, in order");
     assert_eq!(handle(&mut gateway, change(77)).sent.len(), 1);
 }
+
+/// A request to establish the session with that SEID of the SMF, as its shard sends it.
+fn establishes(gateway: &mut N4Gateway, upf: UpfHandle, of_smf: u64) -> Seen {
+    let Message::SessionEstablishmentRequest(mut request) = new_session() else { panic!() };
+    request.cp_f_seid = FSeid::new(of_smf, [10, 0, 0, 4].into());
+    let message = Message::SessionEstablishmentRequest(request);
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(0), message };
+    handle(gateway, N4GatewayInput::Shard { shard: ShardId(1), effect })
+}
+
+fn established(cause: Cause, of_upf: Option<u64>) -> Message {
+    let response = SessionEstablishmentResponse {
+        up_f_seid: of_upf.map(|seid| FSeid::new(seid, upf().ip())),
+        ..SessionEstablishmentResponse::new(NodeId::from(upf().ip()), cause)
+    };
+    Message::SessionEstablishmentResponse(response)
+}
+
+/// The UPF answers that request with cause 72, and gets another association; returns what the first response caused.
+fn loses_association(gateway: &mut N4Gateway, denied: &Message, sequence: u32) -> (Seen, UpfHandle) {
+    heartbeats(gateway);
+    let seen = handle(gateway, datagram(denied, 0, sequence));
+    let back = handle(gateway, datagram(&setup_response(6), 0, seen.sent[0].0.sequence));
+    let [("up", upf)] = changes(&back)[..] else { panic!("{back:?}") };
+    (seen, UpfHandle(upf))
+}
+
+fn deleted(seen: &Seen) -> Option<u64> {
+    match seen.sent.as_slice() {
+        [(header, Message::SessionDeletionRequest(_)), ..] => header.seid,
+        _ => None,
+    }
+}
+
+/// The shard has given the session up, so nothing else would delete it.
+#[test]
+fn a_session_that_a_restarted_upf_establishes_late_is_deleted() {
+    let (mut gateway, upf) = associated();
+    let late = establishes(&mut gateway, upf, 5).sent[0].0.sequence;
+    let other = ask(&mut gateway, upf).sent[0].0.sequence;
+    let denied =
+        Message::SessionDeletionResponse(SessionDeletionResponse::new(Cause::NoEstablishedPfcpAssociation));
+    let (seen, _) = loses_association(&mut gateway, &denied, other);
+    let failed = |(_, input): &&(u8, N4Input)| {
+        matches!(input, N4Input::Response { result: Err(N4Error::NoAssociation), .. })
+    };
+    assert_eq!(seen.told.iter().filter(failed).count(), 2);
+    let response = established(Cause::RequestAccepted, Some(88));
+    let seen = handle(&mut gateway, datagram(&response, 5, late));
+    assert_eq!((deleted(&seen), seen.told.len()), (Some(88), 0));
+    let repeated = handle(&mut gateway, N4GatewayInput::Timer(seen.started[0]));
+    assert_eq!(repeated.sent, seen.sent, "until the UPF answers");
+    let again = handle(&mut gateway, datagram(&response, 5, late));
+    assert!(again.sent.is_empty(), "a duplicate: {again:?}");
+}
+
+#[test]
+fn a_second_copy_of_a_denied_establishment_may_arrive_after_the_association() {
+    let (mut gateway, upf) = associated();
+    let late = establishes(&mut gateway, upf, 5).sent[0].0.sequence;
+    let denied = established(Cause::NoEstablishedPfcpAssociation, None);
+    loses_association(&mut gateway, &denied, late);
+    let again = handle(&mut gateway, datagram(&denied, 5, late));
+    assert!(again.sent.is_empty() && again.told.is_empty(), "the association is another one: {again:?}");
+    let seen = handle(&mut gateway, datagram(&established(Cause::RequestAccepted, Some(88)), 5, late));
+    assert_eq!((deleted(&seen), seen.told.len()), (Some(88), 0));
+}
+
+/// The UPF would replace the session by the one that the late datagram establishes.
+#[test]
+fn a_session_is_not_established_again_before_its_late_establishment_is_over() {
+    for is_answered in [true, false] {
+        let (mut gateway, upf) = associated();
+        let late = establishes(&mut gateway, upf, 5).sent[0].0.sequence;
+        let other = ask(&mut gateway, upf).sent[0].0.sequence;
+        let denied = Message::SessionDeletionResponse(SessionDeletionResponse::new(
+            Cause::NoEstablishedPfcpAssociation,
+        ));
+        let (_, upf) = loses_association(&mut gateway, &denied, other);
+        assert_eq!(establishes(&mut gateway, upf, 6).sent.len(), 1, "another session");
+        assert_eq!(establishes(&mut gateway, upf, 5).sent.len(), 0);
+        let seen = if is_answered {
+            handle(&mut gateway, datagram(&established(Cause::RequestAccepted, Some(88)), 5, late))
+        } else {
+            handle(&mut gateway, N4GatewayInput::Timer(t1(late)))
+        };
+        assert_eq!(deleted(&seen), is_answered.then_some(88));
+        let last = seen.sent.last().map(|(_, message)| message);
+        assert!(matches!(last, Some(Message::SessionEstablishmentRequest(_))), "{seen:?}");
+    }
+}

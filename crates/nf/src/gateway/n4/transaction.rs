@@ -35,6 +35,10 @@ pub(super) enum Purpose {
     Release { peer: usize },
     /// The deletion of sessions of former runs at the peer of that index.
     Orphans { peer: usize },
+    /// The establishment of a session at the peer of that index, which was given up.
+    Late { peer: usize },
+    /// The deletion of a session that was established late.
+    Leftover,
 }
 
 #[derive(Debug)]
@@ -48,8 +52,13 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Whether the UPF may establish a session when it receives the request.
+    pub(super) fn may_establish(&self) -> bool {
+        self.is_in_window() && self.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST
+    }
+
     /// The session.
-    fn session(&self) -> Option<SessionAtUpf> {
+    pub(super) fn session(&self) -> Option<SessionAtUpf> {
         let (header, message) = Message::decode(&self.octets).ok()?;
         Some(SessionAtUpf::of(self.to, Seid(header.seid?), &message))
     }
@@ -180,6 +189,13 @@ impl Transactions {
         Some((pending.to, pending.octets.clone()))
     }
 
+    /// Keeps an establishment that was given up, for its response. It is not retransmitted.
+    pub(super) fn keep_late(&mut self, sequence: u32, peer: usize, pending: Pending) {
+        self.outgoing.entry(pending.to).or_default().pending += 1;
+        let purpose = Purpose::Late { peer };
+        self.pending.insert(sequence, Pending { purpose, sent: u32::MAX, ..pending });
+    }
+
     /// Establishments and modifications of a shard are no longer retransmitted, and those that were not sent yet are dropped. Returns the others,
     /// by their sequence numbers.
     pub(super) fn stop_retransmitting(&mut self, shard: ShardId) -> Vec<(u32, SessionAtUpf)> {
@@ -229,9 +245,11 @@ impl Transactions {
         self.outgoing.get(&peer).map_or(0, |outgoing| outgoing.pending)
     }
 
-    /// The pending requests to that peer, oldest first.
+    /// The pending requests to that peer that its association's end concerns, oldest first.
     pub(super) fn pending_to(&self, peer: SocketAddr) -> Vec<u32> {
-        let pending = self.pending.iter().filter(|(_, pending)| pending.to == peer);
+        let outlives =
+            |pending: &Pending| matches!(pending.purpose, Purpose::Late { .. } | Purpose::Leftover);
+        let pending = self.pending.iter().filter(|(_, pending)| pending.to == peer && !outlives(pending));
         let mut found: Vec<u32> = pending.map(|(sequence, _)| *sequence).collect();
         found.sort_unstable();
         found
