@@ -165,6 +165,11 @@ fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towar
     State::established(user_plane)
 }
 
+/// Whether the AMF did not answer. The cause is the same if the request did not reach it and if the connection ended before its answer.
+fn is_unanswered(problem: &Problem) -> bool {
+    [Cause::TimedOutRequest, Cause::TargetNfNotReachable].iter().any(|cause| problem.is(cause))
+}
+
 impl AwaitingDownlinkSwitch {
     /// Sends the request again: the response to the former one cannot be matched.
     pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
@@ -173,7 +178,7 @@ impl AwaitingDownlinkSwitch {
 }
 
 impl AwaitingUplinkSwitch {
-    /// Handles the AMF's answer. If the UE is idle, no gNB has to switch (TS 29.518 5.2.2.3.1.2), and none has the tunnel of downlink packets:
+    /// Handles the AMF's answer; without one the session waits for the gNB. If the UE is idle, no gNB has to switch (TS 29.518 5.2.2.3.1.2), and none has the tunnel of downlink packets:
     /// unless the AMF's request to deactivate it is pending, an SMF with documents that lag has lost it.
     pub(in crate::smf) fn on_reply(self, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
         match reply {
@@ -186,6 +191,8 @@ impl AwaitingUplinkSwitch {
                     next => next,
                 }
             }
+            // An AMF that was killed may have sent the request on, and may be back when the guard timer expires.
+            Err(problem) if is_unanswered(&problem) => State::AwaitingUplinkSwitch(self),
             Err(problem) => self.uplink_not_switched(session, env, SwitchFailure::Problem(&problem)),
         }
     }

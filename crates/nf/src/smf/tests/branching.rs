@@ -215,6 +215,35 @@ fn an_amf_that_refuses_leaves_the_session_unchanged() {
     assert_eq!(world.front(), Some(EDGE), "the classifier is not removed either");
 }
 
+/// An AMF that is killed may have sent the request on to the gNB before.
+#[test]
+fn the_endpoint_in_force_is_sent_again_if_an_amf_does_not_answer() {
+    let fails = |world: &mut World, cause: &Cause| {
+        world.take_ladder();
+        let (tag, _) = world.open.pop().unwrap();
+        let seen = world.bench.reply(tag, problem(cause.clone()).unwrap());
+        world.follow(seen);
+        assert_eq!(world.take_ladder(), "", "{cause:?}: the gNB may answer");
+        world.expire(Timer::SbiGuard);
+    };
+    for cause in [Cause::TimedOutRequest, Cause::TargetNfNotReachable] {
+        let mut world = established();
+        world.script.insert(Operation::N1N2MessageTransfer, None);
+        world.branch("edge");
+        fails(&mut world, &cause);
+        assert_eq!(world.take_ladder(), "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer");
+        assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0), "{cause:?}");
+        let mut world = branched();
+        world.script.insert(Operation::N1N2MessageTransfer, None);
+        world.unbranch();
+        fails(&mut world, &cause);
+        assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        assert_eq!(tunnel_change(&world).uplink, tunnel_of(EDGE, 1), "{cause:?}");
+        world.gnb_modifies(true);
+        assert_eq!((world.front(), world.bench.timers.len()), (Some(EDGE), 0));
+    }
+}
+
 #[test]
 fn a_upf_that_refuses_leaves_the_session_unchanged() {
     for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
