@@ -213,7 +213,7 @@ impl Rule {
             pdr: pdr.id,
             index,
             action: session.fars.iter().find(|far| far.id == pdr.far).map(|far| far.action),
-            qfi: named().find_map(|qer| qer.qfi),
+            qfi: session.qfi_of(pdr),
             source: pdr.source,
             filters: pdr.filters.clone().into(),
             qfis: qfi_bits(&pdr.qfis),

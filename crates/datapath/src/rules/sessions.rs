@@ -180,6 +180,26 @@ mod tests {
         assert_eq!(rule.gate(), Err(DropReason::GateClosed));
     }
 
+    /// Also if the QER of the session-AMBR has a QFI, and whatever the order.
+    #[test]
+    fn packets_get_the_qfi_of_the_most_specific_qer() {
+        let qer =
+            |id, qfi| Qer { id: QerId(id), gates: Gates::OPEN, mbr: None, gbr: None, qfi: Some(Qfi(qfi)) };
+        for named in [[1, 2], [2, 1]] {
+            let mut session = session();
+            let filters = "permit out 6 from any to assigned".parse::<FlowDescription>().unwrap().filters;
+            let qers = named.map(QerId).to_vec();
+            session.pdrs.push(Pdr { filters, qers, ..pdr(2, 10, 1) });
+            session.qers.push(qer(2, 5));
+            let installed = Sessions::new(Pools::on_heap(1), Enforcement::Police).install(&session);
+            let marks = installed.rules.iter().map(|rule| (rule.pdr.0, rule.qfi.map(|qfi| qfi.0)));
+            assert_eq!(marks.collect::<Vec<_>>(), [(2, Some(5)), (1, Some(9))]);
+            let usage = installed.rules.qos().usage();
+            let named = usage.iter().map(|flow| (flow.qers.len(), flow.qfi.map(|qfi| qfi.0)));
+            assert_eq!(named.collect::<Vec<_>>(), [(1, Some(9)), (2, Some(5))]);
+        }
+    }
+
     #[test]
     fn usage_and_meters_carry_on_over_new_rules() {
         let mut sessions = Sessions::new(Pools::on_heap(1), Enforcement::Police);

@@ -124,6 +124,12 @@ fn on_n1_message(
     };
     let (id, pti) = (message.pdu_session_id, message.pti);
     match message.body {
+        // The SMF begins each modification, with no PTI (TS 24.501 7.3.2).
+        GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
+            if pti != UNASSIGNED_PTI =>
+        {
+            answer_n1(reply, n1::status(id, pti, GsmCause::PtiMismatch), env.out);
+        }
         GsmBody::PduSessionReleaseRequest(_) => return on_release_request(state, session, env, reply, pti),
         GsmBody::PduSessionReleaseComplete(_) => {
             acknowledge(reply, env.out);
@@ -292,6 +298,9 @@ fn on_modified(
     let transfer = match ModifyResponseTransfer::decode(info) {
         Ok(transfer) => transfer,
         Err(error) => {
+            // What the gNB has is unknown: its flows are removed.
+            session.log(env, Level::Warn, || format!("the gNB's answer to a modification is wrong: {error}"));
+            modification::on_gnb_failure(session, env);
             reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out);
             return state;
         }

@@ -68,6 +68,15 @@ impl Session {
             urrs: Vec::new(),
         }
     }
+
+    /// The QFI that packets of a PDR get: that of the QER that the fewest PDRs refer to, of equal ones the first. A QER of several flows, such as
+    /// that of the session-AMBR, may have a QFI, too (TS 29.244 5.4.4); that of a flow is more specific.
+    pub fn qfi_of(&self, pdr: &Pdr) -> Option<Qfi> {
+        let of_flow = |id: &QerId| Some((*id, self.qers.iter().find(|qer| qer.id == *id)?.qfi?));
+        let uses = |id: QerId| self.pdrs.iter().filter(|pdr| pdr.qers.contains(&id)).count();
+        let named = pdr.qers.iter().filter_map(of_flow);
+        named.min_by_key(|(id, _)| uses(*id)).map(|(_, qfi)| qfi)
+    }
 }
 
 /// The UE's addresses in one PDU session.

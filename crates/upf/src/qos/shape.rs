@@ -60,10 +60,11 @@ struct QerMeters {
     both: Option<[Arc<dyn Metering>; 2]>,
 }
 
-/// The flows of one direction. `names` has for each flow the QERs that identify it.
+/// The flows of one direction. `names` has for each flow the QERs that identify it, `qfis` its QFI.
 #[derive(Debug)]
 struct DirectionFlows {
     names: Vec<Box<[QerId]>>,
+    qfis: Vec<Option<Qfi>>,
     flows: Flows,
 }
 
@@ -122,10 +123,10 @@ impl SessionQos {
 
     fn usage_of(&self, direction: Direction) -> impl Iterator<Item = FlowUsage> {
         let half = self.half(direction);
-        half.names.iter().zip(half.flows.iter()).map(move |(name, flow)| FlowUsage {
+        half.names.iter().zip(&half.qfis).zip(half.flows.iter()).map(move |((name, qfi), flow)| FlowUsage {
             direction,
             qers: name.clone(),
-            qfi: self.meters.iter().filter(|meters| name.contains(&meters.qer.id)).find_map(|m| m.qer.qfi),
+            qfi: *qfi,
             count: flow.counters.load(),
         })
     }
@@ -168,9 +169,11 @@ impl DirectionFlows {
         source: &dyn MeterSource,
     ) -> Self {
         let pdrs = session.pdrs.iter().filter(|pdr| pdr.source.direction() == direction);
-        let mut names: Vec<_> = pdrs.map(|pdr| name_of(pdr, meters)).collect();
-        names.sort_unstable();
-        names.dedup();
+        let mut named: Vec<_> = pdrs.map(|pdr| (name_of(pdr, meters), pdr)).collect();
+        named.sort_by(|(one, _), (other, _)| one.cmp(other));
+        named.dedup_by(|(one, _), (other, _)| one == other);
+        let (names, qfis): (Vec<_>, Vec<_>) =
+            named.into_iter().map(|(name, pdr)| (name, session.qfi_of(pdr))).unzip();
         let flow = |name: &[QerId]| {
             let named = meters.iter().filter(|meters| name.contains(&meters.qer.id));
             let own = named.filter_map(|meters| meters.meter(direction));
@@ -179,7 +182,7 @@ impl DirectionFlows {
             Arc::new(MeteredFlow::new(own, counters).sharing(aggregates))
         };
         let flows = names.iter().map(|name| flow(name)).collect();
-        Self { names, flows }
+        Self { names, qfis, flows }
     }
 
     fn counters(&self, name: &[QerId]) -> Option<Arc<FlowCounters>> {

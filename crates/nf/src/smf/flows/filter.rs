@@ -115,6 +115,24 @@ impl Filter {
     }
 }
 
+/// What this SMF makes of a flow description, for the PCF that checks those of applications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DescribedFlow {
+    /// Packet filters of the UE that it needs; a session has [`super::MAX_PACKET_FILTERS`] at most.
+    pub packet_filters: usize,
+    /// The network at the UE's end; `None`: any address of the UE.
+    pub local: Option<(IpAddr, u8)>,
+}
+
+impl DescribedFlow {
+    /// Of a flow information; `None` if it is incorrect, or this SMF cannot encode it.
+    pub(crate) fn of(information: &FlowInformation) -> Option<Self> {
+        let filter = Filter::of(information)?;
+        let local = Description::parse(&filter.description)?.local;
+        Some(Self { packet_filters: filter.packet_filters(0).len(), local })
+    }
+}
+
 enum End {
     Remote,
     Local,
@@ -164,7 +182,9 @@ impl Description {
             return None;
         }
         let (local, local_ports, after) = end(&mut words)?;
-        if after.is_some() {
+        let is_mixed =
+            remote.zip(local).is_some_and(|((one, _), (other, _))| one.is_ipv4() != other.is_ipv4());
+        if after.is_some() || is_mixed {
             return None;
         }
         Some(Self { protocol, remote, remote_ports, local, local_ports })
@@ -285,6 +305,7 @@ mod tests {
             "permit out ip from any 1,2,3,4,5,6,7,8,9 to assigned",
             "permit out ip from any to assigned frag",
             "permit out ip from !192.0.2.1 to assigned",
+            "permit out ip from 192.0.2.1 to 2001:db8::1",
         ] {
             assert!(filter(text).is_none(), "{text}");
         }
