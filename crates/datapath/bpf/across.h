@@ -36,7 +36,7 @@ INLINE int resume(struct xdp_md *ctx, const struct passage *passage, struct path
 		  struct flow *flow)
 {
 	u32 number = passage->cpu;
-	if (number >= settings.urr_shares)
+	if (number >= settings.senders)
 		return 0;
 	*path = (struct path){ slot(&cpus, number), number, passage->now };
 	*found = (struct found){ slot(&sessions, passage->session), passage->session };
@@ -79,7 +79,7 @@ NOINLINE int forward_to_tunnel(struct xdp_md *ctx, const struct rule *rule, cons
 	}
 	if (reason < DROP_REASONS)
 		return refuse(&path, in, &found, rule, flow.length, reason);
-	count_passed(found.session, found.index, rule, path.number, direction, flow.length, path.now, reason);
+	count_passed(found.session, found.index, rule, direction, flow.length, path.now, reason);
 	return send_across(ctx, &path, rule, route, &flow, qfi);
 }
 
@@ -144,13 +144,13 @@ NOINLINE int hairpin(struct xdp_md *ctx, const struct rule *rule, const struct p
 	}
 	if (reason < DROP_REASONS)
 		return refuse(&path, in, &from, rule, length, reason);
-	count_passed(from.session, from.index, rule, path.number, UPLINK, length, path.now, reason);
+	count_passed(from.session, from.index, rule, UPLINK, length, path.now, reason);
 	if (!arrival || !route)
 		return drop(&path, in, length, arrival && action_of(arrival) == DROP ? RULE_DROP : NO_RULE_FOUND);
 	reason = enforce_arrival(&to, arrival, length, path.now);
 	if (reason < DROP_REASONS)
 		return refuse(&path, in, &to, arrival, length, reason);
-	count_passed(to.session, to.index, arrival, path.number, DOWNLINK, length, path.now, reason);
+	count_passed(to.session, to.index, arrival, DOWNLINK, length, path.now, reason);
 	take_hop(&flow);
 	return send_across(ctx, &path, arrival, route, &flow, qfi);
 }

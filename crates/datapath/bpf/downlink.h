@@ -22,7 +22,7 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	}
 	if (reason < DROP_REASONS)
 		return refuse(path, &cpu->n6_rest, found, rule, length, reason);
-	count_passed(found->session, found->index, rule, path->number, DOWNLINK, length, path->now, reason);
+	count_passed(found->session, found->index, rule, DOWNLINK, length, path->now, reason);
 	count_traffic(&cpu->down, length);
 	if (mapping)
 		translate(ctx, before(ctx, flow), mapping);
@@ -131,7 +131,7 @@ INLINE int downlink(struct xdp_md *ctx, struct path *path, u32 frame)
 	struct session *session = found.session;
 	if (!session)
 		return UNKNOWN_SESSION;
-	prefetch_session(session, path->number, DOWNLINK);
+	prefetch_session(session, DOWNLINK);
 	if (!is_sound(ctx, &flow))
 		return drop(path, &path->cpu->n6_rest, flow.length, BAD_CHECKSUM);
 	/* The kernel has to see both directions of each connection of a UE with NAT. */

@@ -103,65 +103,73 @@ INLINE u32 red_or_dropped(const struct rule *rule, u64 now)
 	return fate_of_refused(rule->meters[0], rule->meters[1], rule->meters[2], now);
 }
 
-/* Counts in one of `most` flow counters. */
-INLINE void count_flow_share(struct flow_share *flow_shares, u64 flow, u32 most, u32 cpu, u64 fate, u32 bytes)
+/* The counter of a fate of one of the two flows in a block: of one of those that passed, or were refused. */
+INLINE struct traffic *block_counter(struct session *block, u64 flow, u64 fate, int passed)
 {
 	SCALAR(flow);
 	SCALAR(fate);
-	if (flow >= most)
-		return;
-	count_traffic(&flow_shares[flow * settings.cpus + cpu].of[fate & (FATES - 1)], bytes);
+	flow &= BLOCK_FLOWS - 1;
+	return passed ? &block->tallies[flow].passed[fate & 1] : &block->refused[flow][fate & 1];
 }
 
 /* Counts in a flow whose counters are elsewhere: `in` is the slot of the session's own block, or the group
  * of its further flows. */
-NOINLINE int count_flow_elsewhere(u32 in, u32 flow, u32 cpu, u32 fate, u32 bytes)
+NOINLINE int count_flow_elsewhere(u32 in, u32 flow, u32 fate, u32 bytes)
 {
-	if (cpu >= settings.cpus)
-		return 0;
 	if (flow < BLOCK_FLOWS) {
 		struct session *block = slot(&sessions, in);
 		if (block)
-			count_flow_share(flow_shares_in(block), flow, BLOCK_FLOWS, cpu, fate, bytes);
+			count_shared(block_counter(block, flow, fate, fate < PASSED_FATES), bytes);
 		return 0;
 	}
-	struct flow_share *group = slot(&flows, in);
-	if (group)
-		count_flow_share(group, flow - BLOCK_FLOWS, SESSION_FLOWS - BLOCK_FLOWS, cpu, fate, bytes);
+	struct flow_group *group = slot(&flows, in);
+	u64 at = flow - BLOCK_FLOWS, of = fate & (FATES - 1);
+	SCALAR(at);
+	SCALAR(of);
+	if (group && at < SESSION_FLOWS - BLOCK_FLOWS)
+		count_shared(&group->of[at][of & (FATES - 1)], bytes);
 	return 0;
 }
 
 /* Counts the outcome of a packet in its rule's flow. */
-INLINE void count_flow(struct session *session, u32 index, const struct rule *rule, u32 cpu, u32 fate, u32 bytes)
+INLINE void count_flow(struct session *session, u32 index, const struct rule *rule, u32 fate, int passed, u32 bytes)
 {
 	u32 flow = flow_of(rule);
 	if (flow >= BLOCK_FLOWS || session->block != index)
-		count_flow_elsewhere(flow < BLOCK_FLOWS ? session->block : session->flows, flow, cpu, fate, bytes);
-	else if (cpu < settings.cpus)
-		count_flow_share(flow_shares_in(session), flow, BLOCK_FLOWS, cpu, fate, bytes);
+		count_flow_elsewhere(flow < BLOCK_FLOWS ? session->block : session->flows, flow, fate, bytes);
+	else
+		count_shared(block_counter(session, flow, fate, passed), bytes);
 }
 
-/* The counters of a URR index in a rule. */
-INLINE struct urr_share *urr_shares_of(u32 urr)
+/* The counter of a URR index in a rule, of one direction. */
+INLINE struct urr_half *urr_half_of(u32 urr, u64 direction)
 {
-	if (!(urr & IN_BLOCK))
-		return slot(&usage, urr);
-	struct session *block = slot(&sessions, urr & ~IN_BLOCK);
-	return block ? urr_shares_in(block) : 0;
-}
-
-/* A URR's volume: the sum over all CPUs and workers. */
-INLINE int sum_urr_shares(u32 urr, struct usage_event *volume)
-{
-	struct urr_share *urr_shares = urr_shares_of(urr);
-	if (!urr_shares)
-		return 0;
-	for (u32 i = 0; i < settings.urr_shares; i++) {
-		volume->uplink += urr_shares[i].uplink;
-		volume->downlink += urr_shares[i].downlink;
-		volume->uplink_packets += urr_shares[i].uplink_packets;
-		volume->downlink_packets += urr_shares[i].downlink_packets;
+	SCALAR(direction);
+	direction &= 1;
+	if (urr & IN_BLOCK) {
+		struct session *block = slot(&sessions, urr & ~IN_BLOCK);
+		if (!block)
+			return 0;
+		SCALAR(block);
+		return &block->tallies[direction].urr;
 	}
+	struct urr *outside = slot(&usage, urr);
+	if (!outside)
+		return 0;
+	SCALAR(outside);
+	return &outside->of[direction];
+}
+
+/* A URR's volume. */
+INLINE int read_volume(u32 urr, struct usage_event *volume)
+{
+	const struct urr_half *up = urr_half_of(urr, UPLINK), *down = urr_half_of(urr, DOWNLINK);
+	if (!up || !down)
+		return 0;
+	volume->uplink = up->volume.bytes;
+	volume->downlink = down->volume.bytes;
+	volume->uplink_packets = up->volume.packets;
+	volume->downlink_packets = down->volume.packets;
 	return 1;
 }
 
@@ -176,7 +184,7 @@ NOINLINE int report_if_reached(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
 	struct usage_event volume = {};
-	if (!bounds || bounds->reported == (REPORTED_THRESHOLD | REPORTED_QUOTA) || !sum_urr_shares(urr, &volume))
+	if (!bounds || bounds->reported == (REPORTED_THRESHOLD | REPORTED_QUOTA) || !read_volume(urr, &volume))
 		return 0;
 	u32 news = (reached(&bounds->threshold, &volume) ? REPORTED_THRESHOLD : 0) |
 		   (reached(&bounds->quota, &volume) ? REPORTED_QUOTA : 0);
@@ -196,7 +204,7 @@ NOINLINE int exhausted(u32 urr, u32 limit)
 {
 	struct limits *bounds = slot(&limits, limit);
 	struct usage_event volume = {};
-	if (!bounds || !sum_urr_shares(urr, &volume) || !reached(&bounds->quota, &volume))
+	if (!bounds || !read_volume(urr, &volume) || !reached(&bounds->quota, &volume))
 		return 0;
 	/* Packets beyond a quota are not counted, so only these can repeat a report that the ring had no room for. */
 	if (!(bounds->reported & REPORTED_QUOTA))
@@ -204,25 +212,21 @@ NOINLINE int exhausted(u32 urr, u32 limit)
 	return 1;
 }
 
-INLINE void count_at(struct urr_share *urr_share, u8 direction, u32 bytes, u64 now)
+INLINE void count_urr_half(struct urr_half *half, u32 bytes, u64 now)
 {
-	if (direction == UPLINK) {
-		urr_share->uplink += bytes;
-		urr_share->uplink_packets++;
-	} else {
-		urr_share->downlink += bytes;
-		urr_share->downlink_packets++;
-	}
-	if (!urr_share->first)
-		urr_share->first = now;
-	urr_share->last = now;
+	count_shared(&half->volume, bytes);
+	/* CPUs that count the first packet at the same time differ by less than a tick. */
+	if (!half->first)
+		half->first = now;
+	if (half->last != now)
+		half->last = now;
 }
 
-NOINLINE int count_urr(u32 urr, u32 cpu, u32 direction, u32 bytes, u64 now)
+NOINLINE int count_urr(u32 urr, u32 direction, u32 bytes, u64 now)
 {
-	struct urr_share *urr_shares = urr_shares_of(urr);
-	if (urr_shares && cpu < settings.urr_shares)
-		count_at(&urr_shares[cpu], direction, bytes, now);
+	struct urr_half *half = urr_half_of(urr, direction);
+	if (half)
+		count_urr_half(half, bytes, now);
 	return 0;
 }
 
@@ -254,27 +258,26 @@ INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, 
 }
 
 /* Counts a forwarded packet in its URRs. */
-INLINE void count_usage(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
-			u64 now)
+INLINE void count_usage(struct session *session, u32 index, const struct rule *rule, u8 direction, u32 bytes, u64 now)
 {
 #pragma unroll
 	for (int i = 0; i < RULE_URRS; i++) {
 		u32 urr = rule->urrs[i];
 		if (urr == NO_INDEX)
 			return;
-		if (urr == (IN_BLOCK | index) && cpu < settings.urr_shares)
-			count_at(&urr_shares_in(session)[cpu], direction, bytes, now);
+		if (urr == (IN_BLOCK | index))
+			count_urr_half(&session->tallies[direction].urr, bytes, now);
 		else
-			count_urr(urr, cpu, direction, bytes, now);
+			count_urr(urr, direction, bytes, now);
 		if (rule->limits[i] != NO_INDEX)
 			report_if_reached(urr, rule->limits[i]);
 	}
 }
 
 /* Counts a forwarded packet in its flow and URRs; `passes` is the result of enforce(). */
-INLINE void count_passed(struct session *session, u32 index, const struct rule *rule, u32 cpu, u8 direction, u32 bytes,
-			 u64 now, u32 passes)
+INLINE void count_passed(struct session *session, u32 index, const struct rule *rule, u8 direction, u32 bytes, u64 now,
+			 u32 passes)
 {
-	count_flow(session, index, rule, cpu, passes - PASSES(YELLOW), bytes);
-	count_usage(session, index, rule, cpu, direction, bytes, now);
+	count_flow(session, index, rule, passes - PASSES(YELLOW), 1, bytes);
+	count_usage(session, index, rule, direction, bytes, now);
 }

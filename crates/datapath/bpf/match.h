@@ -73,13 +73,29 @@ INLINE int comes_from(const struct rule *rule, const struct origin *origin)
 	return origin->qfi != NO_QFI && rule->qfis >> (origin->qfi & 0x3f) & 1;
 }
 
+/* A rule in the session's block. */
 INLINE const struct rule *rule_at(const struct session *session, u8 index)
 {
-	if (index >= SESSION_RULES)
+	if (index >= BLOCK_RULES)
 		return 0;
 	u64 at = index;
 	SCALAR(at);
-	return &session->rules[at & (SESSION_RULES - 1)];
+	return &session->rules[at & (BLOCK_RULES - 1)];
+}
+
+/* A rule in the session's block or beside its filters. */
+INLINE const struct rule *rule_among(const struct session *session, const struct matches *matches, u8 index)
+{
+	if (index < BLOCK_RULES)
+		return rule_at(session, index);
+	if (index >= SESSION_RULES)
+		return 0;
+	u64 at = index - BLOCK_RULES;
+	SCALAR(at);
+	at &= SESSION_RULES - 1;
+	/* The compiler may compute the address before it compares: any is within the entry. */
+	SCALAR(at);
+	return at < SESSION_RULES - BLOCK_RULES ? &matches->rules[at] : 0;
 }
 
 /* The index of the first rule with a matching filter, in the session of that slot. */
@@ -95,7 +111,7 @@ NOINLINE int first_match(u32 index, const struct key *key, const struct origin *
 		if (i >= session->match_count)
 			break;
 		const struct match *match = &matches->of[i];
-		const struct rule *rule = rule_at(session, match->rule);
+		const struct rule *rule = rule_among(session, matches, match->rule);
 		if (rule && comes_from(rule, origin) && filter_takes(match, key, direction_of(rule)))
 			return match->rule;
 	}
@@ -116,7 +132,9 @@ INLINE const struct rule *find_rule(struct xdp_md *ctx, const struct found *foun
 		return 0;
 	*key = (struct key){};
 	read_key(key, flow, (void *)(long)ctx->data_end);
-	return rule_at(found->session, first_match(found->index, key, &from));
+	u8 index = first_match(found->index, key, &from);
+	const struct matches *matches = index < BLOCK_RULES ? 0 : slot(&filters, found->session->matches);
+	return matches ? rule_among(found->session, matches, index) : rule_at(found->session, index);
 }
 
 /* Whether the source is the UE's own address. */

@@ -48,7 +48,7 @@ INLINE int refuse(struct path *path, struct traffic *in, const struct found *fou
 		  u32 reason)
 {
 	if (reason == RATE_EXCEEDED)
-		count_flow(found->session, found->index, rule, path->number, red_or_dropped(rule, path->now), bytes);
+		count_flow(found->session, found->index, rule, red_or_dropped(rule, path->now), 0, bytes);
 	return drop(path, in, bytes, reason);
 }
 
@@ -167,12 +167,9 @@ INLINE struct found session_to(const struct flow *flow)
 }
 
 /* Prefetches the lines that most packets of a session need, so that their cache misses overlap. */
-INLINE void prefetch_session(struct session *session, u32 cpu, u8 direction)
+INLINE void prefetch_session(struct session *session, u8 direction)
 {
 	(void)*(volatile u32 *)&session->rules[direction].flags;
 	(void)*(volatile u64 *)&session->meters[direction].peak.full_at;
-	if (cpu >= settings.cpus)
-		return;
-	(void)*(volatile u64 *)&urr_shares_in(session)[cpu].uplink;
-	(void)*(volatile u64 *)&flow_shares_in(session)[direction * settings.cpus + cpu].of[YELLOW].packets;
+	(void)*(volatile u64 *)&session->tallies[direction].passed[YELLOW].packets;
 }

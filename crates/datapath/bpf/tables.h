@@ -101,7 +101,30 @@ struct meter {
 	struct bucket peak, committed;
 };
 
+/* Packets and bytes. A counter that several CPUs and workers write is added to by one atomic instruction. */
+struct traffic {
+	u64 packets, bytes;
+};
+
+/* The outcome of a rate decision for a flow: pith_upf::qos::FlowCount. The first two passed. */
+enum fate { YELLOW, GREEN, RED, DROPPED, FATES };
+#define PASSED_FATES RED
+
+/* A URR's counter of one direction: rules/usage.rs. */
+struct urr_half {
+	struct traffic volume;
+	u64 first, last; /* times of packets; 0: none */
+};
+
+/* What most packets of a session count in one direction: its flow and its URR. One cache line. */
+struct tally {
+	struct traffic passed[PASSED_FATES];
+	struct urr_half urr;
+};
+
 #define SESSION_RULES 8
+/* The other rules of a session are beside its filters: more than one rule for an origin have filters. */
+#define BLOCK_RULES 2
 #define BLOCK_METERS 2
 /* Flow counters of a session: the first two are in its block, the others in a group of the table `flows`. */
 #define SESSION_FLOWS 8
@@ -111,10 +134,11 @@ struct meter {
 #define UE_NAT 8    /* the kernel translates its IPv4 packets */
 #define UE_FRAMED 4 /* there are networks behind it, in `framed` */
 
-/* A session's rules, one meter for each direction, the counters of a URR, and the counters of its first
- * flows. Rules are written before they are published; afterwards only `action` and the packet times
- * change. Meters and counters stay. A single rule for packets from tunnels has index UPLINK, a single rule
- * for packets from the data network index DOWNLINK. */
+/* A session's first rules, one meter for each direction, the counters of a URR, and the counters of its first
+ * flows: what a session with two rules needs, and the same for any number of CPUs. Rules are written before
+ * they are published; afterwards only `action` and the packet times change. Meters and counters stay. A
+ * single rule for packets from tunnels has index UPLINK, a single rule for packets from the data network
+ * index DOWNLINK. */
 struct session {
 	u32 action; /* TO_USER: all packets go to user space; FORWARD: the rules decide */
 	u32 flags;
@@ -130,10 +154,10 @@ struct session {
 	u32 block;  /* the session's own block, which counts even if its rules are elsewhere */
 	u32 flows; /* the group of its further flows, in `flows` */
 	u32 peer;  /* IPv4 address of the downlink tunnel's peer, wire order; NO_INDEX: IPv6 peer; 0: no tunnel yet */
-	struct rule rules[SESSION_RULES];
-	struct meter meters[BLOCK_METERS]; /* up, down */
-	/* struct place places[settings.places]; */
-	/* struct given givens[HOME_FLOWS][settings.cpus]; */
+	struct rule rules[BLOCK_RULES];
+	struct meter meters[BLOCK_METERS];          /* up, down */
+	struct tally tallies[BLOCK_FLOWS];          /* up, down */
+	struct traffic refused[BLOCK_FLOWS][FATES - PASSED_FATES]; /* of the same flows: red, dropped */
 };
 
 #define SESSION_MATCHES 16
@@ -165,19 +189,17 @@ struct match {
 	struct address remote, remote_mask;
 };
 
+/* The filters of a session, and its rules beyond the block's. */
 struct matches {
+	struct rule rules[SESSION_RULES - BLOCK_RULES];
 	struct match of[SESSION_MATCHES];
 };
 
-/* The share of one CPU or worker in a URR's counters: rules/usage.rs. */
-struct urr_share {
-	u64 uplink, downlink;
-	u64 uplink_packets, downlink_packets;
-	u64 first, last;
-	u64 reserved[2];
+/* A URR outside a session's block. */
+struct urr {
+	struct urr_half of[2]; /* up, down */
 };
 
-/* Same order as the sums of `struct volume`. */
 struct bounds {
 	u64 total, uplink, downlink;
 };
@@ -201,16 +223,9 @@ struct usage_event {
 	u64 uplink_packets, downlink_packets;
 };
 
-struct traffic {
-	u64 packets, bytes;
-};
-
-/* The outcome of a rate decision for a flow: pith_upf::qos::FlowCount. The first two passed. */
-enum fate { YELLOW, GREEN, RED, DROPPED, FATES };
-
-/* Flow counters of one CPU. */
-struct flow_share {
-	struct traffic of[FATES];
+/* The counters of a session's further flows. */
+struct flow_group {
+	struct traffic of[SESSION_FLOWS - BLOCK_FLOWS][FATES];
 };
 
 /* Counters of one CPU. `epoch` is incremented when a packet begins and when it ends: after removing a slot
@@ -280,8 +295,8 @@ struct link {
 /* Settings, constant while the program is loaded: the verifier removes code that they make unreachable. */
 struct settings {
 	u64 started;                 /* the clock's time when the datapath started */
-	u32 cpus;                    /* entries in `cpus`, and the first counters of a URR */
-	u32 urr_shares;                  /* counters of a URR: one for each CPU, then one for each worker */
+	u32 cpus;                    /* entries in `cpus` */
+	u32 senders;                 /* CPUs and workers, which take turns in ids of outer headers */
 	u32 n3_v4[N3_ADDRESSES];     /* wire; packets leave from the first; 0: none */
 	struct address n3_v6[N3_ADDRESSES];
 	u32 ue_mtu;                  /* longest packet for a UE */
@@ -303,7 +318,7 @@ struct settings {
 
 const volatile struct settings settings;
 
-/* User space sets the number of entries, and the size of a URR's counters and of a flow group. */
+/* User space sets the number of entries. */
 #define SHARED_ARRAY(name, size)                                                                                    \
 	struct {                                                                                                    \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                   \
@@ -316,8 +331,8 @@ const volatile struct settings settings;
 SHARED_ARRAY(sessions, sizeof(struct session));
 SHARED_ARRAY(filters, sizeof(struct matches));
 SHARED_ARRAY(meters, sizeof(struct meter));
-SHARED_ARRAY(usage, sizeof(struct urr_share));
-SHARED_ARRAY(flows, sizeof(struct flow_share));
+SHARED_ARRAY(usage, sizeof(struct urr));
+SHARED_ARRAY(flows, sizeof(struct flow_group));
 SHARED_ARRAY(limits, sizeof(struct limits));
 SHARED_ARRAY(cpus, sizeof(struct cpu));
 
@@ -460,24 +475,13 @@ struct {
 	__uint(max_entries, 4096);
 } events SEC(".maps");
 
-/* Hides a value's derivation from the compiler: the verifier does not follow partial pointers. */
+/* Hides a value's derivation from the compiler: the verifier does not follow partial pointers, nor permits arithmetic with a
+ * pointer before it is compared with null. */
 #define SCALAR(value) asm volatile("" : "+r"(value))
 
 INLINE void *slot(void *map, u32 index)
 {
 	return bpf_map_lookup_elem(map, &index);
-}
-
-/* The URR counters in a session's block. */
-INLINE struct urr_share *urr_shares_in(struct session *session)
-{
-	return (struct urr_share *)(session + 1);
-}
-
-/* The counters of a session's first flows, of all CPUs for the first, then for the second. */
-INLINE struct flow_share *flow_shares_in(struct session *session)
-{
-	return (struct flow_share *)(urr_shares_in(session) + settings.urr_shares);
 }
 
 INLINE u32 action_of(const struct rule *rule)
@@ -490,17 +494,25 @@ INLINE u32 flow_of(const struct rule *rule)
 	return rule->action >> 4;
 }
 
+/* Counts in a counter that only this CPU writes. */
 INLINE void count_traffic(struct traffic *traffic, u32 bytes)
 {
 	traffic->packets++;
 	traffic->bytes += bytes;
 }
 
+/* Counts in a counter that other CPUs and workers write, too. */
+INLINE void count_shared(struct traffic *traffic, u32 bytes)
+{
+	__sync_fetch_and_add(&traffic->packets, 1);
+	__sync_fetch_and_add(&traffic->bytes, bytes);
+}
+
 _Static_assert(sizeof(struct rule) == CACHE_LINE && sizeof(struct meter) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct urr_share) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct flow_share) == CACHE_LINE, "one cache line");
-_Static_assert(sizeof(struct session) == (1 + SESSION_RULES + BLOCK_METERS) * CACHE_LINE,
-	       "rules and meters start cache lines");
+_Static_assert(sizeof(struct urr) == CACHE_LINE && sizeof(struct limits) == CACHE_LINE, "one cache line");
+_Static_assert(sizeof(struct tally) == CACHE_LINE && sizeof(struct flow_group) % CACHE_LINE == 0, "whole cache lines");
+_Static_assert(sizeof(struct session) == 8 * CACHE_LINE, "the memory of a session");
+_Static_assert(sizeof(struct matches) % CACHE_LINE == 0, "rules start cache lines");
 _Static_assert(sizeof(struct cpu) % CACHE_LINE == 0 && sizeof(struct route) == CACHE_LINE, "whole cache lines");
 _Static_assert(sizeof(struct link) == 16, "no padding");
 _Static_assert(sizeof(struct redirect_info) == 32, "the most that all kernels let stand before a frame");

@@ -208,7 +208,7 @@ INLINE int send_by_tunnel(struct xdp_md *ctx, struct path *path, const struct ru
 		.length = flow->length,
 		.sum = v6 ? sum_frame(ctx, at, flow->length) : 0,
 		/* CPUs and workers take turns, so that fragments of their packets are not mixed up. */
-		.id = bpf_htons(path->cpu->outer_id++ * settings.urr_shares + path->number),
+		.id = bpf_htons(path->cpu->outer_id++ * settings.senders + path->number),
 		.qfi = qfi,
 		/* Normal mode of RFC 6040 4.1. */
 		.ecn = traits & ECN,

@@ -138,7 +138,7 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	}
 	if (reason < DROP_REASONS)
 		return refuse(path, &cpu->n3_rest, found, rule, length, reason);
-	count_passed(found->session, found->index, rule, path->number, UPLINK, length, path->now, reason);
+	count_passed(found->session, found->index, rule, UPLINK, length, path->now, reason);
 	count_traffic(&cpu->up, length);
 	if (mapping)
 		translate(ctx, before(ctx, flow), mapping);
@@ -195,7 +195,7 @@ INLINE int uplink(struct xdp_md *ctx, struct path *path, u32 frame)
 	if (session->peer && (gpdu.v6 || session->peer != (u32)gpdu.source.low) &&
 	    !is_peer(gpdu.source.high, gpdu.source.low, gpdu.v6))
 		return refuse_peer(path, gpdu.length);
-	prefetch_session(session, path->number, UPLINK);
+	prefetch_session(session, UPLINK);
 	struct flow flow;
 	u8 *version = cursor.at;
 	if ((void *)(version + 1) > cursor.end)

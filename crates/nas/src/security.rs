@@ -217,6 +217,23 @@ impl NasSecurity {
         Ok(Unprotected { plain, header: envelope.header, count })
     }
 
+    /// The plain message of a protected one that this side has sent, and that was returned: one of its last 256. It does not count as
+    /// received.
+    pub fn reopen(&self, message: &[u8]) -> Result<Vec<u8>, SecurityError> {
+        let envelope = Envelope::of(message).ok_or(SecurityError::NotProtected)?;
+        let count = NasCount::last_before(self.next_to_send, envelope.sequence_number)
+            .ok_or(SecurityError::IntegrityCheckFailed)?;
+        let input = self.input(count, self.role.sends());
+        if !self.mac.verify(input, envelope.authenticated, envelope.mac) {
+            return Err(SecurityError::IntegrityCheckFailed);
+        }
+        let mut plain = envelope.body.to_vec();
+        if envelope.header.is_ciphered() {
+            self.cipher.apply(input, &mut plain);
+        }
+        Ok(plain)
+    }
+
     /// Ciphers the value of the NAS message container in the next message (TS 24.501 4.4.6).
     pub fn cipher_container(&self, container: &mut [u8]) -> Result<(), SecurityError> {
         let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;

@@ -1,6 +1,7 @@
 //! Transport of NAS messages (TS 38.413 8.6, 9.2.5).
 
 use crate::macros::message;
+use crate::mobility::MobilityRestrictions;
 use crate::types::{Cause, UserLocation};
 use oxirush_ngap::ngap::RRCEstablishmentCause;
 use pith_types::{Ambr, AmfUeNgapId, FiveGSTmsi, RanUeNgapId, Snssai};
@@ -31,6 +32,8 @@ message! {
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// NAS message for the UE.
         req nas_pdu: Vec<u8> = NAS_PDU,
+        /// Mobility restrictions of the UE.
+        lax mobility_restrictions: MobilityRestrictions = MobilityRestrictionList,
         lax ue_ambr: Ambr = UEAggregateMaximumBitRate,
         /// Slices that the UE is allowed to use.
         opt allowed_nssai: Vec<Snssai> = AllowedNSSAI,

@@ -2,6 +2,7 @@
 
 use crate::error::Diagnostics;
 use crate::macros::message;
+use crate::mobility::MobilityRestrictions;
 use crate::types::{Cause, SecurityCapabilities, SessionTransfer, SetupItem, UeNgapIds, UserLocation};
 use pith_types::{Ambr, AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 
@@ -22,6 +23,8 @@ message! {
         req security_capabilities: SecurityCapabilities = UESecurityCapabilities,
         /// K_gNB (TS 33.501 6.8.1.1).
         req security_key: [u8; 32] = SecurityKey,
+        /// Mobility restrictions of the UE.
+        lax mobility_restrictions: MobilityRestrictions = MobilityRestrictionList,
         /// The UE's radio capabilities, if the AMF has them.
         lax ue_radio_capability: Vec<u8> = UERadioCapability,
         /// RAT/Frequency Selection Priority, 1 to 256.

@@ -160,7 +160,8 @@ pub(crate) struct ServerEngine {
 }
 
 impl ServerEngine {
-    fn check(&self) -> Result<(), EngineError> {
+    /// Not `check`, which would be the method of `Engine`.
+    fn reach(&self) -> Result<(), EngineError> {
         if !self.server.answers(self.process) {
             return Err(EngineError::Remote { server: "memory".into(), reason: "an outage".into() });
         }
@@ -189,7 +190,7 @@ impl ServerEngine {
 
 impl Engine for ServerEngine {
     fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
-        self.check()?;
+        self.reach()?;
         if self.server.state().is_full {
             return Err(EngineError::Full("memory".into()));
         }
@@ -206,7 +207,7 @@ impl Engine for ServerEngine {
 
     fn read(&mut self, key: DocumentKey) -> ReadResult {
         let failed = |error: EngineError| DocumentError::Remote { key, reason: error.to_string() };
-        self.check().map_err(failed)?;
+        self.reach().map_err(failed)?;
         Ok(self.inner.read(key)?.map(|document| self.marked(document)))
     }
 
@@ -216,7 +217,7 @@ impl Engine for ServerEngine {
         block: u16,
         visit: &mut dyn FnMut(DocumentKey, Result<Document, DocumentError>),
     ) -> Result<(), EngineError> {
-        self.check()?;
+        self.reach()?;
         let mut found = Vec::new();
         self.inner.read_block(kind, block, &mut |key, read| found.push((key, read)))?;
         found.into_iter().for_each(|(key, read)| visit(key, read.map(|document| self.marked(document))));
@@ -228,12 +229,12 @@ impl Engine for ServerEngine {
     }
 
     fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
-        self.check()?;
+        self.reach()?;
         self.inner.fence(block, owner)
     }
 
     fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
-        self.check()?;
+        self.reach()?;
         self.inner.fenced_below(block)
     }
 

@@ -131,6 +131,15 @@ fn cases() -> Vec<(&'static str, Case, Sessions)> {
     for sessions in [1000, 100_000] {
         both(["xdp-scattered-ul", "xdp-scattered-dl"], sessions, sessions, 1);
     }
+    let marking = Sessions { installed: 1000, active: 1000, train: TRAIN, destinations: 1 };
+    for (name, ecn, ports) in [
+        ("xdp-marking-both-dl", true, true),
+        ("xdp-marking-ecn-dl", true, false),
+        ("xdp-marking-ports-dl", false, true),
+        ("xdp-marking-none-dl", false, false),
+    ] {
+        cases.push((name, Case::Marking(ecn, ports), marking));
+    }
     for (name, case) in
         [("kernel-destinations", Case::Kernel), ("xdp-destinations-ul", Case::Full(TrafficDirection::Up))]
     {
@@ -161,6 +170,8 @@ pub enum Case {
     Full(TrafficDirection),
     /// Pith with NAT, as configured by default.
     Nat(TrafficDirection),
+    /// Pith, downlink: whether outer headers get the packet's ECN field, and a source port of its flow.
+    Marking(bool, bool),
     /// Pith, downlink, with a limit for all sessions together, in bit/s.
     Shaped(u64),
 }
@@ -169,7 +180,7 @@ impl Case {
     fn direction(self) -> TrafficDirection {
         match self {
             Self::Kernel | Self::Masquerade => TrafficDirection::Up,
-            Self::Shaped(_) => TrafficDirection::Down,
+            Self::Shaped(_) | Self::Marking(..) => TrafficDirection::Down,
             Self::Discard(direction)
             | Self::Bare(_, direction)
             | Self::Full(direction)
@@ -270,6 +281,7 @@ impl Bench {
                 }
                 Some(upf)
             }
+            Case::Marking(ecn, ports) => Some(start_marking(sessions, UNLIMITED, false, (ecn, ports))),
             Case::Shaped(rate) => Some(start_upf(sessions, rate / u64::from(sessions), false)),
         };
         (links, upf)
@@ -302,9 +314,10 @@ impl Bench {
             Case::Full(TrafficDirection::Up) | Case::Nat(TrafficDirection::Up) => {
                 (ETHERNET + 20 + 8 + 4, ETHERNET + TUNNEL + 12)
             }
-            Case::Full(TrafficDirection::Down) | Case::Nat(TrafficDirection::Down) | Case::Shaped(_) => {
-                (0, ETHERNET + 16)
-            }
+            Case::Full(TrafficDirection::Down)
+            | Case::Nat(TrafficDirection::Down)
+            | Case::Marking(..)
+            | Case::Shaped(_) => (0, ETHERNET + 16),
             _ => (0, 0),
         };
         let mut value = vec![0; 16];
@@ -424,6 +437,7 @@ fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
         Case::Kernel | Case::Masquerade => [link, support::udp(GNB, server, 7000, &payload)].concat(),
         Case::Full(TrafficDirection::Down)
         | Case::Shaped(_)
+        | Case::Marking(..)
         | Case::Bare(_, TrafficDirection::Down)
         | Case::Discard(TrafficDirection::Down) => {
             [link, support::udp(server, FIRST_UE, 5000, &payload)].concat()
@@ -440,7 +454,15 @@ fn frame_of(case: Case, packet: usize, server: Ipv4Addr) -> Vec<u8> {
 
 /// With sessions of that rate in each direction, in bit/s.
 pub fn start_upf(sessions: u32, rate: u64, nat: bool) -> UserPlane {
+    let DatapathConfig { outer_ecn, flow_ports, .. } = DatapathConfig::default();
+    start_marking(sessions, rate, nat, (outer_ecn, flow_ports))
+}
+
+/// The same, with these fields in outer headers (`Case::Marking`).
+fn start_marking(sessions: u32, rate: u64, nat: bool, (outer_ecn, flow_ports): (bool, bool)) -> UserPlane {
     let config = DatapathConfig {
+        outer_ecn,
+        flow_ports,
         n3_addresses: vec![UPF.into()],
         pools: vec![UePool { gateway: Ipv4Addr::new(10, 0, 0, 1).into(), prefix: 8 }],
         workers: 1,

@@ -104,7 +104,7 @@ impl PortableDatapath {
     ) -> Result<Self, StartError> {
         check(config)?;
         let count = worker_count(config);
-        let first_id = pools.first_worker;
+        let first_id = pools.first_sender;
         let ids = (first_id..).map(|place| OuterIds::new(place, first_id + count));
         let tun = |_| TunQueue::open(&config.tun).map_err(|error| StartError::tun(&config.tun, error));
         let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;

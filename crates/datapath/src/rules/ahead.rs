@@ -9,7 +9,7 @@
 //!   session ─┬▶ life
 //!            └▶ rule ─┬▶ flow ─┬▶ counters
 //!                     │        └▶ meters ──▶ each ──▶ its buckets
-//!                     └▶ URRs ──▶ each ──▶ counter ──▶ the worker's place
+//!                     └▶ URRs ──▶ each ──▶ counter ──▶ the worker's value
 //! ```
 
 use super::compile::{Rule, Rules};
@@ -21,7 +21,7 @@ use pith_upf::contract::Direction;
 const RULES: usize = 2;
 
 /// The steps in order; the caller prefetches the session's [`Rules`] first.
-pub const STEPS: [Step; 5] = [rules, flows, meters, slots, urr_shares];
+pub const STEPS: [Step; 5] = [rules, flows, meters, slots, counters];
 
 /// A step, for a session, a direction and a worker.
 pub type Step = fn(&Rules, Direction, Worker);
@@ -57,9 +57,9 @@ fn slots(rules: &Rules, direction: Direction, _: Worker) {
     }
 }
 
-fn urr_shares(rules: &Rules, direction: Direction, worker: Worker) {
+fn counters(rules: &Rules, direction: Direction, worker: Worker) {
     for rule in near(rules, direction) {
         rule.flow.metering().iter().for_each(|metering| prefetch(metering.meter()));
-        rule.urrs.iter().filter_map(|used| used.counter.urr_share(worker)).for_each(prefetch);
+        rule.urrs.iter().filter_map(|used| used.counter.of_worker(worker, direction)).for_each(prefetch);
     }
 }

@@ -3,11 +3,14 @@
 //! - A **session block** is a session's entry in a map, with room for the meters and counters that most sessions need.
 //! - A **pool** is a map of meters or counters of one kind, for those that do not fit into a session block. If a pool is
 //!   exhausted, its slots are on the heap, and the BPF program leaves their packets to the portable path.
-//! - A **share** is the part of a counter that one CPU or worker writes. The value of a counter is the sum of its shares.
+//!
+//! A counter that a BPF program shares is one value, to which CPUs and workers add by atomic instructions: its memory does not
+//! depend on their number. On the heap a URR has a value for each worker, which only that worker writes.
 
 use crate::sys::MapMemory;
 use crate::sys::layout::{
-    BLOCK_FLOWS, BLOCK_METERS, FlowShare, IN_BLOCK, Limits, SESSION_FLOWS, Shared, Traffic, UrrShare,
+    BLOCK_FLOWS, BLOCK_METERS, FlowCell, IN_BLOCK, Limits, Passed, Refused, SESSION_FLOWS, Shared, Tally,
+    Traffic, UrrHalf, UrrHalves,
 };
 use pith_upf::contract::{Direction, Qer};
 use pith_upf::qos::{Burst, Count, FastCounters, FlowCount, FlowCounters, Meter, MeterSource, Metering};
@@ -23,12 +26,12 @@ pub struct Pools {
     pub session_blocks: BlockPool,
     /// Meters that do not fit into session blocks.
     pub meters: Pool<Meter>,
-    /// URR counters that do not fit into session blocks: for each URR the shares of the CPUs, then those of the workers.
-    pub urr_shares: Pool<UrrShare>,
+    /// URR counters that do not fit into session blocks.
+    pub urrs: Pool<UrrHalves>,
     /// Limits of URRs.
     pub limits: Pool<Limits>,
-    /// The index of the first worker's share among the shares of a URR counter.
-    pub first_worker: usize,
+    /// The number of the first worker among CPUs and workers, which take turns in ids of outer headers.
+    pub first_sender: usize,
 }
 
 impl Pools {
@@ -37,18 +40,16 @@ impl Pools {
         Self {
             session_blocks: BlockPool::default(),
             meters: Pool::on_heap(1),
-            urr_shares: Pool::on_heap(workers),
+            urrs: Pool::on_heap(workers),
             limits: Pool::on_heap(1),
-            first_worker: 0,
+            first_sender: 0,
         }
     }
 
-    /// Allocates the shares of a URR counter: in the session's block if they are free there, otherwise in the pool.
-    pub fn take_urr_shares(&self, block: Option<&Arc<SessionBlock>>) -> Slot<UrrShare> {
-        let in_block_slot = block.and_then(|block| {
-            block.take(URR_SHARES, |block, _| block.memory.blocks.urr_shares.at(block.entry()), 0)
-        });
-        in_block_slot.unwrap_or_else(|| self.urr_shares.take())
+    /// Allocates a URR counter: in the session's block if it is free there, otherwise in the pool.
+    pub fn take_urr(&self, block: Option<&Arc<SessionBlock>>) -> UrrSlot {
+        let in_block = block.and_then(|block| block.take(URR, SessionBlock::tallies, 0));
+        in_block.map_or_else(|| UrrSlot::InPool(self.urrs.take()), UrrSlot::InBlock)
     }
 
     /// Allocates a meter, likewise.
@@ -129,15 +130,13 @@ pub struct BlockPool(Option<Arc<BlockMemory>>);
 pub struct BlockValues {
     /// Meters, uplink and downlink.
     pub meters: MapMemory<Meter>,
-    /// Shares of one URR counter.
-    pub urr_shares: MapMemory<UrrShare>,
-    /// Counters of the first [`BLOCK_FLOWS`] flows: for each flow a share for each CPU.
-    pub flow_shares: MapMemory<FlowShare>,
+    /// A URR's counter, and what passed of the first [`BLOCK_FLOWS`] flows: uplink, downlink.
+    pub tallies: MapMemory<Tally>,
+    /// The other counters of these flows.
+    pub refused: MapMemory<Refused>,
     /// Groups of counters for the other flows of a session. A group is not part of a block; it is allocated to a block when the
     /// session needs it.
-    pub groups: MapMemory<FlowShare>,
-    /// Number of CPUs.
-    pub cpus: usize,
+    pub groups: MapMemory<FlowCell>,
 }
 
 #[derive(Debug)]
@@ -161,7 +160,7 @@ pub struct SessionBlock {
 // Parts of a block, as bits.
 const UPLINK_METER: u32 = 1;
 const DOWNLINK_METER: u32 = 2;
-const URR_SHARES: u32 = 4;
+const URR: u32 = 4;
 /// The bit of flow 0; that of flow n is `FLOW << n`.
 const FLOW: u32 = 8;
 
@@ -203,14 +202,18 @@ impl SessionBlock {
         self.memory.blocks.meters.at(self.entry()).get(number..=number).unwrap_or_default()
     }
 
-    /// The shares of a flow's counter, one for each CPU.
-    fn flow_shares(&self, number: u32) -> &[FlowShare] {
-        let BlockValues { flow_shares, groups, cpus, .. } = &self.memory.blocks;
-        let (shares, index) = match (number as usize).checked_sub(BLOCK_FLOWS) {
-            None => (flow_shares.at(self.entry()), number as usize),
-            Some(index) => (self.flow_group().map_or(&[][..], |group| groups.at(group as usize)), index),
-        };
-        shares.get(index * cpus..(index + 1) * cpus).unwrap_or_default()
+    fn tallies(&self, _: u32) -> &[Tally] {
+        self.memory.blocks.tallies.at(self.entry())
+    }
+
+    /// The counters of a flow: in the block, or in its group.
+    fn flow(&self, number: usize) -> Option<(&Passed, &Refused)> {
+        let BlockValues { tallies, refused, groups, .. } = &self.memory.blocks;
+        if let Some(index) = number.checked_sub(BLOCK_FLOWS) {
+            let cell = groups.at(self.flow_group()? as usize).get(index)?;
+            return Some((&cell.passed, &cell.refused));
+        }
+        Some((&tallies.at(self.entry()).get(number)?.passed, refused.at(self.entry()).get(number)?))
     }
 
     /// Allocates the counter of a flow and sets it to zero: the counter of its direction in the block if that is free,
@@ -219,9 +222,12 @@ impl SessionBlock {
         let in_group = BLOCK_FLOWS as u8..SESSION_FLOWS as u8;
         std::iter::once(direction as u8).chain(in_group).find_map(|number| {
             (usize::from(number) < BLOCK_FLOWS || self.ensure_group()).then_some(())?;
-            let flow_shares = self.take(FLOW << number, Self::flow_shares, number.into())?;
-            flow_shares.iter().for_each(FlowShare::clear);
-            Some(OneFlow { flow_shares, number })
+            let flow = OneFlow { part: self.take_part(FLOW << number)?, number };
+            let (passed, refused) = flow.counters()?;
+            for traffic in [&passed.yellow, &passed.green, &refused.red, &refused.dropped] {
+                traffic.clear();
+            }
+            Some(flow)
         })
     }
 
@@ -239,8 +245,27 @@ impl SessionBlock {
 
     /// Allocates a part, unless it is in use. `number` is its index among the parts of its kind.
     fn take<T>(self: &Arc<Self>, part: u32, values: ValuesOf<T>, number: u32) -> Option<Slot<T>> {
+        let part = self.take_part(part)?;
+        Some(Slot::SessionBlock { part, values, number })
+    }
+
+    fn take_part(self: &Arc<Self>, part: u32) -> Option<Part> {
         let was_free = self.taken.fetch_or(part, AcqRel) & part == 0;
-        was_free.then(|| Slot::SessionBlock { block: Arc::clone(self), part, values, number })
+        was_free.then(|| Part { block: Arc::clone(self), part })
+    }
+}
+
+/// A part of a block in use, free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Part {
+    block: Arc<SessionBlock>,
+    /// Its bit.
+    part: u32,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.block.taken.fetch_and(!self.part, AcqRel);
     }
 }
 
@@ -266,9 +291,9 @@ pub enum Slot<T> {
     #[allow(private_interfaces)]
     Shared { memory: Arc<Memory<T>>, index: u32 },
     /// Shared with the BPF program, in the session's block.
+    #[allow(private_interfaces)]
     SessionBlock {
-        block: Arc<SessionBlock>,
-        part: u32,
+        part: Part,
         values: ValuesOf<T>,
         /// The index among the values of its kind.
         number: u32,
@@ -282,11 +307,51 @@ impl Slot<Meter> {
     }
 }
 
-impl Slot<UrrShare> {
+/// The memory of a URR's counter.
+#[derive(Debug)]
+pub enum UrrSlot {
+    /// In the session's block: the URR part of the tally of each direction.
+    InBlock(Slot<Tally>),
+    /// In the pool: one value, or on the heap a value for each worker.
+    InPool(Slot<UrrHalves>),
+}
+
+impl UrrSlot {
     /// The index by which the BPF program knows the slot; `None` if the slot is on the heap.
     pub fn name(&self) -> Option<u32> {
-        self.name_of(1)
+        match self {
+            Self::InBlock(slot) => slot.name_of(1),
+            Self::InPool(slot) => slot.name_of(1),
+        }
     }
+
+    /// Its values, each uplink and downlink; the sum is the counter's.
+    pub fn values(&self) -> impl Iterator<Item = [&UrrHalf; 2]> {
+        let (in_block, in_pool) = match self {
+            Self::InBlock(slot) => (&**slot, &[][..]),
+            Self::InPool(slot) => (&[][..], &**slot),
+        };
+        let in_block = in_block.first_chunk().map(|[up, down]| [&up.urr, &down.urr]);
+        in_block.into_iter().chain(in_pool.iter().map(|UrrHalves([up, down])| [up, down]))
+    }
+
+    /// The value that a worker adds to, and whether others do so, too.
+    pub fn of_worker(&self, worker: usize, direction: Direction) -> Option<(&UrrHalf, Writers)> {
+        match self {
+            Self::InBlock(slot) => Some((&slot.get(direction as usize)?.urr, Writers::Many)),
+            Self::InPool(slot) => {
+                let (at, writers) = if slot.len() == 1 { (0, Writers::Many) } else { (worker, Writers::One) };
+                Some((slot.get(at)?.0.get(direction as usize)?, writers))
+            }
+        }
+    }
+}
+
+/// How many threads and CPUs add to a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers {
+    One,
+    Many,
 }
 
 impl Slot<Limits> {
@@ -302,7 +367,9 @@ impl<T> Slot<T> {
         match self {
             Self::Heap(_) => None,
             Self::Shared { index, .. } => Some(*index),
-            Self::SessionBlock { block, number, .. } => Some(IN_BLOCK | (block.index * per_block + number)),
+            Self::SessionBlock { part, number, .. } => {
+                Some(IN_BLOCK | (part.block.index * per_block + number))
+            }
         }
     }
 }
@@ -340,22 +407,29 @@ impl MeterSource for SessionMeters<'_> {
 /// The BPF program's counter of a flow.
 #[derive(Debug)]
 struct OneFlow {
-    flow_shares: Slot<FlowShare>,
+    part: Part,
     number: u8,
+}
+
+impl OneFlow {
+    fn counters(&self) -> Option<(&Passed, &Refused)> {
+        self.part.block.flow(self.number.into())
+    }
 }
 
 impl FastCounters for OneFlow {
     fn load(&self) -> FlowCount {
-        let sum = |of: fn(&FlowShare) -> &Traffic| {
-            let counts = self.flow_shares.iter().map(|share| of(share).load());
-            counts.fold(Count::default(), |sum, (packets, bytes)| sum + Count { packets, bytes })
+        let Some((passed, refused)) = self.counters() else { return FlowCount::default() };
+        let count = |traffic: &Traffic| {
+            let (packets, bytes) = traffic.load();
+            Count { packets, bytes }
         };
-        let (green, yellow) = (sum(|share| &share.green), sum(|share| &share.yellow));
+        let (green, yellow) = (count(&passed.green), count(&passed.yellow));
         FlowCount {
             green,
             yellow,
-            red: sum(|share| &share.red),
-            dropped: sum(|share| &share.dropped),
+            red: count(&refused.red),
+            dropped: count(&refused.dropped),
             fast: green + yellow,
             ..FlowCount::default()
         }
@@ -387,7 +461,7 @@ impl<T: Shared> Deref for Slot<T> {
         match self {
             Self::Heap(values) => values,
             Self::Shared { memory, index } => memory.values.at(*index as usize),
-            Self::SessionBlock { block, values, number, .. } => values(block, *number),
+            Self::SessionBlock { part, values, number } => values(&part.block, *number),
         }
     }
 }
@@ -395,9 +469,9 @@ impl<T: Shared> Deref for Slot<T> {
 impl<T> Drop for Slot<T> {
     fn drop(&mut self) {
         match self {
-            Self::Heap(_) => {}
+            // A part of a block frees itself.
+            Self::Heap(_) | Self::SessionBlock { .. } => {}
             Self::Shared { memory, index } => memory.free.put(*index),
-            Self::SessionBlock { block, part, .. } => drop(block.taken.fetch_and(!*part, AcqRel)),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Counters of URRs: one for each worker, summed when read. Only its worker writes a counter, so counting
-//! needs neither a lock nor a locked instruction.
+//! Counters of URRs. Without a BPF program there is one for each worker, summed when read: only its worker writes it, so counting
+//! needs neither a lock nor a locked instruction. With one, the program's CPUs and the workers add to one counter: a quota is
+//! compared with one number, and its memory does not depend on their number (ADR 0025).
 
 use super::Now;
-use super::pool::{Pools, SessionBlock, Slot};
-use crate::sys::layout::{Bounds, Limits, NO_LIMIT, REPORTED_QUOTA, REPORTED_THRESHOLD, UrrShare};
+use super::pool::{Pools, SessionBlock, Slot, UrrSlot, Writers};
+use crate::sys::layout::{Bounds, Limits, NO_LIMIT, REPORTED_QUOTA, REPORTED_THRESHOLD, UrrHalf};
 use pith_upf::contract::{Direction, SessionId, Urr, UrrId, UrrUsage, Volume, VolumeLimits};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,63 +13,64 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker(pub usize);
 
-/// The counters of one URR: one for each CPU, if a BPF program counts too, and one for each worker.
+/// The counter of one URR.
 #[derive(Debug)]
 pub struct UrrCounter {
     id: UrrId,
-    urr_shares: Slot<UrrShare>,
-    first_worker: usize,
+    slot: UrrSlot,
 }
 
 impl UrrCounter {
-    /// Zeroed counters; in the session's block, if it has one with free counters.
+    /// A zeroed counter; in the session's block, if it has one with a free counter.
     pub fn new(id: UrrId, pools: &Pools, block: Option<&Arc<SessionBlock>>) -> Self {
-        let urr_shares = pools.take_urr_shares(block);
-        urr_shares.iter().for_each(clear);
-        Self { id, urr_shares, first_worker: pools.first_worker }
+        let slot = pools.take_urr(block);
+        slot.values().flatten().for_each(clear);
+        Self { id, slot }
     }
 
     /// The index by which a BPF program knows it.
     pub fn slot(&self) -> Option<u32> {
-        self.urr_shares.name()
+        self.slot.name()
     }
 
-    /// The counter of a worker.
-    pub fn urr_share(&self, worker: Worker) -> Option<&UrrShare> {
-        self.urr_shares.get(self.first_worker + worker.0)
+    /// What a worker writes for a packet of that direction.
+    pub fn of_worker(&self, worker: Worker, direction: Direction) -> Option<&UrrHalf> {
+        self.slot.of_worker(worker.0, direction).map(|(half, _)| half)
     }
 
     pub fn count(&self, worker: Worker, direction: Direction, bytes: usize, now: Now) {
-        let Some(urr_share) = self.urr_share(worker) else { return };
-        let (volume, packets) = match direction {
-            Direction::Uplink => (&urr_share.uplink, &urr_share.uplink_packets),
-            Direction::Downlink => (&urr_share.downlink, &urr_share.downlink_packets),
-        };
-        bump(volume, bytes as u64);
-        bump(packets, 1);
-        if urr_share.first.load(Relaxed) == 0 {
-            urr_share.first.store(now.0, Relaxed);
+        let Some((half, writers)) = self.slot.of_worker(worker.0, direction) else { return };
+        let UrrHalf { volume, first, last } = half;
+        for (counter, by) in [(&volume.bytes, bytes as u64), (&volume.packets, 1)] {
+            match writers {
+                Writers::One => bump(counter, by),
+                Writers::Many => drop(counter.fetch_add(by, Relaxed)),
+            }
         }
-        urr_share.last.store(now.0, Relaxed);
+        if first.load(Relaxed) == 0 {
+            first.store(now.0, Relaxed);
+        }
+        last.store(now.0, Relaxed);
     }
 
-    /// The sum over all workers.
+    /// The volume of all workers, and of a BPF program.
     pub fn volume(&self) -> Volume {
-        self.urr_shares.iter().fold(Volume::default(), |mut volume, urr_share| {
-            let load = |counter: &AtomicU64| counter.load(Relaxed);
-            volume.add(Direction::Uplink, load(&urr_share.uplink_packets), load(&urr_share.uplink));
-            volume.add(Direction::Downlink, load(&urr_share.downlink_packets), load(&urr_share.downlink));
+        self.slot.values().fold(Volume::default(), |mut volume, halves| {
+            for (direction, half) in [Direction::Uplink, Direction::Downlink].into_iter().zip(halves) {
+                let (packets, bytes) = half.volume.load();
+                volume.add(direction, packets, bytes);
+            }
             volume
         })
     }
 
     /// Volume and times, for UPF-C.
     pub fn usage(&self, now: Now) -> UrrUsage {
-        let times = |of: fn(&UrrShare) -> &AtomicU64| {
-            self.urr_shares.iter().map(move |urr_share| of(urr_share).load(Relaxed))
+        let times = |of: fn(&UrrHalf) -> &AtomicU64| {
+            self.slot.values().flatten().map(move |half| of(half).load(Relaxed))
         };
-        let first = times(|urr_share| &urr_share.first).filter(|time| *time != 0).min().unwrap_or(0);
-        let last = times(|urr_share| &urr_share.last).max().unwrap_or(0);
+        let first = times(|half| &half.first).filter(|time| *time != 0).min().unwrap_or(0);
+        let last = times(|half| &half.last).max().unwrap_or(0);
         UrrUsage {
             id: self.id,
             volume: self.volume(),
@@ -83,11 +85,11 @@ pub fn bump(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-fn clear(urr_share: &UrrShare) {
-    let UrrShare { uplink, downlink, uplink_packets, downlink_packets, first, last } = urr_share;
-    for counter in [uplink, downlink, uplink_packets, downlink_packets, first, last] {
-        counter.store(0, Relaxed);
-    }
+fn clear(half: &UrrHalf) {
+    let UrrHalf { volume, first, last } = half;
+    volume.clear();
+    first.store(0, Relaxed);
+    last.store(0, Relaxed);
 }
 
 /// A URR of a session: counters that outlive a change of rules, limits that may change, and whether these

@@ -10,6 +10,8 @@ pub const NO_INDEX: u32 = u32::MAX;
 pub const NO_LIMIT: u64 = u64::MAX;
 /// Maximum number of rules of a session.
 pub const SESSION_RULES: usize = 8;
+/// Rules in a session's block; the others are beside its filters.
+pub const BLOCK_RULES: usize = 2;
 /// Maximum number of filters of a session.
 pub const SESSION_MATCHES: usize = 16;
 /// Maximum number of meters of a rule.
@@ -128,8 +130,8 @@ pub const UE_FRAMED: u32 = 4;
 pub const UE_NAT: u32 = 8;
 pub const NO_RULE: u8 = 0xff;
 
-/// A session's rules (`struct session`). In its block they are followed by [`BLOCK_METERS`] meters, the
-/// counters of a URR, and the counters of [`BLOCK_FLOWS`] flows.
+/// A session's first rules (`struct session`). In its block they are followed by [`BLOCK_METERS`] meters, then
+/// by a [`Tally`], then by [`Refused`], of each of [`BLOCK_FLOWS`] flows: uplink, downlink.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Session {
@@ -160,7 +162,7 @@ pub struct Session {
     /// IPv4 address of the downlink tunnel's peer, in wire order; [`NO_INDEX`]: IPv6 peer, or no
     /// tunnel yet and GTP-U from configured networks only; 0: no tunnel yet.
     pub peer: u32,
-    pub rules: [Rule; SESSION_RULES],
+    pub rules: [Rule; BLOCK_RULES],
 }
 
 impl Default for Session {
@@ -247,24 +249,36 @@ pub struct Match {
     pub remote: [Address; 2],
 }
 
-/// A session's filters (`struct matches`).
+/// A session's filters, and its rules beyond the block's (`struct matches`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(C)]
-pub struct Matches(pub [Match; SESSION_MATCHES]);
-
-/// The share of one worker or CPU in a URR's counters (`struct urr_share`): a cache line of its own, to avoid
-/// false sharing.
-#[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct UrrShare {
-    pub uplink: AtomicU64,
-    pub downlink: AtomicU64,
-    pub uplink_packets: AtomicU64,
-    pub downlink_packets: AtomicU64,
+pub struct Matches {
+    pub rules: [Rule; SESSION_RULES - BLOCK_RULES],
+    pub filters: [Match; SESSION_MATCHES],
+}
+
+/// A URR's counter of one direction (`struct urr_half`).
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct UrrHalf {
+    pub volume: Traffic,
     /// Time of the first packet; 0: none.
     pub first: AtomicU64,
-    /// Time of the last packet.
+    /// Time of the last packet; 0: none.
     pub last: AtomicU64,
+}
+
+/// A URR outside a session's block (`struct urr`): uplink and downlink. A cache line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct UrrHalves(pub [UrrHalf; 2]);
+
+/// What most packets of a session count in one direction (`struct tally`). A cache line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Tally {
+    pub passed: Passed,
+    pub urr: UrrHalf,
 }
 
 /// Limits in bytes (`struct bounds`), or [`NO_LIMIT`].
@@ -303,18 +317,32 @@ pub struct Traffic {
     pub bytes: AtomicU64,
 }
 
-/// Flow counters of one CPU (`struct flow_share`): a cache line, to avoid false sharing.
+/// Packets of a flow that passed.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Passed {
+    /// Above the guaranteed rate.
+    pub yellow: Traffic,
+    /// Within the guaranteed rate.
+    pub green: Traffic,
+}
+
+/// Packets of a flow that were dropped.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Refused {
+    /// Above the flow's own maximum rate.
+    pub red: Traffic,
+    /// By other rates.
+    pub dropped: Traffic,
+}
+
+/// The counters of a flow outside a session's block (an element of `struct flow_group`).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub struct FlowShare {
-    /// Passed, above the guaranteed rate.
-    pub yellow: Traffic,
-    /// Passed, within the guaranteed rate.
-    pub green: Traffic,
-    /// Dropped, above the flow's own maximum rate.
-    pub red: Traffic,
-    /// Dropped by other rates.
-    pub dropped: Traffic,
+pub struct FlowCell {
+    pub passed: Passed,
+    pub refused: Refused,
 }
 
 /// Counters of one CPU (`struct cpu`).
@@ -352,9 +380,11 @@ unsafe impl Shared for Session {}
 unsafe impl Shared for Matches {}
 // Its layout is guaranteed to be `struct meter`, and its fields are atomic.
 unsafe impl Shared for pith_upf::qos::Meter {}
-unsafe impl Shared for UrrShare {}
+unsafe impl Shared for UrrHalves {}
+unsafe impl Shared for Tally {}
+unsafe impl Shared for Refused {}
 unsafe impl Shared for Limits {}
-unsafe impl Shared for FlowShare {}
+unsafe impl Shared for FlowCell {}
 unsafe impl Shared for Cpu {}
 unsafe impl Shared for AtomicU64 {}
 unsafe impl Shared for u8 {}
@@ -454,8 +484,8 @@ pub struct Settings {
     /// Start time of the datapath.
     pub started: u64,
     pub cpus: u32,
-    /// Number of CPUs and workers.
-    pub urr_shares: u32,
+    /// Number of CPUs and workers, which take turns in ids of outer headers.
+    pub senders: u32,
     /// In wire order.
     pub n3_v4: [u32; N3_ADDRESSES],
     /// In wire order.
@@ -495,7 +525,7 @@ impl Settings {
     /// Encodes `struct settings`.
     pub fn encode(&self) -> Vec<u8> {
         let mut octets = self.started.to_ne_bytes().to_vec();
-        for word in [self.cpus, self.urr_shares].iter().chain(&self.n3_v4) {
+        for word in [self.cpus, self.senders].iter().chain(&self.n3_v4) {
             octets.extend(word.to_ne_bytes());
         }
         for address in &self.n3_v6 {
@@ -520,19 +550,15 @@ impl Settings {
     }
 }
 
-impl FlowShare {
-    /// Sets all to zero.
-    pub fn clear(&self) {
-        for traffic in [&self.yellow, &self.green, &self.red, &self.dropped] {
-            traffic.packets.store(0, Relaxed);
-            traffic.bytes.store(0, Relaxed);
-        }
-    }
-}
-
 impl Traffic {
     pub fn load(&self) -> (u64, u64) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed))
+    }
+
+    /// Sets it to zero.
+    pub fn clear(&self) {
+        self.packets.store(0, Relaxed);
+        self.bytes.store(0, Relaxed);
     }
 }
 
@@ -544,12 +570,14 @@ mod tests {
     #[test]
     fn shared_values_are_cache_line_aligned() {
         assert_eq!(size_of::<Rule>(), 64);
-        assert_eq!(size_of::<Session>(), 64 * (1 + SESSION_RULES));
+        assert_eq!(size_of::<Session>(), 64 * (1 + BLOCK_RULES));
         assert_eq!(size_of::<Match>(), 80);
         let meter = size_of::<pith_upf::qos::Meter>();
-        for size in [meter, size_of::<UrrShare>(), size_of::<Limits>(), size_of::<FlowShare>()] {
+        for size in [meter, size_of::<UrrHalves>(), size_of::<Limits>(), size_of::<FlowCell>()] {
             assert_eq!(size, 64);
         }
+        assert_eq!((size_of::<Tally>(), size_of::<Refused>()), (64, 32));
+        assert_eq!(size_of::<Matches>(), 6 * 64 + 16 * 80);
         assert_eq!(size_of::<Cpu>(), 320);
         assert_eq!(Settings::default().encode().len(), 232 + 16 * LINKS);
     }

@@ -41,6 +41,8 @@ pub use tun::{TunQueue, VNET_HEADER_LEN};
 pub use udp::{Datagram, GtpuSocket, MAX_SEGMENTS, Outgoing, RECEIVE_SLOT, RECEIVE_SLOTS};
 pub use uring::{RING, Ring};
 pub use wake::{Gathered, Timer};
+#[cfg(test)]
+pub use xdp::run_program;
 pub use xdp::{Hook, attach_xdp, driver_of, interface_addresses, link_address, strips_vlan_tags, vlan_of};
 pub use xsk::{BEFORE, Losses, Xsk};
 

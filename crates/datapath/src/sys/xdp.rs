@@ -37,6 +37,20 @@ pub fn attach_xdp(program: BorrowedFd<'_>, interface: u32, hook: Hook) -> io::Re
     }
 }
 
+/// Runs a program on one frame, on this thread's CPU; returns the verdict.
+#[cfg(test)]
+pub fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<u32> {
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        data_in: frame.as_ptr().cast(),
+        data_size_in: frame.len() as u32,
+        ..Default::default()
+    };
+    // SAFETY: `options` says its own size and lives during the call, as does the frame, which the kernel copies.
+    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) };
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(options.retval) }
+}
+
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 const ETHTOOL_GDRVINFO: u32 = 3;
 const ETHTOOL_GFLAGS: u32 = 0x25;

@@ -55,17 +55,19 @@ pub fn compile(rules: &Rules, n3: N3Side, tenant: Option<u8>) -> Compiled {
     session.only = ORIGINS.map(|origin| only(rules, origin));
     session.match_count = matches.len() as u8;
     let mut user_space = false;
+    let mut others = Matches::default();
     for (rule, index) in rules.iter().zip(rule_indices(rules)) {
         let compiled = compile_rule(rule, n3);
         user_space |= compiled.is_to_user();
-        if let Some(slot) = session.rules.get_mut(usize::from(index)) {
+        let mut slots = session.rules.iter_mut().chain(&mut others.rules);
+        if let Some(slot) = slots.nth(index.into()) {
             *slot = compiled;
         }
     }
-    let mut block = Matches::default();
-    block.0.iter_mut().zip(&matches).for_each(|(slot, filter)| *slot = *filter);
+    others.filters.iter_mut().zip(&matches).for_each(|(slot, filter)| *slot = *filter);
+    // True of any session with more rules than fit into its block: one origin has several.
     let needed = session.only.contains(&NO_RULE) && !matches.is_empty();
-    Compiled { session, matches: needed.then_some(block), keys, user_space }
+    Compiled { session, matches: needed.then_some(others), keys, user_space }
 }
 
 /// A session without rules, whose packets all go to user space.

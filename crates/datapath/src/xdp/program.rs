@@ -8,8 +8,8 @@ use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
 use crate::sys::layout::{
-    BLOCK_FLOWS, BLOCK_METERS, FlowShare, Limits, Link, N3_ADDRESSES, SESSION_FLOWS, Session, Settings,
-    Shared, UrrShare,
+    BLOCK_FLOWS, BLOCK_METERS, FlowCell, Limits, Link, N3_ADDRESSES, Refused, SESSION_FLOWS, Session,
+    Settings, Shared, Tally, UrrHalves,
 };
 use crate::sys::{Hook, MapMemory, driver_of, interface_index, link_address, vlan_of};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel};
@@ -30,7 +30,10 @@ pub const PROGRAM: &str = "pith_upf";
 const SPARE: u32 = 64;
 /// Offset of the meters in a session's block.
 const METERS_AT: usize = size_of::<Session>();
-const URR_SHARES_AT: usize = METERS_AT + BLOCK_METERS * size_of::<Meter>();
+const TALLIES_AT: usize = METERS_AT + BLOCK_METERS * size_of::<Meter>();
+const REFUSED_AT: usize = TALLIES_AT + BLOCK_FLOWS * size_of::<Tally>();
+/// Octets of a session's block: what a session with two rules needs, for any number of CPUs.
+pub const SESSION_BLOCK: usize = REFUSED_AT + BLOCK_FLOWS * size_of::<Refused>();
 
 /// The number of entries of each table.
 #[derive(Debug, Clone, Copy)]
@@ -66,27 +69,12 @@ impl Sizes {
         self.sessions.next_power_of_two() * 2
     }
 
-    /// Bytes of a session's block.
-    fn block(&self) -> usize {
-        self.flow_shares_at() + BLOCK_FLOWS * self.cpus as usize * size_of::<FlowShare>()
-    }
-
-    /// Offset of the flow counters in a session's block.
-    fn flow_shares_at(&self) -> usize {
-        URR_SHARES_AT + self.urr_shares() as usize * size_of::<UrrShare>()
-    }
-
-    /// Values in a group of further flow counters, for all CPUs.
-    fn group(&self) -> u32 {
-        (SESSION_FLOWS - BLOCK_FLOWS) as u32 * self.cpus
-    }
-
     /// Slots for filters: only some sessions have filters.
     pub fn filters(&self) -> u32 {
         self.sessions / 8 + SPARE
     }
 
-    fn urr_shares(&self) -> u32 {
+    fn senders(&self) -> u32 {
         self.cpus + self.workers
     }
 
@@ -167,30 +155,27 @@ impl Program {
     /// The rules at the start of the sessions' blocks.
     pub fn sessions(&self) -> Result<MapMemory<Session>, XdpError> {
         let table = self.table("sessions")?;
-        if table.value_size() as usize != self.sizes.block() {
+        if table.value_size() as usize != SESSION_BLOCK {
             return Err(XdpError::Missing);
         }
-        Ok(MapMemory::map(table.as_fd(), table.max_entries() as usize, self.sizes.block(), 1)?)
+        Ok(MapMemory::map(table.as_fd(), table.max_entries() as usize, SESSION_BLOCK, 1)?)
     }
 
     /// Meters and counters that the program shares.
     pub fn pools(&self) -> Result<Pools, XdpError> {
-        let urr_shares = self.sizes.urr_shares();
         let blocks = self.sessions()?;
-        let cpus = self.sizes.cpus as usize;
         let blocks = BlockValues {
             meters: blocks.part(METERS_AT, BLOCK_METERS),
-            urr_shares: blocks.part(URR_SHARES_AT, urr_shares as usize),
-            flow_shares: blocks.part(self.sizes.flow_shares_at(), BLOCK_FLOWS * cpus),
-            groups: self.memory("flows", self.sizes.group())?,
-            cpus,
+            tallies: blocks.part(TALLIES_AT, BLOCK_FLOWS),
+            refused: blocks.part(REFUSED_AT, BLOCK_FLOWS),
+            groups: self.memory::<FlowCell>("flows", (SESSION_FLOWS - BLOCK_FLOWS) as u32)?,
         };
         Ok(Pools {
             session_blocks: BlockPool::in_map(blocks, self.sizes.session_blocks()),
             meters: Pool::in_map(1, self.memory::<Meter>("meters", 1)?),
-            urr_shares: Pool::in_map(urr_shares as usize, self.memory::<UrrShare>("usage", urr_shares)?),
+            urrs: Pool::in_map(1, self.memory::<UrrHalves>("usage", 1)?),
             limits: Pool::in_map(1, self.memory::<Limits>("limits", 1)?),
-            first_worker: self.sizes.cpus as usize,
+            first_sender: self.sizes.cpus as usize,
         })
     }
 
@@ -244,6 +229,13 @@ impl Program {
             libbpf_rs::ProgramInput { data_in: Some(frame), data_out: Some(&mut out), ..Default::default() };
         let output = program.test_run(input).unwrap();
         (output.return_value, output.data.unwrap_or_default().to_vec())
+    }
+
+    /// The program, for threads that run it at the same time.
+    #[cfg(test)]
+    pub fn descriptor(&self) -> std::os::fd::OwnedFd {
+        let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM)).unwrap();
+        program.as_fd().try_clone_to_owned().unwrap()
     }
 
     /// The devices that receive the packets of these interfaces.
@@ -334,12 +326,8 @@ fn resize(open: &mut OpenObject, settings: &[u8], sizes: Sizes) -> Result<(), Xd
         if let Some(entries) = sizes.entries(&name) {
             table.set_max_entries(entries)?;
         }
-        match name.as_str() {
-            "sessions" => table.set_value_size(sizes.block() as u32)?,
-            "usage" => table.set_value_size(sizes.urr_shares() * size_of::<UrrShare>() as u32)?,
-            "flows" => table.set_value_size(sizes.group() * size_of::<FlowShare>() as u32)?,
-            name if name.ends_with(".rodata") => table.set_initial_value(settings)?,
-            _ => {}
+        if name.ends_with(".rodata") {
+            table.set_initial_value(settings)?;
         }
     }
     Ok(())
@@ -349,7 +337,7 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes, links: Vec<Lin
     let mut settings = Settings {
         started: clock.started(),
         cpus: sizes.cpus,
-        urr_shares: sizes.urr_shares(),
+        senders: sizes.senders(),
         ue_mtu: config.mtu.into(),
         shapes: config.enforcement == Enforcement::Shape,
         direct_mask: sizes.direct_entries() - 1,

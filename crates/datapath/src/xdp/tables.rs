@@ -93,10 +93,10 @@ impl Tables {
     }
 
     /// Writes filters to a free entry of `filters`. `Err`: no entry is free.
-    fn fill_matches(&mut self, block: Option<Matches>) -> Result<Option<u32>, ()> {
-        let Some(block) = block else { return Ok(None) };
+    fn fill_matches(&mut self, matches: Option<Matches>) -> Result<Option<u32>, ()> {
+        let Some(matches) = matches else { return Ok(None) };
         let index = self.free_filters.pop().ok_or(())?;
-        self.filters.put(index, block);
+        self.filters.put(index, matches);
         Ok(Some(index))
     }
 

@@ -7,6 +7,7 @@ mod nat;
 #[path = "../../tests/support/random.rs"]
 #[allow(dead_code)]
 mod random;
+mod shared;
 
 use super::areas::Areas;
 use super::compile::{N3Side, compile};

@@ -189,6 +189,7 @@ pub(crate) fn create_policy(ue: &mut UeContext, env: &mut Env<'_>) -> Option<Cal
     body.serving_plmn = Some(env.config.guami.plmn_id.into());
     body.guami = Some(env.config.guami);
     body.allowed_snssais = ue.slices.allowed.clone();
+    body.serv_area_res = ue.subscribed_service_area();
     if let Some(subscription) = &ue.subscription {
         body.gpsi = subscription.gpsi.clone();
         body.rfsp = subscription.rfsp;
@@ -535,7 +536,7 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     residency::note_resources(ue, env);
     release_all_sessions(ue, env);
     delete_policy(ue, env);
-    (ue.subscription, ue.slices) = (None, Slices::default());
+    (ue.subscription, ue.restrictions, ue.slices) = (None, None, Slices::default());
     (ue.sdm_call, ue.refresh_call) = (None, None);
     let Some(ue_id) = ue.supi.clone() else { return };
     if let Some(subscription) = ue.sdm_subscription.take() {

@@ -68,6 +68,8 @@ pub(crate) struct UeContext {
     pub registration_area: Vec<Tai>,
     /// UE radio capability received from a gNB, for the next gNB.
     pub radio_capability: Option<Bytes>,
+    /// Mobility restrictions; `None` if there are none, and UE and gNB know that.
+    pub restrictions: Option<Box<super::restrictions::Restrictions>>,
     /// Subscription data from the UDM.
     pub subscription: Option<Box<Subscription>>,
     /// URI of the subscription to changes of these data (Nudm_SDM).
@@ -82,6 +84,8 @@ pub(crate) struct UeContext {
     pub sessions: Vec<PduSession>,
     /// N1 and N2 messages queued until the UE is reachable.
     pub undelivered: Vec<super::delivery::Undelivered>,
+    /// Plain NAS messages that the gNB has returned because of a handover, which are sent again after it.
+    pub returned: Vec<Vec<u8>>,
     /// The 5GMM procedure in progress; one at a time.
     pub procedure: Procedure,
     /// The handover in progress; it runs beside the 5GMM procedure.
@@ -280,6 +284,7 @@ impl UeContext {
             location: None,
             registration_area: Vec::new(),
             radio_capability: None,
+            restrictions: None,
             subscription: None,
             sdm_subscription: None,
             registered_in_udm: false,
@@ -287,6 +292,7 @@ impl UeContext {
             policy: None,
             sessions: Vec::new(),
             undelivered: Vec::new(),
+            returned: Vec::new(),
             procedure: Procedure::Idle,
             mobility: Mobility::Idle,
             access_keys: AccessKeys::default(),

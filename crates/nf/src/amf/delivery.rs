@@ -3,6 +3,7 @@
 
 use super::consumer;
 use super::context::{Env, UeContext};
+use super::procedure::nas_non_delivery;
 use super::procedure::nas_transport::session_downlink;
 use super::session::UserPlane;
 use super::{n1, n2};
@@ -34,6 +35,11 @@ impl SmfMessage {
     /// Whether the message only commands a gNB to release the session's resources (TS 23.502 4.3.7).
     pub const fn is_release_of_resources(&self) -> bool {
         self.n1.is_none() && matches!(self.n2, Some((Transfer::ReleaseCommand, _)))
+    }
+
+    /// Whether the message requests resources for the session.
+    pub const fn is_setup(&self) -> bool {
+        matches!(self.n2, Some((Transfer::SetupRequest, _)))
     }
 
     /// Octets of its content.
@@ -248,7 +254,7 @@ fn take_setup_items(ue: &mut UeContext) -> Vec<SetupItem> {
 }
 
 fn is_setup(undelivered: &Undelivered) -> bool {
-    matches!(undelivered.message.n2, Some((Transfer::SetupRequest, _)))
+    undelivered.message.is_setup()
 }
 
 /// The UE is connected again: sends its queued messages.
@@ -258,10 +264,20 @@ pub(crate) fn send_queued(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The N2 handover is over: sends what was queued for it.
+/// The N2 handover is over: sends what was queued for it, after what the source gNB did not deliver.
 pub(crate) fn send_held(ue: &mut UeContext, env: &mut Env<'_>) {
+    nas_non_delivery::send_again(ue, env);
     if !ue.undelivered.is_empty() && !ue.mobility.is_n2_handover() && ue.is_reachable(env) {
         send_queued(ue, env);
+    }
+}
+
+/// The UE is outside its service area: the setups that are queued for it fail.
+pub(crate) fn fail_setups(ue: &mut UeContext, env: &mut Env<'_>) {
+    for undelivered in ue.undelivered.extract_if(.., |kept| is_setup(kept)) {
+        if let Some((callback, message)) = undelivered.on_failure {
+            consumer::transfer_failed(env, callback, message);
+        }
     }
 }
 

@@ -11,6 +11,8 @@
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
 //!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
 //!  offered       security context of a SECURITY MODE COMMAND without an answer; absent if there is none
+//!  restrictions  mobility restrictions; absent if there are none
+//!  returned      NAS messages that the gNB has returned; absent if there are none
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -48,6 +50,8 @@ const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
 const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
+const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
+const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -64,12 +68,28 @@ pub(super) const SECTIONS: &[Section] = &[
     UNDELIVERED,
     MOBILITY,
     OFFERED,
+    RESTRICTIONS,
+    RETURNED,
     TIMERS,
 ];
 
+/// Sections that are absent if they are empty.
+const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED];
+
 /// The sections of the local form. The NG connection is in its table.
-const LOCAL_SECTIONS: &[Section] =
-    &[IDENTITY, SECURITY, REGISTRATION, SESSIONS, PROCEDURE, UNDELIVERED, MOBILITY, OFFERED, TIMERS];
+const LOCAL_SECTIONS: &[Section] = &[
+    IDENTITY,
+    SECURITY,
+    REGISTRATION,
+    SESSIONS,
+    PROCEDURE,
+    UNDELIVERED,
+    MOBILITY,
+    OFFERED,
+    RESTRICTIONS,
+    RETURNED,
+    TIMERS,
+];
 
 /// A context in the local form: a UE that is packed in memory.
 impl Context for UeContext {
@@ -185,6 +205,8 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
     match *section {
         MOBILITY => !(ue.mobility.is_idle() && ue.access_keys.is_initial()),
         OFFERED => ue.offered.is_some(),
+        RESTRICTIONS => ue.restrictions.is_some(),
+        RETURNED => !ue.returned.is_empty(),
         _ => true,
     }
 }
@@ -239,6 +261,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         location,
         registration_area,
         radio_capability,
+        restrictions,
         subscription,
         sdm_subscription,
         registered_in_udm,
@@ -246,6 +269,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         policy,
         sessions,
         undelivered,
+        returned,
         procedure,
         mobility,
         access_keys,
@@ -301,6 +325,8 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         SESSIONS => sessions.pack(writer),
         PROCEDURE => procedure.pack(writer),
         OFFERED => offered.pack(writer),
+        RESTRICTIONS => restrictions.pack(writer),
+        RETURNED => returned.pack(writer),
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
             access_keys.pack(writer);
@@ -357,7 +383,7 @@ fn read_all(
 ) -> Result<UeContext, UnpackError> {
     let mut ue = UeContext::new(named, pith_sbi::common::DateTime::from_unix_ms(0));
     let is_there = |kind: &&Section| {
-        ![CONNECTION, GNB].contains(kind) && (![MOBILITY, OFFERED].contains(kind) || sections.has(kind))
+        ![CONNECTION, GNB].contains(kind) && (!OPTIONAL.contains(kind) || sections.has(kind))
     };
     for kind in kinds.iter().filter(is_there) {
         sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
@@ -404,6 +430,8 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
         PROCEDURE => ue.procedure = Pack::unpack(reader)?,
         OFFERED => ue.offered = Pack::unpack(reader)?,
+        RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
+        RETURNED => ue.returned = Pack::unpack(reader)?,
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {
             ue.access_keys = Pack::unpack(reader)?;

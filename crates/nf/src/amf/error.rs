@@ -57,6 +57,9 @@ pub(crate) enum RegistrationError {
     /// The subscriber may not use this radio access technology.
     #[error("radio access technology not allowed")]
     RatNotAllowed,
+    /// The tracking area is a forbidden area of the subscription.
+    #[error("tracking area is forbidden by the subscription")]
+    ForbiddenArea,
     /// The home network does not accept this serving network.
     #[error("serving network not authorized")]
     ServingNetworkNotAuthorized,
@@ -131,6 +134,7 @@ impl RegistrationError {
             Self::ServicesNotAllowed => Reject(GmmCause::FiveGsServicesNotAllowed),
             Self::RoamingNotAllowed => Reject(GmmCause::PlmnNotAllowed),
             Self::RatNotAllowed => Reject(GmmCause::N1ModeNotAllowed),
+            Self::ForbiddenArea => Reject(GmmCause::TrackingAreaNotAllowed),
             Self::ServingNetworkNotAuthorized => Reject(GmmCause::ServingNetworkNotAuthorized),
             Self::NoSlicesAvailable(_) => Reject(GmmCause::NoNetworkSlicesAvailable),
             Self::Congestion | Self::AwaitsOwner => Reject(GmmCause::Congestion),
@@ -170,7 +174,10 @@ impl RegistrationError {
             Self::SecurityModeRejected(_) => "security mode rejected",
             Self::UnknownSubscriber => "unknown subscriber",
             Self::SuciNotDeconcealed => "unknown home network key",
-            Self::ServicesNotAllowed | Self::RoamingNotAllowed | Self::RatNotAllowed => "not allowed",
+            Self::ServicesNotAllowed
+            | Self::RoamingNotAllowed
+            | Self::RatNotAllowed
+            | Self::ForbiddenArea => "not allowed",
             Self::ServingNetworkNotAuthorized => "serving network not authorized",
             Self::NoSlicesAvailable(_) => "no slices available",
             Self::Congestion => "congestion",
@@ -224,6 +231,12 @@ pub(crate) enum ServiceRequestError {
     /// The AMF that served the UE is gone, and this one does not have its context yet.
     #[error("the UE's context is not available yet")]
     AwaitsOwner,
+    /// The tracking area is forbidden by the subscription.
+    #[error("tracking area is forbidden by the subscription")]
+    ForbiddenArea,
+    /// The UE is outside its service area.
+    #[error("outside the service area")]
+    RestrictedServiceArea,
 }
 
 impl ServiceRequestError {
@@ -232,8 +245,9 @@ impl ServiceRequestError {
         match self {
             Self::UnknownUe => GmmCause::UeIdentityCannotBeDerivedByTheNetwork,
             Self::NotRegistered => GmmCause::ImplicitlyDeregistered,
-            Self::TrackingAreaNotServed => GmmCause::NoSuitableCellsInTrackingArea,
+            Self::TrackingAreaNotServed | Self::ForbiddenArea => GmmCause::NoSuitableCellsInTrackingArea,
             Self::AwaitsOwner => GmmCause::Congestion,
+            Self::RestrictedServiceArea => GmmCause::RestrictedServiceArea,
         }
     }
 }
@@ -250,6 +264,9 @@ pub(crate) enum TransportError {
     /// The UE has 15 sessions, or as many as the network permits.
     #[error("maximum number of PDU sessions reached")]
     TooManySessions,
+    /// The UE is outside its service area.
+    #[error("outside the service area")]
+    RestrictedServiceArea,
 }
 
 impl TransportError {
@@ -259,6 +276,7 @@ impl TransportError {
             Self::NotForwarded => GmmCause::PayloadWasNotForwarded,
             Self::DnnNotSupported => GmmCause::DnnNotSupportedOrNotSubscribedInTheSlice,
             Self::TooManySessions => GmmCause::MaximumNumberOfPduSessionsReached,
+            Self::RestrictedServiceArea => GmmCause::RestrictedServiceArea,
         }
     }
 }
@@ -283,6 +301,9 @@ pub(crate) enum TransferError {
     /// The UE is in CM-IDLE, and the message is about resources that only a gNB of a connected UE has.
     #[error("UE in CM-IDLE")]
     Idle,
+    /// The UE is outside its service area: it is only reachable for regulatory prioritized services (TS 23.502 4.2.3.3 step 3).
+    #[error("UE outside its service area")]
+    NonAllowedArea,
     /// Too many messages are queued for the UE, which is being paged.
     #[error("too many messages are queued for this UE")]
     QueueFull,
@@ -303,6 +324,7 @@ impl TransferError {
             Self::RegistrationOngoing => Problem::new(SbiCause::TemporaryRejectRegistrationOngoing),
             Self::HandoverOngoing => Problem::new(SbiCause::TemporaryRejectHandoverOngoing),
             Self::Idle => Problem::new(SbiCause::UeInCmIdleState),
+            Self::NonAllowedArea => Problem::new(SbiCause::UeInNonAllowedArea),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),
             Self::OtherClass => Problem::of_status(501).detail(self),

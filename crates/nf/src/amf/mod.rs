@@ -34,6 +34,7 @@ mod procedure_name;
 mod refusal;
 mod residency;
 mod restoring;
+mod restrictions;
 mod retained;
 mod retransmission;
 mod security;

@@ -61,6 +61,11 @@ fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
         RegistrationError::ServicesNotAllowed => {
             "the subscription has no 5GS: give the subscriber a default slice with a data network".into()
         }
+        RegistrationError::ForbiddenArea => {
+            let tac = ue.location.map(|location| location.tai.tac.to_string()).unwrap_or_default();
+            format!("the subscription forbids tracking area {tac}: 'forbiddenTacs' in the subscriber's 'restrictions'")
+        }
+        RegistrationError::RatNotAllowed => "the subscription does not allow NR with 5GC".into(),
         other => other.to_string(),
     }
 }

@@ -95,6 +95,9 @@ impl Amf {
         let Some(ue) = self.ues.get_mut(key) else { return };
         let procedure = before.or_else(|| procedure_name::of(ue, &self.shared.connections));
         self.tracker.note_change(ue.id, procedure);
+        if std::mem::take(&mut ue.must_store) {
+            self.tracker.require_in_transaction(ue.id);
+        }
         let Some(below) = self.tracker.counts_below(ue.id) else { return };
         if next_count(ue).is_some_and(|next| next > below) {
             self.tracker.require(ue.id, procedure);
@@ -129,10 +132,9 @@ impl Amf {
                     let is_offered = ue.is_registered()
                         && matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_));
                     let is_renewed = ue.old_guti.is_some() || has_new_keys || is_offered;
-                    let must_store = ue.must_store && !by_procedure;
                     let is_sufficient = !is_moving
                         && !is_renewed
-                        && !must_store
+                        && !self.tracker.is_required_in_transaction(id)
                         && below.map_or(!ue.is_registered(), |below| next <= below);
                     let is_busy = ue.is_in_transaction() || (by_procedure && is_in_procedure(ue));
                     if is_busy && is_sufficient {
@@ -150,7 +152,6 @@ impl Amf {
                             if connection.is_some() || ue.may_have_user_plane() {
                                 sink.restore_first();
                             }
-                            ue.must_store = false;
                             sink.write(stored, Some(&supi), &document);
                             self.tracker.note_stored(id, next + reserved);
                         }

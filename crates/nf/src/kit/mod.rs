@@ -63,7 +63,8 @@ pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
 pub use store::{MAX_DOCUMENTS, StoreError, StoreRequest, StoreResponse, collection_of};
 pub use subscriber::{
-    AkaAlgorithm, Authentication, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber,
+    AkaAlgorithm, Authentication, AuthenticationMethod, MobilityRestrictions, Secret, SubscribedDnn,
+    SubscribedSlice, Subscriber,
 };
 pub use time::{Duration, Instant, WallClock};
 pub use timer::{Timer, TimerKey};

@@ -85,6 +85,8 @@ pub struct Tracker {
     touched: Vec<ContextId>,
     /// Contexts that were read from documents and written since; it is not known yet whether a write has succeeded.
     unconfirmed: BTreeSet<ContextId>,
+    /// Contexts that are stored also in a transaction ([`Tracker::require_in_transaction`]).
+    in_transaction: BTreeSet<ContextId>,
 }
 
 /// A context that changed, and the procedure that changed it.
@@ -165,6 +167,19 @@ impl Tracker {
         }
     }
 
+    /// Records that the next write of a context does not wait for the end of its transaction: others have got what its document lacks. With
+    /// `procedural` it does.
+    pub fn require_in_transaction(&mut self, id: ContextId) {
+        if self.tracking.is_some_and(|tracking| !tracking.by_procedure) {
+            self.in_transaction.insert(id);
+        }
+    }
+
+    /// Whether the context is stored also in a transaction.
+    pub fn is_required_in_transaction(&self, id: ContextId) -> bool {
+        self.in_transaction.contains(&id)
+    }
+
     /// Whether contexts must be stored at the end of the turn.
     pub const fn has_required(&self) -> bool {
         !self.required.is_empty()
@@ -192,6 +207,7 @@ impl Tracker {
 
     /// Records that a context has a document, which reserves the COUNTs below this one.
     pub fn note_stored(&mut self, id: ContextId, counts_below: u32) {
+        self.in_transaction.remove(&id);
         // If the first write fails, the context has no document, and a restart loses its keys.
         let first = Reserved {
             last: counts_below,
@@ -231,6 +247,7 @@ impl Tracker {
 
     /// Records that a context no longer has a document; returns whether it had one.
     pub fn note_deleted(&mut self, id: ContextId) -> bool {
+        self.in_transaction.remove(&id);
         self.stored.remove(&id).is_some()
     }
 
@@ -281,6 +298,7 @@ impl Tracker {
         self.changed.retain(|(id, _)| id.block != block);
         self.required.retain(|(id, _)| id.block != block);
         self.stored.retain(|id, _| id.block != block);
+        self.in_transaction.retain(|id| id.block != block);
     }
 
     /// A context came from another shard; `stored` is what that one's document reserves, if there is one. It is stored before the next

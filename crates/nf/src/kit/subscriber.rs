@@ -1,7 +1,8 @@
 //! One subscriber as provisioned by the operator: the source of all provisioned data of
 //! Nudr_DataRepository (TS 29.505).
 
-use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi, five_qi};
+use pith_sbi::common::{CoreNetworkType, RatType};
+use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi, Tac, five_qi};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
@@ -22,6 +23,58 @@ pub struct Subscriber {
     pub ambr: Ambr,
     /// Subscribed S-NSSAIs; at least one is a default one (TS 23.501 5.15.3).
     pub slices: Vec<SubscribedSlice>,
+    /// Mobility restrictions; the default restricts nothing.
+    #[serde(default, skip_serializing_if = "MobilityRestrictions::is_empty")]
+    pub restrictions: MobilityRestrictions,
+}
+
+/// Mobility restrictions of a subscriber (TS 23.501 5.3.4.1; TS 29.503 6.1.6.2.4), in every network.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MobilityRestrictions {
+    /// Radio access technologies that are not allowed, such as `NR`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rat_restrictions: Vec<RatType>,
+    /// Core networks that are not allowed: `5GC`, `EPC`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core_network_type_restrictions: Vec<CoreNetworkType>,
+    /// Tracking areas in which the subscriber can't register.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forbidden_tacs: Vec<Tac>,
+    /// If not empty, the tracking areas in which the subscriber gets service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tacs: Vec<Tac>,
+    /// Tracking areas in which the subscriber can register, and gets no service.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_allowed_tacs: Vec<Tac>,
+}
+
+impl MobilityRestrictions {
+    /// Whether nothing is restricted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !self.allowed_tacs.is_empty() && !self.not_allowed_tacs.is_empty() {
+            return Err("'restrictions' has either 'allowedTacs' or 'notAllowedTacs'".into());
+        }
+        if [&self.forbidden_tacs, &self.allowed_tacs, &self.not_allowed_tacs].iter().any(|it| it.len() > 4096)
+        {
+            return Err("'restrictions' has at most 4096 tracking areas of a kind".into());
+        }
+        let is_unknown = |rat: &RatType| matches!(rat, RatType::Other(_));
+        if let Some(rat) = self.rat_restrictions.iter().find(|rat| is_unknown(rat)) {
+            return Err(format!("'{rat}' in 'ratRestrictions' is unknown: NR and EUTRA are known"));
+        }
+        let is_unknown = |core: &CoreNetworkType| matches!(core, CoreNetworkType::Other(_));
+        if let Some(core) = self.core_network_type_restrictions.iter().find(|core| is_unknown(core)) {
+            return Err(format!(
+                "'{core}' in 'coreNetworkTypeRestrictions' is unknown: 5GC and EPC are known"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The authentication subscription (TS 29.505 5.2.2 `AuthenticationSubscription`).
@@ -145,6 +198,7 @@ impl Subscriber {
                     arp: default_arp(),
                 }],
             }],
+            restrictions: MobilityRestrictions::default(),
         }
     }
 
@@ -182,7 +236,7 @@ impl Subscriber {
         if self.slices.iter().flat_map(|slice| &slice.dnns).any(arp) {
             return Err("'arp' is 1 to 15".into());
         }
-        Ok(())
+        self.restrictions.check()
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::kit::{AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber};
 use pith_sbi::common::{
-    Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, SscMode,
-    SubscribedDefaultQos,
+    Area, Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, RestrictionType,
+    ServiceAreaRestriction, SscMode, SubscribedDefaultQos,
 };
 use pith_sbi::nudm_sdm::{
     AccessAndMobilitySubscriptionData, DataSetName, DnnConfiguration, DnnInfo, Nssai, PduSessionTypes,
@@ -15,7 +15,7 @@ use pith_sbi::nudr_dr::{
     SmPolicyDnnData, SmPolicySnssaiData, SqnScheme,
 };
 use pith_sbi::{Hex, Problem, Reply, Request, Response, SecretText};
-use pith_types::{Dnn, Snssai};
+use pith_types::{Dnn, Snssai, Tac};
 use std::sync::Arc;
 
 /// The requested resource.
@@ -88,10 +88,25 @@ fn am_data(subscriber: &Subscriber) -> AccessAndMobilitySubscriptionData {
     };
     let mut nssai = Nssai::new(of(true));
     nssai.single_nssais = of(false);
+    let restrictions = &subscriber.restrictions;
+    let area = |tacs: &Vec<Tac>| Area { area_code: None, tacs: tacs.clone() };
+    let areas = |tacs: &Vec<Tac>| if tacs.is_empty() { Vec::new() } else { vec![area(tacs)] };
+    let service = |kind, tacs: &Vec<Tac>| {
+        let areas = areas(tacs);
+        let restriction =
+            ServiceAreaRestriction { restriction_type: Some(kind), max_num_of_tas: None, areas };
+        (!tacs.is_empty()).then_some(restriction)
+    };
+    let allowed = service(RestrictionType::AllowedAreas, &restrictions.allowed_tacs);
+    let not_allowed = || service(RestrictionType::NotAllowedAreas, &restrictions.not_allowed_tacs);
     AccessAndMobilitySubscriptionData {
         gpsis: subscriber.gpsi.iter().map(|gpsi| gpsi.as_str().into()).collect(),
         subscribed_ue_ambr: Some(subscriber.ambr),
         nssai: Some(nssai),
+        rat_restrictions: restrictions.rat_restrictions.clone(),
+        core_network_type_restrictions: restrictions.core_network_type_restrictions.clone(),
+        forbidden_areas: areas(&restrictions.forbidden_tacs),
+        service_area_restriction: allowed.or_else(not_allowed),
         ..Default::default()
     }
 }

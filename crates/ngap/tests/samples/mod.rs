@@ -219,7 +219,7 @@ pub fn nas_and_context() -> Vec<Message> {
             ue_context_request: Some(()),
             allowed_nssai: None,
         },
-        DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), ue_ambr: None, allowed_nssai: Some(slices()) },
+        DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), mobility_restrictions: Some(restrictions()), ue_ambr: None, allowed_nssai: Some(slices()) },
         UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), location: Some(location()) },
         NasNonDeliveryIndication { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: Some(nas()), cause },
         InitialContextSetupRequest {
@@ -231,6 +231,7 @@ pub fn nas_and_context() -> Vec<Message> {
             allowed_nssai: slices(),
             security_capabilities: security(),
             security_key: [0xa5; 32],
+            mobility_restrictions: Some(restrictions()),
             ue_radio_capability: Some(vec![1; 20]),
             rfsp_index: Some(256),
             masked_imeisv: Some([1, 2, 3, 4, 5, 0xff, 0xff, 8]),

@@ -16,6 +16,7 @@ mod n2_handover;
 mod nas_transport;
 mod pdu_session;
 mod reset;
+mod restrictions;
 mod retention;
 mod ue_context;
 

@@ -154,6 +154,7 @@ impl Gnb {
         if request.allowed_nssai.is_empty() || request.allowed_nssai.len() > 8 {
             self.violation("TS 38.413 9.3.1.31", "Allowed NSSAI without slices, or with too many");
         }
+        self.check_restrictions(request.mobility_restrictions.as_ref(), true);
         if stream == super::COMMON_STREAM && self.streams > 1 {
             self.violation(
                 "TS 38.412 7",

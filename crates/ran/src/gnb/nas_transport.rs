@@ -5,10 +5,14 @@
 //!   |    INITIAL UE MESSAGE ->       |   a new RAN UE NGAP ID
 //!   | <- DOWNLINK NAS TRANSPORT      |   the first answer contains the AMF UE NGAP ID
 //!   |    UPLINK NAS TRANSPORT ->     |
+//!   |    NAS NON DELIVERY IND. ->    |   if the UE has left in an N2 handover
 //! ```
 
 use super::{BarredUe, Gnb, NgState, Output, UeContext, UeKey};
-use pith_ngap::{DownlinkNasTransport, InitialUeMessage, RrcEstablishmentCause, UplinkNasTransport};
+use pith_ngap::{
+    Cause, CauseRadioNetwork, DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication,
+    RrcEstablishmentCause, UplinkNasTransport,
+};
 use pith_types::{FiveGSTmsi, RanUeNgapId};
 
 impl Gnb {
@@ -91,7 +95,25 @@ impl Gnb {
     pub(super) fn receive_downlink_nas_transport(&mut self, stream: u16, transport: DownlinkNasTransport) {
         let (amf_id, ran_id) = (transport.amf_ue_ngap_id, transport.ran_ue_ngap_id);
         let Some(known) = self.check_ids("DownlinkNasTransport", amf_id, ran_id, stream) else { return };
+        if self.returns_nas(known.0) {
+            return self.return_nas(transport);
+        }
+        self.check_restrictions(transport.mobility_restrictions.as_ref(), false);
         self.deliver_nas(known.0, transport.nas_pdu);
+    }
+
+    /// Whether the UE has left for another gNB.
+    fn returns_nas(&self, ran_id: RanUeNgapId) -> bool {
+        self.contexts.get(&ran_id).is_some_and(|context| context.part == super::n2_handover::Part::Left)
+    }
+
+    /// NAS NON DELIVERY INDICATION: the UE is being handed over (TS 38.413 8.6.4.2).
+    fn return_nas(&mut self, transport: DownlinkNasTransport) {
+        let DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu, .. } = transport;
+        let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::ng_intra_system_handover_triggered));
+        let message =
+            NasNonDeliveryIndication { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: Some(nas_pdu), cause };
+        self.send(self.stream_for(ran_ue_ngap_id), message.encode());
     }
 
     /// Delivers a NAS message to the UE of a context.

@@ -65,6 +65,7 @@ impl Gnb {
         if request.sessions.is_some() && request.ue_ambr.is_none() {
             self.violation("TS 38.413 9.2.2.1", "PDU sessions without UE Aggregate Maximum Bit Rate");
         }
+        self.check_restrictions(request.mobility_restrictions.as_ref(), request.sessions.is_some());
         let slices = &request.allowed_nssai;
         if slices.is_empty() || slices.len() > 8 {
             let text = format!("{} slices in Allowed NSSAI", slices.len());

@@ -22,9 +22,7 @@ impl Ue {
             self.check_guti(&guti);
             self.registration.guti = Some(guti);
         }
-        if command.tai_list.is_some() {
-            self.registration.tai_list = command.tai_list;
-        }
+        self.take_areas(command.tai_list, command.service_area_list);
         if let Some(allowed) = command.allowed_nssai {
             self.registration.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
         }
@@ -37,10 +35,11 @@ impl Ue {
         }
     }
 
-    /// A new 5G-GUTI, TAI list or NSSAI must be acknowledged (TS 24.501 5.4.4.2).
+    /// A new 5G-GUTI, TAI list, service area list or NSSAI must be acknowledged (TS 24.501 5.4.4.2).
     fn check_configuration_update(&mut self, command: &ConfigurationUpdateCommand, acknowledged: bool) {
         let weighty = command.guti.is_some()
             || command.tai_list.is_some()
+            || command.service_area_list.is_some()
             || command.allowed_nssai.is_some()
             || command.configured_nssai.is_some();
         if weighty && !acknowledged {

@@ -127,6 +127,9 @@ pub enum Failure {
     /// The connection was released during the procedure.
     #[error("connection lost")]
     ConnectionLost,
+    /// The UE is outside its service area.
+    #[error("outside the service area")]
+    RestrictedArea,
     /// An earlier reject made the USIM invalid.
     #[error("the USIM is invalid")]
     InvalidUsim,

@@ -18,6 +18,7 @@ mod identification;
 mod initial;
 mod interface;
 mod registration;
+mod restrictions;
 mod security;
 mod security_mode;
 mod service_request;
@@ -36,7 +37,7 @@ use authentication::Authentication;
 use initial::InitialMessage;
 use pith_crypto::kdf::{self, AccessType};
 use pith_crypto::keys::KGnb;
-use pith_nas::ie::{RegistrationKind, TaiList, UeSecurityCapability};
+use pith_nas::ie::{RegistrationKind, ServiceAreaList, TaiList, UeSecurityCapability};
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
 use pith_ngap::SecurityCapabilities;
 use pith_types::{FiveGGuti, Pei, Plmn, Snssai, Tai};
@@ -93,6 +94,8 @@ enum Connection {
 struct RegistrationData {
     guti: Option<FiveGGuti>,
     tai_list: Option<TaiList>,
+    /// Where the UE has service; `None`: everywhere in its registration area.
+    service_area: Option<ServiceAreaList>,
     last_visited: Option<Tai>,
     allowed_nssai: Vec<Snssai>,
     periodic_update: Option<Duration>,
@@ -289,7 +292,7 @@ impl Ue {
         }
         if let Some(kind) = self.register_when_idle.take() {
             self.begin_registration(kind);
-        } else if self.state == State::Registered && self.sessions.has_waiting() {
+        } else if self.state == State::Registered && self.sessions.has_waiting() && self.has_service() {
             self.begin_service_request(pith_nas::ie::ServiceType::Signalling);
         }
     }

@@ -132,6 +132,9 @@ impl Ue {
             None if kind == RegistrationKind::Initial => self.violation(clause, "no TAI list"),
             _ => {}
         }
+        if let Some(list) = &accept.service_area_list {
+            self.check_service_area_list(list);
+        }
         let allowed = accept.allowed_nssai.as_ref().map_or(0, |nssai| nssai.0.len());
         match allowed {
             0 if kind == RegistrationKind::Initial && !accept.result.nssaa_to_be_performed => {
@@ -158,6 +161,8 @@ impl Ue {
         if accept.tai_list.is_some() {
             self.registration.tai_list.clone_from(&accept.tai_list);
         }
+        // Without a list, service is allowed in the whole registration area (5.3.5.2).
+        self.registration.service_area.clone_from(&accept.service_area_list);
         if let Some(allowed) = &accept.allowed_nssai {
             self.registration.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
         }

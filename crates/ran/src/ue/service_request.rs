@@ -4,7 +4,7 @@
 //!  UE                         AMF
 //!   |    SERVICE REQUEST ->    |   starts T3517; uplink data status, PDU session status
 //!   | <- SERVICE ACCEPT        |   PDU session status, PDU session reactivation result
-//!   | <- SERVICE REJECT        |   cause; after #9 and #10 the UE registers again
+//!   | <- SERVICE REJECT        |   cause; after #9, #10 and #28 the UE registers again
 //! ```
 
 use super::{Connection, Event, Failure, State, Timer, Ue};
@@ -36,6 +36,11 @@ impl Ue {
 
     /// Sends SERVICE REQUEST; without a 5G-GUTI or a security context the UE registers instead (TS 24.501 5.6.1.2.1).
     pub(super) fn begin_service_request(&mut self, service_type: ServiceType) {
+        if service_type != ServiceType::MobileTerminatedServices && !self.has_service() {
+            // TS 24.501 5.3.5.2.
+            self.event(Event::ServiceFailed(Failure::RestrictedArea));
+            return self.fail_waiting_sessions();
+        }
         let Some(guti) = self.registration.guti.filter(|_| self.current_security_context.is_some()) else {
             return self.begin_registration(RegistrationKind::MobilityUpdating);
         };
@@ -117,6 +122,7 @@ impl Ue {
                 self.deregister_locally();
                 self.register_when_idle = Some(RegistrationKind::Initial);
             }
+            GmmCause::RestrictedServiceArea => return self.register_for_service_area(),
             GmmCause::Congestion => {
                 if let Some(back_off) = reject.t3346.and_then(pith_nas::ie::GprsTimer2::duration) {
                     self.timers.start(Timer::T3346, self.now + back_off);

@@ -145,6 +145,7 @@ pub fn downlink(nas_pdu: Vec<u8>) -> DownlinkNasTransport {
         amf_ue_ngap_id: amf_id(),
         ran_ue_ngap_id: RAN,
         nas_pdu,
+        mobility_restrictions: None,
         ue_ambr: None,
         allowed_nssai: None,
     }
@@ -165,6 +166,7 @@ pub fn initial_context_setup() -> InitialContextSetupRequest {
             eutra_integrity: 0,
         },
         security_key: [9; 32],
+        mobility_restrictions: None,
         ue_radio_capability: None,
         rfsp_index: None,
         masked_imeisv: None,

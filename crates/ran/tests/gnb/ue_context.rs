@@ -3,7 +3,7 @@
 use crate::amf::*;
 use pith_ngap::*;
 use pith_ran::gnb::{Input, Output};
-use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai};
+use pith_types::{AmfUeNgapId, RanUeNgapId, Snssai, Tac};
 
 #[test]
 fn the_first_message_has_a_new_id_and_a_stream_of_the_ue() {
@@ -173,4 +173,31 @@ fn the_cell_is_reported_once_on_request() {
     pair.give(STREAM, control(LocationEvent::change_of_serve_cell).encode().unwrap());
     assert!(matches!(pair.message(), Message::LocationReportingFailureIndication(_)));
     pair.assert_clean();
+}
+
+#[test]
+fn restrictions_must_permit_what_the_amf_requests() {
+    let restrictions = |forbidden: &[u32], allowed: &[u32]| MobilityRestrictions {
+        serving_plmn: plmn(),
+        equivalent_plmns: Vec::new(),
+        rat_restrictions: Vec::new(),
+        forbidden_areas: vec![(plmn(), forbidden.iter().copied().map(Tac::new).collect())],
+        service_areas: vec![ServiceArea {
+            plmn: plmn(),
+            allowed: allowed.iter().copied().map(Tac::new).collect(),
+            not_allowed: Vec::new(),
+        }],
+    };
+    let given = |restrictions: MobilityRestrictions| {
+        let mut pair = Pair::with_ue();
+        let mut request = initial_context_setup();
+        request.mobility_restrictions = Some(restrictions);
+        pair.give(STREAM, request.encode().unwrap());
+        pair.violations.pop().map(|violation| violation.clause)
+    };
+    // Without sessions, signalling outside the service area is permitted.
+    assert_eq!(given(restrictions(&[2], &[3])), None);
+    assert_eq!(given(restrictions(&[1], &[1])), Some("TS 38.413 9.3.1.85"));
+    let other = MobilityRestrictions { serving_plmn: "208/93".parse().unwrap(), ..restrictions(&[2], &[1]) };
+    assert_eq!(given(other), Some("TS 38.413 9.3.1.85"));
 }

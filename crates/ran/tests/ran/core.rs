@@ -432,10 +432,15 @@ fn ng_setup_response() -> Vec<u8> {
 
 fn downlink(ids: UeIds, nas_pdu: Vec<u8>) -> Vec<u8> {
     let UeIds { amf, ran } = ids;
-    let (ue_ambr, allowed_nssai) = (None, None);
-    DownlinkNasTransport { amf_ue_ngap_id: amf, ran_ue_ngap_id: ran, nas_pdu, ue_ambr, allowed_nssai }
-        .encode()
-        .unwrap()
+    let message = DownlinkNasTransport {
+        amf_ue_ngap_id: amf,
+        ran_ue_ngap_id: ran,
+        nas_pdu,
+        mobility_restrictions: None,
+        ue_ambr: None,
+        allowed_nssai: None,
+    };
+    message.encode().unwrap()
 }
 
 pub fn release_command(ids: UeIds) -> Vec<u8> {
@@ -463,6 +468,7 @@ fn initial_context_setup(
             eutra_integrity: 0xc000,
         },
         security_key,
+        mobility_restrictions: None,
         ue_radio_capability: None,
         rfsp_index: None,
         masked_imeisv: None,

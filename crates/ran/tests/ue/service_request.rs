@@ -4,7 +4,7 @@ use crate::network::*;
 use pith_nas::gmm::{ConfigurationUpdateCommand, ServiceAccept, ServiceReject, ServiceRequest};
 use pith_nas::ie::*;
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
-use pith_ran::ue::{Event, Failure, Input, State};
+use pith_ran::ue::{Event, Failure, Input, SessionFailure, State};
 use std::time::Duration;
 
 fn idle_with_session() -> Pair {
@@ -163,4 +163,64 @@ fn a_new_guti_has_to_be_acknowledged() {
     pair.give_ciphered(command);
     assert_eq!(pair.violation(), "TS 24.501 5.4.4.2");
     assert!(pair.sent.is_empty());
+}
+
+/// The network allows service in another tracking area only.
+fn elsewhere() -> ServiceAreaList {
+    let other = pith_types::Tai { tac: pith_types::Tac::new(2), ..tai() };
+    let parts = TaiList::of(&[other]).0.into_iter();
+    ServiceAreaList(parts.map(|areas| ServiceArea { allowed: true, areas }).collect())
+}
+
+#[test]
+fn outside_its_service_area_a_ue_answers_paging_only() {
+    let mut pair = Pair::new();
+    pair.secure();
+    let mut accept = registration_accept();
+    accept.service_area_list = Some(elsewhere());
+    pair.give_ciphered(accept);
+    pair.sent.clear();
+    pair.events.clear();
+    pair.input(Input::EstablishSession(session_request(1)));
+    assert_eq!(pair.events, [Event::SessionFailed(1, SessionFailure::NotPossible)]);
+    pair.release_connection();
+    pair.events.clear();
+    pair.input(Input::RequestService);
+    assert_eq!(pair.events, [Event::ServiceFailed(Failure::RestrictedArea)]);
+    assert!(pair.sent.is_empty());
+    pair.input(Input::Paging);
+    assert_eq!(pair.sent.len(), 1, "the answer to paging");
+    pair.assert_clean();
+}
+
+#[test]
+fn a_service_area_of_a_configuration_update_is_acknowledged_and_applies() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    inner_request(&mut pair);
+    pair.give_ciphered(accept());
+    let mut command = ConfigurationUpdateCommand::new();
+    command.service_area_list = Some(elsewhere());
+    pair.give_ciphered(command.clone());
+    assert_eq!(pair.violation(), "TS 24.501 5.4.4.2", "the UE must acknowledge a service area list");
+    command.indication =
+        Some(ConfigurationUpdateIndication { acknowledgement: true, registration_requested: false });
+    pair.give_ciphered(command);
+    let GmmMessage::ConfigurationUpdateComplete(_) = pair.ciphered() else { panic!() };
+    pair.events.clear();
+    pair.input(Input::EstablishSession(session_request(2)));
+    assert_eq!(pair.events, [Event::SessionFailed(2, SessionFailure::NotPossible)]);
+    pair.assert_clean();
+}
+
+#[test]
+fn after_a_reject_for_its_service_area_the_ue_registers_over_the_connection() {
+    let mut pair = idle_with_session();
+    pair.input(Input::RequestService);
+    inner_request(&mut pair);
+    pair.give_ciphered(ServiceReject::new(GmmCause::RestrictedServiceArea));
+    let GmmMessage::RegistrationRequest(request) = pair.ciphered() else { panic!() };
+    assert_eq!(request.registration_type.kind, RegistrationKind::MobilityUpdating);
+    assert_eq!(pair.events, [Event::ServiceFailed(GmmCause::RestrictedServiceArea.into())]);
+    pair.assert_clean();
 }

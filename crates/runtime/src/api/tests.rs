@@ -157,6 +157,9 @@ fn ues_of_subscribers_that_are_deleted_while_no_core_runs_are_deregistered_at_it
         stopped.send("DELETE", "/v1/subscribers/imsi-999700000000001", None).await;
         stopped.send("DELETE", "/v1/subscribers/imsi-999700000000002", None).await;
         let supi = Supi::from_imsi("999700000000001").unwrap();
+        assert_eq!(store.run(withdrawn).await.unwrap(), std::slice::from_ref(&supi));
+        // As with another SIM: the registration of the former one ends, too.
+        stopped.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
         assert_eq!(store.run(withdrawn).await.unwrap(), [supi]);
         api.end_withdrawn().await;
         assert_eq!(store.run(withdrawn).await.unwrap().len(), 1, "it is still not running");
@@ -523,6 +526,9 @@ fn schemas_and_values_have_the_same_members() {
     full.gpsi = Some("msisdn-1".into());
     full.authentication.topc = Some(pith_nf::kit::Secret([3; 32]));
     full.slices[0].snssai.sd = Some([1, 2, 3]);
+    let restrictions = json!({"ratRestrictions": ["NR"], "coreNetworkTypeRestrictions": ["EPC"],
+        "forbiddenTacs": ["000002"], "allowedTacs": ["000001"], "notAllowedTacs": ["000003"]});
+    full.restrictions = serde_json::from_value(restrictions).unwrap();
     agrees("Subscriber", &serde_json::to_value(full).unwrap());
     agrees("Added", &serde_json::to_value(crate::store::Added::default()).unwrap());
     run(async { agrees("Status", &Client::new().send("GET", "/v1/status", None).await.1) });

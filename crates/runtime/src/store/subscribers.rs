@@ -98,7 +98,8 @@ impl Database {
         }
     }
 
-    /// Inserts a subscriber unless it exists; returns whether it was inserted.
+    /// Inserts a subscriber unless it exists; returns whether it was inserted. If one with its SUPI was deleted, and no AMF has confirmed
+    /// that yet, that one's UE is still to be deregistered: the new one may have another SIM and other keys.
     fn insert_subscriber(&mut self, subscriber: &Subscriber, sqn: u64) -> Result<bool, DatabaseError> {
         let (profile, keys) = self.stored(subscriber)?;
         let supi = subscriber.supi.as_str();
@@ -108,8 +109,6 @@ impl Database {
         }
         let sql = "INSERT OR REPLACE INTO sequence_number VALUES (?1, ?2)";
         self.connection.prepare_cached(sql)?.execute(params![supi, sqn as i64])?;
-        let mut returned = self.connection.prepare_cached("DELETE FROM withdrawn WHERE supi = ?1")?;
-        returned.execute([supi])?;
         Ok(true)
     }
 

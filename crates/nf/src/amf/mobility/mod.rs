@@ -130,6 +130,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// Ends the handover, because the UE has no connection any longer. Late replies change nothing.
 pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.returned.clear();
     let state = std::mem::take(&mut ue.mobility);
     if !state.is_idle() {
         n2_handover::withdraw(ue, env, &state);

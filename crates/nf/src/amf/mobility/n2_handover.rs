@@ -102,6 +102,9 @@ pub(crate) enum HandoverError {
     /// The gNB is not connected to this AMF, or does not serve the tracking area.
     #[error("the target is unknown")]
     UnknownTarget,
+    /// The subscription does not allow service in the target's tracking area.
+    #[error("the UE's mobility restrictions do not allow the target")]
+    NotAllowed,
     /// No session can be handed over.
     #[error("no session is handed over")]
     NoSession,
@@ -121,7 +124,7 @@ impl HandoverError {
                 CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system
             }
             Self::InProgress => CauseRadioNetwork::interaction_with_other_procedure,
-            Self::OtherSystem => CauseRadioNetwork::ho_target_not_allowed,
+            Self::OtherSystem | Self::NotAllowed => CauseRadioNetwork::ho_target_not_allowed,
             Self::UnknownTarget => CauseRadioNetwork::unknown_targetID,
             Self::NoAnswer => CauseRadioNetwork::tngrelocprep_expiry,
         })
@@ -163,6 +166,10 @@ fn check(ue: &UeContext, env: &Env<'_>, message: &HandoverRequired) -> Result<Gn
     let TargetId::RanNode { node, tai } = &message.target else { return Err(HandoverError::OtherSystem) };
     if message.handover_type != HandoverType::intra5gs {
         return Err(HandoverError::OtherSystem);
+    }
+    if !ue.has_service_in(tai) {
+        // TS 23.502 4.9.1.3.2 step 1, TS 23.501 5.3.4.1.1.
+        return Err(HandoverError::NotAllowed);
     }
     let name = node.to_string();
     let is_it = |info: &crate::kit::GnbInfo| {

@@ -8,14 +8,14 @@
 //!
 //! The NG connection belongs to the target gNB from the request on: it keeps its AMF-UE-NGAP-ID. Downlink messages are queued until
 //! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, the target
-//! gets PATH SWITCH REQUEST FAILURE and releases the UE, and the source gNB gets UE CONTEXT RELEASE COMMAND.
+//! gets PATH SWITCH REQUEST FAILURE and releases the UE; so it does if the UE's mobility restrictions do not allow the target. Then and the source gNB gets UE CONTEXT RELEASE COMMAND.
 
 use super::{Mobility, n2_handover};
 use crate::amf::access_keys::{self, NextHop};
 use crate::amf::connection::{RanContext, RanSide};
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::unknown_connection;
-use crate::amf::procedure::ue_context_release;
+use crate::amf::procedure::{nas_non_delivery, ue_context_release};
 use crate::amf::session::UserPlane;
 use crate::amf::{consumer, delivery, n2, security};
 use crate::kit::document::pack_struct;
@@ -96,8 +96,14 @@ pub(crate) fn request(
     end_missing_sessions(ue, env, &message);
     let is_listed = |id: u8| message.sessions.iter().any(|item| item.pdu_session_id == id);
     delivery::release_held_setups(ue, env, key, is_listed);
+    let is_allowed = ue.location.is_none_or(|location| ue.has_service_in(&location.tai));
     for item in message.sessions {
         let id = item.pdu_session_id;
+        if !is_allowed {
+            consumer::deactivate(ue, env, id);
+            state.released.push(unsuccessful(id, NOT_ALLOWED));
+            continue;
+        }
         match consumer::switch_path(ue, env, id, item.transfer) {
             Some(call) => state.calls.push((call, id)),
             None => state.released.push(unsuccessful(id, UNKNOWN_SESSION)),
@@ -152,6 +158,9 @@ fn check(
 
 /// The session was released while the UE moved.
 const UNKNOWN_SESSION: Cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID);
+
+/// The UE's mobility restrictions do not allow service at the target (TS 23.501 5.3.4.1.1).
+const NOT_ALLOWED: Cause = Cause::RadioNetwork(CauseRadioNetwork::ho_target_not_allowed);
 
 /// The SMF or its UPF did not switch the session.
 const NOT_SWITCHED: Cause =
@@ -304,8 +313,9 @@ impl AwaitingPathSwitch {
         };
         n2::send_to(env.out, connection.side(), acknowledge.encode());
         leave(env.out, source, connection.id);
-        drop_modifications(env, key, &ids);
+        drop_requests(env, key, &ids);
         n2::open_context(ue, env);
+        nas_non_delivery::send_again(ue, env);
         if ue.access_keys.is_outdated() {
             // The source gNB did not take the new K_gNB into use before the handover (TS 33.501 6.9.5.1).
             n2::rekey(ue, env);
@@ -367,23 +377,39 @@ fn readdressed(pdu: &[u8], target: RanSide) -> Option<Vec<u8>> {
 
 /// The target gNB releases these sessions (TS 38.413 8.4.4.2): what an SMF requested meanwhile for their resources is not sent. NAS messages
 /// in these requests are.
-fn drop_modifications(env: &mut Env<'_>, key: Key, released: &[u8]) {
+fn drop_requests(env: &mut Env<'_>, key: Key, released: &[u8]) {
     let Some(connection) = env.connections.get_mut(key).filter(|_| !released.is_empty()) else { return };
     let queued = std::mem::take(&mut connection.queued);
-    connection.queued = queued.into_iter().filter_map(|pdu| without_modification(pdu, released)).collect();
+    connection.queued = queued.into_iter().filter_map(|pdu| without_request(pdu, released)).collect();
 }
 
-/// A queued message, or the NAS message in it if it modifies one of these sessions.
-fn without_modification(pdu: Vec<u8>, released: &[u8]) -> Option<Vec<u8>> {
-    let Ok(Message::PduSessionResourceModifyRequest(message)) = Message::decode(&pdu) else {
-        return Some(pdu);
+/// A queued message, or the NAS message in it if it modifies or releases one of these sessions. The AMF names one session in each.
+fn without_request(pdu: Vec<u8>, released: &[u8]) -> Option<Vec<u8>> {
+    let (amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu) = match Message::decode(&pdu) {
+        Ok(Message::PduSessionResourceModifyRequest(message)) => {
+            let mut sessions = message.sessions.into_iter();
+            let Some(item) = sessions.find(|item| released.contains(&item.pdu_session_id)) else {
+                return Some(pdu);
+            };
+            (message.amf_ue_ngap_id, message.ran_ue_ngap_id, item.nas_pdu)
+        }
+        Ok(Message::PduSessionResourceReleaseCommand(message)) => {
+            if !message.sessions.iter().any(|item| released.contains(&item.pdu_session_id)) {
+                return Some(pdu);
+            }
+            (message.amf_ue_ngap_id, message.ran_ue_ngap_id, message.nas_pdu)
+        }
+        _ => return Some(pdu),
     };
-    let mut gone = message.sessions.into_iter().filter(|item| released.contains(&item.pdu_session_id));
-    let Some(item) = gone.next() else { return Some(pdu) };
-    let (amf_ue_ngap_id, ran_ue_ngap_id) = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
-    let nas_pdu = item.nas_pdu?;
-    let (ue_ambr, allowed_nssai) = (None, None);
-    DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu, ue_ambr, allowed_nssai }.encode().ok()
+    let message = DownlinkNasTransport {
+        amf_ue_ngap_id,
+        ran_ue_ngap_id,
+        nas_pdu: nas_pdu?,
+        mobility_restrictions: None,
+        ue_ambr: None,
+        allowed_nssai: None,
+    };
+    message.encode().ok()
 }
 
 /// The connection belongs to the source gNB again. If that is gone, the UE is in CM-IDLE.

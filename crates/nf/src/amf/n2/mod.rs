@@ -26,7 +26,7 @@ use super::context::{Env, UeContext};
 use super::error::unknown_connection;
 use super::mobility::{flow_mobility, n2_handover, path_switch};
 use super::n1::{self, NasOutcome};
-use super::procedure::{context_setup, pdu_session_resources, ue_context_release};
+use super::procedure::{context_setup, nas_non_delivery, pdu_session_resources, ue_context_release};
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
     Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
@@ -180,7 +180,8 @@ impl Amf {
         Some((key, known.ue.filter(|_| is_awaited)?))
     }
 
-    /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, the gNB's own do not.
+    /// A message of the gNB that the UE has left, which was in transit: the UE's NAS messages count, and those returned to it, the gNB's
+    /// own do not.
     fn from_former_gnb(
         &mut self,
         now: Instant,
@@ -189,7 +190,7 @@ impl Amf {
         message: Message,
         out: &mut Outbox,
     ) {
-        if matches!(message, Message::UplinkNasTransport(_)) {
+        if matches!(message, Message::UplinkNasTransport(_) | Message::NasNonDeliveryIndication(_)) {
             return self.over_connection(now, from, key, message, out);
         }
         out.log(Level::Debug, || format!("{} of the gNB that the UE has left", message.name()));
@@ -398,8 +399,12 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
     match message {
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, from.gnb, &message);
+            // The UE is at its gNB: its handover has ended.
+            nas_non_delivery::send_again(ue, env);
         }
-        Message::NasNonDeliveryIndication(message) => context_setup::nas_non_delivery(ue, env, &message),
+        Message::NasNonDeliveryIndication(message) => {
+            nas_non_delivery::indicated(ue, env, from.gnb, &message);
+        }
         Message::InitialContextSetupResponse(message) => context_setup::response(ue, env, message),
         Message::InitialContextSetupFailure(message) => context_setup::failure(ue, env, message),
         Message::UeContextReleaseRequest(message) => ue_context_release::request(ue, env, &message),

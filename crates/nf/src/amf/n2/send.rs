@@ -76,10 +76,17 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
     if connection.context == RanContext::Releasing {
         return;
     }
+    // The gNB keeps them until it gets others (TS 38.413 8.6.2.2).
+    let unsent = ue.has_unsent_restrictions()
+        && ue.check_restrictions().is_ok()
+        && connection.context != RanContext::Absent;
+    let mobility_restrictions =
+        unsent.then(|| ue.mobility_restrictions(&env.config.equivalent_plmns)).flatten();
     let message = DownlinkNasTransport {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
         nas_pdu,
+        mobility_restrictions,
         ue_ambr: None,
         allowed_nssai: None,
     };
@@ -137,6 +144,7 @@ pub(crate) fn initial_context_setup_request(
         ue_radio_capability: ue.radio_capability.as_ref().map(|capability| capability.to_vec()),
         rfsp_index: ue.rfsp().map(u64::from),
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
+        mobility_restrictions: ue.mobility_restrictions(&env.config.equivalent_plmns),
         nas_pdu,
     };
     connection.context = RanContext::Requested;
@@ -169,7 +177,7 @@ pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, cont
         allowed_nssai: ue.slices.allowed.clone(),
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
         source_to_target: content.source_to_target,
-        mobility_restrictions: None,
+        mobility_restrictions: ue.mobility_restrictions(&env.config.equivalent_plmns),
         guami: env.config.guami,
     };
     send_over(env.out, connection, message.encode());

@@ -10,6 +10,7 @@ use super::registration::{self, Attempt};
 use super::{Procedure, Step, service_request};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::delivery;
 use crate::amf::session::UserPlane;
 use crate::kit::Nf;
 use crate::kit::document::{pack_enum, pack_struct};
@@ -66,7 +67,16 @@ pub(crate) fn begin(
     let wanted = wanted.unwrap_or(PduSessionSet::NONE);
     let missing: PduSessionSet = wanted.iter().filter(|id| !has_user_plane(ue, *id)).collect();
     let mut state = AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
+    let has_service = ue.has_service();
+    if !has_service {
+        delivery::fail_setups(ue, env);
+    }
     for id in missing.iter() {
+        if !has_service {
+            // TS 24.501 5.5.1.3.4, 5.6.1.4.1.
+            state.activated.errors.push((id, GmmCause::RestrictedServiceArea));
+            continue;
+        }
         match consumer::activate(ue, env, id) {
             Some(call) => state.calls.push((call, id)),
             // By the PDU session status IE, the UE learns that the network has no such session.

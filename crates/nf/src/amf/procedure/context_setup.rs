@@ -5,9 +5,7 @@ use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::{delivery, n2, refusal};
 use crate::kit::{Level, Timer};
-use pith_ngap::{
-    Cause, CauseNas, InitialContextSetupFailure, InitialContextSetupResponse, NasNonDeliveryIndication,
-};
+use pith_ngap::{Cause, CauseNas, InitialContextSetupFailure, InitialContextSetupResponse};
 
 /// INITIAL CONTEXT SETUP RESPONSE: the gNB has a UE context; sends the queued PDUs.
 pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialContextSetupResponse) {
@@ -38,12 +36,4 @@ fn answered(ue: &UeContext, env: &mut Env<'_>) {
     if let Some(key) = ue.connection {
         env.out.stop(key.to_u64(), Timer::NgapGuard);
     }
-}
-
-/// NAS NON DELIVERY INDICATION: the UE did not receive a message. A message with a timer is
-/// retransmitted when the timer expires; others are lost (TS 38.413 8.6.4).
-pub(crate) fn nas_non_delivery(ue: &UeContext, env: &mut Env<'_>, message: &NasNonDeliveryIndication) {
-    env.out.log(Level::Warn, || {
-        format!("{}: a NAS message was not delivered: {}", ue.name(), refusal::text_of(message.cause))
-    });
 }

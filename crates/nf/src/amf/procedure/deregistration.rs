@@ -42,6 +42,8 @@ pub(crate) enum Reason {
     SubscriptionWithdrawn,
     /// Another AMF serves the UE. UE and UDM know already.
     ServedElsewhere,
+    /// The subscription excludes the UE from this network, or from the tracking area where it is.
+    NotAllowed(GmmCause),
 }
 
 impl From<Deregister> for Reason {
@@ -111,9 +113,11 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
         re_registration_required: reason == Reason::ReRegistrationRequired,
         access: AccessType::ThreeGpp,
     });
-    if reason == Reason::SubscriptionWithdrawn {
-        request.cause = Some(GmmCause::FiveGsServicesNotAllowed);
-    }
+    request.cause = match reason {
+        Reason::SubscriptionWithdrawn => Some(GmmCause::FiveGsServicesNotAllowed),
+        Reason::NotAllowed(cause) => Some(cause),
+        Reason::ReRegistrationRequired | Reason::ServedElsewhere => None,
+    };
     let request = Retransmission::send(ue, env, Timer::T3522, request);
     ue.procedure = Procedure::AwaitingDeregistrationAccept(AwaitingDeregistrationAccept { request });
 }

@@ -11,6 +11,7 @@ pub(crate) mod context_transfer;
 pub(crate) mod deregistration;
 pub(crate) mod eap_authentication;
 pub(crate) mod identification;
+pub(crate) mod nas_non_delivery;
 pub(crate) mod nas_transport;
 pub(crate) mod paging;
 pub(crate) mod pdu_session_resources;

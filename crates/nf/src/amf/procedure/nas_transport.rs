@@ -63,6 +63,13 @@ fn session_message(
     routing: Routing,
     payload: &Bytes,
 ) -> Result<(), TransportError> {
+    use RequestType::{ExistingPduSession, InitialRequest, ModificationRequest};
+    let is_restricted =
+        matches!(routing.request_type, Some(InitialRequest | ExistingPduSession | ModificationRequest));
+    if is_restricted && !ue.has_service() {
+        // A release is permitted (TS 24.501 5.3.5.2).
+        return Err(TransportError::RestrictedServiceArea);
+    }
     match (routing.request_type, ue.session(routing.id).is_some()) {
         (Some(RequestType::InitialRequest), true) => {
             // The UE no longer has the existing session (TS 23.502 4.3.2.2.1 step 2).

@@ -58,7 +58,7 @@ pub(crate) fn begin(
         };
         return reject(ue, env, error);
     }
-    if let Err(error) = check(ue, env) {
+    if let Err(error) = check(ue, env).and_then(|()| check_service_area(ue, &request)) {
         return reject(ue, env, error);
     }
     // A registration in progress answers for both requests. A UE that is being deregistered gets no
@@ -78,8 +78,19 @@ fn check(ue: &UeContext, env: &Env<'_>) -> Result<(), ServiceRequestError> {
         return Err(ServiceRequestError::NotRegistered);
     }
     match ue.location {
+        Some(location) if ue.is_forbidden_in(&location.tai) => Err(ServiceRequestError::ForbiddenArea),
         Some(location) if env.config.tais.contains(&location.tai) => Ok(()),
         _ => Err(ServiceRequestError::TrackingAreaNotServed),
+    }
+}
+
+/// Outside its service area a UE answers paging only (TS 24.501 5.3.5.2, 5.6.1.5 #28). High priority access and emergency services, which
+/// are exempt, are not served.
+fn check_service_area(ue: &UeContext, request: &ServiceRequest) -> Result<(), ServiceRequestError> {
+    if ue.has_service() || request.service_type == ServiceType::MobileTerminatedServices {
+        Ok(())
+    } else {
+        Err(ServiceRequestError::RestrictedServiceArea)
     }
 }
 
@@ -126,6 +137,7 @@ pub(super) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, container:
     });
     // The authentication may have found another subscriber, who is not registered in this context.
     let checked = check(ue, env).and_then(|()| request.ok_or(ServiceRequestError::UnknownUe));
+    let checked = checked.and_then(|request| check_service_area(ue, &request).map(|()| request));
     match checked {
         Ok(request) => accept_request(ue, env, request),
         Err(error) => Step { next: Procedure::Idle, outcome: reject(ue, env, error) },
@@ -196,12 +208,15 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     ue.log_outcome(env, Level::Info, "Service request", "ok");
     if request.is_paging_response {
         configuration_update::renew_guti(ue, env)
+    } else if ue.has_unsent_restrictions() {
+        configuration_update::send_areas(ue, env)
     } else {
         Step::replied(Procedure::Idle, "ServiceAccept")
     }
 }
 
-/// SERVICE REJECT, and release of the connection. The registration state does not change.
+/// SERVICE REJECT, and release of the connection. The registration state does not change. After #28 the UE registers over the connection
+/// (TS 24.501 5.6.1.5).
 fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> NasOutcome {
     ue.log_outcome(env, Level::Warn, "Service request", "rejected");
     let mut reject = ServiceReject::new(error.cause());
@@ -209,6 +224,8 @@ fn reject(ue: &mut UeContext, env: &mut Env<'_>, error: ServiceRequestError) -> 
         reject.t3346 = Some(GprsTimer2::at_least(env.config.congestion_backoff));
     }
     n1::send(ue, env, reject);
-    n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
+    if error != ServiceRequestError::RestrictedServiceArea {
+        n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
+    }
     NasOutcome::Rejected(error.cause())
 }

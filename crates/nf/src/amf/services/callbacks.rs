@@ -81,6 +81,10 @@ impl Amf {
             policy.rfsp = notification.body.rfsp.or(policy.rfsp);
             policy.ue_ambr = notification.body.ue_ambr.or(policy.ue_ambr);
             n2::modify_ue_context(ue, env);
+            let area = notification.body.serv_area_res.as_ref();
+            if area.is_some() && ue.restrict_by_policy(area) {
+                subscription_change::on_other_restrictions(ue, env);
+            }
         });
         Ok(Response::NoContent)
     }
@@ -102,4 +106,7 @@ impl Amf {
 fn end_policy(ue: &mut UeContext, env: &mut Env<'_>) {
     env.out.log(Level::Info, || format!("{}: the PCF ends the AM policy", ue.name()));
     consumer::delete_policy(ue, env);
+    if ue.restrict_by_policy(None) {
+        subscription_change::on_other_restrictions(ue, env);
+    }
 }

@@ -56,6 +56,9 @@ fn transfer(
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);
     }
+    if message.is_setup() && !ue.has_service() {
+        return Err(TransferError::NonAllowedArea);
+    }
     // The command means the resources at the source gNB. After the handover it would release those at the target.
     if ue.mobility.is_handover() && message.is_release_of_resources() {
         return Err(TransferError::HandoverOngoing);

@@ -17,6 +17,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-security-mode-2", include_str!("../../../tests/golden/amf-security-mode-2.hex")),
     ("amf-offered-1", include_str!("../../../tests/golden/amf-offered-1.hex")),
     ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
+    ("amf-restricted-1", include_str!("../../../tests/golden/amf-restricted-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -85,6 +86,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-retained", retained()),
         ("amf-offered", only(&offered())),
         ("amf-handover", only(&super::n2_handover::commanded(&[5]).0)),
+        ("amf-restricted", only(&super::restrictions::restricted())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -1,6 +1,7 @@
 //! Initial registration with a SUCI, and a PDU session (TS 23.502 4.2.2.2.2, 4.3.2.2.1).
 
 use super::world::{Phone, World, identity};
+use pith_nas::ie::{RegistrationKind, UpdateType};
 
 #[test]
 fn a_suci_registers_step_by_step() {
@@ -49,4 +50,15 @@ gnb1 -> PduSessionResourceSetupResponse
 smf  <- UpdateSmContext"
     );
     assert_eq!(world.amf.audit().sessions, 1);
+}
+
+#[test]
+fn sms_over_nas_is_not_allowed() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    let mut request = phone.registration_request(RegistrationKind::Initial);
+    request.update_type = Some(UpdateType { sms_requested: true, ..UpdateType::default() });
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(&mut world, nas);
+    let accept = phone.authenticate(&mut world, request);
+    assert!(!accept.result.sms_allowed, "no SMSF");
 }

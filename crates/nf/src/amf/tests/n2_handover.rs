@@ -116,7 +116,7 @@ pub(super) fn commanded(sessions: &[u8]) -> (World, Phone, AmfUeNgapId) {
     (world, phone, request.amf_ue_ngap_id)
 }
 
-fn notify(world: &mut World, id: AmfUeNgapId) {
+pub(super) fn notify(world: &mut World, id: AmfUeNgapId) {
     let there = Tai { tac: Tac::new(2), ..tai() };
     let message = HandoverNotify {
         amf_ue_ngap_id: id,

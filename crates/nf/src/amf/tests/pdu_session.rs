@@ -63,6 +63,34 @@ fn a_slice_that_is_not_allowed_is_refused() {
     assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
 }
 
+/// No function has subscribed to them: SMS over NAS, location services, UE policy (TS 24.501 5.4.5.2.5, 5.4.5.3.1 e).
+#[test]
+fn payloads_without_a_receiver_are_returned_unchanged() {
+    let (mut world, mut phone) = registered();
+    for code in (2..=15).map(PayloadContainerType::from_code) {
+        world.take_ladder();
+        phone.send(&mut world, UlNasTransport::new(code, b"payload".to_vec()));
+        let back = came_back(&mut world, &mut phone);
+        assert_eq!(back.cause, Some(GmmCause::PayloadWasNotForwarded), "{code:?}");
+        assert_eq!((back.payload_container_type, &back.payload_container[..]), (code, &b"payload"[..]));
+        assert!(!world.take_ladder().contains("<- Update"), "no NF gets it");
+    }
+    assert_eq!(world.amf.audit().registered, 1);
+}
+
+/// Without an emergency registration there is no emergency session (TS 24.501 5.4.5.2.5).
+#[test]
+fn a_request_for_an_emergency_session_is_returned() {
+    let (mut world, mut phone) = registered();
+    for kind in [RequestType::InitialEmergencyRequest, RequestType::ExistingEmergencyPduSession] {
+        let mut transport = establishment(5);
+        transport.request_type = Some(kind);
+        phone.send(&mut world, transport);
+        assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+    }
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
 #[test]
 fn a_payload_of_unknown_type_is_returned() {
     let (mut world, mut phone) = registered();

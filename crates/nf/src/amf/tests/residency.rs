@@ -3,7 +3,7 @@
 use super::deregistration::comes_back;
 use super::outdated;
 use super::paging::{comes, data};
-use super::world::{Phone, World, config, supi};
+use super::world::{Phone, World, config, establishment, supi, transfer};
 use crate::amf::Amf;
 use crate::kit::{Deregister, NetworkFunction, Rng, StoreScope, Timer, Tracking};
 use crate::testing::Stored;
@@ -11,6 +11,7 @@ use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateComplete;
 use pith_nas::ie::{MobileIdentity, RegistrationKind, ServiceType};
 use pith_sbi::Operation;
+use pith_sbi::namf_communication::NgapIeType;
 use pith_types::ContextId;
 
 fn tracked(reserved: u32) -> World {
@@ -173,6 +174,25 @@ fn in_a_transaction_the_former_document_stays() {
     world.reply_to(Operation::UpdateSmContext, Ok(pith_sbi::Response::NoContent));
     stored.store(&mut world.amf, StoreScope::Changed);
     assert_eq!(stored.writes, 2);
+}
+
+/// The gNB gets a session while another one is being created: the next process has its user plane deactivated.
+#[test]
+fn a_user_plane_that_is_set_up_is_stored_in_a_transaction_too() {
+    let (mut world, mut phone, mut stored) = registered(16);
+    phone.send(&mut world, establishment(6));
+    world.script.insert(Operation::PostSmContexts, None);
+    phone.send(&mut world, establishment(7));
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 1, "the SMF has not answered");
+    let setup = transfer(6, Some(b"accept"), Some((NgapIeType::PduResSetupReq, b"setup")));
+    assert!(world.request(setup).is_ok());
+    stored.store(&mut world.amf, StoreScope::Changed);
+    assert_eq!(stored.writes, 2);
+    world.take_ladder();
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    assert_eq!(world.take_ladder().matches("UpdateSmContext").count(), 2, "of sessions 5 and 6");
 }
 
 /// The SMF has not answered the release of the connection when the phone is paged, and gets a new 5G-GUTI.

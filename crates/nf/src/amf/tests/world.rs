@@ -414,6 +414,8 @@ pub struct Phone {
     pub security: Option<NasSecurity>,
     pub capability: UeSecurityCapability,
     pub supi: Supi,
+    /// The cell from which it connects.
+    pub location: UserLocation,
 }
 
 impl Default for Phone {
@@ -427,6 +429,7 @@ impl Default for Phone {
             security: None,
             capability: UeSecurityCapability::of_5gs(0xe0, 0xe0),
             supi: supi(),
+            location: location(),
         }
     }
 }
@@ -488,7 +491,7 @@ impl Phone {
         let message = pith_ngap::InitialUeMessage {
             ran_ue_ngap_id: self.ran_id,
             nas_pdu,
-            location: location(),
+            location: self.location,
             establishment_cause: None,
             s_tmsi: self.guti.map(|guti| guti.s_tmsi()),
             ue_context_request: Some(()),

@@ -422,6 +422,25 @@ fn a_modification_that_waited_is_not_sent_for_a_session_that_is_not_switched() {
     assert!(world.downlinks.is_empty());
 }
 
+/// As above: the UE requested the release of the session before the handover.
+#[test]
+fn a_release_that_waited_is_not_sent_for_a_session_that_is_not_switched() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5, 6]));
+    for id in [5, 6] {
+        let release = transfer(id, Some(b"5GSM"), Some((NgapIe::PduResRelCmd, b"release")));
+        assert!(world.request(release).is_ok());
+    }
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    world.reply_to(Operation::UpdateSmContext, refused(SbiCause::InsufficientResources));
+    assert_eq!(ids(&acknowledge(&mut world, OTHER_GNB).released), [6]);
+    let Message::PduSessionResourceReleaseCommand(release) = world.next() else { panic!("of session 5") };
+    assert_eq!(release.sessions.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>(), [5]);
+    let Message::DownlinkNasTransport(_) = world.next() else { panic!("the 5GSM message of session 6") };
+    assert!(world.downlinks.is_empty());
+}
+
 /// It means the resources at the source gNB: after the handover it would release those at the target.
 #[test]
 fn a_command_to_release_resources_is_refused_during_a_handover() {

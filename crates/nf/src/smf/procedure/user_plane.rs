@@ -120,10 +120,7 @@ pub(in crate::smf) fn activate(
 
 /// The gNB has set up all flows.
 fn with_flows_of_gnb(message: Message, session: &mut SmContext) -> Message {
-    match std::mem::take(&mut session.flows.awaits_gnb) {
-        true => n4::with_flows(message, session),
-        false => message,
-    }
+    if std::mem::take(&mut session.flows.awaits_gnb) { n4::with_flows(message, session) } else { message }
 }
 
 /// The gNB has released the session: downlink packets are buffered (TS 23.502 4.2.6). The AMF is answered when the UPF has the rules.

@@ -40,6 +40,9 @@ impl Ue {
 
     /// Sends deferred and unanswered requests; in 5GMM-IDLE a service request must precede them (TS 24.501 5.6.1.1 c).
     pub(in crate::ue) fn establish_waiting_sessions(&mut self) {
+        if !self.has_service() {
+            self.fail_waiting_sessions();
+        }
         match self.connection {
             _ if self.sessions.waiting.is_empty() && !self.sessions.has_due() => {}
             Connection::Idle => self.begin_service_request(ServiceType::Signalling),
@@ -50,6 +53,13 @@ impl Ue {
                     self.begin_establishment(request);
                 }
             }
+        }
+    }
+
+    /// Outside its service area the UE establishes no session (TS 24.501 5.3.5.2).
+    pub(in crate::ue) fn fail_waiting_sessions(&mut self) {
+        for request in std::mem::take(&mut self.sessions.waiting) {
+            self.event(Event::SessionFailed(request.id, SessionFailure::NotPossible));
         }
     }
 

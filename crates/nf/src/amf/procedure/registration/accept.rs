@@ -40,6 +40,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     let nas_pdu = n1::seal(ue, &plain);
     let wants_context = ue.initial.wants_context || kind == RegistrationKind::Initial;
     n2::deliver(ue, env, nas_pdu, activated.sessions, wants_context);
+    ue.note_restrictions_sent();
     delivery::send_queued(ue, env);
     if new_guti.is_none() {
         ue.log_outcome(env, Level::Info, procedure_name(kind), "ok");
@@ -77,10 +78,11 @@ pub(crate) fn drop_old_guti(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The tracking areas served in the UE's current network.
-fn registration_area(ue: &UeContext, config: &AmfConfig) -> Vec<Tai> {
+/// The tracking areas served in the UE's current network that the subscription does not forbid (TS 23.501 5.3.4.1.1).
+pub(crate) fn registration_area(ue: &UeContext, config: &AmfConfig) -> Vec<Tai> {
     let plmn = ue.location.map_or(config.guami.plmn_id, |location| location.tai.plmn_id);
-    config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn).collect()
+    let served = config.tais.iter().copied().filter(|tai| tai.plmn_id == plmn);
+    served.filter(|tai| !ue.is_forbidden_in(tai)).collect()
 }
 
 fn message(
@@ -96,6 +98,7 @@ fn message(
         accept.equivalent_plmns = Some(PlmnList(config.equivalent_plmns.clone()));
     }
     accept.tai_list = Some(TaiList::of(&ue.registration_area));
+    accept.service_area_list = ue.service_area_list();
     accept.allowed_nssai = Some(ue.slices.allowed_nssai());
     accept.rejected_nssai = ue.slices.rejected_nssai();
     accept.network_feature_support = Some(NetworkFeatureSupport { further: vec![0], ..Default::default() });
@@ -121,6 +124,9 @@ impl AwaitingRegistrationComplete {
         ue.log_outcome(env, Level::Info, procedure_name(self.kind), "ok");
         if self.kind == RegistrationKind::Initial {
             configuration_update::send_network_name(ue, env);
+        }
+        if ue.has_unsent_restrictions() {
+            return configuration_update::send_areas(ue, env);
         }
         Step::complete()
     }

@@ -24,7 +24,7 @@ mod request;
 mod take_over;
 
 pub(crate) use accept::{
-    AwaitingRegistrationComplete, accept, confirm_guti_in_use, drop_old_guti, renew_guti,
+    AwaitingRegistrationComplete, accept, confirm_guti_in_use, drop_old_guti, registration_area, renew_guti,
 };
 pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,

@@ -78,6 +78,7 @@ impl AwaitingSubscriptionData {
             Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::GetDataSets)),
             Err(problem) => return Err(RegistrationError::of_problem(Operation::GetDataSets, &problem)),
         };
+        ue.restrict(data.am_data.as_ref());
         let subscription = Subscription::of(data).ok_or(RegistrationError::ServicesNotAllowed)?;
         ue.subscription = Some(Box::new(subscription));
         if ue.sdm_subscription.is_none() {
@@ -90,6 +91,7 @@ impl AwaitingSubscriptionData {
 /// Selects the slices, or asks the NSSF if a subscribed slice is not served here (TS 23.501
 /// 5.15.5.2.1, TS 23.502 4.2.2.2.3).
 pub(super) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
+    ue.check_restrictions()?;
     let subscription =
         ue.subscription.as_deref().ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
     let requested = requested(&attempt);
@@ -177,6 +179,7 @@ impl AwaitingPolicyAssociation {
             Ok(Response::PolicyAssociationCreated(created)) => {
                 let policy = created.body;
                 let (rfsp, ue_ambr) = (policy.rfsp, policy.ue_ambr);
+                ue.restrict_by_policy(policy.serv_area_res.as_ref());
                 ue.policy = Some(AmPolicy { uri: created.location, rfsp, ue_ambr });
             }
             Ok(_) => env.out.log(Level::Warn, || "PCF sent no policy".into()),

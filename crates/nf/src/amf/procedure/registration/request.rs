@@ -166,8 +166,8 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
 
 impl Attempt {
     /// Whether the request updates a registration (mobility or periodic) whose AMF is gone, before its blocks have another owner: as a new
-    /// registration it would end the UE's sessions. With cause #22 the UE stays registered, and tries again (TS 24.501 5.5.1.3.5). An AMF
-    /// that lives is asked for the context, also while the store does not answer.
+    /// registration it would end the UE's sessions. With cause #22 the UE stays registered, and tries again (TS 24.501 5.5.1.3.5). A living
+    /// AMF gets a request for the context, also while the store does not answer.
     fn updates_registration_elsewhere(&self, env: &Env<'_>) -> bool {
         let MobileIdentity::FiveGGuti(guti) = &self.request.mobile_identity else { return false };
         let is_update =

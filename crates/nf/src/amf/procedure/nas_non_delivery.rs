@@ -1,0 +1,105 @@
+//! NAS NON DELIVERY INDICATION (TS 38.413 8.6.4): the gNB returns a NAS message that it could not deliver, because the UE is being
+//! handed over. The AMF sends it again after the handover, with a new NAS COUNT (TS 24.501 5.4.4.6 b, 5.5.1.2.8 d).
+//!
+//! | step | from |
+//! |---|---|
+//! | NAS NON DELIVERY INDICATION, cause handover triggered | source gNB |
+//! | the handover ends, or the UE sends from the same gNB: the message again | |
+//!
+//! The message counts only if it has this AMF's MAC. One of a procedure that has ended meanwhile is not sent again. Messages that were not
+//! delivered for another reason are lost: those with a timer are repeated when it expires.
+
+use super::Procedure;
+use crate::amf::connection::RanContext;
+use crate::amf::context::{Env, UeContext};
+use crate::amf::{n1, refusal};
+use crate::kit::{GnbHandle, Level};
+use pith_nas::GmmMessage;
+use pith_ngap::{Cause, CauseRadioNetwork, NasNonDeliveryIndication};
+
+/// Returned messages of a UE that are kept at most, and their octets.
+const MAX_MESSAGES: usize = 8;
+const MAX_OCTETS: usize = 16 << 10;
+
+/// NAS NON DELIVERY INDICATION of a gNB.
+pub(crate) fn indicated(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    from: GnbHandle,
+    message: &NasNonDeliveryIndication,
+) {
+    env.out.log(Level::Info, || {
+        format!("{}: a NAS message was not delivered: {}", ue.name(), refusal::text_of(message.cause))
+    });
+    if !message.cause.is_some_and(is_handover) {
+        return;
+    }
+    let security = ue.security.as_ref();
+    let plain = message.nas_pdu.as_ref().zip(security).and_then(|(pdu, it)| it.nas.reopen(pdu).ok());
+    let Some(plain) = plain else {
+        return env
+            .out
+            .log(Level::Warn, || format!("{}: the message returned is not one of this AMF", ue.name()));
+    };
+    let octets = ue.returned.iter().map(Vec::len).sum::<usize>() + plain.len();
+    if ue.returned.contains(&plain) {
+        return;
+    }
+    if ue.returned.len() >= MAX_MESSAGES || octets > MAX_OCTETS {
+        return env.out.log(Level::Warn, || format!("{}: too many messages are returned", ue.name()));
+    }
+    ue.returned.push(plain);
+    // The indication was in transit while the handover ended.
+    let gnb = ue.connection.and_then(|key| env.connections.get(key)).map(|connection| connection.gnb);
+    if gnb != Some(from) {
+        send_again(ue, env);
+    }
+}
+
+const fn is_handover(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::RadioNetwork(
+            CauseRadioNetwork::xn_handover_triggered
+                | CauseRadioNetwork::ng_intra_system_handover_triggered
+                | CauseRadioNetwork::ng_inter_system_handover_triggered
+        )
+    )
+}
+
+/// Sends the returned messages, unless a handover is in progress.
+pub(crate) fn send_again(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.returned.is_empty() || ue.mobility.is_n2_handover() {
+        return;
+    }
+    let connection = ue.connection.and_then(|key| env.connections.get(key));
+    if connection.is_none_or(|connection| connection.context != RanContext::Established) {
+        return;
+    }
+    for plain in std::mem::take(&mut ue.returned) {
+        if is_current(ue, &plain) {
+            n1::send_plain(ue, env, &plain);
+        }
+    }
+}
+
+/// Whether the UE is still to get the message: one of the procedure in progress, or of none.
+fn is_current(ue: &UeContext, plain: &[u8]) -> bool {
+    use GmmMessage as M;
+    use Procedure as P;
+    let Ok(message) = M::decode(plain) else { return false };
+    match (message, &ue.procedure) {
+        (M::DlNasTransport(transport), _) => {
+            transport.pdu_session_id.is_none_or(|id| ue.session(id).is_some())
+        }
+        (M::ConfigurationUpdateCommand(command), procedure) => {
+            let needs_answer = command.indication.is_some_and(|indication| indication.acknowledgement);
+            !needs_answer || matches!(procedure, P::AwaitingConfigurationUpdateComplete(_))
+        }
+        (M::RegistrationAccept(_), P::AwaitingRegistrationComplete(_))
+        | (M::DeregistrationRequestUeTerminated(_), P::AwaitingDeregistrationAccept(_))
+        | (M::AuthenticationRequest(_), P::AwaitingAuthenticationResponse(_) | P::AwaitingEapResponse(_))
+        | (M::IdentityRequest(_), P::AwaitingIdentityResponse(_)) => true,
+        _ => false,
+    }
+}
