@@ -217,11 +217,11 @@ impl NasSecurity {
         Ok(Unprotected { plain, header: envelope.header, count })
     }
 
-    /// The plain message of a protected one that this side has sent, and that was returned: one of its last 256. It does not count as
-    /// received.
-    pub fn reopen(&self, message: &[u8]) -> Result<Vec<u8>, SecurityError> {
+    /// The plain message of a protected one that was returned, if it is one of the last `latest` that this side has sent. It does not
+    /// count as received.
+    pub fn reopen(&self, message: &[u8], latest: u8) -> Result<Vec<u8>, SecurityError> {
         let envelope = Envelope::of(message).ok_or(SecurityError::NotProtected)?;
-        let count = NasCount::last_before(self.next_to_send, envelope.sequence_number)
+        let count = NasCount::among_last(self.next_to_send, envelope.sequence_number, latest)
             .ok_or(SecurityError::IntegrityCheckFailed)?;
         let input = self.input(count, self.role.sends());
         if !self.mac.verify(input, envelope.authenticated, envelope.mac) {

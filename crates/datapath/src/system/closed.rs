@@ -21,6 +21,7 @@
 use super::nft::{Table, run, table_name, words};
 use super::policy::Net;
 use crate::boundary::{Area, Permit, Reach};
+use crate::sys::interface_index;
 use pith_pfcp::gtpu::GTPU_PORT;
 use pith_upf::contract::AddressRange;
 use std::collections::BTreeSet;
@@ -311,6 +312,10 @@ impl ClosedSets {
     /// Replaces the content of chains and sets in one transaction.
     pub fn replace(&self, reach: &Reach) {
         let Some(Kept { tun, one_sided, by_kernel }) = &self.kept else { return };
+        if interface_index(tun).is_err() {
+            // The TUN interface goes before the table at the end of the process.
+            return;
+        }
         let name = table_name(tun);
         let tables = Family::ALL.into_iter().zip(tables(tun, reach, one_sided, *by_kernel));
         let script = tables.map(|(family, Table { family: word, body })| {

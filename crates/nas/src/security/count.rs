@@ -52,17 +52,15 @@ impl NasCount {
         let ahead = sequence_number.wrapping_sub(from.sequence_number());
         from.plus(ahead.into())
     }
-}
 
-impl NasCount {
-    /// The greatest COUNT before `next` that has this sequence number; with `None` all COUNTs have been used.
-    pub(super) fn last_before(next: Option<Self>, sequence_number: u8) -> Option<Self> {
+    /// The COUNT with this sequence number among the last `latest` before `next`; with `None` all COUNTs have been used.
+    pub(super) fn among_last(next: Option<Self>, sequence_number: u8, latest: u8) -> Option<Self> {
         let last = match next {
             None => Self::MAX.0,
             Some(next) => next.0.checked_sub(1)?,
         };
         let behind = (last as u8).wrapping_sub(sequence_number);
-        last.checked_sub(behind.into()).map(Self)
+        last.checked_sub(behind.into()).filter(|_| behind < latest).map(Self)
     }
 }
 
@@ -71,14 +69,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_that_was_sent_has_the_last_count_with_its_sequence_number() {
+    fn a_message_that_was_sent_lately_has_the_last_count_with_its_sequence_number() {
         let count = |value| NasCount::new(value).unwrap();
-        assert_eq!(NasCount::last_before(None, 0xff), Some(NasCount::MAX));
-        assert_eq!(NasCount::last_before(Some(count(0)), 0), None);
-        assert_eq!(NasCount::last_before(Some(count(3)), 2), Some(count(2)));
-        assert_eq!(NasCount::last_before(Some(count(3)), 3), None);
-        assert_eq!(NasCount::last_before(Some(count(0x103)), 3), Some(count(3)));
-        assert_eq!(NasCount::last_before(Some(count(0x103)), 2), Some(count(0x102)));
+        let among = |next, sequence_number| NasCount::among_last(next, sequence_number, 4);
+        assert_eq!(among(None, 0xff), Some(NasCount::MAX));
+        assert_eq!(among(Some(count(0)), 0), None);
+        assert_eq!(among(Some(count(3)), 2), Some(count(2)));
+        assert_eq!(among(Some(count(3)), 3), None);
+        assert_eq!(among(Some(count(0x102)), 0xfe), Some(count(0xfe)));
+        assert_eq!(among(Some(count(0x102)), 0xfd), None, "it is too long ago");
+        assert_eq!(among(Some(count(0x103)), 2), Some(count(0x102)));
     }
 
     #[test]

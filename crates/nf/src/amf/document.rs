@@ -50,8 +50,8 @@ const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
 const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
-const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
+const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];

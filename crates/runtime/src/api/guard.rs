@@ -363,10 +363,11 @@ mod tests {
         }
         assert_eq!((add(&mut counts, 0, 60), add(&mut counts, 0, 600)), (3, 1));
         for number in 1..PEERS + 10 {
-            add(&mut counts, number, 601);
+            add(&mut counts, number, 600 + number as u64);
         }
         assert_eq!(counts.0.len(), PEERS);
-        assert_eq!((add(&mut counts, PEERS, 602), add(&mut counts, 0, 602)), (2, 1));
+        let later = 600 + PEERS as u64 + 10;
+        assert_eq!((add(&mut counts, PEERS, later), add(&mut counts, 0, later)), (2, 1));
     }
 
     #[test]

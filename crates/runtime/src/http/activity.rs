@@ -37,7 +37,19 @@ impl Activity {
         if !self.asked.get() {
             return;
         }
-        let Some(idle) = idle else { return std::future::pending().await };
+        match idle {
+            Some(idle) => self.has_rested(idle).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Completes once no exchange was in progress for `idle`, counted from the call at the earliest.
+    pub async fn rests(&self, idle: Duration) {
+        sleep(idle).await;
+        self.has_rested(idle).await;
+    }
+
+    async fn has_rested(&self, idle: Duration) {
         loop {
             let left = idle.saturating_sub(self.silence());
             if left.is_zero() {

@@ -480,8 +480,14 @@ impl<H: Handler> Serving<H> {
             () = activity.ceases(time.min(FIRST_REQUEST), idle) => CLOSING_TIME,
         };
         served.as_mut().graceful_shutdown();
-        if let Ok(ended) = timeout(closing_time, served).await {
-            log(ended);
+        tokio::select! {
+            ended = timeout(closing_time, served) => {
+                if let Ok(ended) = ended {
+                    log(ended);
+                }
+            }
+            // A client that reads its connection only with its next request (libcurl's multi interface) does not see GOAWAY.
+            () = activity.rests(CLOSING_TIME) => {}
         }
     }
 

@@ -254,6 +254,31 @@ fn draining_completes_open_requests_and_refuses_new_ones() {
     });
 }
 
+/// Clients of other NFs (libcurl's) read an idle connection only with their next request: they do not acknowledge the PING
+/// that follows GOAWAY (RFC 9113 6.8).
+#[test]
+fn draining_does_not_wait_for_a_client_that_does_not_read() {
+    run(async {
+        let patient = Limits { time: Duration::from_secs(20), ..LIMITS };
+        let server = serve_within("127.0.0.1:0", Protocol::Http2, patient).await;
+        let mut idle = TcpStream::connect(server.address).await.unwrap();
+        // The preface with empty SETTINGS, their acknowledgement, and one GET (RFC 7541 B: `:method: GET`, `:scheme: http`, `:path: /`).
+        idle.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0")
+            .await
+            .unwrap();
+        idle.write_all(b"\0\0\x06\x01\x05\0\0\0\x01\x82\x86\x84\x41\x01x").await.unwrap();
+        let busy = spawn_local({
+            let address = server.address;
+            async move { Client::new(LIMITS).call(get(address, "/slow")).await }
+        });
+        sleep(Duration::from_millis(50)).await;
+        server.drain.send(true).unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(10), server.ended).await;
+        ended.expect("the server waits for a client that does not read").unwrap();
+        assert_eq!(busy.await.unwrap().unwrap().body(), "/slow", "open requests are answered");
+    });
+}
+
 #[test]
 fn data_that_is_not_http_2_is_survived() {
     run(async {

@@ -7,8 +7,9 @@
 //! | PATH SWITCH REQUEST ACKNOWLEDGE with NH and NCC | | | 7 |
 //!
 //! The NG connection belongs to the target gNB from the request on: it keeps its AMF-UE-NGAP-ID. Downlink messages are queued until
-//! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, the target
-//! gets PATH SWITCH REQUEST FAILURE and releases the UE; so it does if the UE's mobility restrictions do not allow the target. Then and the source gNB gets UE CONTEXT RELEASE COMMAND.
+//! the acknowledgement. The source gNB releases its side without the AMF (TS 38.423 8.2.7). If no session is switched, or the UE's mobility
+//! restrictions do not allow the target, the target gets PATH SWITCH REQUEST FAILURE and releases the UE, and the source gNB gets UE CONTEXT
+//! RELEASE COMMAND.
 
 use super::{Mobility, n2_handover};
 use crate::amf::access_keys::{self, NextHop};

@@ -6,8 +6,9 @@
 //! | NAS NON DELIVERY INDICATION, cause handover triggered | source gNB |
 //! | the handover ends, or the UE sends from the same gNB: the message again | |
 //!
-//! The message counts only if it has this AMF's MAC. One of a procedure that has ended meanwhile is not sent again. Messages that were not
-//! delivered for another reason are lost: those with a timer are repeated when it expires.
+//! The message counts only if it has this AMF's MAC, and is one of the last that the UE was sent: with a new COUNT the UE accepts it, also if it
+//! has received it before, so that a gNB must not choose among all that it has seen (TS 33.501 6.4.3). One of a procedure that has ended
+//! meanwhile is not sent again. Messages that were not delivered for another reason are lost: those with a timer are repeated when it expires.
 
 use super::Procedure;
 use crate::amf::connection::RanContext;
@@ -20,6 +21,9 @@ use pith_ngap::{Cause, CauseRadioNetwork, NasNonDeliveryIndication};
 /// Returned messages of a UE that are kept at most, and their octets.
 const MAX_MESSAGES: usize = 8;
 const MAX_OCTETS: usize = 16 << 10;
+
+/// Messages from the last one back that a gNB can return.
+const LATEST: u8 = 16;
 
 /// NAS NON DELIVERY INDICATION of a gNB.
 pub(crate) fn indicated(
@@ -35,11 +39,11 @@ pub(crate) fn indicated(
         return;
     }
     let security = ue.security.as_ref();
-    let plain = message.nas_pdu.as_ref().zip(security).and_then(|(pdu, it)| it.nas.reopen(pdu).ok());
+    let plain = message.nas_pdu.as_ref().zip(security).and_then(|(pdu, it)| it.nas.reopen(pdu, LATEST).ok());
     let Some(plain) = plain else {
-        return env
-            .out
-            .log(Level::Warn, || format!("{}: the message returned is not one of this AMF", ue.name()));
+        return env.out.log(Level::Warn, || {
+            format!("{}: the message returned is not one of the last that the UE was sent", ue.name())
+        });
     };
     let octets = ue.returned.iter().map(Vec::len).sum::<usize>() + plain.len();
     if ue.returned.contains(&plain) {

@@ -23,15 +23,14 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
 /// The current subscription data.
 pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
     let data = match reply {
-        Ok(Response::SubscriptionDataSets(data)) if data.am_data.is_some() => *data,
-        _ => {
-            return env
-                .out
-                .log(Level::Warn, || format!("{}: the changed subscription can't be read", ue.name()));
-        }
+        Ok(Response::SubscriptionDataSets(data)) if data.am_data.is_some() => Some(*data),
+        _ => None,
     };
-    let has_other_restrictions = ue.restrict(data.am_data.as_ref());
-    let Some(subscription) = Subscription::of(data) else { return };
+    let changed = data.and_then(|data| Some((data.am_data.clone(), Subscription::of(data)?)));
+    let Some((restricted, subscription)) = changed else {
+        return env.out.log(Level::Warn, || format!("{}: the changed subscription can't be read", ue.name()));
+    };
+    let has_other_restrictions = ue.restrict(restricted.as_ref());
     let before = (ue.ambr(), ue.rfsp());
     let keeps_slices = ue.slices.allowed.iter().all(|slice| subscription.has_slice(slice));
     ue.subscription = Some(Box::new(subscription));

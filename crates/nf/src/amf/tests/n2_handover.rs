@@ -31,7 +31,7 @@ fn target() -> TargetId {
     TargetId::RanNode { node, tai: tai() }
 }
 
-fn required(phone: &Phone, sessions: &[u8]) -> HandoverRequired {
+pub(super) fn required(phone: &Phone, sessions: &[u8]) -> HandoverRequired {
     HandoverRequired {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,

@@ -128,6 +128,18 @@ fn only_messages_of_this_amf_that_a_handover_stopped_are_sent_again() {
     assert!(world.downlinks.is_empty(), "{:?}", world.ladder);
 }
 
+/// The UE would accept it with its new COUNT, though it may have received it.
+#[test]
+fn a_message_of_long_ago_is_not_sent_again() {
+    let (mut world, mut phone) = connected();
+    let pdus: Vec<_> = (0..17_u8).map(|number| undelivered(&mut world, &[number])).collect();
+    for pdu in pdus.into_iter().take(2) {
+        returns(&mut world, &phone, pdu, HANDOVER);
+    }
+    phone.send(&mut world, gmm::GmmStatus::new(pith_nas::GmmCause::ProtocolErrorUnspecified));
+    assert_eq!(contents(&mut world, &mut phone, GNB), [[1]]);
+}
+
 #[test]
 fn a_gnb_that_returns_many_messages_costs_no_more_than_eight() {
     let (mut world, mut phone) = connected();

@@ -72,11 +72,7 @@ fn nothing_more_is_sent_over_a_connection_that_the_gnb_is_to_release() {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request.clone());
     phone.connect(&mut world, nas);
-    phone.receive(&mut world);
-    phone.send(&mut world, Phone::authentication_response());
-    phone.receive(&mut world);
-    let complete = phone.security_mode_complete(request);
-    phone.send_pdu(&mut world, complete);
+    phone.secure(&mut world, request);
     let message = pith_ngap::UeContextReleaseRequest {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,

@@ -1,5 +1,6 @@
 //! Mobility restrictions (TS 23.501 5.3.4.1; TS 24.501 5.3.5).
 
+use super::n2_handover::required;
 use super::world::*;
 use crate::amf::AmfConfig;
 use crate::kit::{GnbInfo, Timer};
@@ -10,7 +11,7 @@ use pith_nas::ie::{
 };
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::{
-    Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverRequired, HandoverType, Message, MobilityRestrictions,
+    Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverRequired, Message, MobilityRestrictions,
     PathSwitchRequest, TargetId, UserLocation,
 };
 use pith_sbi::common::{Area, CoreNetworkType, RatType, RestrictionType, ServiceAreaRestriction};
@@ -91,11 +92,7 @@ fn register(
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request.clone());
     phone.connect(world, nas);
-    let GmmMessage::AuthenticationRequest(_) = phone.receive(world) else { panic!() };
-    phone.send(world, Phone::authentication_response());
-    let GmmMessage::SecurityModeCommand(_) = phone.receive(world) else { panic!() };
-    let complete = phone.security_mode_complete(request);
-    phone.send_pdu(world, complete);
+    phone.secure(world, request);
     let Message::InitialContextSetupRequest(setup) = world.downlinks[0].1.clone() else { panic!() };
     let accept = phone.accepted(world);
     phone.context_setup_response(world, &[]);
@@ -107,11 +104,7 @@ fn rejected(world: &mut World, phone: &mut Phone) -> GmmCause {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request.clone());
     phone.connect(world, nas);
-    let GmmMessage::AuthenticationRequest(_) = phone.receive(world) else { panic!() };
-    phone.send(world, Phone::authentication_response());
-    let GmmMessage::SecurityModeCommand(_) = phone.receive(world) else { panic!() };
-    let complete = phone.security_mode_complete(request);
-    phone.send_pdu(world, complete);
+    phone.secure(world, request);
     let GmmMessage::RegistrationReject(reject) = phone.receive(world) else { panic!() };
     phone.released(world);
     reject.cause
@@ -428,11 +421,7 @@ fn the_pcf_gets_the_subscribed_service_area_and_its_own_applies() {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request.clone());
     phone.connect(&mut world, nas);
-    phone.receive(&mut world);
-    phone.send(&mut world, Phone::authentication_response());
-    phone.receive(&mut world);
-    let complete = phone.security_mode_complete(request);
-    phone.send_pdu(&mut world, complete);
+    phone.secure(&mut world, request);
     let Some((_, _, Request::CreateAmPolicyAssociation(create))) = world.calls.first() else { panic!() };
     assert_eq!(create.body.serv_area_res, service_area(RestrictionType::AllowedAreas, &[1, 2, 3]));
     let mut body = PolicyAssociation::new(pith_sbi::common::SupportedFeatures::default());
@@ -465,21 +454,18 @@ fn connected() -> (World, Phone) {
     (world, phone)
 }
 
+/// HANDOVER REQUIRED to the gNB of the second area.
+fn require(world: &mut World, phone: &Phone) {
+    let node = GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: 2, bits: 32 };
+    let message =
+        HandoverRequired { target: TargetId::RanNode { node, tai: second() }, ..required(phone, &[5]) };
+    world.ngap(GNB, "HandoverRequired", message.encode());
+}
+
 #[test]
 fn a_handover_to_a_tracking_area_without_service_is_refused() {
     let (mut world, phone) = connected();
-    let node = GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: 2, bits: 32 };
-    let message = HandoverRequired {
-        amf_ue_ngap_id: phone.amf_id.unwrap(),
-        ran_ue_ngap_id: phone.ran_id,
-        handover_type: HandoverType::intra5gs,
-        cause: None,
-        target: TargetId::RanNode { node, tai: second() },
-        direct_forwarding_path: None,
-        sessions: transfers(&[5]),
-        source_to_target: b"to target".to_vec(),
-    };
-    world.ngap(GNB, "HandoverRequired", message.encode());
+    require(&mut world, &phone);
     let Some((GNB, Message::HandoverPreparationFailure(failure))) = world.downlinks.pop_back() else {
         panic!()
     };
@@ -494,18 +480,7 @@ fn the_target_gnb_of_a_handover_gets_the_restrictions() {
     register(&mut world, &mut phone);
     phone.establish(&mut world, 5);
     world.script.insert(Operation::UpdateSmContext, None);
-    let node = GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: 2, bits: 32 };
-    let message = HandoverRequired {
-        amf_ue_ngap_id: phone.amf_id.unwrap(),
-        ran_ue_ngap_id: phone.ran_id,
-        handover_type: HandoverType::intra5gs,
-        cause: None,
-        target: TargetId::RanNode { node, tai: second() },
-        direct_forwarding_path: None,
-        sessions: transfers(&[5]),
-        source_to_target: b"to target".to_vec(),
-    };
-    world.ngap(GNB, "HandoverRequired", message.encode());
+    require(&mut world, &phone);
     let reply = pith_sbi::nsmf_pdusession::SmContextUpdatedData {
         n2_sm_info: Some(b"setup".to_vec().into()),
         n2_sm_info_type: Some(pith_sbi::nsmf_pdusession::N2SmInfoType::PduResSetupReq),

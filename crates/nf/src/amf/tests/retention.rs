@@ -317,7 +317,7 @@ fn restart_without_retention(world: &mut World, stored: &Stored) {
     world.replace_amf(amf);
 }
 
-/// The gNB returns, and gets the response only when that many requests are answered.
+/// The gNB sets up its association again. The AMF sends NG SETUP RESPONSE after the last of `requests` requests to an SMF is answered.
 fn assert_gnb_waits(world: &mut World, operation: Operation, requests: usize) {
     return_gnb(world, false);
     for _ in 0..requests {

@@ -308,11 +308,7 @@ fn tc_ue_sec_caps_as_context_setup() {
     let request = phone.registration_request(RegistrationKind::Initial);
     let nas = phone.initial_nas(request.clone());
     phone.connect(&mut world, nas);
-    phone.receive(&mut world);
-    phone.send(&mut world, Phone::authentication_response());
-    phone.receive(&mut world);
-    let complete = phone.security_mode_complete(request);
-    phone.send_pdu(&mut world, complete);
+    phone.secure(&mut world, request);
     let Message::InitialContextSetupRequest(setup) = world.next() else { panic!() };
     let sent = setup.security_capabilities;
     assert_eq!((sent.nr_encryption, sent.nr_integrity), (0xe000, 0xc000));

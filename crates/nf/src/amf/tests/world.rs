@@ -595,6 +595,12 @@ impl Phone {
         world: &mut World,
         request: gmm::RegistrationRequest,
     ) -> Box<gmm::RegistrationAccept> {
+        self.secure(world, request);
+        self.accepted(world)
+    }
+
+    /// Continues a registration from the challenge to SECURITY MODE COMPLETE.
+    pub fn secure(&mut self, world: &mut World, request: gmm::RegistrationRequest) {
         let GmmMessage::AuthenticationRequest(_) = self.receive(world) else {
             panic!("a challenge comes first")
         };
@@ -602,7 +608,6 @@ impl Phone {
         let GmmMessage::SecurityModeCommand(_) = self.receive(world) else { panic!("then keys") };
         let complete = self.security_mode_complete(request);
         self.send_pdu(world, complete);
-        self.accepted(world)
     }
 
     /// Decodes REGISTRATION ACCEPT and stores the 5G-GUTI.

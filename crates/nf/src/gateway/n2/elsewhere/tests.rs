@@ -81,7 +81,7 @@ fn set(gateway: &mut N2Gateway, living: &[u8], is_uncertain: bool) {
     assert!(gateway.handle(N2GatewayInput::Shard(N2Effect::Instances(instances))).next().is_none());
 }
 
-/// The UE comes, waits, and is sent back that many times.
+/// The UE sends its message `times` times. Each time the gateway keeps it for its patience, and then answers ERROR INDICATION.
 fn is_sent_back(gateway: &mut N2Gateway, due: &mut Instant, times: usize) {
     for _ in 0..times {
         assert_eq!(shards_of(&receive(gateway, message(7))), NONE);
