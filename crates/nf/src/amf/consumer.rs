@@ -143,6 +143,8 @@ pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Opt
     let monitored = vec![resource("am-data"), resource("smf-select-data")];
     let mut body = sdm::SdmSubscription::new(env.config.identity.instance_id, callback, monitored);
     body.implicit_unsubscribe = Some(true);
+    // After a kill between the UDM's answer and the document's write, the AMF subscribes again: one of both would stay at the UDM.
+    body.unique_subscription = Some(true);
     Some(ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body }))
 }
 

@@ -116,6 +116,8 @@ record! {
             report: SubscriptionDataSets,
             /// Optional features of both sides.
             supported_features: SupportedFeatures,
+            /// Whether this subscription replaces the UE's former ones of the same NF instance.
+            unique_subscription: bool,
         }
     }
 }

@@ -272,6 +272,7 @@ impl World {
             }
             Request::GetDataSets(_) => Response::SubscriptionDataSets(Box::new(subscription(&[1]))),
             Request::SdmSubscribe(request) => {
+                assert_eq!(request.body.unique_subscription, Some(true), "one a UE, also after a kill");
                 let location = Uri::new(&peer("udm"), "/nudm-sdm/v2/x/sdm-subscriptions/77");
                 let body = request.body.clone();
                 Response::SdmSubscriptionCreated(Box::new(Created { location, body }))
