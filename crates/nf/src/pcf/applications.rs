@@ -13,8 +13,10 @@
 
 use super::rules::{MAX_RULES, Rule, Rules, flow_information};
 use super::{Association, Context, Pcf, not_found};
-use crate::kit::{Caller, Key, MAX_RATE, Outbox, Owner, PendingReply, References, Tag, Target};
-use crate::smf::{DescribedFlow, MAX_PACKET_FILTERS};
+use crate::kit::{
+    Caller, DescribedFlow, Key, MAX_PACKET_FILTERS, MAX_RATE, Outbox, Owner, PendingReply, References, Tag,
+    Target,
+};
 use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability, SupportedFeatures};
 use pith_sbi::npcf_policyauthorization::{
     AfEvent, AfEventNotification, AppSessionContext, AppSessionContextReqData, AppSessionContextRespData,

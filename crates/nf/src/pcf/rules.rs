@@ -10,8 +10,7 @@
 //! or an error (5xx) is repeated some times (`fabric/retransmission.rs`), and after a restart.
 
 use super::{Association, Context, Pcf, session};
-use crate::kit::{Key, Level, MAX_RATE, Outbox, PolicyRule, Tag, Target, shrink};
-use crate::smf::DescribedFlow;
+use crate::kit::{DescribedFlow, Key, Level, MAX_RATE, Outbox, PolicyRule, Tag, Target, shrink};
 use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability};
 use pith_sbi::npcf_smpolicycontrol::{
     FlowInformation, PccRule, QosData, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyNotification,

@@ -60,7 +60,6 @@ pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
 use env::{Env, IGNORED_REPLY, Shared};
 use error::BranchingError;
-pub(crate) use flows::{DescribedFlow, MAX_PACKET_FILTERS};
 pub use inspect::SmfAudit;
 use pith_pfcp::Message;
 use pith_sbi::{Reply, Request};

@@ -13,9 +13,9 @@
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
 
 use super::context::{DEFAULT_QFI, IpVersions, SmContext, UeAddress};
-use super::flows::{Difference, Filter, Rule};
+use super::flows::{Difference, Rule};
 use super::tunnels::Reroute;
-use crate::kit::N4Error;
+use crate::kit::{FlowFilter, N4Error};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
@@ -107,11 +107,11 @@ fn rule_pdrs(rule: &Rule, address: UeAddress, (f_teid, far): (FTeid, FarId)) -> 
     let mut downlink = downlink_pdr(address);
     (downlink.pdr_id, downlink.far_id) = (downlink_id, Some(far));
     let qers = if rule.qos().guaranteed.is_some() { vec![] } else { vec![QER] };
-    let directions: [(CreatePdr, fn(&Filter) -> bool); 2] =
-        [(uplink, Filter::is_uplink), (downlink, Filter::is_downlink)];
-    let of_direction = |(mut pdr, has_direction): (CreatePdr, fn(&Filter) -> bool)| {
+    let directions: [(CreatePdr, fn(&FlowFilter) -> bool); 2] =
+        [(uplink, FlowFilter::is_uplink), (downlink, FlowFilter::is_downlink)];
+    let of_direction = |(mut pdr, has_direction): (CreatePdr, fn(&FlowFilter) -> bool)| {
         let filters = rule.filters().iter().filter(|filter| has_direction(filter));
-        pdr.pdi.sdf_filters = filters.map(Filter::sdf_filter).collect();
+        pdr.pdi.sdf_filters = filters.map(FlowFilter::sdf_filter).collect();
         pdr.precedence = Precedence(rule.precedence.into());
         pdr.qer_ids = std::iter::once(rule_qer_id(rule)).chain(qers.iter().copied()).collect();
         (!pdr.pdi.sdf_filters.is_empty()).then_some(pdr)

@@ -3,10 +3,10 @@
 //! A rule that this SMF can't enforce fails alone, with the code for the PCF (TS 29.512 5.6.3.9). If it replaces a rule that is in force, that
 //! one stays (TS 29.512 4.2.3.2).
 
-use super::{Content, Flows, Gates, MAX_PACKET_FILTERS, MAX_RULES, Rule, RuleQos};
-use crate::kit::MAX_RATE;
+use super::{Content, Flows, Gates, MAX_RULES, Rule, RuleQos};
+use crate::kit::{FlowFilter, MAX_PACKET_FILTERS, MAX_RATE};
 use crate::smf::context::{DEFAULT_QFI, Qos};
-use crate::smf::flows::{DEFAULT_RULE, Filter};
+use crate::smf::flows::DEFAULT_RULE;
 use pith_ngap::transfer::Arp;
 use pith_sbi::common::{self, PreemptionCapability, PreemptionVulnerability};
 use pith_sbi::npcf_smpolicycontrol::{
@@ -260,7 +260,8 @@ fn content(
         ([], Some(former)) => former.filters.clone(),
         ([], None) => return Err(FailureCode::MissFlowInfo),
         (infos, _) => {
-            let filters: Option<Vec<_>> = infos.iter().take(MAX_PACKET_FILTERS + 1).map(Filter::of).collect();
+            let filters: Option<Vec<_>> =
+                infos.iter().take(MAX_PACKET_FILTERS + 1).map(FlowFilter::of).collect();
             filters.ok_or(FailureCode::IncorFlowInfo)?
         }
     };

@@ -14,14 +14,11 @@
 //! creations and deletions.
 
 mod decision;
-mod filter;
 
 use super::context::DEFAULT_QFI;
-use crate::kit::MAX_RATE;
 use crate::kit::document::pack_struct;
+use crate::kit::{FlowFilter, MAX_RATE};
 pub(super) use decision::Failure;
-pub(crate) use filter::DescribedFlow;
-pub(super) use filter::Filter;
 use pith_nas::ie::{
     FlowOperation, FlowParameter, PrecedenceAndQfi, QosFlowDescription, QosRule, RuleOperation,
 };
@@ -35,10 +32,6 @@ pub(super) const DEFAULT_RULE: u8 = 1;
 
 /// PCC rules of a session at most.
 const MAX_RULES: usize = 15;
-
-/// Packet filters that a UE supports in a session if it does not say that it supports more (TS 24.501 6.4.1.2), without that of the
-/// default rule.
-pub(crate) const MAX_PACKET_FILTERS: usize = 15;
 
 /// The QoS of a PCC rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +74,7 @@ pub(super) struct Rule {
 struct Content {
     /// The PCF's precedence.
     precedence: u8,
-    filters: Vec<Filter>,
+    filters: Vec<FlowFilter>,
     qos_id: Arc<str>,
     qos: RuleQos,
     /// Whether the rule is bound to the default flow whatever its QoS.
@@ -125,7 +118,7 @@ pack_struct!(SessionFlows { current, former, wanted, refused, is_at_gnb, awaits_
 
 impl Rule {
     /// Its packet filters.
-    pub(super) fn filters(&self) -> &[Filter] {
+    pub(super) fn filters(&self) -> &[FlowFilter] {
         &self.content.filters
     }
 
