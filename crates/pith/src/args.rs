@@ -468,7 +468,7 @@ Examples:
       sbi: {tls: {ca: ca.crt, certificate: amf-10.0.0.5-7777.pem, key: amf-10.0.0.5-7777.pem}}
 ")]
     Issue {
-        /// All NFs of the process: nrf, udr, udm, ausf, pcf, nssf, smf, amf.
+        /// All NFs of the process: nrf, udr, udm, ausf, pcf, nssf, smf, amf; or af or nef, for an application that uses the PCF.
         #[arg(required = true, value_name = "NF")]
         nfs: Vec<String>,
         /// Address of the process; by default that of its first NF in 'sbi.addresses'.

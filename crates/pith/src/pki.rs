@@ -29,7 +29,10 @@ pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
             println!("{verb} '{name}' in {}", path.display());
         }
         PkiCommand::Issue { nfs, address, names, out } => {
-            let mut member = member(&config, nfs, *address)?;
+            let mut member = match client(nfs, *address)? {
+                Some(client) => client,
+                None => member(&config, nfs, *address)?,
+            };
             member.names.extend(names.iter().cloned());
             let certificate = directory.issue(&member, false)?;
             print(cli, &[Issued { role: member.role.clone(), certificate }]);
@@ -52,6 +55,16 @@ pub fn run(command: &PkiCommand, cli: &Cli) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A client that is no NF of Pith: an AF or a NEF, which uses the PCF.
+fn client(names: &[String], address: Option<SocketAddr>) -> Result<Option<Member>> {
+    let [name] = names else { return Ok(None) };
+    match (name.as_str(), address) {
+        ("af" | "nef", None) => bail!("the address of the {name} is needed: --address ADDRESS:PORT"),
+        (_, None) => Ok(None),
+        (name, Some(address)) => Ok(Member::client(name, address)),
+    }
 }
 
 fn member(config: &Config, names: &[String], address: Option<SocketAddr>) -> Result<Member> {

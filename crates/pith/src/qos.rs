@@ -43,7 +43,9 @@ pub fn run(command: &QosCommand, cli: &Cli) -> Result<()> {
             });
             let pcf = ManagementClient::of_running_core(cli, Some("pcf"))?;
             pcf.put(&path(&supi.0, *id, name), "application/json", body.to_string().into())?;
-            let flow = settled(cli, &supi.0, *id, name, true)?;
+            let Settled::Done(flow) = settled(cli, &supi.0, *id, name, true)? else {
+                return print_pending(cli, name);
+            };
             let qfi = flow.as_ref().map_or(Value::Null, |flow| flow["qfi"].clone());
             print_result(cli, flow, &format!("the packets of rule {name} use QoS flow {qfi}"));
             Ok(())
@@ -51,9 +53,13 @@ pub fn run(command: &QosCommand, cli: &Cli) -> Result<()> {
         QosCommand::Remove { supi, id, name } => {
             let pcf = ManagementClient::of_running_core(cli, Some("pcf"))?;
             pcf.delete(&path(&supi.0, *id, name))?;
-            settled(cli, &supi.0, *id, name, false)?;
-            print_result(cli, None, &format!("rule {name} is removed"));
-            Ok(())
+            match settled(cli, &supi.0, *id, name, false)? {
+                Settled::Pending => print_pending(cli, name),
+                Settled::Done(_) => {
+                    print_result(cli, None, &format!("rule {name} is removed"));
+                    Ok(())
+                }
+            }
         }
     }
 }
@@ -86,25 +92,49 @@ fn list(cli: &Cli) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the SMF has the rule, or no longer has it; returns its flow.
-fn settled(cli: &Cli, supi: &Supi, id: u8, name: &str, is_wanted: bool) -> Result<Option<Value>> {
+/// What has become of a rule.
+enum Settled {
+    /// The session has it, with this flow, or no longer has it.
+    Done(Option<Value>),
+    /// The SMF has the decision, and another modification of the session is in progress.
+    Pending,
+}
+
+/// Waits until the SMF has the rule, or no longer has it.
+fn settled(cli: &Cli, supi: &Supi, id: u8, name: &str, is_wanted: bool) -> Result<Settled> {
     let smf = ManagementClient::of_running_core(cli, Some("smf"))?;
     let until = Instant::now() + PATIENCE;
     let rule = json!(format!("operator-{name}"));
     loop {
         let sessions = smf.list(&format!("/v1/sessions?supi={supi}"))?;
         let session = sessions.iter().find(|session| session["pduSessionId"] == json!(id));
-        let flows = session.context("the session has ended")?["qosFlows"].as_array();
+        let session = session.context("the session has ended")?;
+        let flows = session["qosFlows"].as_array();
         let mut bound = flows.into_iter().flatten();
         let flow = bound.find(|flow| flow["rules"].as_array().is_some_and(|rules| rules.contains(&rule)));
         if flow.is_some() == is_wanted {
-            return Ok(flow.cloned());
+            return Ok(Settled::Done(flow.cloned()));
         }
         if Instant::now() > until {
+            if session["pendingRules"].as_array().is_some_and(|pending| pending.contains(&rule)) {
+                return Ok(Settled::Pending);
+            }
             bail!("the session is unchanged: see the log of PCF and SMF for the reason");
         }
         sleep(LOOK);
     }
+}
+
+/// The PCF keeps the rule; the SMF changes the session when the UE has answered, or does not answer, the command before.
+fn print_pending(cli: &Cli, name: &str) -> Result<()> {
+    if cli.json {
+        println!("{}", json!({ "pending": true }));
+    } else {
+        println!(
+            "rule {name} is accepted and pending: the UE has not answered another change of the session; 'pith qos list' shows the result"
+        );
+    }
+    Ok(())
 }
 
 fn print_result(cli: &Cli, flow: Option<Value>, text: &str) {

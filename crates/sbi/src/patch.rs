@@ -42,6 +42,26 @@ pub fn apply_to_value(mut document: Value, patch: &[PatchItem]) -> Result<Value>
     Ok(document)
 }
 
+/// Applies a JSON Merge Patch (RFC 7396): objects are merged, `null` removes a member, any other value replaces. Both have the depth of a
+/// message at most ([`json::MESSAGE`]), and the result is no larger than both together.
+pub fn merge(document: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        document.clone_from(patch);
+        return;
+    };
+    if !document.is_object() {
+        *document = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(members) = document else { return };
+    for (name, change) in changes {
+        if change.is_null() {
+            members.remove(name);
+        } else {
+            merge(members.entry(name.clone()).or_insert(Value::Null), change);
+        }
+    }
+}
+
 fn refused(what: &str) -> Box<Problem> {
     Problem::new(Cause::ModificationNotAllowed).detail(what).into()
 }

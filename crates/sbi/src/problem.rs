@@ -98,6 +98,8 @@ open_enum! {
         ValidationConditionNotMet = "VALIDATION_CONDITION_NOT_MET",
 
         RequestedServiceNotAuthorized = "REQUESTED_SERVICE_NOT_AUTHORIZED",
+        InvalidServiceInformation = "INVALID_SERVICE_INFORMATION",
+        FilterRestrictions = "FILTER_RESTRICTIONS",
         RequestedServiceTemporarilyNotAuthorized = "REQUESTED_SERVICE_TEMPORARILY_NOT_AUTHORIZED",
         PduSessionNotAvailable = "PDU_SESSION_NOT_AVAILABLE",
         ApplicationSessionContextNotFound = "APPLICATION_SESSION_CONTEXT_NOT_FOUND",
@@ -142,6 +144,7 @@ impl Cause {
             | ErrorConflictingRequest
             | ValidationConditionNotMet
             | RequestedServiceNotAuthorized
+            | FilterRestrictions
             | RequestedServiceTemporarilyNotAuthorized
             | SnssaiNotSupported
             | SubscriptionNotAllowed => 403,

@@ -115,7 +115,7 @@ requests! {
     }
     npcf_policyauthorization {
         PostAppSession, GetAppSession, ModAppSession, DeleteAppSession, AppSessionEventNotify,
-        AppSessionTerminate,
+        AppSessionTerminate, UpdateEventsSubsc, DeleteEventsSubsc,
     }
     nnrf_nfmanagement {
         GetNfInstances, GetNfInstance, RegisterNfInstance, UpdateNfInstance, DeregisterNfInstance,

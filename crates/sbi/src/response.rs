@@ -11,7 +11,7 @@ use crate::nnrf_nfdiscovery::SearchResult;
 use crate::nnrf_nfmanagement::{NfProfile, SubscriptionData, UriList};
 use crate::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use crate::npcf_ampolicycontrol::{AmRequestedValueRep, PolicyAssociation, PolicyUpdate};
-use crate::npcf_policyauthorization::AppSessionContext;
+use crate::npcf_policyauthorization::{AppSessionContext, EventsSubscReqData};
 use crate::npcf_smpolicycontrol::{SmPolicyControl, SmPolicyDecision, SmPolicyUpdateNotifyResult};
 use crate::nsmf_pdusession::{
     SmContextCreatedData, SmContextReleasedData, SmContextRetrievedData, SmContextUpdatedData,
@@ -186,6 +186,8 @@ responses! {
     AppSessionCreated 201 body: Created<AppSessionContext>;
     /// An application session.
     AppSessionContext 200 body: AppSessionContext;
+    /// A created subscription to events of an application session.
+    EventsSubscCreated 201 body: Created<EventsSubscReqData>;
 
     /// A created SM policy association.
     SmPolicyDecisionCreated 201 body: Created<SmPolicyDecision>;

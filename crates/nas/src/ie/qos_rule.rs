@@ -218,6 +218,9 @@ pub enum FilterComponent {
 }
 
 impl FilterComponent {
+    /// Why rules with a component of an undefined type are malformed.
+    pub const UNDEFINED: &'static str = "undefined packet filter component";
+
     fn decode(cursor: &mut Cursor<'_>) -> Result<Self, Malformed> {
         let ipv4 = |cursor: &mut Cursor<'_>| cursor.array::<4>().map(Ipv4Addr::from);
         let ipv6 = |cursor: &mut Cursor<'_>| cursor.array::<16>().map(Ipv6Addr::from);
@@ -247,7 +250,7 @@ impl FilterComponent {
             0x87 => Self::Ethertype(cursor.u16()?),
             0x88 => Self::DestinationMacs(cursor.array()?, cursor.array()?),
             0x89 => Self::SourceMacs(cursor.array()?, cursor.array()?),
-            _ => return Err(Malformed("undefined packet filter component")),
+            _ => return Err(Malformed(Self::UNDEFINED)),
         })
     }
 

@@ -62,6 +62,8 @@ pub(super) fn block_of(request: &Request) -> Option<BlockId> {
         Request::GetAppSession(r) => block_in_reference(&r.app_session_id),
         Request::ModAppSession(r) => block_in_reference(&r.app_session_id),
         Request::DeleteAppSession(r) => block_in_reference(&r.app_session_id),
+        Request::UpdateEventsSubsc(r) => block_in_reference(&r.app_session_id),
+        Request::DeleteEventsSubsc(r) => block_in_reference(&r.app_session_id),
         _ => None,
     }
 }

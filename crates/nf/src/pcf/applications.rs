@@ -6,23 +6,32 @@
 //! | a media component | a PCC rule for each of its IP flows ([`MediaSubComponent`]) |
 //! | 5QI | by media type: audio 1, video 2, otherwise 9 without a guaranteed rate (TS 29.513 table 7.3.3) |
 //! | bit rates | maximum `marBw`; guaranteed `mirBw`, else `marBw`; of audio and video without rates 64 kbit/s and 512 kbit/s |
+//! | gates | `fStatus` of the IP flow, else of the component (TS 29.513 7.3.3); flows that are REMOVED have no rule |
+//! | change (4.2.3) | a merge patch of media, priority and subscription |
 //! | events | FAILED_RESOURCES_ALLOCATION; other events are accepted and never occur |
 //! | end of the PDU session | the application is requested to end its session (4.2.5.3) |
 
 use super::rules::{MAX_RULES, Rule, Rules, flow_information};
 use super::{Association, Context, Pcf, not_found};
-use crate::kit::{Caller, Key, Outbox, Owner, PendingReply, References, Tag, Target};
+use crate::kit::{
+    Caller, DescribedFlow, Key, MAX_PACKET_FILTERS, MAX_RATE, Outbox, Owner, PendingReply, References, Tag,
+    Target,
+};
 use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability, SupportedFeatures};
 use pith_sbi::npcf_policyauthorization::{
     AfEvent, AfEventNotification, AppSessionContext, AppSessionContextReqData, AppSessionContextRespData,
-    AppSessionContextUpdateDataPatch, AppSessionEventNotify, AppSessionTerminate, EventsNotification, Flows,
-    MediaComponent, MediaSubComponent, MediaType, ResourcesAllocationInfo, TerminationCause, TerminationInfo,
+    AppSessionContextUpdateDataPatch, AppSessionEventNotify, AppSessionTerminate, EventsNotification,
+    EventsSubscReqData, Flows, MediaComponent, MediaSubComponent, MediaType, ResourcesAllocationInfo,
+    TerminationCause, TerminationInfo,
 };
-use pith_sbi::npcf_smpolicycontrol::{FlowDirection, FlowInformation, FlowStatus, PccRule, QosData};
+use pith_sbi::npcf_smpolicycontrol::{
+    FlowDirection, FlowInformation, FlowStatus, PccRule, QosData, TrafficControlData,
+};
 use pith_sbi::{ApiRoot, Cause, Created, Problem, Response, Uri};
 use pith_types::{BitRate, ContextId};
-use std::collections::BTreeMap;
-use std::net::Ipv6Addr;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 /// Application sessions of a PDU session at most.
@@ -96,12 +105,13 @@ impl Pcf {
         let key = self.bound_session(&request).ok_or_else(unbound)?;
         let association = self.associations.get_mut(key).ok_or_else(unbound)?;
         let id = association.id;
+        let addresses = Addresses::of(&association.context);
         let rules = association.rules.get_or_insert_default();
         if rules.applications.len() >= MAX_APPLICATIONS {
             return Err(Problem::new(Cause::RequestedServiceTemporarilyNotAuthorized).into());
         }
         let number = rules.last.wrapping_add(1).max(1);
-        if let Err(problem) = install(rules, number, &request) {
+        if let Err(problem) = install(rules, number, &request, addresses) {
             self.settle(key, out);
             return Err(problem);
         }
@@ -131,7 +141,7 @@ impl Pcf {
         Ok(Response::AppSessionContext(Box::new(context_of(application.request.clone()))))
     }
 
-    /// Npcf_PolicyAuthorization_Update (TS 29.514 4.2.3): media components that are added, changed, or removed.
+    /// Npcf_PolicyAuthorization_Update (TS 29.514 4.2.3): media components that are added, changed, or removed, and the subscription to events.
     pub(super) fn change_application(
         &mut self,
         id: &str,
@@ -140,23 +150,40 @@ impl Pcf {
         out: &mut Outbox,
     ) -> Result<Response, Box<Problem>> {
         let (key, number) = self.application(id, from)?;
-        let rules = self.associations.get_mut(key).and_then(|it| it.rules.as_mut()).ok_or_else(not_found)?;
-        let mut request =
-            rules.applications.get(&number).map(|it| it.request.clone()).ok_or_else(not_found)?;
-        let update = patch.asc_req_data.unwrap_or_default();
-        request.res_prio = update.res_prio.or(request.res_prio);
-        for (component, change) in update.med_components {
-            match change {
-                Some(change) => request.med_components.insert(component, change),
-                None => request.med_components.remove(&component),
-            };
-        }
-        let result = install(rules, number, &request);
+        let association = self.associations.get_mut(key).ok_or_else(not_found)?;
+        let addresses = Addresses::of(&association.context);
+        let rules = association.rules.as_mut().ok_or_else(not_found)?;
+        let request = rules.applications.get(&number).map(|it| &it.request).ok_or_else(not_found)?;
+        let request = merged(request, &patch.asc_req_data.unwrap_or_default())?;
+        let result = install(rules, number, &request, addresses);
         if let (Ok(()), Some(application)) = (&result, rules.applications.get_mut(&number)) {
             application.request = request.clone();
         }
         self.settle(key, out);
         result.map(|()| Response::AppSessionContext(Box::new(context_of(request))))
+    }
+
+    /// Npcf_PolicyAuthorization_Subscribe and Unsubscribe (TS 29.514 4.2.6, 4.2.7): the subscription to events; `None` ends it.
+    pub(super) fn subscribe_application(
+        &mut self,
+        id: &str,
+        from: Caller,
+        subscription: Option<EventsSubscReqData>,
+    ) -> Result<Response, Box<Problem>> {
+        let (key, number) = self.application(id, from)?;
+        let association = self.associations.get_mut(key).ok_or_else(not_found)?;
+        let context = association.id;
+        let application = association.rules.as_mut().and_then(|it| it.applications.get_mut(&number));
+        let application = application.ok_or_else(not_found)?;
+        let mut request = application.request.clone();
+        let former = std::mem::replace(&mut request.ev_subsc, subscription.clone());
+        check_size(&request)?;
+        application.request = request;
+        self.changed(key);
+        let Some(body) = subscription.filter(|_| former.is_none()) else { return Ok(Response::NoContent) };
+        let session = uri_of(&self.root, &self.references, context, number);
+        let location = Uri::new(&self.root, &format!("{}/events-subscription", session.path));
+        Ok(Response::EventsSubscCreated(Box::new(Created { location, body })))
     }
 
     /// Npcf_PolicyAuthorization_Delete (TS 29.514 4.2.4).
@@ -216,25 +243,115 @@ fn prefix_of(address: Ipv6Addr) -> String {
     format!("{}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
 }
 
-/// Installs the rules of an application session's media, in place of those that it had. On an error nothing changes.
-fn install(rules: &mut Rules, number: u32, request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
-    let refused = |why: &str| Box::new(Problem::new(Cause::RequestedServiceNotAuthorized).detail(why));
-    if request.med_components.len() > MAX_COMPONENTS {
-        return Err(refused("too many media components"));
+/// Members of a request that an update may change (TS 29.514 5.6.2.5, AppSessionContextUpdateData).
+const CHANGEABLE: [&str; 4] = ["afAppId", "evSubsc", "medComponents", "resPrio"];
+
+/// The request after an update, a merge patch (RFC 7396; TS 29.514 4.2.3.2).
+fn merged(
+    request: &AppSessionContextReqData,
+    update: &Map<String, Value>,
+) -> Result<AppSessionContextReqData, Box<Problem>> {
+    let mut all = serde_json::to_value(request).map_err(Problem::system_failure)?;
+    let changes = update.iter().filter(|(name, _)| CHANGEABLE.contains(&name.as_str()));
+    let changes: Map<_, _> = changes.map(|(name, change)| (name.clone(), change.clone())).collect();
+    pith_sbi::patch::merge(&mut all, &Value::Object(changes));
+    serde_json::from_value(all).map_err(|error| Problem::mandatory_ie_incorrect("/ascReqData", error).into())
+}
+
+/// The addresses of a session: IPv4, and the prefix of IPv6.
+#[derive(Debug, Clone, Copy)]
+struct Addresses {
+    v4: Option<Ipv4Addr>,
+    v6: Option<Ipv6Addr>,
+}
+
+impl Addresses {
+    fn of(context: &Context) -> Self {
+        let Context::Session(context) = context else { return Self { v4: None, v6: None } };
+        let prefix = context.ipv6_address_prefix.as_deref();
+        let v6 = prefix.and_then(|prefix| prefix.split('/').next()?.parse().ok());
+        Self { v4: context.ipv4_address, v6 }
     }
+
+    /// Whether all addresses of a network are the session's.
+    fn contain(self, (network, length): (IpAddr, u8)) -> bool {
+        match network {
+            IpAddr::V4(v4) => length == 32 && self.v4 == Some(v4),
+            IpAddr::V6(v6) => {
+                let prefix = |address: Ipv6Addr| address.to_bits() >> 64;
+                length >= 64 && self.v6.is_some_and(|own| prefix(own) == prefix(v6))
+            }
+        }
+    }
+}
+
+fn check_size(request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
     if serde_json::to_vec(request).map_or(true, |json| json.len() > MAX_REQUEST) {
         return Err(refused("the request is too long"));
     }
+    Ok(())
+}
+
+fn refused(why: &str) -> Box<Problem> {
+    Problem::new(Cause::RequestedServiceNotAuthorized).detail(why).into()
+}
+
+/// The element at that place of the request is wrong (TS 29.514 4.2.2.2).
+fn invalid(cause: Cause, element: &str, why: &str) -> Box<Problem> {
+    Problem::new(cause).param(&format!("/ascReqData/medComponents{element}"), why).detail(why).into()
+}
+
+/// Checks the numbers of components and flows, each of which is used once, and the bit rates.
+fn check_media(request: &AppSessionContextReqData) -> Result<(), Box<Problem>> {
+    let wrong = |element: &str, why: &str| invalid(Cause::InvalidServiceInformation, element, why);
+    let mut numbers = BTreeSet::new();
+    for (name, component) in &request.med_components {
+        let at = format!("/{name}");
+        if !numbers.insert(component.med_comp_n) {
+            return Err(wrong(&format!("{at}/medCompN"), "another component has that number"));
+        }
+        let rates = [component.mar_bw_dl, component.mar_bw_ul, component.mir_bw_dl, component.mir_bw_ul];
+        check_rates(&at, &rates)?;
+        let mut flows = BTreeSet::new();
+        for (name, flow) in &component.med_sub_comps {
+            let at = format!("{at}/medSubComps/{name}");
+            if !flows.insert(flow.f_num) {
+                return Err(wrong(&format!("{at}/fNum"), "another flow of the component has that number"));
+            }
+            check_rates(&at, &[flow.mar_bw_dl, flow.mar_bw_ul])?;
+        }
+    }
+    Ok(())
+}
+
+fn check_rates(element: &str, rates: &[Option<BitRate>]) -> Result<(), Box<Problem>> {
+    if rates.iter().flatten().all(|rate| *rate <= MAX_RATE) {
+        return Ok(());
+    }
+    Err(invalid(Cause::InvalidServiceInformation, element, &format!("a bit rate is at most {MAX_RATE}")))
+}
+
+/// Installs the rules of an application session's media, in place of those that it had. On an error nothing changes.
+fn install(
+    rules: &mut Rules,
+    number: u32,
+    request: &AppSessionContextReqData,
+    addresses: Addresses,
+) -> Result<(), Box<Problem>> {
+    if request.med_components.len() > MAX_COMPONENTS {
+        return Err(refused("too many media components"));
+    }
+    check_size(request)?;
+    check_media(request)?;
     let mut wanted = Vec::new();
-    for component in request.med_components.values() {
-        let enabled = component.f_status.as_ref().is_none_or(|status| *status != FlowStatus::Removed);
-        for flows in component.med_sub_comps.values().filter(|_| enabled) {
-            if flows.f_status.as_ref().is_some_and(|status| *status == FlowStatus::Removed) {
+    for (name, component) in &request.med_components {
+        for (flow_name, flows) in &component.med_sub_comps {
+            let status = flows.f_status.as_ref().or(component.f_status.as_ref());
+            if status == Some(&FlowStatus::Removed) || component.f_status == Some(FlowStatus::Removed) {
                 continue;
             }
-            let rule = rule_of((number, component, flows), request);
-            wanted
-                .push(rule.ok_or_else(|| refused("a media component has no flow that the PCF understands"))?);
+            let at = format!("/{name}/medSubComps/{flow_name}");
+            wanted.push(rule_of((number, component, flows), request, addresses, &at)?);
         }
     }
     let of_others = rules.rules.values().filter(|rule| rule.application != Some(number)).count();
@@ -254,21 +371,49 @@ fn remove_rules(rules: &mut Rules, number: u32, is_gone: impl Fn(&str) -> bool) 
     });
 }
 
-/// The rule of IP flows of a media component. `None`: they are not described.
+/// The rule of IP flows of a media component, which is at that place of the request.
 fn rule_of(
     (number, component, flows): (u32, &MediaComponent, &MediaSubComponent),
     request: &AppSessionContextReqData,
-) -> Option<Rule> {
+    addresses: Addresses,
+    at: &str,
+) -> Result<Rule, Box<Problem>> {
     let id: Arc<str> = format!("app{number}-{}-{}", component.med_comp_n, flows.f_num).into();
     let mut pcc = PccRule::new(Arc::clone(&id));
-    pcc.flow_infos = flows.f_descs.iter().map(|it| description(it, flows)).collect::<Option<_>>()?;
-    if pcc.flow_infos.is_empty() || pcc.flow_infos.len() > 2 {
-        return None;
+    if !(1..=2).contains(&flows.f_descs.len()) {
+        let why = "IP flows have one or two descriptions";
+        return Err(invalid(Cause::InvalidServiceInformation, &format!("{at}/fDescs"), why));
+    }
+    for (index, text) in flows.f_descs.iter().enumerate() {
+        pcc.flow_infos.push(checked(text, flows, addresses, &format!("{at}/fDescs/{index}"))?);
     }
     pcc.precedence = Some(PRECEDENCE);
     pcc.ref_qos_data = vec![Arc::clone(&id)];
+    pcc.ref_tc_data = vec![Arc::clone(&id)];
+    let mut tc = TrafficControlData::new(Arc::clone(&id));
+    let status = flows.f_status.as_ref().or(component.f_status.as_ref());
+    tc.flow_status = Some(status.cloned().unwrap_or(FlowStatus::Enabled));
     let qos = qos_of(id, component, flows, request.res_prio.as_deref());
-    Some(Rule { pcc, qos, application: Some(number) })
+    Ok(Rule { pcc, qos, tc: Some(tc), application: Some(number) })
+}
+
+/// The flow information of a description that the SMF can encode, and whose end at the UE is the session's.
+fn checked(
+    text: &str,
+    flows: &MediaSubComponent,
+    addresses: Addresses,
+    at: &str,
+) -> Result<FlowInformation, Box<Problem>> {
+    let restricted = |why: &str| invalid(Cause::FilterRestrictions, at, why);
+    let information = description(text, flows).ok_or_else(|| restricted("not a flow description"))?;
+    let described = DescribedFlow::of(&information)
+        .filter(|it| it.packet_filters <= MAX_PACKET_FILTERS)
+        .ok_or_else(|| restricted("the flow description cannot be enforced"))?;
+    if described.local.is_some_and(|local| !addresses.contain(local)) {
+        let why = "the end at the UE is not the address of the PDU session";
+        return Err(invalid(Cause::InvalidServiceInformation, at, why));
+    }
+    Ok(information)
 }
 
 /// A flow description of an application; one of an uplink flow (`permit in`) is turned around (TS 29.514 5.6.2.8, TS 29.214 5.3.8).
@@ -358,6 +503,11 @@ pub(super) fn notify_failures(
         let target = Target::Root(Arc::clone(&uri.root));
         out.call(IGNORED, target, AppSessionEventNotify { uri, body }.into());
     }
+}
+
+/// Whether a rule with that identifier is an application's.
+pub(super) fn is_of_application(id: &str) -> bool {
+    id.starts_with("app")
 }
 
 /// The media of a rule, by its identifier.

@@ -189,6 +189,12 @@ impl Pcf {
                 self.change_application(&request.app_session_id, from, request.body, out)
             }
             Request::DeleteAppSession(request) => self.delete_application(&request.app_session_id, from, out),
+            Request::UpdateEventsSubsc(request) => {
+                self.subscribe_application(&request.app_session_id, from, Some(request.body))
+            }
+            Request::DeleteEventsSubsc(request) => {
+                self.subscribe_application(&request.app_session_id, from, None)
+            }
             _ => Err(Box::new(Problem::new(Cause::ResourceUriStructureNotFound))),
         };
         reply.complete(result, out);
@@ -490,6 +496,12 @@ impl NetworkFunction for Pcf {
                 return applications::association_of(&self.references, &request.app_session_id);
             }
             Input::Request { request: Request::DeleteAppSession(request), .. } => {
+                return applications::association_of(&self.references, &request.app_session_id);
+            }
+            Input::Request { request: Request::UpdateEventsSubsc(request), .. } => {
+                return applications::association_of(&self.references, &request.app_session_id);
+            }
+            Input::Request { request: Request::DeleteEventsSubsc(request), .. } => {
                 return applications::association_of(&self.references, &request.app_session_id);
             }
             _ => return None,

@@ -10,11 +10,11 @@
 //! or an error (5xx) is repeated some times (`fabric/retransmission.rs`), and after a restart.
 
 use super::{Association, Context, Pcf, session};
-use crate::kit::{Key, Level, Outbox, PolicyRule, Tag, Target, shrink};
+use crate::kit::{DescribedFlow, Key, Level, MAX_RATE, Outbox, PolicyRule, Tag, Target, shrink};
 use pith_sbi::common::{Arp, PreemptionCapability, PreemptionVulnerability};
 use pith_sbi::npcf_smpolicycontrol::{
     FlowInformation, PccRule, QosData, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyNotification,
-    SmPolicyUpdateContextData, SmPolicyUpdateNotify, SmPolicyUpdateNotifyResult,
+    SmPolicyUpdateContextData, SmPolicyUpdateNotify, SmPolicyUpdateNotifyResult, TrafficControlData,
 };
 use pith_sbi::{Problem, Reply, Response};
 use pith_types::Supi;
@@ -76,6 +76,9 @@ pub(super) struct Rules {
 pub(super) struct Rule {
     pub(super) pcc: PccRule,
     pub(super) qos: QosData,
+    /// Its gates; those of a rule without are open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) tc: Option<TrafficControlData>,
     /// The application session that it belongs to; `None`: an operator has made it.
     pub(super) application: Option<u32>,
 }
@@ -88,9 +91,12 @@ impl Rules {
 
     /// Adds the rules to a decision.
     pub(super) fn add_to(&self, decision: &mut SmPolicyDecision) {
-        for (id, Rule { pcc, qos, .. }) in &self.rules {
+        for (id, Rule { pcc, qos, tc, .. }) in &self.rules {
             decision.pcc_rules.insert(Arc::clone(id), Some(pcc.clone()));
             decision.qos_decs.insert(Arc::clone(id), Some(qos.clone()));
+            if let Some(tc) = tc {
+                decision.traff_cont_decs.insert(Arc::clone(id), Some(tc.clone()));
+            }
         }
     }
 
@@ -100,6 +106,9 @@ impl Rules {
         for id in self.unanswered.iter().filter(|id| !self.rules.contains_key(*id)) {
             decision.pcc_rules.insert(Arc::clone(id), None);
             decision.qos_decs.insert(Arc::clone(id), None);
+            if super::applications::is_of_application(id) {
+                decision.traff_cont_decs.insert(Arc::clone(id), None);
+            }
         }
         self.add_to(&mut decision);
         decision
@@ -160,6 +169,10 @@ fn rule_of(rule: &PolicyRule) -> Result<Rule, String> {
     if !(1..=15).contains(&rule.priority_level) {
         return Err("the priority level of ARP is 1 to 15".into());
     }
+    let mut rates = [rule.guaranteed, rule.maximum].into_iter().flatten();
+    if rates.any(|rates| rates.uplink.max(rates.downlink) > MAX_RATE) {
+        return Err(format!("a rate is at most {MAX_RATE}"));
+    }
     let id: Arc<str> = format!("operator-{}", rule.name).into();
     let mut qos = QosData::new(Arc::clone(&id));
     qos.five_qi = Some(rule.five_qi);
@@ -180,11 +193,15 @@ fn rule_of(rule: &PolicyRule) -> Result<Rule, String> {
         if flow.len() > MAX_DESCRIPTION {
             return Err(format!("a flow description has at most {MAX_DESCRIPTION} characters"));
         }
-        pcc.flow_infos.push(flow_information(flow));
+        let flow_information = flow_information(flow);
+        if DescribedFlow::of(&flow_information).is_none() {
+            return Err(format!("not a flow description that can be enforced: {flow}"));
+        }
+        pcc.flow_infos.push(flow_information);
     }
     pcc.precedence = Some(rule.precedence.into());
     pcc.ref_qos_data = vec![id];
-    Ok(Rule { pcc, qos, application: None })
+    Ok(Rule { pcc, qos, tc: None, application: None })
 }
 
 /// A packet filter of both directions, which the UE gets, too (TS 29.512 5.6.2.14).

@@ -2,11 +2,13 @@
 
 use super::Smf;
 use super::context::{DEFAULT_QFI, FrontUpf, SmContext};
+use super::flows::Flows;
 use super::procedure::State;
 use crate::kit::UpfHandle;
 use pith_ngap::transfer::{GbrQos, Tunnel};
 use pith_types::BitRate;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Numbers of the SMF's resources. All are zero when no UE has a session and no procedure is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,6 +62,7 @@ impl Smf {
             "frontUpf": front.and_then(|front| self.name_of(front.session.upf)),
             "breakouts": front.map(FrontUpf::breakouts).unwrap_or_default(),
             "qosFlows": describe_flows(session),
+            "pendingRules": pending_rules(session),
         })
     }
 
@@ -71,11 +74,7 @@ impl Smf {
 /// The QoS flows of a session, the default one first, with the PCC rules that are bound to each. Until the UPF has accepted a change, those
 /// before it.
 fn describe_flows(session: &SmContext) -> Vec<Value> {
-    let flows = &session.flows;
-    let flows = match (session.state(), &flows.former) {
-        (State::AwaitingRates(_), Some(former)) => former,
-        _ => &flows.current,
-    };
+    let flows = flows_at_upf(session);
     let rules_of = |qfi: u8| {
         let bound = flows.rules().filter(|rule| rule.qfi == qfi);
         bound.map(|rule| rule.id.to_string()).collect::<Vec<_>>()
@@ -99,4 +98,22 @@ fn describe_flows(session: &SmContext) -> Vec<Value> {
         })
     });
     std::iter::once(default).chain(others).collect()
+}
+
+/// The rules at the UPF: until it has accepted a change, those before it.
+fn flows_at_upf(session: &SmContext) -> &Flows {
+    let flows = &session.flows;
+    match (session.state(), &flows.former) {
+        (State::AwaitingRates(_), Some(former)) => former,
+        _ => &flows.current,
+    }
+}
+
+/// The PCC rules that the PCF has decided to add, change or remove, and the session has not yet: another modification is in progress.
+fn pending_rules(session: &SmContext) -> BTreeSet<&str> {
+    let (present, latest) = (flows_at_upf(session), session.flows.latest());
+    let lacks = |flows: &Flows, number: u8| flows.rules().all(|rule| rule.number != number);
+    let added = latest.rules().filter(|rule| lacks(present, rule.number));
+    let removed = present.rules().filter(|rule| lacks(latest, rule.number));
+    added.chain(removed).map(|rule| &*rule.id).collect()
 }

@@ -15,7 +15,7 @@
 //!  procedure/establishment/   TS 23.502 4.3.2.2.1
 //!  procedure/user_plane.rs    4.2.3.2, 4.2.3.3, 4.2.6: activation, deactivation, downlink data
 //!  procedure/flow_mobility.rs 4.14.1: dual connectivity; tunnels.rs has the rules
-//!  procedure/modification.rs  4.3.3.2, requested by the PCF; flows/ has the rules and flows
+//!  procedure/modification.rs  4.3.3.2, requested by the PCF; flows/ has the rules and flows; modification_request.rs: by the UE
 //!  procedure/release.rs       4.3.4.2
 //!  procedure/branching.rs     4.3.5.4, 4.3.5.5: classifiers; path.rs switches the packets
 //!  procedure/lost_tunnel.rs   TS 23.527 5.3.2.1

@@ -91,10 +91,9 @@ pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
     GsmMessage::new(session.pdu_session_id, 0, command).encode()
 }
 
-/// PDU SESSION MODIFICATION REJECT: this SMF accepts no modification that a UE requests
-/// (TS 24.501 6.4.2.4).
-pub(super) fn modification_reject(pdu_session_id: u8, pti: u8) -> Vec<u8> {
-    let reject = PduSessionModificationReject::new(GsmCause::RequestRejectedUnspecified);
+/// PDU SESSION MODIFICATION REJECT (TS 24.501 6.4.2.4).
+pub(super) fn modification_reject(pdu_session_id: u8, pti: u8, cause: GsmCause) -> Vec<u8> {
+    let reject = PduSessionModificationReject::new(cause);
     GsmMessage::new(pdu_session_id, pti, reject).encode()
 }
 

@@ -3,19 +3,19 @@
 //! ```text
 //!  PDR 1  access, F-TEID of the UPF, UE address as source     FAR 1 forward to the data network
 //!  PDR 2  core, UE address as destination                     FAR 2 buffer, or forward to the gNB
-//!  both   QER 1 session-AMBR and QFI, URR 1 volume            BAR 1
+//!  both   QER 256 the QFI, QER 1 session-AMBR, URR 1 volume   BAR 1
 //! ```
 //!
 //! PCC rule N (2 to 255) adds PDRs 100 + 2N (uplink) and 101 + 2N (downlink) with its filters and precedence, and QER N with QFI, gates and rates. Those of a
-//! rule without a guaranteed rate have QER 1, too; the QFI is that of the first QER of a PDR. A downlink PDR has the FAR of its flow's tunnel: FAR 2, or in dual
+//! rule without a guaranteed rate have QER 1, too, which has no QFI: the session-AMBR is not that of a flow (TS 29.244 5.4.4). A downlink PDR has the FAR of its flow's tunnel: FAR 2, or in dual
 //! connectivity that of an additional tunnel (`tunnels.rs`).
 //!
 //! `n9.rs` has the rules of a UPF between gNB and anchor.
 
 use super::context::{DEFAULT_QFI, IpVersions, SmContext, UeAddress};
-use super::flows::{Difference, Filter, Rule};
+use super::flows::{Difference, Rule};
 use super::tunnels::Reroute;
-use crate::kit::N4Error;
+use crate::kit::{FlowFilter, N4Error};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
@@ -39,7 +39,12 @@ pub(super) const UPLINK_PDR: PdrId = PdrId(1);
 const DOWNLINK_PDR: PdrId = PdrId(2);
 pub(super) const UPLINK_FAR: FarId = FarId(1);
 pub(super) const DOWNLINK_FAR: FarId = FarId(2);
+/// The session-AMBR.
 const QER: QerId = QerId(1);
+/// The default flow. QERs of rules have their numbers, up to 255.
+const DEFAULT_FLOW_QER: QerId = QerId(256);
+/// The QERs of packets in the default flow.
+const DEFAULT_QERS: [QerId; 2] = [DEFAULT_FLOW_QER, QER];
 const URR: UrrId = UrrId(1);
 const BAR: BarId = BarId(1);
 /// Precedence of the PDRs that match all packets of a session. A more specific PDR has a lower value.
@@ -102,11 +107,11 @@ fn rule_pdrs(rule: &Rule, address: UeAddress, (f_teid, far): (FTeid, FarId)) -> 
     let mut downlink = downlink_pdr(address);
     (downlink.pdr_id, downlink.far_id) = (downlink_id, Some(far));
     let qers = if rule.qos().guaranteed.is_some() { vec![] } else { vec![QER] };
-    let directions: [(CreatePdr, fn(&Filter) -> bool); 2] =
-        [(uplink, Filter::is_uplink), (downlink, Filter::is_downlink)];
-    let of_direction = |(mut pdr, has_direction): (CreatePdr, fn(&Filter) -> bool)| {
+    let directions: [(CreatePdr, fn(&FlowFilter) -> bool); 2] =
+        [(uplink, FlowFilter::is_uplink), (downlink, FlowFilter::is_downlink)];
+    let of_direction = |(mut pdr, has_direction): (CreatePdr, fn(&FlowFilter) -> bool)| {
         let filters = rule.filters().iter().filter(|filter| has_direction(filter));
-        pdr.pdi.sdf_filters = filters.map(Filter::sdf_filter).collect();
+        pdr.pdi.sdf_filters = filters.map(FlowFilter::sdf_filter).collect();
         pdr.precedence = Precedence(rule.precedence.into());
         pdr.qer_ids = std::iter::once(rule_qer_id(rule)).chain(qers.iter().copied()).collect();
         (!pdr.pdi.sdf_filters.is_empty()).then_some(pdr)
@@ -143,7 +148,7 @@ fn add_change(
         let [_, downlink] = rule_pdr_ids(rule);
         let pdrs = rule_pdrs(rule, address, (f_teid, far_of_rule(session, rule)));
         let pdrs = pdrs.into_iter().map(|pdr| match pdr.pdr_id == downlink {
-            true if awaits_gnb => CreatePdr { qer_ids: vec![QER], ..pdr },
+            true if awaits_gnb => CreatePdr { qer_ids: DEFAULT_QERS.to_vec(), ..pdr },
             _ => pdr,
         });
         request.create_pdrs.extend(pdrs);
@@ -234,7 +239,10 @@ pub(super) fn confirmation(
     }
     request.cp_f_seid = Some(FSeid::new(seid.0, local));
     request.node_id = Some(NodeId::from(local));
-    request.update_qers = vec![updated_qer(session)];
+    // A UPF that has got the session by an SMF of an earlier version, whose QER 1 had the QFI, refuses that, and gets the session again.
+    let mut default_flow = UpdateQer::new(DEFAULT_FLOW_QER);
+    default_flow.qfi = Some(Change::Set(Qfi(DEFAULT_QFI)));
+    request.update_qers = vec![updated_qer(session), default_flow];
     if seid == session.seid {
         // The anchor refuses the request if it does not have the rules.
         for rule in session.flows.current.rules() {
@@ -265,12 +273,13 @@ pub(super) fn establishment_request(
     pdrs: Vec<CreatePdr>,
     fars: Vec<CreateFar>,
 ) -> Message {
-    let mut qer = CreateQer::new(QER, GateStatus::OPEN);
-    qer.maximum_bitrate = Some(session_ambr(session));
-    qer.qfi = Some(Qfi(DEFAULT_QFI));
+    let mut ambr = CreateQer::new(QER, GateStatus::OPEN);
+    ambr.maximum_bitrate = Some(session_ambr(session));
+    let mut default_flow = CreateQer::new(DEFAULT_FLOW_QER, GateStatus::OPEN);
+    default_flow.qfi = Some(Qfi(DEFAULT_QFI));
     let mut request =
         SessionEstablishmentRequest::new(NodeId::from(local), FSeid::new(seid.0, local), pdrs, fars);
-    request.create_qers = vec![qer];
+    request.create_qers = vec![ambr, default_flow];
     request.create_urrs = vec![CreateUrr::new(URR, MeasurementMethod::VOLUM, ReportingTriggers::default())];
     request.create_bars = vec![CreateBar::new(BAR)];
     request.pdn_type = Some(match session.ip {
@@ -342,7 +351,7 @@ fn ue_ip_address(address: UeAddress, end: PacketEnd) -> UeIpAddress {
 
 pub(super) fn with_rules(mut pdr: CreatePdr, far: FarId) -> CreatePdr {
     pdr.far_id = Some(far);
-    pdr.qer_ids = vec![QER];
+    pdr.qer_ids = DEFAULT_QERS.to_vec();
     pdr.urr_ids = vec![URR];
     pdr
 }

@@ -4,8 +4,8 @@
 use super::context::SmContext;
 use super::env::Env;
 use super::procedure::{
-    AwaitingResourceSetup, Established, State, flow_mobility, handover, modification, path_switch, release,
-    user_plane,
+    AwaitingResourceSetup, Established, State, flow_mobility, handover, modification, modification_request,
+    path_switch, release, user_plane,
 };
 use super::{n1, n2};
 use crate::kit::{Level, Outbox, PendingReply};
@@ -115,7 +115,8 @@ fn on_n1_message(
     reply: PendingReply,
     octets: &Bytes,
 ) -> State {
-    let message = match GsmMessage::decode(octets) {
+    let mut notes = Vec::new();
+    let message = match GsmMessage::decode_with_notes(octets, &mut notes) {
         Ok(message) => message,
         Err(error) => {
             on_wrong_message(session, env, reply, octets, &error);
@@ -123,7 +124,17 @@ fn on_n1_message(
         }
     };
     let (id, pti) = (message.pdu_session_id, message.pti);
+    if id != session.pdu_session_id {
+        on_other_identity(session, env, reply, message);
+        return state;
+    }
     match message.body {
+        // The SMF begins each modification, with no PTI (TS 24.501 7.3.2).
+        GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
+            if pti != UNASSIGNED_PTI =>
+        {
+            answer_n1(reply, n1::status(id, pti, GsmCause::PtiMismatch), env.out);
+        }
         GsmBody::PduSessionReleaseRequest(_) => return on_release_request(state, session, env, reply, pti),
         GsmBody::PduSessionReleaseComplete(_) => {
             acknowledge(reply, env.out);
@@ -137,9 +148,13 @@ fn on_n1_message(
             acknowledge(reply, env.out);
             return modification::on_modification_reject(state, session, env, reject.cause);
         }
-        GsmBody::PduSessionModificationRequest(_) => {
+        GsmBody::PduSessionModificationRequest(request) => {
+            let cause = modification_request::cause_of_reject(session, pti, &request, &notes);
+            session.log(env, Level::Debug, || {
+                format!("a modification that the UE requests is rejected: {cause}")
+            });
             session.rejected_pti = Some(pti);
-            answer_n1(reply, n1::modification_reject(id, pti), env.out);
+            answer_n1(reply, n1::modification_reject(id, pti, cause), env.out);
         }
         GsmBody::GsmStatus(status) => {
             session.log(env, Level::Debug, || format!("the UE sends 5GSM STATUS: {}", status.cause));
@@ -164,6 +179,20 @@ fn on_n1_message(
         }
     }
     state
+}
+
+/// The message is about another session than the UL NAS TRANSPORT that carried it: nothing changes (TS 24.501 7.3.2).
+fn on_other_identity(session: &SmContext, env: &mut Env<'_>, reply: PendingReply, message: GsmMessage) {
+    let (id, pti, cause) = (message.pdu_session_id, message.pti, GsmCause::InvalidPduSessionIdentity);
+    let name = message.body.name();
+    session.log(env, Level::Warn, || format!("the UE sends {name} of session {id} as one of this session"));
+    let answer = match message.body {
+        GsmBody::PduSessionModificationRequest(_) => n1::modification_reject(id, pti, cause),
+        GsmBody::PduSessionReleaseRequest(_) => n1::release_reject(id, pti, cause),
+        GsmBody::GsmStatus(_) => return acknowledge(reply, env.out),
+        _ => n1::status(id, pti, cause),
+    };
+    answer_n1(reply, answer, env.out);
 }
 
 /// The UE requests the release of its session. A session that is being established is not released (TS 24.501 6.4.3.3,
@@ -292,6 +321,9 @@ fn on_modified(
     let transfer = match ModifyResponseTransfer::decode(info) {
         Ok(transfer) => transfer,
         Err(error) => {
+            // What the gNB has is unknown: its flows are removed.
+            session.log(env, Level::Warn, || format!("the gNB's answer to a modification is wrong: {error}"));
+            modification::on_gnb_failure(session, env);
             reply.refuse(Problem::new(Cause::N2SmError).detail(error), env.out);
             return state;
         }

@@ -17,8 +17,13 @@ impl Ue {
     /// Uplink user data is pending and the session has no user plane resources: in 5GMM-IDLE (TS 24.501 5.6.1.1 d), in
     /// 5GMM-CONNECTED (item e).
     pub(super) fn request_service_for_data(&mut self) {
-        if self.state == State::Registered {
-            self.begin_service_request(ServiceType::Data);
+        let lacks_user_plane = !self.sessions.without_user_plane().is_empty();
+        match self.state {
+            State::Registered => self.begin_service_request(ServiceType::Data),
+            State::AwaitingServiceAccept if self.sessions.reactivating.is_none() => {
+                self.sessions.data_is_pending = lacks_user_plane;
+            }
+            _ => {}
         }
     }
 
@@ -62,6 +67,7 @@ impl Ue {
         if self.state != State::AwaitingServiceAccept {
             return self.report_unexpected_message("ServiceAccept");
         }
+        let data_is_pending = self.sessions.data_is_pending;
         self.stop_service_request();
         let requested = self.sessions.reactivating.take();
         self.check_reactivation(requested, accept);
@@ -71,6 +77,10 @@ impl Ue {
             self.event(Event::UserPlaneFailed(id));
         }
         self.resume_pending();
+        // The answer to paging has no uplink data status (TS 24.501 5.6.1.2.1): the sessions may still have no user plane.
+        if data_is_pending && !self.sessions.without_user_plane().is_empty() {
+            self.request_service_for_data();
+        }
     }
 
     /// Checks the PDU session reactivation result IE: it must be present if the request had an uplink data status IE, and
@@ -128,6 +138,7 @@ impl Ue {
         self.timers.stop(Timer::T3516);
         self.authentication.forget_challenge();
         self.initial = None;
+        self.sessions.data_is_pending = false;
         self.state = State::Registered;
     }
 

@@ -56,6 +56,23 @@ fn paging_is_answered_as_mobile_terminated() {
     assert_eq!(inner_request(&mut pair).service_type, ServiceType::MobileTerminatedServices);
 }
 
+/// Uplink data while the UE answers paging: it requests the user plane then.
+#[test]
+fn data_while_paging_is_answered_are_requested_after_it() {
+    let mut pair = idle_with_session();
+    pair.input(Input::Paging);
+    assert_eq!(inner_request(&mut pair).uplink_data_status, None);
+    pair.input(Input::RequestService);
+    assert!(pair.sent.is_empty(), "one request at a time");
+    pair.give_ciphered(ServiceAccept { reactivation_result: None, ..accept() });
+    let GmmMessage::ServiceRequest(request) = pair.ciphered() else { panic!() };
+    assert_eq!(request.service_type, ServiceType::Data);
+    assert_eq!(request.uplink_data_status, Some([1].into_iter().collect()));
+    pair.give_ciphered(accept());
+    assert!(pair.sent.is_empty(), "once");
+    pair.assert_clean();
+}
+
 #[test]
 fn an_accept_without_reactivation_result_is_incomplete() {
     let mut pair = idle_with_session();

@@ -25,6 +25,8 @@ pub struct Member {
     pub role: String,
     /// Its NFs.
     pub nfs: Vec<Nf>,
+    /// NF types of a client that is no NF of Pith, such as an AF.
+    pub clients: Vec<NfType>,
     /// DNS names and addresses of its server.
     pub names: Vec<String>,
 }
@@ -55,13 +57,31 @@ impl Member {
         Self {
             role: format!("{name}-{host}-{}", address.port()),
             nfs: nfs.to_vec(),
+            clients: Vec::new(),
             names: vec![address.ip().to_string()],
         }
     }
 
+    /// A client of another vendor at this address, `af` or `nef`: its certificate has the type, and an id of its own. `None`: the name
+    /// is another one.
+    pub fn client(name: &str, address: SocketAddr) -> Option<Self> {
+        let nf_type = match name {
+            "af" => NfType::Af,
+            "nef" => NfType::Nef,
+            _ => return None,
+        };
+        let host = address.ip().to_string().replace(':', "_");
+        Some(Self {
+            role: format!("{name}-{host}-{}", address.port()),
+            nfs: Vec::new(),
+            clients: vec![nf_type],
+            names: vec![address.ip().to_string()],
+        })
+    }
+
     /// NF types for the certificate.
     pub fn nf_types(&self) -> Vec<NfType> {
-        self.nfs.iter().filter_map(|nf| nf.nf_type()).collect()
+        self.nfs.iter().filter_map(|nf| nf.nf_type()).chain(self.clients.iter().cloned()).collect()
     }
 
     /// Assigns a certificate's ids to NFs in order.
@@ -182,8 +202,10 @@ impl Directory {
             Err(error) => return Err(of_file(&path)(error)),
         };
         let before = known.clone();
-        for nf in &member.nfs {
-            let ids = known.entry(nf.to_string()).or_default();
+        let clients = member.clients.iter().map(|it| it.as_str().to_lowercase());
+        let holders: Vec<String> = member.nfs.iter().map(Nf::to_string).chain(clients).collect();
+        for holder in &holders {
+            let ids = known.entry(holder.clone()).or_default();
             if ids.is_empty() {
                 ids.push(random_id()?);
             }
@@ -192,8 +214,8 @@ impl Directory {
             let text = serde_json::to_string_pretty(&known).map_err(of_file(&path))?;
             self.write(&path, PRIVATE, &(text + "\n"))?;
         }
-        let ids = |nf: &Nf| known.get(&nf.to_string()).and_then(|ids| ids.first().copied());
-        Ok(member.nfs.iter().flat_map(ids).collect())
+        let ids = |holder: &String| known.get(holder).and_then(|ids| ids.first().copied());
+        Ok(holders.iter().filter_map(ids).collect())
     }
 
     /// All certificates, ordered by role.

@@ -25,6 +25,17 @@ impl Drop for Scratch {
     }
 }
 
+#[test]
+fn an_application_gets_a_certificate_of_its_type() {
+    let scratch = Scratch::new("af");
+    let directory = Directory::open(&scratch.0).unwrap();
+    let af = Member::client("af", "127.0.0.9:9000".parse().unwrap()).unwrap();
+    let issued = directory.issue(&af, false).unwrap();
+    assert_eq!(issued.identity.nf_types, [NfType::Af]);
+    assert_eq!((issued.identity.instances.len(), &issued.names[..]), (1, &["127.0.0.9".to_owned()][..]));
+    assert_eq!(directory.issue(&af, false).unwrap().serial, issued.serial, "the same one again");
+}
+
 fn member(nf: Nf) -> Member {
     Member::new(&[nf], "127.0.0.5:7777".parse().unwrap())
 }

@@ -10,11 +10,11 @@ pub use context::{AppSessionContext, AppSessionContextReqData, AppSessionContext
 pub use enums::{AfEvent, AfNotifMethod, FlowUsage, MediaType, TerminationCause};
 pub use media::{MediaComponent, MediaSubComponent};
 pub use notification::{
-    AfEventNotification, AfEventSubscription, AppSessionContextUpdateData, AppSessionContextUpdateDataPatch,
-    EventsNotification, EventsSubscReqData, Flows, ResourcesAllocationInfo, TerminationInfo,
+    AfEventNotification, AfEventSubscription, AppSessionContextUpdateDataPatch, EventsNotification,
+    EventsSubscReqData, Flows, ResourcesAllocationInfo, TerminationInfo,
 };
 pub use operations::{
-    AppSessionEventNotify, AppSessionTerminate, DeleteAppSession, GetAppSession, ModAppSession,
-    PostAppSession,
+    AppSessionEventNotify, AppSessionTerminate, DeleteAppSession, DeleteEventsSubsc, GetAppSession,
+    ModAppSession, PostAppSession, UpdateEventsSubsc,
 };
 pub(crate) use operations::{route, route_callback};

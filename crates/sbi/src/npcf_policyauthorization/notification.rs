@@ -1,9 +1,8 @@
 //! Events of an application session, and its modification.
 
-use super::{AfEvent, AfNotifMethod, MediaComponent, TerminationCause};
+use super::{AfEvent, AfNotifMethod, TerminationCause};
 use crate::record::record;
 use crate::uri::Uri;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 record! {
@@ -108,22 +107,9 @@ record! {
     /// A modification of an application session (JSON Merge Patch).
     AppSessionContextUpdateDataPatch {
         optional {
-            /// What changes.
-            asc_req_data: AppSessionContextUpdateData,
-        }
-    }
-}
-
-record! {
-    /// What changes of an application session.
-    AppSessionContextUpdateData {
-        optional {
-            /// Reservation priority of all media.
-            res_prio: Arc<str>,
-        }
-        repeated {
-            /// Media components by their numbers; `None` (`null`) removes one.
-            med_components: BTreeMap<Arc<str>, Option<MediaComponent>>,
+            /// What changes of [`AppSessionContextReqData`](super::AppSessionContextReqData): a merge patch, in which an absent member
+            /// and `null` differ ([`crate::patch::merge`]).
+            asc_req_data: serde_json::Map<String, serde_json::Value>,
         }
     }
 }

@@ -36,6 +36,17 @@ operations! {
     DeleteAppSession "Npcf_PolicyAuthorization_Delete" "DeleteAppSession"
     Post ["app-sessions", app_session_id, "delete"] { app_session_id: String }
     => [NoContent];
+
+    /// Subscribes to events of an application session, or changes the subscription.
+    UpdateEventsSubsc "Npcf_PolicyAuthorization_Subscribe" "updateEventsSubsc"
+    Put ["app-sessions", app_session_id, "events-subscription"] { app_session_id: String }
+    body EventsSubscReqData
+    => [EventsSubscCreated, NoContent];
+
+    /// Ends the subscription to events of an application session.
+    DeleteEventsSubsc "Npcf_PolicyAuthorization_Unsubscribe" "DeleteEventsSubsc"
+    Delete ["app-sessions", app_session_id, "events-subscription"] { app_session_id: String }
+    => [NoContent];
 }
 
 callbacks! {

@@ -113,7 +113,12 @@ const fn consumers_of(operation: Operation) -> Consumers {
         // TS 23.502 5.2.5.1.
         O::CreateSmPolicy | O::GetSmPolicy | O::UpdateSmPolicy | O::DeleteSmPolicy => &[Smf],
         // TS 23.502 5.2.5.3.1.
-        O::PostAppSession | O::GetAppSession | O::ModAppSession | O::DeleteAppSession => &[Af, Nef],
+        O::PostAppSession
+        | O::GetAppSession
+        | O::ModAppSession
+        | O::DeleteAppSession
+        | O::UpdateEventsSubsc
+        | O::DeleteEventsSubsc => &[Af, Nef],
         // TS 23.502 5.2.16.1.
         O::NsSelectionGet => &[Amf, Nssf, Smf, Nwdaf],
         // The NRF serves every NF. Whose profile or subscription it is, is checked with the request.

@@ -3,12 +3,13 @@
 use super::*;
 use crate::kit::{Level, PolicyRule};
 use pith_sbi::npcf_policyauthorization::{
-    AfEvent, AfEventSubscription, AppSessionContext, AppSessionContextReqData, AppSessionContextUpdateData,
-    AppSessionContextUpdateDataPatch, DeleteAppSession, EventsSubscReqData, GetAppSession, MediaComponent,
-    MediaSubComponent, MediaType, ModAppSession, PostAppSession,
+    AfEvent, AfEventSubscription, AppSessionContext, AppSessionContextReqData,
+    AppSessionContextUpdateDataPatch, DeleteAppSession, DeleteEventsSubsc, EventsSubscReqData, GetAppSession,
+    MediaComponent, MediaSubComponent, MediaType, ModAppSession, PostAppSession, UpdateEventsSubsc,
 };
 use pith_sbi::npcf_smpolicycontrol::{
-    FailureCause, PartialSuccessReport, RuleReport, RuleStatus, SmPolicyDecision, SmPolicyUpdateNotifyResult,
+    FailureCause, FlowStatus, PartialSuccessReport, QosData, RuleReport, RuleStatus, SmPolicyDecision,
+    SmPolicyUpdateNotifyResult,
 };
 use pith_types::BitRate;
 
@@ -112,6 +113,8 @@ fn wrong_rules_and_unknown_sessions_are_refused() {
         PolicyRule { flows: vec![], ..voice() },
         PolicyRule { flows: vec!["x".repeat(513)], ..voice() },
         PolicyRule { priority_level: 16, ..voice() },
+        PolicyRule { flows: vec!["permit out udp from any to assigned".into()], ..voice() },
+        PolicyRule { guaranteed: Some(ambr(4_000_001)), ..voice() },
     ] {
         let (list, seen) = order(&mut bench, &add(rule));
         assert!(list[0]["refusal"].is_string() && seen.is_empty());
@@ -249,11 +252,7 @@ fn the_media_of_an_application_become_rules_of_the_session_with_its_address() {
 
     let seen = bench.request(GetAppSession { app_session_id: id.clone() });
     assert!(matches!(seen.answer(), Response::AppSessionContext(_)));
-    let mut update = AppSessionContextUpdateData::default();
-    update.med_components.insert("1".into(), None);
-    let mut body = AppSessionContextUpdateDataPatch::default();
-    body.asc_req_data = Some(update);
-    let seen = bench.request(ModAppSession { app_session_id: id.clone(), body });
+    let seen = patch(&mut bench, &id, json!({ "medComponents": { "1": null } }));
     let (tag, sent) = notified(&seen);
     assert!(sent.pcc_rules.values().all(Option::is_none), "its only medium is removed");
     bench.reply(tag, Ok(Response::NoContent));
@@ -264,6 +263,133 @@ fn the_media_of_an_application_become_rules_of_the_session_with_its_address() {
     assert_eq!(bench.request(DeleteAppSession { app_session_id: id.clone() }).answer(), &Response::NoContent);
     let seen = bench.request(DeleteAppSession { app_session_id: id });
     assert_eq!(seen.cause(), Some(&Cause::ApplicationSessionContextNotFound));
+}
+
+/// Changes an application session.
+fn patch(bench: &mut Bench<Pcf>, id: &str, update: Value) -> Seen {
+    let body: AppSessionContextUpdateDataPatch =
+        serde_json::from_value(json!({ "ascReqData": update })).unwrap();
+    bench.request(ModAppSession { app_session_id: id.into(), body })
+}
+
+/// The one rule that a notification has, with its QoS and gates.
+fn rule_in(seen: &Seen) -> (usize, QosData, Option<FlowStatus>) {
+    let (_, sent) = notified(seen);
+    let rule = sent.pcc_rules.values().flatten().next().unwrap();
+    let tc = sent.traff_cont_decs[&rule.ref_tc_data[0]].clone().unwrap();
+    (rule.flow_infos.len(), sent.qos_decs[&rule.ref_qos_data[0]].clone().unwrap(), tc.flow_status)
+}
+
+#[test]
+fn a_change_of_an_application_session_is_a_merge_patch() {
+    let (mut bench, _) = with_session();
+    let (id, seen) = called(&mut bench, call(Some(MediaType::Audio)));
+    assert_eq!(rule_in(&seen).2, Some(FlowStatus::Enabled));
+    let seen =
+        patch(&mut bench, &id, json!({"medComponents": {"1": {"medCompN": 1, "fStatus": "DISABLED"}}}));
+    let (flows, qos, status) = rule_in(&seen);
+    assert_eq!((flows, qos.maxbr_dl, status), (2, Some(BitRate::kbps(100)), Some(FlowStatus::Disabled)));
+    // The status of the IP flows counts more than that of the component.
+    let flow = json!({"fNum": 1, "fStatus": "ENABLED-UPLINK"});
+    let seen = patch(
+        &mut bench,
+        &id,
+        json!({"medComponents": {"1": {"marBwDl": "200 Kbps", "medSubComps": {"1": flow}}}}),
+    );
+    let (flows, qos, status) = rule_in(&seen);
+    assert_eq!((flows, qos.maxbr_dl, status), (2, Some(BitRate::kbps(200)), Some(FlowStatus::EnabledUplink)));
+    let seen = patch(
+        &mut bench,
+        &id,
+        json!({"medComponents": {"1": {"mirBwDl": null, "fStatus": null,
+        "medSubComps": {"1": {"fStatus": null}}}}}),
+    );
+    let (_, qos, status) = rule_in(&seen);
+    assert_eq!((qos.gbr_dl, status), (Some(BitRate::kbps(200)), Some(FlowStatus::Enabled)));
+    // What an application may not change stays.
+    let seen = patch(&mut bench, &id, json!({"ueIpv4": "10.45.0.9", "evSubsc": {"events": []}}));
+    let Response::AppSessionContext(context) = seen.answer() else { panic!("{seen:?}") };
+    let request = context.asc_req_data.as_ref().unwrap();
+    assert_eq!(request.ue_ipv4, Some("10.45.0.2".parse().unwrap()));
+    assert!(request.ev_subsc.as_ref().unwrap().events.is_empty());
+    let seen = patch(&mut bench, &id, json!({"medComponents": {"1": {"medCompN": "x"}}}));
+    assert_eq!(seen.problem().status, 400);
+    let seen = patch(&mut bench, &id, json!({"medComponents": {"1": {"fStatus": "REMOVED"}}}));
+    let (_, sent) = notified(&seen);
+    assert!(
+        sent.pcc_rules.values().all(Option::is_none) && sent.traff_cont_decs.values().all(Option::is_none)
+    );
+}
+
+#[test]
+fn an_application_subscribes_to_events_and_unsubscribes() {
+    let (mut bench, _) = with_session();
+    let mut silent = call(Some(MediaType::Video));
+    silent.asc_req_data.as_mut().unwrap().ev_subsc = None;
+    let (id, seen) = called(&mut bench, silent);
+    let (tag, _) = notified(&seen);
+    let event = AfEventSubscription::new(AfEvent::FailedResourcesAllocation);
+    let body = EventsSubscReqData::new(vec![event]);
+    let put = UpdateEventsSubsc { app_session_id: id.clone(), body };
+    let seen = bench.request(put.clone());
+    let Response::EventsSubscCreated(created) = seen.answer() else { panic!("{seen:?}") };
+    assert!(created.location.path.ends_with(&format!("{id}/events-subscription")));
+    assert_eq!(bench.request(put).answer(), &Response::NoContent);
+    let delete = DeleteEventsSubsc { app_session_id: id };
+    assert_eq!(bench.request(delete.clone()).answer(), &Response::NoContent);
+    assert!(bench.reply(tag, failure(&["app1-1-1"])).is_empty(), "no event without subscription");
+    bench.caller = client(4);
+    assert_eq!(bench.request(delete).problem().status, 403);
+}
+
+#[test]
+fn wrong_media_are_refused_with_their_place() {
+    let (mut bench, _) = with_session();
+    type Change = fn(&mut MediaComponent);
+    fn flow(component: &mut MediaComponent) -> &mut MediaSubComponent {
+        component.med_sub_comps.get_mut("1").unwrap()
+    }
+    let cases: [(Change, u16, &str); 8] = [
+        (|it| flow(it).f_descs[0] = "permit out udp from any to any".into(), 403, "FILTER_RESTRICTIONS"),
+        (
+            |it| flow(it).f_descs[1] = "permit in ip from 10.45.0.2 to any frag".into(),
+            403,
+            "FILTER_RESTRICTIONS",
+        ),
+        (
+            |it| flow(it).f_descs[0] = "permit out 6 from any 1,2,3,4 to any 1,2,3,4".into(),
+            403,
+            "FILTER_RESTRICTIONS",
+        ),
+        (|it| flow(it).tos_tr_cl = Some("xyz".into()), 403, "FILTER_RESTRICTIONS"),
+        (
+            |it| flow(it).f_descs[0] = "permit out 17 from any to 10.45.0.3".into(),
+            400,
+            "INVALID_SERVICE_INFORMATION",
+        ),
+        (|it| flow(it).f_descs.clear(), 400, "INVALID_SERVICE_INFORMATION"),
+        (|it| it.mar_bw_ul = Some(BitRate(4_000_000_000_001)), 400, "INVALID_SERVICE_INFORMATION"),
+        (
+            |it| {
+                let flows = flow(it).clone();
+                it.med_sub_comps.insert("2".into(), flows);
+            },
+            400,
+            "INVALID_SERVICE_INFORMATION",
+        ),
+    ];
+    for (change, status, cause) in cases {
+        let mut wrong = call(None);
+        change(wrong.asc_req_data.as_mut().unwrap().med_components.get_mut("1").unwrap());
+        let seen = bench.request(PostAppSession { body: wrong });
+        let details = &seen.problem().details;
+        assert_eq!((seen.problem().status, seen.cause().unwrap().as_str()), (status, cause));
+        assert!(details.invalid_params[0].param.starts_with("/ascReqData/medComponents/1"), "{details:?}");
+    }
+    let mut twice = call(None);
+    let media = &mut twice.asc_req_data.as_mut().unwrap().med_components;
+    media.insert("2".into(), media["1"].clone());
+    assert_eq!(bench.request(PostAppSession { body: twice }).problem().status, 400);
 }
 
 #[test]
@@ -291,7 +417,10 @@ fn an_application_is_bound_by_address_and_data_network() {
         (Some("10.45.0.2".parse().unwrap()), Some("10.45.0.3".parse().unwrap()));
     bench.request(UpdateSmPolicy { sm_policy_id: id, body });
     let mut context = call(None);
-    context.asc_req_data.as_mut().unwrap().ue_ipv4 = Some("10.45.0.3".parse().unwrap());
+    let data = context.asc_req_data.as_mut().unwrap();
+    data.ue_ipv4 = Some("10.45.0.3".parse().unwrap());
+    let flows = data.med_components.get_mut("1").unwrap().med_sub_comps.get_mut("1").unwrap();
+    flows.f_descs = vec!["permit out 17 from 192.0.2.9 to 10.45.0.3".into()];
     called(&mut bench, context);
 }
 

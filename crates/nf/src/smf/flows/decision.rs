@@ -3,9 +3,10 @@
 //! A rule that this SMF can't enforce fails alone, with the code for the PCF (TS 29.512 5.6.3.9). If it replaces a rule that is in force, that
 //! one stays (TS 29.512 4.2.3.2).
 
-use super::{Content, Flows, Gates, MAX_PACKET_FILTERS, MAX_RULES, Rule, RuleQos};
+use super::{Content, Flows, Gates, MAX_RULES, Rule, RuleQos};
+use crate::kit::{FlowFilter, MAX_PACKET_FILTERS, MAX_RATE};
 use crate::smf::context::{DEFAULT_QFI, Qos};
-use crate::smf::flows::{DEFAULT_RULE, Filter};
+use crate::smf::flows::DEFAULT_RULE;
 use pith_ngap::transfer::Arp;
 use pith_sbi::common::{self, PreemptionCapability, PreemptionVulnerability};
 use pith_sbi::npcf_smpolicycontrol::{
@@ -88,18 +89,112 @@ impl Flows {
         let known: Vec<&Rule> = (self.rules.iter().chain(&before.rules))
             .chain(taken.iter().flat_map(|flows| &flows.rules))
             .collect();
-        let number = (DEFAULT_RULE + 1..=u8::MAX).find(|number| known.iter().all(|it| it.number != *number));
-        let rule = Rule {
-            id: Arc::clone(id),
-            number: number.ok_or(FailureCode::ResLim)?,
-            precedence: free_precedence(&known, content.precedence).ok_or(FailureCode::ResLim)?,
-            qfi: bind(&content, &known, default)?,
-            content,
-        };
-        self.rules.retain(|rule| rule.id != *id);
-        self.rules.push(rule);
+        let qfi = bind(&content, &known, default)?;
+        // A rule that changes keeps its place: rules with the same precedence are evaluated in the order of their arrival.
+        let place = self.rules.iter().position(|rule| rule.id == *id).unwrap_or(self.rules.len());
+        let mut slots: Vec<Slot> = self.rules.iter().map(Slot::of).collect();
+        let new = Slot { asked: content.precedence, precedence: None };
+        if place < slots.len() {
+            slots[place] = new;
+        } else {
+            slots.push(new);
+        }
+        let used: Vec<u8> = known.iter().map(|rule| rule.precedence).collect();
+        let precedences = place_in_order(&slots, place, &used).ok_or(FailureCode::ResLim)?;
+        let mut numbers =
+            (DEFAULT_RULE + 1..=u8::MAX).filter(|it| known.iter().all(|rule| rule.number != *it));
+        let number = numbers.next().ok_or(FailureCode::ResLim)?;
+        let rule = Rule { id: Arc::clone(id), number, precedence: precedences[place], qfi, content };
+        let mut rules = self.rules.clone();
+        if place < rules.len() {
+            rules[place] = rule;
+        } else {
+            rules.push(rule);
+        }
+        for (rule, precedence) in
+            rules.iter_mut().zip(precedences).filter(|(rule, new)| rule.precedence != *new)
+        {
+            // UPF and UE get another rule.
+            (rule.number, rule.precedence) = (numbers.next().ok_or(FailureCode::ResLim)?, precedence);
+        }
+        self.rules = rules;
         Ok(())
     }
+}
+
+/// What decides the order of a rule.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// The PCF's precedence.
+    asked: u8,
+    /// The precedence that the rule has; `None`: it is new.
+    precedence: Option<u8>,
+}
+
+impl Slot {
+    const fn of(rule: &Rule) -> Self {
+        Self { asked: rule.content.precedence, precedence: Some(rule.precedence) }
+    }
+}
+
+/// The precedences of rules after the one at `place` has got one: each has its own (TS 24.501 6.3.2.4), in the order of those of the PCF, equal
+/// ones in the order of arrival (TS 23.503 6.3.1). The rule gets the PCF's value or the nearest free one; if there is none between its
+/// neighbours, they make room. `used`: values that rules have or had, which no other rule gets.
+fn place_in_order(slots: &[Slot], place: usize, used: &[u8]) -> Option<Vec<u8>> {
+    let is_free = |value: &u8| !PRECEDENCES_OF_UES.contains(value) && !used.contains(value);
+    let asked = slots[place].asked;
+    let mut order: Vec<usize> = (0..slots.len()).collect();
+    order.sort_by_key(|index| (slots[*index].asked, *index));
+    let rank = order.iter().position(|index| *index == place)?;
+    let mut values: Vec<u8> = slots.iter().map(|slot| slot.precedence.unwrap_or(0)).collect();
+    let above = |rank: usize, values: &[u8]| rank.checked_sub(1).map_or(0, |it| values[order[it]]);
+    let low = above(rank, &values);
+    let high = order.get(rank + 1).map_or(255, |next| values[*next]);
+    let wanted = asked.clamp(1, 254).clamp(low.min(253) + 1, 254);
+    let between = (wanted..high).find(is_free).or_else(|| (low + 1..wanted.min(high)).rev().find(is_free));
+    if let Some(value) = between {
+        values[place] = value;
+        return Some(values);
+    }
+    move_later(&order, rank, &values, is_free).or_else(|| move_earlier(&order, rank, &values, is_free))
+}
+
+/// Values that a rule which makes room leaves free before it, if it can: those of later calls.
+const ROOM: u8 = 8;
+
+/// The rule at `rank` gets the next free value after its predecessor, and those after it make room.
+fn move_later(order: &[usize], rank: usize, values: &[u8], is_free: impl Fn(&u8) -> bool) -> Option<Vec<u8>> {
+    let mut values = values.to_vec();
+    let mut last = rank.checked_sub(1).map_or(0, |it| values[order[it]]);
+    values[order[rank]] = 0;
+    for index in &order[rank..] {
+        if values[*index] <= last {
+            let next = last.checked_add(1)?;
+            let roomy = next.saturating_add(if *index == order[rank] { 0 } else { ROOM });
+            values[*index] = (roomy..=254).chain(next..=254).find(&is_free)?;
+        }
+        last = values[*index];
+    }
+    Some(values)
+}
+
+/// The rule at `rank` gets the next free value before its successor, and those before it make room.
+fn move_earlier(
+    order: &[usize],
+    rank: usize,
+    values: &[u8],
+    is_free: impl Fn(&u8) -> bool,
+) -> Option<Vec<u8>> {
+    let mut values = values.to_vec();
+    let mut next = order.get(rank + 1).map_or(255, |it| values[*it]);
+    values[order[rank]] = 255;
+    for index in order[..=rank].iter().rev() {
+        if values[*index] >= next {
+            values[*index] = (1..next).rev().find(&is_free)?;
+        }
+        next = values[*index];
+    }
+    Some(values)
 }
 
 /// The flow of a rule: the default one, that of a rule with the same 5QI and ARP, or a new one.
@@ -120,15 +215,6 @@ fn bind(content: &Content, known: &[&Rule], default: &Qos) -> Result<u8, Failure
     }
     let is_free = |qfi: &u8| known.iter().all(|rule| rule.qfi != *qfi);
     (DEFAULT_QFI + 1..=63).find(is_free).ok_or(FailureCode::MaxNrQosFlow)
-}
-
-/// The precedence that the PCF asks for, or the next one that is free: rules of a session have different ones (TS 24.501 6.3.2.4).
-fn free_precedence(known: &[&Rule], asked: u8) -> Option<u8> {
-    let is_free = |precedence: &u8| {
-        !PRECEDENCES_OF_UES.contains(precedence) && known.iter().all(|rule| rule.precedence != *precedence)
-    };
-    let asked = asked.clamp(1, 254);
-    (asked..=254).find(is_free).or_else(|| (1..asked).rev().find(is_free))
 }
 
 /// The rules that a decision installs or changes.
@@ -174,7 +260,8 @@ fn content(
         ([], Some(former)) => former.filters.clone(),
         ([], None) => return Err(FailureCode::MissFlowInfo),
         (infos, _) => {
-            let filters: Option<Vec<_>> = infos.iter().take(MAX_PACKET_FILTERS + 1).map(Filter::of).collect();
+            let filters: Option<Vec<_>> =
+                infos.iter().take(MAX_PACKET_FILTERS + 1).map(FlowFilter::of).collect();
             filters.ok_or(FailureCode::IncorFlowInfo)?
         }
     };
@@ -233,6 +320,7 @@ fn qos(data: &QosData) -> Option<RuleQos> {
     };
     let is_right = five_qi::is_gbr(five_qi) == guaranteed.is_some()
         && five_qi::is_standardised(five_qi)
+        && [guaranteed, maximum].iter().flatten().all(|it| it.uplink.max(it.downlink) <= MAX_RATE)
         && !guaranteed.zip(maximum).is_some_and(|(guaranteed, maximum)| exceeds(guaranteed, maximum));
     let arp = arp(data.arp.as_ref())?;
     is_right.then_some(RuleQos { five_qi, arp, guaranteed, maximum })

@@ -14,12 +14,11 @@
 //! creations and deletions.
 
 mod decision;
-mod filter;
 
 use super::context::DEFAULT_QFI;
 use crate::kit::document::pack_struct;
+use crate::kit::{FlowFilter, MAX_RATE};
 pub(super) use decision::Failure;
-pub(super) use filter::Filter;
 use pith_nas::ie::{
     FlowOperation, FlowParameter, PrecedenceAndQfi, QosFlowDescription, QosRule, RuleOperation,
 };
@@ -33,10 +32,6 @@ pub(super) const DEFAULT_RULE: u8 = 1;
 
 /// PCC rules of a session at most.
 const MAX_RULES: usize = 15;
-
-/// Packet filters that a UE supports in a session if it does not say that it supports more (TS 24.501 6.4.1.2), without that of the
-/// default rule.
-const MAX_PACKET_FILTERS: usize = 15;
 
 /// The QoS of a PCC rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +74,7 @@ pub(super) struct Rule {
 struct Content {
     /// The PCF's precedence.
     precedence: u8,
-    filters: Vec<Filter>,
+    filters: Vec<FlowFilter>,
     qos_id: Arc<str>,
     qos: RuleQos,
     /// Whether the rule is bound to the default flow whatever its QoS.
@@ -123,7 +118,7 @@ pack_struct!(SessionFlows { current, former, wanted, refused, is_at_gnb, awaits_
 
 impl Rule {
     /// Its packet filters.
-    pub(super) fn filters(&self) -> &[Filter] {
+    pub(super) fn filters(&self) -> &[FlowFilter] {
         &self.content.filters
     }
 
@@ -228,8 +223,8 @@ fn flows_of<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<QosFlow> {
 
 fn sum(one: Option<GbrQos>, other: Option<GbrQos>) -> Option<GbrQos> {
     let rates = |one: Ambr, other: Ambr| Ambr {
-        uplink: BitRate(one.uplink.bps().saturating_add(other.uplink.bps())),
-        downlink: BitRate(one.downlink.bps().saturating_add(other.downlink.bps())),
+        uplink: BitRate(one.uplink.bps().saturating_add(other.uplink.bps())).min(MAX_RATE),
+        downlink: BitRate(one.downlink.bps().saturating_add(other.downlink.bps())).min(MAX_RATE),
     };
     let (one, other) = one.zip(other)?;
     Some(GbrQos {
@@ -379,8 +374,16 @@ impl SessionFlows {
     /// rules that it creates.
     pub(super) fn cancel(&mut self) -> Vec<Arc<str>> {
         let Some(former) = self.former.take() else { return Vec::new() };
-        let (rest, failed) = self.without_created(&former);
-        (self.current, self.wanted) = (former, Some(rest));
+        let (_, mut failed) = self.without_created(&former);
+        // Rules that only got another precedence are in force as before.
+        let as_before = |rule: &Rule| {
+            let unchanged = former.has_number(rule.number) || !self.current.has_number(rule.number);
+            let moved = former.find(&rule.id).filter(|it| it.content == rule.content);
+            if unchanged { Some(rule.clone()) } else { moved.cloned() }
+        };
+        let rules: Vec<Rule> = self.latest().rules().filter_map(as_before).collect();
+        failed.retain(|id| rules.iter().all(|rule| rule.id != *id));
+        (self.current, self.wanted) = (former, Some(Flows { rules }));
         failed
     }
 

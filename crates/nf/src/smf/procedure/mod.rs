@@ -10,6 +10,7 @@ pub(super) mod flow_mobility;
 pub(super) mod handover;
 pub(super) mod lost_tunnel;
 pub(super) mod modification;
+pub(super) mod modification_request;
 pub(super) mod path;
 pub(super) mod path_switch;
 pub(super) mod release;

@@ -172,7 +172,7 @@ fn a_gbr_flow_reaches_upf_gnb_and_ue() {
     );
     assert_eq!(uplink.pdi.qfis, [Qfi(2)]);
     assert_eq!(uplink.qer_ids, [QerId(2)], "no AMBR for a GBR flow");
-    assert_eq!(downlink.qer_ids, [QerId(1)], "the default flow, until the gNB has the new one");
+    assert_eq!(downlink.qer_ids, [QerId(256), QerId(1)], "the default flow, until the gNB has the new one");
     for pdr in [uplink, downlink] {
         assert_eq!(pdr.precedence.0, 10);
         let text = pdr.pdi.sdf_filters[0].flow_description.as_deref().unwrap();
@@ -241,6 +241,89 @@ fn rules_with_the_same_5qi_and_arp_share_a_flow_whose_rates_are_their_sum() {
     notify(&mut world, remove("voice"));
     assert_eq!(n2(&world).unwrap().flows[1].gbr.unwrap().guaranteed.uplink, BitRate::kbps(32));
     assert!(n2(&world).unwrap().to_release.is_empty(), "the flow has another rule");
+}
+
+/// The precedences of the rules, in the order of their names.
+fn precedences(world: &World) -> Vec<(String, u8)> {
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    let rules = session.flows.current.rules();
+    let mut all: Vec<_> = rules.map(|rule| (rule.id.to_string(), rule.precedence)).collect();
+    all.sort();
+    all
+}
+
+fn at(id: &str, port: u16, asked: u32) -> impl FnOnce(&mut SmPolicyDecision) {
+    move |decision| {
+        pcc(decision, id, port, 1, Some(64));
+        decision.pcc_rules.get_mut(id).unwrap().as_mut().unwrap().precedence = Some(asked);
+    }
+}
+
+fn add_at(world: &mut World, id: &str, port: u16, asked: u32) {
+    notify(world, at(id, port, asked));
+    complete(world);
+}
+
+fn in_order(world: &World, expected: &[&str]) {
+    let mut all = precedences(world);
+    all.sort_by_key(|(_, precedence)| *precedence);
+    let names: Vec<_> = all.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(names, expected, "{all:?}");
+    assert!(all.windows(2).all(|pair| pair[0].1 < pair[1].1), "each once: {all:?}");
+    assert!(all.iter().all(|(_, it)| (1..=254).contains(it) && !(70..=99).contains(it)), "{all:?}");
+}
+
+#[test]
+fn rules_keep_the_order_of_their_precedences_whatever_the_order_of_arrival() {
+    let mut world = World::established();
+    add_at(&mut world, "all", 1, 51);
+    for (id, port) in [("call-1", 5000), ("call-2", 5001), ("call-3", 5002)] {
+        add_at(&mut world, id, port, 50);
+    }
+    in_order(&world, &["call-1", "call-2", "call-3", "all"]);
+    assert_eq!(qfis(&world), [2]);
+    add_at(&mut world, "x", 3080, 80);
+    add_at(&mut world, "y", 3079, 79);
+    in_order(&world, &["call-1", "call-2", "call-3", "all", "y", "x"]);
+    add_at(&mut world, "first", 1, 0);
+    add_at(&mut world, "second", 2, 1);
+    in_order(&world, &["first", "second", "call-1", "call-2", "call-3", "all", "y", "x"]);
+    // A changed rule keeps its place.
+    add_at(&mut world, "call-1", 6000, 50);
+    in_order(&world, &["first", "second", "call-1", "call-2", "call-3", "all", "y", "x"]);
+    assert!(is_settled(&world));
+}
+
+#[test]
+fn rules_at_the_end_of_the_range_make_room_below() {
+    let mut world = World::established();
+    for (index, id) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+        add_at(&mut world, id, 5000 + index as u16, 254);
+    }
+    in_order(&world, &["a", "b", "c", "d", "e"]);
+    for (index, id) in ["k", "j", "i"].into_iter().enumerate() {
+        add_at(&mut world, id, 6000 + index as u16, 1);
+    }
+    in_order(&world, &["k", "j", "i", "a", "b", "c", "d", "e"]);
+}
+
+/// The UPF refuses a rule for which another one made room: that one is in force as before.
+#[test]
+fn a_refused_rule_does_not_end_those_that_made_room() {
+    let mut world = listening();
+    add_at(&mut world, "all", 1, 51);
+    add_at(&mut world, "call-1", 5000, 50);
+    let before = precedences(&world);
+    world.upf = None;
+    notify(&mut world, at("call-2", 5001, 50));
+    let (tag, upf, message) = world.open_n4.remove(0);
+    world.upf = Some(Ok(N4Cause::RequestAccepted));
+    world.upf_answers(tag, upf, &message, Ok(N4Cause::NoResourcesAvailable));
+    assert_eq!(reported(&world)[0].rule_reports[0].pcc_rule_ids, ["call-2".into()]);
+    // The request had the rates, too.
+    complete(&mut world);
+    assert_eq!(precedences(&world), before);
+    assert!(is_settled(&world));
 }
 
 #[test]
@@ -383,6 +466,42 @@ fn rules_that_the_upf_refuses_are_reported_and_the_session_stays() {
 }
 
 #[test]
+fn a_confirmation_with_another_pti_is_refused() {
+    let mut world = awaiting_complete();
+    gnb_modifies(&mut world, &[2], &[]);
+    world.uplink_with(9, PduSessionModificationComplete::new());
+    let GsmBody::GsmStatus(status) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(status.cause, GsmCause::PtiMismatch);
+    assert!(!is_settled(&world));
+    complete(&mut world);
+    assert!(is_settled(&world));
+}
+
+#[test]
+fn an_answer_of_the_gnb_that_is_no_transfer_counts_as_failure() {
+    let mut world = listening();
+    notify(&mut world, voice);
+    gnb_sends(&mut world, N2SmInfoType::PduResModRsp, vec![0xff; 3]);
+    assert_eq!(reported(&world).len(), 1);
+    complete(&mut world);
+    assert!(is_settled(&world) && qfis(&world).is_empty());
+}
+
+/// 4 Tbit/s is the highest rate of NGAP (TS 38.413 9.3.1.4).
+#[test]
+fn rates_that_ngap_cannot_encode_are_refused() {
+    let mut world = World::established();
+    notify(&mut world, |decision| pcc(decision, "fast", 5004, 1, Some(4_000_000_001)));
+    assert!(qfis(&world).is_empty());
+    for (id, port) in [("one", 1), ("two", 2)] {
+        notify(&mut world, |decision| pcc(decision, id, port, 1, Some(4_000_000_000)));
+        complete(&mut world);
+    }
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    assert_eq!(session.flows.current.flows()[0].gbr.unwrap().guaranteed.uplink, crate::kit::MAX_RATE);
+}
+
+#[test]
 fn rules_that_the_ue_rejects_are_removed() {
     let mut world = listening();
     notify(&mut world, voice);
@@ -404,13 +523,20 @@ fn rules_that_the_ue_never_confirms_are_removed() {
     assert!(is_settled(&world) && qfis(&world).is_empty() && world.bench.timers.is_empty());
 }
 
+fn pending(world: &World) -> serde_json::Value {
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    world.bench.nf.describe(&session)["pendingRules"].clone()
+}
+
 #[test]
 fn a_second_change_waits_for_the_ues_answer() {
     let mut world = awaiting_complete();
     world.take_ladder();
     notify(&mut world, |decision| pcc(decision, "video", 5008, 2, Some(500)));
     assert_eq!(world.take_ladder(), "amf <- 204");
+    assert_eq!(pending(&world), serde_json::json!(["video"]));
     complete(&mut world);
+    assert_eq!(pending(&world), serde_json::json!([]));
     assert!(world.take_ladder().ends_with("upf <- SessionModificationRequest\namf <- N1N2MessageTransfer"));
     assert_eq!(command(&world).qos_rules.as_ref().unwrap().0.len(), 1, "the new one");
     complete(&mut world);
@@ -498,7 +624,10 @@ fn a_session_is_established_with_the_rules_of_the_first_decision() {
     world.script.insert(Operation::CreateSmPolicy, Some(Ok(created)));
     world.establish();
     let request = residency::establishment(&world);
-    assert_eq!((request.create_pdrs.len(), request.create_qers.len()), (4, 2));
+    assert_eq!((request.create_pdrs.len(), request.create_qers.len()), (4, 3));
+    assert_eq!(request.create_qers[0].qfi, None, "the session-AMBR is of no flow");
+    assert_eq!(request.create_pdrs[1].qer_ids, [QerId(256), QerId(1)]);
+    assert_eq!(request.create_qers[1].qfi, Some(Qfi(DEFAULT_QFI)));
     assert_eq!(
         request.create_pdrs[0].pdi.local_f_teid, request.create_pdrs[2].pdi.local_f_teid,
         "a shared F-TEID"
@@ -521,7 +650,7 @@ fn a_retained_session_is_confirmed_with_its_rules_or_established_again() {
         let mut next = restarted(&world, &stored, config());
         next.upf = None;
         next.associate_retaining(UPF, "upf");
-        assert_eq!(n4(&next).update_qers.len(), 2, "that of the rule, too");
+        assert_eq!(n4(&next).update_qers.len(), 3, "those of the default flow and the rule, too");
         let (tag, upf, message) = next.open_n4.remove(0);
         next.upf = Some(Ok(N4Cause::RequestAccepted));
         next.take_ladder();

@@ -8,6 +8,7 @@ mod flow_mobility;
 mod flows;
 mod handover;
 mod ipv6;
+mod modification_request;
 mod owner;
 mod panic;
 mod policy;

@@ -29,7 +29,7 @@ fn a_retained_session_is_confirmed_and_keeps_its_upf_session() {
     assert_eq!(next.take_ladder(), "upf <- SessionModificationRequest\ngateway <- confirmed upf");
     let request = modification(&next);
     assert_eq!(request.update_fars[0].apply_action, Some(ApplyAction::FORW));
-    assert_eq!(request.update_qers.len(), 1, "with the rates");
+    assert_eq!(request.update_qers.len(), 2, "the rates and the default flow");
     let (_, session) = next.bench.nf.sessions.iter().next().unwrap();
     assert_eq!(request.cp_f_seid, Some(FSeid::new(session.seid.0, "10.0.0.4".parse().unwrap())));
     assert!(request.node_id.is_some(), "another SMF of the set may have controlled it");

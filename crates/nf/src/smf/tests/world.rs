@@ -180,7 +180,17 @@ impl World {
     }
 
     pub fn uplink(&mut self, body: impl Into<GsmBody>) {
-        let message = GsmMessage::new(5, 9, body).encode();
+        let body = body.into();
+        let is_of_network = matches!(
+            body,
+            GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
+        );
+        self.uplink_with(if is_of_network { 0 } else { 9 }, body);
+    }
+
+    /// A 5GSM message with that PTI.
+    pub fn uplink_with(&mut self, pti: u8, body: impl Into<GsmBody>) {
+        let message = GsmMessage::new(5, pti, body).encode();
         self.update(|data| data.n1_sm_msg = Some(message.into()));
     }
 

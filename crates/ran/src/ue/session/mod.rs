@@ -105,6 +105,8 @@ pub(crate) struct Sessions {
     last_pti: u8,
     /// The sessions whose user plane the service request in progress requests.
     pub reactivating: Option<PduSessionSet>,
+    /// Uplink data are pending, which the service request in progress does not mention: the UE has been paged before.
+    pub data_is_pending: bool,
 }
 
 impl Sessions {

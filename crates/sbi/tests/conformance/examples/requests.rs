@@ -58,7 +58,8 @@ pub fn request(operation: Operation) -> Request {
         Op::CreateSmPolicy | Op::GetSmPolicy | Op::UpdateSmPolicy | Op::DeleteSmPolicy
         | Op::SmPolicyUpdateNotify | Op::SmPolicyTerminateNotify => npcf_sm(operation),
         Op::PostAppSession | Op::GetAppSession | Op::ModAppSession | Op::DeleteAppSession
-        | Op::AppSessionEventNotify | Op::AppSessionTerminate => npcf_app(operation),
+        | Op::AppSessionEventNotify | Op::AppSessionTerminate
+        | Op::UpdateEventsSubsc | Op::DeleteEventsSubsc => npcf_app(operation),
         Op::GetNfInstances | Op::GetNfInstance | Op::RegisterNfInstance | Op::UpdateNfInstance
         | Op::DeregisterNfInstance | Op::CreateSubscription | Op::UpdateSubscription
         | Op::RemoveSubscription | Op::NfStatusNotify => nnrf(operation),
@@ -423,6 +424,12 @@ fn npcf_app(operation: Operation) -> Request {
         }
         .into(),
         Operation::DeleteAppSession => application::DeleteAppSession { app_session_id }.into(),
+        Operation::UpdateEventsSubsc => application::UpdateEventsSubsc {
+            app_session_id,
+            body: read(json!({"events": [{"event": "FAILED_RESOURCES_ALLOCATION"}]})),
+        }
+        .into(),
+        Operation::DeleteEventsSubsc => application::DeleteEventsSubsc { app_session_id }.into(),
         Operation::AppSessionEventNotify => application::AppSessionEventNotify {
             uri: application::AppSessionEventNotify::callback_uri(&root(), &NfType::Af, "4"),
             body: read(json!({

@@ -40,7 +40,7 @@ pub fn response(outcome: Outcome) -> Response {
         O::PolicyAssociationCreated | O::PolicyAssociation | O::PolicyUpdate
         | O::AmRequestedValueRep | O::SmPolicyDecisionCreated | O::SmPolicyDecision
         | O::SmPolicyControl | O::SmPolicyUpdateNotifyResult
-        | O::AppSessionCreated | O::AppSessionContext => policy(outcome),
+        | O::AppSessionCreated | O::AppSessionContext | O::EventsSubscCreated => policy(outcome),
         O::NfProfileCreated | O::NfProfile | O::UriList | O::SubscriptionDataCreated
         | O::SubscriptionData | O::SearchResult | O::AccessTokenRsp => repository(outcome),
         O::AuthorizedNetworkSliceInfo => slices(),
@@ -225,6 +225,10 @@ fn policy(outcome: Outcome) -> Response {
         Outcome::AppSessionCreated => {
             Response::AppSessionCreated(created("/npcf-policyauthorization/v1/app-sessions/4", app_session()))
         }
+        Outcome::EventsSubscCreated => Response::EventsSubscCreated(created(
+            "/npcf-policyauthorization/v1/app-sessions/4/events-subscription",
+            json!({"events": [{"event": "FAILED_RESOURCES_ALLOCATION"}]}),
+        )),
         Outcome::AppSessionContext => Response::AppSessionContext(body(app_session())),
         Outcome::SmPolicyDecisionCreated => Response::SmPolicyDecisionCreated(created(
             "/npcf-smpolicycontrol/v1/sm-policies/4",

@@ -9,6 +9,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::str::SplitAsciiWhitespace;
 use std::sync::Arc;
 
+/// Packet filters that a UE supports in a session if it does not say that it supports more (TS 24.501 6.4.1.2), without that of the
+/// default rule.
+pub(crate) const MAX_PACKET_FILTERS: usize = 15;
+
 /// Octets of a flow description at most.
 const MAX_DESCRIPTION: usize = 512;
 
@@ -17,7 +21,7 @@ const MAX_PORTS: usize = 8;
 
 /// A packet filter of a PCC rule. Its texts are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::smf) struct Filter {
+pub(crate) struct FlowFilter {
     /// The IPFilterRule, as the PCF wrote it.
     description: Arc<str>,
     /// Type of service or traffic class, and its mask.
@@ -32,14 +36,14 @@ pub(in crate::smf) struct Filter {
     is_for_ue: bool,
 }
 
-pack_struct!(Filter { description, traffic_class, spi, flow_label, directions, is_for_ue });
+pack_struct!(FlowFilter { description, traffic_class, spi, flow_label, directions, is_for_ue });
 
 const DOWNLINK: u8 = 1;
 const UPLINK: u8 = 2;
 
-impl Filter {
-    /// The filter of that flow information. `None`: it is incorrect, or has parts that this SMF does not know.
-    pub(super) fn of(information: &FlowInformation) -> Option<Self> {
+impl FlowFilter {
+    /// The filter of that flow information. `None`: it is incorrect, or has parts that the SMF does not know.
+    pub(crate) fn of(information: &FlowInformation) -> Option<Self> {
         let description = information.flow_description.clone()?;
         Description::parse(&description)?;
         let traffic_class = match &information.tos_traffic_class {
@@ -71,17 +75,17 @@ impl Filter {
     }
 
     /// Whether it matches packets to the UE.
-    pub(in crate::smf) const fn is_downlink(&self) -> bool {
+    pub(crate) const fn is_downlink(&self) -> bool {
         self.directions & DOWNLINK != 0
     }
 
     /// Whether it matches packets of the UE.
-    pub(in crate::smf) const fn is_uplink(&self) -> bool {
+    pub(crate) const fn is_uplink(&self) -> bool {
         self.directions & UPLINK != 0
     }
 
     /// The filter for a UPF. A flow description is written for downlink packets and applies to both directions (TS 29.212 5.4.2).
-    pub(in crate::smf) fn sdf_filter(&self) -> SdfFilter {
+    pub(crate) fn sdf_filter(&self) -> SdfFilter {
         SdfFilter {
             flow_description: Some(self.description.as_bytes().to_vec()),
             tos_traffic_class: self.traffic_class,
@@ -93,7 +97,7 @@ impl Filter {
 
     /// The packet filters for the UE, one for each pair of port ranges; none if the filter is not sent to it. The identities count from
     /// `first`.
-    pub(super) fn packet_filters(&self, first: u8) -> Vec<PacketFilter> {
+    pub(crate) fn packet_filters(&self, first: u8) -> Vec<PacketFilter> {
         let Some(description) = Description::parse(&self.description).filter(|_| self.is_for_ue) else {
             return Vec::new();
         };
@@ -112,6 +116,24 @@ impl Filter {
         });
         let direction = FilterDirection::from_code(self.directions);
         (first..).zip(with_ports).map(|(id, components)| PacketFilter { id, direction, components }).collect()
+    }
+}
+
+/// What the SMF makes of a flow description, for the PCF that checks those of applications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DescribedFlow {
+    /// Packet filters of the UE that it needs; a session has [`MAX_PACKET_FILTERS`] at most.
+    pub packet_filters: usize,
+    /// The network at the UE's end; `None`: any address of the UE.
+    pub local: Option<(IpAddr, u8)>,
+}
+
+impl DescribedFlow {
+    /// Of a flow information; `None` if it is incorrect, or the SMF cannot encode it.
+    pub(crate) fn of(information: &FlowInformation) -> Option<Self> {
+        let filter = FlowFilter::of(information)?;
+        let local = Description::parse(&filter.description)?.local;
+        Some(Self { packet_filters: filter.packet_filters(0).len(), local })
     }
 }
 
@@ -164,7 +186,9 @@ impl Description {
             return None;
         }
         let (local, local_ports, after) = end(&mut words)?;
-        if after.is_some() {
+        let is_mixed =
+            remote.zip(local).is_some_and(|((one, _), (other, _))| one.is_ipv4() != other.is_ipv4());
+        if after.is_some() || is_mixed {
             return None;
         }
         Some(Self { protocol, remote, remote_ports, local, local_ports })
@@ -243,13 +267,13 @@ fn ports(word: &str) -> Option<Ports> {
 mod tests {
     use super::*;
 
-    fn filter(description: &str) -> Option<Filter> {
+    fn filter(description: &str) -> Option<FlowFilter> {
         let information = FlowInformation {
             flow_description: Some(description.into()),
             packet_filter_usage: Some(true),
             ..FlowInformation::default()
         };
-        Filter::of(&information)
+        FlowFilter::of(&information)
     }
 
     #[test]
@@ -285,6 +309,7 @@ mod tests {
             "permit out ip from any 1,2,3,4,5,6,7,8,9 to assigned",
             "permit out ip from any to assigned frag",
             "permit out ip from !192.0.2.1 to assigned",
+            "permit out ip from 192.0.2.1 to 2001:db8::1",
         ] {
             assert!(filter(text).is_none(), "{text}");
         }
