@@ -6,11 +6,13 @@
 //!  no input waits       ───────────> restore_next ──> ShardInput::Restored      a slice of the others
 //! ```
 
+use super::restoring::BLOCKS_AT_ONCE;
 use super::{ContextStore, KINDS, check_layout, document_key, packed, stored_key};
 use crate::residency::{Document, DocumentKey, DocumentKind, EngineError, ReadResult, UnixMillis};
 use pith_nf::fabric::{Portion, Shard, Unrestored};
 use pith_nf::kit::{Instant, Nf, StoredKey};
 use pith_types::BlockId;
+use std::collections::BTreeMap;
 
 /// Documents that are restored between inputs: about a millisecond.
 const SLICE: usize = 128;
@@ -30,6 +32,8 @@ pub(super) struct Restoring {
     unrestored: Unrestored,
     /// The block of which slices are restored, and the rest of its documents.
     part: Option<(Nf, BlockId, Vec<DocumentKey>)>,
+    /// Documents of further blocks, which a server has listed with the same request.
+    listed: BTreeMap<(Nf, BlockId), Vec<DocumentKey>>,
     /// What inputs wait for.
     wanted: Vec<Portion>,
     /// Failed attempts to read the next document.
@@ -78,6 +82,7 @@ impl ContextStore {
     pub fn restore_blocks(&mut self, now: Instant, shard: &mut Shard, blocks: &[BlockId]) {
         for block in blocks {
             self.take_block(now, shard, *block);
+            self.restoring.listed.retain(|(_, listed), _| listed != block);
             for nf in ON_DEMAND.into_iter().filter(|nf| shard.hosts(*nf)) {
                 self.restoring.unrestored.add_block(nf, *block);
             }
@@ -213,34 +218,45 @@ impl ContextStore {
         shard: &mut Shard,
         restored: &mut Vec<Portion>,
     ) -> Result<(), Unreachable> {
-        let mut left = SLICE;
+        let (mut left, mut whole, mut keys) = (SLICE, Vec::new(), Vec::new());
+        let mut part = self.restoring.part.take();
+        // A block without documents counts, too.
         while left > 0 {
-            let (nf, block, mut rest) = match self.restoring.part.take() {
+            let (nf, block, mut rest) = match part.take() {
                 Some(part) => part,
                 None => {
-                    let first = |nf: Nf| Some((nf, self.restoring.unrestored.blocks_of(nf).next()?));
-                    let Some((nf, block)) = ON_DEMAND.into_iter().find_map(first) else { break };
+                    let next = self.next_block(&whole);
+                    let Some((nf, block)) = next else { break };
                     (nf, block, self.keys_in(nf, block)?)
                 }
             };
-            // A block without documents counts, too.
             left -= 1;
-            let from = rest.len().saturating_sub(left);
-            if let Err(error) = self.restore_documents(now, shard, rest.get(from..).unwrap_or_default()) {
-                self.restoring.part = Some((nf, block, rest));
-                return Err(error);
-            }
-            left -= rest.len() - from;
-            rest.truncate(from);
+            keys.extend(rest.drain(rest.len().saturating_sub(left)..));
+            left = SLICE.saturating_sub(keys.len() + whole.len() + 1);
             if rest.is_empty() {
-                self.restoring.unrestored.note_block(nf, block);
-                restored.push(Portion::Block(nf, block));
+                whole.push((nf, block));
             } else {
-                self.restoring.part = Some((nf, block, rest));
-                restored.push(Portion::Slice(nf));
+                part = Some((nf, block, rest));
+                break;
             }
         }
+        // With one request of a server. After an error the documents of all these blocks are listed again.
+        self.restore_documents(now, shard, &keys)?;
+        for (nf, block) in whole {
+            self.restoring.unrestored.note_block(nf, block);
+            restored.push(Portion::Block(nf, block));
+        }
+        restored.extend(part.iter().map(|(nf, _, _)| Portion::Slice(*nf)));
+        self.restoring.part = part;
         Ok(())
+    }
+
+    /// The first block that is not restored, nor among these.
+    fn next_block(&self, taken: &[(Nf, BlockId)]) -> Option<(Nf, BlockId)> {
+        ON_DEMAND.into_iter().find_map(|nf| {
+            let mut blocks = self.restoring.unrestored.blocks_of(nf);
+            blocks.find(|block| !taken.contains(&(nf, *block))).map(|block| (nf, block))
+        })
     }
 
     /// Restores all contexts of a block that are not restored.
@@ -272,10 +288,28 @@ impl ContextStore {
         Ok(())
     }
 
-    /// The keys of the documents in a block that are not restored.
+    /// The keys of the documents in a block that are not restored. A server lists those of further blocks with the same request: each
+    /// request takes a round trip, in which the shard does not serve.
     fn keys_in(&mut self, nf: Nf, block: BlockId) -> Result<Vec<DocumentKey>, Unreachable> {
         let Some((kind, _)) = KINDS.into_iter().find(|(_, of)| *of == nf) else { return Ok(Vec::new()) };
-        self.engine.keys(kind, block.number()).map_err(Unreachable)
+        if self.engine.answers_at_once() {
+            return self.engine.keys(kind, block.number()).map_err(Unreachable);
+        }
+        let Restoring { listed, unrestored, .. } = &mut self.restoring;
+        if let Some(keys) = listed.remove(&(nf, block)) {
+            return Ok(keys);
+        }
+        let is_other = |other: &BlockId| *other != block && !listed.contains_key(&(nf, *other));
+        let others = unrestored.blocks_of(nf).filter(is_other).take(BLOCKS_AT_ONCE - 1);
+        let blocks: Vec<BlockId> = [block].into_iter().chain(others).collect();
+        let places: Vec<_> = blocks.iter().map(|block| (kind, block.number())).collect();
+        let keys = self.engine.list(&places).map_err(Unreachable)?;
+        listed.extend(blocks.into_iter().map(|block| ((nf, block), Vec::new())));
+        for key in keys {
+            let of_block = BlockId::new(key.block).and_then(|block| listed.get_mut(&(nf, block)));
+            of_block.into_iter().for_each(|keys| keys.push(key));
+        }
+        Ok(listed.remove(&(nf, block)).unwrap_or_default())
     }
 
     /// Restores contexts, except those that are restored.
@@ -344,6 +378,7 @@ impl ContextStore {
             self.left_out.insert(key);
         }
         self.restoring.part = None;
+        self.restoring.listed.clear();
         self.restoring.wanted.clear();
         shard.begin_restoring(&self.restoring.unrestored);
     }

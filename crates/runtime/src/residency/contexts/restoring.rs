@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// Blocks whose documents are listed with one request of a server: each request takes a round trip.
+pub(super) const BLOCKS_AT_ONCE: usize = 128;
+/// Documents of a server that are in memory twice.
+const DOCUMENTS_AT_ONCE: usize = 1024;
+
+/// Documents as they were read.
+type Read = Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>;
+
 impl ContextStore {
     /// Gives a new shard the contexts of its blocks.
     pub fn restore(&mut self, now: Instant, shard: &mut Shard) {
@@ -16,18 +24,17 @@ impl ContextStore {
         let is_shared = self.shared.is_some();
         let is_own = |nf: Nf| shard.hosts(nf) && !(is_shared && is_of_ue(nf));
         for (kind, nf) in KINDS.into_iter().filter(|(_, nf)| is_own(*nf)).collect::<Vec<_>>() {
-            // One block at a time is in memory twice.
-            for block in self.blocks.clone() {
-                let found = match self.read_block(kind, block) {
-                    Ok(found) => found,
-                    Err(error) => return self.fail(now, shard, &error),
-                };
+            let blocks = self.blocks.clone();
+            let result = self.read_parts(kind, &blocks, |store, found| {
                 for (key, read) in found {
                     match read {
-                        Ok(document) => self.restore_one(now, shard, nf, key, &document),
-                        Err(error) => self.note_unreadable(&error),
+                        Ok(document) => store.restore_one(now, shard, nf, key, &document),
+                        Err(error) => store.note_unreadable(&error),
                     }
                 }
+            });
+            if let Err(error) = result {
+                return self.fail(now, shard, &error);
             }
         }
         if is_shared {
@@ -47,18 +54,18 @@ impl ContextStore {
 
     /// As `restore`. The document of a UE may be in any block: contexts say whose they are.
     fn restore_shared(&mut self, now: Instant, shard: &mut Shard) {
-        for block in BlockId::all() {
-            let found = match self.read_block(DocumentKind::Ue, block) {
-                Ok(found) => found,
-                Err(error) => return self.fail(now, shard, &error),
-            };
+        let all: Vec<_> = BlockId::all().collect();
+        let result = self.read_parts(DocumentKind::Ue, &all, |store, found| {
             for (place, read) in found {
                 let checked = read.map_err(|error| error.to_string());
                 match checked.and_then(|document| check_layout(&document).map(|()| document)) {
-                    Ok(document) => self.restore_from(now, shard, place, &document),
-                    Err(error) => self.note_unreadable(&error),
+                    Ok(document) => store.restore_from(now, shard, place, &document),
+                    Err(error) => store.note_unreadable(&error),
                 }
             }
+        });
+        if let Err(error) = result {
+            return self.fail(now, shard, &error);
         }
         self.report();
     }
@@ -78,21 +85,56 @@ impl ContextStore {
         }
     }
 
-    /// The documents of a kind in a block. After an error, each further attempt may take long.
-    pub(super) fn read_block(
+    /// Reads the documents of a kind in some blocks, and passes them on in parts. After an error, each further attempt may take long.
+    pub(super) fn read_parts(
         &mut self,
         kind: DocumentKind,
-        block: BlockId,
-    ) -> Result<Vec<(DocumentKey, Result<StoredDocument, DocumentError>)>, EngineError> {
+        blocks: &[BlockId],
+        mut pass: impl FnMut(&mut Self, Read),
+    ) -> Result<(), EngineError> {
+        let at_once = if self.engine.answers_at_once() { 1 } else { BLOCKS_AT_ONCE };
+        for blocks in blocks.chunks(at_once) {
+            let read = match blocks {
+                [block] => self.read_block(kind, *block).map(|found| pass(self, found)),
+                _ => self.read_listed(kind, blocks, &mut pass),
+            };
+            read.inspect_err(|error| {
+                let block = blocks.first().map_or(0, |block| block.number());
+                tracing::error!(
+                    "contexts can't be read from block {block} on, their UEs register again: {error}"
+                );
+            })?;
+        }
+        Ok(())
+    }
+
+    fn read_block(&mut self, kind: DocumentKind, block: BlockId) -> Result<Read, EngineError> {
         let mut found = Vec::new();
-        let visit = &mut |key, read| found.push((key, read));
-        let read = self.engine.read_block(kind, block.number(), visit);
-        read.inspect_err(|error| {
-            tracing::error!(
-                "contexts can't be read from block {block} on, their UEs register again: {error}"
-            );
-        })?;
+        self.engine.read_block(kind, block.number(), &mut |key, read| found.push((key, read)))?;
         Ok(found)
+    }
+
+    /// As [`ContextStore::read_parts`], of a server.
+    fn read_listed(
+        &mut self,
+        kind: DocumentKind,
+        blocks: &[BlockId],
+        pass: &mut impl FnMut(&mut Self, Read),
+    ) -> Result<(), EngineError> {
+        let places: Vec<_> = blocks.iter().map(|block| (kind, block.number())).collect();
+        for keys in self.engine.list(&places)?.chunks(DOCUMENTS_AT_ONCE) {
+            let (mut found, mut failure) = (Vec::with_capacity(keys.len()), None);
+            self.engine.read_each(keys, &mut |key, read| match read {
+                Ok(read) => found.extend(read.map(|document| (key, Ok(document)))),
+                Err(error) if error.is_temporary() => failure = Some(error),
+                Err(error) => found.push((key, Err(error))),
+            });
+            pass(self, found);
+            if let Some(error) = failure {
+                return Err(EngineError::Paused(error.to_string()));
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn restore_one(

@@ -28,40 +28,40 @@ impl ContextStore {
         if self.shared.is_some() {
             return self.take_over_shared(now, shard, fate);
         }
+        let blocks = self.blocks.clone();
         for kind in kinds_of(shard) {
-            for block in self.blocks.clone() {
-                let found = match self.read_block(kind, block) {
-                    Ok(found) => found,
-                    Err(error) => return self.fail(now, shard, &error),
-                };
+            let read = self.read_parts(kind, &blocks, |store, found| {
                 for (place, read) in found {
-                    let Some(key) = stored_key(place).filter(|key| !self.is_unrestored(*key)) else {
+                    let Some(key) = stored_key(place).filter(|key| !store.is_unrestored(*key)) else {
                         continue;
                     };
                     let document = match read {
                         Ok(document) => document,
                         Err(error) => {
-                            self.note_unreadable(&error);
+                            store.note_unreadable(&error);
                             continue;
                         }
                     };
-                    self.revision = self.revision.max(document.revision.0);
+                    store.revision = store.revision.max(document.revision.0);
                     let Some(fate) = fate(key) else {
                         given_up.push(place);
                         continue;
                     };
-                    self.reading = Some(key);
+                    store.reading = Some(key);
                     let result = check_layout(&document).and_then(|()| {
                         let packed = packed(key, &document);
-                        let is_former = document.is_stale || document.revision <= self.first;
+                        let is_former = document.is_stale || document.revision <= store.first;
                         let taken =
                             take_one_over(now, shard, key, (&packed, is_former, document.is_stale), fate);
                         taken.map_err(|error| format!("{place} is unknown, its UE registers again: {error}"))
                     });
                     if let Err(error) = result {
-                        self.note_unreadable(&error);
+                        store.note_unreadable(&error);
                     }
                 }
+            });
+            if let Err(error) = read {
+                return self.fail(now, shard, &error);
             }
         }
         self.reading = None;
@@ -76,38 +76,39 @@ impl ContextStore {
         fate: impl Fn(StoredKey) -> Option<Fate>,
     ) {
         let mut given_up = Vec::new();
-        for block in BlockId::all() {
-            let found = match self.read_block(DocumentKind::Ue, block) {
-                Ok(found) => found,
-                Err(error) => return self.fail(now, shard, &error),
-            };
+        let all: Vec<_> = BlockId::all().collect();
+        let read = self.read_parts(DocumentKind::Ue, &all, |store, found| {
             for (place, read) in found {
                 let checked = read.map_err(|error| error.to_string());
                 let document = match checked.and_then(|document| check_layout(&document).map(|()| document)) {
                     Ok(document) => document,
                     Err(error) => {
-                        self.note_unreadable(&error);
+                        store.note_unreadable(&error);
                         continue;
                     }
                 };
-                self.revision = self.revision.max(document.revision.0);
+                store.revision = store.revision.max(document.revision.0);
                 for (key, packed) in contexts_in(&document) {
-                    if !self.blocks.contains(&key.id.block) || !shard.hosts(key.nf) {
+                    if !store.blocks.contains(&key.id.block) || !shard.hosts(key.nf) {
                         continue;
                     }
-                    self.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
+                    store.shared.iter_mut().for_each(|shared| shared.note_read(key, place, &packed));
                     let Some(fate) = fate(key) else {
                         given_up.push(key);
                         continue;
                     };
-                    self.reading = Some(key);
+                    store.reading = Some(key);
                     let taken =
                         take_one_over(now, shard, key, (&packed, document.is_stale, document.is_stale), fate);
                     if let Err(error) = taken {
-                        self.note_unreadable(&format!("{place} is unknown, its UE registers again: {error}"));
+                        store
+                            .note_unreadable(&format!("{place} is unknown, its UE registers again: {error}"));
                     }
                 }
             }
+        });
+        if let Err(error) = read {
+            return self.fail(now, shard, &error);
         }
         self.reading = None;
         self.end_contexts(&given_up);
@@ -127,12 +128,11 @@ impl ContextStore {
             self.end_contexts(&all);
             self.shared.iter_mut().for_each(SharedDocuments::forget_contexts);
         }
+        let blocks = self.blocks.clone();
         for kind in kinds_of(shard) {
-            for block in self.blocks.clone() {
-                let Ok(found) = self.read_block(kind, block) else { return };
-                let keys: Vec<_> = found.into_iter().map(|(key, _)| key).collect();
-                self.delete_all(&keys);
-            }
+            let places: Vec<_> = blocks.iter().map(|block| (kind, block.number())).collect();
+            let Ok(keys) = self.engine.list(&places) else { return };
+            self.delete_all(&keys);
         }
     }
 

@@ -18,8 +18,8 @@ use std::time::Instant;
 const APPEND: &str = concat!(include_str!("version.lua"), include_str!("append.lua"));
 /// Documents that are read with one request.
 const READ_AT_ONCE: usize = 128;
-/// Deadlines that are read with one request.
-const DEADLINES_AT_ONCE: usize = 1024;
+/// Deadlines, fences and indexes that are read or written with one request: those of all blocks, in a round trip.
+const PLACES_AT_ONCE: usize = 1024;
 /// Octets of sections in one call of the script, at most one document more.
 const MAX_CALL: usize = 8 << 20;
 
@@ -110,7 +110,7 @@ impl RedisEngine {
     fn latest_fence(&mut self, blocks: &[u16]) -> Result<OwnerVersion, EngineError> {
         blocks.iter().try_for_each(|block| check_block(*block))?;
         let mut latest = 0;
-        for part in blocks.chunks(READ_AT_ONCE) {
+        for part in blocks.chunks(PLACES_AT_ONCE) {
             let replies = self.request(|engine, request| {
                 for block in part {
                     request.add(cmd("GET").arg(engine.fence_of(*block)));
@@ -432,7 +432,7 @@ impl RedisEngine {
     /// The documents among these that have a deadline before or at `until`.
     fn due_among(&mut self, keys: &[DocumentKey], until: UnixMillis) -> Result<Vec<Due>, EngineError> {
         let mut due = Vec::new();
-        for keys in keys.chunks(DEADLINES_AT_ONCE) {
+        for keys in keys.chunks(PLACES_AT_ONCE) {
             let replies = self.request(|engine, request| {
                 for key in keys {
                     request.add(cmd("HGET").arg(engine.key_of(*key)).arg("d"));
@@ -610,7 +610,7 @@ impl Engine for RedisEngine {
 
     fn list(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
         let mut listed = Vec::new();
-        for places in places.chunks(READ_AT_ONCE) {
+        for places in places.chunks(PLACES_AT_ONCE) {
             listed.extend(self.list_some(places)?);
         }
         Ok(listed)
@@ -640,12 +640,12 @@ impl Engine for RedisEngine {
         if self.latest_fence(blocks)? >= own {
             return Ok(false);
         }
-        blocks.chunks(READ_AT_ONCE).try_for_each(|part| self.fence_all(part, own)).map(|()| true)
+        blocks.chunks(PLACES_AT_ONCE).try_for_each(|part| self.fence_all(part, own)).map(|()| true)
     }
 
     fn claim(&mut self, blocks: &[u16], step: u64) -> Result<OwnerVersion, EngineError> {
         let own = OwnerVersion(self.latest_fence(blocks)?.0.saturating_add(step));
-        for part in blocks.chunks(READ_AT_ONCE) {
+        for part in blocks.chunks(PLACES_AT_ONCE) {
             self.fence_all(part, own)?;
         }
         Ok(own)

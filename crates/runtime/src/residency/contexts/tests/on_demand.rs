@@ -1,7 +1,7 @@
 //! Contexts that are restored while the shard serves.
 
 use super::*;
-use crate::residency::EngineThread;
+use crate::residency::{EngineThread, ReadResult};
 
 const fn id(block: u64, number: u64) -> u64 {
     block << 32 | number
@@ -127,6 +127,111 @@ fn contexts_in_a_server_are_restored_while_the_shard_serves() {
         run.restore_next(5);
     }
     assert_eq!(run.numbers().len(), 303);
+}
+
+/// A server that counts the requests for documents: each takes a round trip.
+struct Far {
+    inner: MemoryEngine,
+    requests: Arc<AtomicU64>,
+}
+
+impl Far {
+    fn asked(&mut self) -> &mut MemoryEngine {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        &mut self.inner
+    }
+}
+
+impl Engine for Far {
+    fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
+        self.inner.append(batch)
+    }
+
+    fn read(&mut self, key: DocumentKey) -> Result<Option<StoredDocument>, DocumentError> {
+        self.asked().read(key)
+    }
+
+    fn read_each(&mut self, keys: &[DocumentKey], visit: &mut dyn FnMut(DocumentKey, ReadResult)) {
+        self.asked().read_each(keys, visit);
+    }
+
+    fn read_block(
+        &mut self,
+        kind: DocumentKind,
+        block: u16,
+        visit: &mut dyn FnMut(DocumentKey, Result<StoredDocument, DocumentError>),
+    ) -> Result<(), EngineError> {
+        self.asked().read_block(kind, block, visit)
+    }
+
+    fn list(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
+        self.asked().list(places)
+    }
+
+    fn list_due(
+        &mut self,
+        places: &[(DocumentKind, u16)],
+        until: UnixMillis,
+    ) -> Result<Vec<DocumentKey>, EngineError> {
+        self.asked().list_due(places, until)
+    }
+
+    fn due(&mut self, block: u16, until: UnixMillis, limit: usize) -> Result<Vec<Due>, EngineError> {
+        self.asked().due(block, until, limit)
+    }
+
+    fn fence(&mut self, block: u16, owner: OwnerVersion) -> Result<(), EngineError> {
+        self.inner.fence(block, owner)
+    }
+
+    fn fenced_below(&mut self, block: u16) -> Result<OwnerVersion, EngineError> {
+        self.inner.fenced_below(block)
+    }
+
+    fn waits_for_network(&self) -> bool {
+        true
+    }
+
+    fn durable(&self) -> Sequence {
+        self.inner.durable()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+}
+
+/// With a round trip of 1 ms, a request for each of 1,024 blocks takes a second, for each kind of documents.
+#[test]
+fn the_documents_of_many_blocks_are_listed_with_one_request() {
+    let documents = documents();
+    let mut former = Run::start(&documents, WriteTime::BeforeSends);
+    for block in 100..900 {
+        former.input(2, id(block, 1), Timer::T3513);
+    }
+    let blocks: Vec<_> = BlockId::all().collect();
+    for (mode, is_shared) in [
+        (StoreMode::of_time(WriteTime::BeforeSends), false),
+        (StoreMode { drops_copies: true, ..StoreMode::of_time(WriteTime::BeforeSends) }, false),
+        (StoreMode { drops_copies: true, ..StoreMode::of_time(WriteTime::BeforeSends) }, true),
+    ] {
+        let owner = (blocks.clone(), Claims::None);
+        let mut run = Run::without_contexts(&documents, mode, None, owner, is_shared);
+        let requests = Arc::new(AtomicU64::new(0));
+        let engine = Far { inner: documents.engine(), requests: Arc::clone(&requests) };
+        run.store = ContextStore::new(blocks.clone(), Box::new(engine), mode, 1, Arc::clone(&run.health));
+        if is_shared {
+            run.store = run.store.with_shared_documents(DocumentSecret::of_number(7));
+        }
+        run.store.begin_restoring(at(0), &mut run.shard);
+        while run.store.is_restoring() {
+            run.restore_next(5);
+        }
+        let expected = if is_shared { 0 } else { 303 + 800 };
+        assert_eq!(run.numbers().len(), expected, "{mode:?}");
+        let requests = requests.load(Ordering::Relaxed);
+        assert!(requests < 60, "{requests} requests with {mode:?}, shared: {is_shared}");
+    }
 }
 
 #[test]
