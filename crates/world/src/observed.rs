@@ -274,6 +274,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner().unsettled(block)
     }
 
+    fn unsettled_for_instance(&self, block: BlockId) -> Option<ContextId> {
+        self.inner().unsettled_for_instance(block)
+    }
+
     fn is_unsettled(&self, id: ContextId) -> bool {
         self.inner().is_unsettled(id)
     }

@@ -13,6 +13,7 @@
 //!
 //! - A block passes when no request of or to another NF is pending for a context in it. If that takes longer than [`LONGEST`], the block
 //!   stays, and pending inputs go to its owner.
+//! - For another instance of the set, no procedure of a context in it may wait for another NF or a UPF either: the answers would not follow.
 //! - The former owner answers nothing for the block afterwards: requests, replies, and responses of UPFs follow the contexts.
 //! - Each change of the owner map has a version. An older change of the same block has no effect, so that a late one does not undo it.
 //! - If the new owner panics in the turn in which it takes the block, its next run gets the block again ([`super::TakeOver`]). If it panics
@@ -365,11 +366,20 @@ impl Shard {
         }
         let is_unsettled = |key: &StoredKey| {
             let of_nf = self.functions.iter().find(|(nf, _)| *nf == key.nf);
-            self.absent.is_awaited(*key) || of_nf.is_some_and(|(_, function)| function.is_unsettled(key.id))
+            self.absent.is_awaited(*key)
+                || of_nf.is_some_and(|(_, function)| {
+                    function.is_unsettled(key.id)
+                        || leaves_instance && !function.is_between_transactions(key.id)
+                })
         };
         let waits_for = leaving.waits_for.filter(is_unsettled).or_else(|| {
             let unsettled = |(nf, function): &(Nf, Box<dyn NetworkFunction>)| {
-                function.unsettled(block).map(|id| StoredKey { nf: *nf, id })
+                let id = if leaves_instance {
+                    function.unsettled_for_instance(block)
+                } else {
+                    function.unsettled(block)
+                };
+                id.map(|id| StoredKey { nf: *nf, id })
             };
             self.functions.iter().find_map(unsettled).or_else(|| self.absent.awaited_in(block))
         });

@@ -220,6 +220,12 @@ pub trait NetworkFunction: Send {
         None
     }
 
+    /// As [`NetworkFunction::unsettled`], for a block that leaves for another instance: replies and responses do not follow it, so that
+    /// a procedure that waits for one would end.
+    fn unsettled_for_instance(&self, block: BlockId) -> Option<ContextId> {
+        self.unsettled(block)
+    }
+
     /// Whether that context still cannot pass.
     fn is_unsettled(&self, _id: ContextId) -> bool {
         false

@@ -521,6 +521,11 @@ impl NetworkFunction for Smf {
         self.unsettled_session(block)
     }
 
+    fn unsettled_for_instance(&self, block: BlockId) -> Option<ContextId> {
+        let mut of_block = self.shared.ids.of_block(block).map(|(id, _)| id);
+        of_block.find(|id| self.is_unsettled_session(*id) || !self.is_between_transactions(*id))
+    }
+
     fn is_unsettled(&self, id: ContextId) -> bool {
         self.is_unsettled_session(id)
     }

@@ -176,8 +176,8 @@ impl World {
         }
         let unregistered = self.shard_hosts().filter(|host| !host.shard.is_ready()).count();
         self.demand(unregistered == 0, || format!("NFs of {unregistered} shards are not registered"))?;
-        let calls = self.journal().open_calls.len();
-        self.demand(calls == 0, || format!("{calls} SBI calls without answer"))?;
+        let calls = self.journal().open_calls.clone();
+        self.demand(calls.is_empty(), || format!("{} SBI calls without answer: {calls:?}", calls.len()))?;
         self.check_owners()
     }
 

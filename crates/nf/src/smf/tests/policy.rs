@@ -1,6 +1,7 @@
 //! The policy association: the context that the PCF receives, new rates, and the end of a session.
 
 use super::world::*;
+use crate::kit::NetworkFunction;
 use crate::kit::Timer;
 use crate::testing::{ambr, instance, root};
 use pith_nas::gsm::{
@@ -56,6 +57,23 @@ fn enforced(world: &World) -> u64 {
         Some(pith_pfcp::Change::Set(rates)) => rates.downlink,
         other => panic!("{other:?}"),
     }
+}
+
+/// A reply follows a session to another shard, but not to another instance, where its establishment would end.
+#[test]
+fn a_session_that_waits_for_the_pcf_does_not_pass_to_another_instance() {
+    let mut world = World::new();
+    world.script.insert(Operation::CreateSmPolicy, None);
+    world.establish();
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    let id = session.id;
+    assert_eq!(world.bench.nf.unsettled(id.block), None);
+    assert_eq!(world.bench.nf.unsettled_for_instance(id.block), Some(id));
+    let (tag, request) = world.open.remove(0);
+    let seen = world.bench.reply(tag, usual(&request));
+    world.follow(seen);
+    world.gnb_answers();
+    assert_eq!(world.bench.nf.unsettled_for_instance(id.block), None);
 }
 
 #[test]
