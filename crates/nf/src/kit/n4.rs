@@ -42,7 +42,8 @@ pub struct UpfInfo {
 /// Why a request to a UPF has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum N4Error {
-    /// No response after N1 transmissions (TS 29.244 6.4).
+    /// No response after N1 transmissions (TS 29.244 6.4). A change of a session was retransmitted until the UPF had answered a heartbeat, and N1
+    /// times more.
     #[error("the UPF did not answer")]
     NoAnswer,
     /// The UPF requests a reduction of new sessions (TS 29.244 6.2.4).

@@ -219,9 +219,11 @@ impl Smf {
                 self.delete_unknown_session(result, out);
             }
             N4Input::Response { tag, result } => {
-                self.with_session(now, Key::from_u64(tag.owner), out, |state, session, env| {
+                let key = Key::from_u64(tag.owner);
+                self.with_session(now, key, out, |state, session, env| {
                     procedure::on_n4_response(state, session, env, CallId(tag.step), result)
                 });
+                self.note_waiting(key);
             }
             N4Input::Request { transaction, seid, message } => {
                 self.session_report(now, (transaction, seid), &message, out);

@@ -182,6 +182,9 @@ impl N4Gateway {
             Some(Association::Up { recovery, .. }) if *recovery == response.recovery_time_stamp => {
                 self.start(Timer::PfcpHeartbeat, peer);
                 self.note_proof(peer);
+                if let Some(slot) = self.peers.get_mut(peer) {
+                    slot.heartbeats += 1;
+                }
                 self.delete_orphans(peer);
             }
             Some(Association::Up { .. }) => self.associate_again(peer),

@@ -21,18 +21,19 @@ use crate::kit::{
     Duration, Event, Level, N4Effect, N4Error, N4Input, N4Transaction, Timer, TimerKey, UpfHandle, UpfInfo,
 };
 use association::Loss;
-use pith_pfcp::ie::{Cause, NodeId, NtpSeconds, OffendingIe};
+use pith_pfcp::ie::{Cause, FTeid, NodeId, NtpSeconds, OffendingIe};
 use pith_pfcp::message::{
     AssociationReleaseResponse, HeartbeatResponse, NodeReportResponse, SessionReportResponse,
     VersionNotSupportedResponse,
 };
+use pith_pfcp::rules::CreatePdr;
 use pith_pfcp::{DecodeError, Header, Message};
 use pith_types::{InstanceId, OwnerMap, Seid, ShardId};
 use retention::Retained;
 pub use retention::StoredRun;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use transaction::{Arrival, Purpose, Transactions};
+use transaction::{Arrival, Patience, Purpose, Transactions};
 
 /// Maximum number of pending session requests of one UPF, some 300 octets each: a lost site or UPF concerns all its sessions at once.
 const MAX_REQUESTS: usize = 262_144;
@@ -126,6 +127,8 @@ struct Peer {
     restarted: Option<UpfHandle>,
     /// The UPF has answered a session's request or a heartbeat since.
     is_proven: bool,
+    /// The number of heartbeats that the UPF has answered.
+    heartbeats: u64,
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
     told: overload::LoadControl,
@@ -164,6 +167,7 @@ impl N4Gateway {
                 association: Association::Down,
                 restarted: None,
                 is_proven: false,
+                heartbeats: 0,
                 is_unsuitable: false,
                 told: overload::LoadControl::default(),
                 retained: Retained::at_start(run),
@@ -434,7 +438,8 @@ impl N4Gateway {
         }
     }
 
-    /// Sends a request, which is retransmitted every T1 until answered, N1 transmissions in all.
+    /// Sends a request, which is retransmitted every T1 until answered, N1 transmissions in all. A change of a session is not given up before the UPF
+    /// answers a heartbeat: one that is being restarted, or is not reached for a moment, gets the change afterwards.
     fn request(&mut self, peer: usize, purpose: Purpose, seid: Seid, message: &Message) {
         let Some(to) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         let sequence = self.transactions.next_sequence();
@@ -443,7 +448,8 @@ impl N4Gateway {
             self.event(Level::Error, format!("a PFCP request does not fit into a datagram: {error}"));
             return self.answer_shard(purpose, N4Error::TooLong);
         }
-        if self.transactions.begin((sequence, message.message_type()), to, purpose, octets.clone()) {
+        let (kind, patience) = (message.message_type(), patience(message));
+        if self.transactions.begin((sequence, kind), to, (purpose, patience), octets.clone()) {
             self.send_request(to, sequence, octets);
         }
     }
@@ -462,7 +468,11 @@ impl N4Gateway {
 
     /// T1 expired: retransmits the request, or gives up (TS 29.244 6.4).
     fn unanswered(&mut self, sequence: u32) {
-        let Some((to, octets)) = self.transactions.retransmit(sequence, self.config.n1_transmissions) else {
+        let to = self.transactions.destination(sequence);
+        let peer = self.peers.iter().find(|peer| Some(peer.config.address) == to);
+        let heartbeats = peer.map_or(0, |peer| peer.heartbeats);
+        let n1 = self.config.n1_transmissions;
+        let Some((to, octets)) = self.transactions.retransmit(sequence, n1, heartbeats) else {
             return self.fail_request(sequence);
         };
         self.out.push(N4GatewayEffect::Send { to, octets });
@@ -571,6 +581,18 @@ const fn denies_association(response: &Message) -> bool {
         _ => return false,
     };
     matches!(cause, Cause::NoEstablishedPfcpAssociation)
+}
+
+/// How long a request is retransmitted. A new session is established at another UPF soon; one that its UPF has lost, with its F-TEID, is not.
+fn patience(message: &Message) -> Patience {
+    let has_tunnel = |pdr: &CreatePdr| matches!(pdr.pdi.local_f_teid, Some(FTeid::Allocated { .. }));
+    match message {
+        Message::SessionModificationRequest(_) => Patience::Heartbeat,
+        Message::SessionEstablishmentRequest(request) if request.create_pdrs.iter().any(has_tunnel) => {
+            Patience::Heartbeat
+        }
+        _ => Patience::N1,
+    }
 }
 
 fn t1(sequence: u32) -> TimerKey {

@@ -13,8 +13,8 @@ use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
     AssociationUpdateRequest, HeartbeatRequest, LoadControlInformation, OverloadControlInformation,
     SessionDeletionRequest, SessionDeletionResponse, SessionEstablishmentRequest,
-    SessionEstablishmentResponse, SessionModificationRequest, SessionReportRequest,
-    SessionSetDeletionResponse,
+    SessionEstablishmentResponse, SessionModificationRequest, SessionModificationResponse,
+    SessionReportRequest, SessionSetDeletionResponse,
 };
 use pith_pfcp::rules::{CreateFar, CreatePdr, CreatedPdr, Pdi};
 use pith_types::InstanceId;
@@ -135,6 +135,64 @@ fn a_request_is_sent_n1_times_and_then_fails() {
     let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
     assert!(last.sent.is_empty());
     assert!(matches!(last.told.as_slice(), [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
+}
+
+fn modify(gateway: &mut N4Gateway, upf: UpfHandle) -> Seen {
+    let message = Message::SessionModificationRequest(SessionModificationRequest::new());
+    let effect = N4Effect::Request { tag: TAG, upf, seid: Seid(77), message };
+    handle(gateway, N4GatewayInput::Shard { shard: ShardId(1), effect })
+}
+
+const BEAT: TimerKey = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
+
+/// The session would end. The UPF may be restarting.
+#[test]
+fn a_change_of_a_session_is_not_given_up_before_a_heartbeat_is_answered() {
+    let (mut gateway, upf) = associated();
+    let timer = modify(&mut gateway, upf).started[0];
+    for _ in 0..10 {
+        let seen = handle(&mut gateway, N4GatewayInput::Timer(timer));
+        assert_eq!((seen.sent.len(), seen.started.len(), seen.told.len()), (1, 1, 0));
+    }
+    let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT));
+    let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+    handle(&mut gateway, datagram(&response, 0, beat.sent[0].0.sequence));
+    for _ in 0..3 {
+        assert_eq!(handle(&mut gateway, N4GatewayInput::Timer(timer)).sent.len(), 1);
+    }
+    let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
+    assert!(matches!(last.told.as_slice(), [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
+    assert_eq!((last.sent.len(), last.started.len()), (0, 0));
+}
+
+#[test]
+fn a_change_of_a_session_fails_with_the_heartbeat() {
+    let (mut gateway, upf) = associated();
+    let timer = modify(&mut gateway, upf).started[0];
+    for _ in 0..5 {
+        handle(&mut gateway, N4GatewayInput::Timer(timer));
+    }
+    let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT)).started[0];
+    for _ in 0..2 {
+        handle(&mut gateway, N4GatewayInput::Timer(beat));
+    }
+    let lost = handle(&mut gateway, N4GatewayInput::Timer(beat));
+    assert!(matches!(lost.told[0], (1, N4Input::Response { result: Err(N4Error::NoAssociation), .. })));
+    assert_eq!(changes(&lost), [("down", 1)]);
+}
+
+/// A UPF that is back answers the request itself, with cause 72.
+#[test]
+fn a_change_of_a_session_finds_a_upf_that_restarted_after_n1_transmissions() {
+    let (mut gateway, upf) = associated();
+    let asked = modify(&mut gateway, upf);
+    for _ in 0..5 {
+        handle(&mut gateway, N4GatewayInput::Timer(asked.started[0]));
+    }
+    let response = SessionModificationResponse::new(Cause::NoEstablishedPfcpAssociation);
+    let denied = Message::SessionModificationResponse(response);
+    let seen = handle(&mut gateway, datagram(&denied, 0, asked.sent[0].0.sequence));
+    assert_eq!(changes(&seen), [("restarted", 1)]);
 }
 
 /// What a UPF's receive buffer does not hold it would drop, heartbeats included.

@@ -49,6 +49,18 @@ pub(super) struct Pending {
     octets: Vec<u8>,
     /// How often it was sent; 0 while it is queued.
     sent: u32,
+    patience: Patience,
+}
+
+/// How long a request is retransmitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// N1 transmissions.
+    N1,
+    /// Until the UPF has answered a heartbeat, and N1 transmissions more: the request changes a session, which would end.
+    Heartbeat,
+    /// It had N1 transmissions when the UPF had answered so many heartbeats.
+    Exhausted(u64),
 }
 
 impl Pending {
@@ -138,13 +150,13 @@ impl Transactions {
         &mut self,
         (sequence, message_type): (u32, MessageType),
         to: SocketAddr,
-        purpose: Purpose,
+        (purpose, patience): (Purpose, Patience),
         octets: Vec<u8>,
     ) -> bool {
         let outgoing = self.outgoing.entry(to).or_default();
         outgoing.pending += 1;
         let is_sent = outgoing.in_window < WINDOW || !matches!(purpose, Purpose::Session { .. });
-        let pending = Pending { purpose, message_type, to, octets, sent: u32::from(is_sent) };
+        let pending = Pending { purpose, message_type, to, octets, sent: u32::from(is_sent), patience };
         if !is_sent {
             outgoing.queued.push_back(sequence);
         }
@@ -178,15 +190,37 @@ impl Transactions {
         if ends { self.remove(response.sequence) } else { None }
     }
 
-    /// The message to retransmit; `None` if it was sent `n1_transmissions` times.
+    /// The message to retransmit; `None` if it was sent `n1_transmissions` times, and the UPF need not answer a heartbeat first. `heartbeats`:
+    /// the number of heartbeats that the UPF has answered.
     pub(super) fn retransmit(
         &mut self,
         sequence: u32,
         n1_transmissions: u32,
+        heartbeats: u64,
     ) -> Option<(SocketAddr, Vec<u8>)> {
-        let pending = self.pending.get_mut(&sequence).filter(|pending| pending.sent < n1_transmissions)?;
-        pending.sent += 1;
+        let pending = self.pending.get_mut(&sequence)?;
+        // A request of a shard that has panicked.
+        let is_given_up = pending.sent == u32::MAX;
+        pending.sent = match pending.patience {
+            _ if pending.sent < n1_transmissions => pending.sent + 1,
+            _ if is_given_up => return None,
+            Patience::N1 => return None,
+            Patience::Heartbeat => {
+                pending.patience = Patience::Exhausted(heartbeats);
+                pending.sent
+            }
+            Patience::Exhausted(then) if then == heartbeats => pending.sent,
+            Patience::Exhausted(_) => {
+                pending.patience = Patience::N1;
+                1
+            }
+        };
         Some((pending.to, pending.octets.clone()))
+    }
+
+    /// The destination of a pending request.
+    pub(super) fn destination(&self, sequence: u32) -> Option<SocketAddr> {
+        self.pending.get(&sequence).map(|pending| pending.to)
     }
 
     /// Keeps an establishment that was given up, for its response. It is not retransmitted.

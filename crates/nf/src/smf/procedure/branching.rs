@@ -20,7 +20,8 @@
 
 use super::establishment::accepted;
 use super::path::{self, Towards};
-use super::{Established, State};
+use super::restoration::{self, Absence};
+use super::{Established, State, release};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::config::Network;
@@ -108,7 +109,8 @@ fn without_front(
     plan: &FrontPlan,
 ) -> State {
     if plan.is_needed {
-        return super::release::end_and_notify_amf(user_plane.into(), session, env);
+        let has_tunnel = user_plane.gnb.is_some();
+        return release::end_unserved(user_plane.into(), has_tunnel, session, env);
     }
     let is_unchanged = user_plane.gnb_uplink == Some(user_plane.anchor.tunnel);
     match user_plane.gnb.filter(|_| !is_unchanged) {
@@ -165,6 +167,10 @@ impl AwaitingClassifier {
         env: &mut Env<'_>,
         result: Result<Message, N4Error>,
     ) -> State {
+        if self.plan.is_needed && Absence::of(&result) == Some(Absence::Lost) {
+            let upf = self.plan.upf;
+            return restoration::after_absence(self.into_planned(), session, env, (upf, Absence::Lost));
+        }
         let Self { mut user_plane, plan, .. } = self;
         match accepted(plan.upf, result, n9::tunnels, env.out) {
             Ok((seid, (tunnel, n9))) => {
@@ -181,15 +187,24 @@ impl AwaitingClassifier {
         }
     }
 
+    /// The user plane with the planned UPF, which has no session yet: that is restored with the anchor's.
+    pub(super) fn into_planned(self) -> UserPlane {
+        let Self { mut user_plane, plan: FrontPlan { upf, is_needed, destinations }, .. } = self;
+        let tunnel = user_plane.anchor.tunnel;
+        let session = UpfSession { upf, seid: Seid(0), tunnel };
+        user_plane.front = Some(FrontUpf { session, n9: tunnel, is_needed, is_ending: false, destinations });
+        user_plane
+    }
+
     /// The UPF that has not answered yet.
     pub(in crate::smf) const fn upf(&self) -> UpfHandle {
         self.plan.upf
     }
 
     /// What must be released: the sessions of the path, and the classifier's if it answers yet.
-    pub(in crate::smf) fn into_held(self) -> super::release::Held {
+    pub(in crate::smf) fn into_held(self) -> release::Held {
         let establishing = Some((self.plan.upf, self.call));
-        super::release::Held { establishing, ..self.user_plane.into() }
+        release::Held { establishing, ..self.user_plane.into() }
     }
 }
 

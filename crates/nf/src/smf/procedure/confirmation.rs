@@ -14,7 +14,7 @@
 //! session gets it again ([`super::restoration`]).
 
 use super::restoration::AwaitingRestoration;
-use super::{State, branching, release};
+use super::{State, branching};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
@@ -104,14 +104,10 @@ impl AwaitingConfirmation {
             (UpfRole::Anchor, Finding::Absent) => {
                 AwaitingRestoration::new(self.user_plane, true).ask_anchor(session, env)
             }
-            (UpfRole::Anchor, Finding::Refused) => {
+            // A UPF that does not answer may have these rules, or the former ones.
+            (UpfRole::Anchor, Finding::Refused | Finding::Silent) => {
                 env.delete_at_upf(self.user_plane.anchor);
                 AwaitingRestoration::new(self.user_plane, true).ask_anchor(session, env)
-            }
-            (UpfRole::Anchor, Finding::Silent) => {
-                session
-                    .log(env, Level::Warn, || "the UPF does not confirm the session, which ends".to_owned());
-                release::end_and_notify_amf(self.user_plane.into(), session, env)
             }
             (UpfRole::Front, _) => self.front_again(session, env),
         }

@@ -11,7 +11,7 @@
 //! refuses has changed nothing: the session keeps its tunnels, and the gNB its configuration. A session with a UPF between gNB and anchor has one
 //! tunnel, which can move. Redundant transmission (TS 23.501 5.33.2) is not supported.
 
-use super::restoration::AwaitingRestoration;
+use super::restoration::{self, Absence};
 use super::{Established, State, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
@@ -190,23 +190,15 @@ impl AwaitingFlowMobility {
         env: &mut Env<'_>,
         result: Result<Message, N4Error>,
     ) -> State {
-        let is_silent = result.is_err();
-        // The gateway says next whether the UPF returns. If it does, it gets the session with these rules.
-        let is_lost = matches!(result, Err(N4Error::NoAssociation));
-        match n4::modified(result) {
-            Err(why) if is_silent && !is_lost => {
-                let problem = Problem::new(Cause::PeerNotResponding).detail(why);
-                refuse(self.moving.trigger, self.reply, problem, BUSY, env);
-                release::end_and_notify_amf(self.user_plane.into(), session, env)
-            }
-            Err(why) if !is_lost => self.refused(session, env, why),
-            _ => {
+        let absence = Absence::of(&result);
+        match (n4::modified(result), absence) {
+            (Err(why), None) => self.refused(session, env, why),
+            (Ok(()), _) => State::established(self.confirm(session, env)),
+            // The UPF gets the session with these rules.
+            (Err(_), Some(absence)) => {
                 let user_plane = self.confirm(session, env);
-                if is_lost {
-                    AwaitingRestoration::new(user_plane, true).into()
-                } else {
-                    State::established(user_plane)
-                }
+                let upf = user_plane.n3_session().upf;
+                restoration::after_absence(user_plane, session, env, (upf, absence))
             }
         }
     }

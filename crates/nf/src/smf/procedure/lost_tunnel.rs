@@ -8,6 +8,7 @@
 //!         Established                         the UE is paged if the UPF buffers packets
 //! ```
 
+use super::restoration::{self, Absence};
 use super::{Established, State, release, upf_failure};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
@@ -124,7 +125,16 @@ impl AwaitingBuffering {
         result: Result<Message, N4Error>,
     ) -> State {
         let Self { user_plane, .. } = self;
+        let absence = Absence::of(&result);
+        let command = n2::release_lost_resources();
+        let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResRelCmd, command);
         if let Err(why) = n4::modified(result) {
+            if let Some(absence) = absence {
+                // When the UPF has the session again, without a gNB, the gNB sets the resources up again.
+                consumer::notify_amf(session, env, transfer);
+                let upf = user_plane.n3_session().upf;
+                return restoration::after_absence(user_plane, session, env, (upf, absence));
+            }
             return release::end_refused(
                 user_plane,
                 session,
@@ -133,8 +143,6 @@ impl AwaitingBuffering {
                 why,
             );
         }
-        let command = n2::release_lost_resources();
-        let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResRelCmd, command);
         session.start(env, SessionTimer::Guard, env.config.guard);
         let call = consumer::call_amf(session, env, transfer);
         State::AwaitingResourceRelease(AwaitingResourceRelease { user_plane, call })

@@ -85,6 +85,7 @@ pub(super) fn on_n4_response(
     }
     if state.call() != Some(call) {
         session.log(env, Level::Debug, || "a UPF answered a request whose answer is not needed".to_owned());
+        release::delete_established(&state, env, &result);
         return state;
     }
     match state {

@@ -14,8 +14,9 @@
 //! answer. Until then no other change of flows begins. An idle UE is paged for the command; the gNB gets the flows with the next activation.
 
 use super::establishment::authorise;
-use super::restoration::AwaitingRestoration;
-use super::{Established, State, release};
+use super::path::{self, Towards};
+use super::restoration::{self, Absence, give_again};
+use super::{Established, State, branching, release, upf_failure};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
@@ -150,7 +151,9 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos, flows: Flows
         | State::AwaitingResourceRelease(_)
         | State::AwaitingRestoration(_)
         | State::AwaitingConfirmation(_) => {
-            session.pending.qos = Some(qos).filter(|qos| *qos != session.qos);
+            // Rates that a UPF has not answered are pending until the UE has got them, too.
+            let is_due = session.pending.qos.as_ref() == Some(&session.qos);
+            session.pending.qos = Some(qos).filter(|qos| is_due || *qos != session.qos);
             session.flows.wanted = Some(flows).filter(|flows| *flows != session.flows.current);
         }
         // The session ends.
@@ -296,6 +299,14 @@ impl AwaitingRates {
         Self::begin(self.user_plane, session, env)
     }
 
+    /// The classifier is lost: the anchor gets the rates once more when it sends to the gNB.
+    pub(super) fn without_classifier(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        if self.sent_to != RatesSentTo::Flows {
+            await_command(session, env);
+        }
+        upf_failure::without_classifier(self.user_plane, session, env)
+    }
+
     /// Handles a UPF's response (step 2b).
     pub(in crate::smf) fn on_response(
         self,
@@ -304,22 +315,9 @@ impl AwaitingRates {
         result: Result<Message, N4Error>,
     ) -> State {
         let Self { user_plane, sent_to, .. } = self;
-        let is_answered = result.is_ok();
+        let absence = Absence::of(&result);
         if let Err(why) = n4::modified(result) {
-            match sent_to {
-                RatesSentTo::Anchor if is_answered && session.flows.former.is_some() => {
-                    return rules_refused(user_plane, session, env, &why);
-                }
-                RatesSentTo::Flows if is_answered => return give_again(user_plane, session, env),
-                _ => {}
-            }
-            return release::end_refused(
-                user_plane,
-                session,
-                env,
-                "the UPF did not accept the PCF's rates",
-                why,
-            );
+            return not_modified(user_plane, session, env, (sent_to, absence), &why);
         }
         if let (RatesSentTo::Anchor, Some(front)) = (sent_to, &user_plane.front) {
             let (upf, seid) = (front.session.upf, front.session.seid);
@@ -334,6 +332,53 @@ impl AwaitingRates {
     }
 }
 
+/// A UPF has not got the change. If it is away, it gets the session again, with the change; the command for UE and gNB follows ([`resume`]). A
+/// classifier is removed from the path, and the anchor gets the change once more.
+fn not_modified(
+    mut user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    (sent_to, absence): (RatesSentTo, Option<Absence>),
+    why: &str,
+) -> State {
+    let is_at_front = sent_to == RatesSentTo::Front;
+    if is_at_front && user_plane.has_removable_front() {
+        session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));
+        await_command(session, env);
+        branching::drain_front(&mut user_plane, session, env);
+        return path::switch_downlink(user_plane, session, env, Towards::Anchor);
+    }
+    match (absence, sent_to) {
+        (Some(absence), _) => {
+            if sent_to != RatesSentTo::Flows {
+                await_command(session, env);
+            }
+            let front = user_plane.front.as_ref().filter(|_| is_at_front);
+            let upf = front.map_or(user_plane.anchor, |front| front.session).upf;
+            restoration::after_absence(user_plane, session, env, (upf, absence))
+        }
+        (None, RatesSentTo::Anchor) if session.flows.former.is_some() => {
+            rules_refused(user_plane, session, env, why)
+        }
+        (None, RatesSentTo::Flows) => give_again(user_plane, session, env),
+        (None, _) => {
+            release::end_refused(user_plane, session, env, "the UPF did not accept the PCF's rates", why)
+        }
+    }
+}
+
+/// The change is in force without the command for UE and gNB, which [`resume`] sends: after a change of rules at once, else when the UPFs
+/// have got the rates once more.
+fn await_command(session: &mut SmContext, env: &mut Env<'_>) {
+    if session.flows.former.is_none() {
+        session.pending.qos.get_or_insert_with(|| session.qos.clone());
+        return;
+    }
+    // A command that the UE has not answered yet has no rules.
+    session.stop(env, SessionTimer::T3591);
+    session.modification = None;
+}
+
 /// The anchor refuses the change of rules. Rules that can't be created are reported; if it refuses to remove some, it gets the session again.
 fn rules_refused(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>, why: &str) -> State {
     if !session.flows.creates() {
@@ -344,12 +389,6 @@ fn rules_refused(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'
     session.pending.qos.get_or_insert_with(|| session.qos.clone());
     fail_rules(session, env, failed, why);
     State::established(user_plane)
-}
-
-/// The anchor may have other rules than those in force: it gets the session again, with its tunnel.
-fn give_again(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
-    env.delete_at_upf(user_plane.anchor);
-    AwaitingRestoration::new(user_plane, true).ask_anchor(session, env)
 }
 
 /// PDU SESSION MODIFICATION COMMAND, and N2 information if the gNB has resources (steps 3 to 5).

@@ -2,6 +2,7 @@
 //! anchor the uplink first (TS 23.502 4.3.5.4 steps 4 to 6, 4.3.5.5; TS 23.501 5.8.2.9; TS 29.244 7.5.4). [`super::branching`] has the ladder.
 
 use super::branching::drain_front;
+use super::restoration::{self, Absence};
 use super::{Established, State, lost_tunnel, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
@@ -159,6 +160,13 @@ pub(super) fn send_to_gnb(
     State::AwaitingDownlinkSwitch(AwaitingDownlinkSwitch { user_plane, towards: Towards::Anchor, call })
 }
 
+/// The session is restored without the classifier that is being removed.
+fn leave_front(user_plane: &mut UserPlane) {
+    if let Some(front) = user_plane.front.as_mut().filter(|front| !front.is_needed) {
+        front.is_ending = true;
+    }
+}
+
 /// The switch is complete.
 fn switched(user_plane: UserPlane, session: &SmContext, env: &mut Env<'_>, towards: Towards) -> State {
     session.log(env, Level::Info, || format!("packets take the {towards}"));
@@ -277,7 +285,15 @@ impl AwaitingDownlinkSwitch {
         result: Result<Message, N4Error>,
     ) -> State {
         let Self { mut user_plane, towards, .. } = self;
+        let absence = Absence::of(&result);
         if let Err(why) = n4::modified(result) {
+            if let Some(absence) = absence {
+                if towards == Towards::Anchor {
+                    leave_front(&mut user_plane);
+                }
+                let upf = user_plane.anchor.upf;
+                return restoration::after_absence(user_plane, session, env, (upf, absence));
+            }
             return release::end_refused(
                 user_plane,
                 session,

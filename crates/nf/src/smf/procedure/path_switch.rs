@@ -6,7 +6,7 @@
 //!         AwaitingPathSwitch                        <─ UPF; then the SMF answers the AMF
 //! ```
 
-use super::restoration::AwaitingRestoration;
+use super::restoration::{self, Absence};
 use super::{AwaitingResourceSetup, Established, State, branching, modification, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
@@ -131,11 +131,9 @@ impl AwaitingPathSwitch {
         result: Result<Message, N4Error>,
     ) -> State {
         let Self { mut user_plane, kind, reply, .. } = self;
-        let is_silent = result.is_err();
-        // The gateway says next whether the UPF returns. If it does, it gets the session with these rules.
-        let is_lost = matches!(result, Err(N4Error::NoAssociation));
+        let absence = Absence::of(&result);
         match n4::modified(result) {
-            Err(why) if !is_lost && user_plane.has_removable_front() => {
+            Err(why) if user_plane.has_removable_front() => {
                 session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));
                 branching::drain_front(&mut user_plane, session, env);
                 match user_plane.gnb {
@@ -147,22 +145,25 @@ impl AwaitingPathSwitch {
                     None => State::established(user_plane),
                 }
             }
-            Err(why) if !is_lost => {
-                let cause = if is_silent { Cause::PeerNotResponding } else { Cause::InsufficientResources };
-                let problem = Problem::new(cause).detail(why);
+            Err(why) if absence.is_none() => {
+                let problem = Problem::new(Cause::InsufficientResources).detail(why);
                 refuse_transfer(reply, &N2SmInfoType::PathSwitchReq, problem, env.out);
-                release::end_and_notify_amf(user_plane.into(), session, env)
+                let has_tunnel = user_plane.gnb.is_some();
+                release::end_unserved(user_plane.into(), has_tunnel, session, env)
             }
+            // A UPF that is away gets the session with these rules.
             _ => {
                 session.log(env, Level::Debug, || format!("path switched ({kind:?} handover)"));
                 if kind == Handover::N2 {
                     user_plane.gnb_uplink = session.handover_uplink.take();
                 }
                 answer(&mut user_plane, session, env, reply, kind);
-                if is_lost {
-                    AwaitingRestoration::new(user_plane, true).into()
-                } else {
-                    State::established(user_plane)
+                match absence {
+                    Some(absence) => {
+                        let upf = user_plane.n3_session().upf;
+                        restoration::after_absence(user_plane, session, env, (upf, absence))
+                    }
+                    None => State::established(user_plane),
                 }
             }
         }

@@ -4,6 +4,7 @@
 //!  UE ─> PDU SESSION RELEASE REQUEST    UPF sessions deleted; command and N2 information in the answer to the AMF
 //!  UDM, PCF ─> end of the session       UPF sessions deleted; command and N2 information in an N1N2MessageTransfer
 //!  restart, address in no pool          the same, with #39 'reactivation requested'
+//!  UPF lost, or refuses the session     the same, if the gNB has the session's resources
 //!        AwaitingReleaseComplete        <─ UE     T3592, up to 4 retransmissions of the command
 //!        Over                           policy association and UDM registration deleted, AMF notified
 //!  AMF ─> ReleaseSmContext              everything is released at once
@@ -21,9 +22,9 @@ use crate::smf::update::{answer_n1, answer_update};
 use crate::smf::{consumer, n1, n2};
 use pith_nas::GsmCause;
 use pith_pfcp::Message;
-use pith_sbi::Problem;
 use pith_sbi::namf_communication::NgapIeType;
 use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData};
+use pith_sbi::{Cause, Problem};
 use pith_types::Seid;
 
 /// The UE has not yet answered a PDU SESSION RELEASE COMMAND.
@@ -96,15 +97,19 @@ pub(in crate::smf) fn reactivate(state: State, session: &mut SmContext, env: &mu
     command(state, session, env, GsmCause::ReactivationRequested)
 }
 
-/// As `reactivate`, for a session of a UE in CM-CONNECTED whose UPF is lost.
-pub(in crate::smf) fn reactivate_without_upf(
-    state: Established,
+/// Ends a session that no UPF serves any longer. If the gNB has its resources, the UE would send into a session that has ended (TS 23.527 4.3.3): gNB
+/// and UE get commands, and the UE is requested to establish the session again (TS 23.502 4.3.4.2 steps 1e and 3). Another UE learns
+/// it from the PDU session status of its next request (TS 24.501 5.6.1.4.1).
+pub(in crate::smf) fn end_unserved(
+    held: Held,
+    has_tunnel: bool,
     session: &mut SmContext,
     env: &mut Env<'_>,
-    upf: UpfHandle,
 ) -> State {
-    let held = State::from(state).into_held().without(upf);
-    command_with(held, true, session, env, GsmCause::ReactivationRequested)
+    if has_tunnel {
+        return command_with(held, true, session, env, GsmCause::ReactivationRequested);
+    }
+    end_and_notify_amf(held, session, env)
 }
 
 /// The network initiates the release.
@@ -123,6 +128,9 @@ fn command_with(
     let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
     let n2 = has_tunnel.then(|| (NgapIeType::PduResRelCmd, n2::release_command()));
     held.delete_at_upfs(session, env);
+    if let Some(reply) = held.reply.take() {
+        reply.refuse(Problem::new(Cause::PeerNotResponding), env.out);
+    }
     let transfer = consumer::transfer(session, Some(next.command(session)), n2);
     consumer::notify_amf(session, env, transfer);
     next.begin(session, env)
@@ -192,6 +200,20 @@ impl Abandoned {
     }
 }
 
+/// A UPF has established a session that is being released: the request was sent before.
+pub(super) fn delete_established(state: &State, env: &mut Env<'_>, result: &Result<Message, N4Error>) {
+    let (State::AwaitingReleaseComplete(_), Ok(Message::SessionEstablishmentResponse(response))) =
+        (state, result)
+    else {
+        return;
+    };
+    let Some(seid) = response.up_f_seid else { return };
+    let addresses = seid.ipv4.map(Into::into).into_iter().chain(seid.ipv6.map(Into::into));
+    if let Some(upf) = addresses.into_iter().find_map(|address| env.upfs.at_address(address)) {
+        env.notify_upf(upf, Seid(seid.seid), crate::smf::n4::deletion());
+    }
+}
+
 /// What a state holds, and what must therefore be released or answered when its session ends.
 #[derive(Debug, Default)]
 pub(in crate::smf) struct Held {
@@ -236,7 +258,8 @@ pub(in crate::smf) fn end_refused(
     why: impl std::fmt::Display,
 ) -> State {
     session.log(env, Level::Warn, || format!("{refused}, the session ends: {why}"));
-    end_and_notify_amf(user_plane.into(), session, env)
+    let has_tunnel = user_plane.gnb.is_some();
+    end_unserved(user_plane.into(), has_tunnel, session, env)
 }
 
 /// Ends a session whose SM context the AMF still has, and notifies the AMF (TS 23.502 4.3.2.2.1 step 18; TS 29.502 5.2.2.5).

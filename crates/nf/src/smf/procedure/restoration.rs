@@ -13,9 +13,11 @@
 //! After a restart of the SMF the gNB may still have its tunnel, and forwarding continues, until the AMF deactivates the user plane. With documents
 //! that may lag, an AMF of the same process may not know of the tunnel: the user plane is inactive. A session whose document says that it was being established or released has no user
 //! plane to restore: it ends, and the AMF is notified.
+//!
+//! A change that a UPF has not answered ([`Absence`]) is in force when the session is restored: the UPF gets it with all other rules.
 
 use super::release::{self, Held};
-use super::{State, branching, confirmation};
+use super::{State, branching, confirmation, upf_failure};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
@@ -106,8 +108,31 @@ impl AwaitingRestoration {
     }
 
     /// A UPF of the session has restarted, perhaps once more. The anchor gets its request as soon as all UPFs are associated.
-    pub(in crate::smf) fn again(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    fn again(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         Self { call: None, ..self }.begin(session, env)
+    }
+
+    /// A UPF of the session has restarted, or is lost. The session continues without a classifier that is lost, and ends without another UPF.
+    pub(in crate::smf) fn on_upf_lost(
+        mut self,
+        session: &mut SmContext,
+        env: &mut Env<'_>,
+        upf: UpfHandle,
+    ) -> State {
+        if env.upfs.has_restarted(upf) {
+            return self.again(session, env);
+        }
+        if upf_failure::is_removable(&self.user_plane, upf) {
+            self.user_plane.front = None;
+            return self.again(session, env);
+        }
+        let has_tunnel = self.has_tunnel(session);
+        release::end_unserved(self.into_held().without(upf), has_tunnel, session, env)
+    }
+
+    /// Whether the gNB has resources of the session. If the UPF did not accept the former F-TEID, they are to be set up again.
+    const fn has_tunnel(&self, session: &SmContext) -> bool {
+        self.user_plane.gnb.is_some() || session.pending.downlink_data
     }
 
     /// A front UPF that was being removed is left out. If the gNB still sends to it, its resources are set up again.
@@ -129,7 +154,8 @@ impl AwaitingRestoration {
         let local = env.upfs.info(anchor.upf).map(|info| info.local_address);
         let address = session.address;
         let Some(local) = local.filter(|_| !address.is_empty()) else {
-            return release::end_and_notify_amf(Held::default(), session, env);
+            let has_tunnel = self.has_tunnel(session);
+            return release::end_unserved(Held::default(), has_tunnel, session, env);
         };
         let (f_teid, gnb) = if self.keeps_tunnel {
             (Some(n4::f_teid_of(anchor.tunnel)), self.user_plane.gnb)
@@ -173,7 +199,8 @@ impl AwaitingRestoration {
             Err(_) => {
                 session
                     .log(env, Level::Warn, || "the UPF does not restore the session, which ends".to_owned());
-                release::end_and_notify_amf(Held::default(), session, env)
+                let has_tunnel = self.has_tunnel(session);
+                release::end_unserved(Held::default(), has_tunnel, session, env)
             }
         }
     }
@@ -183,7 +210,8 @@ impl AwaitingRestoration {
         let Some(front) = self.user_plane.front.take() else {
             return State::established(self.user_plane);
         };
-        if env.upfs.may_have_sessions(front.session.upf) {
+        // A classifier that was being inserted has no SEID yet.
+        if env.upfs.may_have_sessions(front.session.upf) && front.session.seid != Seid(0) {
             env.delete_at_upf(front.session);
         }
         // The anchor has no endpoint yet: whatever the gNB's is, the path is to be set up again.
@@ -258,30 +286,91 @@ impl From<AwaitingRestoration> for State {
     }
 }
 
-/// A UPF of an established session has restarted. The gNB keeps its tunnel. Other sessions end.
+/// Why a UPF has not answered a change of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::smf) enum Absence {
+    /// It has no association. The gateway says whether it gets another one.
+    Lost,
+    /// It does not answer, and its association stands: it may have the change, or not.
+    Silent,
+}
+
+impl Absence {
+    /// `None` if the UPF has answered, or has not got the request because it is too long.
+    pub(in crate::smf) const fn of(result: &Result<Message, N4Error>) -> Option<Self> {
+        match result {
+            Err(N4Error::NoAssociation) => Some(Self::Lost),
+            Err(N4Error::NoAnswer | N4Error::Overloaded) => Some(Self::Silent),
+            Err(N4Error::TooLong) | Ok(_) => None,
+        }
+    }
+}
+
+/// `upf` has not answered a change of the session: the session is established again, with the change. A UPF that does not answer gets it at once,
+/// one without association when it has another one (TS 23.527 4.3.2).
+pub(in crate::smf) fn after_absence(
+    user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    (upf, absence): (UpfHandle, Absence),
+) -> State {
+    if absence == Absence::Silent {
+        session.log(env, Level::Warn, || "the UPF does not answer: it gets the session again".to_owned());
+        return give_again(user_plane, session, env);
+    }
+    session.log(env, Level::Debug, || "the UPF has no association: the session waits for it".to_owned());
+    delete_at_others(&user_plane, env, upf);
+    let waiting = AwaitingRestoration::new(user_plane, true);
+    if env.upfs.info(upf).is_some() {
+        // The gateway says next whether it returns.
+        return waiting.into();
+    }
+    if env.upfs.has_restarted(upf) {
+        return waiting.begin(session, env);
+    }
+    waiting.on_upf_lost(session, env, upf)
+}
+
+/// The UPFs may have other rules than those in force: they get the session again, with its tunnel.
+pub(in crate::smf) fn give_again(user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    env.delete_at_upf(user_plane.anchor);
+    if let Some(front) = &user_plane.front {
+        env.delete_at_upf(front.session);
+    }
+    let mut waiting = AwaitingRestoration::new(user_plane, true);
+    waiting.leave_out_ending_front(session, env);
+    waiting.ask_anchor(session, env)
+}
+
+/// Deletes the session at its UPFs, without the one that has lost it.
+fn delete_at_others(user_plane: &UserPlane, env: &mut Env<'_>, lost: UpfHandle) {
+    let front = user_plane.front.as_ref().map(|front| front.session);
+    for at in [Some(user_plane.anchor), front].into_iter().flatten() {
+        if at.upf != lost && env.upfs.info(at.upf).is_some() {
+            env.delete_at_upf(at);
+        }
+    }
+}
+
+/// A UPF of the session has restarted. The gNB keeps its tunnel.
 pub(in crate::smf) fn after_restart(
     state: State,
     session: &mut SmContext,
     env: &mut Env<'_>,
     upf: UpfHandle,
 ) -> State {
-    let is_anchor = state.user_plane().is_some_and(|user_plane| user_plane.anchor.upf == upf);
     let user_plane = match state {
-        State::Established(state) if is_anchor => state.user_plane,
-        State::AwaitingResourceSetup(state) if is_anchor => {
-            session.stop(env, SessionTimer::Guard);
-            state.user_plane
-        }
+        State::AwaitingResourceSetup(state) => Some(state.user_plane),
+        State::AwaitingResourceRelease(state) => Some(state.user_plane),
         // The gNB may not have got the new endpoint.
-        State::AwaitingUplinkSwitch(state) if is_anchor => {
-            UserPlane { gnb_uplink: None, ..state.abandon(session, env) }
-        }
-        state => return release::end_and_notify_amf(state.into_held().without(upf), session, env),
+        State::AwaitingUplinkSwitch(state) => Some(UserPlane { gnb_uplink: None, ..state.user_plane }),
+        State::AwaitingClassifier(state) => Some(state.into_planned()),
+        state => state.into_user_plane(),
     };
+    session.stop(env, SessionTimer::Guard);
+    let Some(user_plane) = user_plane else { return State::Over };
     session.log(env, Level::Debug, || "the UPF has restarted: it gets the session again".to_owned());
-    if let Some(front) = user_plane.front.as_ref().filter(|front| front.session.upf != upf) {
-        env.delete_at_upf(front.session);
-    }
+    delete_at_others(&user_plane, env, upf);
     AwaitingRestoration::new(user_plane, true).begin(session, env)
 }
 

@@ -293,6 +293,12 @@ impl State {
         of_path || self.establishing().is_some_and(|(establishing, _)| establishing == upf)
     }
 
+    /// Whether the gNB has, or may have, resources of the session.
+    pub(in crate::smf) fn has_tunnel(&self) -> bool {
+        let has_endpoint = self.user_plane().is_some_and(|user_plane| user_plane.gnb.is_some());
+        has_endpoint || matches!(self, Self::AwaitingResourceSetup(_) | Self::AwaitingResourceRelease(_))
+    }
+
     /// Whether the state has a request of another NF to answer.
     pub(in crate::smf) const fn owes_reply(&self) -> bool {
         matches!(

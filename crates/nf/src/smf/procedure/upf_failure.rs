@@ -2,7 +2,6 @@
 //! continues without it; others are established again if the UPF has restarted ([`super::restoration`]), and end if not.
 
 use super::path::{self, Towards};
-use super::restoration::AwaitingRestoration;
 use super::{Established, State, release, restoration};
 use crate::kit::{Level, N4Error, UpfHandle};
 use crate::smf::context::{SmContext, UpfSession, UserPlane};
@@ -15,23 +14,10 @@ pub(in crate::smf) fn on_upf_lost(
     env: &mut Env<'_>,
     upf: UpfHandle,
 ) -> State {
-    let returns = env.upfs.has_restarted(upf);
-    if let State::AwaitingConfirmation(state) = state {
-        return on_upf_lost(AwaitingRestoration::new(state.user_plane, true).into(), session, env, upf);
-    }
-    if let State::AwaitingRestoration(waiting) = state {
-        if returns {
-            return waiting.again(session, env);
-        }
-        return release::end_and_notify_amf(waiting.into_held().without(upf), session, env);
-    }
-    // The request that it did not answer has failed.
-    if let Some((establishing, call)) = state.establishing()
-        && establishing == upf
-    {
-        return super::on_n4_response(state, session, env, call, Err(N4Error::NoAssociation));
-    }
-    match state {
+    match fail_request(state, session, env, upf) {
+        State::AwaitingRestoration(waiting) => waiting.on_upf_lost(session, env, upf),
+        // The failure of the request has left the UPF out, or has ended the session.
+        state if !state.is_at(upf) => state,
         State::Established(Established { user_plane }) if is_removable(&user_plane, upf) => {
             log(session, env);
             without_classifier(user_plane, session, env)
@@ -46,12 +32,50 @@ pub(in crate::smf) fn on_upf_lost(
             state.user_plane.front = None;
             State::AwaitingDownlinkSwitch(state)
         }
-        state if returns => restoration::after_restart(state, session, env, upf),
-        // The phone would send into a session that has ended (TS 23.527 4.3.3); it establishes it again, at another UPF.
-        State::Established(state) if state.user_plane.gnb.is_some() => {
-            release::reactivate_without_upf(state, session, env, upf)
+        state if env.upfs.has_restarted(upf) => restoration::after_restart(state, session, env, upf),
+        state => {
+            let has_tunnel = state.has_tunnel();
+            release::end_unserved(state.into_held().without(upf), has_tunnel, session, env)
         }
-        state => release::end_and_notify_amf(state.into_held().without(upf), session, env),
+    }
+}
+
+/// The request that the UPF did not answer has failed. So has one to the session's other UPF, if it needs both. The failure may lead to another
+/// request to the same UPF: a classifier that is left out leaves the change to the anchor.
+fn fail_request(mut state: State, session: &mut SmContext, env: &mut Env<'_>, upf: UpfHandle) -> State {
+    for _ in 0..2 {
+        state = match state {
+            State::AwaitingRates(rates) if is_removable(&rates.user_plane, upf) => {
+                log(session, env);
+                return rates.without_classifier(session, env);
+            }
+            // The anchor has failed before the other UPF has answered.
+            State::AwaitingFrontEstablishment(state) if state.upf() != upf => {
+                return state.on_guard(session, env);
+            }
+            state => match state.call().filter(|_| needs_answer(&state, upf)) {
+                Some(call) => super::on_n4_response(state, session, env, call, Err(N4Error::NoAssociation)),
+                None => return state,
+            },
+        };
+    }
+    state
+}
+
+/// Whether a change that waits for a UPF fails without that one.
+fn needs_answer(state: &State, upf: UpfHandle) -> bool {
+    use State as S;
+    match state {
+        S::AwaitingConfirmation(_)
+        | S::AwaitingN9Modification(_)
+        | S::AwaitingN4Modification(_)
+        | S::AwaitingPathSwitch(_)
+        | S::AwaitingFlowMobility(_)
+        | S::AwaitingRates(_)
+        | S::AwaitingBuffering(_) => state.is_at(upf),
+        S::AwaitingDownlinkSwitch(state) => state.user_plane.anchor.upf == upf,
+        S::AwaitingRestoration(_) => false,
+        state => state.establishing().is_some_and(|(establishing, _)| establishing == upf),
     }
 }
 
@@ -77,13 +101,17 @@ fn log(session: &SmContext, env: &mut Env<'_>) {
 }
 
 /// Whether the UPF is a classifier that the session does not need.
-fn is_removable(user_plane: &UserPlane, upf: UpfHandle) -> bool {
+pub(super) fn is_removable(user_plane: &UserPlane, upf: UpfHandle) -> bool {
     let at_front = user_plane.front.as_ref().is_some_and(|front| front.session.upf == upf);
     at_front && user_plane.has_removable_front() && user_plane.anchor.upf != upf
 }
 
 /// Switches all packets to the anchor: first the downlink, then the uplink.
-fn without_classifier(mut user_plane: UserPlane, session: &mut SmContext, env: &mut Env<'_>) -> State {
+pub(super) fn without_classifier(
+    mut user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+) -> State {
     user_plane.front = None;
     path::switch_downlink(user_plane, session, env, Towards::Anchor)
 }

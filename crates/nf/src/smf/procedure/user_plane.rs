@@ -9,7 +9,7 @@
 //!  AMF ─> the UE does not answer   the UPF drops the buffered packets, and reports the next packet
 //! ```
 
-use super::restoration::AwaitingRestoration;
+use super::restoration::{self, Absence};
 use super::{Established, State, branching, release};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
@@ -23,7 +23,7 @@ use crate::smf::{consumer, n2, n4};
 use pith_ngap::transfer::SetupResponseTransfer;
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause, Problem};
 
 /// New rules were sent to the UPF. The AMF's request is not answered yet.
@@ -176,27 +176,34 @@ impl AwaitingN4Modification {
         result: Result<Message, N4Error>,
     ) -> State {
         let Self { mut user_plane, reply, .. } = self;
-        let is_silent = result.is_err();
-        // The gateway says next whether the UPF returns. If it does, it gets the session with these rules.
-        let is_lost = matches!(result, Err(N4Error::NoAssociation));
-        match n4::modified(result) {
-            Ok(()) => {
+        let absence = Absence::of(&result);
+        match (n4::modified(result), absence) {
+            (Ok(()), _) => {
                 answer_change(&user_plane, session, env, reply);
                 State::established(user_plane)
             }
-            Err(_) if is_lost => {
-                answer_change(&user_plane, session, env, reply);
-                AwaitingRestoration::new(user_plane, true).into()
-            }
-            Err(why) if user_plane.has_removable_front() => {
+            (Err(why), _) if user_plane.has_removable_front() => {
                 session.log(env, Level::Warn, || format!("the classifier is removed: {why}"));
                 branching::drain_front(&mut user_plane, session, env);
                 change(user_plane, session, env, reply)
             }
-            Err(why) => {
-                let cause = if is_silent { Cause::PeerNotResponding } else { Cause::InsufficientResources };
-                reply.refuse(Problem::new(cause).detail(why), env.out);
-                release::end_and_notify_amf(user_plane.into(), session, env)
+            // The UPF gets the session with these rules.
+            (Err(_), Some(absence)) => {
+                if absence == Absence::Silent && user_plane.gnb.is_none() {
+                    // Until it has them, it may send to the tunnel of a gNB that uses it again.
+                    let mut data = SmContextUpdateData::default();
+                    data.up_cnx_state = Some(UpCnxState::Deactivated);
+                    session.queue_update(env, reply, data);
+                } else {
+                    answer_change(&user_plane, session, env, reply);
+                }
+                let upf = user_plane.n3_session().upf;
+                restoration::after_absence(user_plane, session, env, (upf, absence))
+            }
+            (Err(why), None) => {
+                reply.refuse(Problem::new(Cause::InsufficientResources).detail(why), env.out);
+                let has_tunnel = user_plane.gnb.is_some();
+                release::end_unserved(user_plane.into(), has_tunnel, session, env)
             }
         }
     }

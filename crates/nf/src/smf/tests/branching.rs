@@ -4,6 +4,7 @@ use super::super::*;
 use super::upfs::{breakout, downlink_to, uplink_sent_to_gnb};
 use super::world::*;
 use crate::kit::{N4Error, Timer};
+use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_ngap::transfer::{ModifyRequestTransfer, ModifyResponseTransfer, Tunnel, TunnelChange};
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
@@ -377,6 +378,7 @@ fn a_session_that_loses_its_classifier_continues_through_the_anchor() {
     assert_eq!(tunnel_change(&world).uplink, tunnel_of(UPF, 0));
     assert_eq!(world.bench.nf.audit().n4_sessions, 1);
     world.n4_input(N4Input::UpfDown { upf: UPF });
+    world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
 }
 

@@ -2,7 +2,6 @@
 
 use super::branching::plain;
 use super::world::*;
-use crate::kit::N4Error;
 use pith_ngap::transfer::{
     AdditionalTarget, FlowTunnel, HandoverRequestAcknowledgeTransfer, ModifyConfirmTransfer,
     ModifyIndicationTransfer, ModifyIndicationUnsuccessfulTransfer, ModifyResponseTransfer,
@@ -182,17 +181,6 @@ fn a_upf_that_refuses_leaves_the_session_as_it_is() {
     indicate(&mut world);
     assert_eq!(downlink(&world), (SECONDARY, Some(PfcpSmReqFlags::SNDEM)));
     assert_eq!(confirmed(&world).flows, [1]);
-}
-
-#[test]
-fn a_upf_that_does_not_answer_ends_the_session() {
-    let mut world = World::established();
-    world.upf = Some(Err(N4Error::NoAnswer));
-    indicate(&mut world);
-    assert_eq!(refused(&world), BUSY);
-    world.upf = Some(Ok(N4Cause::RequestAccepted));
-    world.upf_answers_late();
-    world.is_quiet();
 }
 
 #[test]

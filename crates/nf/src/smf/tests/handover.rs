@@ -2,6 +2,7 @@
 
 use super::branching::plain;
 use super::world::*;
+use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_ngap::transfer::{
     HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer, HandoverRequiredTransfer,
     PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestTransfer, SetupRequestTransfer, Tunnel,
@@ -148,6 +149,7 @@ fn a_path_switch_that_the_upf_refuses_ends_the_session() {
     assert_eq!(refusal.cause(), Some(&Cause::InsufficientResources));
     world.upf = Some(Ok(N4Cause::RequestAccepted));
     world.upf_answers_late();
+    world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
 }
 

@@ -17,5 +17,6 @@ mod retention;
 mod split;
 mod standing;
 mod states;
+mod upf_away;
 mod upfs;
 mod world;

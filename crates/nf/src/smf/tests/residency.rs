@@ -133,6 +133,8 @@ fn a_session_that_the_upf_refuses_ends() {
     let mut next = restarted(&world, &stored, config());
     next.upf = Some(Ok(N4Cause::NoResourcesAvailable));
     next.associate(UPF, "upf");
+    assert!(next.take_ladder().ends_with("amf <- N1N2MessageTransfer"), "the gNB may have its resources");
+    next.uplink(PduSessionReleaseComplete::new());
     assert!(next.take_ladder().contains("amf <- SmContextStatusNotify"));
     assert_eq!(next.bench.nf.audit(), Default::default());
 }

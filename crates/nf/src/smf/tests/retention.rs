@@ -4,6 +4,7 @@ use super::super::procedure::State;
 use super::residency::{established, restarted, stored, tracked};
 use super::world::*;
 use crate::kit::{N4Effect, N4Error, N4Input, Timer};
+use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, FSeid, PfcpSeReqFlags, ReportType};
 use pith_pfcp::message::SessionModificationRequest;
@@ -104,6 +105,11 @@ fn a_upf_that_does_not_answer_ends_the_session() {
     let mut next = restarted(&world, &stored, config());
     next.upf = Some(Err(N4Error::NoAnswer));
     next.associate_retaining(UPF, "upf");
+    assert_eq!(
+        next.take_ladder(),
+        "upf <- SessionModificationRequest\nupf <- SessionDeletionRequest\nupf <- SessionEstablishmentRequest\namf <- N1N2MessageTransfer\ngateway <- confirmed upf"
+    );
+    next.uplink(PduSessionReleaseComplete::new());
     assert!(next.take_ladder().contains("amf <- SmContextStatusNotify"));
     assert_eq!(next.bench.nf.audit(), Default::default());
 }

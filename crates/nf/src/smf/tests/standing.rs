@@ -351,6 +351,8 @@ fn a_change_that_a_restarted_upf_did_not_answer_is_in_force_when_it_returns() {
 #[test]
 fn the_sessions_of_a_restarted_upf_that_does_not_return_end() {
     let mut world = World::established();
+    world.deactivate();
+    world.take_ladder();
     world.n4_input(N4Input::UpfRestarted { upf: UPF });
     world.n4_input(N4Input::UpfDown { upf: UPF });
     assert_eq!(

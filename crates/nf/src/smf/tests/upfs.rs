@@ -27,7 +27,7 @@ fn with(services: Vec<UpfService>) -> SmfConfig {
 }
 
 /// The anchor serves area 2, the UE is in area 1, which the edge serves.
-fn far_anchor() -> SmfConfig {
+pub(super) fn far_anchor() -> SmfConfig {
     with(vec![
         service("upf", |upf| upf.tracking_areas = Some(vec![Tac::new(2)])),
         service("edge", |upf| upf.data_networks = Some(vec![])),

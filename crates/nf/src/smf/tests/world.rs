@@ -224,7 +224,7 @@ impl World {
     }
 
     /// The SEID of the first session at the anchor.
-    fn seid(&self) -> Seid {
+    pub fn seid(&self) -> Seid {
         let of_session = self.bench.nf.sessions.iter().next().map(|(_, session)| session.seid);
         let of_request = || {
             self.n4.iter().find_map(|message| match message {
