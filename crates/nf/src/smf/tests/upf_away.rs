@@ -189,7 +189,7 @@ fn a_upf_that_does_not_answer_a_change_gets_the_session_again() {
     }
 }
 
-/// TS 23.502 4.3.4.2 steps 1e and 3: gNB and UE would otherwise keep a session that leads nowhere.
+/// TS 23.502 4.3.4.2 steps 1e and 3: gNB and UE would otherwise keep a session that no UPF serves.
 #[test]
 fn a_change_that_waits_for_a_upf_that_does_not_return_ends_with_a_release_of_the_ue() {
     for change in &CHANGES {
