@@ -59,7 +59,8 @@ pub(super) enum Patience {
     N1,
     /// Until the UPF has answered a heartbeat, and N1 transmissions more: the request changes a session, which would end.
     Heartbeat,
-    /// It had N1 transmissions when the UPF had answered so many heartbeats.
+    /// N1 transmissions had no answer. The number is that of the heartbeats which the UPF had answered by then: after the next one the request
+    /// is sent N1 times more.
     Exhausted(u64),
 }
 

@@ -296,12 +296,12 @@ pub(in crate::smf) enum Absence {
 }
 
 impl Absence {
-    /// `None` if the UPF has answered, or has not got the request because it is too long.
+    /// `None` if the UPF has answered, or the gateway has not sent the request: it is too long, or too many are pending, and two more would be refused, too.
     pub(in crate::smf) const fn of(result: &Result<Message, N4Error>) -> Option<Self> {
         match result {
             Err(N4Error::NoAssociation) => Some(Self::Lost),
-            Err(N4Error::NoAnswer | N4Error::Overloaded) => Some(Self::Silent),
-            Err(N4Error::TooLong) | Ok(_) => None,
+            Err(N4Error::NoAnswer) => Some(Self::Silent),
+            Err(N4Error::TooLong | N4Error::Overloaded) | Ok(_) => None,
         }
     }
 }
