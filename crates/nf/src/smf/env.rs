@@ -71,12 +71,14 @@ impl Env<'_> {
         self.out.n4(N4Effect::Request { tag: IGNORED_REPLY, upf, seid, message });
     }
 
-    /// Deletes a session at a UPF. One of a former run is deleted when its UPF is associated, if that has retained it.
+    /// Deletes a session at a UPF. One of a former run is deleted when its UPF is associated, if that has retained it. A UPF that has restarted has
+    /// lost it: another session may have its SEID.
     pub(super) fn delete_at_upf(&mut self, at: UpfSession) {
         let is_of_former_run = Upfs::is_expected(at.upf);
         match self.upfs.resolve(at.upf) {
             None if is_of_former_run => self.upfs.deletions.push(at),
             Some(upf) if is_of_former_run && !self.upfs.has_retained(upf) => {}
+            _ if self.upfs.has_restarted(at.upf) => {}
             upf => self.notify_upf(upf.unwrap_or(at.upf), at.seid, n4::deletion()),
         }
     }

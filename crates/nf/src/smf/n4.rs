@@ -207,13 +207,16 @@ pub(super) fn restoration(
     let mut fars = vec![uplink, downlink_far(gnb, ApplyAction::BUFF | ApplyAction::NOCP)];
     fars.extend(session.tunnels.iter().map(|(far, additional)| forwarding_far(far, additional.gnb)));
     let request = establishment_request(session, (session.seid, local), pdrs, fars);
-    match with_qers(request, session) {
-        Message::SessionEstablishmentRequest(mut request) => {
-            request.pfcp_se_req_flags = f_teid.map(|_| PfcpSeReqFlags::RESTI);
-            Message::SessionEstablishmentRequest(request)
-        }
-        other => other,
+    let request = with_qers(request, session);
+    if f_teid.is_some() { restoring(request) } else { request }
+}
+
+/// The request, as one for a session that the UPF had before (TS 29.244 8.2.136).
+pub(super) fn restoring(mut request: Message) -> Message {
+    if let Message::SessionEstablishmentRequest(request) = &mut request {
+        request.pfcp_se_req_flags = Some(PfcpSeReqFlags::RESTI);
     }
+    request
 }
 
 /// Session Modification Request for a session that the UPF had before this run of the SMF: all that changes while a session is

@@ -153,6 +153,12 @@ impl Upfs {
         })
     }
 
+    /// The handle of a UPF that has restarted, until it is associated.
+    pub(super) fn expect_again(&mut self, upf: UpfHandle) -> Option<UpfHandle> {
+        let name = self.upf_name(upf)?.to_owned();
+        Some(self.expect(&name))
+    }
+
     /// The name of the UPF of a restored session, if the configuration does not have it any longer.
     pub(super) fn removed(&self, upf: UpfHandle) -> Option<&str> {
         let name = self.upf_name(upf)?;

@@ -129,7 +129,7 @@ fn on_n1_message(
         return state;
     }
     match message.body {
-        // The SMF begins each modification, with no PTI (TS 24.501 7.3.2).
+        // The SMF begins each modification, with no PTI (TS 24.501 7.3.1).
         GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
             if pti != UNASSIGNED_PTI =>
         {

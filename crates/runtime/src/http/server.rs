@@ -493,7 +493,7 @@ impl<H: Handler> Serving<H> {
 
     async fn exchange(
         self: Rc<Self>,
-        _open: Open,
+        open: Open,
         peer: Peer,
         standing: Standing,
         request: Request<Incoming>,
@@ -504,7 +504,7 @@ impl<H: Handler> Serving<H> {
         let (Ok(permit), Ok(mut room)) =
             (self.exchanges.take(peer, standing, 1), self.octets.take(peer, standing, 0))
         else {
-            return Ok(congested().map(HeldBody::free));
+            return Ok(congested().map(|body| HeldBody::free(body, open)));
         };
         // A request that runs to its end holds it, too.
         let permit = Rc::new(permit);
@@ -512,8 +512,12 @@ impl<H: Handler> Serving<H> {
         let answer = answer.unwrap_or_else(|_| late());
         self.refusals.count(peer, answer.status(), Instant::now());
         Ok(match room.grow(answer.body().len()) {
-            Ok(()) => answer.map(|body| HeldBody { body: Full::new(body), _taken: Some((permit, room)) }),
-            Err(_) => congested().map(HeldBody::free),
+            Ok(()) => answer.map(|body| HeldBody {
+                body: Full::new(body),
+                _open: open,
+                _taken: Some((permit, room)),
+            }),
+            Err(_) => congested().map(|body| HeldBody::free(body, open)),
         })
     }
 
@@ -575,13 +579,15 @@ impl<H: Handler> Serving<H> {
 /// of zero would otherwise have any number of responses kept.
 struct HeldBody {
     body: Full<Bytes>,
+    /// A connection that is to be closed is not closed before.
+    _open: Open,
     _taken: Option<(Rc<Taken>, Taken)>,
 }
 
 impl HeldBody {
     /// A body that takes part in no share, of a few octets.
-    fn free(body: Bytes) -> Self {
-        Self { body: Full::new(body), _taken: None }
+    fn free(body: Bytes, open: Open) -> Self {
+        Self { body: Full::new(body), _open: open, _taken: None }
     }
 }
 

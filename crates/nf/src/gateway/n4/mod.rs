@@ -2,7 +2,7 @@
 //! (TS 29.244 6.2, 6.4).
 //!
 //! ```text
-//!  N4Effect of an SMF ──> sequence number, T1, up to N1 times ──> UPF
+//!  N4Effect of an SMF ──> sequence number, T1, N1 times or more ──> UPF
 //!  UPF ──> response by sequence number, request by SEID ──> N4Input of the shard
 //! ```
 
@@ -142,7 +142,7 @@ pub struct N4Gateway {
     config: N4Config,
     peers: Vec<Peer>,
     transactions: Transactions,
-    /// Requests of shards that have panicked.
+    /// Requests of shards that have panicked, and establishments that were given up.
     former: former::FormerRequests,
     handles: u64,
     /// Whether each shard is overloaded.
@@ -280,7 +280,7 @@ impl N4Gateway {
                 self.answer_shard(pending.purpose, N4Error::NoAssociation);
                 if let Some(peer) = self.peer_at(from) {
                     if pending.may_establish() {
-                        self.expect_late(peer, header.sequence, pending);
+                        self.expect_copy(peer, header.sequence, pending);
                     }
                     self.associate_again(peer);
                 }
@@ -438,8 +438,8 @@ impl N4Gateway {
         }
     }
 
-    /// Sends a request, which is retransmitted every T1 until answered, N1 transmissions in all. A change of a session is not given up before the UPF
-    /// answers a heartbeat: one that is being restarted, or is not reached for a moment, gets the change afterwards.
+    /// Sends a request, which is retransmitted every T1 until answered, N1 transmissions in all. A change or deletion of a session is not given up before
+    /// the UPF answers a heartbeat: one that is being restarted, or is not reached for a moment, gets the change afterwards.
     fn request(&mut self, peer: usize, purpose: Purpose, seid: Seid, message: &Message) {
         let Some(to) = self.peers.get(peer).map(|peer| peer.config.address) else { return };
         let sequence = self.transactions.next_sequence();
@@ -475,15 +475,19 @@ impl N4Gateway {
         let Some((to, octets)) = self.transactions.retransmit(sequence, n1, heartbeats) else {
             return self.fail_request(sequence);
         };
-        self.out.push(N4GatewayEffect::Send { to, octets });
-        self.out.push(N4GatewayEffect::StartTimer { key: t1(sequence), after: self.config.t1 });
+        self.send_request(to, sequence, octets);
+        // A request that waits for a heartbeat has left the window.
+        self.send_queued(to);
     }
 
     fn fail_request(&mut self, sequence: u32) {
         let Some(pending) = self.transactions.remove(sequence) else { return };
         self.send_queued(pending.to);
         match pending.purpose {
-            Purpose::Session { .. } => self.answer_shard(pending.purpose, N4Error::NoAnswer),
+            Purpose::Session { .. } => {
+                self.answer_shard(pending.purpose, N4Error::NoAnswer);
+                self.expect_very_late(sequence, pending);
+            }
             Purpose::Association { peer } => self.retry_later(peer),
             Purpose::Heartbeat { peer } => self.lose(peer, Loss::End, "does not answer heartbeats"),
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released without an answer"),
@@ -583,11 +587,12 @@ const fn denies_association(response: &Message) -> bool {
     matches!(cause, Cause::NoEstablishedPfcpAssociation)
 }
 
-/// How long a request is retransmitted. A new session is established at another UPF soon; one that its UPF has lost, with its F-TEID, is not.
+/// How long a request is retransmitted. A new session is established at another UPF soon; one that its UPF has lost, with its F-TEID, is not. A
+/// session that is not deleted stays at the UPF, and its address is given to another UE.
 fn patience(message: &Message) -> Patience {
     let has_tunnel = |pdr: &CreatePdr| matches!(pdr.pdi.local_f_teid, Some(FTeid::Allocated { .. }));
     match message {
-        Message::SessionModificationRequest(_) => Patience::Heartbeat,
+        Message::SessionModificationRequest(_) | Message::SessionDeletionRequest(_) => Patience::Heartbeat,
         Message::SessionEstablishmentRequest(request) if request.create_pdrs.iter().any(has_tunnel) => {
             Patience::Heartbeat
         }

@@ -1,13 +1,13 @@
 //! Load and overload control information from UPFs, and throttling of new sessions (TS 29.244 6.2.3, 6.2.4).
 //!
 //! For a reduction metric of `n` percent, `n` of 100 new sessions are refused here, spread evenly.
-//! Modifications and deletions continue: they serve existing sessions, and deletions reduce load.
+//! Modifications, deletions and restorations continue: they serve existing sessions, and deletions reduce load.
 
 use super::{N4Gateway, N4GatewayEffect};
 use crate::kit::{Duration, Level, N4Input, Timer, TimerKey};
 use pith_pfcp::Message;
-use pith_pfcp::ie::SequenceNumber;
-use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
+use pith_pfcp::ie::{PfcpSeReqFlags, SequenceNumber};
+use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation, SessionEstablishmentRequest};
 
 /// Load and overload information of a UPF.
 #[derive(Debug, Default)]
@@ -104,7 +104,12 @@ impl N4Gateway {
 
     /// Whether a request is a new session that the UPF's overload information requires to refuse.
     pub(super) fn must_throttle(&mut self, peer: usize, request: &Message) -> bool {
-        matches!(request, Message::SessionEstablishmentRequest(_))
+        matches!(request, Message::SessionEstablishmentRequest(request) if !is_restoration(request))
             && self.peers.get_mut(peer).is_some_and(|peer| peer.told.refuses())
     }
+}
+
+/// Whether the request establishes a session that the UPF had before (TS 29.244 8.2.136).
+fn is_restoration(request: &SessionEstablishmentRequest) -> bool {
+    request.pfcp_se_req_flags.is_some_and(|flags| flags.contains(PfcpSeReqFlags::RESTI))
 }

@@ -6,8 +6,8 @@ use crate::kit::Tag;
 use crate::testing::{block, sparse_owners};
 use pith_pfcp::ie::{
     ApplyAction, CodedDuration, CpFunctionFeatures, CsidNode, FSeid, FTeid, FarId, FqCsid, Metric, PdrId,
-    PfcpAsRspFlags, Precedence, ReleaseRequestFlags, ReportType, SequenceNumber, SourceInterface,
-    UpFunctionFeatures,
+    PfcpAsRspFlags, PfcpSeReqFlags, Precedence, ReleaseRequestFlags, ReportType, SequenceNumber,
+    SourceInterface, UpFunctionFeatures,
 };
 use pith_pfcp::message::{
     AssociationReleaseRequest, AssociationReleaseResponse, AssociationSetupRequest, AssociationSetupResponse,
@@ -126,15 +126,15 @@ fn a_response_goes_to_the_requesting_shard() {
 }
 
 #[test]
-fn a_request_is_sent_n1_times_and_then_fails() {
+fn a_new_session_is_requested_n1_times_and_then_fails() {
     let (mut gateway, upf) = associated();
-    let timer = ask(&mut gateway, upf).started[0];
+    let timer = asks(&mut gateway, upf, new_session()).started[0];
     for _ in 1..3 {
         assert_eq!(handle(&mut gateway, N4GatewayInput::Timer(timer)).sent.len(), 1);
     }
     let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
     assert!(last.sent.is_empty());
-    assert!(matches!(last.told.as_slice(), [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
+    assert!(matches!(last.told.as_slice(), [(0, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
 }
 
 fn modify(gateway: &mut N4Gateway, upf: UpfHandle) -> Seen {
@@ -145,24 +145,27 @@ fn modify(gateway: &mut N4Gateway, upf: UpfHandle) -> Seen {
 
 const BEAT: TimerKey = TimerKey { owner: 0, timer: Timer::PfcpHeartbeat };
 
-/// The session would end. The UPF may be restarting.
+/// The session would end, or stay at the UPF. The UPF may be restarting.
 #[test]
-fn a_change_of_a_session_is_not_given_up_before_a_heartbeat_is_answered() {
-    let (mut gateway, upf) = associated();
-    let timer = modify(&mut gateway, upf).started[0];
-    for _ in 0..10 {
-        let seen = handle(&mut gateway, N4GatewayInput::Timer(timer));
-        assert_eq!((seen.sent.len(), seen.started.len(), seen.told.len()), (1, 1, 0));
+fn a_change_or_deletion_of_a_session_is_not_given_up_before_a_heartbeat_is_answered() {
+    for request in [modify, ask] {
+        let (mut gateway, upf) = associated();
+        let timer = request(&mut gateway, upf).started[0];
+        for _ in 0..10 {
+            let seen = handle(&mut gateway, N4GatewayInput::Timer(timer));
+            assert_eq!((seen.sent.len(), seen.started.len(), seen.told.len()), (1, 1, 0));
+        }
+        let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT));
+        let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+        handle(&mut gateway, datagram(&response, 0, beat.sent[0].0.sequence));
+        for _ in 0..3 {
+            assert_eq!(handle(&mut gateway, N4GatewayInput::Timer(timer)).sent.len(), 1);
+        }
+        let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
+        let [(1, N4Input::Response { result, .. })] = last.told.as_slice() else { panic!("{last:?}") };
+        assert!(matches!(result, Err(N4Error::NoAnswer)));
+        assert_eq!((last.sent.len(), last.started.len()), (0, 0));
     }
-    let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT));
-    let response = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
-    handle(&mut gateway, datagram(&response, 0, beat.sent[0].0.sequence));
-    for _ in 0..3 {
-        assert_eq!(handle(&mut gateway, N4GatewayInput::Timer(timer)).sent.len(), 1);
-    }
-    let last = handle(&mut gateway, N4GatewayInput::Timer(timer));
-    assert!(matches!(last.told.as_slice(), [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
-    assert_eq!((last.sent.len(), last.started.len()), (0, 0));
 }
 
 #[test]
@@ -216,12 +219,16 @@ fn a_upf_has_so_many_requests_to_answer_at_a_time() {
         handle(&mut gateway, N4GatewayInput::Timer(t1(sent[1])));
     }
     let given_up = handle(&mut gateway, N4GatewayInput::Timer(t1(sent[1])));
-    assert_eq!((given_up.sent.len(), given_up.told.len()), (1, 1), "one that is given up makes room, too");
+    assert_eq!(
+        (given_up.sent.len(), given_up.told.len()),
+        (2, 0),
+        "one that waits for a heartbeat makes room, too"
+    );
     let lost = handle(&mut gateway, datagram(&setup_request(7), 0, 5));
     let failed = |(_, input): &&(u8, N4Input)| {
         matches!(input, N4Input::Response { result: Err(N4Error::NoAssociation), .. })
     };
-    assert_eq!(lost.told.iter().filter(failed).count(), WINDOW + 98, "queued ones as well");
+    assert_eq!(lost.told.iter().filter(failed).count(), WINDOW + 99, "queued ones as well");
     let upf = UpfHandle(changes(&lost).last().unwrap().1);
     assert_eq!(ask(&mut gateway, upf).sent.len(), 1, "the window is empty");
 }
@@ -589,6 +596,16 @@ fn an_overloaded_upf_gets_fewer_new_sessions_and_all_other_requests() {
     assert!(matches!(&refused.told[..], [(0, N4Input::Response { result: Err(N4Error::Overloaded), .. })]));
     let deletion = Message::SessionDeletionRequest(SessionDeletionRequest::new());
     assert!((0..10).all(|_| !asks(&mut gateway, upf, deletion.clone()).sent.is_empty()));
+}
+
+#[test]
+fn an_overloaded_upf_gets_all_sessions_again_that_it_had() {
+    let (mut gateway, upf, _) = told(&loaded(1, 90, 100));
+    assert!(asks(&mut gateway, upf, new_session()).sent.is_empty(), "a new session");
+    let Message::SessionEstablishmentRequest(mut request) = new_session() else { panic!() };
+    request.pfcp_se_req_flags = Some(PfcpSeReqFlags::RESTI);
+    let restoration = Message::SessionEstablishmentRequest(request);
+    assert_eq!(asks(&mut gateway, upf, restoration).sent.len(), 1);
 }
 
 #[test]
@@ -1000,4 +1017,47 @@ fn a_session_is_not_established_again_before_its_late_establishment_is_over() {
         let last = seen.sent.last().map(|(_, message)| message);
         assert!(matches!(last, Some(Message::SessionEstablishmentRequest(_))), "{seen:?}");
     }
+}
+
+/// As above: the first copy was refused, and another one may be in transit.
+#[test]
+fn a_session_is_not_established_again_before_a_copy_of_a_denied_establishment_is_over() {
+    let (mut gateway, upf) = associated();
+    let late = establishes(&mut gateway, upf, 5).sent[0].0.sequence;
+    handle(&mut gateway, N4GatewayInput::Timer(t1(late)));
+    let denied = established(Cause::NoEstablishedPfcpAssociation, None);
+    let (_, upf) = loses_association(&mut gateway, &denied, late);
+    assert_eq!(establishes(&mut gateway, upf, 5).sent.len(), 0);
+    let again = handle(&mut gateway, datagram(&denied, 5, late));
+    assert_eq!(again.sent.len(), 0, "the next copy may follow");
+    let seen = handle(&mut gateway, N4GatewayInput::Timer(t1(late)));
+    assert!(matches!(seen.sent[..], [(_, Message::SessionEstablishmentRequest(_))]), "{seen:?}");
+}
+
+/// The UPF was stopped for longer than the SMF waits, and for less than heartbeats take to fail.
+#[test]
+fn a_session_that_a_stopped_upf_establishes_late_is_deleted() {
+    let (mut gateway, upf) = associated();
+    let late = establishes(&mut gateway, upf, 5).sent[0].0.sequence;
+    let given_up = (0..3).map(|_| handle(&mut gateway, N4GatewayInput::Timer(t1(late)))).last().unwrap();
+    assert!(matches!(given_up.told[..], [(1, N4Input::Response { result: Err(N4Error::NoAnswer), .. })]));
+    assert_eq!(given_up.started, [t1(late)]);
+    let response = established(Cause::RequestAccepted, Some(88));
+    let seen = handle(&mut gateway, datagram(&response, 5, late));
+    assert_eq!((deleted(&seen), seen.told.len()), (Some(88), 0));
+    let copy = handle(&mut gateway, datagram(&response, 5, late));
+    assert!(copy.sent.is_empty(), "the answers to the other copies: {copy:?}");
+}
+
+/// A UPF that answers heartbeats only must not hold up the requests behind those that it does not answer.
+#[test]
+fn a_change_that_waits_for_a_heartbeat_is_not_in_the_window() {
+    let (mut gateway, upf) = associated();
+    let change = Message::SessionModificationRequest(SessionModificationRequest::new());
+    let sent: Vec<u32> =
+        (0..WINDOW).map(|_| asks(&mut gateway, upf, change.clone()).sent[0].0.sequence).collect();
+    let queued = asks(&mut gateway, upf, change);
+    assert_eq!(queued.sent.len(), 0);
+    let seen: Vec<Seen> = (0..3).map(|_| handle(&mut gateway, N4GatewayInput::Timer(t1(sent[0])))).collect();
+    assert_eq!([seen[0].sent.len(), seen[1].sent.len(), seen[2].sent.len()], [1, 1, 2]);
 }

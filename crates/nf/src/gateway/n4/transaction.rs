@@ -57,7 +57,7 @@ pub(super) struct Pending {
 pub(super) enum Patience {
     /// N1 transmissions.
     N1,
-    /// Until the UPF has answered a heartbeat, and N1 transmissions more: the request changes a session, which would end.
+    /// Until the UPF has answered a heartbeat, and N1 transmissions more: the request changes a session, which would end, or deletes it.
     Heartbeat,
     /// N1 transmissions had no answer. The number is that of the heartbeats which the UPF had answered by then: after the next one the request
     /// is sent N1 times more.
@@ -67,7 +67,12 @@ pub(super) enum Patience {
 impl Pending {
     /// Whether the UPF may establish a session when it receives the request.
     pub(super) fn may_establish(&self) -> bool {
-        self.is_in_window() && self.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST
+        self.is_sent_for_session() && self.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST
+    }
+
+    /// Whether it was sent more than once, or was given up.
+    pub(super) const fn was_retransmitted(&self) -> bool {
+        self.sent > 1
     }
 
     /// The session.
@@ -76,9 +81,13 @@ impl Pending {
         Some(SessionAtUpf::of(self.to, Seid(header.seid?), &message))
     }
 
-    /// Whether it takes a place in the window of its UPF.
-    const fn is_in_window(&self) -> bool {
+    const fn is_sent_for_session(&self) -> bool {
         self.sent > 0 && matches!(self.purpose, Purpose::Session { .. })
+    }
+
+    /// Whether it takes a place in the window of its UPF. One that waits for a heartbeat does not: others may be answered.
+    const fn is_in_window(&self) -> bool {
+        self.is_sent_for_session() && !matches!(self.patience, Patience::Exhausted(_))
     }
 }
 
@@ -200,6 +209,7 @@ impl Transactions {
         heartbeats: u64,
     ) -> Option<(SocketAddr, Vec<u8>)> {
         let pending = self.pending.get_mut(&sequence)?;
+        let was_in_window = pending.is_in_window();
         // A request of a shard that has panicked.
         let is_given_up = pending.sent == u32::MAX;
         pending.sent = match pending.patience {
@@ -216,6 +226,10 @@ impl Transactions {
                 1
             }
         };
+        if let Some(outgoing) = self.outgoing.get_mut(&pending.to) {
+            outgoing.in_window -= usize::from(was_in_window);
+            outgoing.in_window += usize::from(pending.is_in_window());
+        }
         Some((pending.to, pending.octets.clone()))
     }
 

@@ -96,7 +96,7 @@ pub(in crate::smf) fn restore(
     };
     let otherwise = ApplyAction::BUFF | ApplyAction::NOCP;
     let message = n9::establishment(session, &plan, &user_plane, (address, local), otherwise);
-    let call = session.ask_upf(env, plan.upf, Seid(0), message);
+    let call = session.ask_upf(env, plan.upf, Seid(0), n4::restoring(message));
     State::AwaitingClassifier(AwaitingClassifier { user_plane, plan, call })
 }
 

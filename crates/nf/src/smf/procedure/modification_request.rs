@@ -41,7 +41,8 @@ pub(in crate::smf) fn cause_of_reject(
     request: &PduSessionModificationRequest,
     notes: &[Note],
 ) -> GsmCause {
-    if pti == 0 {
+    // 0 is 'unassigned', 255 is reserved (TS 24.007 11.2.3.1a).
+    if matches!(pti, 0 | 255) {
         return GsmCause::InvalidPtiValue;
     }
     if let Some(cause) = notes.iter().find_map(cause_of_note) {

@@ -28,7 +28,6 @@ use crate::smf::timers::SessionTimer;
 use crate::smf::tunnels::Tunnels;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
-
 use pith_pfcp::ie::Cause as N4Cause;
 use pith_pfcp::message::SessionEstablishmentResponse;
 use pith_sbi::nsmf_pdusession::{SmContextUpdateData, UpCnxState};
@@ -87,8 +86,13 @@ impl AwaitingRestoration {
         self.ask_anchor(session, env)
     }
 
-    /// The classifier's UPF was not associated in time: the session continues without it.
+    /// The classifier's UPF was not associated in time: the session continues without it. Or the request is sent again, for which the gateway had
+    /// no room.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        let front = self.user_plane.front.as_ref().map(|front| front.session.upf);
+        if front.is_none_or(|front| env.upfs.resolve(front).is_some()) {
+            return self.begin(session, env);
+        }
         session.log(env, Level::Warn, || {
             "the classifier's UPF is not associated: the session continues without it".to_owned()
         });
@@ -119,14 +123,27 @@ impl AwaitingRestoration {
         env: &mut Env<'_>,
         upf: UpfHandle,
     ) -> State {
-        if env.upfs.has_restarted(upf) {
-            return self.again(session, env);
+        let is_removable = upf_failure::is_removable(&self.user_plane, upf);
+        let goes_on = env.upfs.has_restarted(upf) || is_removable;
+        if goes_on && self.call.is_some() && upf != self.user_plane.anchor.upf {
+            // The anchor's response is awaited: a second request could overtake the first. `restore_front` finds what has become of the front UPF.
+            if let (Some(front), Some(next)) = (&mut self.user_plane.front, env.upfs.expect_again(upf)) {
+                front.session = UpfSession { upf: next, seid: Seid(0), ..front.session };
+            }
+            return self.into();
         }
-        if upf_failure::is_removable(&self.user_plane, upf) {
-            self.user_plane.front = None;
+        if goes_on {
+            self.user_plane.front.take_if(|_| is_removable && !env.upfs.has_restarted(upf));
             return self.again(session, env);
         }
         let has_tunnel = self.has_tunnel(session);
+        let front = self.user_plane.front.as_ref().map(|front| front.session);
+        for at in [Some(self.user_plane.anchor), front].into_iter().flatten() {
+            // It was to be confirmed.
+            if at.upf != upf && at.seid != Seid(0) && env.upfs.has_retained(at.upf) {
+                env.delete_at_upf(at);
+            }
+        }
         release::end_unserved(self.into_held().without(upf), has_tunnel, session, env)
     }
 
@@ -189,6 +206,10 @@ impl AwaitingRestoration {
                 self.restore_front(session, env)
             }
             Err(NotRestored::Unassociated) => Self { call: None, ..self }.into(),
+            Err(NotRestored::NotSent) => {
+                session.start(env, SessionTimer::Guard, env.config.guard);
+                Self { call: None, ..self }.into()
+            }
             Err(NotRestored::Refused) if self.keeps_tunnel => {
                 self.keeps_tunnel = false;
                 // A gNB that has the former endpoint gets the new one when the session is restored.
@@ -205,11 +226,24 @@ impl AwaitingRestoration {
         }
     }
 
+    /// The anchor has the session. The front UPF may have restarted meanwhile, or be lost.
     fn restore_front(mut self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.log(env, Level::Debug, || "restored at the UPF".to_owned());
-        let Some(front) = self.user_plane.front.take() else {
+        let Some(mut front) = self.user_plane.front.take() else {
             return State::established(self.user_plane);
         };
+        match env.upfs.resolve(front.session.upf) {
+            Some(upf) if upf != front.session.upf => {
+                front.session = UpfSession { upf, seid: Seid(0), ..front.session };
+            }
+            None if front.is_needed || Upfs::is_expected(front.session.upf) => {
+                // It has restarted, and has no association yet. The anchor gets the session again, with it.
+                env.delete_at_upf(self.user_plane.anchor);
+                self.user_plane.front = Some(front);
+                return self.again(session, env);
+            }
+            _ => {}
+        }
         // A classifier that was being inserted has no SEID yet.
         if env.upfs.may_have_sessions(front.session.upf) && front.session.seid != Seid(0) {
             env.delete_at_upf(front.session);
@@ -269,7 +303,7 @@ impl AwaitingRestoration {
     /// What must be released: the session at the anchor, if it answers yet; before the request, what a former run had at UPFs.
     pub(in crate::smf) fn into_held(self) -> Held {
         let (establishing, is_waiting) = (self.establishing(), self.call.is_none());
-        let of_former_run = |at: &UpfSession| is_waiting && Upfs::is_expected(at.upf);
+        let of_former_run = |at: &UpfSession| is_waiting && Upfs::is_expected(at.upf) && at.seid != Seid(0);
         let at_upfs = Held::from(self.user_plane).at_upfs.map(|at| at.filter(of_former_run));
         Held { establishing, at_upfs, ..Held::default() }
     }
@@ -296,7 +330,8 @@ pub(in crate::smf) enum Absence {
 }
 
 impl Absence {
-    /// `None` if the UPF has answered, or the gateway has not sent the request: it is too long, or too many are pending, and two more would be refused, too.
+    /// `None` if the UPF has answered, or the gateway has not sent the request: it is too long, or too many are pending, and a deletion and an establishment
+    /// would be refused, too.
     pub(in crate::smf) const fn of(result: &Result<Message, N4Error>) -> Option<Self> {
         match result {
             Err(N4Error::NoAssociation) => Some(Self::Lost),
@@ -314,21 +349,29 @@ pub(in crate::smf) fn after_absence(
     env: &mut Env<'_>,
     (upf, absence): (UpfHandle, Absence),
 ) -> State {
+    let lost = lost_instead_of(upf, &user_plane, env).unwrap_or(upf);
     if absence == Absence::Silent {
         session.log(env, Level::Warn, || "the UPF does not answer: it gets the session again".to_owned());
         return give_again(user_plane, session, env);
     }
     session.log(env, Level::Debug, || "the UPF has no association: the session waits for it".to_owned());
-    delete_at_others(&user_plane, env, upf);
+    delete_at_others(&user_plane, env, lost);
     let waiting = AwaitingRestoration::new(user_plane, true);
-    if env.upfs.info(upf).is_some() {
+    if env.upfs.info(lost).is_some() {
         // The gateway says next whether it returns.
         return waiting.into();
     }
-    if env.upfs.has_restarted(upf) {
+    if env.upfs.has_restarted(lost) {
         return waiting.begin(session, env);
     }
-    waiting.on_upf_lost(session, env, upf)
+    waiting.on_upf_lost(session, env, lost)
+}
+
+/// The session's other UPF, if that has no association and the one that was asked has: the change has failed, because the session needs both.
+fn lost_instead_of(asked: UpfHandle, user_plane: &UserPlane, env: &Env<'_>) -> Option<UpfHandle> {
+    let front = user_plane.front.as_ref().map(|front| front.session.upf);
+    let other = [Some(user_plane.anchor.upf), front].into_iter().flatten().find(|upf| *upf != asked)?;
+    (env.upfs.info(asked).is_some() && env.upfs.info(other).is_none()).then_some(other)
 }
 
 /// The UPFs may have other rules than those in force: they get the session again, with its tunnel.
@@ -338,6 +381,10 @@ pub(in crate::smf) fn give_again(user_plane: UserPlane, session: &mut SmContext,
         env.delete_at_upf(front.session);
     }
     let mut waiting = AwaitingRestoration::new(user_plane, true);
+    if env.upfs.info(waiting.user_plane.anchor.upf).is_none() {
+        // It has restarted.
+        return waiting.begin(session, env);
+    }
     waiting.leave_out_ending_front(session, env);
     waiting.ask_anchor(session, env)
 }
@@ -346,7 +393,8 @@ pub(in crate::smf) fn give_again(user_plane: UserPlane, session: &mut SmContext,
 fn delete_at_others(user_plane: &UserPlane, env: &mut Env<'_>, lost: UpfHandle) {
     let front = user_plane.front.as_ref().map(|front| front.session);
     for at in [Some(user_plane.anchor), front].into_iter().flatten() {
-        if at.upf != lost && env.upfs.info(at.upf).is_some() {
+        // A classifier that was being inserted has no SEID yet.
+        if at.upf != lost && at.seid != Seid(0) && env.upfs.info(at.upf).is_some() {
             env.delete_at_upf(at);
         }
     }
@@ -383,6 +431,8 @@ enum NotRestored {
     Silent,
     /// The UPF has restarted, or is lost; the gateway says which.
     Unassociated,
+    /// The gateway has too many requests to the UPF.
+    NotSent,
 }
 
 /// The UPF's SEID and endpoint, if it accepted the session.
@@ -392,6 +442,7 @@ fn established(
 ) -> Result<(Seid, Tunnel), NotRestored> {
     let message = result.map_err(|error| match error {
         N4Error::NoAssociation => NotRestored::Unassociated,
+        N4Error::Overloaded => NotRestored::NotSent,
         _ => NotRestored::Silent,
     })?;
     let Message::SessionEstablishmentResponse(response) = message else { return Err(NotRestored::Refused) };

@@ -15,9 +15,9 @@ pub(in crate::smf) fn on_upf_lost(
     upf: UpfHandle,
 ) -> State {
     match fail_request(state, session, env, upf) {
-        State::AwaitingRestoration(waiting) => waiting.on_upf_lost(session, env, upf),
         // The failure of the request has left the UPF out, or has ended the session.
         state if !state.is_at(upf) => state,
+        State::AwaitingRestoration(waiting) => waiting.on_upf_lost(session, env, upf),
         State::Established(Established { user_plane }) if is_removable(&user_plane, upf) => {
             log(session, env);
             without_classifier(user_plane, session, env)
@@ -40,8 +40,9 @@ pub(in crate::smf) fn on_upf_lost(
     }
 }
 
-/// The request that the UPF did not answer has failed. So has one to the session's other UPF, if it needs both. The failure may lead to another
-/// request to the same UPF: a classifier that is left out leaves the change to the anchor.
+/// The request that the UPF did not answer has failed. A request to the session's other UPF has failed, too, if the session needs both: the change
+/// is over, and [`restoration::after_absence`] finds which of them is lost. The failure may lead to another request to the same UPF: a classifier
+/// that is left out leaves the change to the anchor.
 fn fail_request(mut state: State, session: &mut SmContext, env: &mut Env<'_>, upf: UpfHandle) -> State {
     for _ in 0..2 {
         state = match state {
@@ -66,8 +67,9 @@ fn fail_request(mut state: State, session: &mut SmContext, env: &mut Env<'_>, up
 fn needs_answer(state: &State, upf: UpfHandle) -> bool {
     use State as S;
     match state {
-        S::AwaitingConfirmation(_)
-        | S::AwaitingN9Modification(_)
+        // No NF waits for an answer.
+        S::AwaitingConfirmation(state) => is_removable(&state.user_plane, upf),
+        S::AwaitingN9Modification(_)
         | S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
         | S::AwaitingFlowMobility(_)

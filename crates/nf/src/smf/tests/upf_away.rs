@@ -222,7 +222,7 @@ fn expect_reactivation(world: &World, name: &str) {
 /// A UPF that is there, and refuses the session that it is to get again.
 #[test]
 fn a_session_that_can_not_be_restored_is_released_at_gnb_and_ue() {
-    for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer), Err(N4Error::Overloaded)] {
+    for refusal in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
         let mut world = World::established();
         world.n4_input(N4Input::UpfRestarted { upf: UPF });
         world.refusing.insert(AGAIN, refusal);
@@ -372,4 +372,78 @@ fn a_session_waits_for_a_upf_that_the_gnb_needs() {
         assert_eq!(world.bench.nf.audit().n4_sessions, 2, "{}", world.take_ladder());
         assert!(matches!(state(&world), "Established" | "AwaitingUplinkSwitch"), "{}", state(&world));
     }
+}
+
+/// What a change needs from a UPF while the session's other UPF, which it needs as well, is lost.
+fn loses_one_of_two(begin: fn(&mut World), lost: UpfHandle) {
+    let mut world = World::with(upfs::far_anchor(), &["upf", "edge"]);
+    world.establish();
+    world.gnb_answers();
+    world.silent.extend([UPF, EDGE]);
+    begin(&mut world);
+    world.take_ladder();
+    world.n4_input(N4Input::UpfDown { upf: lost });
+    assert!(matches!(state(&world), "AwaitingReleaseComplete" | "none"), "{}", state(&world));
+    let ladder = world.take_ladder();
+    let deletions = |name: &str| ladder.matches(&format!("{name} <- SessionDeletionRequest")).count();
+    let names = if lost == UPF { ["edge", "upf"] } else { ["upf", "edge"] };
+    assert_eq!(names.map(deletions), [1, 0], "{ladder}");
+}
+
+/// Nothing is left at the UPF that is not lost, whichever of them the SMF had asked.
+#[test]
+fn a_session_that_ends_during_a_change_is_deleted_at_its_other_upf() {
+    for lost in [UPF, EDGE] {
+        loses_one_of_two(|world| notify(world, rule(50, 8)), lost);
+        loses_one_of_two(|world| world.deactivate(), lost);
+    }
+}
+
+/// The anchor's response is not known yet when the front UPF restarts, too.
+#[test]
+fn a_session_is_not_restored_twice_at_once() {
+    let mut world = World::with(upfs::far_anchor(), &["upf", "edge"]);
+    world.establish();
+    world.gnb_answers();
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
+    world.silent.insert(AGAIN);
+    world.associate(AGAIN, "upf");
+    world.take_ladder();
+    world.n4_input(N4Input::UpfRestarted { upf: EDGE });
+    // So that nothing depends on the former handle.
+    world.n4_input(N4Input::UpfRestarted { upf: UpfHandle(99) });
+    assert_eq!(world.take_ladder().matches("SessionEstablishmentRequest").count(), 0);
+    world.upf_answers_late();
+    assert_eq!(state(&world), "AwaitingRestoration");
+    assert!(world.take_ladder().contains("upf <- SessionDeletionRequest"));
+    world.associate(UpfHandle(10), "edge");
+    assert_eq!(world.bench.nf.audit().n4_sessions, 2, "{}", world.take_ladder());
+    assert!(matches!(state(&world), "Established" | "AwaitingUplinkSwitch"), "{}", state(&world));
+}
+
+/// Its next run may have given the SEID to another session.
+#[test]
+fn nothing_is_deleted_at_a_upf_that_has_restarted() {
+    let mut world = World::established();
+    world.bench.nf.shared.upfs.note_restart(UPF);
+    world.associate(AGAIN, "upf");
+    world.take_ladder();
+    world.release_by_amf();
+    let ladder = world.take_ladder();
+    assert!(!ladder.contains("SessionDeletionRequest"), "{ladder}");
+}
+
+/// The gateway has no room for the request.
+#[test]
+fn a_restoration_that_is_not_sent_is_repeated() {
+    let mut world = World::established();
+    world.n4_input(N4Input::UpfRestarted { upf: UPF });
+    world.silent.insert(AGAIN);
+    world.associate(AGAIN, "upf");
+    let (tag, ..) = world.open_n4.pop().unwrap();
+    fails(&mut world, tag, N4Error::Overloaded);
+    assert_eq!(state(&world), "AwaitingRestoration");
+    world.silent.clear();
+    world.expire(Timer::SbiGuard);
+    assert_eq!((state(&world), world.bench.nf.audit().n4_sessions), ("Established", 1));
 }

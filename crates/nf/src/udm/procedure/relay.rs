@@ -121,7 +121,11 @@ fn selection(ue_id: Supi, serving_plmn_id: ServingPlmnId) -> Request {
 fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
     let id = match body.implicit_unsubscribe {
         Some(true) => implicit_subscription(&body.nf_instance_id, &body.callback_reference),
-        _ => format!("{:x}-{}", now.as_micros(), body.nf_instance_id),
+        _ => {
+            // It does not replace another one: the response says so (TS 29.503 6.1.6.2.3).
+            body.unique_subscription = None;
+            format!("{:x}-{}", now.as_micros(), body.nf_instance_id)
+        }
     };
     body.subscription_id = Some(id.into());
     let relay = Relay::Subscribed(supi.clone(), body.clone());

@@ -18,8 +18,10 @@ use std::time::Instant;
 const APPEND: &str = concat!(include_str!("version.lua"), include_str!("append.lua"));
 /// Documents that are read with one request.
 const READ_AT_ONCE: usize = 128;
-/// Deadlines, fences and indexes that are read or written with one request: those of all blocks, in a round trip.
+/// Deadlines and fences that are read or written with one request: those of all blocks, in a round trip.
 const PLACES_AT_ONCE: usize = 1024;
+/// Indexes that are read with one request, with some thousand members each if there are many UEs.
+const INDEXES_AT_ONCE: usize = 256;
 /// Octets of sections in one call of the script, at most one document more.
 const MAX_CALL: usize = 8 << 20;
 
@@ -610,7 +612,7 @@ impl Engine for RedisEngine {
 
     fn list(&mut self, places: &[(DocumentKind, u16)]) -> Result<Vec<DocumentKey>, EngineError> {
         let mut listed = Vec::new();
-        for places in places.chunks(PLACES_AT_ONCE) {
+        for places in places.chunks(INDEXES_AT_ONCE) {
             listed.extend(self.list_some(places)?);
         }
         Ok(listed)
