@@ -127,6 +127,19 @@ fn an_outer_header_creation_of_spare_bits_creates_nothing() {
     assert!(matches!(decoded, Err(IeFault::Incorrect(_))));
 }
 
+/// Open5GS's UPF accepts two octets only; one of Release 15 sends one.
+#[test]
+fn an_apply_action_has_octet_6() {
+    use pith_pfcp::group::Ie;
+    let mut octets = Vec::new();
+    ApplyAction::FORW.encode(&mut octets);
+    assert_eq!(octets, [2, 0]);
+    for received in [&[2][..], &[2, 0]] {
+        let decoded = ApplyAction::decode(&mut pith_pfcp::wire::Reader::new(received, 0));
+        assert_eq!(decoded.ok(), Some(ApplyAction::FORW));
+    }
+}
+
 #[test]
 fn a_null_length_in_an_update_removes() {
     // Update PDR: PDR ID 1, URR ID of null length. Update FAR: FAR ID 2, Forwarding Policy of null length.

@@ -10,8 +10,8 @@ use crate::ie::macros::{enum_ie, flags_ie};
 use crate::wire::{Reader, put_octets8, put_octets16};
 
 flags_ie! {
-    /// Apply Action (TS 29.244 8.2.26).
-    pub struct ApplyAction: u16, min 1 {
+    /// Apply Action (TS 29.244 8.2.26). Octet 6 came with Release 16: Open5GS's UPF discards an IE without it.
+    pub struct ApplyAction: u16, min 1, sent 2 {
         /// Drop.
         DROP = 5/1,
         /// Forward.

@@ -39,12 +39,12 @@ macro_rules! octets_ie {
 }
 
 /// A set of flags, each declared by octet and bit as in the specification: the value starts with octet 5, bit
-/// 1 is the least significant. At least `$min` octets are received and sent; further ones are sent if one of
-/// their flags is set.
+/// 1 is the least significant. At least `$min` octets are received, and `$min` or `$sent` sent; further ones
+/// are sent if one of their flags is set.
 macro_rules! flags_ie {
     ($(
         $(#[$doc:meta])*
-        pub struct $name:ident: $int:ident, min $min:literal {
+        pub struct $name:ident: $int:ident, min $min:literal $(, sent $sent:literal)? {
             $($(#[$flag_doc:meta])* $flag:ident = $octet:literal / $bit:literal,)*
         }
     )*) => {$(
@@ -106,7 +106,7 @@ macro_rules! flags_ie {
             fn encode(&self, out: &mut Vec<u8>) {
                 let octets = self.0.to_le_bytes();
                 let used = octets.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
-                out.extend(octets.iter().take(used.max($min)));
+                out.extend(octets.iter().take(used.max($min)$(.max($sent))?));
             }
         }
     )*};
