@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) enum Loss {
     /// The UPF is gone, or one side has released the association.
     End,
-    /// The UPF answers, and has lost association and sessions (TS 23.527 4.3.2).
+    /// The UPF has lost association and sessions, or may have (TS 23.527 4.3.2).
     Restart,
 }
 
@@ -186,10 +186,17 @@ impl N4Gateway {
                     slot.heartbeats += 1;
                 }
                 self.delete_orphans(peer);
+                self.repeat_deletions(peer);
             }
             Some(Association::Up { .. }) => self.associate_again(peer),
             _ => {}
         }
+    }
+
+    /// The UPF is lost, or has restarted and does not answer a peer without association (Open5GS): it gets another one now, or its sessions end.
+    pub(super) fn heartbeat_unanswered(&mut self, peer: usize) {
+        self.lose(peer, Loss::Restart, "does not answer heartbeats");
+        self.associate(peer);
     }
 
     /// The association has ended: notifies the SMFs. After [`Loss::Restart`] the caller sets it up again.
@@ -198,13 +205,14 @@ impl N4Gateway {
         if let Some(slot) = self.peers.get_mut(peer) {
             slot.association = Association::Down;
             slot.told = LoadControl::default();
+            slot.refused = Vec::new();
             self.transactions.forget_answers(slot.config.address);
         }
         self.forget_retained(peer);
         let name = self.name(peer);
         let outcome = match loss {
             Loss::End => "its sessions are lost",
-            Loss::Restart => "its sessions are established again",
+            Loss::Restart => "its sessions are established again if it can be associated",
         };
         self.event(Level::Error, format!("UPF {name} {why}: {outcome}"));
         for of_association in [Timer::PfcpHeartbeat, Timer::PfcpGracefulRelease] {
@@ -242,14 +250,11 @@ impl N4Gateway {
         self.start(Timer::PfcpAssociationRetry, peer);
     }
 
-    /// A UPF that restarted can't be associated: its sessions are lost.
+    /// A UPF that has lost its association can't be associated: its sessions are lost.
     fn give_up_restarted(&mut self, peer: usize) {
         if let Some(upf) = self.peers.get_mut(peer).and_then(|slot| slot.restarted.take()) {
             let name = self.name(peer);
-            self.event(
-                Level::Error,
-                format!("UPF {name} has restarted without an association: its sessions are lost"),
-            );
+            self.event(Level::Error, format!("UPF {name} can't be associated again: its sessions are lost"));
             self.send_to_all_shards(|| N4Input::UpfDown { upf });
         }
     }

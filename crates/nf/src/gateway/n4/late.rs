@@ -84,6 +84,6 @@ impl N4Gateway {
             format!("UPF {} has established a session that was given up: it is deleted", self.name(peer));
         self.event(Level::Info, text);
         let deletion = Message::SessionDeletionRequest(SessionDeletionRequest::new());
-        self.request(peer, Purpose::Leftover, Seid(seid.seid), &deletion);
+        self.request(peer, Purpose::Leftover { repetition: 0 }, Seid(seid.seid), &deletion);
     }
 }

@@ -12,6 +12,7 @@ mod former;
 mod late;
 mod overload;
 mod passage;
+mod refused;
 mod retention;
 mod transaction;
 mod unknown_peers;
@@ -132,6 +133,8 @@ struct Peer {
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
     told: overload::LoadControl,
+    /// Sessions that it has refused to delete.
+    refused: Vec<refused::Refused>,
     /// What it has of former runs of the process.
     retained: Retained,
 }
@@ -170,6 +173,7 @@ impl N4Gateway {
                 heartbeats: 0,
                 is_unsuitable: false,
                 told: overload::LoadControl::default(),
+                refused: Vec::new(),
                 retained: Retained::at_start(run),
             })
             .collect();
@@ -288,6 +292,7 @@ impl N4Gateway {
             Purpose::Session { shard, tag } => {
                 if let Some(peer) = self.peer_at(from) {
                     self.note_proof(peer);
+                    self.note_refused(peer, &pending, &message);
                     self.learn_load(peer, &message);
                     self.check_endpoints(peer, &mut message);
                 }
@@ -299,7 +304,11 @@ impl N4Gateway {
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released"),
             Purpose::Orphans { peer } => self.orphans_deleted(peer, &message),
             Purpose::Late { peer } => self.late_response(peer, (header.sequence, pending), &message),
-            Purpose::Leftover => {}
+            Purpose::Leftover { .. } => {
+                if let Some(peer) = self.peer_at(from) {
+                    self.note_refused(peer, &pending, &message);
+                }
+            }
         }
     }
 
@@ -489,10 +498,10 @@ impl N4Gateway {
                 self.expect_very_late(sequence, pending);
             }
             Purpose::Association { peer } => self.retry_later(peer),
-            Purpose::Heartbeat { peer } => self.lose(peer, Loss::End, "does not answer heartbeats"),
+            Purpose::Heartbeat { peer } => self.heartbeat_unanswered(peer),
             Purpose::Release { peer } => self.lose(peer, Loss::End, "was released without an answer"),
             // Orphans are deleted after the next heartbeat again. A late request has not arrived.
-            Purpose::Orphans { .. } | Purpose::Late { .. } | Purpose::Leftover => {}
+            Purpose::Orphans { .. } | Purpose::Late { .. } | Purpose::Leftover { .. } => {}
         }
     }
 

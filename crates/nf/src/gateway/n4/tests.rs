@@ -181,7 +181,25 @@ fn a_change_of_a_session_fails_with_the_heartbeat() {
     }
     let lost = handle(&mut gateway, N4GatewayInput::Timer(beat));
     assert!(matches!(lost.told[0], (1, N4Input::Response { result: Err(N4Error::NoAssociation), .. })));
-    assert_eq!(changes(&lost), [("down", 1)]);
+    assert_eq!(changes(&lost), [("restarted", 1)]);
+}
+
+/// Open5GS's UPF does not answer a heartbeat of a peer without association.
+#[test]
+fn a_upf_that_does_not_answer_heartbeats_gets_another_association_before_its_sessions_end() {
+    for returns in [true, false] {
+        let (mut gateway, _) = associated();
+        let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT)).started[0];
+        let lost = (0..3).map(|_| handle(&mut gateway, N4GatewayInput::Timer(beat))).last().unwrap();
+        let [(header, Message::AssociationSetupRequest(_))] = &lost.sent[..] else { panic!("{lost:?}") };
+        let next = if returns {
+            handle(&mut gateway, datagram(&setup_response(6), 0, header.sequence))
+        } else {
+            let timer = t1(header.sequence);
+            (0..3).map(|_| handle(&mut gateway, N4GatewayInput::Timer(timer))).last().unwrap()
+        };
+        assert_eq!(changes(&next), [if returns { ("up", 2) } else { ("down", 1) }]);
+    }
 }
 
 /// A UPF that is back answers the request itself, with cause 72.
@@ -1060,4 +1078,36 @@ fn a_change_that_waits_for_a_heartbeat_is_not_in_the_window() {
     assert_eq!(queued.sent.len(), 0);
     let seen: Vec<Seen> = (0..3).map(|_| handle(&mut gateway, N4GatewayInput::Timer(t1(sent[0])))).collect();
     assert_eq!([seen[0].sent.len(), seen[1].sent.len(), seen[2].sent.len()], [1, 1, 2]);
+}
+
+/// Until the UPF deletes it; not for ever.
+#[test]
+fn a_deletion_that_the_upf_refuses_is_repeated_after_heartbeats() {
+    let (mut gateway, upf) = associated();
+    let respond = |cause| Message::SessionDeletionResponse(SessionDeletionResponse::new(cause));
+    let mut sequence = ask(&mut gateway, upf).sent[0].0.sequence;
+    for _ in 0..6 {
+        let refused = handle(&mut gateway, datagram(&respond(Cause::PfcpEntityInCongestion), 1, sequence));
+        assert!(refused.sent.is_empty());
+        let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT));
+        let alive = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+        let seen = handle(&mut gateway, datagram(&alive, 0, beat.sent[0].0.sequence));
+        assert_eq!(deleted(&seen), Some(77));
+        sequence = seen.sent[0].0.sequence;
+    }
+    handle(&mut gateway, datagram(&respond(Cause::PfcpEntityInCongestion), 1, sequence));
+    let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT));
+    let alive = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+    assert!(handle(&mut gateway, datagram(&alive, 0, beat.sent[0].0.sequence)).sent.is_empty());
+}
+
+#[test]
+fn a_deletion_of_an_unknown_session_is_not_repeated() {
+    let (mut gateway, upf) = associated();
+    let sequence = ask(&mut gateway, upf).sent[0].0.sequence;
+    let response = SessionDeletionResponse::new(Cause::SessionContextNotFound);
+    handle(&mut gateway, datagram(&Message::SessionDeletionResponse(response), 1, sequence));
+    let beat = handle(&mut gateway, N4GatewayInput::Timer(BEAT));
+    let alive = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
+    assert!(handle(&mut gateway, datagram(&alive, 0, beat.sent[0].0.sequence)).sent.is_empty());
 }

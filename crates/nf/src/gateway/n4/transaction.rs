@@ -37,8 +37,8 @@ pub(super) enum Purpose {
     Orphans { peer: usize },
     /// The establishment of a session at the peer of that index, which was given up.
     Late { peer: usize },
-    /// The deletion of a session that was established late.
-    Leftover,
+    /// The deletion of a session that no SM context knows: it was established late, or the UPF has refused to delete it so often.
+    Leftover { repetition: u8 },
 }
 
 #[derive(Debug)]
@@ -73,6 +73,11 @@ impl Pending {
     /// Whether it was sent more than once, or was given up.
     pub(super) const fn was_retransmitted(&self) -> bool {
         self.sent > 1
+    }
+
+    /// The UPF's SEID in the request.
+    pub(super) fn seid(&self) -> Option<Seid> {
+        Message::decode(&self.octets).ok()?.0.seid.map(Seid)
     }
 
     /// The session.
@@ -297,7 +302,7 @@ impl Transactions {
     /// The pending requests to that peer that its association's end concerns, oldest first.
     pub(super) fn pending_to(&self, peer: SocketAddr) -> Vec<u32> {
         let outlives =
-            |pending: &Pending| matches!(pending.purpose, Purpose::Late { .. } | Purpose::Leftover);
+            |pending: &Pending| matches!(pending.purpose, Purpose::Late { .. } | Purpose::Leftover { .. });
         let pending = self.pending.iter().filter(|(_, pending)| pending.to == peer && !outlives(pending));
         let mut found: Vec<u32> = pending.map(|(sequence, _)| *sequence).collect();
         found.sort_unstable();
