@@ -107,6 +107,10 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).inspect(what, list);
     }
 
+    fn absent_for(&self, order: &Order) -> Option<ContextId> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).absent_for(order)
+    }
+
     fn has_context(&self, request: &Request) -> bool {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).has_context(request)
     }

@@ -8,7 +8,7 @@
 //! The calls between NFs of a shard belong to the transaction of the input from outside that caused them. Each NF has its own
 //! documents, so that the first request to an NF may wait for a load, too.
 
-use crate::kit::{Input, N4Input, NetworkFunction, Nf, Outbox, StoredKey};
+use crate::kit::{Input, N4Input, NetworkFunction, Nf, Order, Outbox, StoredKey};
 use pith_sbi::Problem;
 use pith_types::BlockId;
 use std::collections::{HashMap, VecDeque};
@@ -16,6 +16,9 @@ use std::collections::{HashMap, VecDeque};
 /// Inputs from outside that wait for one context, beyond which further ones are dropped. A UE has one procedure, and sends no more than
 /// some messages before an answer. Timers and replies are never dropped: the context has few, and needs each.
 const MOST_WAITING: usize = 64;
+
+/// Orders of operators that wait for contexts; a further one is refused.
+const MOST_ORDERS: usize = 256;
 
 /// An input as in the queue of a shard.
 pub(super) type Queued = (Nf, Input, u16);
@@ -26,6 +29,8 @@ pub(super) struct Absent {
     is_enabled: bool,
     /// Contexts that are being loaded, with the inputs that wait for them, in order.
     waiting: HashMap<StoredKey, VecDeque<Queued>>,
+    /// Orders that wait for a context, with the exchanges that they answer.
+    orders: Vec<(StoredKey, u64, Order)>,
     /// Contexts to which inputs were delivered since the last call of [`Absent::take_touched`].
     touched: Vec<StoredKey>,
 }
@@ -82,6 +87,21 @@ impl Absent {
         }
         self.waiting.insert(key, VecDeque::new());
         true
+    }
+
+    /// Holds an operator's order until that context is back; `false` if there are too many.
+    pub fn hold_order(&mut self, key: StoredKey, exchange: u64, order: &Order) -> bool {
+        let is_held = self.is_enabled && self.orders.len() < MOST_ORDERS;
+        if is_held {
+            self.orders.push((key, exchange, order.clone()));
+        }
+        is_held
+    }
+
+    /// The orders that waited for that context, oldest first.
+    pub fn take_orders(&mut self, key: StoredKey) -> Vec<(u64, Order)> {
+        let due = self.orders.extract_if(.., |(waits_for, ..)| *waits_for == key);
+        due.map(|(_, exchange, order)| (exchange, order)).collect()
     }
 
     /// A context of a block for which inputs wait.

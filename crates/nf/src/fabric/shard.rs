@@ -421,7 +421,22 @@ impl Shard {
         ShardEffect::Inspected { exchange, list, next }
     }
 
+    /// Executes an operator's order, or holds it until the context that it needs is back.
     fn operate(&mut self, now: Instant, exchange: u64, what: &Order, out: &mut Vec<ShardEffect>) {
+        let absent = |(nf, function): &(Nf, Box<dyn NetworkFunction>)| {
+            function.absent_for(what).map(|id| StoredKey { nf: *nf, id })
+        };
+        match self.functions.iter().find_map(absent) {
+            Some(key) if self.absent.hold_order(key, exchange, what) => {
+                if self.absent.begin_load(key) {
+                    out.push(ShardEffect::Load { key });
+                }
+            }
+            _ => self.execute(now, exchange, what, out),
+        }
+    }
+
+    fn execute(&mut self, now: Instant, exchange: u64, what: &Order, out: &mut Vec<ShardEffect>) {
         let mut list = Vec::new();
         for each in 0..self.functions.len() {
             let (nf, function) = &mut self.functions[each];
@@ -523,6 +538,9 @@ impl Shard {
         }
         self.load_missed(key.nf, out);
         self.route(now, key.nf, out);
+        for (exchange, what) in self.absent.take_orders(key) {
+            self.execute(now, exchange, &what, out);
+        }
         for input in waiting.into_iter().rev() {
             self.queue.push_front(input);
         }

@@ -263,6 +263,14 @@ impl<T: Context> Contexts<T> {
         }
     }
 
+    /// The id of a context whose copy was dropped.
+    pub fn absent(&self, key: Key) -> Option<ContextId> {
+        match self.table.get(key)? {
+            Place::Absent { id, .. } => Some(*id),
+            Place::Hot { .. } | Place::Cold { .. } => None,
+        }
+    }
+
     /// Whether there is a context of that key and its copy was dropped. Then it is recorded as missed.
     pub fn misses(&mut self, key: Key) -> bool {
         let Some(Place::Absent { id, .. }) = self.table.get(key) else { return false };

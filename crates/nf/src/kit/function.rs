@@ -34,6 +34,11 @@ pub trait NetworkFunction: Send {
         None
     }
 
+    /// The context that an order needs, if its copy was dropped: the order waits until it is back.
+    fn absent_for(&self, _order: &Order) -> Option<ContextId> {
+        None
+    }
+
     /// Whether the NF has the context that a request concerns, as far as the request names one that another shard of the
     /// process may have instead.
     fn has_context(&self, _request: &Request) -> bool {

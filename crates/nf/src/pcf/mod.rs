@@ -368,6 +368,15 @@ impl NetworkFunction for Pcf {
         list.extend(refusal.map(|refusal| json!({ "refusal": refusal })));
     }
 
+    fn absent_for(&self, order: &Order) -> Option<ContextId> {
+        match order {
+            Order::AddRule { supi, pdu_session_id, .. } | Order::RemoveRule { supi, pdu_session_id, .. } => {
+                self.associations.absent(self.find_session(supi, *pdu_session_id)?)
+            }
+            _ => None,
+        }
+    }
+
     fn has_context(&self, request: &Request) -> bool {
         let Request::PostAppSession(request) = request else { return true };
         request.body.asc_req_data.as_ref().is_none_or(|request| self.bound_session(request).is_some())

@@ -401,6 +401,16 @@ impl NetworkFunction for Smf {
         }
     }
 
+    fn absent_for(&self, order: &Order) -> Option<ContextId> {
+        match order {
+            Order::Branch { supi, pdu_session_id, .. } | Order::Unbranch { supi, pdu_session_id } => {
+                let key = self.shared.index.find(supi, *pdu_session_id)?;
+                self.sessions.absent(key)
+            }
+            _ => None,
+        }
+    }
+
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
         self.inspect_page(what, &Page::ALL, list);
     }

@@ -9,7 +9,7 @@ use pith_nf::fabric::ShardEffect;
 use pith_nf::fabric::{Agent, AgentConfig, ShardInput};
 use pith_nf::kit::document::{Section, Sections, UnpackError, Writer};
 use pith_nf::kit::{
-    Input, Level, NetworkFunction, Outbox, ReferenceKey, References, Tag, Timer, TimerKey, Tracker,
+    Input, Level, NetworkFunction, Order, Outbox, ReferenceKey, References, Tag, Timer, TimerKey, Tracker,
 };
 use pith_pfcp::Message;
 use pith_pfcp::ie::Cause;
@@ -93,6 +93,19 @@ impl NetworkFunction for Numbers {
                 None => {}
             }
         }
+    }
+
+    /// The value of the context of that number.
+    fn operate(&mut self, _now: Instant, what: &Order, _out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
+        let Order::Capacity(number) = what else { return };
+        let value = self.values.lock().unwrap().get(&u64::from(*number)).copied();
+        list.push(serde_json::json!(value));
+    }
+
+    fn absent_for(&self, order: &Order) -> Option<ContextId> {
+        let Order::Capacity(number) = order else { return None };
+        let number = u64::from(*number);
+        ContextId::from_u64(number).filter(|_| self.absent.contains(&number))
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {
@@ -240,6 +253,8 @@ struct Run {
     values: Arc<Mutex<BTreeMap<u64, u64>>>,
     health: Arc<StoreHealth>,
     is_full: Arc<AtomicBool>,
+    /// The responses of orders.
+    inspected: Vec<(u64, Vec<serde_json::Value>)>,
 }
 
 fn at(millis: u64) -> Instant {
@@ -324,7 +339,7 @@ impl Run {
         if is_shared {
             store = store.with_shared_documents(DocumentSecret::of_number(7));
         }
-        Self { shard, store, values, health, is_full }
+        Self { shard, store, values, health, is_full, inspected: Vec::new() }
     }
 
     fn input(&mut self, millis: u64, owner: u64, timer: Timer) {
@@ -345,6 +360,7 @@ impl Run {
             match effect {
                 ShardEffect::Load { key } => self.store.load(at(millis), &mut self.shard, key),
                 ShardEffect::Restore(portion) => self.store.want(portion),
+                ShardEffect::Inspected { exchange, list, .. } => self.inspected.push((exchange, list)),
                 _ => {}
             }
         }
@@ -544,6 +560,22 @@ fn a_stateless_process_keeps_no_copy_between_transactions() {
     run.input(5, 7, Timer::LostSessions);
     assert_eq!(value(&documents, 7), None, "ended");
     assert!(run.shard.take_touched_contexts().is_empty());
+}
+
+/// The command of an operator finds the context, and its response comes then.
+#[test]
+fn an_order_waits_for_its_context() {
+    let documents = MemoryStore::default();
+    let mut run = Run::stateless(&documents);
+    run.input(1, 7, Timer::T3513);
+    let order = |exchange, number| ShardInput::Operate { exchange, what: Order::Capacity(number) };
+    run.handle(2, order(20, 7));
+    run.handle(2, order(21, 8));
+    assert_eq!(run.inspected, [(21, vec![serde_json::Value::Null])], "the other one has none");
+    run.end_turn(3);
+    assert_eq!(run.inspected[1..], [(20, vec![serde_json::json!(1)])]);
+    run.end_turn(4);
+    assert!(run.numbers().is_empty(), "dropped again");
 }
 
 #[test]
