@@ -109,6 +109,10 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
         // Neither gNB can act on it (TS 23.502 4.9.1.3.1).
         return ue.undelivered.push(Undelivered { message, on_failure: None });
     }
+    if message.is_setup() && message.n1.is_none() && ue.procedure.activates(message.id) {
+        // The SMF's answer has the setup, too: [`add_setup_items`] sends one of them.
+        return ue.undelivered.push(Undelivered { message, on_failure: None });
+    }
     if matches!(message, SmfMessage { n1: None, n2: Some((Transfer::SetupRequest, _)), id } if has_resources(ue, id))
     {
         return replace_resources(ue, env, message);

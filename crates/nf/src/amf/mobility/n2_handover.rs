@@ -205,7 +205,11 @@ fn begin(ue: &mut UeContext, env: &mut Env<'_>, target: GnbHandle, message: Hand
 fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
     ue.log_outcome(env, Level::Warn, "N2 handover", "preparation failed");
     env.out.log(Level::Warn, || format!("{}: handover: {error}", ue.name()));
-    let Some(connection) = ue.connection.and_then(|key| env.connections.get(key)) else { return };
+    let connection = ue.connection.and_then(|key| env.connections.get(key));
+    // A gNB that has given up no longer knows the UE.
+    let Some(connection) = connection.filter(|connection| connection.context != RanContext::Releasing) else {
+        return;
+    };
     let failure = HandoverPreparationFailure {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
@@ -401,7 +405,13 @@ impl AwaitingHandoverCommand {
             fail_preparation(ue, env, HandoverError::NoSession);
             return stay(ue, env);
         }
-        let Some(source) = ue.connection.and_then(|key| env.connections.get(key)) else {
+        let is_leaving = |source: &&NgConnection| source.context == RanContext::Releasing;
+        let connection = ue.connection.and_then(|key| env.connections.get(key));
+        let Some(source) = connection.filter(|source| !is_leaving(source)) else {
+            // The source gNB has given up, and no longer knows the UE.
+            release_target(env, target, CANCELLED);
+            cancel_sessions(ue, env, &accepted.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>());
+            ue.log_outcome(env, Level::Info, "N2 handover", "the source gNB has released the UE");
             return Mobility::Idle;
         };
         let ids: Vec<u8> = accepted.iter().map(|item| item.pdu_session_id).collect();

@@ -108,6 +108,11 @@ impl AwaitingSessionActivation {
         self.calls.iter().any(|(id, _)| meets(*id))
     }
 
+    /// Whether the SMF's answer for that session is awaited.
+    pub fn awaits_session(&self, id: u8) -> bool {
+        self.calls.iter().any(|(_, session)| *session == id)
+    }
+
     /// Whether the activation belongs to a registration.
     pub fn is_registration(&self) -> bool {
         matches!(self.purpose, Purpose::Registration(_))

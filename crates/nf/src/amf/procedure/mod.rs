@@ -156,6 +156,11 @@ impl Procedure {
         }
     }
 
+    /// Whether the SMF's answer to an activation of that session is awaited.
+    pub fn activates(&self, id: u8) -> bool {
+        matches!(self, Self::AwaitingSessionActivation(state) if state.awaits_session(id))
+    }
+
     /// Whether a registration is in progress whose result was not yet sent to the UE, or an authentication.
     pub fn is_registering(&self) -> bool {
         match self {

@@ -395,6 +395,30 @@ fn a_modification_that_waited_is_not_sent_for_a_session_that_is_not_handed_over(
     assert!(world.downlinks.is_empty());
 }
 
+/// It no longer knows the UE when HANDOVER COMMAND would arrive.
+#[test]
+fn a_source_gnb_that_releases_the_ue_gets_no_handover_command() {
+    for accepts in [true, false] {
+        let (mut world, phone, request) = requested(&[5]);
+        acknowledge(&mut world, request.amf_ue_ngap_id, &[5], &[]);
+        let message = pith_ngap::UeContextReleaseRequest {
+            amf_ue_ngap_id: phone.amf_id.unwrap(),
+            ran_ue_ngap_id: phone.ran_id,
+            sessions: None,
+            cause: Some(Cause::RadioNetwork(CauseRadioNetwork::user_inactivity)),
+        };
+        world.ngap(GNB, "UeContextReleaseRequest", message.encode());
+        let _: UeContextReleaseCommand = take!(world, GNB, UeContextReleaseCommand);
+        if accepts {
+            answer(&mut world, Some(N2SmInfoType::HandoverCmd))
+        } else {
+            refuse(&mut world)
+        }
+        let _: UeContextReleaseCommand = take!(world, OTHER_GNB, UeContextReleaseCommand);
+        assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    }
+}
+
 #[test]
 fn an_an_release_at_the_source_ends_the_handover() {
     let (mut world, mut phone, _) = commanded(&[5]);

@@ -216,6 +216,32 @@ fn a_lost_connection_during_activation_leaves_no_state() {
     assert_eq!((audit.registered, audit.in_procedure, audit.connections), (1, 0, 0));
 }
 
+/// The SMF has downlink data at the same time: its request is in transit while it answers the activation.
+#[test]
+fn a_session_is_set_up_once_by_activation_and_data_notification() {
+    let (mut world, mut phone) = idle();
+    world.script.insert(Operation::UpdateSmContext, None);
+    let mut request = phone.service_request(ServiceType::Data);
+    request.uplink_data_status = Some([5].into_iter().collect());
+    comes(&mut world, &mut phone, request);
+    world.script.clear();
+    let resources = Some((super::world::NgapIe::PduResSetupReq, &b"setup"[..]));
+    world.request(super::world::transfer(5, None, resources)).unwrap();
+    assert!(world.downlinks.is_empty());
+    let Some(at) = world.calls.iter().position(|(.., call)| call.operation() == Operation::UpdateSmContext)
+    else {
+        panic!()
+    };
+    let usual = world.usual(&world.calls[at].2.clone());
+    world.reply_to(Operation::UpdateSmContext, usual);
+    let setup = world.downlinks[0].1.clone();
+    let Message::InitialContextSetupRequest(setup) = setup else { panic!("{setup:?}") };
+    assert_eq!(setup.sessions.unwrap().len(), 1);
+    accepted(&mut world, &mut phone);
+    phone.context_setup_response(&mut world, &[5]);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+}
+
 #[test]
 fn no_message_overtakes_a_queued_one() {
     let (mut world, mut phone) = idle();
