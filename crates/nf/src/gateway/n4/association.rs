@@ -145,6 +145,7 @@ impl N4Gateway {
         });
         slot.is_unsuitable = false;
         slot.is_proven = false;
+        slot.failed_setups = 0;
         slot.restarted = None;
         slot.association = Association::Up { handle, recovery, node, info: Arc::clone(&info) };
         let of_sessions = if has_retained { ", with its sessions" } else { "" };
@@ -269,6 +270,9 @@ impl N4Gateway {
 
     pub(super) fn retry_later(&mut self, peer: usize) {
         self.give_up_restarted(peer);
+        if let Some(slot) = self.peers.get_mut(peer) {
+            slot.failed_setups += 1;
+        }
         let name = self.name(peer);
         self.event(Level::Warn, format!("UPF {name} does not associate yet; trying again"));
         self.start(Timer::PfcpAssociationRetry, peer);

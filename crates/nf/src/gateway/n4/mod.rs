@@ -133,6 +133,8 @@ struct Peer {
     /// The UPF was found unsuitable, and this was logged.
     is_unsuitable: bool,
     told: overload::LoadControl,
+    /// Attempts to associate that were not answered, or refused, since the last association.
+    failed_setups: u64,
     /// Sessions that it has refused to delete.
     refused: Vec<refused::Refused>,
     /// What it has of former runs of the process.
@@ -173,6 +175,7 @@ impl N4Gateway {
                 heartbeats: 0,
                 is_unsuitable: false,
                 told: overload::LoadControl::default(),
+                failed_setups: 0,
                 refused: Vec::new(),
                 retained: Retained::at_start(run),
             })

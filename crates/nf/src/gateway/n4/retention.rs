@@ -57,10 +57,12 @@ impl Retained {
 }
 
 impl N4Gateway {
-    /// The request to a UPF to retain all sessions of this SMF (TS 29.244 table 7.4.4.1-2).
+    /// The request to a UPF to retain all sessions of this SMF (TS 29.244 table 7.4.4.1-2). Open5GS's UPF discards a message with it: each second
+    /// attempt to associate does not have it.
     pub(super) fn retention_request(&self, peer: usize) -> Option<SessionRetentionInformation> {
-        let retained = &self.peers.get(peer)?.retained;
-        (*retained == Retained::Unknown).then(SessionRetentionInformation::new)
+        let slot = self.peers.get(peer)?;
+        let is_requested = slot.retained == Retained::Unknown && slot.failed_setups % 2 == 0;
+        is_requested.then(SessionRetentionInformation::new)
     }
 
     /// Whether the UPF has retained the sessions that it was requested to.

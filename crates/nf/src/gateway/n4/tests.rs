@@ -1111,3 +1111,25 @@ fn a_deletion_of_an_unknown_session_is_not_repeated() {
     let alive = Message::HeartbeatResponse(HeartbeatResponse::new(NtpSeconds(5)));
     assert!(handle(&mut gateway, datagram(&alive, 0, beat.sent[0].0.sequence)).sent.is_empty());
 }
+
+/// Open5GS's UPF discards a message with Session Retention Information.
+#[test]
+fn each_second_attempt_to_associate_requests_no_retention() {
+    let (mut gateway, header, request) = restarted();
+    let mut requested = vec![request.session_retention_information.is_some()];
+    let mut sequence = header.sequence;
+    for _ in 0..3 {
+        (0..3).for_each(|_| drop(handle(&mut gateway, N4GatewayInput::Timer(t1(sequence)))));
+        let retry = TimerKey { owner: 0, timer: Timer::PfcpAssociationRetry };
+        let seen = handle(&mut gateway, N4GatewayInput::Timer(retry));
+        let [(header, Message::AssociationSetupRequest(request))] = &seen.sent[..] else {
+            panic!("{seen:?}")
+        };
+        requested.push(request.session_retention_information.is_some());
+        sequence = header.sequence;
+    }
+    assert_eq!(requested, [true, false, true, false]);
+    let seen = handle(&mut gateway, datagram(&setup_response(5), 0, sequence));
+    let (_, N4Input::UpfUp { info, .. }) = &seen.told[0] else { panic!("{seen:?}") };
+    assert!(!info.has_retained);
+}
