@@ -18,7 +18,8 @@ pub enum Signal {
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// Blocks the signals. Call it before the first thread is started.
+    /// Blocks the signals. Call it before the first thread is started. SIGXFSZ is ignored: a file that reaches the limit of its size counts as
+    /// a full disk.
     pub fn hold() -> io::Result<Self> {
         // SAFETY: a sigset_t may be all zeros until sigemptyset has set it up.
         #[allow(unsafe_code)]
@@ -30,6 +31,7 @@ impl Signals {
             libc::sigaddset(&mut set, libc::SIGINT);
             libc::sigaddset(&mut set, libc::SIGTERM);
             libc::sigaddset(&mut set, libc::SIGHUP);
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut())
         };
         match result {

@@ -71,7 +71,7 @@ fn of_contexts(
         (Some(_), Some(place)) => {
             return Err(format!(
                 "{} is another key than the one with which the sessions in the stored contexts are named: restore it from a backup, or copy it from the \
-                 host that has it. If it is lost, {place}; then UEs register again",
+                 host that has it. If it is the right one, the id of it beside the contexts (reference-key-id) is damaged: remove that. If the key is lost, {place}; then UEs register again",
                 path.display()
             )
             .into());
