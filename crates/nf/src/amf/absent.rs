@@ -54,7 +54,12 @@ impl Amf {
         // The target of a handover names the UE by the id of its connection at the source.
         let is_switch = peeked.procedure_code == PATH_SWITCH_REQUEST;
         if let Some(id) = peeked.amf_ue_ngap_id {
-            return connections.get(connections.find(id)?).filter(|it| it.gnb == gnb || is_switch)?.ue;
+            let connection = connections.get(connections.find(id)?)?;
+            // After a PATH SWITCH REQUEST that waits for the context, a message of the target must not overtake it.
+            let ue = connection
+                .ue
+                .filter(|ue| connection.gnb == gnb || is_switch || !self.ues.is_resident(*ue))?;
+            return Some(ue);
         }
         let named = self.tmsi_in_nas(&peeked);
         let by_ran_id = || connections.get(connections.find_by_ran(gnb, peeked.ran_ue_ngap_id?)?)?.ue;
