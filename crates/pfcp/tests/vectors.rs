@@ -127,13 +127,16 @@ fn an_outer_header_creation_of_spare_bits_creates_nothing() {
     assert!(matches!(decoded, Err(IeFault::Incorrect(_))));
 }
 
-/// Open5GS's UPF accepts two octets only; one of Release 15 sends one.
+/// Open5GS's UPF accepts the lengths of Release 16 only; a peer of Release 15 sends less.
 #[test]
-fn an_apply_action_has_octet_6() {
+fn flags_have_the_octets_of_release_16() {
     use pith_pfcp::group::Ie;
     let mut octets = Vec::new();
     ApplyAction::FORW.encode(&mut octets);
     assert_eq!(octets, [2, 0]);
+    octets.clear();
+    ReportingTriggers::VOLTH.encode(&mut octets);
+    assert_eq!(octets, [2, 0, 0]);
     for received in [&[2][..], &[2, 0]] {
         let decoded = ApplyAction::decode(&mut pith_pfcp::wire::Reader::new(received, 0));
         assert_eq!(decoded.ok(), Some(ApplyAction::FORW));

@@ -290,7 +290,7 @@ pub(super) fn establishment_request(
         IpVersions { v6: true, .. } => PdnType::Ipv6,
         IpVersions { .. } => PdnType::Ipv4,
     });
-    request.apn_dnn = Some(ApnDnn(session.dnn.as_str().into()));
+    request.apn_dnn = Some(ApnDnn::from_dnn(session.dnn.as_str()));
     Message::SessionEstablishmentRequest(request)
 }
 

@@ -28,8 +28,8 @@ flags_ie! {
         EVENT = 5/3,
     }
 
-    /// Reporting Triggers: when a URR reports (TS 29.244 8.2.19).
-    pub struct ReportingTriggers: u32, min 2 {
+    /// Reporting Triggers: when a URR reports (TS 29.244 8.2.19). Octet 7 came with Release 16.
+    pub struct ReportingTriggers: u32, min 2, sent 3 {
         /// Periodically.
         PERIO = 5/1,
         /// A volume threshold is reached.
@@ -69,7 +69,7 @@ flags_ie! {
     }
 
     /// Usage Report Trigger: why a URR reported (TS 29.244 8.2.41). The bits are not those of [`ReportingTriggers`].
-    pub struct UsageReportTrigger: u32, min 2 {
+    pub struct UsageReportTrigger: u32, min 2, sent 3 {
         /// Periodically.
         PERIO = 5/1,
         /// A volume threshold is reached.
