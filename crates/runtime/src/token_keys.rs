@@ -133,6 +133,21 @@ impl TokenSigner for TokenKeys {
     }
 }
 
+/// Signs for an NRF whose clock counts from the start of its process, and does not follow a wall clock that is set meanwhile. Producers
+/// compare a token's expiry with the wall clock, so a token expires its lifetime after the wall clock's time of its signature.
+pub struct WallClockSigner(pub Arc<TokenKeys>);
+
+impl TokenSigner for WallClockSigner {
+    fn sign(&self, now: u64, claims: &AccessTokenClaims) -> Option<String> {
+        let wall = self::now();
+        let by_wall_clock = |time: u64| wall.saturating_add(time).saturating_sub(now);
+        let mut claims = claims.clone();
+        claims.exp = by_wall_clock(claims.exp);
+        claims.nbf = claims.nbf.map(by_wall_clock);
+        self.0.sign(wall, &claims)
+    }
+}
+
 /// Removes the keys whose last token has expired. A key signs until its successor is made.
 fn forget_expired(keys: &mut Vec<SigningKeyOfAge>, now: u64) {
     let life = (LIFETIME + GRACE).as_secs();
@@ -251,6 +266,22 @@ mod tests {
         assert!(verifier_at(&keys, now + 30 * day).verify(now, &old).is_ok());
         let later = now + 30 * day + 2 * 3600;
         assert_eq!(verifier_at(&keys, later).verify(now, &old), Err(Refusal::UnknownKey));
+    }
+
+    /// The wall clock was set by a day, forward or back, since the NRF started.
+    #[test]
+    fn a_token_expires_by_the_wall_clock_although_the_nrf_does_not_follow_it() {
+        let keys = Arc::new(TokenKeys::open(None).unwrap());
+        let signer = WallClockSigner(Arc::clone(&keys));
+        let day = 24 * 3600;
+        for nrf in [now() - day, now(), now() + day] {
+            let token = signer.sign(nrf, &claims(nrf + 3600)).unwrap();
+            let now = now();
+            assert!(verifier(&keys).verify(now, &token).is_ok(), "{nrf}");
+            assert!(verifier(&keys).verify(now + 3590, &token).is_ok(), "{nrf}");
+            let later = verifier(&keys).verify(now + 3600 + 60, &token);
+            assert_eq!(later, Err(Refusal::Expired), "{nrf}");
+        }
     }
 
     #[test]

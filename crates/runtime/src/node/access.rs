@@ -5,7 +5,7 @@ use super::identities::Identities;
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Config, ExternalSecurity, HostedNf, OAuth2, Switch, TokenAlgorithm};
 use crate::sbi::{AccessSettings, KeySource};
-use crate::token_keys::{LIFETIME, TokenKeys};
+use crate::token_keys::{LIFETIME, TokenKeys, WallClockSigner};
 use pith_crypto::jws::JwsAlgorithm;
 use pith_nf::kit::Nf;
 use pith_nf::nrf::TokenIssuer;
@@ -85,7 +85,7 @@ impl Tokens {
     pub(super) fn issuer(&self, identities: &Identities) -> Option<TokenIssuer> {
         let identity = identities.identity(Nf::Nrf, 0);
         let issuer = |keys: &Arc<TokenKeys>| TokenIssuer {
-            signer: Arc::clone(keys) as _,
+            signer: Arc::new(WallClockSigner(Arc::clone(keys))),
             instance: identity.instance_id,
             plmn: identity.plmn,
             lifetime: LIFETIME,

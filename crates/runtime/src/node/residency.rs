@@ -9,7 +9,7 @@ use crate::private_file::{self, PRIVATE, Readers};
 use crate::residency::{
     ContextStore, DocumentKind, DocumentSecret, Engine, EngineThread, FileSettings, FileStore, FormerRun,
     OnDurable, OnWritten, OwnerFile, OwnerStore, RedisOpenError, RedisSettings, RedisStore, RunId,
-    StoreHealth, StoreMode, Sync, WriteForm, WriteTime, kinds_of_nfs,
+    StoreHealth, StoreMode, Sync, WriteForm, WriteTime, contexts_in_log, kinds_of_nfs,
 };
 use crate::shard::ShardQueue;
 use crate::signals::is_end_requested;
@@ -55,6 +55,9 @@ impl Contexts {
     ) -> Result<Option<Self>, StartError> {
         if !hosting.nfs.iter().any(|nf| matches!(nf, Nf::Amf | Nf::Smf | Nf::Pcf | Nf::Nrf | Nf::Ausf)) {
             return Ok(None);
+        }
+        if let Some(line) = unread_log(config, hosting) {
+            tracing::warn!("{line}");
         }
         let Some(mode) = mode(config) else {
             tracing::info!("contexts of UEs and sessions are not stored: they end with this process");
@@ -172,6 +175,35 @@ fn mode(config: &Config) -> Option<StoreMode> {
     Some(mode)
 }
 
+/// The directory of the log of this process, whether it is used or not; `None` if the process has none.
+fn log_directory(config: &Config, hosting: &Hosting) -> Option<PathBuf> {
+    let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
+    config.context_directory(first.as_deref())
+}
+
+/// A warning of contexts that a former start stored in the log, if this one does not read it: without it, the rejection of their UEs would be
+/// the first sign of a changed setting.
+fn unread_log(config: &Config, hosting: &Hosting) -> Option<String> {
+    let (reason, remedy) = match (config.residency(), config.state.engine) {
+        (Residency::Auto | Residency::None, _) => ("'residency' is none", "'residency'"),
+        (_, StateEngine::Redis) => ("'state.engine' is redis", "'state.engine: file'"),
+        (_, StateEngine::File) => return None,
+    };
+    let directory = log_directory(config, hosting)?;
+    match contexts_in_log(&directory) {
+        Ok(0) => None,
+        Ok(contexts) => Some(format!(
+            "{} has {contexts} context(s) of a former start, which are not read because {reason}: their UEs register again. To keep them, stop Pith now, \
+             and start it with the former {remedy}; otherwise remove the directory",
+            directory.display()
+        )),
+        Err(error) => Some(format!(
+            "{} may have contexts of a former start, which are not read because {reason}: {error}",
+            directory.display()
+        )),
+    }
+}
+
 fn open_file(
     config: &Config,
     hosting: &Hosting,
@@ -179,9 +211,7 @@ fn open_file(
     clock: Clock,
     former: FormerRun,
 ) -> Result<(FileStore, PathBuf), StartError> {
-    let first = hosting.nfs.first().filter(|_| hosting.several_processes).map(ToString::to_string);
-    let directory =
-        config.context_directory(first.as_deref()).ok_or("'residency' needs 'state.directory'")?;
+    let directory = log_directory(config, hosting).ok_or("'residency' needs 'state.directory'")?;
     let began = clock.now();
     let store = FileStore::open(FileSettings {
         directory: directory.clone(),
@@ -341,5 +371,63 @@ pub(super) fn former_run(config: &Config, database: Option<&Database>) -> Result
             None => FormerRun::None,
         }),
         _ => Ok(FormerRun::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::residency::{Batch, DocumentKey, Head, OwnerVersion, Revision};
+
+    /// A directory with a log in which one UE has a context.
+    fn stored(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("pith-unread-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        let store = FileStore::open(FileSettings {
+            directory: directory.join("contexts"),
+            secret: DocumentSecret::of_file(&directory.join("key"), true).unwrap(),
+            sync: Sync::None,
+            on_durable: None,
+            former: FormerRun::Unknown,
+        })
+        .unwrap();
+        let key = DocumentKey::new(DocumentKind::Amf, 1, 1).unwrap();
+        let mut batch = Batch::new(OwnerVersion(1));
+        batch.replace(Head { key, revision: Revision(1), layout: 1, deadline: None }).section(1, b"x");
+        store.engine(0).unwrap().append(&batch).unwrap();
+        directory
+    }
+
+    fn warning(directory: &std::path::Path, settings: &str, hosting: &Hosting) -> Option<String> {
+        let text = format!("store: {{path: {}}}\n{settings}", directory.join("pith.db").display());
+        unread_log(&Config::parse(&text, "test").unwrap(), hosting)
+    }
+
+    #[test]
+    fn contexts_that_a_start_does_not_read_are_named_with_the_remedy() {
+        let directory = stored("all");
+        let log = directory.join("contexts").display().to_string();
+        let of = |settings: &str| warning(&directory, settings, &Hosting::all());
+        for residency in ["durable", "soft", "stateless", "shared", "embedded"] {
+            let redis = of(&format!("residency: {residency}\nstate: {{engine: redis}}")).unwrap();
+            assert!(redis.starts_with(&format!("{log} has 1 context(s) of a former start")), "{redis}");
+            assert!(
+                redis.contains("UEs register again") && redis.contains("'state.engine: file'"),
+                "{redis}"
+            );
+            assert_eq!(of(&format!("residency: {residency}\nstate: {{engine: file}}")), None);
+        }
+        let none = of("residency: none").unwrap();
+        assert!(none.starts_with(&log) && none.contains("'residency' is none"), "{none}");
+        // A process of `pith nf` has a directory of its own.
+        let nf = Hosting { nfs: vec![Nf::Amf], upf: false, several_processes: true };
+        assert_eq!(warning(&directory, "residency: none", &nf), None);
+        std::fs::rename(directory.join("contexts"), directory.join("aside")).unwrap();
+        std::fs::create_dir(directory.join("contexts")).unwrap();
+        std::fs::rename(directory.join("aside"), directory.join("contexts").join(Nf::Amf.to_string()))
+            .unwrap();
+        assert!(warning(&directory, "residency: none", &nf).is_some());
+        assert_eq!(of("residency: none"), None);
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

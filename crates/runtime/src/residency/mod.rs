@@ -38,7 +38,7 @@ pub use engine::{
 };
 pub use file::{
     FileEngine, FileSettings, FileStore, FormerRun, OnDurable, OpenError, Recovery, RunId, SegmentContent,
-    SegmentItem, Sync, with_checksums,
+    SegmentItem, Sync, contexts_in_log, with_checksums,
 };
 pub use health::StoreHealth;
 pub use key::{BLOCKS, DocumentKey, DocumentKind, OwnerVersion, Revision, UnixMillis};

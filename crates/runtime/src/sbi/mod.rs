@@ -18,6 +18,7 @@ mod convert;
 mod log_rate;
 mod plain;
 mod record;
+mod renewals;
 mod server;
 mod thread;
 

@@ -17,6 +17,7 @@ use pith_types::{BlockOwner, ContextId, InstanceId, OwnerMap, ShardId};
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -32,10 +33,20 @@ const LIMITS: Limits = Limits {
     exchanges: 8,
 };
 
+/// The new tokens of the simulated shards.
+#[derive(Default)]
+struct Renewal {
+    /// The token that replaces a refused one; the same one if `None`.
+    token: Mutex<Option<Arc<str>>>,
+    /// Number of tokens that were replaced.
+    count: AtomicU32,
+}
+
 /// Two simulated shards. Deleting a policy association is answered at once, except `slow`, which is never
 /// answered, and `none`, which does not exist. Shard 1 is full.
 struct Played {
     http: Arc<OnceLock<HttpHandle>>,
+    renewal: Arc<Renewal>,
     replies: Mutex<Sender<Replied>>,
     requests: Mutex<Sender<(u16, Request)>>,
 }
@@ -76,8 +87,9 @@ impl Shards for Played {
     }
 
     fn token_refused(&self, token: ShardToken, root: Arc<ApiRoot>, request: Box<Request>, bearer: Bearer) {
-        // A shard would renew the token; this one sends it again.
-        let bearer = Bearer { renewed: true, ..bearer };
+        let renewed = self.renewal.token.lock().unwrap().clone();
+        self.renewal.count.fetch_add(1, Ordering::Relaxed);
+        let bearer = Bearer { token: renewed.unwrap_or(bearer.token), renewed: true };
         self.http.get().unwrap().call(token, root, None, *request, Some(bearer));
     }
 
@@ -102,6 +114,7 @@ struct Process {
     api: SocketAddr,
     replies: Receiver<Replied>,
     requests: Receiver<(u16, Request)>,
+    renewal: Arc<Renewal>,
 }
 
 impl Process {
@@ -116,7 +129,13 @@ impl Process {
         let (sbi, api_address) = (listener.local_addr().unwrap(), api.local_addr().unwrap());
         let ((replies_in, replies), (requests_in, requests)) = (channel(), channel());
         let own = Arc::new(OnceLock::new());
-        let shards = Played { http: own.clone(), replies: replies_in.into(), requests: requests_in.into() };
+        let renewal = Arc::new(Renewal::default());
+        let shards = Played {
+            http: own.clone(),
+            renewal: renewal.clone(),
+            replies: replies_in.into(),
+            requests: requests_in.into(),
+        };
         let settings = SbiSettings {
             listeners: vec![listener],
             plain_listener: None,
@@ -149,7 +168,7 @@ impl Process {
         };
         let (http, thread) = start(settings, Some(api), shards, crate::gate::Gate::opened()).unwrap();
         own.set(http.clone()).ok().unwrap();
-        Self { http, thread: Some(thread), sbi, api: api_address, replies, requests }
+        Self { http, thread: Some(thread), sbi, api: api_address, replies, requests, renewal }
     }
 
     fn root(&self) -> Arc<ApiRoot> {
@@ -163,8 +182,11 @@ impl Process {
 
     /// Calls with an access token that is not renewed after a refusal.
     fn call_with(&self, access: &str, root: &Arc<ApiRoot>, request: impl Into<Request>) {
+        self.call_with_bearer(Bearer { token: access.into(), renewed: true }, root, request);
+    }
+
+    fn call_with_bearer(&self, bearer: Bearer, root: &Arc<ApiRoot>, request: impl Into<Request>) {
         let token = ShardToken { shard: 0, nf: Nf::Amf, tag: Tag::new(7, 1) };
-        let bearer = Bearer { token: access.into(), renewed: true };
         self.http.call(token, root.clone(), None, request.into(), Some(bearer));
     }
 
@@ -331,6 +353,18 @@ impl Guarded {
         assert!(self.pcf.requests.recv_timeout(Duration::from_secs(5)).is_ok());
     }
 
+    /// Calls with a token of which the client does not know whether the producer accepts it.
+    fn call_with_first(&self, token: &str) -> Reply {
+        let bearer = Bearer { token: token.into(), renewed: false };
+        self.amf.call_with_bearer(bearer, &self.pcf.root(), delete("a"));
+        self.amf.reply().1
+    }
+
+    /// Number of tokens that the client has replaced.
+    fn renewals(&self) -> u32 {
+        self.amf.renewal.count.load(Ordering::Relaxed)
+    }
+
     /// Asserts that the request is refused with this status and challenge before it reaches a shard.
     fn refuses(&self, token: &str, status: u16, error: ChallengeError) {
         self.amf.call_with(token, &self.pcf.root(), delete("a"));
@@ -389,6 +423,38 @@ fn tc_authorization_token_verification_failure_diff_plmn() {
     guarded.admits(&guarded.token(|claims| claims.consumer_plmn_id = Some("001/01".parse().unwrap())));
     let of_other_plmn = guarded.token(|claims| claims.producer_plmn_id = Some("001/01".parse().unwrap()));
     guarded.refuses(&of_other_plmn, 401, ChallengeError::InvalidToken);
+}
+
+/// The clock of the producer is ahead of the token's expiry (RFC 6750 3.1).
+#[test]
+fn a_call_with_a_refused_token_is_repeated_once_with_a_new_one() {
+    let guarded = Guarded::start();
+    *guarded.amf.renewal.token.lock().unwrap() = Some(guarded.token(|_| {}).into());
+    let expired = guarded.token(|claims| claims.exp = unix_s() - 60);
+    assert_eq!(guarded.call_with_first(&expired), Ok(Response::NoContent));
+    assert_eq!(guarded.renewals(), 1);
+    assert!(guarded.pcf.requests.recv_timeout(Duration::from_secs(5)).is_ok());
+    assert!(guarded.pcf.requests.try_recv().is_err(), "the refused request did not reach a shard");
+}
+
+#[test]
+fn a_producer_that_refuses_all_tokens_does_not_cost_one_for_each_call() {
+    let guarded = Guarded::start();
+    for number in 0..10 {
+        let expired = guarded.token(|claims| claims.exp = unix_s() - 60 - number);
+        let problem = guarded.call_with_first(&expired).unwrap_err();
+        assert!(problem.is_invalid_token(), "{problem}");
+    }
+    assert_eq!(guarded.renewals(), 1);
+    // Another producer is not affected.
+    let other = Guarded::start();
+    let expired = other.token(|claims| claims.exp = unix_s() - 60);
+    let bearer = Bearer { token: expired.as_str().into(), renewed: false };
+    guarded.amf.call_with_bearer(bearer, &other.pcf.root(), delete("a"));
+    assert!(guarded.amf.problem().is_invalid_token());
+    assert_eq!(guarded.renewals(), 2);
+    // What a producer accepts is accepted at once, also by the first one.
+    assert_eq!(guarded.call_with_first(&guarded.token(|_| {})), Ok(Response::NoContent));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::access::{Access, AccessSettings};
 use super::log_rate::LogRate;
 use super::plain::PlainUris;
+use super::renewals::Renewals;
 use super::server::SbiHandler;
 use super::{Recorder, Shards, convert};
 use crate::api::{Api, ApiHandler, Audit, Gather, Guard, Status};
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::{JoinSet, LocalSet};
@@ -235,6 +236,7 @@ struct HttpThreadState<S> {
     drain_time: Duration,
     failures: Rc<LogRate>,
     refusals: Rc<LogRate>,
+    renewals: Rc<Renewals>,
     /// Files of Unix sockets, removed at the thread's end.
     sockets: Vec<PathBuf>,
 }
@@ -265,6 +267,7 @@ impl<S: Shards> HttpThreadState<S> {
             drain_time: sbi.limits.time * 2,
             failures: Rc::new(LogRate::new("calls failed")),
             refusals: Rc::new(LogRate::new("requests were refused")),
+            renewals: Rc::default(),
             sockets: Vec::new(),
             shards,
         };
@@ -378,7 +381,7 @@ impl<S: Shards> HttpThreadState<S> {
         match command {
             Command::Call { token, root, expected, operation, request, retry } => {
                 let (client, shards) = (self.client.clone(), self.shards.clone());
-                let failures = self.failures.clone();
+                let (failures, renewals) = (self.failures.clone(), self.renewals.clone());
                 let mut request = request;
                 if let (Some(plain), Scheme::Http) = (&self.plain, root.scheme) {
                     let mut body = std::mem::take(request.body_mut());
@@ -390,7 +393,16 @@ impl<S: Shards> HttpThreadState<S> {
                         call_or_follow(&client, expected, token.nf, &failures, root, operation, *request)
                             .await;
                     match (retry, &reply) {
-                        (Some((request, bearer)), Err(problem)) if problem.is_invalid_token() => {
+                        (Some((request, bearer)), Err(problem))
+                            if problem.is_invalid_token()
+                                && renewals.admit(
+                                    Instant::now(),
+                                    token,
+                                    &root,
+                                    request.service(),
+                                    &bearer.token,
+                                ) =>
+                        {
                             shards.token_refused(token, root, request, bearer);
                         }
                         _ => shards.reply(token, Some(root), reply),

@@ -27,11 +27,13 @@ mod recovery;
 mod run;
 mod segment;
 mod shared;
+mod unread;
 
 pub use engine::FileEngine;
 pub use record::{SegmentContent, SegmentItem, with_checksums};
 pub use recovery::Recovery;
 pub use run::{FormerRun, RunId};
+pub use unread::contexts_in_log;
 
 use super::seal::DocumentSecret;
 use super::{BLOCKS, DocumentKey, EngineError, Sequence};

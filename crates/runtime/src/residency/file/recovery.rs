@@ -193,10 +193,10 @@ fn remove_old_stops(loaded: &mut Vec<Loaded>) -> Result<(), OpenError> {
     Ok(())
 }
 
-type Files = BTreeMap<u32, PathBuf>;
+pub(super) type Files = BTreeMap<u32, PathBuf>;
 
 /// The log's segments and key lists by id.
-fn files(directory: &Path) -> Result<(Files, Files), OpenError> {
+pub(super) fn files(directory: &Path) -> Result<(Files, Files), OpenError> {
     let failed = |source| OpenError::Io { path: directory.into(), source };
     let (mut files, mut lists) = (Files::new(), Files::new());
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -315,7 +315,7 @@ fn report_explained(explained: &Explained, path: &Path, report: &mut Recovery) {
     }
 }
 
-fn read(path: &Path) -> Result<(File, Vec<u8>), OpenError> {
+pub(super) fn read(path: &Path) -> Result<(File, Vec<u8>), OpenError> {
     let mut file = private_file::open(path, Readers::Owner)
         .map_err(|error| OpenError::Io { path: path.into(), source: error.into_io() })?;
     let mut octets = Vec::new();
