@@ -4,7 +4,7 @@ use super::super::{DocumentKey, DocumentKind};
 use super::key_list::{self, KeyList};
 use super::record::{Item, RecordKind, scan};
 use super::recovery;
-use super::{OpenError, segment};
+use super::OpenError;
 use std::collections::HashMap;
 use std::path::Path;
 
