@@ -51,15 +51,10 @@ impl Amf {
     fn ue_of_pdu(&self, gnb: GnbHandle, pdu: &[u8]) -> Option<Key> {
         let peeked = pith_ngap::peek(pdu)?;
         let connections = &self.shared.connections;
-        // The target of a handover names the UE by the id of its connection at the source.
-        let is_switch = peeked.procedure_code == PATH_SWITCH_REQUEST;
+        // Of any gNB: the target of an Xn handover names the UE by the id of its connection at the source, in PATH SWITCH REQUEST and in what
+        // follows while that waits for the context; and messages of the source may still be in transit.
         if let Some(id) = peeked.amf_ue_ngap_id {
-            let connection = connections.get(connections.find(id)?)?;
-            // After a PATH SWITCH REQUEST that waits for the context, a message of the target must not overtake it.
-            let ue = connection
-                .ue
-                .filter(|ue| connection.gnb == gnb || is_switch || !self.ues.is_resident(*ue))?;
-            return Some(ue);
+            return connections.get(connections.find(id)?)?.ue;
         }
         let named = self.tmsi_in_nas(&peeked);
         let by_ran_id = || connections.get(connections.find_by_ran(gnb, peeked.ran_ue_ngap_id?)?)?.ue;
@@ -190,9 +185,6 @@ impl Amf {
         self.with_ue(now, key, out, |ue, env| deregistration::by_network(ue, env, reason));
     }
 }
-
-/// Procedure code of Path Switch Request (TS 38.413 9.4.7).
-const PATH_SWITCH_REQUEST: u8 = 25;
 
 /// Whether a reply is due that no procedure waits for.
 const fn awaits_reply(ue: &UeContext) -> bool {

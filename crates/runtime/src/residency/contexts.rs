@@ -628,8 +628,9 @@ impl ContextStore {
             );
             self.note_fenced();
         }
-        // A log on a full disk is read as before.
-        let stops_reading = !self.engine.answers_at_once() || matches!(error, EngineError::Paused(_));
+        // A log on a full disk is read as before; documents that are not within reach are not.
+        let is_out_of_reach = matches!(error, EngineError::Paused(_) | EngineError::Remote { .. });
+        let stops_reading = !self.engine.answers_at_once() || is_out_of_reach;
         self.outage = Some(Outage { retry: now + RETRY, attempt: None, stops_reading });
         self.has_changes = true;
         shard.accept_new_contexts(false);

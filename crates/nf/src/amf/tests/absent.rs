@@ -1,6 +1,6 @@
 //! UE contexts that are only in a store between transactions.
 
-use super::world::{GNB, NgapIe, OTHER_GNB, Phone, Shell, World, supi, transfer};
+use super::world::{GNB, NgapIe, Phone, Shell, World, supi, transfer};
 use crate::amf::Amf;
 use crate::kit::{Deregister, Input, Instant, N2Input, NetworkFunction, Outbox, Timer, Tracking};
 use crate::testing::Stateless;
@@ -22,7 +22,8 @@ impl Shell for Store {
     }
 }
 
-fn stateless() -> (World, Phone, Rc<RefCell<Stateless>>) {
+/// A registered phone with a session, whose context is dropped after each transaction.
+pub(super) fn stateless() -> (World, Phone, Rc<RefCell<Stateless>>) {
     let (mut world, store) = (World::new(), Rc::<RefCell<Stateless>>::default());
     world.amf.track_contexts(Tracking { whole: true, ..Tracking::default() });
     world.shell = Some(Box::new(Store(Rc::clone(&store))));
@@ -34,7 +35,7 @@ fn stateless() -> (World, Phone, Rc<RefCell<Stateless>>) {
 }
 
 /// Whether the AMF has no copy of any context.
-fn has_no_copy(world: &World, store: &RefCell<Stateless>) -> bool {
+pub(super) fn has_no_copy(world: &World, store: &RefCell<Stateless>) -> bool {
     let store = store.borrow();
     assert_eq!(world.amf.ues.len(), store.stored.documents.len());
     store.stored.documents.keys().all(|id| !world.amf.is_resident(*id))
@@ -44,33 +45,6 @@ fn request_service(world: &mut World, phone: &mut Phone) -> GmmMessage {
     let nas = phone.initial_nas(phone.service_request(ServiceType::MobileTerminatedServices));
     phone.connect(world, nas);
     phone.receive(world)
-}
-
-/// The target's PATH SWITCH REQUEST waits for the context, and a message that follows it, too.
-#[test]
-fn a_message_of_the_target_does_not_overtake_its_path_switch() {
-    let (mut world, phone, store) = stateless();
-    let message = pith_ngap::UeContextReleaseRequest {
-        amf_ue_ngap_id: phone.amf_id.unwrap(),
-        ran_ue_ngap_id: phone.ran_id,
-        sessions: None,
-        cause: None,
-    };
-    let pdu = message.encode().unwrap();
-    let named = |world: &World, gnb| {
-        world.amf.context_of(&Input::N2(N2Input::Pdu { gnb, stream: 1, pdu: pdu.clone().into() }))
-    };
-    let id = named(&world, GNB);
-    assert!(id.is_some() && has_no_copy(&world, &store));
-    assert_eq!(named(&world, OTHER_GNB), id);
-    // A UE whose context is in the process: the message is refused at once.
-    world.shell = None;
-    let mut resident = Phone::default();
-    resident.register(&mut world);
-    let message = pith_ngap::UeContextReleaseRequest { amf_ue_ngap_id: resident.amf_id.unwrap(), ..message };
-    let pdu = message.encode().unwrap();
-    let input = Input::N2(N2Input::Pdu { gnb: OTHER_GNB, stream: 1, pdu: pdu.into() });
-    assert_eq!(world.amf.context_of(&input), None);
 }
 
 #[test]

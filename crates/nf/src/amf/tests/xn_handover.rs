@@ -1,7 +1,8 @@
 //! Xn handover (TS 23.502 4.9.1.2, TS 38.413 8.4.4).
 
+use super::absent::{has_no_copy, stateless};
 use super::world::*;
-use crate::kit::{Duration, GnbHandle, Input, N2Input, Timer};
+use crate::kit::{Duration, GnbHandle, Input, N2Input, NetworkFunction, Timer};
 use pith_crypto::kdf::{self, AccessType};
 use pith_crypto::keys::{KAmf, Nh};
 use pith_nas::GmmMessage;
@@ -491,6 +492,39 @@ fn late_messages_of_the_source_gnb_do_not_end_the_connection() {
     phone.send(&mut world, establishment(7));
     assert!(world.take_ladder().contains("smf  <- PostSmContexts"));
     assert_eq!(world.amf.audit().connected, 1);
+}
+
+#[test]
+fn late_messages_of_the_source_gnb_find_their_context_in_the_store() {
+    let (mut world, mut phone, store) = stateless();
+    world.script.insert(Operation::UpdateSmContext, Some(acknowledged()));
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    acknowledge(&mut world, OTHER_GNB);
+    world.script.remove(&Operation::UpdateSmContext);
+    assert!(has_no_copy(&world, &store));
+    phone.send(&mut world, establishment(7));
+    assert!(world.take_ladder().contains("smf  <- PostSmContexts"));
+}
+
+/// Seed 311836 of the world: with `stateless` the request waits for the UE's context, and UPLINK NAS TRANSPORT behind it overtook it.
+#[test]
+fn messages_of_the_target_gnb_wait_for_the_context_behind_the_request() {
+    let (world, phone, store) = stateless();
+    assert!(has_no_copy(&world, &store));
+    let context = |pdu: Result<Vec<u8>, pith_ngap::EncodeError>| {
+        let pdu = pdu.expect("a gNB sends what can be encoded").into();
+        world.amf.context_of(&Input::N2(N2Input::Pdu { gnb: OTHER_GNB, stream: 1, pdu }))
+    };
+    let amf_ue_ngap_id = phone.amf_id.unwrap();
+    let uplink = pith_ngap::UplinkNasTransport {
+        amf_ue_ngap_id,
+        ran_ue_ngap_id: AT_TARGET,
+        nas_pdu: vec![0x7e, 0, 0x43],
+        location: None,
+    };
+    let of_request = context(request(amf_ue_ngap_id, &[5]).encode());
+    assert!(of_request.is_some());
+    assert_eq!(context(uplink.encode()), of_request);
 }
 
 #[test]

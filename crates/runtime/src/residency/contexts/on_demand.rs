@@ -36,7 +36,7 @@ pub(super) struct Restoring {
     listed: BTreeMap<(Nf, BlockId), Vec<DocumentKey>>,
     /// What inputs wait for.
     wanted: Vec<Portion>,
-    /// Failed attempts to read the next document.
+    /// Failed attempts to read the next document. Failed attempts to list documents do not count: they say nothing of that one.
     attempts: u8,
     began: Instant,
 }
@@ -197,9 +197,10 @@ impl ContextStore {
         failure.map_or(Ok(()), Err)
     }
 
+    /// A request that reads failed, whichever it was: none follows before the outage is over.
     fn fail_to_read(&mut self, now: Instant, shard: &mut Shard, error: &EngineError) {
-        self.restoring.attempts = self.restoring.attempts.saturating_add(1);
         self.fail(now, shard, error);
+        self.outage.iter_mut().for_each(|outage| outage.stops_reading = true);
         if !self.engine.answers_at_once() {
             self.probe();
         }
@@ -348,6 +349,7 @@ impl ContextStore {
             // It ended before the restart.
             Ok(None) => {}
             Err(error) if error.is_temporary() && self.restoring.attempts < MOST_ATTEMPTS => {
+                self.restoring.attempts += 1;
                 return Err(Unreachable(EngineError::Paused(error.to_string())));
             }
             Err(error) => self.note_unreadable(&error),

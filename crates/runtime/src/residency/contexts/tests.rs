@@ -158,10 +158,12 @@ impl NetworkFunction for Numbers {
     }
 }
 
-/// A memory engine that may be full.
+/// A memory engine that may be full, or out of reach.
 struct Disk {
     inner: MemoryEngine,
     is_full: Arc<AtomicBool>,
+    /// Nothing can be written, read or listed.
+    is_gone: Arc<AtomicBool>,
     /// What is durable, if not all that was written.
     flushed: Option<Arc<AtomicU64>>,
     claims: Claims,
@@ -176,8 +178,18 @@ enum Claims {
     OnFullDisk,
 }
 
+impl Disk {
+    fn reach(&self) -> Result<(), EngineError> {
+        if self.is_gone.load(Ordering::Relaxed) {
+            return Err(EngineError::Remote { server: "disk".into(), reason: "gone".into() });
+        }
+        Ok(())
+    }
+}
+
 impl Engine for Disk {
     fn append(&mut self, batch: &Batch) -> Result<Appended, EngineError> {
+        self.reach()?;
         if self.is_full.load(Ordering::Relaxed) {
             return Err(EngineError::Full(PathBuf::from("/full")));
         }
@@ -185,7 +197,7 @@ impl Engine for Disk {
     }
 
     fn read(&mut self, key: DocumentKey) -> Result<Option<StoredDocument>, DocumentError> {
-        if self.is_full.load(Ordering::Relaxed) {
+        if self.is_full.load(Ordering::Relaxed) || self.reach().is_err() {
             return Err(DocumentError::Remote { key, reason: "gone".into() });
         }
         self.inner.read(key)
@@ -205,6 +217,7 @@ impl Engine for Disk {
         block: u16,
         visit: &mut dyn FnMut(DocumentKey, Result<StoredDocument, DocumentError>),
     ) -> Result<(), EngineError> {
+        self.reach()?;
         self.inner.read_block(kind, block, visit)
     }
 
@@ -255,6 +268,7 @@ struct Run {
     is_full: Arc<AtomicBool>,
     /// The responses of orders.
     inspected: Vec<(u64, Vec<serde_json::Value>)>,
+    is_gone: Arc<AtomicBool>,
 }
 
 fn at(millis: u64) -> Instant {
@@ -333,13 +347,16 @@ impl Run {
             references: References::new(&ReferenceKey::new([1; 32])),
         });
         let shard = Shard::new(vec![(Nf::Amf, Box::new(numbers))], agent, Level::Info);
-        let (health, is_full) = (Arc::new(StoreHealth::default()), Arc::new(AtomicBool::new(false)));
-        let engine = Disk { inner: documents.engine(), is_full: Arc::clone(&is_full), flushed, claims };
+        let health = Arc::new(StoreHealth::default());
+        let (is_full, is_gone) = (Arc::default(), Arc::default());
+        let inner = documents.engine();
+        let engine =
+            Disk { inner, is_full: Arc::clone(&is_full), is_gone: Arc::clone(&is_gone), flushed, claims };
         let mut store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&health));
         if is_shared {
             store = store.with_shared_documents(DocumentSecret::of_number(7));
         }
-        Self { shard, store, values, health, is_full, inspected: Vec::new() }
+        Self { shard, store, values, health, is_full, is_gone, inspected: Vec::new() }
     }
 
     fn input(&mut self, millis: u64, owner: u64, timer: Timer) {

@@ -101,6 +101,31 @@ fn a_document_that_cannot_be_read_holds_up_no_other() {
     assert_eq!((run.value(id(9, 1)), run.health.unreadable()), (Some(0), 1), "the context is new");
 }
 
+/// Seed 300071 of the world.
+#[test]
+fn no_document_counts_as_unreadable_while_the_documents_cannot_even_be_listed() {
+    let documents = documents();
+    let mut run = serving(&documents);
+    run.is_gone.store(true, Ordering::Relaxed);
+    run.restore_next(3);
+    assert!(run.store.is_failing() && !run.store.is_restoring_now(), "no attempt before the next second");
+    for attempt in 1..=40 {
+        run.store.end_turn(at(1100 * attempt), &mut run.shard, &mut []);
+        run.restore_next(1100 * attempt);
+        assert!(run.store.is_failing() && !run.store.is_restoring_now(), "attempt {attempt}");
+    }
+    // An input is now the first that needs one of them.
+    run.deliver(45_003, id(9, 1), Timer::T3513);
+    run.store.end_turn(at(45_003), &mut run.shard, &mut []);
+    run.restore_next(45_003);
+    assert_eq!((run.value(id(9, 1)), run.health.unreadable()), (None, 0), "the input waits");
+    run.is_gone.store(false, Ordering::Relaxed);
+    run.store.end_turn(at(46_003) + RETRY, &mut run.shard, &mut []);
+    assert!(run.store.is_restoring_now());
+    run.restore_next(47_003);
+    assert_eq!((run.value(id(9, 1)), run.health.unreadable()), (Some(23), 0), "its document was read");
+}
+
 /// As `serving`, with an engine on a thread of its own, as for a server.
 fn serving_from_a_server(documents: &MemoryStore, is_gone: bool) -> Run {
     let mode = StoreMode::of_time(WriteTime::BeforeSends);
@@ -108,7 +133,8 @@ fn serving_from_a_server(documents: &MemoryStore, is_gone: bool) -> Run {
     let mut run = Run::without_contexts(documents, mode, None, (blocks.clone(), Claims::None), false);
     let is_full = Arc::clone(&run.is_full);
     is_full.store(is_gone, Ordering::Relaxed);
-    let disk = Disk { inner: documents.engine(), is_full, flushed: None, claims: Claims::None };
+    let is_gone = Arc::clone(&run.is_gone);
+    let disk = Disk { inner: documents.engine(), is_full, is_gone, flushed: None, claims: Claims::None };
     let engine = EngineThread::start("server".into(), Box::new(disk), Box::new(|| {})).unwrap();
     run.store = ContextStore::new(blocks, Box::new(engine), mode, 1, Arc::clone(&run.health));
     run.store.begin_restoring(at(0), &mut run.shard);
