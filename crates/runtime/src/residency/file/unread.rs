@@ -1,10 +1,10 @@
 //! A log that this process does not open, because its documents are elsewhere: which contexts stay unread.
 
 use super::super::{DocumentKey, DocumentKind};
+use super::OpenError;
 use super::key_list::{self, KeyList};
 use super::record::{Item, RecordKind, scan};
 use super::recovery;
-use super::{OpenError, segment};
 use std::collections::HashMap;
 use std::path::Path;
 
