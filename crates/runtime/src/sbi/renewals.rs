@@ -28,15 +28,14 @@ struct Use {
     producer: Arc<ApiRoot>,
 }
 
-/// The token in place of which a new one was last requested.
-#[derive(Debug)]
+/// The token in place of which a new one was last requested. Without `Debug`, as no token may reach a log.
 struct Refused {
     token: Arc<str>,
     at: Instant,
 }
 
 /// The refusals of the last [`PAUSE`].
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Renewals(RefCell<HashMap<Use, Refused>>);
 
 impl Renewals {
