@@ -41,6 +41,7 @@ impl World {
         let is_behind =
             self.now < self.store_back || stores.is_some_and(|stores| stores.is_behind()) || has_transactions;
         self.watch.may_leak |= is_behind;
+        self.watch.was_behind |= is_behind;
         is_behind
     }
 

@@ -237,9 +237,11 @@ impl World {
         }
     }
 
-    /// Whether the AMF was killed before it wrote the session with that address, which its SMF has (`soft`, docs/state.md).
+    /// Whether the AMF was killed before it wrote the session with that address, which its SMF has (`soft`, or the store took no changes;
+    /// docs/state.md).
     fn has_amf_lost_session(&self, address: Option<Ipv4Addr>) -> bool {
-        let Some(address) = address.filter(|_| self.has_lost_creations()) else { return false };
+        let may_be_lost = self.has_lost_creations() || self.watch.was_behind;
+        let Some(address) = address.filter(|_| may_be_lost) else { return false };
         let sessions = self.inspected(Inspect::Sessions);
         let Some(session) = sessions.iter().find(|it| it["ipv4"] == address.to_string().as_str()) else {
             return false;
