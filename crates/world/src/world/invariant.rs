@@ -283,7 +283,8 @@ impl World {
         let own_ids: BTreeSet<u64> = own.iter().map(|(id, _)| *id).collect();
         self.demand(own_ids == of_amf, || format!("UE{} has sessions {own:?}, its AMF {of_amf:?}", at + 1))?;
         // A killed AMF or a lost reply leaves the SMF with more sessions; one that was killed, or whose documents were lost, has fewer.
-        let has_fewer = self.watch.killed.contains(&Nf::Smf) || self.watch.has_lost_documents;
+        let lost = self.watch.has_lost_documents || self.watch.was_behind;
+        let has_fewer = self.watch.killed.contains(&Nf::Smf) || lost;
         let (more, less) = (self.may_have_unknown_sessions(), !self.is_kill && has_fewer);
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
