@@ -352,7 +352,10 @@ impl World {
     /// Whether resources of killed NFs, or of lost replies, may remain.
     pub(super) fn tolerates_leaks(&self) -> bool {
         let forgetful = [Nf::Amf, Nf::Smf, Nf::Pcf];
-        !self.is_kill && (self.watch.may_leak || forgetful.iter().any(|nf| self.watch.killed.contains(nf)))
+        let is_forgotten = forgetful.iter().any(|nf| self.watch.killed.contains(nf));
+        // Until the NFs have registered again it gives no access tokens, so that resources are not deleted.
+        let has_no_tokens = self.plan.oauth2 && self.watch.killed.contains(&Nf::Nrf);
+        !self.is_kill && (self.watch.may_leak || is_forgotten || has_no_tokens)
     }
 
     /// All UEs are deregistered: no state is left.
