@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::error::DecodeError;
+use crate::ie::Cause;
+use crate::ie_type::IeType;
 
 /// The supported version of PFCP.
 pub const PFCP_VERSION: u8 = 1;
@@ -186,6 +188,21 @@ pub fn peek(datagram: &[u8]) -> Option<Peek> {
         seid: header.seid,
         sequence: header.sequence,
     })
+}
+
+/// The Cause of a message that may lack other information elements; `None` if there is none at its top level.
+pub fn peek_cause(message: &[u8]) -> Option<Cause> {
+    let header = Header::parse(message)?;
+    let mut rest = message.get(header.encoded_len()..UNCOUNTED_LEN + usize::from(header.length))?;
+    loop {
+        let (&[kind_high, kind_low, length_high, length_low], after) = rest.split_first_chunk::<4>()?;
+        let length = u16::from_be_bytes([length_high, length_low]);
+        let (value, next) = after.split_at_checked(length.into())?;
+        if IeType(u16::from_be_bytes([kind_high, kind_low])) == IeType::CAUSE {
+            return value.first().map(|cause| Cause::from(*cause));
+        }
+        rest = next;
+    }
 }
 
 /// Splits a datagram into its bundled messages (TS 29.244 6.5, 7.2.1A); usually there is one.

@@ -15,6 +15,6 @@ pub mod wire;
 
 pub use error::{DecodeError, IeError, IeFault, TooLong};
 pub use group::{Change, OtherIe};
-pub use header::{Header, MessageType, PFCP_VERSION, Peek, bundled, peek};
+pub use header::{Header, MessageType, PFCP_VERSION, Peek, bundled, peek, peek_cause};
 pub use ie_type::IeType;
 pub use message::Message;

@@ -24,11 +24,12 @@ use crate::kit::{
 use association::Loss;
 use pith_pfcp::ie::{Cause, FTeid, NodeId, NtpSeconds, OffendingIe};
 use pith_pfcp::message::{
-    AssociationReleaseResponse, HeartbeatResponse, NodeReportResponse, SessionReportResponse,
+    AssociationReleaseResponse, HeartbeatResponse, NodeReportResponse, SessionDeletionResponse,
+    SessionEstablishmentResponse, SessionModificationResponse, SessionReportResponse,
     VersionNotSupportedResponse,
 };
 use pith_pfcp::rules::CreatePdr;
-use pith_pfcp::{DecodeError, Header, Message};
+use pith_pfcp::{DecodeError, Header, Message, MessageType};
 use pith_types::{InstanceId, OwnerMap, Seid, ShardId};
 use retention::Retained;
 pub use retention::StoredRun;
@@ -274,8 +275,30 @@ impl N4Gateway {
             }
             Err(_) if self.peer_at(from).is_none() => self.count_unknown_peer(from),
             Ok((header, message)) => self.arrived(from, (&header, octets), message),
-            Err(error) => self.undecodable(from, &error),
+            Err(error) => self.undecodable(from, octets, &error),
         }
+    }
+
+    /// A refusal that lacks other information elements (Open5GS sends no Node ID): the request was received, and has failed. An
+    /// acceptance that cannot be decoded counts as none.
+    fn incomplete_response(&mut self, from: SocketAddr, octets: &[u8], header: &Header) {
+        let Some(cause) = pith_pfcp::peek_cause(octets).filter(|cause| !cause.is_acceptance()) else {
+            return;
+        };
+        let node = NodeId::from(from.ip());
+        let refusal = match header.message_type {
+            MessageType::SESSION_ESTABLISHMENT_RESPONSE => {
+                Message::SessionEstablishmentResponse(SessionEstablishmentResponse::new(node, cause))
+            }
+            MessageType::SESSION_MODIFICATION_RESPONSE => {
+                Message::SessionModificationResponse(SessionModificationResponse::new(cause))
+            }
+            MessageType::SESSION_DELETION_RESPONSE => {
+                Message::SessionDeletionResponse(SessionDeletionResponse::new(cause))
+            }
+            _ => return,
+        };
+        self.response(from, header, refusal);
     }
 
     fn response(&mut self, from: SocketAddr, header: &Header, mut message: Message) {
@@ -420,9 +443,12 @@ impl N4Gateway {
     }
 
     /// A message that can't be decoded is answered if its header permits (TS 29.244 7.6.2 to 7.6.5).
-    fn undecodable(&mut self, from: SocketAddr, error: &DecodeError) {
+    fn undecodable(&mut self, from: SocketAddr, octets: &[u8], error: &DecodeError) {
         self.event(Level::Warn, format!("PFCP from {from}: {error}"));
         match error {
+            DecodeError::Ie { header, .. } if header.message_type.is_response() => {
+                self.incomplete_response(from, octets, header);
+            }
             DecodeError::VersionNotSupported { sequence, .. } => {
                 let answer = Message::VersionNotSupportedResponse(VersionNotSupportedResponse::new());
                 self.send(from, Seid(0), *sequence, &answer);

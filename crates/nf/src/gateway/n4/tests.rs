@@ -1133,3 +1133,22 @@ fn each_second_attempt_to_associate_requests_no_retention() {
     let (_, N4Input::UpfUp { info, .. }) = &seen.told[0] else { panic!("{seen:?}") };
     assert!(!info.has_retained);
 }
+
+/// Open5GS's UPF refuses an establishment without Node ID.
+#[test]
+fn a_refusal_that_lacks_information_elements_is_a_refusal() {
+    for (cause, is_told) in [(Cause::NoResourcesAvailable, true), (Cause::RequestAccepted, false)] {
+        let (mut gateway, upf) = associated();
+        let sequence = establishes(&mut gateway, upf, 5).sent[0].0.sequence;
+        let mut octets = Vec::new();
+        established(cause, Some(88)).encode(5, sequence, &mut octets).unwrap();
+        // The first information element is the Node ID: 4 octets of head, 5 of IPv4 address.
+        octets.drain(16..25);
+        octets[3] -= 9;
+        assert!(Message::decode(&octets).is_err());
+        let seen = handle(&mut gateway, N4GatewayInput::Datagram { from: self::upf(), octets });
+        let refused = |input: &N4Input| matches!(input, N4Input::Response { result: Ok(Message::SessionEstablishmentResponse(it)), .. } if it.cause == cause);
+        assert_eq!(seen.told.iter().filter(|(_, input)| refused(input)).count(), usize::from(is_told));
+        assert_eq!(seen.told.len(), usize::from(is_told));
+    }
+}
