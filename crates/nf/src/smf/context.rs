@@ -135,6 +135,12 @@ impl UserPlane {
         Self { anchor, front: None, gnb: None, gnb_uplink: None }
     }
 
+    /// The sessions at its UPFs.
+    pub(super) fn upf_sessions(&self) -> impl Iterator<Item = UpfSession> + use<> {
+        let front = self.front.as_ref().map(|front| front.session);
+        [Some(self.anchor), front].into_iter().flatten()
+    }
+
     /// The session at the UPF that terminates N3.
     pub(super) fn n3_session(&self) -> UpfSession {
         self.front.as_ref().map_or(self.anchor, |front| front.session)

@@ -179,7 +179,7 @@ section! {
         heartbeat: Period = Period::seconds(10),
         /// T1: time before a request is retransmitted (TS 29.244 6.4).
         t1: Period = Period(std::time::Duration::from_millis(500)),
-        /// N1: number of times a request is sent before the UPF counts as failed (TS 29.244 6.4). A change of a session is sent until the
+        /// N1: number of times a request is sent before the UPF counts as failed (TS 29.244 6.4). A change or deletion of a session is sent until the
         /// UPF answers a heartbeat or has lost the association, and then n1 times more: up to 2 n1 t1 + heartbeat in all.
         n1: u8 = 6,
         /// Name of the SMF's set, such as set1.smfset.5gc.example.org: its SMFs may take over each other's sessions

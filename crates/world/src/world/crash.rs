@@ -38,10 +38,10 @@ impl World {
         // With `soft` a context in a transaction is written when that is over.
         let has_transactions =
             self.plan.residency == Residency::Soft && !self.journal().open_calls.is_empty();
-        let is_behind =
-            self.now < self.store_back || stores.is_some_and(|stores| stores.is_behind()) || has_transactions;
+        let after_outage = self.now < self.store_back;
+        let is_behind = after_outage || stores.is_some_and(|stores| stores.is_behind()) || has_transactions;
         self.watch.may_leak |= is_behind;
-        self.watch.was_behind |= is_behind;
+        self.watch.was_behind |= after_outage;
         is_behind
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Watch {
     pub violations: BTreeMap<String, u64>,
     /// The reply to a request that creates a resource was lost: its caller can't delete the resource.
     pub may_leak: bool,
-    /// A process was killed before the store had its last changes.
+    /// A process was killed before the store, which was out of order, had its last changes.
     pub was_behind: bool,
     /// The store of contexts has lost writes.
     pub has_lost_documents: bool,

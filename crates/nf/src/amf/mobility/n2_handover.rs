@@ -205,11 +205,7 @@ fn begin(ue: &mut UeContext, env: &mut Env<'_>, target: GnbHandle, message: Hand
 fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
     ue.log_outcome(env, Level::Warn, "N2 handover", "preparation failed");
     env.out.log(Level::Warn, || format!("{}: handover: {error}", ue.name()));
-    let connection = ue.connection.and_then(|key| env.connections.get(key));
-    // A gNB that has given up no longer knows the UE.
-    let Some(connection) = connection.filter(|connection| connection.context != RanContext::Releasing) else {
-        return;
-    };
+    let Some(connection) = source_of(ue, env) else { return };
     let failure = HandoverPreparationFailure {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
@@ -217,6 +213,12 @@ fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
         diagnostics: None,
     };
     n2::send_to(env.out, connection.side(), failure.encode());
+}
+
+/// The connection at the source gNB; `None` if that is being released: the gNB no longer knows the UE.
+fn source_of<'a>(ue: &UeContext, env: &'a Env<'_>) -> Option<&'a NgConnection> {
+    let connection = env.connections.get(ue.connection?)?;
+    (connection.context != RanContext::Releasing).then_some(connection)
 }
 
 /// The handover is over, and the UE stays at its source gNB, which gets a key that it was not sent meanwhile ([`n2::rekey`]). The caller has
@@ -405,16 +407,13 @@ impl AwaitingHandoverCommand {
             fail_preparation(ue, env, HandoverError::NoSession);
             return stay(ue, env);
         }
-        let is_leaving = |source: &&NgConnection| source.context == RanContext::Releasing;
-        let connection = ue.connection.and_then(|key| env.connections.get(key));
-        let Some(source) = connection.filter(|source| !is_leaving(source)) else {
-            // The source gNB has given up, and no longer knows the UE.
+        let ids: Vec<u8> = accepted.iter().map(|item| item.pdu_session_id).collect();
+        let Some(source) = source_of(ue, env) else {
             release_target(env, target, CANCELLED);
-            cancel_sessions(ue, env, &accepted.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>());
+            cancel_sessions(ue, env, &ids);
             ue.log_outcome(env, Level::Info, "N2 handover", "the source gNB has released the UE");
             return Mobility::Idle;
         };
-        let ids: Vec<u8> = accepted.iter().map(|item| item.pdu_session_id).collect();
         admitted.retain(|id| !ids.contains(id));
         let command = HandoverCommand {
             amf_ue_ngap_id: source.id,

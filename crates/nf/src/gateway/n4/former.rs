@@ -1,5 +1,5 @@
-//! Requests that a shard sent before it panicked, or gave up ([`super::late`]), and that the UPF has not answered. A datagram of the next run could overtake one of these, and
-//! the UPF would be left with the rules of the former run.
+//! Requests that a shard sent before it panicked, or gave up ([`super::late`]), and that the UPF has not answered. A datagram of the next
+//! run could overtake one of these, and the UPF would be left with the rules of the former run.
 //!
 //! ```text
 //!  shard, run 0 ── modification ──> UPF

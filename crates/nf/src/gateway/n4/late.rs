@@ -1,5 +1,6 @@
-//! Establishments that a UPF may still receive or answer after the SMF has given them up: the UPF is stopped for some seconds, or it has lost the
-//! association, and a copy of the datagram arrives when it has another one. The UPF then has a session that no SM context knows. Its response names the session, which is deleted.
+//! Establishments that a UPF may still receive or answer after the SMF has given them up: the UPF is stopped for some seconds, or it has
+//! lost the association, and a copy of the datagram arrives when it has another one. The UPF then has a session that no SM context knows.
+//! Its response names the session, which is deleted.
 //!
 //! ```text
 //!  SMF ── establishment ──────────────┐        UPF restarts

@@ -1,7 +1,7 @@
 //! Deletions that a UPF has refused, because of congestion or a failure of its own: the session would stay there, and its address be given to
 //! another UE. They are sent again after the next heartbeat, some times.
 
-use super::transaction::{Pending, Purpose};
+use super::transaction::{Pending, Purpose, WINDOW};
 use super::{N4Gateway, Peer};
 use crate::kit::Level;
 use pith_pfcp::Message;
@@ -49,10 +49,11 @@ impl N4Gateway {
         }
     }
 
-    /// The UPF has answered a heartbeat: sends the deletions again that it has refused.
+    /// The UPF has answered a heartbeat: sends the deletions again that it has refused, as many as its receive buffer holds.
     pub(super) fn repeat_deletions(&mut self, peer: usize) {
-        let refused = self.peers.get_mut(peer).map(|slot: &mut Peer| std::mem::take(&mut slot.refused));
-        for Refused { seid, repetition } in refused.into_iter().flatten() {
+        let Some(Peer { refused, .. }) = self.peers.get_mut(peer) else { return };
+        let due: Vec<Refused> = refused.drain(..refused.len().min(WINDOW)).collect();
+        for Refused { seid, repetition } in due {
             let deletion = Message::SessionDeletionRequest(SessionDeletionRequest::new());
             self.request(peer, Purpose::Leftover { repetition: repetition + 1 }, seid, &deletion);
         }

@@ -137,8 +137,7 @@ impl AwaitingRestoration {
             return self.again(session, env);
         }
         let has_tunnel = self.has_tunnel(session);
-        let front = self.user_plane.front.as_ref().map(|front| front.session);
-        for at in [Some(self.user_plane.anchor), front].into_iter().flatten() {
+        for at in self.user_plane.upf_sessions() {
             // It was to be confirmed.
             if at.upf != upf && at.seid != Seid(0) && env.upfs.has_retained(at.upf) {
                 env.delete_at_upf(at);
@@ -369,8 +368,7 @@ pub(in crate::smf) fn after_absence(
 
 /// The session's other UPF, if that has no association and the one that was asked has: the change has failed, because the session needs both.
 fn lost_instead_of(asked: UpfHandle, user_plane: &UserPlane, env: &Env<'_>) -> Option<UpfHandle> {
-    let front = user_plane.front.as_ref().map(|front| front.session.upf);
-    let other = [Some(user_plane.anchor.upf), front].into_iter().flatten().find(|upf| *upf != asked)?;
+    let other = user_plane.upf_sessions().map(|at| at.upf).find(|upf| *upf != asked)?;
     (env.upfs.info(asked).is_some() && env.upfs.info(other).is_none()).then_some(other)
 }
 
@@ -391,8 +389,7 @@ pub(in crate::smf) fn give_again(user_plane: UserPlane, session: &mut SmContext,
 
 /// Deletes the session at its UPFs, without the one that has lost it.
 fn delete_at_others(user_plane: &UserPlane, env: &mut Env<'_>, lost: UpfHandle) {
-    let front = user_plane.front.as_ref().map(|front| front.session);
-    for at in [Some(user_plane.anchor), front].into_iter().flatten() {
+    for at in user_plane.upf_sessions() {
         // A classifier that was being inserted has no SEID yet.
         if at.upf != lost && at.seid != Seid(0) && env.upfs.info(at.upf).is_some() {
             env.delete_at_upf(at);
