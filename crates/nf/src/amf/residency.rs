@@ -241,6 +241,8 @@ impl Amf {
             && self.shared.config.retains_ues
             && ue.is_registered()
             && ue.security.is_some();
+        // Also those that are deactivated because the document may be behind.
+        let may_have_user_plane = may_have_user_plane || ue.may_have_user_plane();
         let key = self.place_ue(id, ue)?;
         let was_connected = connection.is_some();
         let left = match (connection, host.filter(|_| is_kept)) {

@@ -30,14 +30,14 @@ use std::sync::Arc;
 /// Time after a restart in which a gNB sets its association up again. Later it has lost its UEs.
 const RETURN_TIME: Duration = Duration::from_secs(30);
 
-/// Stands for the Global RAN Node ID of a gNB that no document names.
-const UNNAMED: &str = "";
-
 /// NG Setups, and UEs that leave gNBs, by Global RAN Node ID.
 #[derive(Debug, Default)]
 pub(in crate::amf) struct Setups {
-    /// UEs with the connection that they leave, if it was not closed before.
-    leaving: BTreeMap<Arc<str>, BTreeSet<(Key, Option<Key>)>>,
+    /// UEs with the connections that they leave.
+    leaving: BTreeMap<Arc<str>, BTreeSet<(Key, Key)>>,
+    /// UEs of a former run that leave their gNBs. Any gNB waits for them: an SMF may have switched a UE's path to another one than the
+    /// document of the AMF names, if the run ended in the middle of a handover.
+    restored: BTreeSet<Key>,
     /// Contexts that ended with user planes, until other NFs have released what they had.
     ending: BTreeMap<ContextId, LeftGnb>,
     /// gNBs that wait until their UEs have left.
@@ -63,12 +63,6 @@ impl Setups {
         self.lost.remove(&id);
     }
 
-    /// Whether UEs of a former run still leave their gNBs. Any gNB waits for them: an SMF may have switched a UE's path to another one than
-    /// the document of the AMF names, if the run ended in the middle of a handover.
-    fn is_any_restored_leaving(&self) -> bool {
-        self.leaving.values().any(|leaving| leaving.iter().any(|(_, connection)| connection.is_none()))
-    }
-
     /// Whether SMFs still release sessions of contexts that ended at that gNB, or it is not known at which.
     fn is_any_ending(&self, global_id: &str) -> bool {
         self.ending.values().any(|gnb| match gnb {
@@ -88,8 +82,8 @@ pub(in crate::amf) struct LeftConnection {
 impl Amf {
     /// The connection of a restored UE was not kept.
     pub(in crate::amf) fn note_left_connection(&mut self, ue: Key, left: LeftConnection) {
-        self.setups.ended.entry(Arc::clone(&left.gnb)).or_default().push(left.ids);
-        self.setups.leaving.entry(left.gnb).or_default().insert((ue, None));
+        self.setups.ended.entry(left.gnb).or_default().push(left.ids);
+        self.setups.restored.insert(ue);
     }
 
     /// A restored UE was in a handover, whose other gNB has that connection.
@@ -122,7 +116,7 @@ impl Amf {
     /// A UE of a document has no connection, but requests to its SMFs may be pending: they may deactivate user planes at a gNB that the
     /// document does not name. Any gNB waits until the UE's next step is over and they have answered.
     pub(in crate::amf) fn note_left_unnamed(&mut self, ue: Key) {
-        self.setups.leaving.entry(UNNAMED.into()).or_default().insert((ue, None));
+        self.setups.restored.insert(ue);
     }
 
     /// Waits for the gNBs of a former run to return.
@@ -149,12 +143,12 @@ impl Amf {
         let connections = self.shared.connections.of_gnb(gnb);
         if let Some(global_id) = global_id {
             let mut leaving = BTreeSet::new();
-            let ue_of = |key: &Key| Some((self.shared.connections.get(*key)?.ue?, Some(*key)));
+            let ue_of = |key: &Key| Some((self.shared.connections.get(*key)?.ue?, *key));
             leaving.extend(connections.iter().filter_map(ue_of));
             // UEs that were handed over to another gNB, to which SMFs still switch their paths.
             let switching = self.shared.connections.iter().filter_map(|(key, it)| {
                 it.left.filter(|(former, _)| *former == gnb)?;
-                Some((it.ue.filter(|ue| self.awaits_smf(*ue))?, Some(key)))
+                Some((it.ue.filter(|ue| self.awaits_smf(*ue))?, key))
             });
             leaving.extend(switching);
             if !leaving.is_empty() {
@@ -185,7 +179,7 @@ impl Amf {
         if self.awaits_smf(ue)
             && let Some(global_id) = self.shared.gnbs.gnb_name(gnb)
         {
-            self.setups.leaving.entry(global_id.into()).or_default().insert((ue, Some(connection)));
+            self.setups.leaving.entry(global_id.into()).or_default().insert((ue, connection));
         }
     }
 
@@ -256,10 +250,10 @@ impl Amf {
 
     /// A step of a UE is over: it may have left a gNB.
     pub(in crate::amf) fn note_left(&mut self, ue: Key, out: &mut Outbox) {
-        if self.setups.leaving.is_empty() {
+        if self.setups.leaving.is_empty() && self.setups.restored.is_empty() {
             return;
         }
-        let of_ue = (ue, None)..=(ue, Some(Key::from_u64(u64::MAX)));
+        let of_ue = (ue, Key::from_u64(0))..=(ue, Key::from_u64(u64::MAX));
         let ids: Vec<_> = self
             .setups
             .leaving
@@ -267,7 +261,8 @@ impl Amf {
             .filter(|(_, leaving)| leaving.range(of_ue.clone()).next().is_some())
             .map(|(global_id, _)| Arc::clone(global_id))
             .collect();
-        if ids.is_empty() || self.awaits_smf(ue) {
+        let is_restored = self.setups.restored.contains(&ue);
+        if (ids.is_empty() && !is_restored) || self.awaits_smf(ue) {
             return;
         }
         for global_id in ids {
@@ -279,15 +274,27 @@ impl Amf {
                     .filter(|it| it.ue == Some(ue))
                     .is_some_and(|it| gnbs.gnb_name(it.gnb).is_none_or(|name| *name == *global_id))
             };
-            let is_left = |of: &(Key, Option<Key>)| of.0 == ue && !of.1.is_some_and(is_there);
             if let Some(leaving) = self.setups.leaving.get_mut(&global_id) {
-                leaving.retain(|of| !is_left(of));
+                let left = leaving.range(of_ue.clone()).filter(|(_, key)| !is_there(*key));
+                for of in left.copied().collect::<Vec<_>>() {
+                    leaving.remove(&of);
+                }
             }
             self.answer_setup(&global_id, out);
         }
-        if !self.setups.is_any_restored_leaving() {
+        self.setups.restored.remove(&ue);
+        if !self.is_any_restored_leaving() {
             self.answer_setups(out);
         }
+    }
+
+    /// Whether UEs of a former run still leave their gNBs. A context that was removed is among those that are ending, if it had a user plane.
+    fn is_any_restored_leaving(&mut self) -> bool {
+        let (restored, ues) = (&mut self.setups.restored, &self.ues);
+        while restored.first().is_some_and(|ue| !ues.contains(*ue)) {
+            restored.pop_first();
+        }
+        !restored.is_empty()
     }
 
     /// Answers the NG Setups of gNBs that all UEs have left.
@@ -305,15 +312,14 @@ impl Amf {
 
     /// Answers the NG Setup of a gNB that all UEs have left.
     fn answer_setup(&mut self, global_id: &Arc<str>, out: &mut Outbox) {
-        // A context that was removed is among those that are ending, if it had a user plane.
         let ues = &self.ues;
-        for leaving in self.setups.leaving.values_mut() {
-            leaving.retain(|(ue, _)| ues.contains(*ue));
-        }
-        if self.setups.leaving.get(global_id).is_some_and(|leaving| !leaving.is_empty())
-            || self.setups.is_any_restored_leaving()
-            || self.setups.is_any_ending(global_id)
-        {
+        let is_any_leaving = self.setups.leaving.get_mut(global_id).is_some_and(|leaving| {
+            while leaving.first().is_some_and(|(ue, _)| !ues.contains(*ue)) {
+                leaving.pop_first();
+            }
+            !leaving.is_empty()
+        });
+        if is_any_leaving || self.is_any_restored_leaving() || self.setups.is_any_ending(global_id) {
             return;
         }
         self.setups.leaving.remove(global_id);

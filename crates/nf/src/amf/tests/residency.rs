@@ -230,6 +230,31 @@ fn a_new_guti_is_stored_in_a_transaction_too() {
     assert!(matches!(request_service(&mut world, &mut phone), GmmMessage::ServiceAccept(_)));
 }
 
+/// The UE has another context, which took its session over; the SMF has not answered that when the UE gets REGISTRATION ACCEPT.
+#[test]
+fn a_registration_that_is_accepted_is_stored_in_a_transaction_too() {
+    let (mut world, mut phone, mut stored) = registered_without_retention(16);
+    phone.release(&mut world);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let mut nas = phone.initial_nas(request.clone());
+    nas[2] ^= 1;
+    phone.connect(&mut world, nas);
+    phone.security = None;
+    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!() };
+    phone.send(&mut world, pith_nas::gmm::IdentityResponse::new(Phone::suci()));
+    world.script.insert(Operation::UpdateSmContext, None);
+    world.script.insert(Operation::CreateAmPolicyAssociation, None);
+    phone.secure(&mut world, request);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.reply_to(Operation::CreateAmPolicyAssociation, Ok(pith_sbi::Response::NoContent));
+    phone.accepted(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.script.clear();
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    assert!(matches!(request_service(&mut world, &mut phone), GmmMessage::ServiceAccept(_)));
+}
+
 /// Each message that the UE accepts has a higher COUNT than the one before, whatever the store missed.
 #[test]
 fn no_downlink_count_is_used_twice() {

@@ -543,3 +543,18 @@ fn a_late_answer_to_a_deactivation_does_not_hide_the_user_plane() {
         assert!(world.downlinks.is_empty(), "{is_activated_by_ue}: {:?}", world.downlinks);
     }
 }
+
+/// A document that may be behind says that the UE was idle; SMFs of other processes may have activated its user planes since.
+#[test]
+fn a_gnb_waits_for_user_planes_that_the_documents_may_not_show() {
+    let soft = Tracking { is_late: true, ..Tracking::default() };
+    let (mut world, mut phone, mut stored) = registered(soft);
+    phone.release(&mut world);
+    stored.store(&mut world.amf, StoreScope::Changed);
+    world.script.insert(Operation::UpdateSmContext, None);
+    restart(&mut world, &stored, soft, false);
+    return_gnb(&mut world, false);
+    assert_eq!(world.set_up, [], "the UPF may send to a TEID that the gNB uses again");
+    world.reply_to(Operation::UpdateSmContext, Ok(Response::NoContent));
+    assert_eq!(set_up(&mut world), RetainedConnections::default());
+}

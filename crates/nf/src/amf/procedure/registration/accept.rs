@@ -31,6 +31,8 @@ pack_struct!(AwaitingRegistrationComplete { accept, kind });
 /// UE must confirm; else the registration is complete.
 pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, activated: Activated) -> Step {
     let kind = attempt.kind();
+    // A document of the time before says that the UE is not, also if a request for a session that it took over is still pending.
+    ue.must_store |= !ue.is_registered();
     ue.rm = RmState::Registered;
     ue.registration_area = registration_area(ue, env.config);
     let new_guti =
