@@ -219,6 +219,7 @@ pub(crate) fn release_held_setups(
 
 fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Vec<u8>) -> Option<SetupItem> {
     ue.must_store = true;
+    ue.mobility.note_setup(id);
     let session = ue.session_mut(id)?;
     session.user_plane = UserPlane::Activating;
     Some(SetupItem { pdu_session_id: id, nas_pdu, snssai: session.snssai, transfer })

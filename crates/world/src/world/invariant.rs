@@ -82,7 +82,8 @@ impl World {
         // a panic may overtake messages on other streams: the gNB gets them for ids that it has released.
         let (panics, lags) = (self.has_panicked(), self.may_leave_upf_sessions());
         // An SMF with `soft` or `procedural` may have lost the gNB's last endpoint; the gNB's refusal, or its Error Indication, says so.
-        let may_be_outdated = self.has_lost_creations() || self.has_lost_procedure();
+        let may_be_outdated =
+            self.has_lost_creations() || self.has_lost_procedure() || self.has_lost_switched_path();
         // An AMF of a set sends a UE back whose AMF has returned within its lease (ADR 0024).
         let sends_back = self.plan.instances > 0 && self.crash_points.crashed.is_some();
         let is_due = |what: &String| {
@@ -337,6 +338,13 @@ impl World {
     fn has_lost_procedure(&self) -> bool {
         let is_apart = self.processes.len() > 1;
         is_apart && self.crash_points.crashed.is_some() && self.plan.residency == Residency::Procedural
+    }
+
+    /// An SMF was killed, and the AMF goes on: the path that it switched when it was killed is not in the document.
+    fn has_lost_switched_path(&self) -> bool {
+        let points = &self.crash_points;
+        let nfs = &self.processes[points.victim].nfs;
+        points.crashed.is_some() && nfs.contains(&Nf::Smf) && !nfs.contains(&Nf::Amf)
     }
 
     /// With `soft` a UPF may have sessions that were not written when the shard panicked, until it gets their addresses again.

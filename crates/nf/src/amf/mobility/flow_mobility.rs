@@ -49,6 +49,8 @@ pack_struct!(OpenCall { id, session, transfer, repetitions });
 const UNKNOWN_SESSION: CauseRadioNetwork = CauseRadioNetwork::unknown_PDU_session_ID;
 const TWICE: CauseRadioNetwork = CauseRadioNetwork::multiple_PDU_session_ID_instances;
 const BUSY: CauseRadioNetwork = CauseRadioNetwork::interaction_with_other_procedure;
+/// The repetitions of a request whose answer no longer counts.
+const VOID: u8 = u8::MAX;
 /// The SMF or its UPF did not move the flows.
 const NOT_MOVED: CauseRadioNetwork = CauseRadioNetwork::unspecified;
 
@@ -98,6 +100,10 @@ impl AwaitingFlowMobility {
     ) -> Mobility {
         let at = self.calls.iter().position(|open| open.id == call);
         if let Some(open) = at.map(|at| self.calls.swap_remove(at)) {
+            if open.repetitions == VOID {
+                self.failed.push(unsuccessful(open.session, NOT_MOVED));
+                return self.go_on(ue, env);
+            }
             let is_unanswered = reply.as_ref().is_err_and(|problem| problem.status == 504);
             if is_unanswered && open.repetitions < env.config.max_retransmissions {
                 self.ask(ue, env, (open.session, open.transfer), open.repetitions + 1);
@@ -106,6 +112,17 @@ impl AwaitingFlowMobility {
             }
         }
         self.go_on(ue, env)
+    }
+
+    /// The session is set up at the gNB with other tunnels. The gNB keeps these, whatever the SMF has answered or will answer; an indication
+    /// that is not answered is not sent again.
+    pub fn note_setup(&mut self, session: u8) {
+        for call in self.calls.iter_mut().filter(|call| call.session == session) {
+            call.repetitions = VOID;
+        }
+        let is_of_session = |item: &mut SessionTransfer| item.pdu_session_id == session;
+        let void = self.confirmed.extract_if(.., is_of_session).map(|_| unsuccessful(session, NOT_MOVED));
+        self.failed.extend(void);
     }
 
     /// Sends the gNB's transfer to the SMF of the session.

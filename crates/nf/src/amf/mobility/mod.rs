@@ -82,6 +82,13 @@ impl Mobility {
         }
     }
 
+    /// The gNB gets the resources of a session again: flows that it wanted to move are no longer those of its tunnels.
+    pub fn note_setup(&mut self, session: u8) {
+        if let Self::AwaitingFlows(state) = self {
+            state.note_setup(session);
+        }
+    }
+
     /// Whether the state waits for the reply to a call.
     pub fn awaits_nf(&self) -> bool {
         self.awaits_any(|_| true)

@@ -1,5 +1,6 @@
 //! Dual connectivity: the gNB moves QoS flows to a secondary gNB (TS 23.502 4.14.1, TS 38.413 8.2.5).
 
+use super::pdu_session;
 use super::world::*;
 use pith_ngap::transfer::ModifyIndicationUnsuccessfulTransfer;
 use pith_ngap::{
@@ -141,6 +142,45 @@ fn a_ue_that_becomes_idle_meanwhile_needs_no_confirmation() {
     world.reply_to(Operation::UpdateSmContext, confirmed());
     assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
     assert_eq!(world.amf.audit().in_procedure, 0);
+}
+
+/// The SMF was killed; the next one has the session set up at the gNB again, whose former tunnels the indication has.
+#[test]
+fn an_indication_is_not_repeated_after_the_session_was_set_up_again() {
+    for is_set_up_again in [false, true] {
+        let (mut world, phone) = connected(&[5]);
+        world.script.insert(Operation::UpdateSmContext, None);
+        indicate(&mut world, &phone, &[5]);
+        let (tag, ..) = world.calls.pop().unwrap();
+        if is_set_up_again {
+            pdu_session::set_up(&mut world);
+            pdu_session::release_response(&mut world, &phone);
+        }
+        world.take_ladder();
+        world.downlinks.clear();
+        world.reply(tag, Err(Box::new(Problem::new(SbiCause::TimedOutRequest))));
+        if is_set_up_again {
+            assert_eq!(ids(&confirm(&mut world).failed), [5]);
+        } else {
+            assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+        }
+    }
+}
+
+/// The SMF has moved the flows of one session, and another SMF has not answered, when the session is set up again.
+#[test]
+fn a_confirmation_is_void_after_the_session_was_set_up_again() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5, 6]);
+    let (of_6, ..) = world.calls.pop().unwrap();
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    pdu_session::set_up(&mut world);
+    pdu_session::release_response(&mut world, &phone);
+    world.downlinks.clear();
+    world.reply(of_6, confirmed());
+    let confirm = confirm(&mut world);
+    assert_eq!((ids(&confirm.confirmed), ids(&confirm.failed)), (vec![6], vec![5]));
 }
 
 #[test]

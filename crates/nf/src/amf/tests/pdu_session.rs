@@ -282,12 +282,12 @@ fn a_session_that_the_smf_lost_is_deleted() {
 }
 
 /// The SMF requests the setup of the session's resources for buffered packets.
-fn set_up(world: &mut World) {
+pub(super) fn set_up(world: &mut World) {
     let reply = world.request(transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))));
     assert!(reply.is_ok(), "{reply:?}");
 }
 
-fn release_response(world: &mut World, phone: &Phone) {
+pub(super) fn release_response(world: &mut World, phone: &Phone) {
     let message = pith_ngap::PduSessionResourceReleaseResponse {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,

@@ -108,20 +108,24 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     switch_uplink(user_plane, session, env, gnb, towards)
 }
 
+/// Where uplink packets go after the switch.
+fn endpoint(user_plane: &UserPlane, towards: Towards) -> Tunnel {
+    match towards {
+        Towards::Classifier => user_plane.n3_session().tunnel,
+        Towards::Anchor => user_plane.anchor.tunnel,
+    }
+}
+
 /// Requests the gNB to send uplink packets to another endpoint: PDU SESSION RESOURCE MODIFY REQUEST, sent by the AMF (TS
 /// 23.502 4.3.5.4 step 6). An idle UE is not paged for it.
 fn switch_uplink(
-    mut user_plane: UserPlane,
+    user_plane: UserPlane,
     session: &mut SmContext,
     env: &mut Env<'_>,
     gnb: Tunnel,
     towards: Towards,
 ) -> State {
-    let uplink = match towards {
-        Towards::Classifier => user_plane.n3_session().tunnel,
-        Towards::Anchor => user_plane.anchor.tunnel,
-    };
-    user_plane.gnb_uplink = Some(uplink);
+    let uplink = endpoint(&user_plane, towards);
     let modify = n2::modify_request(uplink, gnb);
     let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
     session.start(env, SessionTimer::Guard, env.config.guard);
@@ -229,24 +233,27 @@ impl AwaitingUplinkSwitch {
         self.uplink_not_switched(session, env, SwitchFailure::NoAnswer)
     }
 
-    /// Ends the wait for the gNB's answer, which is no longer needed.
+    /// Ends the wait for the gNB's answer, which is no longer needed: the gNB may have switched.
     pub(super) fn abandon(self, session: &mut SmContext, env: &mut Env<'_>) -> UserPlane {
         session.stop(env, SessionTimer::Guard);
-        self.user_plane
+        UserPlane { gnb_uplink: None, ..self.user_plane }
     }
 
     /// Uplink packets are switched, or will be with the next activation. Towards the classifier this is the last step; towards
     /// the anchor it is the first, and the downlink follows (TS 23.502 4.3.5.4, 4.3.5.5).
     fn uplink_switched(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
         session.stop(env, SessionTimer::Guard);
-        let Self { user_plane, towards, .. } = self;
+        let Self { mut user_plane, towards, .. } = self;
+        user_plane.gnb_uplink = Some(endpoint(&user_plane, towards));
         match (towards, &user_plane.front) {
             (Towards::Classifier, _) | (Towards::Anchor, None) => switched(user_plane, session, env, towards),
             (Towards::Anchor, Some(_)) => switch_downlink(user_plane, session, env, towards),
         }
     }
 
-    /// Uplink packets keep their path. The downlink follows them: back to the anchor, or it stays at the classifier.
+    /// Uplink packets keep their path. The downlink follows them: back to the anchor, or it stays at the classifier. If the path that they had
+    /// is not there any longer (the classifier was restored with another endpoint), the gNB's resources are set up again: it may have refused
+    /// because it has another tunnel, of which an SMF that was killed does not know.
     fn uplink_not_switched(
         self,
         session: &mut SmContext,
@@ -263,7 +270,13 @@ impl AwaitingUplinkSwitch {
             Towards::Classifier => user_plane.anchor.tunnel,
             Towards::Anchor => user_plane.n3_session().tunnel,
         };
-        user_plane.gnb_uplink = Some(kept).filter(|_| !matches!(failure, SwitchFailure::NoAnswer));
+        let is_refused = !matches!(failure, SwitchFailure::NoAnswer);
+        if is_refused && user_plane.gnb_uplink != Some(kept) {
+            user_plane.gnb_uplink = None;
+            session.pending.lost_tunnel = user_plane.gnb;
+            return lost_tunnel::resume(Established { user_plane }, session, env);
+        }
+        user_plane.gnb_uplink.take_if(|_| !is_refused);
         match towards {
             Towards::Classifier => switch_downlink(user_plane, session, env, Towards::Anchor),
             Towards::Anchor => {
