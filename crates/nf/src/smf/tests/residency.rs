@@ -275,6 +275,33 @@ upf <- SessionModificationRequest"
     assert_eq!(of_sessions, 0);
 }
 
+/// The SMF was killed in a handover, and knows the former tunnel only. The gNB's uplink endpoint, the classifier's of the former run, is not there
+/// any longer.
+#[test]
+fn a_gnb_that_refuses_the_endpoint_of_a_restored_classifier_gets_its_resources_again() {
+    let mut world = tracked(World::with(super::branching::plain(), &["upf", "edge"]));
+    world.establish();
+    world.gnb_answers();
+    assert_eq!(world.branch("edge"), None);
+    world.gnb_modifies(true);
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, super::branching::plain());
+    next.associate(EDGE, "edge");
+    next.associate(UPF, "upf");
+    next.take_ladder();
+    next.gnb_modifies(false);
+    assert_eq!(
+        next.take_ladder(),
+        "\
+amf <- 204
+edge <- SessionModificationRequest
+amf <- N1N2MessageTransfer",
+        "downlink packets wait, and the gNB releases its resources"
+    );
+    let user_plane = next.user_plane().unwrap();
+    assert_eq!((user_plane.gnb, user_plane.front.is_some()), (None, true));
+}
+
 /// The anchor waits for the classifier, which has restarted, too: it was established without an endpoint for downlink packets.
 #[test]
 fn an_anchor_whose_classifier_is_not_restored_sends_to_the_gnb() {
