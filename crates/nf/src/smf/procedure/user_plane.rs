@@ -102,6 +102,7 @@ pub(in crate::smf) fn activate(
     reply: PendingReply,
     gnb: &SetupResponseTransfer,
 ) -> State {
+    add_missing_flows(session, env, gnb);
     let upf = user_plane.n3_session();
     let additional = tunnels::usable(&gnb.additional, &user_plane);
     let wanted = tunnels::of_setup(&session.flows(), gnb.downlink, additional);
@@ -116,6 +117,21 @@ pub(in crate::smf) fn activate(
     let message = with_flows_of_gnb(n4::rerouted(session, &reroute), session);
     let call = session.ask_upf(env, upf.upf, upf.seid, message);
     State::AwaitingN4Modification(AwaitingN4Modification { user_plane, reply, call })
+}
+
+/// The setup request that the gNB answers is older than a change of flows that waits for the UE's answer, such as one made while the UE was
+/// paged: the gNB gets the change.
+fn add_missing_flows(session: &mut SmContext, env: &mut Env<'_>, gnb: &SetupResponseTransfer) {
+    let of_others = gnb.additional.iter().flat_map(|it| &it.flows);
+    let failed = gnb.failed.iter().map(|(qfi, _)| qfi);
+    let named: Vec<u8> = gnb.flows.iter().chain(of_others).chain(failed).copied().collect();
+    let is_behind = session.flows().iter().any(|qfi| !named.contains(qfi));
+    if session.modification.is_some() && session.flows.former.is_some() && is_behind {
+        session.flows.is_at_gnb = false;
+        let modify = n2::modify_qos_request(session);
+        let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
+        consumer::notify_amf(session, env, transfer);
+    }
 }
 
 /// The gNB has set up all flows.
