@@ -444,8 +444,11 @@ impl AwaitingHandoverNotify {
         ue.stop(env, Timer::Handover);
         ue.location = message.location.or(ue.location);
         let source = ue.connection.replace(key);
+        let left = source.and_then(|source| env.connections.get(source)).map(|it| (it.gnb, it.ran_id));
         if let Some(connection) = env.connections.get_mut(key) {
             connection.context = RanContext::Established;
+            // Until the SMFs have switched the paths, an NG Setup of the source gNB waits.
+            connection.left = left;
         }
         if let Some(source) = source {
             n2::release_connection(env, source, SUCCESSFUL);

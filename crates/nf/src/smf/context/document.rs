@@ -303,6 +303,8 @@ impl crate::smf::Smf {
         };
         match unpack(document.octets(), (key, session.id), upfs) {
             Ok(loaded) => *session = loaded,
+            // As after a restart: the session is loaded when the UPF has an association.
+            Err(UnpackError::UpfIsMissing(_)) => return,
             Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
         }
         let again = pack(session, upfs, SECTIONS);
