@@ -11,7 +11,7 @@ use pith_ngap::Message;
 use pith_sbi::common::SupportedFeatures;
 use pith_sbi::npcf_ampolicycontrol::PolicyAssociation;
 use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
-use pith_sbi::{Created, NfType, Operation, Request, Response, Uri};
+use pith_sbi::{Created, NfType, Operation, Response, Uri};
 use pith_types::{Ambr, BitRate, Snssai};
 
 /// An AMF with the slices 1 and 2, and a subscription to these SSTs.
@@ -186,16 +186,9 @@ fn a_change_during_a_registration_is_read_after_it() {
     world.take_ladder();
     notified(&mut world);
     assert_eq!(world.take_ladder(), "nf   -> SdmChangeNotification\nnf   <- 204");
-    let Request::CreateAmPolicyAssociation(_) = world.open_call(Operation::CreateAmPolicyAssociation) else {
-        panic!()
-    };
-    let policy = world.usual(&Request::from(pith_sbi::npcf_ampolicycontrol::CreateAmPolicyAssociation {
-        body: pith_sbi::npcf_ampolicycontrol::PolicyAssociationRequest::new(
-            Uri::new(&identity().api_root, "/x"),
-            supi(),
-            SupportedFeatures::default(),
-        ),
-    }));
+    let location = Uri::new(&identity().api_root, "/npcf-am-policy-control/v1/policies/9");
+    let body = PolicyAssociation::new(SupportedFeatures::default());
+    let policy = Ok(Response::PolicyAssociationCreated(Box::new(Created { location, body })));
     world.reply_to(Operation::CreateAmPolicyAssociation, policy);
     phone.accepted(&mut world);
     assert!(world.take_ladder().contains("udm  <- GetDataSets"));

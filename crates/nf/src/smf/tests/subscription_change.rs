@@ -84,7 +84,7 @@ fn a_changed_session_ambr_reaches_pcf_upf_gnb_and_ue() {
     subscribe(&mut world, 80);
     world.script.insert(Operation::UpdateSmPolicy, None);
     notified(&mut world);
-    assert_eq!(world.take_ladder(), format!("amf <- 204\n{QUESTIONS}"));
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\namf <- 204"));
     let (tag, Request::UpdateSmPolicy(update)) = world.open.remove(0) else { panic!() };
     let mut expected = SmPolicyUpdateContextData::default();
     expected.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::SeAmbrCh];
@@ -108,7 +108,16 @@ fn a_changed_session_ambr_reaches_pcf_upf_gnb_and_ue() {
     assert_eq!(known(&world), (80, 80, false));
     world.take_ladder();
     notified(&mut world);
-    assert_eq!(world.take_ladder(), "amf <- 204\nudm <- GetSmData", "nothing is new");
+    assert_eq!(world.take_ladder(), "udm <- GetSmData\namf <- 204", "nothing is new");
+}
+
+/// A session for which the PCF is asked to authorise other subscribed QoS.
+pub(super) fn awaiting_decision() -> World {
+    let mut world = World::established();
+    subscribe(&mut world, 80);
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notified(&mut world);
+    world
 }
 
 #[test]
@@ -134,7 +143,7 @@ fn a_pcf_may_authorise_something_else() {
     authorise(&mut world, 30);
     world.take_ladder();
     notified(&mut world);
-    assert_eq!(world.take_ladder(), format!("amf <- 204\n{QUESTIONS}"));
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\namf <- 204"));
     assert_eq!(known(&world), (30, 80, false));
 }
 
@@ -151,7 +160,7 @@ fn what_the_pcf_does_not_answer_is_asked_with_the_next_notification() {
     subscribe(&mut world, 80);
     world.take_ladder();
     notified(&mut world);
-    assert_eq!(world.take_ladder(), format!("amf <- 204\n{QUESTIONS}\n{CHANGE}"));
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\n{CHANGE}\namf <- 204"));
 }
 
 #[test]
@@ -169,7 +178,7 @@ fn a_change_during_a_change_is_read_again() {
     world.script.insert(Operation::GetSmData, None);
     notified(&mut world);
     notified(&mut world);
-    assert_eq!(world.take_ladder(), "amf <- 204\nudm <- GetSmData\namf <- 204\nudm <- GetSmData");
+    assert_eq!(world.take_ladder(), "udm <- GetSmData\namf <- 204\nudm <- GetSmData\namf <- 204");
     subscribe(&mut world, 80);
     let answer = || Ok(Response::SmData(Box::new(subscription())));
     let (first, second) = (world.open[0].0, world.open[1].0);
@@ -189,7 +198,7 @@ fn an_idle_ue_gets_the_qos_when_its_user_plane_is_active() {
     subscribe(&mut world, 80);
     world.take_ladder();
     notified(&mut world);
-    assert_eq!(world.take_ladder(), format!("amf <- 204\n{QUESTIONS}"));
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\namf <- 204"));
     assert_eq!(known(&world), (200, 80, true));
     world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
     assert_eq!(world.take_ladder(), "amf <- 200");
@@ -223,7 +232,7 @@ fn a_connected_ue_releases_a_session_that_is_not_subscribed_any_longer() {
     notified(&mut world);
     assert_eq!(
         world.take_ladder(),
-        "amf <- 204\nudm <- GetSmData\nupf <- SessionDeletionRequest\namf <- N1N2MessageTransfer"
+        "udm <- GetSmData\nupf <- SessionDeletionRequest\namf <- N1N2MessageTransfer\namf <- 204"
     );
     let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
     assert_eq!(command.cause, GsmCause::RegularDeactivation);
