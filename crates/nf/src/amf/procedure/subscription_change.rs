@@ -7,7 +7,7 @@
 //! | a slice of the Allowed NSSAI is not subscribed, or not served, any longer | sends another Allowed NSSAI; if there is none, the UE registers again (TS 23.501 5.15.5.2.2) |
 //! | other subscribed slices | sends a Configured NSSAI, if the UE is connected (TS 23.501 5.15.4.2) |
 //!
-//! The UE gets CONFIGURATION UPDATE COMMAND ([`configuration_update`]) at once, or when it connects. SMFs release the sessions of slices and data
+//! The UE gets CONFIGURATION UPDATE COMMAND ([`configuration_update`]) at once, after a handover in progress, or when it connects. SMFs release the sessions of slices and data
 //! networks that are not subscribed any longer.
 
 use super::deregistration::{self, Reason};
@@ -83,6 +83,11 @@ pub(crate) fn on_other_restrictions(ue: &mut UeContext, env: &mut Env<'_>) {
     if !exclude(ue, env) {
         send_changes(ue, env, None);
     }
+}
+
+/// A handover may be over: sends what has changed during it.
+pub(crate) fn send_delayed(ue: &mut UeContext, env: &mut Env<'_>) {
+    send_changes(ue, env, None);
 }
 
 /// Deregisters the UE if changed restrictions exclude it; returns whether they do.

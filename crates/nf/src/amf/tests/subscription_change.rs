@@ -53,7 +53,7 @@ fn subscribe(world: &mut World, ssts: &[u8], mbps: u64) {
     world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
 }
 
-fn notified(world: &mut World) {
+pub(super) fn notified(world: &mut World) {
     let key = world.amf.key_of(&supi());
     let uri = SdmChangeNotification::callback_uri(&identity().api_root, &NfType::Amf, &key);
     world.request(SdmChangeNotification { uri, body: ModificationNotification::new(Vec::new()) }).unwrap();
