@@ -148,6 +148,7 @@ fn a_subscription_that_changes_during_a_handover_is_sent_after_it() {
     super::subscription_change::notified(&mut world);
     assert!(!world.take_ladder().contains("DownlinkNasTransport"));
     world.reply_to(Operation::UpdateSmContext, acknowledged());
+    acknowledge(&mut world, OTHER_GNB);
     arrive(&mut phone);
     let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
     assert!(command.tai_list.is_some());

@@ -113,7 +113,7 @@ pub(in crate::smf) fn on_policy_update(
     }
 }
 
-/// The rules of the PCF's answer to a report. Those that the SMF does not enforce are reported.
+/// The rules of the PCF's answer to a report, for a session with that QoS. Those that the SMF does not enforce are reported.
 pub(in crate::smf) fn apply_rules(
     state: &State,
     session: &mut SmContext,
@@ -123,7 +123,8 @@ pub(in crate::smf) fn apply_rules(
 ) {
     let (flows, failures) = rules_after(state, session, decision, qos);
     consumer::report_rules(session, env, failures.into_iter().map(Failure::into_report).collect());
-    apply_decision(state, session, qos.clone(), flows);
+    let unchanged = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
+    apply_decision(state, session, unchanged, flows);
 }
 
 /// The PCC rules after a decision, and those that fail. A session with a second UPF has no rules.

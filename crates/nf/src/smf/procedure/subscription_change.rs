@@ -31,6 +31,8 @@ pub(in crate::smf) struct SubscriptionChange {
     stage: Stage,
     /// The UE may have missed the command of a former change, which it gets in any case.
     repeats_command: bool,
+    /// The QoS that the session gets when the UE's user plane is active.
+    deferred: Option<Qos>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,40 +41,40 @@ enum Stage {
     Due,
     /// The UDM is asked for the data.
     AwaitingData(CallId),
-    /// The PCF is asked to authorise the subscribed QoS.
+    /// The PCF is asked to authorise that subscribed QoS.
     AwaitingDecision(CallId, Qos),
     /// The UE is idle.
-    AwaitingUserPlane(Qos),
+    AwaitingUserPlane,
     /// The QoS is pending, or the UE has not answered.
     Applying,
 }
 
-pack_struct!(SubscriptionChange { stage, repeats_command });
+pack_struct!(SubscriptionChange { stage, repeats_command, deferred });
 pack_enum!(Stage {
     0 => Due,
     1 => AwaitingData(call),
     2 => AwaitingDecision(call, subscribed),
-    3 => AwaitingUserPlane(qos),
+    3 => AwaitingUserPlane,
     4 => Applying,
 });
 
 impl SubscriptionChange {
     /// Whether the UDM or the PCF are to answer.
     pub(in crate::smf) const fn awaits_nf(&self) -> bool {
-        matches!(self.stage, Stage::AwaitingData(_) | Stage::AwaitingDecision(..))
+        self.call().is_some()
     }
 
     const fn call(&self) -> Option<CallId> {
         match self.stage {
             Stage::AwaitingData(call) | Stage::AwaitingDecision(call, _) => Some(call),
-            Stage::Due | Stage::AwaitingUserPlane(_) | Stage::Applying => None,
+            Stage::Due | Stage::AwaitingUserPlane | Stage::Applying => None,
         }
     }
 
-    /// It begins again: a former run of the SMF has lost the answers that it waited for, and the command for the UE.
-    pub(in crate::smf) const fn restarted(self) -> Self {
-        let repeats_command = self.repeats_command || matches!(self.stage, Stage::Applying);
-        Self { stage: Stage::Due, repeats_command }
+    /// It begins again: the answers that it waits for do not count, and the UE may not have got the command.
+    pub(in crate::smf) fn restarted(self) -> Self {
+        let repeats_command = self.repeats_command || self.stage == Stage::Applying;
+        Self { stage: Stage::Due, repeats_command, ..self }
     }
 }
 
@@ -84,8 +86,9 @@ pub(in crate::smf) fn awaits(session: &SmContext, call: CallId) -> bool {
 /// The UDM notifies a change: the current data are requested as soon as the session is established, also if a request is in progress, which may
 /// have been answered before.
 pub(in crate::smf) fn begin(session: &mut SmContext) {
-    let repeats_command = session.subscription_change.take().is_some_and(|it| it.restarted().repeats_command);
-    session.subscription_change = Some(SubscriptionChange { stage: Stage::Due, repeats_command });
+    let due = SubscriptionChange { stage: Stage::Due, repeats_command: false, deferred: None };
+    let former = session.subscription_change.take();
+    session.subscription_change = Some(former.map_or(due, SubscriptionChange::restarted));
 }
 
 /// Requests the data, or applies what was decided while the UE was idle.
@@ -97,7 +100,7 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
             let call = consumer::get_sm_data(session, env, plmn);
             set(session, Stage::AwaitingData(call));
         }
-        Some(Stage::AwaitingUserPlane(_)) if is_active => apply_deferred(session),
+        Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
         _ => {}
     }
     established.into()
@@ -111,12 +114,11 @@ fn set(session: &mut SmContext, stage: Stage) {
 
 /// QoS that waits for the user plane is pending from now on.
 pub(in crate::smf) fn apply_deferred(session: &mut SmContext) {
-    if let Some(SubscriptionChange { stage: Stage::AwaitingUserPlane(qos), .. }) =
-        &session.subscription_change
-    {
-        let qos = qos.clone();
-        session.pending.qos.get_or_insert(qos);
-        set(session, Stage::Applying);
+    let Some(change) = &mut session.subscription_change else { return };
+    let Some(qos) = change.deferred.take() else { return };
+    session.pending.qos.get_or_insert(qos);
+    if change.stage == Stage::AwaitingUserPlane {
+        (change.stage, change.repeats_command) = (Stage::Applying, false);
     }
 }
 
@@ -137,7 +139,7 @@ pub(in crate::smf) fn on_reply(
     match change.stage {
         Stage::AwaitingData(_) => on_data(state, session, env, reply),
         Stage::AwaitingDecision(_, subscribed) => on_decision(state, session, env, (reply, subscribed)),
-        Stage::Due | Stage::AwaitingUserPlane(_) | Stage::Applying => state,
+        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying => state,
     }
 }
 
@@ -149,7 +151,6 @@ fn on_data(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: Repl
         other => return give_up(state, session, env, Operation::GetSmData, other.err()),
     };
     let Some(subscribed) = subscribed else { return end(state, session, env) };
-    let repeats_command = session.subscription_change.as_ref().is_some_and(|it| it.repeats_command);
     if subscribed != session.subscribed {
         match consumer::update_policy_qos(session, env, &subscribed) {
             Some(call) => set(session, Stage::AwaitingDecision(call, subscribed)),
@@ -158,11 +159,9 @@ fn on_data(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: Repl
                 decide(&state, session, subscribed);
             }
         }
-    } else if repeats_command {
-        let qos = session.qos.clone();
-        decide(&state, session, qos);
     } else {
-        session.subscription_change = None;
+        let qos = latest(session);
+        decide(&state, session, qos);
     }
     state
 }
@@ -196,24 +195,29 @@ fn authorised(
     env: &mut Env<'_>,
     decision: &SmPolicyDecision,
 ) -> Qos {
-    let mut qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
+    let mut qos = latest(session);
     modification::apply_rules(state, session, env, decision, &qos);
     authorise(&mut qos, decision);
     qos
 }
 
+/// The QoS that the session has, or gets.
+fn latest(session: &SmContext) -> Qos {
+    let deferred = session.subscription_change.as_ref().and_then(|change| change.deferred.as_ref());
+    session.pending.qos.as_ref().or(deferred).unwrap_or(&session.qos).clone()
+}
+
 /// The session gets that QoS: at once, or when the UE's user plane is active.
 fn decide(state: &State, session: &mut SmContext, qos: Qos) {
-    let repeats_command = session.subscription_change.as_ref().is_some_and(|it| it.repeats_command);
-    let latest = session.pending.qos.as_ref().unwrap_or(&session.qos);
-    if qos == *latest && !repeats_command {
+    let Some(change) = &mut session.subscription_change else { return };
+    let is_new = qos != *session.pending.qos.as_ref().unwrap_or(&session.qos) || change.repeats_command;
+    if !is_new {
         session.subscription_change = None;
     } else if state.has_tunnel() {
         session.pending.qos = Some(qos);
-        session.subscription_change =
-            Some(SubscriptionChange { stage: Stage::Applying, repeats_command: false });
+        *change = SubscriptionChange { stage: Stage::Applying, repeats_command: false, deferred: None };
     } else {
-        set(session, Stage::AwaitingUserPlane(qos));
+        (change.stage, change.deferred) = (Stage::AwaitingUserPlane, Some(qos));
     }
 }
 
@@ -227,7 +231,8 @@ fn give_up(
 ) -> State {
     let why = problem.map_or_else(|| "unexpected reply".to_owned(), |problem| problem.to_string());
     session.log(env, Level::Warn, || format!("a changed subscription is not applied: {}: {why}", operation.name()));
-    session.subscription_change = None;
+    let qos = latest(session);
+    decide(&state, session, qos);
     state
 }
 

@@ -210,6 +210,36 @@ fn an_idle_ue_gets_the_qos_when_its_user_plane_is_active() {
     assert_eq!(known(&world), (80, 80, false));
 }
 
+/// The UDM notifies each change twice.
+#[test]
+fn qos_that_waits_for_the_user_plane_outlives_a_second_notification_and_a_restart() {
+    let mut world = tracked(World::established());
+    world.deactivate();
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    notified(&mut world);
+    assert_eq!(known(&world), (200, 80, true));
+    world.script.insert(Operation::GetSmData, problem(Cause::TimedOutRequest));
+    notified(&mut world);
+    assert_eq!(known(&world), (200, 80, true));
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, config());
+    subscribe(&mut next, 80);
+    next.associate(UPF, "upf");
+    assert_eq!(known(&next), (200, 80, true));
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    next.gnb_answers();
+    assert_eq!(enforced(&next), 80_000);
+    next.deactivate();
+    subscribe(&mut next, 200);
+    notified(&mut next);
+    subscribe(&mut next, 80);
+    notified(&mut next);
+    next.take_ladder();
+    next.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&next).0, 80);
+}
+
 /// The PCF's own change pages the UE, and has what waited.
 #[test]
 fn a_decision_for_an_idle_ue_has_the_subscribed_qos_that_waits() {

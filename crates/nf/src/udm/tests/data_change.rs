@@ -111,9 +111,9 @@ fn a_failure_of_the_udr_is_reported_to_it() {
     let list = Response::SdmSubscriptions(Box::new(subscriptions()));
     let asked = bench.reply(asked.call().0, Ok(list));
     assert_eq!(bench.reply(asked.call().0, failed()).problem().status, 500);
-    let mut nobody = notification();
-    nobody.body.ue_id = None;
-    assert_eq!(bench.request(nobody).problem().status, 400);
+    let mut without_ue = notification();
+    without_ue.body.ue_id = None;
+    assert_eq!(bench.request(without_ue).problem().status, 400);
 }
 
 /// The callback URIs of the registration name the session's context.
