@@ -133,7 +133,11 @@ pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, rele
 
 /// Npcf_SMPolicyControl_Update: the subscribed session-AMBR or default QoS has changed (TS 29.512 4.2.4.2, table 5.6.3.6-1). `None`: the session
 /// has no policy association.
-pub(super) fn update_policy_qos(session: &mut SmContext, env: &mut Env<'_>, subscribed: &Qos) -> Option<CallId> {
+pub(super) fn update_policy_qos(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    subscribed: &Qos,
+) -> Option<CallId> {
     let policy = session.policy.clone()?;
     let mut body = SmPolicyUpdateContextData::default();
     let former = &session.subscribed;

@@ -111,8 +111,7 @@ impl Changes {
                 self.is_reading = false;
                 self.has_more |= rows.len() >= BATCH as usize;
                 self.last = rows.last().map_or(self.last, |(number, _)| *number);
-                let change =
-                    |(number, supi)| Change { number, supi, failures: 0, is_notified: false };
+                let change = |(number, supi)| Change { number, supi, failures: 0, is_notified: false };
                 self.ready.extend(rows.into_iter().map(change));
                 self.send(now, root, out);
             }

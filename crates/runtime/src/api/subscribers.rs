@@ -55,7 +55,9 @@ impl Api {
     /// stay in the database until the next start or change.
     pub async fn notify_changes(&self) {
         if self.store.is_some() && self.gather.collect(Topic::Order(Order::NotifyChanges)).await.is_err() {
-            tracing::warn!("a shard did not answer in time; AMF and SMFs may get changed subscriptions later");
+            tracing::warn!(
+                "a shard did not answer in time; AMF and SMFs may get changed subscriptions later"
+            );
         }
     }
 

@@ -111,7 +111,8 @@ fn a_deleted_subscriber_leaves_no_document() {
 
 /// Rows of changed subscribers.
 fn changed(database: &mut Database, after: u64) -> Vec<(u64, Supi)> {
-    let StoreResponse::Changed(rows) = database.handle(&StoreRequest::Changed { after, limit: 10 }).unwrap() else {
+    let StoreResponse::Changed(rows) = database.handle(&StoreRequest::Changed { after, limit: 10 }).unwrap()
+    else {
         panic!()
     };
     rows

@@ -3,9 +3,9 @@
 use crate::common::{AuthType, NotifyItem};
 use crate::octets::{Hex, SecretText};
 use crate::record::{open_enum, record};
+use crate::uri::Uri;
 use pith_types::Supi;
 use serde::{Deserialize, Serialize};
-use crate::uri::Uri;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

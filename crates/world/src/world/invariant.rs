@@ -299,7 +299,9 @@ impl World {
         if self.tolerates_leaks() || self.has_lost_creations() || self.watch.has_lost_documents {
             return Ok(());
         }
-        self.demand(!self.database.has_changes(), || "NFs were not notified of changed subscriptions".into())?;
+        self.demand(!self.database.has_changes(), || {
+            "NFs were not notified of changed subscriptions".into()
+        })?;
         for (at, sim_ue) in self.ues.iter().enumerate() {
             let subscriber = self.database.subscriber(&sim_ue.subscriber.supi);
             let dnn = subscriber.and_then(|subscriber| subscriber.slices[0].dnns.first());

@@ -27,12 +27,8 @@ fn serving(slices: &[u8]) -> AmfConfig {
     AmfConfig { retains_ues: true, ..AmfConfig::new(identity(), config().guami, slices, vec![tai()]) }
 }
 
-const TRACKING: Tracking = Tracking {
-    reserved_counts: 16,
-    is_late: false,
-    whole: false,
-    by_procedure: false,
-};
+const TRACKING: Tracking =
+    Tracking { reserved_counts: 16, is_late: false, whole: false, by_procedure: false };
 
 /// The process ends, and the next one serves these slices.
 fn restart(world: &mut World, slices: &[u8]) {
@@ -95,10 +91,7 @@ fn a_slice_that_is_not_subscribed_any_longer_leaves_the_allowed_nssai() {
     notified(&mut world);
     let (command, of_gnb) = commanded(&mut world, &mut phone);
     assert_eq!((sst_of(command.allowed_nssai.as_ref()), of_gnb), (vec![1], vec![1]));
-    assert_eq!(
-        command.rejected_nssai.unwrap().0,
-        [(Snssai::of_sst(2), SnssaiRejection::NotAvailableInPlmn)]
-    );
+    assert_eq!(command.rejected_nssai.unwrap().0, [(Snssai::of_sst(2), SnssaiRejection::NotAvailableInPlmn)]);
     assert_eq!(sst_of(command.configured_nssai.as_ref()), [1]);
     assert!(command.network_slicing_indication.unwrap().subscription_changed);
     phone.send(&mut world, ConfigurationUpdateComplete::new());

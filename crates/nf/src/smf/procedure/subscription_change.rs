@@ -189,12 +189,7 @@ fn on_decision(
 }
 
 /// The QoS after the PCF's decision, which may change rules, too.
-fn authorised(
-    state: &State,
-    session: &mut SmContext,
-    env: &mut Env<'_>,
-    decision: &SmPolicyDecision,
-) -> Qos {
+fn authorised(state: &State, session: &mut SmContext, env: &mut Env<'_>, decision: &SmPolicyDecision) -> Qos {
     let mut qos = latest(session);
     modification::apply_rules(state, session, env, decision, &qos);
     authorise(&mut qos, decision);
@@ -230,7 +225,9 @@ fn give_up(
     problem: Option<Box<Problem>>,
 ) -> State {
     let why = problem.map_or_else(|| "unexpected reply".to_owned(), |problem| problem.to_string());
-    session.log(env, Level::Warn, || format!("a changed subscription is not applied: {}: {why}", operation.name()));
+    session.log(env, Level::Warn, || {
+        format!("a changed subscription is not applied: {}: {why}", operation.name())
+    });
     let qos = latest(session);
     decide(&state, session, qos);
     state

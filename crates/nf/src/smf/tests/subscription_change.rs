@@ -15,9 +15,7 @@ use pith_sbi::npcf_smpolicycontrol::{
     PolicyControlRequestTrigger, SessionRule, SmPolicyDecision, SmPolicyUpdateContextData,
 };
 use pith_sbi::nsmf_pdusession::UpCnxState;
-use pith_sbi::nudm_sdm::{
-    DnnConfiguration, ModificationNotification, SdmChangeNotification, SmSubsData,
-};
+use pith_sbi::nudm_sdm::{DnnConfiguration, ModificationNotification, SdmChangeNotification, SmSubsData};
 use pith_sbi::{Cause, NfType, Operation, Request, Response};
 use pith_types::Snssai;
 
@@ -52,7 +50,8 @@ fn unsubscribe(world: &mut World) {
 
 fn notified(world: &mut World) {
     let uri = SdmChangeNotification::callback_uri(&root("smf"), &NfType::Smf, &world.reference);
-    let seen = world.bench.request(SdmChangeNotification { uri, body: ModificationNotification::new(vec![]) });
+    let seen =
+        world.bench.request(SdmChangeNotification { uri, body: ModificationNotification::new(vec![]) });
     world.follow(seen);
 }
 

@@ -106,8 +106,11 @@ fn notify_next(
     (failure, ended): (Option<Box<Problem>>, Vec<Request>),
 ) -> Step {
     while let Some(current) = others.pop() {
-        let notify_items: Vec<_> =
-            current.monitored_resource_uris.iter().filter_map(|resource| change_of(resource, &data)).collect();
+        let notify_items: Vec<_> = current
+            .monitored_resource_uris
+            .iter()
+            .filter_map(|resource| change_of(resource, &data))
+            .collect();
         if notify_items.is_empty() {
             continue;
         }

@@ -157,8 +157,7 @@ fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
         return Step::refuse(problem);
     }
     let callback = registration.dereg_callback_uri.filter(|uri| context_in_reference(uri.id()).is_some());
-    let delete =
-        DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id: registration.pdu_session_id };
+    let delete = DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id: registration.pdu_session_id };
     match callback {
         Some(callback) => {
             let subs_id = implicit_subscription(&registration.smf_instance_id, &callback);

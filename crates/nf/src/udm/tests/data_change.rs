@@ -1,8 +1,8 @@
 //! Notifications of changed data; the test acts as the UDR and as the NFs that have subscribed.
 
 use super::*;
-use pith_sbi::Problem;
 use pith_sbi::NfType;
+use pith_sbi::Problem;
 use pith_sbi::nudm_sdm::{ModificationNotification, SubscriptionDataSets};
 use pith_sbi::nudr_dr::{DataChangeNotification, DataChangeNotify};
 
