@@ -396,7 +396,6 @@ impl NetworkFunction for Smf {
             | Order::Locate { .. }
             | Order::ResetGnb { .. }
             | Order::Capacity(_)
-            | Order::NotifyChanges
             | Order::AddRule { .. }
             | Order::RemoveRule { .. } => {}
         }
