@@ -63,6 +63,8 @@ CALLBACKS = {
                      "{request.body#/deregCallbackUri}"),
     "sdm-change": ("TS29503_Nudm_SDM.yaml", "/{ueId}/sdm-subscriptions", "post",
                    "{request.body#/callbackReference}"),
+    "data-change": ("TS29505_Subscription_Data.yaml", "/subscription-data/subs-to-notify", "post",
+                    "{request.body#/callbackReference}"),
     "sm-context-status": ("TS29502_Nsmf_PDUSession.yaml", "/sm-contexts", "post",
                           "{$request.body#/smContextStatusUri}"),
     "n1n2-failure": ("TS29518_Namf_Communication.yaml",

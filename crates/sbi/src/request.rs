@@ -95,7 +95,7 @@ requests! {
         QuerySmfRegList, CreateOrUpdateSmfRegistration, DeleteSmfRegistration,
         QuerySmfRegistration, CreateSdmSubscriptions, QuerySdmSubscriptions,
         UpdateSdmSubscriptions, RemoveSdmSubscriptions, ReadAccessAndMobilityPolicyData,
-        ReadSessionManagementPolicyData,
+        ReadSessionManagementPolicyData, DataChangeNotification,
     }
     nsmf_pdusession {
         PostSmContexts, UpdateSmContext, ReleaseSmContext, RetrieveSmContext,
@@ -163,6 +163,7 @@ impl Request {
         Some(match self {
             Self::DeregistrationNotification(notification) => &notification.uri,
             Self::SdmChangeNotification(notification) => &notification.uri,
+            Self::DataChangeNotification(notification) => &notification.uri,
             Self::SmContextStatusNotify(notification) => &notification.uri,
             Self::N1N2TransferFailureNotification(notification) => &notification.uri,
             Self::AmPolicyUpdateNotify(notification) => &notification.uri,
@@ -235,6 +236,7 @@ impl Request {
             Self::RemoveSdmSubscriptions(r) => &r.ue_id,
             Self::ReadAccessAndMobilityPolicyData(r) => &r.ue_id,
             Self::ReadSessionManagementPolicyData(r) => &r.ue_id,
+            Self::DataChangeNotification(r) => return r.body.ue_id.clone(),
             _ => return None,
         };
         Some(supi.clone())
@@ -286,6 +288,7 @@ fn route_callback(incoming: &Incoming<'_>, segments: &[&str]) -> Result<Request>
     [
         nudm_uecm::route_callback,
         nudm_sdm::route_callback,
+        nudr_dr::route_callback,
         nsmf_pdusession::route_callback,
         namf_communication::route_callback,
         npcf_ampolicycontrol::route_callback,

@@ -10,6 +10,10 @@ use std::sync::Arc;
 pub struct Database {
     subscribers: BTreeMap<String, Arc<Subscriber>>,
     documents: BTreeMap<(String, String), String>,
+    /// Changed subscribers by the numbers of their rows, until NFs were notified.
+    changed: BTreeMap<u64, Supi>,
+    /// The number of the last row.
+    last_change: u64,
 }
 
 impl Database {
@@ -18,11 +22,26 @@ impl Database {
         self.subscribers.insert(subscriber.supi.to_string(), Arc::new(subscriber));
     }
 
-    /// Changes a subscription.
+    /// Changes a subscription; the NFs that serve the UE are to be notified.
     pub fn change_subscriber(&mut self, supi: &Supi, change: impl FnOnce(&mut Subscriber)) {
         if let Some(subscriber) = self.subscribers.get_mut(supi.as_str()) {
             change(Arc::make_mut(subscriber));
         }
+        self.changed.retain(|_, changed| changed != supi);
+        self.last_change += 1;
+        if !self.list(supi, "").is_empty() {
+            self.changed.insert(self.last_change, supi.clone());
+        }
+    }
+
+    /// The subscriber.
+    pub fn subscriber(&self, supi: &Supi) -> Option<&Subscriber> {
+        self.subscribers.get(supi.as_str()).map(|subscriber| &**subscriber)
+    }
+
+    /// Whether NFs are still to be notified of changes.
+    pub fn has_changes(&self) -> bool {
+        !self.changed.is_empty()
     }
 
     /// The resources that NFs have stored: SUPI and path.
@@ -69,6 +88,14 @@ impl Database {
             }
             StoreRequest::DeleteDocument { supi, resource } => {
                 done(self.documents.remove(&(supi.to_string(), resource)).is_some())
+            }
+            StoreRequest::Changed { after, limit } => {
+                let rows = self.changed.range(after + 1..).take(limit as usize);
+                StoreResponse::Changed(rows.map(|(number, supi)| (*number, supi.clone())).collect())
+            }
+            StoreRequest::ForgetChanged { numbers } => {
+                let forgotten = numbers.iter().filter_map(|number| self.changed.remove(number)).count();
+                done(forgotten > 0)
             }
         }
     }

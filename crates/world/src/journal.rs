@@ -42,8 +42,6 @@ pub(crate) type CallerId = (usize, usize, Nf);
 pub(crate) enum Callback {
     /// The UDM deregisters the AMF.
     Deregistration,
-    /// The UDM notifies changes of the subscription.
-    Subscription,
     /// The PCF changes the policies of a session.
     SmPolicy(u8),
 }

@@ -74,6 +74,11 @@ pub(crate) fn dnn() -> Dnn {
     "internet".parse().expect("a constant that is a DNN")
 }
 
+/// A data network that no SMF has.
+pub(crate) fn other_dnn() -> Dnn {
+    "other".parse().expect("a constant that is a DNN")
+}
+
 /// An NG SETUP REQUEST of a gNB.
 pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
     NgSetupRequest {
@@ -281,6 +286,7 @@ impl ShardFactory<'_> {
                 let config = UdmConfig { identity, plmn: plmn(), home_network_keys: private_keys() };
                 self.watch(nf, Udm::new(config, dice.fork())).0
             }
+            Nf::Udr if self.shard == 0 => self.watch(nf, Udr::new(own).notifying_changes()).0,
             Nf::Udr => self.watch(nf, Udr::new(own)).0,
             Nf::Nssf => {
                 let slices = slices().into_iter().map(|slice| (slice, Vec::new())).collect();

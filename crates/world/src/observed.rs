@@ -351,9 +351,6 @@ fn note_callback(journal: &mut Journal, request: &Request) {
         Request::ThreeGppRegistration(request) => {
             (&request.ue_id, Callback::Deregistration, &request.body.dereg_callback_uri)
         }
-        Request::SdmSubscribe(request) => {
-            (&request.ue_id, Callback::Subscription, &request.body.callback_reference)
-        }
         Request::CreateSmPolicy(request) => {
             let kind = Callback::SmPolicy(request.body.pdu_session_id);
             (&request.body.supi, kind, &request.body.notification_uri)

@@ -172,6 +172,7 @@ impl Amf {
         let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
+        procedure::subscription_change::resume(ue, &mut env);
         self.in_step = None;
         if ue.is_over() {
             if let Some(mut ue) = self.ues.remove(key) {
@@ -574,7 +575,8 @@ impl NetworkFunction for Amf {
             Order::Branch { .. }
             | Order::Unbranch { .. }
             | Order::AddRule { .. }
-            | Order::RemoveRule { .. } => {}
+            | Order::RemoveRule { .. }
+            | Order::NotifyChanges => {}
         }
     }
 }

@@ -26,7 +26,7 @@ use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
 use super::mobility::{Mobility, n2_handover};
 use super::n2::{Initial, LeftConnection};
-use super::procedure::{Procedure, ue_context_release};
+use super::procedure::{Procedure, subscription_change, ue_context_release};
 use super::retained::KnownUe;
 use super::security::SecurityContext;
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
@@ -582,7 +582,8 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     end_procedure(ue);
     ue.mobility = Mobility::Idle;
     ue.access_keys.reset();
-    (ue.sdm_call, ue.refresh_call) = (None, None);
+    ue.sdm_call = None;
+    subscription_change::repeat(ue);
     ue.timers.clear();
     ue.initial = Initial::default();
     let own = &config.identity.api_root;

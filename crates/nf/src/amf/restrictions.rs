@@ -183,9 +183,12 @@ impl Restrictions {
 }
 
 impl UeContext {
-    /// Takes the restrictions of new subscription data; the PCF's service area stays. Returns whether they have changed.
+    /// Takes the restrictions of new subscription data; the PCF's service area stays, unless it is the one that was subscribed. Returns whether
+    /// they have changed.
     pub(super) fn restrict(&mut self, data: Option<&AccessAndMobilitySubscriptionData>) -> bool {
-        let policy = self.restrictions.as_ref().and_then(|restrictions| restrictions.policy.clone());
+        let former = self.restrictions.as_ref();
+        let former = former.filter(|restrictions| restrictions.policy != restrictions.subscribed);
+        let policy = former.and_then(|restrictions| restrictions.policy.clone());
         self.set_restrictions(Restrictions { policy, ..data.map(Restrictions::of).unwrap_or_default() })
     }
 

@@ -70,7 +70,11 @@ pub(crate) fn decide_alone(requested: &[Snssai], subscription: &Subscription, se
 /// Maximum number of slices in an Allowed NSSAI and in a Rejected NSSAI (TS 24.501 9.11.3.37, 9.11.3.46).
 const MOST: usize = 8;
 
-fn cut(mut slices: Slices) -> Slices {
+/// Maximum number of slices in a Configured NSSAI (TS 24.501 9.11.3.37).
+pub(crate) const MOST_CONFIGURED: usize = 16;
+
+/// Without slices beyond what a message can have.
+pub(crate) fn cut(mut slices: Slices) -> Slices {
     slices.allowed.truncate(MOST);
     slices.rejected.truncate(MOST);
     slices

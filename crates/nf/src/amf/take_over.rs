@@ -18,7 +18,7 @@ use super::context::{Env, UeContext, host_of};
 use super::document::{self, StoredConnection, Unpacked};
 use super::mobility::{self, n2_handover};
 use super::n2;
-use super::procedure::{self, Procedure, deregistration, ue_context_release};
+use super::procedure::{self, Procedure, deregistration, subscription_change, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
 use super::session::UserPlane;
 use crate::kit::document::UnpackError;
@@ -60,7 +60,8 @@ impl Amf {
         let reserved = self.tracker.tracking().map_or(0, |tracking| tracking.reserved_counts);
         skip_reserved_counts(&mut ue, false, reserved);
         let is_cut = ue.is_in_transaction();
-        (ue.sdm_call, ue.refresh_call) = (None, None);
+        ue.sdm_call = None;
+        subscription_change::repeat(&mut ue);
         if is_cut {
             ue.sessions.retain(|session| session.sm_context.is_some());
             for session in ue.sessions.iter_mut().filter(|session| !session.calls.is_empty()) {

@@ -29,13 +29,16 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// The query for that call; `None` for a call to an apiRoot.
+    /// The query for that call; `None` for a call to an apiRoot. A notification without one is for an instance of the NF type of its URI.
     pub(super) fn of(call: &Call) -> Option<Self> {
         let (selection, instance) = match &call.target {
             Target::Service(selection) => (selection.clone(), None),
             Target::Instance(instance) => (Selection::default(), Some(*instance)),
             Target::Root(_) | Target::Context(_) => return None,
         };
+        if call.request.target_uri().is_some() {
+            return Self::of_consumer(call);
+        }
         let service = call.request.service();
         Some(Self {
             requester: call.nf.nf_type(),

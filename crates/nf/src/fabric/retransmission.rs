@@ -1,6 +1,8 @@
 //! Retransmission of requests that end a resource at another NF, or report a state of it, and get no reply (TS 29.500 6.4: a
 //! client may repeat idempotent requests).
 //!
+//! A subscription to changed data that ends with the subscriber's registration is made again: the UDM replaces the former one.
+//!
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
 //! activation of a user plane is repeated once, too: its result is the same.
 //!
@@ -177,6 +179,8 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::SdmUnsubscribe(_)
         | Request::SmfDeregistration(_)
         | Request::SmPolicyUpdateNotify(_) => true,
+        // The second one replaces the first.
+        Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),
         Request::UpdateThreeGppRegistration(request) => request.body.purge_flag == Some(true),
         Request::UpdateSmContext(request) => {
             let body = &request.body;

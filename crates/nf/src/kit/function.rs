@@ -402,6 +402,8 @@ pub enum Order {
     Unbranch { supi: Supi, pdu_session_id: u8 },
     /// PCF: adds or replaces a PCC rule of a session (TS 29.512 4.2.3). The entry has a `refusal`; null means that the SMF is notified.
     AddRule { supi: Supi, pdu_session_id: u8, rule: PolicyRule },
+    /// UDR: notifies the UDM of subscribers that have changed in the database.
+    NotifyChanges,
     /// PCF: removes such a rule; the entry is as for `AddRule`.
     RemoveRule { supi: Supi, pdu_session_id: u8, name: String },
 }

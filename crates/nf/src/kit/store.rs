@@ -59,6 +59,14 @@ pub enum StoreRequest {
         /// Its path below the UE.
         resource: String,
     },
+    /// Read rows of changed subscribers, in the order of their numbers.
+    Changed {
+        /// Those with higher numbers.
+        after: u64,
+        limit: u32,
+    },
+    /// Delete these rows. A subscriber that has changed again has another row.
+    ForgetChanged { numbers: Vec<u64> },
 }
 
 /// The result of a database request.
@@ -75,6 +83,8 @@ pub enum StoreResponse {
         /// For [`StoreRequest::PutDocument`] whether the document is new; for others whether it existed.
         created_or_found: bool,
     },
+    /// Changed subscribers, each with the number of its row.
+    Changed(Vec<(u64, Supi)>),
     /// The document is new, and there is no such subscriber: nothing is written.
     NoSubscriber,
     /// The document is new, and its collection is full: nothing is written.

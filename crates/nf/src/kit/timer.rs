@@ -65,6 +65,8 @@ pub enum Timer {
     PfcpUnknownPeers,
     /// Next attempt of a PFCP association (TS 29.244 6.2.6).
     PfcpAssociationRetry,
+    /// The next notification of a changed subscriber.
+    ChangedSubscribers,
     /// The state of a short-lived transaction is deleted.
     Expiry,
 }

@@ -2,15 +2,12 @@
 
 use pith_sbi::Uri;
 use pith_sbi::common::SupportedFeatures;
-use pith_sbi::npcf_ampolicycontrol::{PolicyAssociation, PolicyAssociationRequest, PolicyUpdate};
+use pith_sbi::npcf_ampolicycontrol::{PolicyAssociation, PolicyUpdate};
 
-/// The policy that the AMF enforces: the subscribed values (TS 29.507 4.2.2.3).
-pub(super) fn decide(context: &PolicyAssociationRequest) -> PolicyAssociation {
-    let mut association = PolicyAssociation::new(SupportedFeatures(0));
-    association.rfsp = context.rfsp;
-    association.ue_ambr = context.ue_ambr;
-    association.serv_area_res = context.serv_area_res.clone();
-    association
+/// The policy for a UE: it decides no UE-AMBR, RFSP index or service area, so that the AMF enforces the subscribed ones, and follows their
+/// changes (TS 29.507 4.2.2.3).
+pub(super) fn decide() -> PolicyAssociation {
+    PolicyAssociation::new(SupportedFeatures(0))
 }
 
 /// An update without a change of policy (TS 29.507 4.2.3.2).

@@ -9,7 +9,7 @@
 //! former one: an NF has one access association for a subscriber, and one session association for a PDU session.
 //!
 //! Decisions follow the subscription: the session rule authorises the subscribed session-AMBR and default
-//! QoS, the access policy the subscribed UE-AMBR and RFSP. Operators and applications add PCC rules, with QoS flows of their own, while
+//! QoS, also after a change; the access policy leaves UE-AMBR, RFSP and service area to the subscription. Operators and applications add PCC rules, with QoS flows of their own, while
 //! the session lives ([`rules`], [`applications`]).
 
 mod access;
@@ -155,7 +155,7 @@ impl Pcf {
             }
             Request::ReadAmPolicyAssociation(request) => {
                 self.access(&request.pol_asso_id, from).map(|(_, context)| {
-                    let mut association = access::decide(context);
+                    let mut association = access::decide();
                     association.request = Some(context.clone());
                     Response::PolicyAssociation(Box::new(association))
                 })
@@ -262,8 +262,8 @@ impl Pcf {
         let location = if is_access { self.access_uri(key) } else { self.session_uri(key) };
         let association = self.associations.get_mut(key)?;
         Some(match &association.context {
-            Context::Access(context) => {
-                let body = access::decide(context);
+            Context::Access(_) => {
+                let body = access::decide();
                 Response::PolicyAssociationCreated(Box::new(Created { location, body }))
             }
             Context::Session(_) => {

@@ -307,7 +307,7 @@ impl Pcf {
         self.end_rules(key, &failed, out);
     }
 
-    /// The SMF reports rules that are not enforced (TS 29.512 4.2.4.15), and new addresses (4.2.4.3).
+    /// The SMF reports rules that are not enforced (TS 29.512 4.2.4.15), new addresses (4.2.4.3), and changed subscribed QoS (4.2.4.2).
     pub(super) fn updated(&mut self, key: Key, body: &SmPolicyUpdateContextData, out: &mut Outbox) {
         if let Some(Association { context: Context::Session(context), .. }) = self.associations.get_mut(key) {
             context.ipv4_address = match body.rel_ipv4_address {
@@ -321,6 +321,10 @@ impl Pcf {
             }
             if body.ipv6_address_prefix.is_some() {
                 context.ipv6_address_prefix.clone_from(&body.ipv6_address_prefix);
+            }
+            context.subs_sess_ambr = body.subs_sess_ambr.or(context.subs_sess_ambr);
+            if body.subs_def_qos.is_some() {
+                context.subs_def_qos.clone_from(&body.subs_def_qos);
             }
         }
         let failed = inactive(&body.rule_reports);

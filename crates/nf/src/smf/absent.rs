@@ -45,6 +45,7 @@ impl Smf {
             Request::ReleaseSmContext(request) => &request.sm_context_ref,
             Request::SmPolicyUpdateNotify(notification) => notification.uri.id(),
             Request::SmPolicyTerminateNotify(notification) => notification.uri.id(),
+            Request::SdmChangeNotification(notification) => notification.uri.id(),
             Request::DeregistrationNotification(notification) => notification.uri.id(),
             Request::N1N2TransferFailureNotification(notification) => notification.uri.id(),
             _ => return None,
@@ -113,5 +114,6 @@ impl Names for FormerUpfs<'_> {
 /// Whether the session has a request to answer, or waits for another NF or a UPF.
 pub(super) fn is_in_transaction(session: &SmContext) -> bool {
     let waits_outside = matches!(session.state(), State::Established(_) | State::AwaitingReleaseComplete(_));
-    !waits_outside || session.replies_owed() > 0 || session.deletion.is_some()
+    let awaits_nf = session.subscription_change.as_ref().is_some_and(|change| change.awaits_nf());
+    !waits_outside || awaits_nf || session.replies_owed() > 0 || session.deletion.is_some()
 }

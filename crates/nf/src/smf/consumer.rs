@@ -18,9 +18,9 @@ use pith_sbi::npcf_smpolicycontrol::{
 use pith_sbi::nsmf_pdusession::{
     ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
 };
-use pith_sbi::nudm_sdm::GetSmData;
+use pith_sbi::nudm_sdm::{GetSmData, SdmChangeNotification, SdmSubscribe, SdmSubscription};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfDeregistration, SmfRegistration};
-use pith_sbi::{NfType, Reply, Response, Uri};
+use pith_sbi::{NfType, Reply, ResourceUri, Response, Uri};
 use pith_types::Plmn;
 
 /// Nudm_SDM_Get: session management subscription data (TS 29.503 5.2.2.2.5).
@@ -45,6 +45,20 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>) {
     body.dereg_callback_uri = Some(callback);
     let (ue_id, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
     env.notify_nf(Target::any(), RegisterSmf { ue_id, pdu_session_id, body });
+}
+
+/// Nudm_SDM_Subscribe to changes of the session's data (TS 23.502 4.3.2.2.1 step 4b). The subscription ends with the registration. The answer
+/// is ignored.
+pub(super) fn subscribe_to_changes(session: &SmContext, env: &mut Env<'_>) {
+    let supi = session.supi.clone();
+    let (root, reference) = (&env.identity.api_root, env.reference(session));
+    let callback = SdmChangeNotification::callback_uri(root, &NfType::Smf, &reference);
+    let monitored = ResourceUri::from(format!("/nudm-sdm/v2/{supi}/sm-data").as_str());
+    let mut body = SdmSubscription::new(env.identity.instance_id, callback, vec![monitored]);
+    body.implicit_unsubscribe = Some(true);
+    body.single_nssai = Some(session.snssai);
+    body.dnn = Some(session.dnn.clone());
+    env.notify_nf(Target::any(), SdmSubscribe { ue_id: supi, body });
 }
 
 /// Nudm_UECM_Deregistration, if the SMF is registered (TS 29.503 5.3.2.4).
@@ -115,6 +129,28 @@ pub(super) fn update_policy_address(session: &SmContext, env: &mut Env<'_>, rele
         let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
         env.notify_nf(Target::Root(policy.root.clone()), request);
     }
+}
+
+/// Npcf_SMPolicyControl_Update: the subscribed session-AMBR or default QoS has changed (TS 29.512 4.2.4.2, table 5.6.3.6-1). `None`: the session
+/// has no policy association.
+pub(super) fn update_policy_qos(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    subscribed: &Qos,
+) -> Option<CallId> {
+    let policy = session.policy.clone()?;
+    let mut body = SmPolicyUpdateContextData::default();
+    let former = &session.subscribed;
+    if subscribed.ambr != former.ambr {
+        body.rep_policy_ctrl_req_triggers.push(PolicyControlRequestTrigger::SeAmbrCh);
+        body.subs_sess_ambr = Some(subscribed.ambr);
+    }
+    if (subscribed.five_qi, subscribed.arp_priority) != (former.five_qi, former.arp_priority) {
+        body.rep_policy_ctrl_req_triggers.push(PolicyControlRequestTrigger::DefQosCh);
+        body.subs_def_qos = Some(subscribed_default_qos(subscribed));
+    }
+    let request = UpdateSmPolicy { sm_policy_id: policy.id().to_owned(), body };
+    Some(session.call(env, Target::Root(policy.root.clone()), request))
 }
 
 /// Npcf_SMPolicyControl_Update: PCC rules that are not enforced (TS 29.512 4.2.4.15).

@@ -11,6 +11,7 @@ use super::config::Network;
 use super::env::Env;
 use super::flows::SessionFlows;
 use super::procedure::modification::AwaitingModificationComplete;
+use super::procedure::subscription_change::SubscriptionChange;
 use super::procedure::{self, State};
 use super::timers::{SessionTimer, Timers};
 use super::tunnels::Tunnels;
@@ -60,6 +61,10 @@ pub(super) struct SmContext {
     pub address: UeAddress,
     /// Subscribed, then authorised QoS.
     pub qos: Qos,
+    /// The subscribed QoS that the PCF knows.
+    pub subscribed: Qos,
+    /// A change of the subscription that is not complete. It is independent of [`State`].
+    pub subscription_change: Option<SubscriptionChange>,
     /// Its QoS flows besides the default one.
     pub flows: SessionFlows,
     /// The policy association at the PCF.
@@ -360,6 +365,8 @@ impl SmContext {
             asks_dns6: false,
             address: UeAddress::default(),
             qos: Qos::UNKNOWN,
+            subscribed: Qos::UNKNOWN,
+            subscription_change: None,
             flows: SessionFlows::default(),
             policy: None,
             is_registered: false,
@@ -387,6 +394,7 @@ impl SmContext {
     /// endpoint since the document was written.
     pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
         self.modification = None;
+        self.subscription_change = self.subscription_change.take().map(SubscriptionChange::restarted);
         self.leaving.extend(self.draining.take());
         self.deletion = None;
         let amf_continues = self.amf.owner != Owner::Process;
@@ -458,7 +466,10 @@ impl SmContext {
                 | State::AwaitingFlowMobility(_)
                 | State::AwaitingN9Modification(_)
         );
-        waits && self.pending.release.is_none() && self.pending.qos.is_none()
+        let is_notified = self.pending.release.is_some()
+            || self.pending.qos.is_some()
+            || self.subscription_change.is_some();
+        waits && !is_notified
     }
 
     /// No handover is prepared.

@@ -396,6 +396,7 @@ impl NetworkFunction for Smf {
             | Order::Locate { .. }
             | Order::ResetGnb { .. }
             | Order::Capacity(_)
+            | Order::NotifyChanges
             | Order::AddRule { .. }
             | Order::RemoveRule { .. } => {}
         }

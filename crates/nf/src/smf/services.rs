@@ -2,7 +2,7 @@
 
 use super::context::SmContext;
 use super::env::Env;
-use super::procedure::{State, modification, release};
+use super::procedure::{State, modification, release, subscription_change};
 use super::{Smf, update};
 use crate::kit::{Caller, Instant, Key, Outbox, Owner, PendingReply};
 use pith_nas::GsmCause;
@@ -51,8 +51,12 @@ impl Smf {
                     modification::on_policy_end(state, session, env, cause)
                 });
             }
-            // The SMF reads subscription data for each new session; established ones do not change.
-            Request::SdmChangeNotification(_) => reply.answer(Response::NoContent, out),
+            Request::SdmChangeNotification(notification) => {
+                self.serve_notification(now, notification.uri.id(), reply, out, |state, session, _| {
+                    subscription_change::begin(session);
+                    state
+                });
+            }
             Request::DeregistrationNotification(notification) => {
                 self.serve_notification(now, notification.uri.id(), reply, out, |state, session, _| {
                     release::release_when_established(state, session, GsmCause::RegularDeactivation)

@@ -17,6 +17,7 @@ use super::context::document::unpack;
 use super::context::{Pending, SmContext};
 use super::env::IGNORED_REPLY;
 use super::procedure::restoration::AwaitingRestoration;
+use super::procedure::subscription_change::SubscriptionChange;
 use super::procedure::{State, confirmation, user_plane};
 use super::selection::ExpectedUpfs;
 use super::timers::SessionTimer;
@@ -130,6 +131,7 @@ impl SmContext {
     fn take_over(&mut self, is_associated: impl Fn(crate::kit::UpfHandle) -> bool) -> bool {
         let pending = std::mem::take(&mut self.pending);
         self.pending = Pending { updates: Vec::new(), ..pending };
+        self.subscription_change = self.subscription_change.take().map(SubscriptionChange::restarted);
         let state = self.take_state();
         let has_upfs = state.user_plane().is_none_or(|it| {
             is_associated(it.anchor.upf)

@@ -3,6 +3,7 @@
 //! ```text
 //!  GenerateAuthData     procedure/authentication.rs   SUCI -> SUPI, SQN, vector
 //!  3GppRegistration     procedure/registration.rs     the old AMF deregisters the UE
+//!  data change          procedure/data_change.rs      the NFs that have subscribed are notified
 //!  everything else      procedure/relay.rs            one operation of the UDR
 //! ```
 //!
@@ -64,7 +65,7 @@ impl Udm {
                 let Some(entry) = self.entries.get_mut(key) else { return };
                 entry.transaction = next;
                 entry.step += 1;
-                out.call(Tag::new(key.to_u64(), entry.step), Target::any(), request);
+                out.call(Tag::new(key.to_u64(), entry.step), target_of(&request), request);
             }
             Step::Answer(reply, requests) => {
                 let Some(entry) = self.entries.remove(key) else { return };
@@ -77,8 +78,12 @@ impl Udm {
 
 /// Sends a notification to its URI, or a request to the UDR; the reply is ignored (the tag has no entry).
 fn send(request: Request, out: &mut Outbox) {
-    let root = request.target_uri().map(|uri| uri.root.clone());
-    out.call(Tag::new(u64::MAX, 0), root.map_or_else(Target::any, Target::Root), request);
+    out.call(Tag::new(u64::MAX, 0), target_of(&request), request);
+}
+
+/// Where a notification goes: to its URI. Other requests are for the UDR.
+fn target_of(request: &Request) -> Target {
+    request.target_uri().map_or_else(Target::any, |uri| Target::Root(uri.root.clone()))
 }
 
 impl NetworkFunction for Udm {

@@ -1,5 +1,6 @@
 //! Authentication vectors, UE context management, subscription data; the test acts as the UDR.
 
+mod data_change;
 mod sequence_number;
 
 use super::*;

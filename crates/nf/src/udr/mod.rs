@@ -7,8 +7,10 @@
 //!
 //! The UDR keeps only requests that wait for the database. An operator provisions one
 //! [`crate::kit::Subscriber`]; each resource below `provisioned-data` is a view of it
-//! ([`provisioned`]). Data that NFs write are stored as the documents that they sent.
+//! ([`provisioned`]). Data that NFs write are stored as the documents that they sent. The UDM is notified of changes of the operator
+//! ([`changes`]).
 
+mod changes;
 mod documents;
 mod provisioned;
 mod services;
@@ -16,9 +18,10 @@ mod services;
 mod tests;
 
 use crate::kit::{
-    Arena, Input, Instant, Key, NetworkFunction, Outbox, PendingReply, StoreError, StoreRequest,
-    StoreResponse, Tag,
+    Arena, Input, Instant, Key, NetworkFunction, Order, Outbox, PendingReply, StoreError, StoreRequest,
+    StoreResponse, Tag, Timer,
 };
+use changes::Changes;
 use pith_sbi::{Problem, Reply, Request};
 
 /// Maximum number of requests that wait for the database.
@@ -42,12 +45,20 @@ enum Next {
 pub struct Udr {
     root: std::sync::Arc<pith_sbi::ApiRoot>,
     pending: Arena<Pending>,
+    changes: Changes,
 }
 
 impl Udr {
     /// A UDR with that API root.
-    pub const fn new(root: std::sync::Arc<pith_sbi::ApiRoot>) -> Self {
-        Self { root, pending: Arena::new(PENDING_LIMIT) }
+    pub fn new(root: std::sync::Arc<pith_sbi::ApiRoot>) -> Self {
+        Self { root, pending: Arena::new(PENDING_LIMIT), changes: Changes::default() }
+    }
+
+    /// This UDR, of those of the process's shards, notifies the UDM of changed subscribers.
+    #[must_use]
+    pub const fn notifying_changes(mut self) -> Self {
+        self.changes.enable();
+        self
     }
 
     fn begin(&mut self, reply: PendingReply, request: Request, out: &mut Outbox) {
@@ -81,13 +92,37 @@ impl Udr {
 }
 
 impl NetworkFunction for Udr {
-    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox) {
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         match input {
             Input::Request { reply, request } => self.begin(reply, request, out),
+            Input::Stored { tag, result } if tag.owner == changes::OWNER => {
+                self.changes.stored((now, &self.root), tag.step, result, out);
+            }
             Input::Stored { tag, result } => self.stored(tag, result, out),
-            Input::N2(_) | Input::N4(_) | Input::Reply { .. } | Input::Routed { .. } | Input::Timer(_) => {}
+            Input::Reply { tag, reply, .. } => {
+                self.changes.notified((now, &self.root), tag.step, reply, out);
+            }
+            Input::Timer(key) if key.timer == Timer::ChangedSubscribers => {
+                self.changes.timeout(now, &self.root, out);
+            }
+            Input::N2(_) | Input::N4(_) | Input::Routed { .. } | Input::Timer(_) => {}
         }
     }
+
+    fn operate(&mut self, _now: Instant, what: &Order, out: &mut Outbox, _list: &mut Vec<serde_json::Value>) {
+        if *what == Order::NotifyChanges {
+            self.changes.read(out);
+        }
+    }
+
+    fn resume_contexts(&mut self, _now: Instant, out: &mut Outbox) {
+        self.changes.read(out);
+    }
+
+    fn finish_take_over(&mut self, _now: Instant, out: &mut Outbox) {
+        self.changes.read(out);
+    }
+
     fn replies_owed(&self) -> Option<usize> {
         Some(self.pending.len())
     }

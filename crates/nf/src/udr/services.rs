@@ -93,6 +93,8 @@ pub(super) fn next_step(root: &Arc<ApiRoot>, request: &Request, step: u32, respo
         (request, StoreResponse::Document(document)) => {
             Next::Answer(document_answer(request, document.as_deref()))
         }
+        // The UDR itself asks for them.
+        (_, StoreResponse::Changed(_)) => Next::Answer(Err(Box::new(Problem::data_not_found()))),
         (_, StoreResponse::NoSubscriber) => Next::Answer(Err(Box::new(Problem::user_not_found()))),
         (_, StoreResponse::Full) => Next::Answer(Err(Box::new(too_many()))),
         (request, StoreResponse::Documents(documents)) => Next::Answer(documents_answer(request, &documents)),

@@ -1,7 +1,9 @@
 //! Views of a subscriber, and documents that NFs wrote; the test acts as the database.
 
+mod changes;
+
 use super::*;
-use crate::kit::Subscriber;
+use crate::kit::{Effect, Subscriber};
 use crate::testing::{Bench, Seen, ambr, instance, plmn, root, supi};
 use pith_sbi::common::{AuthType, DateTime, PatchItem, RatType, ServingPlmnId};
 use pith_sbi::nudm_sdm::DataSetName;

@@ -51,6 +51,16 @@ impl Api {
         Ok(is_running)
     }
 
+    /// Has the UDR notify the UDM of changed subscribers, of a former run, too. If the core is not running, or a shard does not answer, they
+    /// stay in the database until the next start or change.
+    pub async fn notify_changes(&self) {
+        if self.store.is_some() && self.gather.collect(Topic::Order(Order::NotifyChanges)).await.is_err() {
+            tracing::warn!(
+                "a shard did not answer in time; AMF and SMFs may get changed subscriptions later"
+            );
+        }
+    }
+
     /// After a start, or if a shard has not answered: the UEs of subscribers that were deleted meanwhile. A shard answers when its contexts are restored.
     pub async fn end_withdrawn(&self) {
         if self.store.is_none() {
@@ -119,6 +129,9 @@ pub(super) fn add(api: Rc<Api>, call: Call) -> Handling {
         let count = call.query("count")?.unwrap_or(1);
         let subscribers = range(call.body_items()?, count)?;
         let added = api.on_store(move |store| store.add_subscribers(subscribers, existing)).await?;
+        if added.replaced > 0 {
+            api.notify_changes().await;
+        }
         json(StatusCode::CREATED, &added)
     })
 }
@@ -157,6 +170,9 @@ pub(super) fn replace(api: Rc<Api>, call: Call) -> Handling {
             return Err(ApiError::bad_request(format!("the body must be the subscriber {supi}")));
         }
         let added = api.on_store(move |store| store.add_subscribers(subscribers, Existing::Replace)).await?;
+        if added.replaced > 0 {
+            api.notify_changes().await;
+        }
         let status = if added.added == 1 { StatusCode::CREATED } else { StatusCode::OK };
         json(status, &added)
     })

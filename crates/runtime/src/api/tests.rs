@@ -195,6 +195,26 @@ fn a_subscriber_is_added_shown_replaced_and_deleted() {
     });
 }
 
+/// The NFs that serve the UE get the change at once, or after the next start.
+#[test]
+fn a_replaced_subscriber_is_left_to_the_udr() {
+    run(async {
+        let client = Client::new();
+        let store = client.0.api().store.clone().unwrap();
+        client.send("POST", "/v1/subscribers", Some(&subscriber(1))).await;
+        let supi = Supi::from_imsi("999700000000001").unwrap();
+        let resource = "context-data/amf-3gpp-access".to_owned();
+        let put = pith_nf::kit::StoreRequest::PutDocument { supi, resource, body: "{}".into() };
+        store.run(move |store| store.handle(&put).map(drop)).await.unwrap();
+        let mut changed = subscriber(1);
+        changed["ambr"]["uplink"] = json!("5 Mbps");
+        let path = "/v1/subscribers/imsi-999700000000001";
+        assert_eq!(client.send("PUT", path, Some(&changed)).await.0, StatusCode::OK);
+        let rows = store.run(|store| store.changed(0, 10)).await.unwrap();
+        assert_eq!(rows.len(), 1);
+    });
+}
+
 #[test]
 fn keys_are_returned_only_on_request() {
     run(async {

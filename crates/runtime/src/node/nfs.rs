@@ -85,6 +85,8 @@ impl Blueprint {
             Nf::Smf => Box::new(Smf::new(identity, self.smf.clone(), rng.fork())),
             Nf::Ausf => Box::new(Ausf::new(identity, self.ausf.clone(), rng.fork())),
             Nf::Udm => Box::new(Udm::new(self.udm.clone(), rng.fork())),
+            // One shard of the process notifies of changes.
+            Nf::Udr if identity.owner.shard.0 == 0 => Box::new(Udr::new(root).notifying_changes()),
             Nf::Udr => Box::new(Udr::new(root)),
             Nf::Pcf => Box::new(Pcf::new(&identity, rng.fork())),
             Nf::Nrf | Nf::Agent => {

@@ -253,6 +253,7 @@ impl ProcessShards {
             }
             Order::Branch { .. } | Order::Unbranch { .. } => Nf::Smf,
             Order::AddRule { .. } | Order::RemoveRule { .. } => Nf::Pcf,
+            Order::NotifyChanges => Nf::Udr,
         };
         if !self.nfs.contains(&nf) {
             return 0;

@@ -325,7 +325,10 @@ impl<S: Shards> HttpThreadState<S> {
             config: settings.config,
         });
         let starting = Rc::clone(&api);
-        self.calls.spawn_local(async move { starting.end_withdrawn().await });
+        self.calls.spawn_local(async move {
+            starting.end_withdrawn().await;
+            starting.notify_changes().await;
+        });
         for listener in settings.listeners {
             let listener = match listener {
                 ApiListener::Tcp(listener) => Listener::Tcp(tokio::net::TcpListener::from_std(listener)?),

@@ -74,7 +74,7 @@ fn place(documents: &[Document], resource: &str) -> Result<usize, usize> {
 
 impl Database {
     /// Executes a request of the UDR.
-    pub(super) fn handle(&mut self, request: &StoreRequest) -> Result<StoreResponse, DatabaseError> {
+    pub(crate) fn handle(&mut self, request: &StoreRequest) -> Result<StoreResponse, DatabaseError> {
         let done = |created_or_found| StoreResponse::Done { created_or_found };
         Ok(match request {
             StoreRequest::Subscriber(supi) => StoreResponse::Subscriber(self.subscriber(supi)?),
@@ -92,6 +92,8 @@ impl Database {
                 done(self.replace_document(supi, resource, (expected, body))?)
             }
             StoreRequest::DeleteDocument { supi, resource } => done(self.delete_document(supi, resource)?),
+            StoreRequest::Changed { after, limit } => StoreResponse::Changed(self.changed(*after, *limit)?),
+            StoreRequest::ForgetChanged { numbers } => done(self.forget_changed(numbers)?),
         })
     }
 
@@ -184,6 +186,11 @@ impl Database {
         Ok(true)
     }
 
+    /// Whether NFs have stored documents for the UE.
+    pub(super) fn has_documents(&mut self, supi: &Supi) -> Result<bool, DatabaseError> {
+        Ok(!self.documents.of(&self.connection, supi)?.is_empty())
+    }
+
     /// Deletes a UE's documents from the file.
     pub(super) fn delete_documents_of(&mut self, supi: &Supi) -> Result<(), DatabaseError> {
         if self.documents.are_in_file {
@@ -203,10 +210,11 @@ impl Database {
     /// Whether the request changes the database, and needs a transaction.
     pub(super) const fn needs_transaction(&self, request: &StoreRequest) -> bool {
         match request {
-            StoreRequest::Subscriber(_) | StoreRequest::Document { .. } | StoreRequest::Documents { .. } => {
-                false
-            }
-            StoreRequest::PutSequenceNumber { .. } => true,
+            StoreRequest::Subscriber(_)
+            | StoreRequest::Document { .. }
+            | StoreRequest::Documents { .. }
+            | StoreRequest::Changed { .. } => false,
+            StoreRequest::PutSequenceNumber { .. } | StoreRequest::ForgetChanged { .. } => true,
             StoreRequest::PutDocument { .. }
             | StoreRequest::ReplaceDocument { .. }
             | StoreRequest::DeleteDocument { .. } => self.documents.are_in_file,

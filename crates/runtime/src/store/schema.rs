@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// Migrations from one format to the next; `user_version` of a file is the number of applied ones.
-const STEPS: [&str; 5] = ["
+const STEPS: [&str; 6] = ["
     CREATE TABLE subscriber (
         supi TEXT PRIMARY KEY,
         sqn INTEGER NOT NULL,      -- highest sequence number used, 48 bits
@@ -29,6 +29,11 @@ const STEPS: [&str; 5] = ["
     CREATE TABLE run (id TEXT PRIMARY KEY) WITHOUT ROWID;    -- one row: the last process that used the log of contexts
 ", "
     CREATE TABLE withdrawn (supi TEXT PRIMARY KEY) WITHOUT ROWID;    -- deleted subscribers whose UEs an AMF may still serve
+", "
+    CREATE TABLE changed (    -- subscribers with changed data, until the NFs that serve their UEs were notified
+        number INTEGER PRIMARY KEY AUTOINCREMENT,    -- a further change has a higher one
+        supi TEXT NOT NULL UNIQUE
+    );
 "];
 
 /// The format that this release writes.

@@ -73,12 +73,60 @@ impl Database {
             Existing::Keep => added.kept += 1,
             Existing::Replace => {
                 let sqn = self.sequence_number_after(subscriber)?;
+                let is_changed = self.differs(subscriber)?;
                 self.delete_subscriber_row(supi)?;
                 self.insert_subscriber(subscriber, sqn)?;
                 added.replaced += 1;
+                if is_changed {
+                    self.note_changed(supi)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether the data differ from the stored ones. Keys, which NFs read for each authentication, do not count.
+    fn differs(&mut self, new: &Subscriber) -> Result<bool, DatabaseError> {
+        let old = match self.subscriber(&new.supi) {
+            Ok(old) => old,
+            // A profile that cannot be read can still be replaced.
+            Err(DatabaseError::Profile(_) | DatabaseError::Seal(_)) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(old.is_none_or(|old| {
+            let Subscriber { supi: _, authentication: _, gpsi, ambr, slices, restrictions } = &*old;
+            (gpsi, ambr, slices, restrictions) != (&new.gpsi, &new.ambr, &new.slices, &new.restrictions)
+        }))
+    }
+
+    /// The NFs that serve the UE are to be notified of its changed data, if it is known to some.
+    fn note_changed(&mut self, supi: &Supi) -> Result<(), DatabaseError> {
+        if self.has_documents(supi)? {
+            let sql = "INSERT OR REPLACE INTO changed (supi) VALUES (?1)";
+            self.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
+        }
+        Ok(())
+    }
+
+    /// Changed subscribers in rows with higher numbers, at most `limit`.
+    pub(crate) fn changed(&mut self, after: u64, limit: u32) -> Result<Vec<(u64, Supi)>, DatabaseError> {
+        let sql = "SELECT number, supi FROM changed WHERE number > ?1 ORDER BY number LIMIT ?2";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let rows = select.query_map(params![after as i64, limit], |row| {
+            Ok((row.get::<_, i64>(0)? as u64, row.get::<_, String>(1)?))
+        })?;
+        let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
+        Ok(rows.into_iter().filter_map(|(number, supi)| Some((number, supi.parse().ok()?))).collect())
+    }
+
+    /// The NFs were notified of the changes in these rows. Returns whether one of them existed.
+    pub(super) fn forget_changed(&mut self, numbers: &[u64]) -> Result<bool, DatabaseError> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM changed WHERE number = ?1")?;
+        let mut deleted = 0;
+        for number in numbers {
+            deleted += delete.execute([*number as i64])?;
+        }
+        Ok(deleted > 0)
     }
 
     fn has_subscriber(&self, supi: &Supi) -> Result<bool, DatabaseError> {
@@ -207,6 +255,8 @@ impl Database {
                 database.delete_documents_of(supi)?;
                 if database.delete_subscriber_row(supi)? {
                     deleted += 1;
+                    let sql = "DELETE FROM changed WHERE supi = ?1";
+                    database.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
                     let sql = "INSERT OR IGNORE INTO withdrawn VALUES (?1)";
                     database.connection.prepare_cached(sql)?.execute([supi.as_str()])?;
                 }

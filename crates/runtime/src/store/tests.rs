@@ -109,6 +109,55 @@ fn a_deleted_subscriber_leaves_no_document() {
     });
 }
 
+/// Rows of changed subscribers.
+fn changed(database: &mut Database, after: u64) -> Vec<(u64, Supi)> {
+    let StoreResponse::Changed(rows) = database.handle(&StoreRequest::Changed { after, limit: 10 }).unwrap()
+    else {
+        panic!()
+    };
+    rows
+}
+
+#[test]
+fn a_changed_subscriber_whom_nfs_serve_has_a_row_until_they_are_notified() {
+    for_memory_and_file(|mut database| {
+        let replace = |database: &mut Database, new: Subscriber| {
+            assert_eq!(database.add_subscribers([new], Existing::Replace).unwrap().replaced, 1);
+        };
+        let with_ambr = |number, mbps| {
+            let mut new = subscriber(number);
+            new.ambr.uplink = pith_types::BitRate::mbps(mbps);
+            new
+        };
+        database.add_subscribers([subscriber(1), subscriber(2)], Existing::Refuse).unwrap();
+        let resource = "context-data/amf-3gpp-access".to_owned();
+        let put = StoreRequest::PutDocument { supi: supi(1), resource, body: "{}".into() };
+        database.handle(&put).unwrap();
+        replace(&mut database, subscriber(1));
+        let mut other_key = subscriber(1);
+        other_key.authentication.k = pith_nf::kit::Secret([9; 16]);
+        replace(&mut database, other_key);
+        replace(&mut database, with_ambr(2, 7));
+        assert_eq!(changed(&mut database, 0), [], "the data are the same, or no NF has them");
+
+        replace(&mut database, with_ambr(1, 7));
+        let [(first, _)] = changed(&mut database, 0)[..] else { panic!() };
+        replace(&mut database, with_ambr(1, 8));
+        let [(second, _)] = changed(&mut database, 0)[..] else { panic!() };
+        assert!(second > first, "{first} {second}");
+        assert_eq!(changed(&mut database, second), []);
+        let forget = |number| StoreRequest::ForgetChanged { numbers: vec![number] };
+        database.handle(&forget(first)).unwrap();
+        assert_eq!(changed(&mut database, 0), [(second, supi(1))], "it has changed again");
+        database.handle(&forget(second)).unwrap();
+        assert_eq!(changed(&mut database, 0), []);
+        replace(&mut database, with_ambr(1, 9));
+        assert!(changed(&mut database, 0)[0].0 > second, "numbers are not used twice");
+        database.delete_subscribers(&[supi(1)]).unwrap();
+        assert_eq!(changed(&mut database, 0), [], "the UE is deregistered");
+    });
+}
+
 #[test]
 fn documents_are_bounded_for_each_collection_and_belong_to_a_subscriber() {
     for_memory_and_file(|mut database| {

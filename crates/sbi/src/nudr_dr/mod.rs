@@ -4,14 +4,14 @@ mod operations;
 mod policy_data;
 mod subscription_data;
 
-pub(crate) use operations::route;
 pub use operations::{
     CreateAmfContextThreeGpp, CreateAuthenticationStatus, CreateOrUpdateSmfRegistration,
-    CreateSdmSubscriptions, DeleteAuthenticationStatus, DeleteSmfRegistration, ModifyAmfContextThreeGpp,
-    ModifyAuthenticationSubscription, QueryAmData, QueryAmfContextThreeGpp, QueryAuthSubsData,
-    QueryAuthenticationStatus, QueryProvisionedData, QuerySdmSubscriptions, QuerySmData, QuerySmfRegList,
-    QuerySmfRegistration, QuerySmfSelectData, ReadAccessAndMobilityPolicyData,
+    CreateSdmSubscriptions, DataChangeNotification, DeleteAuthenticationStatus, DeleteSmfRegistration,
+    ModifyAmfContextThreeGpp, ModifyAuthenticationSubscription, QueryAmData, QueryAmfContextThreeGpp,
+    QueryAuthSubsData, QueryAuthenticationStatus, QueryProvisionedData, QuerySdmSubscriptions, QuerySmData,
+    QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData, ReadAccessAndMobilityPolicyData,
     ReadSessionManagementPolicyData, RemoveSdmSubscriptions, UpdateSdmSubscriptions,
 };
+pub(crate) use operations::{route, route_callback};
 pub use policy_data::{AmPolicyData, SmPolicyData, SmPolicyDnnData, SmPolicySnssaiData};
-pub use subscription_data::{AuthenticationSubscription, SequenceNumber, Sign, SqnScheme};
+pub use subscription_data::{AuthenticationSubscription, DataChangeNotify, SequenceNumber, Sign, SqnScheme};

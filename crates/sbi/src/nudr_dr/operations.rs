@@ -1,16 +1,16 @@
 //! The operations of Nudr_DataRepository.
 
-use super::{AmPolicyData, AuthenticationSubscription, SmPolicyData};
+use super::{AmPolicyData, AuthenticationSubscription, DataChangeNotify, SmPolicyData};
 use crate::common::{PatchItem, PatchResult, ServingPlmnId};
 use crate::http::json_bodies;
 use crate::nudm_sdm::{DataSetName, SdmSubscription};
 use crate::nudm_ueau::AuthEvent;
 use crate::nudm_uecm::{Amf3GppAccessRegistration, SmfRegistration};
-use crate::operation::operations;
+use crate::operation::{callbacks, operations};
 use pith_types::{Dnn, Snssai, Supi};
 
 json_bodies! {
-    JSON: AmPolicyData, AuthenticationSubscription, PatchResult, SmPolicyData, Vec<SmfRegistration>;
+    JSON: AmPolicyData, AuthenticationSubscription, DataChangeNotify, PatchResult, SmPolicyData, Vec<SmfRegistration>;
     JSON_PATCH: Vec<PatchItem>;
 }
 
@@ -151,4 +151,13 @@ operations! {
     Get ["policy-data", "ues", ue_id, "sm-data"] { ue_id: Supi }
     query { snssai: Snssai = "snssai", dnn: Dnn = "dnn" }
     => [SmPolicyData];
+}
+
+callbacks! {
+    NudrDr;
+
+    /// Notifies a change of a subscriber's data.
+    DataChangeNotification "Nudr_DM_Notify" "data-change" ""
+    body DataChangeNotify
+    => [NoContent];
 }

@@ -1,8 +1,9 @@
 //! Subscription data in the UDR (TS 29.505) that the Nudm types do not define.
 
-use crate::common::AuthType;
+use crate::common::{AuthType, NotifyItem};
 use crate::octets::{Hex, SecretText};
 use crate::record::{open_enum, record};
+use crate::uri::Uri;
 use pith_types::Supi;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -71,6 +72,22 @@ record! {
         repeated {
             /// The last index by node type.
             last_indexes: BTreeMap<Arc<str>, u32>,
+        }
+    }
+}
+
+record! {
+    /// A notification of changed data (TS 29.505 5.4.2.25).
+    DataChangeNotify {
+        optional {
+            /// The subscriber.
+            ue_id: Supi,
+        }
+        repeated {
+            /// The callback URIs of the consumers to which the receiver forwards it.
+            original_callback_reference: Vec<Uri>,
+            /// Changes by resource.
+            notify_items: Vec<NotifyItem>,
         }
     }
 }

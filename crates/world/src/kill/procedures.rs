@@ -1,6 +1,6 @@
 //! The procedures during which a process is killed.
 
-use crate::world::{Act, Ends, Fault};
+use crate::world::{Act, Ends, Fault, SubscriptionChange};
 use pith_nf::kit::Deregister;
 use std::time::Duration;
 
@@ -72,6 +72,9 @@ const SECONDARY: Act = Act::MoveFlows { secondary: true };
 const SPLIT: &[Act] = &[Register, Establish(1), SECONDARY];
 const FLOW: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0)];
 const FLOW_IDLE: &[Act] = &[Register, Establish(1), Act::AddFlow(1, 0), Idle];
+const CHANGE: Act = Act::ChangeSubscription(SubscriptionChange::Rates(50));
+const UNSUBSCRIBE: Act = Act::ChangeSubscription(SubscriptionChange::End);
+const CHANGED_IDLE: &[Act] = &[Register, Establish(1), Idle, CHANGE];
 const RESTARTED: &[Act] = &[Register, Establish(1), Restart];
 /// Registration and session, then 14 times: a restart, a service request, the release of the connection. The AMF reserves NAS COUNTs at each
 /// restart.
@@ -154,8 +157,11 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("re-registration-by-operator", SESSION, OrderDeregister(Deregister::Anew))
         .ends(Ends::Registration),
     Procedure::new("deregistration-by-udm", SESSION, Act::Withdraw).ends(Ends::Registration),
-    Procedure::new("subscription-change", SESSION, Act::ChangeSubscription),
-    Procedure::new("subscription-change-idle", IDLE, Act::ChangeSubscription),
+    Procedure::new("subscription-change", SESSION, CHANGE),
+    Procedure::new("subscription-change-idle", IDLE, CHANGE),
+    Procedure::new("service-request-with-changed-subscription", CHANGED_IDLE, RequestService),
+    Procedure::new("subscription-end", SESSION, UNSUBSCRIBE).ends(Ends::Session(1)),
+    Procedure::new("subscription-end-idle", IDLE, UNSUBSCRIBE).ends(Ends::Session(1)),
     Procedure::new("branch-insertion", SESSION, Act::Branch(1)).within(5).with_classifier(),
     Procedure::new("branch-removal", BRANCHED, Act::Unbranch(1)).within(5).with_classifier(),
     Procedure::new("ng-reset", SESSION, Fail(Fault::GnbReset(0))),

@@ -4,7 +4,7 @@ use super::World;
 use super::crash_point::Crash;
 use super::radio::SimUe;
 use super::unstored::Unstored;
-use super::user::Act;
+use super::user::{Act, SubscriptionChange};
 use pith_nf::kit::Instant;
 use pith_ran::ue::State;
 use pith_types::{FiveGGuti, FiveGSTmsi};
@@ -170,6 +170,9 @@ impl World {
         match act {
             _ if self.is_kill => {}
             Act::Deregister { .. } => history.leaves = true,
+            Act::ChangeSubscription(SubscriptionChange::End) => {
+                history.ends.extend(ue.sessions().map(|session| session.id));
+            }
             Act::Release(id) | Act::Establish(id) if ue.sessions().any(|session| session.id == id) => {
                 history.ends.insert(id);
             }

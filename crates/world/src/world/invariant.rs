@@ -9,9 +9,11 @@ use pith_nf::kit::{Inspect, Instant, NetworkFunction, Nf};
 use pith_ran::Violation;
 use pith_ran::ue::State;
 use pith_runtime::residency::DocumentKind;
+use pith_types::BitRate;
+use pith_upf::contract::QerId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// State of the invariants.
 #[derive(Debug, Default)]
@@ -290,6 +292,50 @@ impl World {
         let same = (more || own.is_superset(&of_smf)) && (less || of_smf.is_superset(&own));
         self.demand(same, || format!("UE{} has sessions {own:?}, the SMF {of_smf:?}", at + 1))?;
         Ok(own.len())
+    }
+
+    /// What the operator has changed is in force: the NFs were notified, and UE and UPF have the session-AMBR of each active session. A PCF's
+    /// notification may have authorised another one.
+    pub(super) fn check_subscriptions(&self) -> Result<(), Box<Failure>> {
+        if self.tolerates_leaks() || self.has_lost_creations() || self.watch.has_lost_documents {
+            return Ok(());
+        }
+        self.demand(!self.database.has_changes(), || {
+            "NFs were not notified of changed subscriptions".into()
+        })?;
+        for (at, sim_ue) in self.ues.iter().enumerate() {
+            let subscriber = self.database.subscriber(&sim_ue.subscriber.supi);
+            let dnn = subscriber.and_then(|subscriber| subscriber.slices[0].dnns.first());
+            for session in sim_ue.ue.sessions().filter(|session| session.user_plane) {
+                let of_dnn = dnn.filter(|dnn| session.dnn.as_ref() == Some(&dnn.dnn));
+                self.demand(of_dnn.is_some(), || {
+                    format!("UE{} has session {}, which is not subscribed", at + 1, session.id)
+                })?;
+                let subscribed = of_dnn.and_then(|dnn| dnn.ambr);
+                let is_policy = session.ambr == super::operator::policy_rates();
+                let of_upf = self.session_ambr_at_upf(session.ipv4);
+                let agrees = subscribed == Some(session.ambr) || is_policy;
+                self.demand(agrees && of_upf == Some(session.ambr.downlink), || {
+                    format!(
+                        "UE{} session {} has AMBR {:?}, at the UPF {of_upf:?}, subscribed {subscribed:?}",
+                        at + 1,
+                        session.id,
+                        session.ambr
+                    )
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The session-AMBR for downlink packets at the anchor of the session with that address.
+    fn session_ambr_at_upf(&self, address: Option<Ipv4Addr>) -> Option<BitRate> {
+        let of_ue = |upf: &'_ crate::user_plane::UserPlane| {
+            upf.datapath.sessions.values().find(|session| session.ue.v4 == address).cloned()
+        };
+        let session = self.upfs.iter().find_map(of_ue)?;
+        let ambr = session.qers.iter().find(|qer| qer.id == QerId(1))?;
+        ambr.mbr.map(|mbr| BitRate(mbr.downlink))
     }
 
     fn check_user_plane(&self, sessions: &[Value]) -> Result<(), Box<Failure>> {

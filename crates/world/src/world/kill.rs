@@ -5,7 +5,7 @@
 //! ```
 
 use super::history::Ends;
-use super::user::Act;
+use super::user::{Act, SubscriptionChange};
 use super::{Failure, SimEvent, World};
 use crate::kill::{Breach, BreachKind, Procedure};
 use crate::plan::Residency;
@@ -54,8 +54,12 @@ impl World {
         let crashed = self.crash_points.crashed.is_some();
         self.demand(at.is_none() || crashed, || format!("there are only {points} crash points"))
             .map_err(of(BreachKind::Disagreement))?;
-        let used =
-            self.synchronise().and_then(|()| self.settle()).and_then(|()| self.use_sessions(at.unwrap_or(0)));
+        let used = self
+            .synchronise()
+            .and_then(|()| self.settle())
+            .and_then(|()| self.subscribe_again(procedure))
+            .and_then(|()| self.use_sessions(at.unwrap_or(0)))
+            .and_then(|()| self.wait_until(BreachKind::Disagreement, Self::check_subscriptions));
         // A loss may be why they do not agree.
         self.check_losses(procedure.ends)?;
         used?;
@@ -239,6 +243,16 @@ impl World {
                 .map_err(of(BreachKind::Disagreement))?;
         }
         Ok(())
+    }
+
+    /// A data network that the procedure has taken from the first UE is subscribed again.
+    fn subscribe_again(&mut self, procedure: &Procedure) -> Run<()> {
+        if procedure.act != Act::ChangeSubscription(SubscriptionChange::End) {
+            return Ok(());
+        }
+        self.wait_until(BreachKind::Disagreement, Self::check_subscriptions)?;
+        self.act_and_pass(Act::ChangeSubscription(SubscriptionChange::Begin))?;
+        self.settle()
     }
 
     fn check_losses(&self, ends: Ends) -> Run<()> {

@@ -36,7 +36,7 @@ pub use attack::{AttackAction, Attacker, ObservedMessages};
 pub(crate) use fault::Fault;
 pub(crate) use history::Ends;
 pub use run::Report;
-pub(crate) use user::Act;
+pub(crate) use user::{Act, SubscriptionChange};
 
 use crate::database::Database;
 use crate::dice::Dice;

@@ -1,19 +1,18 @@
 //! What the network's side begins: orders of operators, and notifications of UDM and PCF.
 
 use super::World;
-use super::user::Act;
+use super::user::{Act, SubscriptionChange};
 use crate::journal::Callback;
 use crate::network;
 use pith_nf::fabric::{ShardInput, shard_of};
 use pith_nf::kit::{Caller, Nf, Order, Tag};
-use pith_sbi::common::{Arp, ChangeItem, NotifyItem};
+use pith_sbi::common::Arp;
 use pith_sbi::npcf_smpolicycontrol::{
     FlowInformation, PccRule, QosData, SessionRule, SmPolicyAssociationReleaseCause, SmPolicyDecision,
     SmPolicyNotification, SmPolicyTerminateNotify, SmPolicyTerminationNotification, SmPolicyUpdateNotify,
 };
-use pith_sbi::nudm_sdm::{ModificationNotification, SdmChangeNotification};
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
-use pith_sbi::{Request, ResourceUri, Uri};
+use pith_sbi::{Request, Uri};
 use pith_types::{Ambr, BitRate};
 use std::sync::Arc;
 
@@ -45,7 +44,6 @@ impl World {
     pub(super) fn notify(&mut self, ue: usize, act: Act) {
         let kind = match act {
             Act::Withdraw => Callback::Deregistration,
-            Act::ChangeSubscription => Callback::Subscription,
             Act::ChangePolicy(session)
             | Act::EndPolicy(session)
             | Act::AddFlow(session, _)
@@ -56,7 +54,6 @@ impl World {
         let Some(uri) = self.journal().callbacks.get(&(supi, kind)).cloned() else { return };
         let (nf, request) = match act {
             Act::Withdraw => (Nf::Amf, withdrawal(uri)),
-            Act::ChangeSubscription => (Nf::Amf, self.changed_subscription(ue, uri)),
             Act::ChangePolicy(_) => (Nf::Smf, changed_policy(uri)),
             Act::AddFlow(_, rule) => (Nf::Smf, added_flow(uri, rule)),
             Act::RemoveFlow(_, rule) => (Nf::Smf, removed_flow(uri, rule)),
@@ -77,15 +74,32 @@ impl World {
         self.send_to_shard(process, usize::from(shard), ShardInput::Request { from, nf, request });
     }
 
-    /// Changes the rates of the subscription.
-    fn changed_subscription(&mut self, ue: usize, uri: Uri) -> Request {
-        let supi = &self.ues[ue].subscriber.supi;
-        self.database.change_subscriber(supi, |subscriber| subscriber.ambr = rates(50));
-        let resource = format!("/nudm-sdm/v2/{supi}/am-data");
-        let change = ChangeItem::replace("/subscribedUeAmbr/uplink", "50 Mbps");
-        let item = NotifyItem::new(ResourceUri::from(resource.as_str()), vec![change]);
-        let body = ModificationNotification::new(vec![item]);
-        SdmChangeNotification { uri, body }.into()
+    /// The operator changes the subscription in the database; the UDR has the NFs notified.
+    pub(super) fn change_subscription(&mut self, ue: usize, change: SubscriptionChange) {
+        let supi = self.ues[ue].subscriber.supi.clone();
+        let dnns = self.ues[ue].subscriber.slices[0].dnns.clone();
+        self.database.change_subscriber(&supi, |subscriber| {
+            let of_slice = &mut subscriber.slices[0].dnns;
+            match change {
+                SubscriptionChange::Rates(mbps) => {
+                    subscriber.ambr = rates(2 * u64::from(mbps));
+                    of_slice.iter_mut().for_each(|dnn| dnn.ambr = Some(rates(mbps.into())));
+                }
+                SubscriptionChange::End => of_slice.iter_mut().for_each(|dnn| dnn.dnn = network::other_dnn()),
+                SubscriptionChange::Begin => *of_slice = dnns,
+            }
+        });
+        self.notify_changes();
+    }
+
+    /// The UDR reads what has changed, as at its start.
+    pub(super) fn notify_changes(&mut self) {
+        for process in 0..self.processes.len() {
+            if self.processes[process].nfs.contains(&Nf::Udr) && self.processes[process].is_running() {
+                let input = ShardInput::Operate { exchange: 0, what: Order::NotifyChanges };
+                self.send_to_shard(process, 0, input);
+            }
+        }
     }
 }
 
@@ -96,7 +110,7 @@ fn withdrawal(uri: Uri) -> Request {
 
 fn changed_policy(uri: Uri) -> Request {
     let mut rule = SessionRule::new("r");
-    rule.auth_sess_ambr = Some(rates(20));
+    rule.auth_sess_ambr = Some(policy_rates());
     let mut decision = SmPolicyDecision::default();
     decision.sess_rules.insert("r".into(), Some(rule));
     decided(uri, decision)
@@ -152,4 +166,9 @@ fn ended_policy(uri: Uri) -> Request {
 
 fn rates(mbps: u64) -> Ambr {
     Ambr { uplink: BitRate::mbps(mbps), downlink: BitRate::mbps(mbps) }
+}
+
+/// The session-AMBR that a PCF authorises with [`Act::ChangePolicy`].
+pub(super) fn policy_rates() -> Ambr {
+    rates(20)
 }

@@ -199,6 +199,7 @@ impl World {
             self.send_to_shard(process, shard, ShardInput::Start);
             self.restore_later(process, shard);
         }
+        self.notify_changes();
         self.start_n4(process);
         self.serve_set(process);
     }

@@ -65,6 +65,8 @@ impl World {
         self.load_copies(true);
         let standing = self.check_agreement()?;
         self.load_copies(false);
+        self.everyone(|_| Act::RequestService)?;
+        self.check_subscriptions()?;
         self.everyone(|_| Act::Deregister { switch_off: false })?;
         self.load_copies(true);
         self.check_empty()?;

@@ -51,8 +51,8 @@ pub(crate) enum Act {
     OrderDeregister(Deregister),
     /// The UDM notifies that the subscription is withdrawn.
     Withdraw,
-    /// The session-AMBR and UE-AMBR of the subscription change, and the UDM notifies the AMF.
-    ChangeSubscription,
+    /// The operator changes the subscription.
+    ChangeSubscription(SubscriptionChange),
     /// The PCF changes the session-AMBR of a session.
     ChangePolicy(u8),
     /// The PCF adds a rule with a QoS flow of its own to a session; the number says which rule.
@@ -65,6 +65,17 @@ pub(crate) enum Act {
     Fail(Fault),
     /// The process that is to crash is killed, and starts again.
     Restart,
+}
+
+/// A change of a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SubscriptionChange {
+    /// The session-AMBR in Mbit/s, and twice that as UE-AMBR.
+    Rates(u8),
+    /// The data network of the UE's sessions is not subscribed any longer.
+    End,
+    /// It is subscribed again.
+    Begin,
 }
 
 impl World {
@@ -83,6 +94,26 @@ impl World {
         self.draw_handovers(time);
         self.draw_flows(time);
         self.draw_flow_mobility(time);
+        self.draw_subscription_changes(time);
+    }
+
+    /// Changes of subscriptions; in the end all have the data network. Drawn apart, too.
+    fn draw_subscription_changes(&mut self, time: Duration) {
+        let mut dice = Dice::new(self.plan.seed ^ 0x7375_6273_0000);
+        let millis = time.as_millis() as u64;
+        for ue in 0..self.ues.len() {
+            for _ in 0..dice.below(4) {
+                let when = dice.millis(millis / 8, millis);
+                let change = SubscriptionChange::Rates(10 + dice.below(50) as u8);
+                self.at(when, SimEvent::Act { ue, act: Act::ChangeSubscription(change) });
+            }
+            if dice.chance(300) {
+                let when = dice.millis(millis / 8, millis / 2);
+                self.at(when, SimEvent::Act { ue, act: Act::ChangeSubscription(SubscriptionChange::End) });
+                let again = dice.millis(millis / 2, millis);
+                self.at(again, SimEvent::Act { ue, act: Act::ChangeSubscription(SubscriptionChange::Begin) });
+            }
+        }
     }
 
     /// Dual connectivity. Drawn apart, too.
@@ -177,8 +208,8 @@ impl World {
             Act::Vanish => self.vanish(ue),
             Act::DownlinkFor { lost } => self.downlink_packet_for(ue, lost),
             Act::Wait => {}
+            Act::ChangeSubscription(change) => self.change_subscription(ue, change),
             Act::Withdraw
-            | Act::ChangeSubscription
             | Act::ChangePolicy(_)
             | Act::AddFlow(..)
             | Act::RemoveFlow(..)

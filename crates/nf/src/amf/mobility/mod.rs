@@ -7,6 +7,7 @@ pub(crate) mod path_switch;
 
 use super::context::{CallId, Env, UeContext};
 use super::delivery;
+use super::procedure::subscription_change;
 use crate::kit::Level;
 use crate::kit::document::pack_enum;
 use pith_sbi::Reply;
@@ -126,6 +127,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         | Mobility::AwaitingHandoverNotify(_)) => state,
     };
     delivery::send_held(ue, env);
+    subscription_change::send_delayed(ue, env);
 }
 
 /// Handles the expiry of the timer of an N2 handover.
@@ -133,6 +135,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>) {
     let state = std::mem::take(&mut ue.mobility);
     ue.mobility = n2_handover::on_timer(ue, env, state);
     delivery::send_held(ue, env);
+    subscription_change::send_delayed(ue, env);
 }
 
 /// Ends the handover, because the UE has no connection any longer. Late replies change nothing.

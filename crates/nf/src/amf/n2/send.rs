@@ -4,6 +4,7 @@ use super::N2Origin;
 use crate::amf::access_keys::NextHop;
 use crate::amf::connection::{NgConnection, RanContext, RanSide};
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
+use crate::amf::procedure::subscription_change;
 use crate::amf::security;
 use crate::kit::{GnbHandle, Key, Level, N2Effect, Outbox, Timer};
 use pith_ngap::transfer::ReleaseCommandTransfer;
@@ -72,6 +73,9 @@ pub(crate) fn error_indication(
 /// UE in CM-IDLE or over a connection that is being released. The message is queued behind earlier
 /// ones with lower NAS COUNTs, which the UE would otherwise discard as replays (TS 24.501 4.4.3.2).
 pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu: Vec<u8>) {
+    // The gNB uses it in place of the former one (TS 38.413 8.6.2.2).
+    let allowed_nssai = subscription_change::new_slices(ue, env.config).map(|slices| slices.allowed);
+    let allowed_nssai = allowed_nssai.filter(|slices| !slices.is_empty());
     let Some(connection) = ue.connection.and_then(|key| env.connections.get_mut(key)) else { return };
     if connection.context == RanContext::Releasing {
         return;
@@ -88,7 +92,7 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
         nas_pdu,
         mobility_restrictions,
         ue_ambr: None,
-        allowed_nssai: None,
+        allowed_nssai: allowed_nssai.filter(|_| connection.context != RanContext::Absent),
     };
     if connection.queued.is_empty() && connection.context != RanContext::Switching {
         send_over(env.out, connection, message.encode())

@@ -3,22 +3,27 @@
 //! | step | state | from | timer |
 //! |---|---|---|---|
 //! | CONFIGURATION UPDATE COMMAND with a 5G-GUTI | [`AwaitingConfigurationUpdateComplete`] | UE | T3555 |
-//! | CONFIGURATION UPDATE COMMAND with changed areas | as above | UE | T3555 |
+//! | CONFIGURATION UPDATE COMMAND with changed areas or slices | as above | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND with the network's name | none: nothing to confirm | | |
 
-use super::{Procedure, Step, registration};
+use super::deregistration::{self, Reason};
+use super::{Procedure, Step, registration, subscription_change};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::n1;
 use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
+use crate::amf::slices::Slices;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateCommand;
-use pith_nas::ie::{ConfigurationUpdateIndication, MobileIdentity, NetworkName, TaiList};
+use pith_nas::ie::{
+    ConfigurationUpdateIndication, MobileIdentity, NetworkName, NetworkSlicingIndication, TaiList,
+};
 use pith_ngap::{Cause, CauseNas};
+use pith_types::Snssai;
 
-/// The UE must confirm a new 5G-GUTI, or changed areas.
+/// The UE must confirm a new 5G-GUTI, or changed areas or slices.
 #[derive(Debug)]
 pub(crate) struct AwaitingConfigurationUpdateComplete {
     command: Retransmission,
@@ -41,18 +46,43 @@ pub(crate) fn renew_guti(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
     let guti = registration::renew_guti(ue, env);
     let mut command = ConfigurationUpdateCommand::new();
     command.guti = Some(MobileIdentity::FiveGGuti(guti));
-    if ue.has_unsent_restrictions() {
-        add_areas(ue, env, &mut command);
-    }
+    add_changes(ue, env, &mut command);
     send(ue, env, command)
 }
 
-/// Sends registration area and service area list after a change of the mobility restrictions (TS 23.501 5.3.4.1.1). The gNB gets its list
-/// with the message.
-pub(crate) fn send_areas(ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+/// Sends what has changed since the UE got it, and a Configured NSSAI, if there is one (TS 23.502 4.2.4.2). `None`: there is nothing to
+/// send.
+pub(crate) fn send_changes(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    configured: Option<Vec<Snssai>>,
+) -> Option<Step> {
+    if subscription_change::has_no_slices(ue, env.config) {
+        deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
+        return Some(Step::replied(std::mem::take(&mut ue.procedure), "DeregistrationRequest"));
+    }
     let mut command = ConfigurationUpdateCommand::new();
-    add_areas(ue, env, &mut command);
-    send(ue, env, command)
+    add_changes(ue, env, &mut command);
+    if let Some(slices) = configured {
+        // The UE deletes what it knows of slices of other networks (TS 24.501 5.4.4.3).
+        command.network_slicing_indication =
+            Some(NetworkSlicingIndication { subscription_changed: true, ..Default::default() });
+        command.configured_nssai = Some(slices.into_iter().collect());
+    }
+    (command != ConfigurationUpdateCommand::new()).then(|| send(ue, env, command))
+}
+
+/// Adds registration area and service area list after a change of the mobility restrictions (TS 23.501 5.3.4.1.1), and another Allowed NSSAI
+/// (5.15.5.2.2). The gNB gets them with the message.
+fn add_changes(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpdateCommand) {
+    if ue.has_unsent_restrictions() {
+        add_areas(ue, env, command);
+    }
+    let slices = subscription_change::new_slices(ue, env.config).filter(|slices| !slices.allowed.is_empty());
+    if let Some(slices) = slices {
+        command.allowed_nssai = Some(slices.allowed_nssai());
+        command.rejected_nssai = slices.rejected_nssai();
+    }
 }
 
 fn add_areas(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpdateCommand) {
@@ -83,17 +113,18 @@ impl AwaitingConfigurationUpdateComplete {
         if command.guti.is_some() {
             registration::drop_old_guti(ue, env);
         }
-        if !ue.has_unsent_restrictions() {
-            return Step::complete();
+        if let Some(allowed) = &command.allowed_nssai {
+            let rejected = command.rejected_nssai.map(|rejected| rejected.0).unwrap_or_default();
+            ue.slices = Slices { allowed: allowed.iter().collect(), rejected };
         }
-        if !ue.confirm_restrictions() {
-            return send_areas(ue, env);
-        }
-        if !ue.has_service() {
+        let had_unsent = ue.has_unsent_restrictions();
+        if had_unsent && ue.confirm_restrictions() && !ue.has_service() {
             // Its user planes end (TS 23.501 5.3.4.1.1).
             n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
+            return Step::complete();
         }
-        Step::complete()
+        // What has changed meanwhile.
+        send_changes(ue, env, None).unwrap_or_else(Step::complete)
     }
 
     /// T3555 expired: retransmits the command; on the fifth expiry both 5G-GUTIs stay valid (TS

@@ -207,12 +207,10 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     delivery::send_queued(ue, env);
     ue.log_outcome(env, Level::Info, "Service request", "ok");
     if request.is_paging_response {
-        configuration_update::renew_guti(ue, env)
-    } else if ue.has_unsent_restrictions() {
-        configuration_update::send_areas(ue, env)
-    } else {
-        Step::replied(Procedure::Idle, "ServiceAccept")
+        return configuration_update::renew_guti(ue, env);
     }
+    let update = configuration_update::send_changes(ue, env, None);
+    update.unwrap_or_else(|| Step::replied(Procedure::Idle, "ServiceAccept"))
 }
 
 /// SERVICE REJECT, and release of the connection. The registration state does not change. After #28 the UE registers over the connection

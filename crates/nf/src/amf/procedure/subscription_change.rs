@@ -1,21 +1,44 @@
 //! A changed subscription (TS 23.502 4.5.1): the UDM notifies a change, and the AMF requests the data again.
 //!
-//! A UE that uses a slice which is no longer allowed must register again (TS 23.501 5.15.5.2.2). A
-//! changed UE-AMBR or RFSP index is sent to the gNB. Changed mobility restrictions are sent to UE and gNB with CONFIGURATION UPDATE COMMAND,
-//! at once or when the UE connects; a UE that may no longer be registered where it is, is deregistered (TS 24.501 5.5.2.3.1).
+//! | change | the AMF |
+//! |---|---|
+//! | UE-AMBR, RFSP index | sends them to the gNB (TS 38.413 8.3.4) |
+//! | mobility restrictions | sends them to UE and gNB; deregisters a UE that may no longer be registered where it is (TS 24.501 5.5.2.3.1) |
+//! | a slice of the Allowed NSSAI is not subscribed, or not served, any longer | sends another Allowed NSSAI; if there is none, the UE registers again (TS 23.501 5.15.5.2.2) |
+//! | other subscribed slices | sends a Configured NSSAI, if the UE is connected (TS 23.501 5.15.4.2) |
+//!
+//! The UE gets CONFIGURATION UPDATE COMMAND ([`configuration_update`]) at once, after a handover in progress, or when it connects. SMFs release the sessions of slices and data
+//! networks that are not subscribed any longer.
 
 use super::deregistration::{self, Reason};
 use super::{Procedure, configuration_update};
-use crate::amf::context::{Env, UeContext};
+use crate::amf::config::AmfConfig;
+use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::RegistrationAnswer;
+use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::amf::{consumer, n2};
 use crate::kit::Level;
+use pith_nas::ie::SnssaiRejection;
 use pith_sbi::{Reply, Response};
+use pith_types::Snssai;
 
-/// Requests the current subscription data, unless a registration in progress requests them anyway.
-pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>) {
-    if !ue.procedure.is_registering() {
+/// In place of a pending call: the data are to be requested as soon as no registration is in progress. No call has this number.
+const DUE: CallId = CallId(0);
+
+/// The subscription has changed. A pending request may have been answered before: it does not count.
+pub(crate) fn begin(ue: &mut UeContext, _env: &mut Env<'_>) {
+    ue.refresh_call = Some(DUE);
+}
+
+/// A request for changed data was lost with its reply.
+pub(crate) fn repeat(ue: &mut UeContext) {
+    ue.refresh_call = ue.refresh_call.map(|_| DUE);
+}
+
+/// Requests the changed data, if that is due, unless a registration in progress requests them anyway.
+pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.refresh_call == Some(DUE) && ue.is_registered() && !ue.procedure.is_registering() {
         ue.refresh_call = consumer::subscription_data(ue, env);
     }
 }
@@ -32,28 +55,103 @@ pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) 
     };
     let has_other_restrictions = ue.restrict(restricted.as_ref());
     let before = (ue.ambr(), ue.rfsp());
-    let keeps_slices = ue.slices.allowed.iter().all(|slice| subscription.has_slice(slice));
-    ue.subscription = Some(Box::new(subscription));
-    if !keeps_slices {
+    follow_subscription(ue);
+    let former = ue.subscription.replace(Box::new(subscription));
+    if has_other_restrictions && exclude(ue, env) {
+        return;
+    }
+    if has_no_slices(ue, env.config) {
         return deregistration::by_network(ue, env, Reason::ReRegistrationRequired);
     }
     if before != (ue.ambr(), ue.rfsp()) {
         n2::modify_ue_context(ue, env);
     }
-    if has_other_restrictions {
-        on_other_restrictions(ue, env);
+    let configured = |subscription: &Subscription| configured_slices(subscription, ue, env.config);
+    let [before, now] = [former.as_deref(), ue.subscription.as_deref()].map(|it| it.map(configured));
+    send_changes(ue, env, now.filter(|now| before.is_some_and(|before| before != *now)));
+}
+
+/// A PCF that has decided what was subscribed (TS 29.507 4.2.2.1: it may return the values of the request) does not hide the change.
+fn follow_subscription(ue: &mut UeContext) {
+    let (Some(policy), Some(former)) = (&mut ue.policy, &ue.subscription) else { return };
+    policy.ue_ambr = policy.ue_ambr.filter(|ambr| Some(*ambr) != former.ue_ambr);
+    policy.rfsp = policy.rfsp.filter(|rfsp| Some(*rfsp) != former.rfsp);
+}
+
+/// The PCF's service area has changed.
+pub(crate) fn on_other_restrictions(ue: &mut UeContext, env: &mut Env<'_>) {
+    if !exclude(ue, env) {
+        send_changes(ue, env, None);
     }
 }
 
-/// The restrictions have changed: ends the registration if they exclude the UE, else sends them. A UE that can't be reached at present, or
-/// has a procedure in progress, gets them afterwards.
-pub(crate) fn on_other_restrictions(ue: &mut UeContext, env: &mut Env<'_>) {
-    let excluded = ue.check_restrictions().err().map(|error| error.answer());
-    if let Some(RegistrationAnswer::Reject(cause)) = excluded {
-        return deregistration::by_network(ue, env, Reason::NotAllowed(cause));
+/// A handover may be over: sends what has changed during it.
+pub(crate) fn send_delayed(ue: &mut UeContext, env: &mut Env<'_>) {
+    send_changes(ue, env, None);
+}
+
+/// Deregisters the UE if changed restrictions exclude it; returns whether they do.
+fn exclude(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
+    match ue.check_restrictions().err().map(|error| error.answer()) {
+        Some(RegistrationAnswer::Reject(cause)) => {
+            deregistration::by_network(ue, env, Reason::NotAllowed(cause));
+            true
+        }
+        _ => false,
     }
+}
+
+/// Sends changes to the UE. One that can't be reached at present, or has a procedure in progress, gets them afterwards, without a Configured
+/// NSSAI.
+fn send_changes(ue: &mut UeContext, env: &mut Env<'_>, configured: Option<Vec<Snssai>>) {
     let is_idle = matches!(ue.procedure, Procedure::Idle) && ue.mobility.is_idle();
-    if is_idle && ue.is_registered() && ue.security.is_some() && ue.is_reachable(env) {
-        ue.procedure = configuration_update::send_areas(ue, env).next;
+    if !is_idle || !ue.is_registered() || ue.security.is_none() || !ue.is_reachable(env) {
+        return;
     }
+    if let Some(step) = configuration_update::send_changes(ue, env, configured) {
+        ue.procedure = step.next;
+    }
+}
+
+/// Whether the UE may use no slice here any longer: it registers again, and gets the cause.
+pub(crate) fn has_no_slices(ue: &UeContext, config: &AmfConfig) -> bool {
+    new_slices(ue, config).is_some_and(|slices| slices.allowed.is_empty())
+}
+
+/// The slices that the AMF serves in the UE's network.
+fn served<'a>(ue: &UeContext, config: &'a AmfConfig) -> &'a [Snssai] {
+    config.slices(ue.location.map_or(config.guami.plmn_id, |location| location.tai.plmn_id))
+}
+
+/// The subscribed slices that a UE can request here (TS 23.501 5.15.4.2).
+fn configured_slices(subscription: &Subscription, ue: &UeContext, config: &AmfConfig) -> Vec<Snssai> {
+    let subscribed = subscription.default_slices.iter().chain(&subscription.slices);
+    let served = served(ue, config);
+    let mut slices: Vec<_> = subscribed.filter(|slice| served.contains(slice)).copied().collect();
+    slices.sort_unstable();
+    slices.dedup();
+    slices.truncate(slices::MOST_CONFIGURED);
+    slices
+}
+
+/// Allowed and Rejected NSSAI in place of those that the UE has, if a slice of its Allowed NSSAI is not subscribed, or not served, any
+/// longer. If none of them is left, the default subscribed slices are allowed (TS 23.501 5.15.5.2.1).
+pub(crate) fn new_slices(ue: &UeContext, config: &AmfConfig) -> Option<Slices> {
+    let subscription = ue.subscription.as_deref()?;
+    let served = served(ue, config);
+    let is_usable = |slice: &&Snssai| subscription.has_slice(slice) && served.contains(*slice);
+    if !ue.is_registered() || ue.slices.allowed.iter().all(|slice| is_usable(&slice)) {
+        return None;
+    }
+    let (mut allowed, gone): (Vec<Snssai>, Vec<Snssai>) =
+        ue.slices.allowed.iter().partition(|slice| is_usable(slice));
+    if allowed.is_empty() {
+        allowed = subscription.default_slices.iter().filter(is_usable).copied().collect();
+    }
+    let rejection = |slice: Snssai| match subscription.has_slice(&slice) {
+        true => (slice, SnssaiRejection::NotAvailableInRegistrationArea),
+        false => (slice, SnssaiRejection::NotAvailableInPlmn),
+    };
+    let rejected = gone.into_iter().map(rejection).collect();
+    Some(slices::cut(Slices { allowed, rejected }))
 }

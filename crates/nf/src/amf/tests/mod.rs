@@ -31,6 +31,7 @@ mod scas;
 mod security_mode;
 mod service_request;
 mod slices;
+mod subscription_change;
 mod take_over;
 #[allow(clippy::duplicate_mod)]
 pub(crate) mod world;

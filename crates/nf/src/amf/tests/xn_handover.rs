@@ -137,6 +137,24 @@ fn the_paths_of_all_sessions_are_switched_to_the_target_gnb() {
 }
 
 #[test]
+fn a_subscription_that_changes_during_a_handover_is_sent_after_it() {
+    let (mut world, mut phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    switch(&mut world, OTHER_GNB, &request(phone.amf_id.unwrap(), &[5]));
+    let mut data = subscription(&[1]);
+    let forbidden = pith_sbi::common::Area { area_code: None, tacs: vec![Tac::new(9)] };
+    data.am_data.as_mut().unwrap().forbidden_areas = vec![forbidden];
+    world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
+    super::subscription_change::notified(&mut world);
+    assert!(!world.take_ladder().contains("DownlinkNasTransport"));
+    world.reply_to(Operation::UpdateSmContext, acknowledged());
+    acknowledge(&mut world, OTHER_GNB);
+    arrive(&mut phone);
+    let GmmMessage::ConfigurationUpdateCommand(command) = phone.receive(&mut world) else { panic!() };
+    assert!(command.tai_list.is_some());
+}
+
+#[test]
 fn the_smf_gets_the_transfer_and_the_location_of_the_target_gnb() {
     let (mut world, phone) = connected(&[5]);
     world.script.insert(Operation::UpdateSmContext, None);

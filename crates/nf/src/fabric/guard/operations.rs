@@ -134,6 +134,7 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::AccessTokenRequest => return Consumers::All,
         O::DeregistrationNotification
         | O::SdmChangeNotification
+        | O::DataChangeNotification
         | O::SmContextStatusNotify
         | O::N1N2TransferFailureNotification
         | O::AmPolicyUpdateNotify
@@ -155,6 +156,10 @@ pub(in crate::fabric) fn consumers_of_service(service: &ServiceName) -> Vec<NfTy
                 consumers.iter().filter(|nf_type| !types.contains(*nf_type)).cloned().collect::<Vec<_>>(),
             );
         }
+    }
+    if *service == ServiceName::NudmSdm {
+        // It uses no operation, and discovers UDMs to notify them of changed data (TS 29.504 5.2.2.8).
+        types.push(NfType::Udr);
     }
     types
 }

@@ -202,4 +202,5 @@ pack_enum!(Timer {
     28 => Expiry,
     31 => BlockMove,
     32 => Handover,
+    33 => ChangedSubscribers,
 });

@@ -12,6 +12,7 @@
 //!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
 //!  usage      data volume over a secondary RAT; absent if there is none
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
+//!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
 //!  timers     running timers with their deadlines; number of the last call
 //! ```
@@ -50,13 +51,16 @@ const TUNNELS: Section = Section { id: 8, name: "tunnels", version: 1 };
 /// Absent if no gNB has reported usage of a secondary RAT.
 const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
 
-/// Numbers 10 and 11 are not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// A session without the section has the QoS that is subscribed.
+const SUBSCRIBED: Section = Section { id: 10, name: "subscribed", version: 1 };
+
+/// Number 11 is not used. (A document of all NFs of a UE has room for 15 sections of each.)
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    TIMERS,
+    SUBSCRIBED, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -74,6 +78,7 @@ pub(in crate::smf) fn pack(
         REJECTED => session.rejected_pti.is_some(),
         LEAVING => !session.leaving.is_empty(),
         FLOWS => !session.flows.is_default(),
+        SUBSCRIBED => session.subscribed != session.qos || session.subscription_change.is_some(),
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -99,6 +104,8 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         asks_dns6,
         address,
         qos,
+        subscribed,
+        subscription_change,
         flows,
         policy,
         is_registered,
@@ -148,6 +155,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         }
         USAGE => (secondary_rat.uplink, secondary_rat.downlink).pack(writer),
         FLOWS => flows.pack(writer),
+        SUBSCRIBED => {
+            subscribed.pack(writer);
+            subscription_change.pack(writer);
+        }
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
@@ -192,6 +203,8 @@ pub(in crate::smf) fn unpack(
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
     let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
+    let (subscribed, subscription_change) =
+        if sections.has(&SUBSCRIBED) { sections.unpack(&SUBSCRIBED)? } else { (qos.clone(), None) };
     let (mut leaving, mut deletion) = (Vec::new(), None);
     if sections.has(&LEAVING) {
         (leaving, deletion) = sections.read(&LEAVING, |version, reader| {
@@ -212,6 +225,8 @@ pub(in crate::smf) fn unpack(
         asks_dns6,
         address: UeAddress { v4, v6 },
         qos,
+        subscribed,
+        subscription_change,
         flows,
         policy,
         is_registered,

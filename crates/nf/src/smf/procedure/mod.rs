@@ -17,6 +17,7 @@ pub(super) mod release;
 pub(super) mod restoration;
 pub(super) mod session_report;
 mod state;
+pub(super) mod subscription_change;
 pub(super) mod upf_failure;
 pub(super) mod user_plane;
 
@@ -39,6 +40,9 @@ pub(super) fn on_reply(
     reply: Reply,
 ) -> State {
     use State as S;
+    if subscription_change::awaits(session, call) {
+        return subscription_change::on_reply(state, session, env, reply);
+    }
     if state.call() != Some(call) {
         if let Err(problem) = &reply {
             session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
@@ -177,8 +181,14 @@ fn not_expected(state: State, session: &SmContext, env: &mut Env<'_>, what: &str
 }
 
 /// What may be pending for an established session, in the order of [`super::context::Pending`].
-const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 5] =
-    [release::resume, lost_tunnel::resume, modification::resume, path::resume, user_plane::resume];
+const RESUME: [fn(Established, &mut SmContext, &mut Env<'_>) -> State; 6] = [
+    release::resume,
+    lost_tunnel::resume,
+    subscription_change::resume,
+    modification::resume,
+    path::resume,
+    user_plane::resume,
+];
 
 /// Processes the pending inputs of a session that is established, one at a time.
 pub(super) fn resume_pending(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {

@@ -16,7 +16,7 @@
 use super::establishment::authorise;
 use super::path::{self, Towards};
 use super::restoration::{self, Absence, give_again};
-use super::{Established, State, branching, release, upf_failure};
+use super::{Established, State, branching, release, subscription_change, upf_failure};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, Qos, SmContext, UserPlane};
@@ -83,6 +83,7 @@ pub(in crate::smf) fn on_policy_update(
         reply.answer(Response::NoContent, env.out);
         return state;
     };
+    subscription_change::apply_deferred(session);
     let mut qos = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
     let (flows, failures) = rules_after(&state, session, &decision, &qos);
     let report = failure_report(&decision, failures);
@@ -110,6 +111,20 @@ pub(in crate::smf) fn on_policy_update(
             state
         }
     }
+}
+
+/// The rules of the PCF's answer to a report, for a session with that QoS. Those that the SMF does not enforce are reported.
+pub(in crate::smf) fn apply_rules(
+    state: &State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    decision: &SmPolicyDecision,
+    qos: &Qos,
+) {
+    let (flows, failures) = rules_after(state, session, decision, qos);
+    consumer::report_rules(session, env, failures.into_iter().map(Failure::into_report).collect());
+    let unchanged = session.pending.qos.as_ref().unwrap_or(&session.qos).clone();
+    apply_decision(state, session, unchanged, flows);
 }
 
 /// The PCC rules after a decision, and those that fail. A session with a second UPF has no rules.
@@ -407,6 +422,7 @@ impl AwaitingModificationComplete {
     pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {
         if self.retransmissions >= env.config.retransmissions {
             session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
+            subscription_change::on_command_ended(session);
             // Rules of which it does not know are removed from UPF and gNB.
             let failed = session.flows.revert();
             return fail_rules(session, env, failed, "the UE did not confirm them");
@@ -421,6 +437,7 @@ pub(in crate::smf) fn on_modification_complete(session: &mut SmContext, env: &mu
     session.stop(env, SessionTimer::T3591);
     match session.modification.take() {
         Some(_) => {
+            subscription_change::on_command_ended(session);
             session.flows.complete();
             session.log(env, Level::Info, || format!("modified: {}", describe(session)));
         }
@@ -443,6 +460,7 @@ pub(in crate::smf) fn on_modification_reject(
         return state;
     }
     session.log(env, Level::Warn, || format!("the UE rejected the modification: {cause}"));
+    subscription_change::on_command_ended(session);
     let failed = session.flows.revert();
     fail_rules(session, env, failed, "the UE rejects them");
     if cause == GsmCause::InvalidPduSessionIdentity {

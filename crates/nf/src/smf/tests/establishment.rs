@@ -24,6 +24,7 @@ fn a_session_is_established_step_by_step() {
 udm <- GetSmData
 amf <- 201
 udm <- RegisterSmf
+udm <- SdmSubscribe
 pcf <- CreateSmPolicy
 upf <- SessionEstablishmentRequest
 amf <- N1N2MessageTransfer

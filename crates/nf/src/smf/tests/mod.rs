@@ -17,6 +17,7 @@ mod retention;
 mod split;
 mod standing;
 mod states;
+mod subscription_change;
 mod upf_away;
 mod upfs;
 mod world;

@@ -51,7 +51,7 @@ pub(super) fn rule(mbps: u64, five_qi: u8) -> impl FnOnce(&mut SmPolicyDecision)
 }
 
 /// The session-AMBR that the last PFCP request sets, in kbit/s.
-fn enforced(world: &World) -> u64 {
+pub(super) fn enforced(world: &World) -> u64 {
     let Some(Message::SessionModificationRequest(request)) = world.n4.last() else { panic!() };
     match &request.update_qers[0].maximum_bitrate {
         Some(pith_pfcp::Change::Set(rates)) => rates.downlink,

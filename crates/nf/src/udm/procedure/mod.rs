@@ -1,6 +1,7 @@
 //! The UDM's transactions: each is a sequence of requests to the UDR.
 
 mod authentication;
+mod data_change;
 mod registration;
 mod relay;
 
@@ -20,6 +21,12 @@ pub(super) enum Transaction {
     AwaitingAmfRegistrationUpdate(registration::AwaitingAmfRegistrationUpdate),
     /// Waits for the AMF registration to be changed.
     AwaitingRegistrationToModify(registration::AwaitingRegistrationToModify),
+    /// Waits for the subscriptions to changed data.
+    AwaitingSdmSubscriptions(data_change::AwaitingSdmSubscriptions),
+    /// Waits for the changed data.
+    AwaitingChangedData(data_change::AwaitingChangedData),
+    /// Waits for the answer of a subscriber NF.
+    AwaitingAcknowledgement(data_change::AwaitingAcknowledgement),
     /// Waits for the reply to forward.
     Relay(relay::Relay),
     /// Has ended.
@@ -28,7 +35,7 @@ pub(super) enum Transaction {
 
 /// The result of a step.
 pub(super) enum Step {
-    /// Send a request to the UDR, and wait.
+    /// Send a request to the UDR, or a notification to its URI, and wait.
     Call(Request, Transaction),
     /// Answer, and send requests whose replies nothing waits for.
     Answer(Reply, Vec<Request>),
@@ -46,6 +53,7 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Req
         Request::GenerateAuthData(request) => authentication::begin(config, *request),
         Request::ThreeGppRegistration(request) => registration::begin(config, *request),
         Request::UpdateThreeGppRegistration(request) => registration::begin_update(*request, from),
+        Request::DataChangeNotification(notification) => data_change::begin(*notification),
         other => relay::begin(config, now, from, other),
     }
 }
@@ -59,6 +67,9 @@ impl Transaction {
             Self::AwaitingAmfRegistration(state) => state.reply(reply),
             Self::AwaitingAmfRegistrationUpdate(state) => state.reply(config, reply),
             Self::AwaitingRegistrationToModify(state) => state.reply(config, reply),
+            Self::AwaitingSdmSubscriptions(state) => state.reply(config, reply),
+            Self::AwaitingChangedData(state) => state.reply(reply),
+            Self::AwaitingAcknowledgement(state) => state.reply(reply),
             Self::Relay(state) => state.reply(config, reply),
             Self::Ended => Step::refuse(Problem::system_failure("an answer after the end")),
         }

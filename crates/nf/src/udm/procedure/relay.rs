@@ -32,7 +32,7 @@ pub(in crate::udm) enum Relay {
     SmfRegistered(Supi, SmfRegistration),
     /// The subscription, as a resource of the UDM.
     Subscribed(Supi, SdmSubscription),
-    /// The registration that an SMF other than those of this process deletes.
+    /// The registration that an SMF deletes.
     SmfRegistrationToDelete(Supi, Caller),
     /// The authentication event, as a resource of the UDM.
     Confirmed(Supi, AuthEvent),
@@ -40,6 +40,8 @@ pub(in crate::udm) enum Relay {
     DataSets(Box<DataSets>),
     /// The registration of an AMF is marked as purged: then this subscription ends.
     Purged(Box<RemoveSdmSubscriptions>),
+    /// The subscription of an SMF that deletes its registration has ended: then the registration is deleted.
+    Unsubscribed(Box<DeleteSmfRegistration>),
 }
 
 /// Several data sets in one request (TS 29.503 5.2.2.2.8), read one after the other.
@@ -90,12 +92,9 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Req
             let (ue_id, pdu_session_id) = (r.ue_id, r.pdu_session_id);
             (CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body: r.body }.into(), relay)
         }
-        Request::SmfDeregistration(r) if matches!(from, Caller::Remote { client: Some(_), .. }) => {
+        Request::SmfDeregistration(r) => {
             let relay = Relay::SmfRegistrationToDelete(r.ue_id.clone(), from);
             (QuerySmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), relay)
-        }
-        Request::SmfDeregistration(r) => {
-            (DeleteSmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), Relay::AsItIs)
         }
         Request::ConfirmAuth(r) => {
             let relay = Relay::Confirmed(r.supi.clone(), r.body.clone());
@@ -146,7 +145,8 @@ fn subscriber(id: &str) -> Option<NfInstanceId> {
     id.split_once('-')?.1.parse().ok()
 }
 
-/// Deletes the registration of an SMF, if it is the caller's (TS 29.503 5.3.2.4).
+/// Deletes the registration of an SMF, if it is the caller's (TS 29.503 5.3.2.4), after the SMF's implicit subscription to the data of that
+/// session, which its callback URIs name: an SMF that gets no answer repeats its request as long as the registration is there.
 fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
     let registration = match reply {
         Ok(Response::SmfRegistration(registration)) => registration,
@@ -156,8 +156,16 @@ fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
     if let Err(problem) = check_instance(registration.smf_instance_id, from) {
         return Step::refuse(problem);
     }
-    let delete = DeleteSmfRegistration { ue_id, pdu_session_id: registration.pdu_session_id };
-    Step::Call(delete.into(), Transaction::Relay(Relay::AsItIs))
+    let callback = registration.dereg_callback_uri.filter(|uri| context_in_reference(uri.id()).is_some());
+    let delete = DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id: registration.pdu_session_id };
+    match callback {
+        Some(callback) => {
+            let subs_id = implicit_subscription(&registration.smf_instance_id, &callback);
+            let remove = RemoveSdmSubscriptions { ue_id, subs_id };
+            Step::Call(remove.into(), Transaction::Relay(Relay::Unsubscribed(Box::new(delete))))
+        }
+        None => Step::Call(delete.into(), Transaction::Relay(Relay::AsItIs)),
+    }
 }
 
 /// The data sets that the UDM has, in the order in which they are read: each once, however often a request names it.
@@ -212,6 +220,12 @@ impl Relay {
         match self {
             Self::DataSets(sets) => return sets.note(reply),
             Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
+            Self::Unsubscribed(delete) => {
+                return match reply {
+                    Err(problem) if problem.status != 404 => Step::Answer(Err(problem), Vec::new()),
+                    _ => Step::Call((*delete).into(), Transaction::Relay(Self::AsItIs)),
+                };
+            }
             Self::Purged(subscription) => {
                 let ended = reply.is_ok().then(|| (*subscription).into());
                 return Step::Answer(reply, ended.into_iter().collect());

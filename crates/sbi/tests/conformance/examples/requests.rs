@@ -43,7 +43,7 @@ pub fn request(operation: Operation) -> Request {
         | Op::CreateAuthenticationStatus | Op::QueryAuthenticationStatus
         | Op::DeleteAuthenticationStatus | Op::QueryProvisionedData | Op::QueryAmData | Op::QuerySmfSelectData
         | Op::QuerySmData | Op::ReadAccessAndMobilityPolicyData
-        | Op::ReadSessionManagementPolicyData => nudr_subscription(operation),
+        | Op::ReadSessionManagementPolicyData | Op::DataChangeNotification => nudr_subscription(operation),
         Op::CreateAmfContextThreeGpp | Op::ModifyAmfContextThreeGpp | Op::QueryAmfContextThreeGpp
         | Op::QuerySmfRegList | Op::CreateOrUpdateSmfRegistration | Op::DeleteSmfRegistration
         | Op::QuerySmfRegistration | Op::CreateSdmSubscriptions | Op::QuerySdmSubscriptions
@@ -214,6 +214,17 @@ fn nudr_subscription(operation: Operation) -> Request {
         }
         .into(),
         Operation::ReadAccessAndMobilityPolicyData => udr::ReadAccessAndMobilityPolicyData { ue_id }.into(),
+        Operation::DataChangeNotification => udr::DataChangeNotification {
+            uri: udr::DataChangeNotification::callback_uri(&root(), &NfType::Udm, SUPI),
+            body: read(json!({
+                "originalCallbackReference": ["http://127.0.0.1:7000/namf-callback/v1/sdm-change/9"],
+                "ueId": SUPI,
+                "notifyItems": [{"resourceId": format!("{SUPI}/provisioned-data/am-data"), "changes": [
+                    {"op": "REPLACE", "path": "/subscribedUeAmbr", "newValue": ambr()}
+                ]}],
+            })),
+        }
+        .into(),
         _ => udr::ReadSessionManagementPolicyData {
             ue_id,
             snssai: Some(text("1")),

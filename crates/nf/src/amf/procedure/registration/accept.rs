@@ -127,10 +127,7 @@ impl AwaitingRegistrationComplete {
         if self.kind == RegistrationKind::Initial {
             configuration_update::send_network_name(ue, env);
         }
-        if ue.has_unsent_restrictions() {
-            return configuration_update::send_areas(ue, env);
-        }
-        Step::complete()
+        configuration_update::send_changes(ue, env, None).unwrap_or_else(Step::complete)
     }
 
     /// T3550 expired: retransmits the accept; on the fifth expiry the UE counts as registered, with

@@ -64,6 +64,8 @@ impl AwaitingUecmRegistration {
         }
         ue.registered_in_udm = true;
         let call = consumer::subscription_data(ue, env).ok_or(RegistrationError::NoIdentity)?;
+        // What was to be requested because of a change before. A change from now on is requested after the registration.
+        ue.refresh_call = None;
         let next = AwaitingSubscriptionData { attempt: self.attempt, call };
         Ok(Step::waiting(Procedure::AwaitingSubscriptionData(next), Nf::Udm))
     }

@@ -36,7 +36,7 @@ pub(super) use anchor::{AwaitingN4Establishment, accepted};
 pub(super) use front::{AwaitingFrontEstablishment, AwaitingN9Modification};
 pub(super) use policy::{AwaitingPolicyDecision, authorise};
 pub(in crate::smf) use setup::AwaitingResourceSetup;
-pub(super) use subscription::AwaitingSubscriptionData;
+pub(super) use subscription::{AwaitingSubscriptionData, subscribed_qos};
 
 /// The parts of the UE's request that the accept or reject needs.
 #[derive(Debug, Clone, Copy)]

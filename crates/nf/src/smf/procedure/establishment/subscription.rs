@@ -73,6 +73,7 @@ impl AwaitingSubscriptionData {
     fn accept(self, session: &mut SmContext, env: &mut Env<'_>, subscribed: (Qos, IpVersions)) -> State {
         let Self { request, access, reply, .. } = self;
         (session.qos, session.ip) = subscribed;
+        session.subscribed = session.qos.clone();
         let path = format!("/nsmf-pdusession/v1/sm-contexts/{}", env.reference(session));
         let location = Uri::new(&env.identity.api_root, &path);
         let mut body = SmContextCreatedData::default();
@@ -80,6 +81,7 @@ impl AwaitingSubscriptionData {
         body.s_nssai = Some(session.snssai);
         reply.answer(Response::SmContextCreated(Box::new(Created { location, body })), env.out);
         consumer::register(session, env);
+        consumer::subscribe_to_changes(session, env);
         AwaitingPolicyDecision::begin(session, env, request, *access)
     }
 
@@ -103,20 +105,36 @@ fn subscribed(
     env: &Env<'_>,
     data: &SmSubsData,
 ) -> Result<(Qos, IpVersions), EstablishmentError> {
+    let configuration =
+        configuration_of(session, data).ok_or_else(|| not_subscribed(session, data.individual()))?;
+    let ip = selected_ip(session, env, configuration)?;
+    Ok((qos_of(session, env, configuration), ip))
+}
+
+/// The subscribed QoS of an established session; `None` if its slice and data network are not subscribed any longer.
+pub(in crate::smf::procedure) fn subscribed_qos(
+    session: &SmContext,
+    env: &Env<'_>,
+    data: &SmSubsData,
+) -> Option<Qos> {
+    configuration_of(session, data).map(|configuration| qos_of(session, env, configuration))
+}
+
+/// The subscribed configuration of the session's slice and data network.
+fn configuration_of<'a>(session: &SmContext, data: &'a SmSubsData) -> Option<&'a DnnConfiguration> {
     let slices = data.individual().iter().filter(|slice| slice.single_nssai == session.snssai);
     let named = |name: &str| name.eq_ignore_ascii_case(session.dnn.as_str()) || name == "*";
     let mut configurations = slices.flat_map(|slice| &slice.dnn_configurations);
-    let (_, configuration) = configurations
-        .find(|(name, _)| named(name))
-        .ok_or_else(|| not_subscribed(session, data.individual()))?;
-    let ip = selected_ip(session, env, configuration)?;
+    configurations.find(|(name, _)| named(name)).map(|(_, configuration)| configuration)
+}
+
+fn qos_of(session: &SmContext, env: &Env<'_>, configuration: &DnnConfiguration) -> Qos {
     let profile = configuration.five_g_qos_profile.as_ref();
-    let qos = Qos {
+    Qos {
         ambr: configuration.session_ambr.unwrap_or_else(|| default_ambr(session, env)),
         five_qi: profile.map_or(Qos::UNKNOWN.five_qi, |profile| profile.five_qi),
         arp_priority: profile.map_or(Qos::UNKNOWN.arp_priority, |profile| profile.arp.priority_level),
-    };
-    Ok((qos, ip))
+    }
 }
 
 /// Selects the IP versions of the session: the requested ones, as far as data network and subscription allow them (TS 24.501

@@ -1,0 +1,249 @@
+//! Changed session management subscription data (TS 23.502 4.3.3.2 step 1b, 4.3.4.2; TS 29.503 5.2.2.5): the session gets the subscribed
+//! session-AMBR and default QoS, as far as the PCF authorises them (TS 29.512 4.2.4.2), or is released.
+//!
+//! ```text
+//!  UDM ─> SdmChangeNotification       step 1b   answered at once
+//!         AwaitingData                          <─ UDM   the current data of the session's slice and data network
+//!         AwaitingDecision            2         <─ PCF   triggers SE_AMBR_CH, DEF_QOS_CH
+//!         AwaitingUserPlane                     an idle UE is not paged: it gets the QoS when its user plane is activated
+//!         Applying                    3 to 10   as a decision of the PCF (modification.rs), until the UE has answered
+//!  not subscribed any longer                    a connected UE gets PDU SESSION RELEASE COMMAND with #36; another one learns it from the PDU
+//!                                               session status of its next request (TS 24.501 6.3.3.2, 5.6.1.4.1)
+//! ```
+//!
+//! [`SubscriptionChange`] is stored separately from the state, as the user plane may change meanwhile. After a restart the change begins again;
+//! a UE that may have got no command gets it then, also if the data are the same.
+
+use super::{Established, State, modification, release};
+use crate::kit::Level;
+use crate::kit::document::{pack_enum, pack_struct};
+use crate::smf::consumer;
+use crate::smf::context::{CallId, Qos, SmContext};
+use crate::smf::env::Env;
+use crate::smf::procedure::establishment::{authorise, subscribed_qos};
+use pith_nas::GsmCause;
+use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
+use pith_sbi::{Cause, Operation, Problem, Reply, Response};
+
+/// A change of the subscription that is not complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::smf) struct SubscriptionChange {
+    stage: Stage,
+    /// The UE may have missed the command of a former change, which it gets in any case.
+    repeats_command: bool,
+    /// The QoS that the session gets when the UE's user plane is active.
+    deferred: Option<Qos>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stage {
+    /// The data are to be requested.
+    Due,
+    /// The UDM is asked for the data.
+    AwaitingData(CallId),
+    /// The PCF is asked to authorise that subscribed QoS.
+    AwaitingDecision(CallId, Qos),
+    /// The UE is idle.
+    AwaitingUserPlane,
+    /// The QoS is pending, or the UE has not answered.
+    Applying,
+}
+
+pack_struct!(SubscriptionChange { stage, repeats_command, deferred });
+pack_enum!(Stage {
+    0 => Due,
+    1 => AwaitingData(call),
+    2 => AwaitingDecision(call, subscribed),
+    3 => AwaitingUserPlane,
+    4 => Applying,
+});
+
+impl SubscriptionChange {
+    /// Whether the UDM or the PCF are to answer.
+    pub(in crate::smf) const fn awaits_nf(&self) -> bool {
+        self.call().is_some()
+    }
+
+    const fn call(&self) -> Option<CallId> {
+        match self.stage {
+            Stage::AwaitingData(call) | Stage::AwaitingDecision(call, _) => Some(call),
+            Stage::Due | Stage::AwaitingUserPlane | Stage::Applying => None,
+        }
+    }
+
+    /// It begins again: the answers that it waits for do not count, and the UE may not have got the command.
+    pub(in crate::smf) fn restarted(self) -> Self {
+        let repeats_command = self.repeats_command || self.stage == Stage::Applying;
+        Self { stage: Stage::Due, repeats_command, ..self }
+    }
+}
+
+/// Whether that call is one of the change.
+pub(in crate::smf) fn awaits(session: &SmContext, call: CallId) -> bool {
+    session.subscription_change.as_ref().and_then(SubscriptionChange::call) == Some(call)
+}
+
+/// The UDM notifies a change: the current data are requested as soon as the session is established, also if a request is in progress, which may
+/// have been answered before.
+pub(in crate::smf) fn begin(session: &mut SmContext) {
+    let due = SubscriptionChange { stage: Stage::Due, repeats_command: false, deferred: None };
+    let former = session.subscription_change.take();
+    session.subscription_change = Some(former.map_or(due, SubscriptionChange::restarted));
+}
+
+/// Requests the data, or applies what was decided while the UE was idle.
+pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    let is_active = established.user_plane.gnb.is_some();
+    match session.subscription_change.as_ref().map(|it| &it.stage) {
+        Some(Stage::Due) => {
+            let plmn = env.identity.plmn;
+            let call = consumer::get_sm_data(session, env, plmn);
+            set(session, Stage::AwaitingData(call));
+        }
+        Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
+        _ => {}
+    }
+    established.into()
+}
+
+fn set(session: &mut SmContext, stage: Stage) {
+    if let Some(change) = &mut session.subscription_change {
+        change.stage = stage;
+    }
+}
+
+/// QoS that waits for the user plane is pending from now on.
+pub(in crate::smf) fn apply_deferred(session: &mut SmContext) {
+    let Some(change) = &mut session.subscription_change else { return };
+    let Some(qos) = change.deferred.take() else { return };
+    session.pending.qos.get_or_insert(qos);
+    if change.stage == Stage::AwaitingUserPlane {
+        (change.stage, change.repeats_command) = (Stage::Applying, false);
+    }
+}
+
+/// The UE has answered a command, or does not: a change that was being applied is complete.
+pub(in crate::smf) fn on_command_ended(session: &mut SmContext) {
+    let is_pending = session.pending.qos.is_some();
+    session.subscription_change.take_if(|it| it.stage == Stage::Applying && !is_pending);
+}
+
+/// Handles the answer of UDM or PCF.
+pub(in crate::smf) fn on_reply(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: Reply,
+) -> State {
+    let Some(change) = session.subscription_change.clone() else { return state };
+    match change.stage {
+        Stage::AwaitingData(_) => on_data(state, session, env, reply),
+        Stage::AwaitingDecision(_, subscribed) => on_decision(state, session, env, (reply, subscribed)),
+        Stage::Due | Stage::AwaitingUserPlane | Stage::Applying => state,
+    }
+}
+
+/// The subscribed data.
+fn on_data(state: State, session: &mut SmContext, env: &mut Env<'_>, reply: Reply) -> State {
+    let subscribed = match reply {
+        Ok(Response::SmData(data)) => subscribed_qos(session, env, &data),
+        Err(problem) if matches!(problem.cause(), Some(Cause::DataNotFound | Cause::UserNotFound)) => None,
+        other => return give_up(state, session, env, Operation::GetSmData, other.err()),
+    };
+    let Some(subscribed) = subscribed else { return end(state, session, env) };
+    if subscribed != session.subscribed {
+        match consumer::update_policy_qos(session, env, &subscribed) {
+            Some(call) => set(session, Stage::AwaitingDecision(call, subscribed)),
+            None => {
+                session.subscribed = subscribed.clone();
+                decide(&state, session, subscribed);
+            }
+        }
+    } else {
+        let qos = latest(session);
+        decide(&state, session, qos);
+    }
+    state
+}
+
+/// The PCF's decision on the subscribed QoS (TS 29.512 4.2.4.2). An association that the PCF does not know authorises nothing else.
+fn on_decision(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    (reply, subscribed): (Reply, Qos),
+) -> State {
+    match reply {
+        Ok(Response::SmPolicyDecision(decision)) => {
+            session.subscribed = subscribed;
+            let qos = authorised(&state, session, env, &decision);
+            decide(&state, session, qos);
+        }
+        Err(problem) if problem.status == 404 => {
+            session.subscribed = subscribed.clone();
+            decide(&state, session, subscribed);
+        }
+        other => return give_up(state, session, env, Operation::UpdateSmPolicy, other.err()),
+    }
+    state
+}
+
+/// The QoS after the PCF's decision, which may change rules, too.
+fn authorised(state: &State, session: &mut SmContext, env: &mut Env<'_>, decision: &SmPolicyDecision) -> Qos {
+    let mut qos = latest(session);
+    modification::apply_rules(state, session, env, decision, &qos);
+    authorise(&mut qos, decision);
+    qos
+}
+
+/// The QoS that the session has, or gets.
+fn latest(session: &SmContext) -> Qos {
+    let deferred = session.subscription_change.as_ref().and_then(|change| change.deferred.as_ref());
+    session.pending.qos.as_ref().or(deferred).unwrap_or(&session.qos).clone()
+}
+
+/// The session gets that QoS: at once, or when the UE's user plane is active.
+fn decide(state: &State, session: &mut SmContext, qos: Qos) {
+    let Some(change) = &mut session.subscription_change else { return };
+    let is_new = qos != *session.pending.qos.as_ref().unwrap_or(&session.qos) || change.repeats_command;
+    if !is_new {
+        session.subscription_change = None;
+    } else if state.has_tunnel() {
+        session.pending.qos = Some(qos);
+        *change = SubscriptionChange { stage: Stage::Applying, repeats_command: false, deferred: None };
+    } else {
+        (change.stage, change.deferred) = (Stage::AwaitingUserPlane, Some(qos));
+    }
+}
+
+/// UDM or PCF do not answer, or refuse. The UDM repeats its notification.
+fn give_up(
+    state: State,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    operation: Operation,
+    problem: Option<Box<Problem>>,
+) -> State {
+    let why = problem.map_or_else(|| "unexpected reply".to_owned(), |problem| problem.to_string());
+    session.log(env, Level::Warn, || {
+        format!("a changed subscription is not applied: {}: {why}", operation.name())
+    });
+    let qos = latest(session);
+    decide(&state, session, qos);
+    state
+}
+
+/// The data network or the slice is not subscribed any longer. The UE would be refused if it established the session again at once, so that the
+/// cause is not #39.
+fn end(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    session.subscription_change = None;
+    session.log(env, Level::Info, || {
+        format!("'{}' in slice {} is not subscribed any longer: released", session.dnn, session.snssai)
+    });
+    match state {
+        State::Established(Established { user_plane }) if user_plane.gnb.is_none() => {
+            release::end_and_notify_amf(user_plane.into(), session, env)
+        }
+        state => release::release_when_established(state, session, GsmCause::RegularDeactivation),
+    }
+}

@@ -1,0 +1,326 @@
+//! Changed session management subscription data (TS 23.502 4.3.3.2 step 1b).
+
+use super::policy::{enforced, notify, rule};
+use super::residency::{restarted, stored, tracked};
+use super::world::*;
+use crate::testing::{ambr, root};
+use pith_nas::gsm::{
+    PduSessionModificationCommandReject, PduSessionModificationComplete, PduSessionReleaseComplete,
+};
+use pith_nas::{GsmBody, GsmCause};
+use pith_ngap::transfer::ModifyRequestTransfer;
+use pith_sbi::common::{Arp, SubscribedDefaultQos};
+use pith_sbi::namf_communication::NgapIeType;
+use pith_sbi::npcf_smpolicycontrol::{
+    PolicyControlRequestTrigger, SessionRule, SmPolicyDecision, SmPolicyUpdateContextData,
+};
+use pith_sbi::nsmf_pdusession::UpCnxState;
+use pith_sbi::nudm_sdm::{DnnConfiguration, ModificationNotification, SdmChangeNotification, SmSubsData};
+use pith_sbi::{Cause, NfType, Operation, Request, Response};
+use pith_types::Snssai;
+
+/// The UDM has these data.
+fn provision(world: &mut World, change: impl FnOnce(&mut DnnConfiguration)) {
+    let SmSubsData::Individual(mut slices) = subscription() else { panic!() };
+    change(slices[0].dnn_configurations.get_mut("internet").unwrap());
+    let data = SmSubsData::Individual(slices);
+    world.script.insert(Operation::GetSmData, Some(Ok(Response::SmData(Box::new(data)))));
+}
+
+/// The PCF authorises that rate.
+fn authorise(world: &mut World, mbps: u64) {
+    let mut decision = SmPolicyDecision::default();
+    let mut rule = SessionRule::new("default");
+    rule.auth_sess_ambr = Some(ambr(mbps));
+    decision.sess_rules.insert("default".into(), Some(rule));
+    let decision = Response::SmPolicyDecision(Box::new(decision));
+    world.script.insert(Operation::UpdateSmPolicy, Some(Ok(decision)));
+}
+
+/// The subscription has that session-AMBR, which the PCF authorises.
+fn subscribe(world: &mut World, mbps: u64) {
+    provision(world, |configuration| configuration.session_ambr = Some(ambr(mbps)));
+    authorise(world, mbps);
+}
+
+/// The subscription no longer has the data network.
+fn unsubscribe(world: &mut World) {
+    world.script.insert(Operation::GetSmData, problem(Cause::DataNotFound));
+}
+
+fn notified(world: &mut World) {
+    let uri = SdmChangeNotification::callback_uri(&root("smf"), &NfType::Smf, &world.reference);
+    let seen =
+        world.bench.request(SdmChangeNotification { uri, body: ModificationNotification::new(vec![]) });
+    world.follow(seen);
+}
+
+/// What the session has and knows: authorised and subscribed AMBR in Mbit/s, and whether a change is in progress.
+fn known(world: &World) -> (u64, u64, bool) {
+    let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+    let mbps = |ambr: pith_types::Ambr| ambr.downlink.bps() / 1_000_000;
+    (mbps(session.qos.ambr), mbps(session.subscribed.ambr), session.subscription_change.is_some())
+}
+
+const QUESTIONS: &str = "udm <- GetSmData\npcf <- UpdateSmPolicy";
+const CHANGE: &str = "upf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
+
+#[test]
+fn the_smf_subscribes_to_the_data_of_each_session() {
+    let mut world = World::new();
+    world.script.insert(Operation::SdmSubscribe, None);
+    world.establish();
+    let Request::SdmSubscribe(request) = &world.open[0].1 else { panic!() };
+    let body = &request.body;
+    assert_eq!(&*body.monitored_resource_uris[0].0, "/nudm-sdm/v2/imsi-999700000000001/sm-data");
+    assert_eq!((body.implicit_unsubscribe, body.single_nssai), (Some(true), Some(Snssai::of_sst(1))));
+    assert_eq!(body.callback_reference.id(), world.reference);
+}
+
+#[test]
+fn a_changed_session_ambr_reaches_pcf_upf_gnb_and_ue() {
+    let mut world = World::established();
+    subscribe(&mut world, 80);
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\namf <- 204"));
+    let (tag, Request::UpdateSmPolicy(update)) = world.open.remove(0) else { panic!() };
+    let mut expected = SmPolicyUpdateContextData::default();
+    expected.rep_policy_ctrl_req_triggers = vec![PolicyControlRequestTrigger::SeAmbrCh];
+    expected.subs_sess_ambr = Some(ambr(80));
+    assert_eq!(update.body, expected);
+    authorise(&mut world, 80);
+    let answer = world.script[&Operation::UpdateSmPolicy].clone().unwrap();
+    let seen = world.bench.reply(tag, answer);
+    world.follow(seen);
+    assert_eq!(world.take_ladder(), CHANGE);
+    assert_eq!(enforced(&world), 80_000);
+    let GsmBody::PduSessionModificationCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.session_ambr, Some(ambr(80)));
+    let n2 = world.transfers.last().unwrap().n2_info_container.clone().unwrap().sm_info.unwrap();
+    let content = n2.n2_info_content.unwrap();
+    assert_eq!(content.ngap_ie_type, Some(NgapIeType::PduResModReq));
+    let transfer = ModifyRequestTransfer::decode(&content.ngap_data.content).unwrap();
+    assert_eq!(transfer.session_ambr, Some(ambr(80)));
+    assert_eq!(known(&world), (80, 80, true));
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&world), (80, 80, false));
+    world.take_ladder();
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), "udm <- GetSmData\namf <- 204", "nothing is new");
+}
+
+/// A session for which the PCF is asked to authorise other subscribed QoS.
+pub(super) fn awaiting_decision() -> World {
+    let mut world = World::established();
+    subscribe(&mut world, 80);
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notified(&mut world);
+    world
+}
+
+#[test]
+fn a_changed_default_qos_is_authorised_too() {
+    let mut world = World::established();
+    provision(&mut world, |configuration| {
+        configuration.five_g_qos_profile = Some(SubscribedDefaultQos::new(7, Arp::of_priority(3)));
+    });
+    world.script.insert(Operation::UpdateSmPolicy, None);
+    notified(&mut world);
+    let (_, Request::UpdateSmPolicy(update)) = world.open.remove(0) else { panic!() };
+    assert_eq!(update.body.rep_policy_ctrl_req_triggers, [PolicyControlRequestTrigger::DefQosCh]);
+    assert_eq!(update.body.subs_def_qos.map(|qos| (qos.five_qi, qos.arp.priority_level)), Some((7, 3)));
+    assert_eq!(update.body.subs_sess_ambr, None);
+}
+
+#[test]
+fn a_pcf_may_authorise_something_else() {
+    let mut world = World::established();
+    notify(&mut world, rule(30, 9));
+    world.uplink(PduSessionModificationComplete::new());
+    subscribe(&mut world, 80);
+    authorise(&mut world, 30);
+    world.take_ladder();
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\namf <- 204"));
+    assert_eq!(known(&world), (30, 80, false));
+}
+
+#[test]
+fn what_the_pcf_does_not_answer_is_asked_with_the_next_notification() {
+    let mut world = World::established();
+    subscribe(&mut world, 80);
+    world.script.insert(Operation::UpdateSmPolicy, problem(Cause::TimedOutRequest));
+    notified(&mut world);
+    assert_eq!(known(&world), (200, 200, false));
+    world.script.insert(Operation::GetSmData, problem(Cause::TimedOutRequest));
+    notified(&mut world);
+    assert_eq!(known(&world), (200, 200, false));
+    subscribe(&mut world, 80);
+    world.take_ladder();
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\n{CHANGE}\namf <- 204"));
+}
+
+#[test]
+fn an_association_that_the_pcf_does_not_know_authorises_nothing_else() {
+    let mut world = World::established();
+    subscribe(&mut world, 80);
+    world.script.insert(Operation::UpdateSmPolicy, problem(Cause::PolicyAssociationNotFound));
+    notified(&mut world);
+    assert_eq!((known(&world), enforced(&world)), ((80, 80, true), 80_000));
+}
+
+#[test]
+fn a_change_during_a_change_is_read_again() {
+    let mut world = World::established();
+    world.script.insert(Operation::GetSmData, None);
+    notified(&mut world);
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), "udm <- GetSmData\namf <- 204\nudm <- GetSmData\namf <- 204");
+    subscribe(&mut world, 80);
+    let answer = || Ok(Response::SmData(Box::new(subscription())));
+    let (first, second) = (world.open[0].0, world.open[1].0);
+    let seen = world.bench.reply(first, answer());
+    assert!(seen.is_empty(), "the answer may be older than the second notification");
+    let data = world.script[&Operation::GetSmData].clone().unwrap();
+    let seen = world.bench.reply(second, data);
+    world.follow(seen);
+    assert_eq!(enforced(&world), 80_000);
+}
+
+/// It is not paged for that.
+#[test]
+fn an_idle_ue_gets_the_qos_when_its_user_plane_is_active() {
+    let mut world = World::established();
+    world.deactivate();
+    subscribe(&mut world, 80);
+    world.take_ladder();
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), format!("{QUESTIONS}\namf <- 204"));
+    assert_eq!(known(&world), (200, 80, true));
+    world.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    assert_eq!(world.take_ladder(), "amf <- 200");
+    world.gnb_answers();
+    let ladder = world.take_ladder();
+    assert!(ladder.ends_with(CHANGE), "{ladder}");
+    assert_eq!(enforced(&world), 80_000);
+    world.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&world), (80, 80, false));
+}
+
+/// The UDM notifies each change twice.
+#[test]
+fn qos_that_waits_for_the_user_plane_outlives_a_second_notification_and_a_restart() {
+    let mut world = tracked(World::established());
+    world.deactivate();
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    notified(&mut world);
+    assert_eq!(known(&world), (200, 80, true));
+    world.script.insert(Operation::GetSmData, problem(Cause::TimedOutRequest));
+    notified(&mut world);
+    assert_eq!(known(&world), (200, 80, true));
+    let stored = stored(&mut world);
+    let mut next = restarted(&world, &stored, config());
+    subscribe(&mut next, 80);
+    next.associate(UPF, "upf");
+    assert_eq!(known(&next), (200, 80, true));
+    next.update(|data| data.up_cnx_state = Some(UpCnxState::Activating));
+    next.gnb_answers();
+    assert_eq!(enforced(&next), 80_000);
+    next.deactivate();
+    subscribe(&mut next, 200);
+    notified(&mut next);
+    subscribe(&mut next, 80);
+    notified(&mut next);
+    next.take_ladder();
+    next.uplink(PduSessionModificationComplete::new());
+    assert_eq!(known(&next).0, 80);
+}
+
+/// The PCF's own change pages the UE, and has what waited.
+#[test]
+fn a_decision_for_an_idle_ue_has_the_subscribed_qos_that_waits() {
+    let mut world = World::established();
+    world.deactivate();
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    notify(&mut world, |decision| {
+        let mut rule = SessionRule::new("r");
+        rule.auth_sess_ambr = None;
+        decision.sess_rules.insert("r".into(), Some(rule));
+    });
+    assert_eq!((known(&world).0, enforced(&world)), (80, 80_000));
+}
+
+#[test]
+fn a_connected_ue_releases_a_session_that_is_not_subscribed_any_longer() {
+    let mut world = World::established();
+    unsubscribe(&mut world);
+    notified(&mut world);
+    assert_eq!(
+        world.take_ladder(),
+        "udm <- GetSmData\nupf <- SessionDeletionRequest\namf <- N1N2MessageTransfer\namf <- 204"
+    );
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::RegularDeactivation);
+    assert!(world.transfers.last().unwrap().n2_info_container.is_some());
+    world.uplink(PduSessionReleaseComplete::new());
+    world.is_quiet();
+}
+
+#[test]
+fn the_session_of_an_idle_ue_that_is_not_subscribed_any_longer_ends_without_paging() {
+    let mut world = World::established();
+    world.deactivate();
+    world.take_ladder();
+    unsubscribe(&mut world);
+    notified(&mut world);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("amf <- SmContextStatusNotify") && !ladder.contains("N1N2"), "{ladder}");
+    world.is_quiet();
+}
+
+#[test]
+fn a_ue_that_rejects_the_change_keeps_its_session() {
+    let mut world = World::established();
+    subscribe(&mut world, 80);
+    notified(&mut world);
+    world.uplink(PduSessionModificationCommandReject::new(GsmCause::RequestRejectedUnspecified));
+    assert_eq!(known(&world), (80, 80, false));
+}
+
+/// The process ends at each step of a change: the next one does it again.
+#[test]
+fn a_change_that_a_restart_interrupts_begins_again() {
+    for step in 0..4 {
+        let mut world = tracked(World::established());
+        subscribe(&mut world, 80);
+        match step {
+            0 => drop(world.script.insert(Operation::GetSmData, None)),
+            1 => drop(world.script.insert(Operation::UpdateSmPolicy, None)),
+            2 => world.upf = None,
+            _ => {}
+        }
+        notified(&mut world);
+        let stored = stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        subscribe(&mut next, 80);
+        next.associate(UPF, "upf");
+        let ladder = next.take_ladder();
+        assert!(ladder.contains("udm <- GetSmData") && ladder.ends_with(CHANGE), "{step}: {ladder}");
+        assert_eq!(enforced(&next), 80_000);
+        next.uplink(PduSessionModificationComplete::new());
+        assert_eq!(known(&next), (80, 80, false), "{step}");
+    }
+}
+
+#[test]
+fn a_notification_for_an_unknown_session_is_refused() {
+    let mut world = World::established();
+    world.release_by_amf();
+    world.take_ladder();
+    notified(&mut world);
+    assert_eq!(world.take_ladder(), "amf <- 404");
+}

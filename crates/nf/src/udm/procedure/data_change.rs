@@ -1,0 +1,165 @@
+//! A subscriber's data have changed in the UDR: the UDM notifies the NFs that have subscribed (Nudm_SDM_Notification, TS 29.503 5.2.2.5;
+//! TS 23.502 4.5.1, 4.3.3.2 step 1b).
+//!
+//! ```text
+//!  UDR ─> DataChangeNotification
+//!         AwaitingSdmSubscriptions   <─ UDR   AMF and SMFs
+//!         AwaitingChangedData        <─ UDR   the new values
+//!         AwaitingAcknowledgement    <─ each subscriber, one after the other
+//!  UDR <─ 204, or 504 if one did not answer: then the UDR repeats its notification
+//! ```
+//!
+//! A subscriber that does not know the UE context any longer (404) has no subscription: it ends.
+
+use super::super::config::UdmConfig;
+use super::{Step, Transaction};
+use pith_sbi::common::{ChangeItem, NotifyItem, ServingPlmnId};
+use pith_sbi::nudm_sdm::{
+    DataSetName, ModificationNotification, SdmChangeNotification, SdmSubscription, SubscriptionDataSets,
+};
+use pith_sbi::nudr_dr::{
+    DataChangeNotification, QueryProvisionedData, QuerySdmSubscriptions, RemoveSdmSubscriptions,
+};
+use pith_sbi::{Cause, Problem, Reply, Request, ResourceUri, Response};
+use pith_types::Supi;
+use serde::Serialize;
+
+/// The UDR is asked which NFs have subscribed.
+pub(in crate::udm) struct AwaitingSdmSubscriptions {
+    supi: Supi,
+}
+
+/// The UDR is asked for the data.
+pub(in crate::udm) struct AwaitingChangedData {
+    supi: Supi,
+    subscriptions: Vec<SdmSubscription>,
+}
+
+/// An NF was notified.
+pub(in crate::udm) struct AwaitingAcknowledgement {
+    supi: Supi,
+    /// The subscription of the NF that was notified.
+    current: SdmSubscription,
+    /// Those of NFs that were not notified yet, the next one last.
+    others: Vec<SdmSubscription>,
+    data: Box<SubscriptionDataSets>,
+    /// The first NF that did not acknowledge.
+    failure: Option<Box<Problem>>,
+    /// Subscriptions that have ended.
+    ended: Vec<Request>,
+}
+
+/// Requests the subscriptions.
+pub(super) fn begin(notification: DataChangeNotification) -> Step {
+    let Some(supi) = notification.body.ue_id else {
+        return Step::refuse(Problem::mandatory_ie_incorrect("ueId", "the subscriber is missing"));
+    };
+    let query = QuerySdmSubscriptions { ue_id: supi.clone() };
+    Step::Call(query.into(), Transaction::AwaitingSdmSubscriptions(AwaitingSdmSubscriptions { supi }))
+}
+
+impl AwaitingSdmSubscriptions {
+    pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
+        let subscriptions = match reply {
+            Ok(Response::SdmSubscriptions(subscriptions)) => *subscriptions,
+            Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no subscriptions")),
+            Err(problem) if is_missing(&problem) => return acknowledge(Vec::new()),
+            Err(problem) => return Step::refuse(problem),
+        };
+        let query = QueryProvisionedData {
+            ue_id: self.supi.clone(),
+            serving_plmn_id: ServingPlmnId(config.plmn),
+            dataset_names: Some(vec![DataSetName::Am, DataSetName::SmfSel, DataSetName::Sm]),
+        };
+        let state = AwaitingChangedData { supi: self.supi, subscriptions };
+        Step::Call(query.into(), Transaction::AwaitingChangedData(state))
+    }
+}
+
+/// Nothing is there to notify of, or nothing is subscribed.
+fn is_missing(problem: &Problem) -> bool {
+    matches!(problem.cause(), Some(Cause::DataNotFound | Cause::UserNotFound))
+}
+
+const fn acknowledge(ended: Vec<Request>) -> Step {
+    Step::Answer(Ok(Response::NoContent), ended)
+}
+
+impl AwaitingChangedData {
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let data = match reply {
+            Ok(Response::SubscriptionDataSets(data)) => data,
+            Ok(_) => return Step::refuse(Problem::system_failure("the UDR sent no data sets")),
+            // The subscriber was deleted meanwhile: its UE is deregistered.
+            Err(problem) if is_missing(&problem) => return acknowledge(Vec::new()),
+            Err(problem) => return Step::refuse(problem),
+        };
+        notify_next(self.supi, self.subscriptions, data, (None, Vec::new()))
+    }
+}
+
+/// Notifies the next NF that monitors one of the data sets; after the last one the UDR gets its answer.
+fn notify_next(
+    supi: Supi,
+    mut others: Vec<SdmSubscription>,
+    data: Box<SubscriptionDataSets>,
+    (failure, ended): (Option<Box<Problem>>, Vec<Request>),
+) -> Step {
+    while let Some(current) = others.pop() {
+        let notify_items: Vec<_> = current
+            .monitored_resource_uris
+            .iter()
+            .filter_map(|resource| change_of(resource, &data))
+            .collect();
+        if notify_items.is_empty() {
+            continue;
+        }
+        let uri = current.callback_reference.clone();
+        let notification = SdmChangeNotification { uri, body: ModificationNotification::new(notify_items) };
+        let state = AwaitingAcknowledgement { supi, current, others, data, failure, ended };
+        return Step::Call(notification.into(), Transaction::AwaitingAcknowledgement(state));
+    }
+    match failure {
+        Some(problem) => Step::Answer(Err(problem), ended),
+        None => acknowledge(ended),
+    }
+}
+
+/// The monitored resource with its new value; `None` if the UDM does not have it.
+fn change_of(resource: &ResourceUri, data: &SubscriptionDataSets) -> Option<NotifyItem> {
+    let path = resource.0.split('?').next().unwrap_or_default();
+    let value = match path.rsplit('/').next()? {
+        "am-data" => value(data.am_data.as_ref()),
+        "smf-select-data" => value(data.smf_sel_data.as_ref()),
+        // `null`: no data network of the subscriber is left.
+        "sm-data" => value(data.sm_data.as_ref()),
+        _ => return None,
+    };
+    // The whole resource is replaced (TS 29.571 table 5.2.4.2-1, RFC 6901 5).
+    Some(NotifyItem::new(resource.clone(), vec![ChangeItem::replace("", value)]))
+}
+
+fn value(data: Option<&impl Serialize>) -> serde_json::Value {
+    serde_json::to_value(data).unwrap_or_default()
+}
+
+impl AwaitingAcknowledgement {
+    pub(super) fn reply(self, reply: Reply) -> Step {
+        let Self { supi, current, others, data, mut failure, mut ended } = self;
+        match reply {
+            Err(problem) if problem.status == 404 => {
+                if let Some(id) = &current.subscription_id {
+                    let (ue_id, subs_id) = (supi.clone(), id.to_string());
+                    ended.push(RemoveSdmSubscriptions { ue_id, subs_id }.into());
+                }
+            }
+            // It has got the notification, and does not understand it.
+            Err(problem) if matches!(problem.status, 400 | 405 | 413 | 415) => {}
+            Err(problem) => {
+                failure.get_or_insert(problem);
+            }
+            Ok(_) => {}
+        }
+        notify_next(supi, others, data, (failure, ended))
+    }
+}

@@ -1,0 +1,137 @@
+//! Notifications of changed data; the test acts as the UDR and as the NFs that have subscribed.
+
+use super::*;
+use pith_sbi::NfType;
+use pith_sbi::Problem;
+use pith_sbi::nudm_sdm::{ModificationNotification, SubscriptionDataSets};
+use pith_sbi::nudr_dr::{DataChangeNotification, DataChangeNotify};
+
+fn notification() -> DataChangeNotification {
+    let uri = DataChangeNotification::callback_uri(&root("udm"), &NfType::Udm, supi().as_str());
+    let mut body = DataChangeNotify::default();
+    body.ue_id = Some(supi());
+    DataChangeNotification { uri, body }
+}
+
+fn subscription(nf: &str, data: &[&str]) -> SdmSubscription {
+    let callback = Uri::new(&root(nf), &format!("/n{nf}-callback/v1/sdm-change/{nf}-1"));
+    let resource = |data: &&str| format!("/nudm-sdm/v2/{}/{data}", supi()).as_str().into();
+    let monitored: Vec<_> = data.iter().map(resource).collect();
+    let mut subscription = SdmSubscription::new(instance(1), callback, monitored);
+    subscription.subscription_id = Some(format!("implicit-{nf}").into());
+    subscription
+}
+
+fn data_sets() -> Reply {
+    let mut sets = SubscriptionDataSets::default();
+    let mut data = AccessAndMobilitySubscriptionData::default();
+    data.subscribed_ue_ambr = Some(testing::ambr(10));
+    sets.am_data = Some(data);
+    sets.smf_sel_data = Some(SmfSelectionSubscriptionData::default());
+    Ok(Response::SubscriptionDataSets(Box::new(sets)))
+}
+
+fn subscriptions() -> Vec<SdmSubscription> {
+    vec![subscription("smf", &["sm-data"]), subscription("amf", &["am-data", "smf-select-data"])]
+}
+
+/// The UDM notifies the first of the NFs.
+fn notifying(bench: &mut Bench<Udm>, subscriptions: Vec<SdmSubscription>) -> Seen {
+    let asked = bench.request(notification());
+    assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
+    let asked = bench.reply(asked.call().0, Ok(Response::SdmSubscriptions(Box::new(subscriptions))));
+    assert_eq!(asked.operations(), [Operation::QueryProvisionedData]);
+    bench.reply(asked.call().0, data_sets())
+}
+
+fn notified(seen: &Seen) -> (Tag, String, ModificationNotification) {
+    let [(tag, Target::Root(target), Request::SdmChangeNotification(notification))] = seen.calls()[..] else {
+        panic!("{seen:?}")
+    };
+    assert_eq!(**target, *notification.uri.root);
+    (tag, target.authority.to_string(), notification.body.clone())
+}
+
+#[test]
+fn each_nf_that_has_subscribed_gets_the_new_values_of_what_it_monitors() {
+    let mut bench = bench();
+    let to_amf = notifying(&mut bench, subscriptions());
+    let (tag, host, body) = notified(&to_amf);
+    assert_eq!(host, "amf:80");
+    let paths: Vec<_> = body.notify_items.iter().map(|item| item.resource_id.0.rsplit('/').next()).collect();
+    assert_eq!(paths, [Some("am-data"), Some("smf-select-data")]);
+    let value = body.notify_items[0].changes[0].new_value.as_ref().unwrap();
+    assert_eq!(value["subscribedUeAmbr"]["uplink"], "10 Mbps");
+    let to_smf = bench.reply(tag, Ok(Response::NoContent));
+    let (tag, host, body) = notified(&to_smf);
+    assert_eq!((&*host, body.notify_items.len()), ("smf:80", 1));
+    assert_eq!(bench.reply(tag, Ok(Response::NoContent)).answer(), &Response::NoContent);
+}
+
+#[test]
+fn a_subscriber_whose_data_no_nf_monitors_is_acknowledged() {
+    let mut bench = bench();
+    let asked = bench.request(notification());
+    let none = Err(Box::new(Problem::data_not_found()));
+    assert_eq!(bench.reply(asked.call().0, none).answer(), &Response::NoContent);
+    let other = notifying(&mut bench, vec![subscription("amf", &["trace-data"])]);
+    assert_eq!(other.answer(), &Response::NoContent);
+}
+
+/// The other NFs are notified nevertheless.
+#[test]
+fn an_nf_that_does_not_answer_is_notified_again_by_the_udr() {
+    for problem in [Problem::timed_out(), Problem::congestion(1), Problem::of_status(403)] {
+        let mut bench = bench();
+        let (tag, ..) = notified(&notifying(&mut bench, subscriptions()));
+        let status = problem.status;
+        let to_smf = bench.reply(tag, Err(Box::new(problem)));
+        let (tag, ..) = notified(&to_smf);
+        assert_eq!(bench.reply(tag, Ok(Response::NoContent)).problem().status, status);
+    }
+}
+
+#[test]
+fn an_nf_that_does_not_know_the_ue_has_no_subscription_any_longer() {
+    let mut bench = bench();
+    let (tag, ..) = notified(&notifying(&mut bench, vec![subscription("amf", &["am-data"])]));
+    let seen = bench.reply(tag, Err(Box::new(Problem::context_not_found())));
+    assert_eq!(seen.answer(), &Response::NoContent);
+    let (_, Request::RemoveSdmSubscriptions(removed)) = seen.call() else { panic!("{seen:?}") };
+    assert_eq!(removed.subs_id, "implicit-amf");
+}
+
+#[test]
+fn a_failure_of_the_udr_is_reported_to_it() {
+    let mut bench = bench();
+    let asked = bench.request(notification());
+    let failed = || Err(Box::new(Problem::system_failure("the disk is full")));
+    assert_eq!(bench.reply(asked.call().0, failed()).problem().status, 500);
+    let asked = bench.request(notification());
+    let list = Response::SdmSubscriptions(Box::new(subscriptions()));
+    let asked = bench.reply(asked.call().0, Ok(list));
+    assert_eq!(bench.reply(asked.call().0, failed()).problem().status, 500);
+    let mut without_ue = notification();
+    without_ue.body.ue_id = None;
+    assert_eq!(bench.request(without_ue).problem().status, 400);
+}
+
+/// The callback URIs of the registration name the session's context.
+#[test]
+fn the_subscription_of_a_session_ends_with_its_registration() {
+    let mut bench = bench();
+    let references = References::new(&ReferenceKey::new([7; 32]));
+    let id = ContextId { block: testing::block(0), number: 5 };
+    let reference = references.of_id(id);
+    let smf_instance_id = Some(instance(1));
+    let asked = bench.request(SmfDeregistration { ue_id: supi(), pdu_session_id: 1, smf_instance_id });
+    let mut held = SmfRegistration::new(instance(1), 1, Snssai::of_sst(1), plmn());
+    held.dereg_callback_uri =
+        Some(Uri::new(&root("nf"), &format!("/nsmf-callback/v1/dereg-notify/{reference}")));
+    let asked = bench.reply(asked.call().0, Ok(Response::SmfRegistration(Box::new(held))));
+    let (tag, Request::RemoveSdmSubscriptions(removed)) = asked.call() else { panic!("{asked:?}") };
+    assert_eq!(removed.subs_id, super::implicit_subscription_of(&reference));
+    let asked = bench.reply(tag, Err(Box::new(Problem::data_not_found())));
+    assert_eq!(asked.operations(), [Operation::DeleteSmfRegistration], "a repetition");
+    assert_eq!(bench.reply(asked.call().0, Ok(Response::NoContent)).answer(), &Response::NoContent);
+}
