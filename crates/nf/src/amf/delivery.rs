@@ -37,6 +37,11 @@ impl SmfMessage {
         self.n1.is_none() && matches!(self.n2, Some((Transfer::ReleaseCommand, _)))
     }
 
+    /// Whether the message changes the session's resources at the gNB, and has nothing for the UE.
+    pub const fn is_modification_of_resources(&self) -> bool {
+        self.n1.is_none() && matches!(self.n2, Some((Transfer::ModifyRequest, _)))
+    }
+
     /// Whether the message requests resources for the session.
     pub const fn is_setup(&self) -> bool {
         matches!(self.n2, Some((Transfer::SetupRequest, _)))
@@ -107,6 +112,10 @@ impl SmfMessage {
 pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: SmfMessage) {
     if ue.mobility.is_n2_handover() {
         // Neither gNB can act on it (TS 23.502 4.9.1.3.1).
+        return ue.undelivered.push(Undelivered { message, on_failure: None });
+    }
+    if matches!(message.n2, Some((Transfer::ModifyRequest, _))) && ue.mobility.moves_flows_of(message.id) {
+        // It may name the tunnels of the SMF's confirmation, which the gNB gets first.
         return ue.undelivered.push(Undelivered { message, on_failure: None });
     }
     if message.is_setup() && message.n1.is_none() && ue.procedure.activates(message.id) {

@@ -90,6 +90,12 @@ impl AwaitingFlowMobility {
         self.calls.iter().any(|call| meets(call.id))
     }
 
+    /// Whether the gNB's indication has the session.
+    pub fn has_session(&self, session: u8) -> bool {
+        self.calls.iter().any(|call| call.session == session)
+            || self.confirmed.iter().chain(&self.failed).any(|item| item.pdu_session_id == session)
+    }
+
     /// The reply of one SMF.
     pub fn on_reply(
         mut self: Box<Self>,

@@ -83,6 +83,16 @@ impl Mobility {
         }
     }
 
+    /// Whether the gNB awaits the confirmation of the session's QoS flow mobility: changes of its resources are queued.
+    pub fn moves_flows_of(&self, session: u8) -> bool {
+        matches!(self, Self::AwaitingFlows(state) if state.has_session(session))
+    }
+
+    /// Whether the SMF of a session may not know yet that the UE is to be handed over.
+    pub fn prepares(&self, session: u8) -> bool {
+        matches!(self, Self::AwaitingSessionPreparation(state) if state.prepares(session))
+    }
+
     /// The gNB gets the resources of a session again: flows that it wanted to move are no longer those of its tunnels.
     pub fn note_setup(&mut self, session: u8) {
         if let Self::AwaitingFlows(state) = self {

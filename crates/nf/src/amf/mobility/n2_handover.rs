@@ -281,6 +281,11 @@ fn not_handed_over(
 }
 
 impl AwaitingSessionPreparation {
+    /// Whether the SMF of a session has not answered yet.
+    pub fn prepares(&self, session: u8) -> bool {
+        self.calls.iter().any(|(_, id)| *id == session)
+    }
+
     pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         self.calls.iter().any(|(id, _)| meets(*id))
     }

@@ -63,7 +63,12 @@ fn transfer(
     if ue.mobility.is_handover() && message.is_release_of_resources() {
         return Err(TransferError::HandoverOngoing);
     }
-    if ue.mobility.is_n2_handover() && ue.undelivered.len() >= MAX_QUEUED {
+    // The SMF may name the tunnels of the source gNB. It learns next that the UE is to leave that gNB.
+    if message.is_modification_of_resources() && ue.mobility.prepares(message.id) {
+        return Err(TransferError::HandoverOngoing);
+    }
+    let is_queued = ue.mobility.is_n2_handover() || ue.mobility.moves_flows_of(message.id);
+    if is_queued && ue.undelivered.len() >= MAX_QUEUED {
         return Err(TransferError::QueueFull);
     }
     if ue.is_reachable(env) {

@@ -183,6 +183,29 @@ fn a_confirmation_is_void_after_the_session_was_set_up_again() {
     assert_eq!((ids(&confirm.confirmed), ids(&confirm.failed)), (vec![6], vec![5]));
 }
 
+/// The SMF confirms, and then finds its classifier lost. Its change names the tunnels that it has confirmed.
+#[test]
+fn a_change_of_the_resources_follows_the_confirmation() {
+    let (mut world, phone) = connected(&[5, 6]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    indicate(&mut world, &phone, &[5, 6]);
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    let modify = |world: &mut World, id| {
+        assert!(world.request(transfer(id, None, Some((NgapIe::PduResModReq, b"modify")))).is_ok());
+    };
+    modify(&mut world, 5);
+    modify(&mut world, 6);
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+    world.reply_to(Operation::UpdateSmContext, confirmed());
+    assert_eq!(confirm(&mut world).confirmed.unwrap().len(), 2);
+    for id in [5, 6] {
+        let Message::PduSessionResourceModifyRequest(request) = world.next() else {
+            panic!("of session {id}")
+        };
+        assert_eq!(request.sessions[0].pdu_session_id, id);
+    }
+}
+
 #[test]
 fn usage_of_a_secondary_rat_is_forwarded_once_for_each_session() {
     let (mut world, phone) = connected(&[5, 6]);

@@ -361,6 +361,19 @@ fn messages_of_smfs_wait_for_the_ue_to_arrive() {
     assert_eq!(message.payload_container, b"5GSM");
 }
 
+/// It may name the tunnels of the source gNB: the SMF does not know of the handover yet.
+#[test]
+fn a_change_of_resources_is_refused_until_the_smf_has_prepared_the_session() {
+    let (mut world, phone) = connected(&[5]);
+    world.script.insert(Operation::UpdateSmContext, None);
+    require(&mut world, &phone, &[5]);
+    let modify = transfer(5, None, Some((NgapIe::PduResModReq, b"modify")));
+    let refusal = world.request(modify.clone()).unwrap_err();
+    assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+    answer(&mut world, Some(N2SmInfoType::PduResSetupReq));
+    assert!(world.request(modify).is_ok(), "it waits for the UE to arrive");
+}
+
 #[test]
 fn a_session_that_is_not_switched_is_released_at_the_target_gnb() {
     let (mut world, _, id) = commanded(&[5]);

@@ -15,7 +15,7 @@ use crate::smf::{consumer, n2, n4};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_sbi::namf_communication::NgapIeType;
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData};
 use pith_sbi::{Cause, Problem, Reply};
 use std::fmt;
 
@@ -87,6 +87,10 @@ const MOST_UNANSWERED: u8 = 3;
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
     let Established { user_plane } = established;
     let Some(gnb) = user_plane.gnb else { return State::established(user_plane) };
+    if session.handover_uplink.is_some() {
+        // The UE is to leave that gNB. The switch follows at the gNB where it is after the handover.
+        return State::established(user_plane);
+    }
     if user_plane.front.as_ref().is_some_and(|front| front.is_ending) {
         return switch_uplink(user_plane, session, env, gnb, Towards::Anchor);
     }
@@ -203,14 +207,19 @@ impl AwaitingUplinkSwitch {
                     next => next,
                 }
             }
+            // The request to prepare the handover follows.
+            Err(problem) if problem.is(&Cause::TemporaryRejectHandoverOngoing) => {
+                State::AwaitingUplinkSwitch(self)
+            }
             // An AMF that was killed may have sent the request on, and may be back when the guard timer expires.
             Err(problem) if is_unanswered(&problem) => State::AwaitingUplinkSwitch(self),
             Err(problem) => self.uplink_not_switched(session, env, SwitchFailure::Problem(&problem)),
         }
     }
 
-    /// Handles the gNB's answer, or a deactivation: then the gNB no longer serves the UE and will not answer. Other updates
-    /// are pending until then.
+    /// Handles the gNB's answer, or a deactivation: then the gNB no longer serves the UE and will not answer. The preparation of an N2
+    /// handover ends the wait, too: a gNB that hands the UE over may not answer before (TS 38.413 8.4.1.2). Other updates are pending until
+    /// then.
     pub(in crate::smf) fn on_update(
         self,
         session: &mut SmContext,
@@ -218,6 +227,10 @@ impl AwaitingUplinkSwitch {
         reply: PendingReply,
         data: SmContextUpdateData,
     ) -> State {
+        if data.ho_state == Some(HoState::Preparing) {
+            session.queue_update(env, reply, data);
+            return State::established(self.abandon(session, env));
+        }
         let answers = [N2SmInfoType::PduResModRsp, N2SmInfoType::PduResModFail];
         match await_gnb(session, env, reply, data, &answers) {
             Some(GnbAnswer::N2(N2SmInfoType::PduResModFail)) => {

@@ -154,8 +154,9 @@ impl AwaitingPathSwitch {
             // A UPF that is away gets the session with these rules.
             _ => {
                 session.log(env, Level::Debug, || format!("path switched ({kind:?} handover)"));
+                let handover_uplink = session.handover_uplink.take();
                 if kind == Handover::N2 {
-                    user_plane.gnb_uplink = session.handover_uplink.take();
+                    user_plane.gnb_uplink = handover_uplink;
                 }
                 answer(&mut user_plane, session, env, reply, kind);
                 match absence {

@@ -1,6 +1,7 @@
 //! A classifier is inserted into an established session, and removed again.
 
 use super::super::*;
+use super::handover;
 use super::upfs::{breakout, downlink_to, uplink_sent_to_gnb};
 use super::world::*;
 use crate::kit::{N4Error, Timer};
@@ -9,7 +10,7 @@ use pith_ngap::transfer::{ModifyRequestTransfer, ModifyResponseTransfer, Tunnel,
 use pith_pfcp::Message;
 use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, PfcpSmReqFlags, ReportType};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
-use pith_sbi::{Cause, Operation};
+use pith_sbi::{Cause, Operation, Problem};
 
 const BRANCH: &str =
     "edge <- SessionEstablishmentRequest\nupf <- SessionModificationRequest\namf <- N1N2MessageTransfer";
@@ -130,6 +131,47 @@ fn a_classifier_is_removed_step_by_step() {
     world.upf_answers_late();
     assert_eq!(leaving(&world), []);
     assert_eq!(world.branch("edge"), None, "the classifier can be inserted again");
+}
+
+/// The request names the gNB's tunnel: in a handover that of the source gNB, which the target does not have.
+#[test]
+fn a_classifier_is_removed_after_the_handover() {
+    let mut world = branched();
+    handover::required(&mut world);
+    handover::prepared(&mut world);
+    world.take_ladder();
+    assert_eq!(world.unbranch(), None);
+    assert_eq!(world.take_ladder(), "");
+    handover::completed(&mut world);
+    assert_eq!(
+        world.take_ladder(),
+        "edge <- SessionModificationRequest\namf <- 200\namf <- N1N2MessageTransfer"
+    );
+    assert_eq!(tunnel_change(&world), TunnelChange { uplink: tunnel_of(UPF, 0), downlink: handover::TARGET });
+}
+
+/// HANDOVER REQUIRED crosses the request, and a gNB that hands the UE over need not answer.
+#[test]
+fn a_handover_is_prepared_while_the_gnb_is_to_switch_the_uplink() {
+    for is_refused in [false, true] {
+        let mut world = branched();
+        if is_refused {
+            let problem = Problem::new(Cause::TemporaryRejectHandoverOngoing);
+            world.script.insert(Operation::N1N2MessageTransfer, Some(Err(Box::new(problem))));
+        }
+        world.unbranch();
+        assert_eq!(world.take_ladder(), "amf <- N1N2MessageTransfer");
+        world.script.clear();
+        handover::required(&mut world);
+        handover::prepared(&mut world);
+        assert_eq!(world.take_ladder(), "amf <- 200\namf <- 200");
+        handover::completed(&mut world);
+        world.take_ladder();
+        assert_eq!(tunnel_change(&world).downlink, handover::TARGET);
+        world.gnb_modifies(true);
+        assert_eq!(world.take_ladder(), "amf <- 204\nupf <- SessionModificationRequest");
+        assert_eq!(world.front(), None);
+    }
 }
 
 #[test]
