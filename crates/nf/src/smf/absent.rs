@@ -5,13 +5,13 @@
 
 use super::Smf;
 use super::context::document::unpack;
-use super::context::{FRONT_SEID, SmContext};
+use super::context::SmContext;
 use super::procedure::State;
 use super::selection::Upfs;
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{Input, Instant, Key, N4Input, Outbox, Timer, UpfHandle};
 use pith_sbi::Request;
-use pith_types::{ContextId, Seid};
+use pith_types::ContextId;
 use std::sync::Arc;
 
 impl Smf {
@@ -23,7 +23,6 @@ impl Smf {
             Input::N4(input) => match &**input {
                 N4Input::Response { tag, .. } => self.sessions.id(Key::from_u64(tag.owner)),
                 N4Input::Request { seid, .. } => {
-                    let seid = Seid(seid.0 & !FRONT_SEID);
                     Some(ContextId { block: seid.block(), number: seid.own() as u32 })
                 }
                 _ => None,

@@ -73,8 +73,8 @@ pub(super) struct SmContext {
     pub is_registered: bool,
     /// The 5GSM modification procedure in progress. It is independent of [`State`].
     pub modification: Option<AwaitingModificationComplete>,
-    /// The session at a UPF that left the path. It is deleted when [`SessionTimer::PathGrace`] expires, so that packets in
-    /// transit are still forwarded.
+    /// The session at a UPF that left the path, or that forwards packets between gNBs in a handover. It is deleted when
+    /// [`SessionTimer::PathGrace`] expires, so that packets in transit are still forwarded.
     pub draining: Option<UpfSession>,
     /// Sessions at UPFs whose deletion was requested: a former run may not have sent the request.
     pub leaving: Vec<UpfSession>,
@@ -92,6 +92,8 @@ pub(super) struct SmContext {
     pub secondary_rat: SecondaryRatUsage,
     /// The UPF's N3 endpoint that was sent to the target gNB of that handover.
     pub handover_uplink: Option<Tunnel>,
+    /// Whether the gNBs of that handover have a path for packets that the source gNB has not delivered.
+    pub forwards_directly: bool,
     /// How often the gNB did not answer, one time after another, that it sends uplink packets to another endpoint.
     pub unanswered_switches: u8,
     /// The PTI of the UE's last request that the SMF rejected.
@@ -380,6 +382,7 @@ impl SmContext {
             tunnels: Tunnels::default(),
             secondary_rat: SecondaryRatUsage::default(),
             handover_uplink: None,
+            forwards_directly: false,
             unanswered_switches: 0,
             rejected_pti: None,
             timers: Timers::default(),
@@ -464,6 +467,7 @@ impl SmContext {
             State::AwaitingN4Modification(_)
                 | State::AwaitingPathSwitch(_)
                 | State::AwaitingFlowMobility(_)
+                | State::AwaitingForwardingTunnel(_)
                 | State::AwaitingN9Modification(_)
         );
         let is_notified = self.pending.release.is_some()
@@ -476,6 +480,7 @@ impl SmContext {
     pub(super) fn forget_handover(&mut self) {
         self.forget_target();
         self.handover_uplink = None;
+        self.forwards_directly = false;
         self.flows.refused_by_target = 0;
     }
 
@@ -563,6 +568,9 @@ impl SmContext {
         if seid == self.seid {
             return user_plane.map(|user_plane| user_plane.anchor);
         }
+        if seid == self.forwarding_seid() {
+            return self.draining;
+        }
         let front = user_plane.and_then(|user_plane| user_plane.front.as_ref());
         front.map(|front| front.session).or(self.draining)
     }
@@ -578,6 +586,16 @@ impl SmContext {
         Seid(self.seid.0 | FRONT_SEID)
     }
 
+    /// The SMF's SEID of the tunnel for packets that are forwarded in a handover.
+    pub(super) const fn forwarding_seid(&self) -> Seid {
+        Seid(self.seid.0 ^ FORWARDING_SEID)
+    }
+
+    /// Whether that is one of its SEIDs.
+    pub(super) const fn has_seid(&self, seid: Seid) -> bool {
+        (self.seid.0 ^ seid.0) & !(FRONT_SEID | FORWARDING_SEID) == 0
+    }
+
     /// Logs an event of this session.
     pub(super) fn log(&self, env: &mut Env<'_>, level: Level, text: impl FnOnce() -> String) {
         env.out.log(level, || format!("{} session {}: {}", self.supi.masked(), self.pdu_session_id, text()));
@@ -586,3 +604,6 @@ impl SmContext {
 
 /// This bit distinguishes the SMF's SEID for a session's front UPF from the SEID for its anchor. All other bits are equal.
 pub(super) const FRONT_SEID: u64 = 1 << 53;
+
+/// This bit is inverted in the SEID of the tunnel for packets that are forwarded in a handover.
+const FORWARDING_SEID: u64 = 1 << 52;

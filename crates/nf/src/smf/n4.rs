@@ -19,7 +19,7 @@ use crate::kit::{FlowFilter, N4Error};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
-    GateStatus, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId,
+    GateStatus, InterfaceType, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId,
     PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress,
     UrrId,
 };
@@ -209,6 +209,27 @@ pub(super) fn restoration(
     let request = establishment_request(session, (session.seid, local), pdrs, fars);
     let request = with_qers(request, session);
     if f_teid.is_some() { restoring(request) } else { request }
+}
+
+/// Session Establishment Request for packets that the source gNB of a handover has not delivered: into a tunnel of the target gNB (TS 23.502
+/// 4.9.1.3.2 step 11c). The session's rates and counters have applied to them.
+pub(super) fn forwarding(session: &SmContext, local: IpAddr, target: Tunnel) -> Message {
+    let mut pdi = Pdi::new(SourceInterface::Access);
+    pdi.source_interface_type = Some(InterfaceType::N3DataForwarding);
+    pdi.local_f_teid = Some(FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
+    let mut pdr = CreatePdr::new(UPLINK_PDR, PRECEDENCE, pdi);
+    pdr.outer_header_removal = Some(OuterHeader::GtpuUdpIpv4.into());
+    pdr.far_id = Some(UPLINK_FAR);
+    let mut parameters = ForwardingParameters::new(DestinationInterface::Access);
+    parameters.outer_header_creation = Some(OuterHeaderCreation::gtpu(target.teid.0, target.address));
+    parameters.destination_interface_type = Some(InterfaceType::N3DataForwarding);
+    let mut far = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
+    far.forwarding_parameters = Some(parameters);
+    let f_seid = FSeid::new(session.forwarding_seid().0, local);
+    let mut request =
+        SessionEstablishmentRequest::new(NodeId::from(local), f_seid, vec![pdr], vec![far]);
+    request.apn_dnn = Some(ApnDnn::from_dnn(session.dnn.as_str()));
+    Message::SessionEstablishmentRequest(request)
 }
 
 /// The request, as one for a session that the UPF had before (TS 29.244 8.2.136).

@@ -66,9 +66,8 @@ pub(super) fn allocate_seid(rng: &mut Rng, id: ContextId) -> Seid {
     Seid::new(id.block, random | u64::from(id.number))
 }
 
-/// The session with this SEID, at the anchor or at the front UPF.
+/// The session with this SEID, at any of its UPFs.
 pub(super) fn find_seid(ids: &ContextIds, sessions: &mut Sessions, seid: Seid) -> Option<Key> {
-    let seid = Seid(seid.0 & !FRONT_SEID);
     let key = ids.find(ContextId { block: seid.block(), number: seid.own() as u32 })?;
-    sessions.get_mut(key).filter(|session| session.seid == seid).map(|_| key)
+    sessions.get_mut(key).filter(|session| session.has_seid(seid)).map(|_| key)
 }

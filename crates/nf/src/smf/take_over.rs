@@ -99,6 +99,7 @@ impl Smf {
                     State::AwaitingN4Establishment(state) => state.repeat(session, env),
                     State::AwaitingRates(state) => state.repeat(session, env),
                     State::AwaitingClassifier(state) => state.repeat(session, env),
+                    State::AwaitingForwardingTunnel(state) => state.repeat(session, env),
                     State::AwaitingDownlinkSwitch(state) => state.repeat(session, env),
                     State::AwaitingBuffering(state) => state.repeat(session, env),
                     state => state,
@@ -148,6 +149,7 @@ impl SmContext {
             | S::AwaitingN4Establishment(_)
             | S::AwaitingRates(_)
             | S::AwaitingClassifier(_)
+            | S::AwaitingForwardingTunnel(_)
             | S::AwaitingDownlinkSwitch(_)
             | S::AwaitingBuffering(_))
                 if has_upfs =>

@@ -38,6 +38,7 @@ pub(super) fn on_update(
         S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
         | S::AwaitingFlowMobility(_)
+        | S::AwaitingForwardingTunnel(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)

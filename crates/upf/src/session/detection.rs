@@ -3,7 +3,9 @@
 use std::net::Ipv6Addr;
 
 use pith_pfcp::IeType;
-use pith_pfcp::ie::{self, Cause, Choice, FTeid, FailedRuleId, SourceInterface, UeIpAddress};
+use pith_pfcp::ie::{
+    self, Cause, Choice, DestinationInterface, FTeid, FailedRuleId, InterfaceType, SourceInterface, UeIpAddress,
+};
 use pith_pfcp::rules::{CreatePdr, CreateTrafficEndpoint};
 
 use super::provision::RuleSet;
@@ -33,7 +35,7 @@ pub fn compile(rules: &RuleSet, pdr: &CreatePdr, config: &Config) -> Result<Dete
     let qfis = if pdr.pdi.qfis.is_empty() { endpoint.map(|endpoint| &endpoint.qfis) } else { None };
     let instance = pdr.pdi.network_instance.as_ref();
     let instance = instance.or(endpoint.and_then(|endpoint| endpoint.network_instance.as_ref()));
-    let source = source(pdr.pdi.source_interface, f_teid, failed)?;
+    let source = source(interface_of(rules, pdr, endpoint), f_teid, failed)?;
     // A tunnel is identified by its F-TEID; the network of plain packets only by its name.
     if source == Source::Network && instance.is_some_and(|instance| !config.has_network(instance)) {
         return Err(failed.because_of(IeType::NETWORK_INSTANCE));
@@ -69,6 +71,23 @@ fn traffic_endpoint<'a>(
     let Some(id) = pdr.pdi.traffic_endpoint_ids.first() else { return Ok(None) };
     let failed = Rejection::rule(FailedRuleId::Pdr(pdr.pdr_id)).because_of(IeType::TRAFFIC_ENDPOINT_ID);
     rules.endpoints.get(*id).map(Some).ok_or(failed)
+}
+
+/// The interface that decides on the direction. Packets that gNBs forward in a handover arrive from the access side, and are downlink packets: the
+/// interface type says so, or that the FAR sends them to the access side (TS 23.501 5.8.2.10).
+fn interface_of(
+    rules: &RuleSet,
+    pdr: &CreatePdr,
+    endpoint: Option<&CreateTrafficEndpoint>,
+) -> SourceInterface {
+    let interface_type = pdr.pdi.source_interface_type.or(endpoint.and_then(|it| it.source_interface_type));
+    let far = pdr.far_id.and_then(|far| rules.fars.get(far)).and_then(|far| far.forwarding_parameters.as_ref());
+    let is_forwarded = interface_type == Some(InterfaceType::N3DataForwarding)
+        || far.is_some_and(|far| far.destination_interface == DestinationInterface::Access);
+    match pdr.pdi.source_interface {
+        SourceInterface::Access if is_forwarded => SourceInterface::Core,
+        interface => interface,
+    }
 }
 
 /// A tunnel, if there is an F-TEID; otherwise N6. Packets from the access side and the CP function arrive by

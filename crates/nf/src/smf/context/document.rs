@@ -6,7 +6,7 @@
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
 //!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
-//!  uplink     the endpoint sent to a handover's target gNB, and unanswered switches; absent if there are none
+//!  uplink     the endpoint sent to a handover's target gNB, whether gNBs forward directly, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
 //!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
 //!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
@@ -55,7 +55,7 @@ const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
 const SUBSCRIBED: Section = Section { id: 10, name: "subscribed", version: 1 };
 
 /// Number 11 is not used. (A document of all NFs of a UE has room for 15 sections of each.)
-const UPLINK: Section = Section { id: 15, name: "uplink", version: 1 };
+const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
@@ -72,7 +72,9 @@ pub(in crate::smf) fn pack(
     let mut writer = Writer::new(Nf::Smf, upfs);
     let is_present = |section: &&Section| match **section {
         HANDOVER => session.handover_target.is_some(),
-        UPLINK => session.handover_uplink.is_some() || session.unanswered_switches > 0,
+        UPLINK => {
+            session.handover_uplink.is_some() || session.unanswered_switches > 0 || session.forwards_directly
+        }
         TUNNELS => !session.tunnels.is_empty() || !session.handover_additional.is_empty(),
         USAGE => session.secondary_rat != SecondaryRatUsage::default(),
         REJECTED => session.rejected_pti.is_some(),
@@ -119,6 +121,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         tunnels,
         secondary_rat,
         handover_uplink,
+        forwards_directly,
         unanswered_switches,
         rejected_pti,
         timers,
@@ -167,6 +170,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
         UPLINK => {
             handover_uplink.pack(writer);
             unanswered_switches.pack(writer);
+            forwards_directly.pack(writer);
         }
         IPV6 => {
             (ip.v4, ip.v6).pack(writer);
@@ -212,8 +216,14 @@ pub(in crate::smf) fn unpack(
             Ok((leaving, if version > 1 { Pack::unpack(reader)? } else { None }))
         })?;
     }
-    let (handover_uplink, unanswered_switches) =
-        if sections.has(&UPLINK) { sections.unpack(&UPLINK)? } else { (None, 0) };
+    let (mut handover_uplink, mut unanswered_switches, mut forwards_directly) = (None, 0, false);
+    if sections.has(&UPLINK) {
+        (handover_uplink, unanswered_switches, forwards_directly) =
+            sections.read(&UPLINK, |version, reader| {
+                let (uplink, unanswered) = Pack::unpack(reader)?;
+                Ok((uplink, unanswered, if version > 1 { Pack::unpack(reader)? } else { false }))
+            })?;
+    }
     let (ip, v6, asks_dns6) = if sections.has(&IPV6) {
         let ((v4, v6), prefix, asks_dns6) = sections.unpack::<((bool, bool), _, _)>(&IPV6)?;
         (IpVersions { v4, v6 }, prefix, asks_dns6)
@@ -240,6 +250,7 @@ pub(in crate::smf) fn unpack(
         tunnels,
         secondary_rat: SecondaryRatUsage { uplink, downlink },
         handover_uplink,
+        forwards_directly,
         unanswered_switches,
         rejected_pti,
         timers,
@@ -458,7 +469,7 @@ mod tests {
             pending in (any::<Option<u8>>(), option::of(tunnel()), any::<bool>()),
             timers in vec((0_usize..4, any::<i64>()), 0..4),
             calls in any::<u32>(),
-            (switches, dual) in ((option::of(tunnel()), any::<u8>()), dual_connectivity()),
+            (switches, dual) in ((option::of(tunnel()), any::<bool>(), any::<u8>()), dual_connectivity()),
             leaving in vec((at_upf(), option::of(any::<u32>())), 0..2),
         ) -> SmContext {
             let (id, sst, sd, tac, seid) = numbers;
@@ -492,7 +503,7 @@ mod tests {
             session.calls = calls;
             session.deletion = leaving.first().and_then(|(_, call)| call.map(super::super::CallId));
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
-            (session.handover_uplink, session.unanswered_switches) = switches;
+            (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;
             session.rejected_pti = release;
             let (tunnels, after_handover, (uplink, downlink)) = dual;
             let wanted: Vec<_> = (1..).zip(tunnels).collect();

@@ -211,6 +211,7 @@ impl AwaitingClassifier {
 /// The front UPF leaves the path; its session is deleted when packets in transit have passed.
 pub(in crate::smf) fn drain_front(user_plane: &mut UserPlane, session: &mut SmContext, env: &mut Env<'_>) {
     if let Some(front) = user_plane.front.take() {
+        on_path_grace(session, env);
         session.draining = Some(front.session);
         session.start(env, SessionTimer::PathGrace, env.config.path_grace);
     }

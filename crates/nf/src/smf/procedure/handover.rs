@@ -3,21 +3,23 @@
 //! | hoState | N2 information of the AMF | the SMF answers |
 //! |---|---|---|
 //! | PREPARING | HANDOVER_REQUIRED | PDU_RES_SETUP_REQ, for the target gNB |
-//! | PREPARED | HANDOVER_REQ_ACK | HANDOVER_CMD, for the source gNB; notes the target gNB's endpoint |
+//! | PREPARED | HANDOVER_REQ_ACK | HANDOVER_CMD, for the source gNB; notes the target gNB's endpoint. Before it, a tunnel for packets that are forwarded, if the gNBs have no path ([`super::forwarding`]) |
 //! | PREPARED | HANDOVER_RES_ALLOC_FAIL | HANDOVER_PREP_FAIL |
 //! | COMPLETED | | after the path switch ([`super::path_switch`]) |
 //! | CANCELLED | | forgets the target gNB's endpoint |
 
 use super::path_switch::{self, Handover, Target};
+use super::forwarding::{self, Forwarded};
 use super::{Established, State, modification};
 use crate::kit::{Level, PendingReply};
-use crate::smf::context::{DEFAULT_QFI, SmContext};
+use crate::smf::context::{DEFAULT_QFI, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n2;
 use crate::smf::update::{answer_update, refuse_transfer};
 use bytes::Bytes;
 use pith_ngap::transfer::{
     AdditionalTarget, FlowTunnel, HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer,
+    HandoverRequiredTransfer, Tunnel,
 };
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
@@ -42,16 +44,19 @@ pub(in crate::smf) fn on_update(
     match handover {
         HoState::Preparing if user_plane.gnb.is_some() => {
             session.forget_handover();
+            session.forwards_directly =
+                HandoverRequiredTransfer::decode(&info).is_ok_and(|transfer| transfer.direct_forwarding_path);
             // The source gNB keeps its own.
             session.handover_uplink = Some(user_plane.n3_session().tunnel);
             let setup = n2::setup_request(session, &user_plane);
             answer(HoState::Preparing, Some((N2SmInfoType::PduResSetupReq, setup)), reply, env);
         }
         HoState::Prepared if data.n2_sm_info_type == Some(N2SmInfoType::HandoverReqAck) => {
-            prepared(session, env, reply, &info);
+            return prepared(user_plane, session, env, reply, &info);
         }
         HoState::Prepared => {
             session.forget_handover();
+            forwarding::end(session, env);
             refuse(reply, "the target gNB did not admit the session", env);
         }
         HoState::Completed => match session.handover_target {
@@ -68,6 +73,7 @@ pub(in crate::smf) fn on_update(
         },
         HoState::Cancelled => {
             session.forget_handover();
+            forwarding::end(session, env);
             answer(HoState::Cancelled, None, reply, env);
         }
         _ => refuse(reply, "the session has no user plane to hand over", env),
@@ -75,12 +81,25 @@ pub(in crate::smf) fn on_update(
     State::established(user_plane)
 }
 
-/// The target gNB has resources: notes its endpoint, and answers with the tunnel for forwarded packets, if gNBs forward directly.
-fn prepared(session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply, info: &Bytes) {
+/// The target gNB has resources: notes its endpoint, and answers with the tunnel for forwarded packets: the target gNB's, if the gNBs have a path for
+/// them, else one of the UPF.
+fn prepared(
+    user_plane: UserPlane,
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    reply: PendingReply,
+    info: &Bytes,
+) -> State {
     let transfer = match HandoverRequestAcknowledgeTransfer::decode(info) {
         Ok(transfer) if admits(&transfer, DEFAULT_QFI) => transfer,
-        Ok(_) => return refuse(reply, "the target gNB did not admit the default QoS flow", env),
-        Err(error) => return refuse(reply, &error.to_string(), env),
+        Ok(_) => {
+            refuse(reply, "the target gNB did not admit the default QoS flow", env);
+            return State::established(user_plane);
+        }
+        Err(error) => {
+            refuse(reply, &error.to_string(), env);
+            return State::established(user_plane);
+        }
     };
     session.handover_target = Some(transfer.downlink);
     let of_flows = |it: &AdditionalTarget| (it.downlink, it.flows.iter().map(|(qfi, _)| *qfi).collect());
@@ -90,8 +109,22 @@ fn prepared(session: &mut SmContext, env: &mut Env<'_>, reply: PendingReply, inf
     session.flows.refused_by_target = refused.fold(0, |bits, qfi| bits | 1 << (qfi & 63));
     session.log(env, Level::Debug, || "handover prepared".to_owned());
     let forwarded = transfer.flows.iter().filter(|(_, is_forwarded)| *is_forwarded).map(|(qfi, _)| *qfi);
-    let flows = if transfer.forwarding.is_some() { forwarded.collect() } else { Vec::new() };
-    let command = HandoverCommandTransfer { forwarding: transfer.forwarding, flows };
+    let flows: Vec<u8> = forwarded.collect();
+    match transfer.forwarding {
+        Some(target) if !session.forwards_directly && !flows.is_empty() => {
+            forwarding::begin(user_plane, session, env, reply, Forwarded { target, flows })
+        }
+        tunnel => {
+            command(tunnel, flows, reply, env);
+            State::established(user_plane)
+        }
+    }
+}
+
+/// Answers with Handover Command Transfer.
+pub(super) fn command(forwarding: Option<Tunnel>, flows: Vec<u8>, reply: PendingReply, env: &mut Env<'_>) {
+    let flows = if forwarding.is_some() { flows } else { Vec::new() };
+    let command = HandoverCommandTransfer { forwarding, flows };
     answer(HoState::Prepared, Some((N2SmInfoType::HandoverCmd, command.encode())), reply, env);
 }
 

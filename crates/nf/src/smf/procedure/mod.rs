@@ -7,6 +7,7 @@ pub(super) mod branching;
 pub(super) mod confirmation;
 pub(super) mod establishment;
 pub(super) mod flow_mobility;
+pub(super) mod forwarding;
 pub(super) mod handover;
 pub(super) mod lost_tunnel;
 pub(super) mod modification;
@@ -63,6 +64,7 @@ pub(super) fn on_reply(
         | S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
         | S::AwaitingFlowMobility(_)
+        | S::AwaitingForwardingTunnel(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
@@ -99,6 +101,7 @@ pub(super) fn on_n4_response(
         S::AwaitingN4Modification(state) => state.on_response(session, env, result),
         S::AwaitingPathSwitch(state) => state.on_response(session, env, result),
         S::AwaitingFlowMobility(state) => state.on_response(session, env, result),
+        S::AwaitingForwardingTunnel(state) => state.on_response(session, env, result),
         S::AwaitingRates(state) => state.on_response(session, env, result),
         S::AwaitingClassifier(state) => state.on_response(session, env, result),
         S::AwaitingDownlinkSwitch(state) => state.on_response(session, env, result),
@@ -161,6 +164,7 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
         | S::AwaitingFlowMobility(_)
+        | S::AwaitingForwardingTunnel(_)
         | S::AwaitingRates(_)
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)

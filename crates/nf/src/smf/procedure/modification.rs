@@ -158,6 +158,7 @@ fn apply_decision(state: &State, session: &mut SmContext, qos: Qos, flows: Flows
         | State::AwaitingN4Modification(_)
         | State::AwaitingPathSwitch(_)
         | State::AwaitingFlowMobility(_)
+        | State::AwaitingForwardingTunnel(_)
         | State::AwaitingRates(_)
         | State::AwaitingClassifier(_)
         | State::AwaitingDownlinkSwitch(_)

@@ -7,7 +7,7 @@
 //! ```
 
 use super::restoration::{self, Absence};
-use super::{AwaitingResourceSetup, Established, State, branching, modification, release};
+use super::{AwaitingResourceSetup, Established, State, branching, forwarding, modification, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, DEFAULT_QFI, SmContext, UserPlane};
@@ -157,6 +157,7 @@ impl AwaitingPathSwitch {
                 let handover_uplink = session.handover_uplink.take();
                 if kind == Handover::N2 {
                     user_plane.gnb_uplink = handover_uplink;
+                    forwarding::drain(session, env);
                 }
                 answer(&mut user_plane, session, env, reply, kind);
                 match absence {

@@ -7,6 +7,7 @@ use super::establishment::{
     AwaitingResourceSetup, AwaitingSubscriptionData,
 };
 use super::flow_mobility::AwaitingFlowMobility;
+use super::forwarding::AwaitingForwardingTunnel;
 use super::lost_tunnel::{AwaitingBuffering, AwaitingResourceRelease};
 use super::modification::AwaitingRates;
 use super::path::{AwaitingDownlinkSwitch, AwaitingUplinkSwitch};
@@ -41,6 +42,8 @@ pub(in crate::smf) enum State {
     AwaitingPathSwitch(AwaitingPathSwitch),
     /// Dual connectivity: the UPF, which is to send downlink packets of QoS flows to other gNBs. The AMF's request is not answered yet.
     AwaitingFlowMobility(AwaitingFlowMobility),
+    /// N2 handover: the UPF's endpoint for packets that gNBs forward. The AMF's request is not answered yet.
+    AwaitingForwardingTunnel(AwaitingForwardingTunnel),
     /// Modification: the UPFs, which are to apply new rates.
     AwaitingRates(AwaitingRates),
     /// Branching: the tunnel endpoints of the UPF that becomes the classifier.
@@ -95,6 +98,7 @@ pack_enum!(State {
     18 => AwaitingPathSwitch(state),
     40 => AwaitingConfirmation(state),
     42 => AwaitingFlowMobility(state),
+    43 => AwaitingForwardingTunnel(state),
 });
 pack_struct!(Established { user_plane });
 
@@ -131,7 +135,7 @@ impl State {
             Self::AwaitingReleaseComplete(_) | Self::Abandoned(_) | Self::Over => {
                 Some(ProcedureName::SessionRelease)
             }
-            Self::AwaitingPathSwitch(_) => Some(ProcedureName::Handover),
+            Self::AwaitingPathSwitch(_) | Self::AwaitingForwardingTunnel(_) => Some(ProcedureName::Handover),
             Self::AwaitingFlowMobility(_) => Some(ProcedureName::SessionModification),
             Self::AwaitingRestoration(_) | Self::AwaitingConfirmation(_) => Some(ProcedureName::Other),
         }
@@ -161,6 +165,7 @@ impl State {
             Self::AwaitingN4Modification(state) => Some(state.call),
             Self::AwaitingPathSwitch(state) => Some(state.call),
             Self::AwaitingFlowMobility(state) => Some(state.call),
+            Self::AwaitingForwardingTunnel(state) => Some(state.call),
             Self::AwaitingRates(state) => Some(state.call),
             Self::AwaitingClassifier(state) => Some(state.call),
             Self::AwaitingDownlinkSwitch(state) => Some(state.call),
@@ -184,6 +189,7 @@ impl State {
             Self::AwaitingN4Modification(state) => Some(&state.user_plane),
             Self::AwaitingPathSwitch(state) => Some(&state.user_plane),
             Self::AwaitingFlowMobility(state) => Some(&state.user_plane),
+            Self::AwaitingForwardingTunnel(state) => Some(&state.user_plane),
             Self::AwaitingRates(state) => Some(&state.user_plane),
             Self::AwaitingClassifier(state) => Some(&state.user_plane),
             Self::AwaitingDownlinkSwitch(state) => Some(&state.user_plane),
@@ -211,6 +217,7 @@ impl State {
             Self::AwaitingN4Modification(state) => Some(state.user_plane),
             Self::AwaitingPathSwitch(state) => Some(state.user_plane),
             Self::AwaitingFlowMobility(state) => Some(state.user_plane),
+            Self::AwaitingForwardingTunnel(state) => Some(state.user_plane),
             Self::AwaitingRates(state) => Some(state.user_plane),
             Self::AwaitingClassifier(state) => Some(state.user_plane),
             Self::AwaitingDownlinkSwitch(state) => Some(state.user_plane),
@@ -240,6 +247,7 @@ impl State {
             Self::AwaitingN4Modification(state) => state.into_held(),
             Self::AwaitingPathSwitch(state) => state.into_held(),
             Self::AwaitingFlowMobility(state) => state.into_held(),
+            Self::AwaitingForwardingTunnel(state) => state.into_held(),
             Self::AwaitingRates(state) => state.user_plane.into(),
             Self::AwaitingClassifier(state) => state.into_held(),
             Self::AwaitingDownlinkSwitch(state) => state.user_plane.into(),
@@ -263,6 +271,7 @@ impl State {
             Self::AwaitingN4Establishment(state) => Some((state.upf, state.call)),
             Self::AwaitingFrontEstablishment(state) => Some((state.upf(), state.call)),
             Self::AwaitingClassifier(state) => Some((state.upf(), state.call)),
+            Self::AwaitingForwardingTunnel(state) => Some((state.upf(), state.call)),
             Self::Abandoned(state) => Some((state.upf, state.call)),
             Self::AwaitingRestoration(state) => state.establishing(),
             Self::AwaitingSubscriptionData(_)
@@ -307,6 +316,7 @@ impl State {
                 | Self::AwaitingN4Modification(_)
                 | Self::AwaitingPathSwitch(_)
                 | Self::AwaitingFlowMobility(_)
+                | Self::AwaitingForwardingTunnel(_)
         )
     }
 
@@ -338,6 +348,7 @@ impl State {
             Self::AwaitingN4Modification(_)
             | Self::AwaitingPathSwitch(_)
             | Self::AwaitingFlowMobility(_)
+            | Self::AwaitingForwardingTunnel(_)
             | Self::AwaitingRates(_)
             | Self::AwaitingBuffering(_)
             | Self::AwaitingResourceRelease(_)
@@ -363,6 +374,7 @@ impl State {
             Self::AwaitingN4Modification(_) => "AwaitingN4Modification",
             Self::AwaitingPathSwitch(_) => "AwaitingPathSwitch",
             Self::AwaitingFlowMobility(_) => "AwaitingFlowMobility",
+            Self::AwaitingForwardingTunnel(_) => "AwaitingForwardingTunnel",
             Self::AwaitingRates(_) => "AwaitingRates",
             Self::AwaitingClassifier(_) => "AwaitingClassifier",
             Self::AwaitingDownlinkSwitch(_) => "AwaitingDownlinkSwitch",

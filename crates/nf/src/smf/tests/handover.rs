@@ -2,13 +2,17 @@
 
 use super::branching::plain;
 use super::world::*;
+use crate::kit::{N4Error, Timer};
 use pith_nas::gsm::PduSessionReleaseComplete;
 use pith_ngap::transfer::{
     HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer, HandoverRequiredTransfer,
     PathSwitchRequestAcknowledgeTransfer, PathSwitchRequestTransfer, SetupRequestTransfer, Tunnel,
 };
 use pith_pfcp::Message;
-use pith_pfcp::ie::{ApplyAction, Cause as N4Cause, OuterHeaderCreation, PfcpSmReqFlags};
+use pith_pfcp::ie::{
+    ApplyAction, Cause as N4Cause, DestinationInterface, InterfaceType, OuterHeaderCreation, PfcpSmReqFlags,
+    SourceInterface,
+};
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause, ProblemMore, Response};
 use pith_types::Teid;
@@ -44,7 +48,11 @@ fn handover(world: &mut World, state: HoState, n2: Option<(N2SmInfoType, Vec<u8>
 }
 
 pub(super) fn required(world: &mut World) {
-    let transfer = HandoverRequiredTransfer { direct_forwarding_path: true }.encode();
+    required_with(world, true);
+}
+
+fn required_with(world: &mut World, direct_forwarding_path: bool) {
+    let transfer = HandoverRequiredTransfer { direct_forwarding_path }.encode();
     handover(world, HoState::Preparing, Some((N2SmInfoType::HandoverRequired, transfer)));
 }
 
@@ -231,4 +239,103 @@ fn a_session_without_user_plane_is_not_handed_over() {
     world.deactivate();
     required(&mut world);
     assert_eq!(refused_transfer(&world), Some(N2SmInfoType::HandoverPrepFail));
+}
+
+/// The transfer of the last answer, for the source gNB.
+fn command(world: &World) -> HandoverCommandTransfer {
+    let data = answer(world);
+    assert_eq!(data.n2_sm_info_type, Some(N2SmInfoType::HandoverCmd));
+    HandoverCommandTransfer::decode(&data.n2_sm_info.as_ref().unwrap().content).unwrap()
+}
+
+/// A session whose handover is prepared, between gNBs without a path. The UPF answers as the world has it.
+fn prepared_without_path(mut world: World) -> World {
+    prepare_without_path(&mut world);
+    world
+}
+
+pub(super) fn prepare_without_path(world: &mut World) {
+    required_with(world, false);
+    world.take_ladder();
+    prepared(world);
+}
+
+#[test]
+fn the_upf_forwards_packets_between_gnbs_without_a_path() {
+    let mut world = prepared_without_path(World::established());
+    assert_eq!(world.take_ladder(), "upf <- SessionEstablishmentRequest\namf <- 200");
+    let Some(Message::SessionEstablishmentRequest(request)) = world.n4.last() else { panic!() };
+    let pdi = &request.create_pdrs[0].pdi;
+    assert_eq!(
+        (pdi.source_interface, pdi.source_interface_type),
+        (SourceInterface::Access, Some(InterfaceType::N3DataForwarding))
+    );
+    let parameters = request.create_fars[0].forwarding_parameters.as_ref().unwrap();
+    assert_eq!(parameters.destination_interface, DestinationInterface::Access);
+    assert_eq!(parameters.outer_header_creation, to(FORWARDING));
+    let of_session = world.seid();
+    assert_ne!(request.cp_f_seid.seid, of_session.0, "the session at the UPF stays");
+    let tunnel = command(&world).forwarding.unwrap();
+    assert_eq!((tunnel, command(&world).flows), (tunnel_of(UPF, 0), vec![1]));
+    completed(&mut world);
+    world.take_ladder();
+    assert_eq!(world.bench.nf.audit().n4_sessions, 2);
+    world.expire(Timer::PathGrace);
+    assert_eq!(world.take_ladder(), "upf <- SessionDeletionRequest", "after packets in transit");
+    assert_eq!((world.bench.nf.audit().n4_sessions, world.bench.timers.len()), (1, 0));
+}
+
+#[test]
+fn the_tunnel_for_forwarded_packets_ends_with_the_handover() {
+    let ends: [(&str, fn(&mut World)); 5] = [
+        ("cancelled", cancelled),
+        ("prepared again", |world| {
+            prepared(world);
+            assert!(world.take_ladder().starts_with("upf <- SessionDeletionRequest\nupf <- SessionEst"));
+            cancelled(world);
+        }),
+        ("not reported", |world| world.expire(Timer::PathGrace)),
+        ("the UE is idle", World::deactivate),
+        ("refused by the target", |world| {
+            handover(world, HoState::Prepared, Some((N2SmInfoType::HandoverResAllocFail, Vec::new())));
+        }),
+    ];
+    for (name, end) in ends {
+        let mut world = prepared_without_path(World::established());
+        world.take_ladder();
+        end(&mut world);
+        assert!(world.take_ladder().contains("upf <- SessionDeletionRequest"), "{name}");
+        let audit = world.bench.nf.audit();
+        assert_eq!((audit.n4_sessions, world.bench.timers.len()), (1, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_upf_that_does_not_forward_does_not_end_the_handover() {
+    for result in [Ok(N4Cause::NoResourcesAvailable), Err(N4Error::NoAnswer)] {
+        let mut world = World::established();
+        required_with(&mut world, false);
+        world.upf = Some(result);
+        prepared(&mut world);
+        assert_eq!(command(&world), HandoverCommandTransfer { forwarding: None, flows: vec![] });
+        world.upf = Some(Ok(N4Cause::RequestAccepted));
+        completed(&mut world);
+        assert_eq!(answer(&world).ho_state, Some(HoState::Completed));
+        assert_eq!((world.bench.nf.audit().n4_sessions, world.bench.timers.len()), (1, 0));
+    }
+}
+
+/// The AMF releases the session while the UPF has not answered: what it allocates yet is deleted.
+#[test]
+fn a_session_that_is_released_meanwhile_leaves_no_tunnel() {
+    let mut world = World::established();
+    required_with(&mut world, false);
+    world.silent.insert(UPF);
+    prepared(&mut world);
+    world.take_ladder();
+    world.release_by_amf();
+    world.take_ladder();
+    world.upf_answers_late();
+    assert!(world.take_ladder().contains("upf <- SessionDeletionRequest"));
+    world.is_quiet();
 }

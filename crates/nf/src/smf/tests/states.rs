@@ -81,6 +81,7 @@ fn change(world: &mut World, state: &str) {
         "AwaitingN4Modification"
             | "AwaitingPathSwitch"
             | "AwaitingFlowMobility"
+            | "AwaitingForwardingTunnel"
             | "AwaitingRates"
             | "AwaitingBuffering"
     ) {
@@ -91,6 +92,7 @@ fn change(world: &mut World, state: &str) {
         "AwaitingN4Modification" => world.deactivate(),
         "AwaitingPathSwitch" => handover::switch(world),
         "AwaitingFlowMobility" => flow_mobility::indicate(world),
+        "AwaitingForwardingTunnel" => handover::prepare_without_path(world),
         "AwaitingRates" => notify(world, rule(50, 9)),
         "AwaitingBuffering" | "AwaitingResourceRelease" => world.report_lost(GNB_TUNNEL),
         "AwaitingReleaseComplete" => world.uplink(PduSessionReleaseRequest::new()),
@@ -107,7 +109,7 @@ fn change(world: &mut World, state: &str) {
     }
 }
 
-const STATES: [&str; 18] = [
+const STATES: [&str; 19] = [
     "AwaitingSubscriptionData",
     "AwaitingPolicyDecision",
     "AwaitingN4Establishment",
@@ -118,6 +120,7 @@ const STATES: [&str; 18] = [
     "AwaitingN4Modification",
     "AwaitingPathSwitch",
     "AwaitingFlowMobility",
+    "AwaitingForwardingTunnel",
     "AwaitingRates",
     "AwaitingClassifier",
     "AwaitingDownlinkSwitch",
