@@ -271,10 +271,12 @@ fn is_setup(undelivered: &Undelivered) -> bool {
     undelivered.message.is_setup()
 }
 
-/// The UE is connected again: sends its queued messages.
+/// The UE is connected again: sends its queued messages, without those of sessions that the UE does not have any longer.
 pub(crate) fn send_queued(ue: &mut UeContext, env: &mut Env<'_>) {
-    for undelivered in std::mem::take(&mut ue.undelivered) {
-        send(ue, env, undelivered.message);
+    for Undelivered { message, .. } in std::mem::take(&mut ue.undelivered) {
+        if ue.session(message.id).is_some() {
+            send(ue, env, message);
+        }
     }
 }
 

@@ -396,12 +396,16 @@ impl SmContext {
     /// that run. Returns whether it has a user plane to restore; if not, the session is to end. `is_late`: the gNB may have got another
     /// endpoint since the document was written.
     pub(super) fn recover(mut self, keeps_tunnels: bool, is_late: bool) -> (Self, bool) {
-        self.modification = None;
+        let modifies = self.modification.take().is_some();
         self.subscription_change = self.subscription_change.take().map(SubscriptionChange::restarted);
         self.leaving.extend(self.draining.take());
         self.deletion = None;
         let amf_continues = self.amf.owner != Owner::Process;
+        // The UE may not have got the command. A change of flows is made again in any case.
+        let has_new_rates = (modifies || matches!(self.state, procedure::State::AwaitingRates(_)))
+            && self.flows.former.is_none();
         let Pending { release, qos, downlink_data, lost_tunnel, .. } = std::mem::take(&mut self.pending);
+        let qos = qos.or_else(|| has_new_rates.then(|| self.qos.clone()));
         // If the UE may be connected, its user plane is still to be activated, and the gNB has still lost its tunnel.
         let may_be_connected = amf_continues || keeps_tunnels;
         let downlink_data = downlink_data && may_be_connected;

@@ -20,7 +20,7 @@ use pith_sbi::nudm_sdm::{
 };
 use pith_sbi::nudm_ueau::{AuthenticationInfoRequest, AuthenticationVector, GenerateAuthData};
 use pith_sbi::nudm_uecm::{
-    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason,
+    Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason, RegisterSmf,
     SmfDeregistration, SmfRegistration, ThreeGppRegistration, UpdateThreeGppRegistration,
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
@@ -379,6 +379,37 @@ fn an_smf_deletes_only_its_own_registration() {
     };
     assert_eq!(delete(2).problem().status, 403);
     assert_eq!(delete(1).operations(), [Operation::DeleteSmfRegistration]);
+}
+
+/// The context that had the session was lost, and its subscription would stay.
+#[test]
+fn the_implicit_subscription_of_a_lost_smf_context_ends() {
+    let registration = |context: u8| {
+        let mut registration = SmfRegistration::new(instance(1), 5, Snssai::of_sst(1), plmn());
+        let path = format!("/nsmf-callback/v1/dereg-notify/{}", reference(context));
+        registration.dereg_callback_uri = Some(Uri::new(&root("smf"), &path));
+        registration
+    };
+    let register = |former: Option<u8>| {
+        let mut bench = bench();
+        let request = RegisterSmf { ue_id: supi(), pdu_session_id: 5, body: registration(1) };
+        let asked = bench.request(request);
+        assert_eq!(asked.operations(), [Operation::QuerySmfRegistration]);
+        let held = former.map(|context| Response::SmfRegistration(Box::new(registration(context))));
+        let reply = held.ok_or_else(|| Box::new(Problem::data_not_found()));
+        let seen = bench.reply(asked.call().0, reply);
+        let (tag, request) = seen.call();
+        let Request::RemoveSdmSubscriptions(remove) = request else {
+            return (None, seen.operations());
+        };
+        let ended = remove.subs_id.clone();
+        (Some(ended), bench.reply(tag, Ok(Response::NoContent)).operations())
+    };
+    let stored = vec![Operation::CreateOrUpdateSmfRegistration];
+    assert_eq!(register(None), (None, stored.clone()));
+    assert_eq!(register(Some(1)), (None, stored.clone()), "the same context");
+    let ended = implicit_subscription_of(&reference(2));
+    assert_eq!(register(Some(2)), (Some(ended), stored));
 }
 
 /// TS 29.503 5.2.2.3.2: `implicitUnsubscribe`.

@@ -30,7 +30,10 @@ impl Upf {
         let is_port =
             |node: &&NodeId| self.associations.get(node).is_some_and(|known| known.is_port(peer.port()));
         let nodes: Vec<_> = self.nodes_at(peer).filter(is_port).cloned().collect();
-        nodes.iter().for_each(|node| self.recovered_at(context, node, request.recovery_time_stamp));
+        for node in &nodes {
+            self.path_recovered(context, node);
+            self.recovered_at(context, node, request.recovery_time_stamp);
+        }
         let response = HeartbeatResponse::new(self.config.recovery_time_stamp());
         context.send(peer, 0, header.sequence, &response.into());
     }
@@ -45,10 +48,16 @@ impl Upf {
         let next = context.now + self.config.heartbeat_interval;
         let Some(association) = self.associations.get_mut(node) else { return };
         association.next_heartbeat = Some(next);
+        self.path_recovered(context, node);
+        self.recovered_at(context, node, recovery);
+    }
+
+    /// The SMF lives: it has answered, or has sent a heartbeat of its own while its answers were lost.
+    fn path_recovered(&mut self, context: &mut Context<'_>, node: &NodeId) {
+        let Some(association) = self.associations.get_mut(node) else { return };
         if std::mem::replace(&mut association.path, PathState::Up) != PathState::Up {
             context.notice(Notice::PathRecovered { node: node.clone() });
         }
-        self.recovered_at(context, node, recovery);
     }
 
     /// Deletes the sessions of an SMF with a changed Recovery Time Stamp: it has restarted and lost them. Others of its set may have

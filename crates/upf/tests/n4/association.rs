@@ -223,6 +223,17 @@ fn a_heartbeat_is_sent_n1_times_and_then_the_path_has_failed() {
     assert_eq!(world.upf.sessions().count(), 1);
 }
 
+/// Only its answers are lost.
+#[test]
+fn an_smf_that_sends_heartbeats_is_not_forgotten() {
+    let (mut world, ..) = World::with_session(pdu_session());
+    for sequence in 50..60 {
+        world.wait(15);
+        world.send(&encode(0, sequence, HeartbeatRequest::new(ntp(1))));
+    }
+    assert_eq!((world.upf.sessions().count(), world.upf.associations().count()), (1, 1));
+}
+
 #[test]
 fn an_smf_that_stays_silent_is_forgotten() {
     let (mut world, ..) = World::with_session(pdu_session());

@@ -148,9 +148,10 @@ pub(crate) fn new_slices(ue: &UeContext, config: &AmfConfig) -> Option<Slices> {
     if allowed.is_empty() {
         allowed = subscription.default_slices.iter().filter(is_usable).copied().collect();
     }
-    let rejection = |slice: Snssai| match subscription.has_slice(&slice) {
-        true => (slice, SnssaiRejection::NotAvailableInRegistrationArea),
-        false => (slice, SnssaiRejection::NotAvailableInPlmn),
+    let rejection = |slice: Snssai| {
+        let is_subscribed = subscription.has_slice(&slice);
+        let of_subscribed = SnssaiRejection::NotAvailableInRegistrationArea;
+        (slice, if is_subscribed { of_subscribed } else { SnssaiRejection::NotAvailableInPlmn })
     };
     let rejected = gone.into_iter().map(rejection).collect();
     Some(slices::cut(Slices { allowed, rejected }))

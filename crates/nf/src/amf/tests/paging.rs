@@ -174,6 +174,22 @@ fn a_nas_message_is_queued_for_the_phone() {
     it_comes_for(&mut world, &mut phone, b"modify");
 }
 
+/// The SMF's command crosses the UE's release of the session, which its answer shows (TS 24.501 5.6.1.4.1).
+#[test]
+fn a_queued_message_of_a_session_that_the_phone_does_not_have_is_dropped() {
+    let (mut world, mut phone) = idle();
+    world.request(transfer(5, Some(b"modify"), None)).unwrap();
+    world.downlinks.clear();
+    let mut request = phone.service_request(ServiceType::MobileTerminatedServices);
+    request.pdu_session_status = Some([6].into_iter().collect());
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    let new_guti = phone.receive(&mut world);
+    assert!(matches!(new_guti, GmmMessage::ConfigurationUpdateCommand(_)), "{new_guti:?}");
+    assert!(world.downlinks.is_empty(), "{:?}", world.downlinks);
+}
+
 #[test]
 fn a_message_with_skip_indication_is_not_transferred() {
     let (mut world, _) = idle();

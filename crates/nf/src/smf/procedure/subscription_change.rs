@@ -39,9 +39,9 @@ pub(in crate::smf) struct SubscriptionChange {
 enum Stage {
     /// The data are to be requested.
     Due,
-    /// The UDM is asked for the data.
+    /// Waits for the data from the UDM.
     AwaitingData(CallId),
-    /// The PCF is asked to authorise that subscribed QoS.
+    /// Waits for the PCF, which is to authorise that subscribed QoS.
     AwaitingDecision(CallId, Qos),
     /// The UE is idle.
     AwaitingUserPlane,

@@ -24,8 +24,8 @@ fn a_session_is_established_step_by_step() {
 udm <- GetSmData
 amf <- 201
 udm <- RegisterSmf
-udm <- SdmSubscribe
 pcf <- CreateSmPolicy
+udm <- SdmSubscribe
 upf <- SessionEstablishmentRequest
 amf <- N1N2MessageTransfer
 upf <- SessionModificationRequest

@@ -688,6 +688,24 @@ fn a_change_that_a_restart_interrupts_is_made_again() {
     }
 }
 
+/// The UE may not have got the command.
+#[test]
+fn new_rates_that_a_restart_interrupts_are_sent_again() {
+    for is_sent in [false, true] {
+        let mut world = residency::tracked(World::established());
+        world.upf = is_sent.then_some(Ok(N4Cause::RequestAccepted));
+        notify(&mut world, rule(50, 9));
+        let stored = residency::stored(&mut world);
+        let mut next = restarted(&world, &stored, config());
+        next.associate_retaining(UPF, "upf");
+        let ladder = next.take_ladder();
+        assert!(ladder.contains("upf <- SessionModificationRequest\namf <- N1N2MessageTransfer"), "{ladder}");
+        assert_eq!(command(&next).session_ambr, Some(ambr(50)));
+        complete(&mut next);
+        assert!(is_settled(&next));
+    }
+}
+
 #[test]
 fn a_change_that_a_panic_interrupts_is_made_again() {
     let mut world = panic::tracked(World::established());

@@ -110,7 +110,7 @@ fn a_changed_session_ambr_reaches_pcf_upf_gnb_and_ue() {
     assert_eq!(world.take_ladder(), "udm <- GetSmData\namf <- 204", "nothing is new");
 }
 
-/// A session for which the PCF is asked to authorise other subscribed QoS.
+/// A session for which the PCF is to authorise other subscribed QoS.
 pub(super) fn awaiting_decision() -> World {
     let mut world = World::established();
     subscribe(&mut world, 80);

@@ -24,12 +24,12 @@ use pith_sbi::{Cause, Problem, Reply, Request, ResourceUri, Response};
 use pith_types::Supi;
 use serde::Serialize;
 
-/// The UDR is asked which NFs have subscribed.
+/// Waits for the UDR: which NFs have subscribed.
 pub(in crate::udm) struct AwaitingSdmSubscriptions {
     supi: Supi,
 }
 
-/// The UDR is asked for the data.
+/// Waits for the UDR: the data.
 pub(in crate::udm) struct AwaitingChangedData {
     supi: Supi,
     subscriptions: Vec<SdmSubscription>,

@@ -9,7 +9,7 @@ use pith_sbi::nudm_sdm::{
     DataSetName, GetDataSets, PduSession, SdmSubscription, SubscriptionDataSets, UeContextInSmfData,
 };
 use pith_sbi::nudm_ueau::AuthEvent;
-use pith_sbi::nudm_uecm::{SmfRegistration, SmfRegistrationInfo};
+use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration, SmfRegistrationInfo};
 use pith_sbi::nudr_dr::{
     CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, CreateSdmSubscriptions,
     DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp, QuerySmData,
@@ -32,6 +32,10 @@ pub(in crate::udm) enum Relay {
     SmfRegistered(Supi, SmfRegistration),
     /// The subscription, as a resource of the UDM.
     Subscribed(Supi, SdmSubscription),
+    /// The registration of the session that another one replaces.
+    FormerSmfRegistration(Box<RegisterSmf>),
+    /// The subscription of the SMF of the former registration has ended: then the new one is stored.
+    FormerUnsubscribed(Box<RegisterSmf>),
     /// The registration that an SMF deletes.
     SmfRegistrationToDelete(Supi, Caller),
     /// The authentication event, as a resource of the UDM.
@@ -88,9 +92,8 @@ pub(super) fn begin(config: &UdmConfig, now: Instant, from: Caller, request: Req
             (QuerySmfRegistration { ue_id: r.ue_id, pdu_session_id: r.pdu_session_id }.into(), Relay::AsItIs)
         }
         Request::RegisterSmf(r) => {
-            let relay = Relay::SmfRegistered(r.ue_id.clone(), r.body.clone());
-            let (ue_id, pdu_session_id) = (r.ue_id, r.pdu_session_id);
-            (CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body: r.body }.into(), relay)
+            let (ue_id, pdu_session_id) = (r.ue_id.clone(), r.pdu_session_id);
+            (QuerySmfRegistration { ue_id, pdu_session_id }.into(), Relay::FormerSmfRegistration(r))
         }
         Request::SmfDeregistration(r) => {
             let relay = Relay::SmfRegistrationToDelete(r.ue_id.clone(), from);
@@ -145,6 +148,38 @@ fn subscriber(id: &str) -> Option<NfInstanceId> {
     id.split_once('-')?.1.parse().ok()
 }
 
+/// Registers an SMF for a session, after the end of the implicit subscription of the SMF context that had the session before: that was lost before
+/// it could deregister.
+fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
+    let former = match reply {
+        Ok(Response::SmfRegistration(former)) => subscription_of(&former),
+        Ok(_) => None,
+        Err(problem) if problem.status == 404 => None,
+        Err(problem) => return Step::Answer(Err(problem), Vec::new()),
+    };
+    match former.filter(|former| subscription_of(&request.body).as_ref() != Some(former)) {
+        Some(subs_id) => {
+            let remove = RemoveSdmSubscriptions { ue_id: request.ue_id.clone(), subs_id };
+            let relay = Relay::FormerUnsubscribed(Box::new(request));
+            Step::Call(remove.into(), Transaction::Relay(relay))
+        }
+        None => store_registration(request),
+    }
+}
+
+fn store_registration(RegisterSmf { ue_id, pdu_session_id, body }: RegisterSmf) -> Step {
+    let relay = Relay::SmfRegistered(ue_id.clone(), body.clone());
+    let store = CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body };
+    Step::Call(store.into(), Transaction::Relay(relay))
+}
+
+/// The id of the implicit subscription of the SMF context in a registration, if its callback URI names it.
+fn subscription_of(registration: &SmfRegistration) -> Option<String> {
+    let callback = registration.dereg_callback_uri.as_ref();
+    let callback = callback.filter(|uri| context_in_reference(uri.id()).is_some())?;
+    Some(implicit_subscription(&registration.smf_instance_id, callback))
+}
+
 /// Deletes the registration of an SMF, if it is the caller's (TS 29.503 5.3.2.4), after the SMF's implicit subscription to the data of that
 /// session, which its callback URIs name: an SMF that gets no answer repeats its request as long as the registration is there.
 fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
@@ -156,11 +191,9 @@ fn delete_registration(ue_id: Supi, from: Caller, reply: Reply) -> Step {
     if let Err(problem) = check_instance(registration.smf_instance_id, from) {
         return Step::refuse(problem);
     }
-    let callback = registration.dereg_callback_uri.filter(|uri| context_in_reference(uri.id()).is_some());
     let delete = DeleteSmfRegistration { ue_id: ue_id.clone(), pdu_session_id: registration.pdu_session_id };
-    match callback {
-        Some(callback) => {
-            let subs_id = implicit_subscription(&registration.smf_instance_id, &callback);
+    match subscription_of(&registration) {
+        Some(subs_id) => {
             let remove = RemoveSdmSubscriptions { ue_id, subs_id };
             Step::Call(remove.into(), Transaction::Relay(Relay::Unsubscribed(Box::new(delete))))
         }
@@ -219,6 +252,13 @@ impl Relay {
     pub(super) fn reply(self, config: &UdmConfig, reply: Reply) -> Step {
         match self {
             Self::DataSets(sets) => return sets.note(reply),
+            Self::FormerSmfRegistration(request) => return replace_registration(*request, reply),
+            Self::FormerUnsubscribed(request) => {
+                return match reply {
+                    Err(problem) if problem.status != 404 => Step::Answer(Err(problem), Vec::new()),
+                    _ => store_registration(*request),
+                };
+            }
             Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
             Self::Unsubscribed(delete) => {
                 return match reply {

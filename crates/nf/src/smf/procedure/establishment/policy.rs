@@ -52,6 +52,8 @@ impl AwaitingPolicyDecision {
             Ok(Response::SmPolicyDecisionCreated(created)) => {
                 session.policy = Some(created.location);
                 authorise(&mut session.qos, &created.body);
+                // The registration, with which the subscription ends, has left before.
+                consumer::subscribe_to_changes(session, env);
                 let (flows, failures) = session.flows.current.after(&created.body, &[], &session.qos);
                 session.flows.current = flows;
                 let reports = failures.into_iter().map(Failure::into_report).collect();

@@ -81,7 +81,6 @@ impl AwaitingSubscriptionData {
         body.s_nssai = Some(session.snssai);
         reply.answer(Response::SmContextCreated(Box::new(Created { location, body })), env.out);
         consumer::register(session, env);
-        consumer::subscribe_to_changes(session, env);
         AwaitingPolicyDecision::begin(session, env, request, *access)
     }
 
