@@ -4,8 +4,8 @@
 //! put it back.
 
 use super::Smf;
-use super::context::document::unpack;
 use super::context::SmContext;
+use super::context::document::unpack;
 use super::procedure::State;
 use super::selection::Upfs;
 use crate::kit::document::{Names, UnpackError};

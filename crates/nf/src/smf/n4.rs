@@ -19,9 +19,9 @@ use crate::kit::{FlowFilter, N4Error};
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::ie::{
     ApnDnn, ApplyAction, BarId, BitRates, Cause, Choice, DestinationInterface, FSeid, FTeid, FarId, Gate,
-    GateStatus, InterfaceType, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd, PdnType, PdrId,
-    PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers, SourceInterface, UeIpAddress,
-    UrrId,
+    GateStatus, InterfaceType, MeasurementMethod, NodeId, OuterHeader, OuterHeaderCreation, PacketEnd,
+    PdnType, PdrId, PfcpSeReqFlags, PfcpSmReqFlags, Precedence, QerId, Qfi, ReportingTriggers,
+    SourceInterface, UeIpAddress, UrrId,
 };
 use pith_pfcp::message::{
     SessionDeletionRequest, SessionEstablishmentRequest, SessionEstablishmentResponse,
@@ -226,8 +226,7 @@ pub(super) fn forwarding(session: &SmContext, local: IpAddr, target: Tunnel) -> 
     let mut far = CreateFar::new(UPLINK_FAR, ApplyAction::FORW);
     far.forwarding_parameters = Some(parameters);
     let f_seid = FSeid::new(session.forwarding_seid().0, local);
-    let mut request =
-        SessionEstablishmentRequest::new(NodeId::from(local), f_seid, vec![pdr], vec![far]);
+    let mut request = SessionEstablishmentRequest::new(NodeId::from(local), f_seid, vec![pdr], vec![far]);
     request.apn_dnn = Some(ApnDnn::from_dnn(session.dnn.as_str()));
     Message::SessionEstablishmentRequest(request)
 }

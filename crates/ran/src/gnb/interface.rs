@@ -135,6 +135,10 @@ pub enum Output {
     },
     /// A UE leaves for the cell of another gNB, which has prepared the handover.
     Leaving { ue: UeKey, cell: Cell },
+    /// The target gNB has a tunnel for packets of a bearer that the source gNB forwards.
+    ForwardingTunnel { ue: UeKey, teid: Teid, bearer: Bearer },
+    /// The source gNB forwards packets of a bearer, whose UE leaves, into a tunnel of the UPF.
+    Forward { ue: UeKey, bearer: Bearer, to: Tunnel },
     /// A UE is not handed over.
     HandoverFailed {
         ue: UeKey,

@@ -18,7 +18,7 @@ use pith_crypto::kdf;
 use pith_crypto::keys::Nh;
 use pith_ngap::transfer::{
     HandoverCommandTransfer, HandoverPreparationUnsuccessfulTransfer, HandoverRequestAcknowledgeTransfer,
-    HandoverRequiredTransfer, HandoverResourceAllocationUnsuccessfulTransfer,
+    HandoverRequiredTransfer, HandoverResourceAllocationUnsuccessfulTransfer, Tunnel,
 };
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, DownlinkRanStatusTransfer, GlobalRanNodeId, HandoverCommand,
@@ -188,8 +188,8 @@ impl Gnb {
                 Ok(set_up) => {
                     let transfer = HandoverRequestAcknowledgeTransfer {
                         downlink: set_up.downlink,
-                        forwarding: None,
-                        flows: set_up.flows.into_iter().map(|qfi| (qfi, false)).collect(),
+                        forwarding: self.forwarding_tunnel(ran_id, pdu_session_id),
+                        flows: set_up.flows.into_iter().map(|qfi| (qfi, true)).collect(),
                         additional: Vec::new(),
                         failed: Vec::new(),
                     };
@@ -204,6 +204,15 @@ impl Gnb {
         let new = self.out.split_off(earlier);
         self.out.extend(new.into_iter().filter(|output| !matches!(output, Output::BearerUp { .. })));
         (admitted, failed)
+    }
+
+    /// A tunnel for packets of the source gNB.
+    fn forwarding_tunnel(&mut self, ran_id: RanUeNgapId, session: u8) -> Option<Tunnel> {
+        let context = self.contexts.get(&ran_id)?;
+        let (ue, bearer) = (context.ue, *context.bearers.iter().find(|bearer| bearer.session == session)?);
+        let teid = self.allocate_teid();
+        self.out.push(Output::ForwardingTunnel { ue, teid, bearer });
+        Some(Tunnel { address: self.settings.n3, teid })
     }
 
     fn refuse_handover(&mut self, stream: u16, request: &HandoverRequest) {
@@ -261,14 +270,28 @@ impl Gnb {
             }
         }
         for item in sessions {
-            if let Err(error) = HandoverCommandTransfer::decode(&item.transfer) {
-                self.violation("TS 38.413 9.3.4.10", error.to_string());
+            match HandoverCommandTransfer::decode(&item.transfer) {
+                Ok(transfer) => self.forward(command.ran_ue_ngap_id, item.pdu_session_id, &transfer),
+                Err(error) => self.violation("TS 38.413 9.3.4.10", error.to_string()),
             }
         }
         for item in command.to_release.iter().flatten() {
             if let Err(error) = HandoverPreparationUnsuccessfulTransfer::decode(&item.transfer) {
                 self.violation("TS 38.413 9.3.4.18", error.to_string());
             }
+        }
+    }
+
+    /// The gNBs have no path of their own: the tunnel is one of the UPF, for the flows that the target gNB takes.
+    fn forward(&mut self, ran_id: RanUeNgapId, session: u8, transfer: &HandoverCommandTransfer) {
+        let Some(context) = self.contexts.get(&ran_id) else { return };
+        let bearer = context.bearers.iter().find(|bearer| bearer.session == session).copied();
+        if let (Some(bearer), Some(to)) = (bearer, transfer.forwarding) {
+            let ue = context.ue;
+            if transfer.flows.is_empty() {
+                self.violation("TS 38.413 9.3.4.10", "a tunnel for forwarded packets, but no QoS flows");
+            }
+            self.out.push(Output::Forward { ue, bearer, to });
         }
     }
 

@@ -85,8 +85,7 @@ impl Gnb {
         instances: usize,
     ) -> Result<SetupResponseTransfer, Cause> {
         let transfer = self.check_setup_item(ran_id, item, instances)?;
-        let downlink = Teid(self.next_teid);
-        self.next_teid = self.next_teid.wrapping_add(1).max(1);
+        let downlink = self.allocate_teid();
         let flows: Vec<u8> = transfer.flows.iter().map(|flow| flow.qfi).collect();
         let bearer = Bearer {
             session: item.pdu_session_id,
@@ -103,6 +102,12 @@ impl Gnb {
         }
         let downlink = Tunnel { address: self.settings.n3, teid: downlink };
         Ok(SetupResponseTransfer { downlink, flows, additional: Vec::new(), failed: Vec::new() })
+    }
+
+    pub(super) fn allocate_teid(&mut self) -> Teid {
+        let teid = Teid(self.next_teid);
+        self.next_teid = self.next_teid.wrapping_add(1).max(1);
+        teid
     }
 
     /// The abnormal conditions of TS 38.413 8.2.1.4.

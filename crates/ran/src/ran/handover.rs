@@ -3,11 +3,14 @@
 use super::user_plane::Endpoint;
 use super::{PendingOutput, Ran};
 use crate::clock::Instant;
-use crate::gnb::{self, Cell, UeKey};
+use crate::gnb::{self, Bearer, Cell, UeKey};
 use crate::journey::{HandoverFailure, HandoverPath, HandoverTarget, Journey};
 use crate::ue;
+use pith_ngap::transfer::Tunnel;
+use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
 use pith_types::Teid;
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Maximum time from the end of a handover to the End Marker in the former tunnel.
@@ -25,12 +28,46 @@ pub(super) struct FormerTunnels {
     due: VecDeque<(Instant, Teid)>,
     /// Tunnels whose End Marker has arrived: no packet may follow it.
     ended: VecDeque<Teid>,
+    /// Tunnels of source gNBs without a path to the target, and the UPF's tunnels into which they forward packets.
+    forwarded: HashMap<Teid, Tunnel>,
+    /// Tunnels of target gNBs for forwarded packets, of UEs that have not arrived; whether the source gNB uses them.
+    offered: HashMap<Teid, (Endpoint, bool)>,
 }
 
 impl FormerTunnels {
     /// The owner of a tunnel without End Marker.
     pub fn draining(&self, teid: Teid) -> Option<Endpoint> {
-        self.draining.get(&teid).copied()
+        self.draining.get(&teid).or_else(|| self.offered.get(&teid).map(|(endpoint, _)| endpoint)).copied()
+    }
+
+    /// A target gNB has a tunnel for forwarded packets. One of an earlier attempt of the UE is void.
+    pub fn offer(&mut self, teid: Teid, endpoint: Endpoint) {
+        self.offered.retain(|_, (other, _)| (other.ue, other.session) != (endpoint.ue, endpoint.session));
+        self.offered.insert(teid, (endpoint, false));
+    }
+
+    /// The source gNB forwards packets from now on.
+    pub fn forward(&mut self, ue: UeKey, bearer: Bearer, to: Tunnel) {
+        self.forwarded.insert(bearer.downlink, to);
+        for (endpoint, is_used) in self.offered.values_mut() {
+            *is_used |= (endpoint.ue, endpoint.session) == (ue, bearer.session);
+        }
+    }
+
+    /// The tunnel into which packets of this one are forwarded.
+    pub fn forwarded(&self, teid: Teid) -> Option<Tunnel> {
+        self.forwarded.get(&teid).copied()
+    }
+
+    /// The UE has arrived: an End Marker is due in its tunnels for forwarded packets, too.
+    fn expect_forwarded(&mut self, ue: UeKey, due: Instant) {
+        let of_ue = |_: &Teid, (endpoint, _): &mut (Endpoint, bool)| endpoint.ue == ue;
+        for (teid, (endpoint, is_used)) in self.offered.extract_if(of_ue).collect::<Vec<_>>() {
+            if is_used {
+                self.draining.insert(teid, endpoint);
+                self.due.push_back((due, teid));
+            }
+        }
     }
 
     /// Whether the End Marker of the tunnel has arrived.
@@ -51,6 +88,7 @@ impl FormerTunnels {
     /// A gNB uses the TEID again.
     pub fn forget(&mut self, teid: Teid) {
         self.draining.remove(&teid);
+        self.forwarded.remove(&teid);
         self.ended.retain(|ended| *ended != teid);
     }
 
@@ -67,6 +105,7 @@ impl FormerTunnels {
     /// A tunnel whose End Marker is overdue.
     fn take_overdue(&mut self, now: Instant) -> Option<Teid> {
         while let Some((_, teid)) = self.due.pop_front_if(|(due, _)| *due <= now) {
+            self.forwarded.remove(&teid);
             if self.draining.remove(&teid).is_some() {
                 return Some(teid);
             }
@@ -146,6 +185,7 @@ impl Ran {
             let due = self.now + END_MARKER;
             let left = std::mem::take(&mut subscriber.left_tunnels);
             self.former_tunnels.due.extend(left.into_iter().map(|teid| (due, teid)));
+            self.former_tunnels.expect_forwarded(key, due);
         }
         self.check_end_markers();
         self.advance(key, Journey::on_handover);
@@ -169,6 +209,10 @@ impl Ran {
 
     /// The UPF sends no packet into the tunnel any longer (TS 29.281 5.1, 7.3.2).
     pub(super) fn note_end_marker(&mut self, teid: Teid) {
+        if let Some(to) = self.former_tunnels.forwarded.remove(&teid) {
+            let marker = Signalling::EndMarker { teid: to.teid.0 };
+            self.send_signalling(SocketAddr::new(to.address, GTPU_PORT), &marker);
+        }
         if self.former_tunnels.end(teid) {
             self.statistics.end_markers += 1;
         } else if self.endpoints.contains_key(&teid) {

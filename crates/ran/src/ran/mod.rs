@@ -309,6 +309,10 @@ impl Ran {
                 let signal = Signal::HandedOver { key, chaining_count, cell };
                 self.pending.push_back(PendingOutput::Ue(ue, signal));
             }
+            gnb::Output::ForwardingTunnel { ue, teid, bearer } => {
+                self.former_tunnels.offer(teid, Endpoint::of(ue, &bearer));
+            }
+            gnb::Output::Forward { ue, bearer, to } => self.former_tunnels.forward(ue, bearer, to),
             gnb::Output::Leaving { ue, cell } => self.leave_for(ue, cell),
             gnb::Output::HandoverFailed { ue, refused } => {
                 let why = if refused { HandoverFailure::Refused } else { HandoverFailure::NotPossible };

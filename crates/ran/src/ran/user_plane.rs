@@ -9,6 +9,7 @@ use crate::router::{self, Advertisement};
 use crate::ue;
 use crate::violation::Violation;
 use crate::{ipv4, ipv6, udp};
+use pith_ngap::transfer::Tunnel;
 use pith_pfcp::gtpu::{
     ErrorIndication, GTPU_PORT, GtpuMessageType, Packet, PduSessionInformation, Signalling,
     UlPduSessionInformation,
@@ -28,8 +29,8 @@ const HEADER: usize = 16;
 /// The owner of a downlink tunnel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Endpoint {
-    ue: UeKey,
-    session: u8,
+    pub(super) ue: UeKey,
+    pub(super) session: u8,
     flows: QosFlows,
 }
 
@@ -190,7 +191,7 @@ impl Ran {
             Err(error) => return self.note_n3_violation("TS 29.281 5.1", error.to_string()),
         };
         if packet.message_type == GtpuMessageType::G_PDU {
-            return self.receive_gpdu(from, &packet);
+            return self.receive_gpdu(from, &packet, datagram);
         }
         match Signalling::decode(&packet) {
             Ok(Some(Signalling::EchoRequest { sequence })) => {
@@ -206,8 +207,11 @@ impl Ran {
         }
     }
 
-    fn receive_gpdu(&mut self, from: SocketAddr, packet: &Packet<'_>) {
+    fn receive_gpdu(&mut self, from: SocketAddr, packet: &Packet<'_>, datagram: &[u8]) {
         let teid = Teid(packet.teid);
+        if let Some(to) = self.former_tunnels.forwarded(teid) {
+            return self.forward(to, datagram);
+        }
         let endpoint = self.endpoints.get(&teid).copied().or_else(|| self.former_tunnels.draining(teid));
         let Some(endpoint) = endpoint else { return self.refuse_gpdu(from, teid) };
         match packet.pdu_session_information() {
@@ -224,6 +228,16 @@ impl Ran {
         self.deliver(endpoint, packet.payload);
     }
 
+    /// The source gNB sends a packet of a UE that has left into the tunnel for forwarded packets, with its QFI (TS 38.415 5.5.2.1).
+    fn forward(&mut self, to: Tunnel, datagram: &[u8]) {
+        let mut datagram = datagram.to_vec();
+        if let Some(teid) = datagram.get_mut(4..8) {
+            teid.copy_from_slice(&to.teid.0.to_be_bytes());
+        }
+        self.statistics.forwarded += 1;
+        self.out.push(Output::N3 { to: SocketAddr::new(to.address, GTPU_PORT), datagram });
+    }
+
     /// A packet for a tunnel that does not exist (TS 29.281 7.3.1). While bearers are set up or released such packets are normal. The Error
     /// Indication goes to the port of GTP-U, whatever port the packet is from (TS 29.281 4.4.2).
     fn refuse_gpdu(&mut self, from: SocketAddr, teid: Teid) {
@@ -238,7 +252,7 @@ impl Ran {
         }
     }
 
-    fn send_signalling(&mut self, to: SocketAddr, signalling: &Signalling) {
+    pub(super) fn send_signalling(&mut self, to: SocketAddr, signalling: &Signalling) {
         let mut datagram = Vec::new();
         signalling.encode(&mut datagram);
         self.out.push(Output::N3 { to, datagram });

@@ -50,6 +50,8 @@ pub struct Report {
     pub handover_ms: Summary,
     /// End Markers in the tunnels of source gNBs.
     pub end_markers: u64,
+    /// Packets that source gNBs forwarded through a UPF in N2 handovers.
+    pub forwarded: u64,
     /// From the packet of the data network for a UE in idle to its delivery.
     pub paging_ms: Summary,
     /// Pings.
@@ -155,6 +157,7 @@ impl Report {
             deregistration_ms: statistics.deregistration.summary(),
             handover_ms: statistics.handover.summary(),
             end_markers: statistics.end_markers,
+            forwarded: statistics.forwarded,
             paging_ms: statistics.paging.summary(),
             ping: PingReport {
                 sent: ping.sent,

@@ -34,6 +34,8 @@ pub struct Statistics {
     pub procedures: BTreeMap<&'static str, Procedure>,
     /// End Markers at gNBs that UEs have left.
     pub end_markers: u64,
+    /// Packets that source gNBs forwarded through a UPF in N2 handovers.
+    pub forwarded: u64,
     /// Pings.
     pub ping: PingStatistics,
     /// Streams.

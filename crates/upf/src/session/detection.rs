@@ -4,7 +4,8 @@ use std::net::Ipv6Addr;
 
 use pith_pfcp::IeType;
 use pith_pfcp::ie::{
-    self, Cause, Choice, DestinationInterface, FTeid, FailedRuleId, InterfaceType, SourceInterface, UeIpAddress,
+    self, Cause, Choice, DestinationInterface, FTeid, FailedRuleId, InterfaceType, SourceInterface,
+    UeIpAddress,
 };
 use pith_pfcp::rules::{CreatePdr, CreateTrafficEndpoint};
 
@@ -81,7 +82,8 @@ fn interface_of(
     endpoint: Option<&CreateTrafficEndpoint>,
 ) -> SourceInterface {
     let interface_type = pdr.pdi.source_interface_type.or(endpoint.and_then(|it| it.source_interface_type));
-    let far = pdr.far_id.and_then(|far| rules.fars.get(far)).and_then(|far| far.forwarding_parameters.as_ref());
+    let far =
+        pdr.far_id.and_then(|far| rules.fars.get(far)).and_then(|far| far.forwarding_parameters.as_ref());
     let is_forwarded = interface_type == Some(InterfaceType::N3DataForwarding)
         || far.is_some_and(|far| far.destination_interface == DestinationInterface::Access);
     match pdr.pdi.source_interface {

@@ -293,6 +293,8 @@ impl World {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::HandedOver { key, chaining_count, cell });
             }
             Output::Leaving { ue, cell } => self.leave_for(gnb, ue, cell),
+            // Packets of the worlds do not take the tunnels of gNBs that UEs have left.
+            Output::ForwardingTunnel { .. } | Output::Forward { .. } => {}
             Output::PathSwitched { .. } | Output::HandoverFailed { .. } => {}
             Output::FlowsMoved { ue, moved, .. } => {
                 let moved = moved.into_iter().map(|bearer| ((ue, bearer.session), bearer));

@@ -109,7 +109,8 @@ impl AwaitingForwardingTunnel {
                 Some(tunnel)
             }
             Err(error) => {
-                session.log(env, Level::Warn, || format!("packets are not forwarded in the handover: {error}"));
+                session
+                    .log(env, Level::Warn, || format!("packets are not forwarded in the handover: {error}"));
                 None
             }
         };

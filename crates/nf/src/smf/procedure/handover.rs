@@ -8,8 +8,8 @@
 //! | COMPLETED | | after the path switch ([`super::path_switch`]) |
 //! | CANCELLED | | forgets the target gNB's endpoint |
 
-use super::path_switch::{self, Handover, Target};
 use super::forwarding::{self, Forwarded};
+use super::path_switch::{self, Handover, Target};
 use super::{Established, State, modification};
 use crate::kit::{Level, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext, UserPlane};
