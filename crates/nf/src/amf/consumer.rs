@@ -496,6 +496,11 @@ pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
         return;
     }
     session.user_plane = UserPlane::Deactivated;
+    repeat_deactivation(ue, env, id);
+}
+
+/// The request of [`deactivate`].
+pub(crate) fn repeat_deactivation(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let body =
         nsmf::SmContextUpdateData { up_cnx_state: Some(nsmf::UpCnxState::Deactivated), ..Default::default() };
     notify_smf(ue, env, id, body);

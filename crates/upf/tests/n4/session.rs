@@ -22,6 +22,37 @@ fn an_establishment_becomes_rules_of_the_datapath() {
     assert_eq!(session.qers[0].qfi, Some(contract::Qfi(1)));
 }
 
+/// TS 23.501 5.8.2.10: from the source gNB of a handover to the target. The interface type says that they are downlink packets, or the FAR does.
+#[test]
+fn packets_that_gnbs_forward_are_downlink_packets_of_the_access_side() {
+    for interface_type in [Some(InterfaceType::N3DataForwarding), None] {
+        let mut pdi = Pdi::new(SourceInterface::Access);
+        pdi.source_interface_type = interface_type;
+        pdi.local_f_teid = Some(FTeid::Choose { ipv4: true, ipv6: false, choose_id: None });
+        let mut parameters = ForwardingParameters::new(DestinationInterface::Access);
+        parameters.outer_header_creation = Some(OuterHeaderCreation::gtpu(78, GNB.into()));
+        let mut far = CreateFar::new(FarId(1), ApplyAction::FORW);
+        far.forwarding_parameters = Some(parameters);
+        let mut pdr = CreatePdr::new(PdrId(1), Precedence(255), pdi);
+        pdr.far_id = Some(FarId(1));
+        let request = SessionEstablishmentRequest {
+            create_pdrs: vec![pdr],
+            create_fars: vec![far],
+            create_qers: vec![],
+            ..pdu_session()
+        };
+        let (world, seid, teid) = World::with_session(request);
+        let session = world.installed(seid);
+        assert_eq!(
+            session.pdrs[0].source,
+            Source::Tunnel { teid: Teid(teid), direction: Direction::Downlink }
+        );
+        let to = Tunnel { peer: GNB.into(), teid: Teid(78), dscp: None };
+        assert_eq!(session.fars[0].action, Action::Forward(Destination::Tunnel(to)));
+        assert!(session.ue.is_empty());
+    }
+}
+
 #[test]
 fn an_establishment_response_names_the_sessions_endpoints() {
     let mut world = World::associated();

@@ -8,7 +8,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage};
 use crate::amf::error::TransportError;
 use crate::amf::n1;
-use crate::amf::session::{SessionCall, UserPlane};
+use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
@@ -129,6 +129,12 @@ fn reported(
                 // The AMF knows since it requested a deactivation, and may have had resources set up since: by an activation, or by a
                 // setup that was queued for the UE.
                 let is_late = ue.session(id).is_some_and(|session| session.last_call != call);
+                let is_active = updated.up_cnx_state == Some(UpCnxState::Activated);
+                let is_left = |session: &PduSession| session.user_plane == UserPlane::Deactivated;
+                if is_late && is_active && ue.session(id).is_some_and(is_left) {
+                    // The gNB's result may have reached the SMF after the request to deactivate.
+                    consumer::repeat_deactivation(ue, env, id);
+                }
                 if is_late || report.up_cnx_state == Some(UpCnxState::Deactivated) {
                     updated.up_cnx_state = None;
                 }

@@ -6,7 +6,7 @@ use pith_nas::gmm::{DlNasTransport, UlNasTransport};
 use pith_nas::ie::{PayloadContainerType, RequestType};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::Message;
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextCreateErrorData, SmContextUpdatedData};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextCreateErrorData, SmContextUpdatedData, UpCnxState};
 use pith_sbi::{Cause, Operation, Problem, ProblemMore, Request, Response};
 use pith_types::Snssai;
 
@@ -279,6 +279,23 @@ fn a_session_that_the_smf_lost_is_deleted() {
     phone.send(&mut world, message(5, b"release"));
     assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
     assert_eq!(world.amf.audit().sessions, 0);
+}
+
+/// The gNB's result and the deactivation that follows it may change their order on the way to the SMF.
+#[test]
+fn a_result_that_may_arrive_after_the_deactivation_is_followed_by_another() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.establish(&mut world, 5);
+    let (report, ..) = world.calls.pop().unwrap();
+    phone.release(&mut world);
+    world.take_ladder();
+    let mut updated = SmContextUpdatedData::default();
+    updated.up_cnx_state = Some(UpCnxState::Activated);
+    world.reply(report, Ok(Response::SmContextUpdated(Box::new(updated))));
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    let Some((_, _, Request::UpdateSmContext(request))) = world.calls.last() else { panic!() };
+    assert_eq!(request.body.up_cnx_state, Some(UpCnxState::Deactivated));
 }
 
 /// The SMF requests the setup of the session's resources for buffered packets.
