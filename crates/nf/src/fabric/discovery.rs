@@ -72,6 +72,7 @@ impl Query {
         query.service_names = Some(vec![self.service.clone()]);
         query.snssais = self.selection.snssai.map(|slice| vec![slice]);
         query.dnn = self.selection.dnn.clone();
+        query.tai = self.selection.tai;
         query.target_nf_instance_id = self.instance;
         query.into()
     }
@@ -176,8 +177,14 @@ impl Cache {
         Some((self.numbered, query))
     }
 
-    /// Stores a result; returns the calls held for it.
-    pub(super) fn answered(&mut self, now: Instant, id: u64, reply: Reply) -> Option<QueryResult> {
+    /// Stores a result; returns the calls held for it. `is_own`: whether an apiRoot is that of this process, or of its set.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        id: u64,
+        reply: Reply,
+        is_own: impl Fn(&ApiRoot) -> bool,
+    ) -> Option<QueryResult> {
         let PendingQuery { question, waiting } = self.asked.remove(&id)?;
         let found = match reply {
             Ok(Response::SearchResult(result)) => {
@@ -188,8 +195,9 @@ impl Cache {
                     Some((root, profile.nf_set_id_list.clone()))
                 };
                 self.sets = result.nf_instances.iter().filter_map(of_set).collect();
-                let candidates =
-                    result.nf_instances.iter().filter_map(|p| candidate(p, &question.service)).collect();
+                let is_wanted = |found: &Candidate| !(question.selection.is_other && is_own(&found.root));
+                let candidates = result.nf_instances.iter().filter_map(|p| candidate(p, &question.service));
+                let candidates = candidates.filter(is_wanted).collect();
                 Answer { candidates, until: now + validity }
             }
             _ => Answer { candidates: Vec::new(), until: now },
@@ -271,7 +279,7 @@ mod tests {
             };
             cache.asked.insert(1, PendingQuery { question, waiting: Vec::new() });
             let found = SearchResult::new(vec![at(nf, number)]);
-            cache.answered(Instant::default(), 1, Ok(Response::SearchResult(Box::new(found))));
+            cache.answered(Instant::default(), 1, Ok(Response::SearchResult(Box::new(found))), |_| false);
         };
         learn(Nf::Udm, ServiceName::NudmSdm, 1);
         learn(Nf::Amf, ServiceName::NamfComm, 2);

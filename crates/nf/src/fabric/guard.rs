@@ -221,7 +221,10 @@ const fn named_consumer(request: &Request) -> Option<NfInstanceId> {
         Request::SmfDeregistration(request) => request.smf_instance_id,
         Request::SdmSubscribe(request) => Some(request.body.nf_instance_id),
         Request::PostSmContexts(request) => Some(request.body.serving_nf_id),
-        Request::UpdateSmContext(request) => request.body.serving_nf_id,
+        Request::UpdateSmContext(request) => match request.body.serving_nf_id {
+            Some(serving) => Some(serving),
+            None => request.body.target_serving_nf_id,
+        },
         _ => None,
     }
 }
@@ -236,6 +239,7 @@ const fn callback(request: &Request) -> Option<&Uri> {
         Request::PostSmContexts(request) => Some(&request.body.sm_context_status_uri),
         Request::UpdateSmContext(request) => request.body.sm_context_status_uri.as_ref(),
         Request::N1N2MessageTransfer(request) => request.body.n1n2_failure_txf_notif_uri.as_ref(),
+        Request::CreateUeContext(request) => request.body.n2_notify_uri.as_ref(),
         Request::CreateSmPolicy(request) => Some(&request.body.notification_uri),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.notification_uri),
         Request::PostAppSession(request) => match &request.body.asc_req_data {
