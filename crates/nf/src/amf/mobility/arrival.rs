@@ -73,17 +73,19 @@ pub(in crate::amf) fn begin(ue: &mut UeContext, env: &mut Env<'_>, creation: Cre
     ue.security = Some(security.security);
     access_keys::adopt(ue, next_hop);
     ue.restrict_as_transferred(&context);
-    ue.subscription = Some(Box::new(Subscription {
-        ue_ambr: context.sub_ue_ambr,
-        rfsp: context.used_rfsp.or(context.sub_rfsp),
-        gpsi: context.gpsi_list.into_iter().next(),
-        ..Subscription::default()
-    }));
     ue.location = location_of(&target.1);
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     let served = env.config.slices(plmn).to_vec();
     let allowed = context.mm_context_list.into_iter().flat_map(|mm| mm.allowed_nssai);
     ue.slices.allowed = allowed.filter(|slice| served.contains(slice)).collect();
+    // What is known of it until the UE's registration update.
+    ue.subscription = Some(Box::new(Subscription {
+        ue_ambr: context.sub_ue_ambr,
+        rfsp: context.used_rfsp.or(context.sub_rfsp),
+        gpsi: context.gpsi_list.into_iter().next(),
+        default_slices: ue.slices.allowed.clone(),
+        ..Subscription::default()
+    }));
     ue.radio_capability = data.ue_radio_capability.map(|capability| capability.ngap_data.content);
     let offered: Vec<_> = data.pdu_session_list.iter().filter_map(n14::transfer_of).collect();
     let has_user_plane = |id: u8| offered.iter().any(|item| item.pdu_session_id == id);
