@@ -186,7 +186,9 @@ impl Request {
             Self::N1N2MessageTransfer(r) => return supi_of(&r.ue_context_id),
             Self::UeContextTransfer(r) => return supi_of(&r.ue_context_id),
             Self::RegistrationStatusUpdate(r) => return supi_of(&r.ue_context_id),
-            Self::CreateUeContext(r) => return r.body.ue_context.supi.clone().or_else(|| supi_of(&r.ue_context_id)),
+            Self::CreateUeContext(r) => {
+                return r.body.ue_context.supi.clone().or_else(|| supi_of(&r.ue_context_id));
+            }
             Self::ReleaseUeContext(r) => return supi_of(&r.ue_context_id),
             Self::PostSmContexts(r) => return r.body.supi.clone(),
             Self::SearchNfInstances(r) => return r.supi.clone(),

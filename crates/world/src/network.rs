@@ -99,8 +99,7 @@ pub(crate) fn tai_of_area(area: usize) -> Tai {
 
 /// In a set the AMF Pointer is the number of the instance.
 fn guami(plan: &Plan, process: usize) -> Guami {
-    let amf_id =
-        AmfId { region: 2, set: 1 + plan.area(process) as u16, pointer: plan.instance(process).0 };
+    let amf_id = AmfId { region: 2, set: 1 + plan.area(process) as u16, pointer: plan.instance(process).0 };
     Guami { plmn_id: plmn(), amf_id }
 }
 

@@ -2,8 +2,8 @@
 //! handle the replies.
 
 use super::context::{CallId, Env, UeContext};
-use super::session::{SessionCall, UserPlane};
 use super::mobility::n14::sbi_cause;
+use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
 use super::{n2, residency};
 use crate::kit::{Selection, Target};

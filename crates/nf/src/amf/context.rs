@@ -372,7 +372,7 @@ impl UeContext {
             || self.sessions.iter().any(|session| !session.calls.is_empty())
     }
 
-    /// Whether the context can be deleted: not registered, no procedure in progress, and no UE to come from another AMF.
+    /// Whether the context can be deleted: not registered, no procedure in progress, and no handover from another AMF.
     pub fn is_over(&self) -> bool {
         !self.is_registered() && matches!(self.procedure, Procedure::Idle) && self.arrival.is_none()
     }

@@ -471,8 +471,8 @@ impl Amf {
     }
 }
 
-/// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs. Those of a UE that is to come from another
-/// AMF are that AMF's.
+/// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs. Those of a UE that another AMF
+/// is handing over are that AMF's.
 pub(super) fn is_stored(ue: &UeContext) -> bool {
     ue.supi.is_some() && ue.arrival.is_none() && (ue.is_registered() || has_resources(ue))
 }

@@ -219,7 +219,8 @@ impl UeContext {
         context.restricted_rat_list =
             rats.filter(|(bit, _)| restrictions.rats & bit != 0).map(|(_, rat)| rat).collect();
         if !restrictions.forbidden.is_empty() {
-            context.forbidden_area_list = vec![Area { area_code: None, tacs: restrictions.forbidden.clone() }];
+            context.forbidden_area_list =
+                vec![Area { area_code: None, tacs: restrictions.forbidden.clone() }];
         }
         context.service_area_restriction = restrictions.service_area().map(ServiceArea::to_sbi);
         if restrictions.core {

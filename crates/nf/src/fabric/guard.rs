@@ -411,15 +411,14 @@ mod tests {
         }
     }
 
-    /// TS 29.518 5.2.2.2.3: UE contexts go from AMF to AMF, and the notification goes to the AMF that sent the context.
+    /// TS 29.518 5.2.2.2.3: AMFs send UE contexts to AMFs, and are notified at their own hosts.
     #[test]
     fn a_handover_between_amfs_is_the_amfs() {
         let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
         let create = |callback: &str| {
             let container = || N2InfoContent::new(Vec::new());
             let node = pith_sbi::common::GlobalRanNodeId::new(crate::testing::plmn());
-            let tai =
-                pith_types::Tai { plmn_id: crate::testing::plmn(), tac: pith_types::Tac::new(1) };
+            let tai = pith_types::Tai { plmn_id: crate::testing::plmn(), tac: pith_types::Tac::new(1) };
             let target = NgRanTargetId::new(node, tai);
             let mut body = UeContextCreateData::new(UeContext::default(), target, container(), Vec::new());
             body.n2_notify_uri = Some(callback.parse().unwrap());

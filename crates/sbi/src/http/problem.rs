@@ -2,13 +2,13 @@
 
 use super::content::Content;
 use super::{Body, HttpResponse, Parts, Visit, json, multipart_bodies};
+use crate::Operation;
 use crate::common::MediaType;
 use crate::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use crate::nnrf_accesstoken::AccessTokenErr;
 use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use crate::problem::{Challenge, Problem, ProblemDetails, ProblemMore};
 use crate::uri::{ApiRoot, Uri};
-use crate::Operation;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

@@ -99,7 +99,8 @@ fn contents(sessions: &mut [N2SmInformation]) -> impl Iterator<Item = &mut N2Inf
 
 impl Parts for UeContextCreateData {
     fn visit(&mut self, visit: Visit<'_>) {
-        let capabilities = self.ue_radio_capability.iter_mut().chain(&mut self.ue_radio_capability_for_paging);
+        let capabilities =
+            self.ue_radio_capability.iter_mut().chain(&mut self.ue_radio_capability_for_paging);
         let containers = std::iter::once(&mut self.source_to_target_data);
         visit_all(visit, containers.chain(contents(&mut self.pdu_session_list)).chain(capabilities));
     }

@@ -18,12 +18,14 @@ use crate::amf::consumer;
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::error::TransferError;
 use crate::amf::procedure::context_transfer::{Received, session};
-use crate::amf::session::{PduSession, UserPlane};
+use crate::amf::session::UserPlane;
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use crate::kit::{Caller, GnbHandle, Owner, PendingReply};
 use bytes::Bytes;
-use pith_ngap::{Cause, CauseRadioNetwork, EarlyRanStatus, RanStatus, SessionTransfer, TargetId, UserLocation};
+use pith_ngap::{
+    Cause, CauseRadioNetwork, EarlyRanStatus, RanStatus, SessionTransfer, TargetId, UserLocation,
+};
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
 use pith_sbi::{Created, Response, Uri};
 use pith_types::NrCellIdentity;
@@ -33,7 +35,7 @@ use pith_types::NrCellIdentity;
 pub(crate) struct Arrival {
     /// CreateUEContext, until it is answered.
     reply: Option<PendingReply>,
-    /// Where that AMF learns that the UE has arrived.
+    /// The callback URI for the completion of the handover.
     notify: Option<Uri>,
     source: Owner,
     /// Sessions of slices that this AMF does not serve.
@@ -66,16 +68,41 @@ pub(in crate::amf) struct Creation {
 pub(in crate::amf) fn begin(ue: &mut UeContext, env: &mut Env<'_>, creation: Creation, reply: PendingReply) {
     let Creation { data, target, security, next_hop } = creation;
     let source = Owner::of(reply.caller());
-    let context = data.ue_context;
-    ue.pei = context.pei.clone();
-    ue.k_gnb_count = security.uplink;
-    ue.capability = Some(security.security.capability);
-    ue.security = Some(security.security);
-    access_keys::adopt(ue, next_hop);
-    ue.restrict_as_transferred(&context);
+    take_security(ue, security, next_hop);
     ue.location = location_of(&target.1);
+    ue.radio_capability = data.ue_radio_capability.map(|capability| capability.ngap_data.content);
+    let offered: Vec<_> = data.pdu_session_list.iter().filter_map(n14::transfer_of).collect();
+    let has_user_plane = |id: u8| offered.iter().any(|item| item.pdu_session_id == id);
+    let not_served = take_context(ue, env, data.ue_context, has_user_plane);
+    ue.arrival =
+        Some(Box::new(Arrival { reply: Some(reply), notify: data.n2_notify_uri, source, not_served }));
+    if ue.slices.allowed.is_empty() {
+        return n2_handover::fail_preparation(ue, env, HandoverError::NoSlices);
+    }
+    let cause = data.ngap_cause.as_ref().and_then(n14::cause_of);
+    let cause = cause.unwrap_or(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
+    let container = data.source_to_target_data.ngap_data.content.to_vec();
+    ue.mobility = n2_handover::begin(ue, env, target, (Some(cause), container), offered);
+}
+
+fn take_security(ue: &mut UeContext, Received { security, uplink }: Received, next_hop: NextHop) {
+    ue.k_gnb_count = uplink;
+    ue.capability = Some(security.capability);
+    ue.security = Some(security);
+    access_keys::adopt(ue, next_hop);
+}
+
+/// Takes restrictions, slices and sessions. Returns the sessions of slices that this AMF does not serve.
+fn take_context(
+    ue: &mut UeContext,
+    env: &Env<'_>,
+    context: namf::UeContext,
+    has_user_plane: impl Fn(u8) -> bool,
+) -> Vec<u8> {
+    ue.restrict_as_transferred(&context);
+    ue.pei = context.pei;
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
-    let served = env.config.slices(plmn).to_vec();
+    let served = env.config.slices(plmn);
     let allowed = context.mm_context_list.into_iter().flat_map(|mm| mm.allowed_nssai);
     ue.slices.allowed = allowed.filter(|slice| served.contains(slice)).collect();
     // What is known of it until the UE's registration update.
@@ -86,28 +113,13 @@ pub(in crate::amf) fn begin(ue: &mut UeContext, env: &mut Env<'_>, creation: Cre
         default_slices: ue.slices.allowed.clone(),
         ..Subscription::default()
     }));
-    ue.radio_capability = data.ue_radio_capability.map(|capability| capability.ngap_data.content);
-    let offered: Vec<_> = data.pdu_session_list.iter().filter_map(n14::transfer_of).collect();
-    let has_user_plane = |id: u8| offered.iter().any(|item| item.pdu_session_id == id);
-    let (taken, not_served): (Vec<_>, Vec<_>) =
-        context.session_context_list.into_iter().map(session).partition(|it| served.contains(&it.snssai));
-    let with_user_plane = |mut session: PduSession| {
-        if has_user_plane(session.id) {
-            session.user_plane = UserPlane::Activated;
-        }
-        session
-    };
-    ue.sessions = taken.into_iter().map(with_user_plane).collect();
-    let not_served = not_served.into_iter().map(|session| session.id).collect();
-    ue.arrival =
-        Some(Box::new(Arrival { reply: Some(reply), notify: data.n2_notify_uri, source, not_served }));
-    if ue.slices.allowed.is_empty() {
-        return n2_handover::fail_preparation(ue, env, HandoverError::NoSlices);
+    let sessions = context.session_context_list.into_iter().map(session);
+    let (taken, not_served): (Vec<_>, Vec<_>) = sessions.partition(|it| served.contains(&it.snssai));
+    ue.sessions = taken;
+    for session in ue.sessions.iter_mut().filter(|session| has_user_plane(session.id)) {
+        session.user_plane = UserPlane::Activated;
     }
-    let cause = data.ngap_cause.as_ref().and_then(n14::cause_of);
-    let cause = cause.unwrap_or(Cause::RadioNetwork(CauseRadioNetwork::unspecified));
-    let container = data.source_to_target_data.ngap_data.content.to_vec();
-    ue.mobility = n2_handover::begin(ue, env, target, (Some(cause), container), offered);
+    not_served.into_iter().map(|session| session.id).collect()
 }
 
 /// The target cell is not known before HANDOVER NOTIFY: the first one of the gNB.

@@ -18,9 +18,9 @@ use super::n14;
 use crate::amf::access_keys;
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, RmState, UeContext};
+use crate::amf::n2;
 use crate::amf::procedure::{self, Procedure};
 use crate::amf::services::{self, MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS};
-use crate::amf::n2;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_ngap::{

@@ -12,7 +12,7 @@
 //! The UE has two NG connections from HANDOVER REQUEST on: the target gNB's has an AMF-UE-NGAP-ID of its own, of the UE's block. Until
 //! HANDOVER NOTIFY the UE's connection is that of the source gNB. SMFs' messages for UE and gNB are queued meanwhile.
 //!
-//! A UE that comes from another AMF takes the same steps from UpdateSMContext on, and that AMF has the place of the source gNB
+//! The handover of a UE from another AMF has the same steps from UpdateSMContext on, with that AMF in place of the source gNB
 //! ([`super::arrival`]). A handover to a gNB that is not connected here is one to another AMF ([`super::departure`]).
 
 use super::{Mobility, arrival, departure, n14};
@@ -29,9 +29,9 @@ use crate::kit::{GnbHandle, Key, Level, Timer};
 use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
 use pith_ngap::{
     Cause, CauseRadioNetwork, DownlinkRanEarlyStatusTransfer, DownlinkRanStatusTransfer, EarlyRanStatus,
-    HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure, HandoverItem,
-    GlobalRanNodeId, HandoverNotify, HandoverPreparationFailure, HandoverRequestAcknowledge,
-    HandoverRequired, HandoverType, RanStatus, SessionTransfer, TargetId,
+    GlobalRanNodeId, HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure,
+    HandoverItem, HandoverNotify, HandoverPreparationFailure, HandoverRequestAcknowledge, HandoverRequired,
+    HandoverType, RanStatus, SessionTransfer, TargetId,
 };
 use pith_sbi::namf_communication::{NgapIeType, UeContextCreateErrorData};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
@@ -524,14 +524,14 @@ impl AwaitingHandoverNotify {
             }
         }
         let arrival = ue.arrival.take();
-        let comes_from_amf = arrival.is_some();
+        let is_new_amf = arrival.is_some();
         if let Some(arrival) = arrival {
             arrival::arrived(ue, env, *arrival);
         }
         let others = ue.sessions.iter().filter(|session| !self.accepted.contains(&session.id));
         let others: Vec<u8> = others.map(|session| session.id).collect();
         for id in others {
-            if comes_from_amf {
+            if is_new_amf {
                 consumer::announce_session(ue, env, id);
             }
             consumer::deactivate(ue, env, id);
@@ -541,7 +541,7 @@ impl AwaitingHandoverNotify {
         }
         let mut calls = Vec::new();
         for id in self.accepted {
-            let call = consumer::complete_handover(ue, env, id, comes_from_amf);
+            let call = consumer::complete_handover(ue, env, id, is_new_amf);
             calls.extend(call.map(|call| (call, id)));
         }
         AwaitingSessionCompletion { calls }.go_on(ue, env)
@@ -585,7 +585,7 @@ impl AwaitingSessionCompletion {
         }
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
         if ue.guti.is_none() {
-            // It comes from another AMF. Normally it registers at once: it is outside its registration area.
+            // Another AMF has handed it over. Normally it registers at once: it is outside its registration area.
             ue.start(env, Timer::Handover, env.config.timers.handover_completion);
         }
         Mobility::Idle
@@ -656,7 +656,7 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
 }
 
 /// Ends a handover that is not complete: releases the target's connection, and notifies the SMFs, or the target AMF. The context of a
-/// UE that was to come from another AMF ends.
+/// UE that another AMF hands over ends.
 pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) {
     ue.stop(env, Timer::Handover);
     if let Some(target) = target_of(state) {

@@ -375,9 +375,9 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
     match message {
         Message::HandoverNotify(message) => n2_handover::notified(ue, env, key, &message),
         // The context takes part in no procedure before: the UE repeats its message.
-        Message::UplinkNasTransport(_) if ue.arrival.is_some() => env.out.log(Level::Info, || {
-            format!("{}: a NAS message before HANDOVER NOTIFY is ignored", ue.name())
-        }),
+        Message::UplinkNasTransport(_) if ue.arrival.is_some() => env
+            .out
+            .log(Level::Info, || format!("{}: a NAS message before HANDOVER NOTIFY is ignored", ue.name())),
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, from.gnb, &message);
         }

@@ -6,9 +6,7 @@ mod context_transfer;
 mod n1_n2_message_transfer;
 mod ue_context_creation;
 
-pub(super) use context_transfer::{
-    MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS, context_for_handover,
-};
+pub(super) use context_transfer::{MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS, context_for_handover};
 
 use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};

@@ -64,13 +64,15 @@ impl Amf {
         let refused = |error: HandoverError| Box::new(error.problem());
         let target = n14::target_of(&data.target_id);
         let target = target.ok_or_else(|| Problem::mandatory_ie_incorrect("/targetId", "not a gNB"))?;
-        let TargetId::RanNode { node, tai } = &target else { return Err(refused(HandoverError::OtherSystem)) };
+        let TargetId::RanNode { node, tai } = &target else {
+            return Err(refused(HandoverError::OtherSystem));
+        };
         let gnb = n2_handover::gnb_of(&self.shared.gnbs, node, tai);
         let gnb = gnb.ok_or_else(|| refused(HandoverError::UnknownTarget))?;
         if !self.shared.config.tais.contains(tai) {
             return Err(refused(HandoverError::UnknownTarget));
         }
-        // One that is connected here is not at another AMF. One in CM-IDLE has left, and one that was to come is awaited no longer.
+        // A UE that is connected here is not at another AMF. A context in CM-IDLE is outdated, and a former handover superseded.
         let known = self.shared.index.find_supi(supi).and_then(|key| self.ues.view(key));
         let is_full = self.ues.len() > self.shared.config.max_ues as usize;
         if known.is_some_and(|ue| ue.connection.is_some()) || is_full || self.shared.refuses_new {
@@ -115,9 +117,7 @@ impl Amf {
                 self.with_ue(now, key, out, n2_handover::released_by_source);
                 Ok(Response::NoContent)
             }
-            Some((_, false)) => {
-                Err(Problem::of_status(403).detail("the handover is another AMF's").into())
-            }
+            Some((_, false)) => Err(Problem::of_status(403).detail("the handover is another AMF's").into()),
             None => Err(Problem::context_not_found().detail("no handover of this UE is prepared").into()),
         }
     }
@@ -161,7 +161,9 @@ fn check_sizes(data: &namf::UeContextCreateData) -> Result<(), Box<Problem>> {
     let are_sessions = |ids: &mut dyn Iterator<Item = u8>| {
         let ids: Vec<u8> = ids.take(MAX_SESSIONS + 1).collect();
         let different: BTreeSet<u8> = ids.iter().copied().collect();
-        ids.len() <= MAX_SESSIONS && different.len() == ids.len() && ids.iter().all(|id| (1..=15).contains(id))
+        ids.len() <= MAX_SESSIONS
+            && different.len() == ids.len()
+            && ids.iter().all(|id| (1..=15).contains(id))
     };
     if !are_sessions(&mut data.ue_context.session_context_list.iter().map(|it| it.pdu_session_id)) {
         return incorrect("/ueContext/sessionContextList", "not different PDU sessions of a UE");

@@ -3,8 +3,8 @@
 use super::n2_handover::required;
 use super::world::*;
 use crate::amf::AmfConfig;
-use crate::kit::{Caller, Input, N2Input, PendingReply, Tag, Timer};
-use crate::testing::client;
+use crate::kit::{Caller, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking};
+use crate::testing::{Stored, client};
 use pith_crypto::kdf;
 use pith_crypto::keys::KSeaf;
 use pith_crypto::nas::IntegrityAlgorithm;
@@ -13,14 +13,17 @@ use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, HandoverCancel, HandoverCommand, HandoverFailure,
-    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge, Message, RanStatus,
-    UeContextReleaseCommand, UeNgapIds, UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
+    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge, Message,
+    RanStatus, UeContextReleaseCommand, UeNgapIds, UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
 };
 use pith_sbi::common::NfInstanceId;
 use pith_sbi::namf_communication as namf;
-use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState};
+use pith_sbi::nsmf_pdusession::{
+    HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState,
+};
 use pith_sbi::{
-    ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme, Uri,
+    ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
+    Uri,
 };
 use pith_types::{AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 use std::sync::Arc;
@@ -70,7 +73,8 @@ impl Amfs {
         phone.register(&mut source);
         sessions.iter().for_each(|id| phone.establish(&mut source, *id));
         for world in [&mut source, &mut target] {
-            for operation in [Operation::UpdateSmContext, Operation::CreateUeContext, Operation::N2InfoNotify] {
+            for operation in [Operation::UpdateSmContext, Operation::CreateUeContext, Operation::N2InfoNotify]
+            {
                 world.script.insert(operation, None);
             }
             world.take_ladder();
@@ -139,7 +143,7 @@ impl Amfs {
         confirm_release(&mut self.source);
     }
 
-    /// What a source AMF asks for the UE to come, with a change.
+    /// The refusal of CreateUEContext with a change.
     fn refusal(mut self, change: impl FnOnce(&mut namf::CreateUeContext)) -> Problem {
         let mut request = self.require(&[5]);
         change(&mut request);
@@ -148,6 +152,13 @@ impl Amfs {
         self.target.assert_empty();
         *refusal
     }
+}
+
+/// HANDOVER COMMAND is sent: the source AMF and the target AMF.
+pub(super) fn commanded() -> (World, World) {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    (amfs.source, amfs.target)
 }
 
 fn take_call(world: &mut World, operation: Operation) -> (Tag, Request) {
@@ -319,7 +330,7 @@ fn the_target_gnb_gets_the_next_hop_of_the_source_amf() {
 
 /// TS 29.502 5.2.2.3.4.2 to 5.2.2.3.4.4.
 #[test]
-fn the_smf_learns_the_target_amf_and_then_the_new_one() {
+fn the_smf_gets_the_target_amf_and_then_the_new_one() {
     let mut amfs = Amfs::new(&[5, 6]);
     let request = amfs.require(&[5]);
     assert_eq!(request.body.ue_context.session_context_list.len(), 2, "also one without a user plane");
@@ -335,7 +346,8 @@ fn the_smf_learns_the_target_amf_and_then_the_new_one() {
     amfs.created();
     amfs.notified(request.amf_ue_ngap_id);
     let updates = updates(&amfs.target);
-    let of = |state: Option<HoState>| updates.iter().filter(move |it| it.ho_state == state).collect::<Vec<_>>();
+    let of =
+        |state: Option<HoState>| updates.iter().filter(move |it| it.ho_state == state).collect::<Vec<_>>();
     let completed = of(Some(HoState::Completed));
     let others = of(None);
     assert_eq!((completed.len(), others.len()), (1, 1));
@@ -378,7 +390,10 @@ fn a_target_gnb_that_does_not_answer_or_is_gone_ends_the_preparation() {
             CauseRadioNetwork::tngrelocprep_expiry
         };
         assert_eq!(failure(&mut amfs.source), expected, "the target AMF's cause");
-        assert_eq!((states(&amfs.target), amfs.target.amf.audit().contexts), (vec![Some(HoState::Cancelled)], 0));
+        assert_eq!(
+            (states(&amfs.target), amfs.target.amf.audit().contexts),
+            (vec![Some(HoState::Cancelled)], 0)
+        );
         assert_stays(amfs);
     }
 }
@@ -388,10 +403,7 @@ fn a_handover_that_no_amf_takes_fails_with_its_cause() {
     for (reply, cause) in [
         (Problem::new(SbiCause::NfDiscoveryFailure), CauseRadioNetwork::unknown_targetID),
         (Problem::timed_out(), CauseRadioNetwork::tngrelocprep_expiry),
-        (
-            Problem::of_status(403),
-            CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system,
-        ),
+        (Problem::of_status(403), CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system),
     ] {
         let mut amfs = Amfs::new(&[5]);
         amfs.require(&[5]);
@@ -507,7 +519,8 @@ fn claims_of_another_amf_are_checked() {
     of_status(400, &|it| it.body.pdu_session_list[0].pdu_session_id = 0);
     of_status(400, &|it| {
         let session = it.body.pdu_session_list[0].clone();
-        it.body.pdu_session_list = (1..=16).map(|id| namf::N2SmInformation { pdu_session_id: id, ..session.clone() }).collect();
+        it.body.pdu_session_list =
+            (1..=16).map(|id| namf::N2SmInformation { pdu_session_id: id, ..session.clone() }).collect();
     });
     of_status(400, &|it| it.body.source_to_target_data.ngap_data = vec![0; (64 << 10) + 1].into());
     of_status(400, &|it| it.body.target_id.ran_node_id.g_nb_id = None);
@@ -525,7 +538,9 @@ fn claims_of_another_amf_are_checked() {
     };
     // Null integrity is not configured.
     of_status(403, &|it| {
-        mm(it, &|mm| mm.nas_security_mode.as_mut().unwrap().integrity_algorithm = namf::IntegrityAlgorithm::Nia0);
+        mm(it, &|mm| {
+            mm.nas_security_mode.as_mut().unwrap().integrity_algorithm = namf::IntegrityAlgorithm::Nia0
+        });
     });
     // One that the UE does not support.
     of_status(403, &|it| {
@@ -650,7 +665,7 @@ fn a_ue_that_does_not_register_after_the_handover_is_requested_to() {
     assert_eq!((target.amf.audit().in_procedure, target.running()), (0, vec![]));
 }
 
-/// The source AMF repeats its request, for example after a restart: the UE comes once.
+/// The source AMF repeats its request, for example after a restart.
 #[test]
 fn a_second_request_for_the_same_ue_takes_the_place_of_the_first() {
     let mut amfs = Amfs::new(&[5]);
@@ -666,7 +681,7 @@ fn a_second_request_for_the_same_ue_takes_the_place_of_the_first() {
     assert!(!amfs.target.take_ladder().contains("ReleaseSmContext"));
 }
 
-/// A UE that has moved on without a notice of its new AMF has a context in CM-IDLE here. Its sessions are those that come with it.
+/// A UE that registered at another AMF has a context in CM-IDLE here. Its sessions are those of the request.
 #[test]
 fn a_former_context_of_the_ue_gives_way() {
     let mut amfs = Amfs::new(&[5]);
@@ -683,7 +698,7 @@ fn a_former_context_of_the_ue_gives_way() {
     amfs.target.take_ladder();
     amfs.create(*request);
     let ladder = amfs.target.take_ladder();
-    assert!(!ladder.contains("ReleaseSmContext"), "the session is the one that comes: {ladder}");
+    assert!(!ladder.contains("ReleaseSmContext"), "the session is the one of the request: {ladder}");
     assert_eq!(states(&amfs.target), [Some(HoState::Preparing)]);
     assert_eq!(amfs.target.amf.audit().contexts, 1);
 }
@@ -697,6 +712,19 @@ fn a_context_that_ends_before_the_ue_arrives_releases_no_session() {
     let ladder = amfs.target.take_ladder();
     assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
     assert_eq!((states(&amfs.target), amfs.target.amf.audit().contexts), (vec![Some(HoState::Cancelled)], 0));
+}
+
+/// A restarted target AMF would release the sessions, which are the source AMF's.
+#[test]
+fn a_ue_is_in_a_document_of_the_target_amf_from_its_arrival_on() {
+    let (mut amfs, mut stored) = (Amfs::new(&[5]), Stored::default());
+    amfs.target.amf.track_contexts(Tracking::default());
+    let (id, _) = amfs.commanded(&[5]);
+    stored.store(&mut amfs.target.amf, StoreScope::Changed);
+    assert_eq!(stored.documents.len(), 0);
+    amfs.notified(id);
+    stored.store(&mut amfs.target.amf, StoreScope::Required);
+    assert_eq!(stored.documents.len(), 1, "before the SMFs switch the paths");
 }
 
 #[test]

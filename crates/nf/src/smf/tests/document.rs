@@ -24,6 +24,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-established", only(&World::established())),
         ("smf-flows", only(&flows)),
         ("smf-branching", only(&world)),
+        ("smf-handover", only(&super::owner::prepared_by_another_amf())),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));

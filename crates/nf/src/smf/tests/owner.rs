@@ -99,6 +99,18 @@ fn the_target_amf_of_a_handover_owns_the_session_when_the_ue_has_arrived() {
     assert_eq!(world.bench.nf.audit().contexts, 0);
 }
 
+/// Another AMF has prepared a handover.
+pub(super) fn prepared_by_another_amf() -> World {
+    let mut world = established();
+    world.bench.caller = client(3);
+    world.update(|data| {
+        data.ho_state = Some(HoState::Preparing);
+        data.target_serving_nf_id = Some(instance(3));
+    });
+    super::handover::prepared(&mut world);
+    world
+}
+
 /// The handover does not take place: what the target AMF sends afterwards is refused.
 #[test]
 fn a_target_amf_whose_handover_is_cancelled_has_no_part_in_the_session() {
