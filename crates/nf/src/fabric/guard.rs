@@ -261,8 +261,9 @@ mod tests {
     use pith_sbi::ServiceName;
     use pith_sbi::namf_communication::{
         CreateUeContext, N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData,
-        N2InfoContent, N2InfoNotify, N2InformationNotification, RegistrationStatusUpdate, ReleaseUeContext,
-        UeContext, UeContextCreateData, UeContextRelease, UeContextTransferStatus, UeRegStatusUpdateReqData,
+        N2InfoContent, N2InfoNotify, N2InformationNotification, N2SmInformation, RegistrationStatusUpdate,
+        ReleaseUeContext, UeContext, UeContextCreateData, UeContextRelease, UeContextTransferStatus,
+        UeRegStatusUpdateReqData,
     };
     use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
     use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
@@ -416,11 +417,16 @@ mod tests {
     fn a_handover_between_amfs_is_the_amfs() {
         let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
         let create = |callback: &str| {
-            let container = || N2InfoContent::new(Vec::new());
+            let container = || N2InfoContent::new(vec![0_u8]);
             let node = pith_sbi::common::GlobalRanNodeId::new(crate::testing::plmn());
             let tai = pith_types::Tai { plmn_id: crate::testing::plmn(), tac: pith_types::Tac::new(1) };
             let target = NgRanTargetId::new(node, tai);
-            let mut body = UeContextCreateData::new(UeContext::default(), target, container(), Vec::new());
+            let mut body = UeContextCreateData::new(
+                UeContext::default(),
+                target,
+                container(),
+                Vec::<N2SmInformation>::new(),
+            );
             body.n2_notify_uri = Some(callback.parse().unwrap());
             CreateUeContext { ue_context_id: supi.clone().into(), body }
         };
