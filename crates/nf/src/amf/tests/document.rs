@@ -18,6 +18,8 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-offered-1", include_str!("../../../tests/golden/amf-offered-1.hex")),
     ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
     ("amf-restricted-1", include_str!("../../../tests/golden/amf-restricted-1.hex")),
+    ("amf-departure-1", include_str!("../../../tests/golden/amf-departure-1.hex")),
+    ("amf-arrival-1", include_str!("../../../tests/golden/amf-arrival-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.

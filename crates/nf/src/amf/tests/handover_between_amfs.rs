@@ -723,7 +723,7 @@ fn a_ue_is_in_a_document_of_the_target_amf_from_its_arrival_on() {
     stored.store(&mut amfs.target.amf, StoreScope::Changed);
     assert_eq!(stored.documents.len(), 0);
     amfs.notified(id);
-    stored.store(&mut amfs.target.amf, StoreScope::Required);
+    stored.store(&mut amfs.target.amf, StoreScope::Changed);
     assert_eq!(stored.documents.len(), 1, "before the SMFs switch the paths");
 }
 
