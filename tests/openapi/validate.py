@@ -70,6 +70,8 @@ CALLBACKS = {
     "n1n2-failure": ("TS29518_Namf_Communication.yaml",
                      "/ue-contexts/{ueContextId}/n1-n2-messages", "post",
                      "{$request.body#/n1n2FailureTxfNotifURI}"),
+    "n2-info": ("TS29518_Namf_Communication.yaml", "/ue-contexts/{ueContextId}", "put",
+                "{$request.body#/n2NotifyUri}"),
     "am-policy/update": ("TS29507_Npcf_AMPolicyControl.yaml", "/policies", "post",
                          "{$request.body#/notificationUri}/update"),
     "am-policy/terminate": ("TS29507_Npcf_AMPolicyControl.yaml", "/policies", "post",

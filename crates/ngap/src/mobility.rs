@@ -120,6 +120,11 @@ impl EarlyRanStatus {
             .map(|status| Self(status.into_owned()))
             .map_err(|error| NgapError::transfer_syntax(&error))
     }
+
+    /// Encodes the container.
+    pub fn encode(&self) -> Vec<u8> {
+        wire::encode_open_type(&self.0).map(|octets| octets.to_vec()).unwrap_or_default()
+    }
 }
 
 /// SON Configuration Transfer (TS 38.413 9.3.3.6), transparent to the AMF but for its target.

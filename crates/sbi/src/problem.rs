@@ -1,7 +1,7 @@
 //! Errors of operations (TS 29.500 5.2.7, TS 29.571 `ProblemDetails`).
 
 use crate::http::Method;
-use crate::namf_communication::N1N2MsgTxfrErrDetail;
+use crate::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use crate::nnrf_accesstoken::AccessTokenErr;
 use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use crate::record::{open_enum, record};
@@ -81,6 +81,7 @@ open_enum! {
         PeerNotResponding = "PEER_NOT_RESPONDING",
 
         IntegrityCheckFail = "INTEGRITY_CHECK_FAIL",
+        HandoverFailure = "HANDOVER_FAILURE",
         UeInNonAllowedArea = "UE_IN_NON_ALLOWED_AREA",
         UeInCmIdleState = "UE_IN_CM_IDLE_STATE",
         TemporaryRejectRegistrationOngoing = "TEMPORARY_REJECT_REGISTRATION_ONGOING",
@@ -138,6 +139,7 @@ impl Cause {
             | PdutypeNotSupported
             | SscNotSupported
             | IntegrityCheckFail
+            | HandoverFailure
             | UeInNonAllowedArea
             | PolicyContextDenied
             | ErrorTrafficMappingInfoRejected
@@ -230,6 +232,8 @@ pub enum ProblemMore {
     SmContextUpdateError(Box<SmContextUpdateErrorData>),
     /// Namf_Communication N1N2MessageTransfer: retry information.
     N1N2MessageTransferError(Box<N1N2MsgTxfrErrDetail>),
+    /// Namf_Communication CreateUEContext: the cause for the source gNB.
+    UeContextCreateError(Box<UeContextCreateErrorData>),
     /// Nnrf_AccessToken: the error of OAuth 2.0.
     AccessTokenErr(Box<AccessTokenErr>),
     /// 405: the methods of the resource (`Allow`).

@@ -102,8 +102,8 @@ requests! {
         SmContextStatusNotify,
     }
     namf_communication {
-        N1N2MessageTransfer, UeContextTransfer, RegistrationStatusUpdate,
-        N1N2TransferFailureNotification,
+        N1N2MessageTransfer, UeContextTransfer, RegistrationStatusUpdate, CreateUeContext, ReleaseUeContext,
+        N1N2TransferFailureNotification, N2InfoNotify,
     }
     npcf_ampolicycontrol {
         CreateAmPolicyAssociation, ReadAmPolicyAssociation, UpdateAmPolicyAssociation,
@@ -166,6 +166,7 @@ impl Request {
             Self::DataChangeNotification(notification) => &notification.uri,
             Self::SmContextStatusNotify(notification) => &notification.uri,
             Self::N1N2TransferFailureNotification(notification) => &notification.uri,
+            Self::N2InfoNotify(notification) => &notification.uri,
             Self::AmPolicyUpdateNotify(notification) => &notification.uri,
             Self::AmPolicyTerminateNotify(notification) => &notification.uri,
             Self::SmPolicyUpdateNotify(notification) => &notification.uri,
@@ -185,6 +186,10 @@ impl Request {
             Self::N1N2MessageTransfer(r) => return supi_of(&r.ue_context_id),
             Self::UeContextTransfer(r) => return supi_of(&r.ue_context_id),
             Self::RegistrationStatusUpdate(r) => return supi_of(&r.ue_context_id),
+            Self::CreateUeContext(r) => {
+                return r.body.ue_context.supi.clone().or_else(|| supi_of(&r.ue_context_id));
+            }
+            Self::ReleaseUeContext(r) => return supi_of(&r.ue_context_id),
             Self::PostSmContexts(r) => return r.body.supi.clone(),
             Self::SearchNfInstances(r) => return r.supi.clone(),
             Self::CreateAmPolicyAssociation(r) => &r.body.supi,

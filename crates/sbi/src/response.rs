@@ -3,7 +3,8 @@
 use crate::common::PatchResult;
 use crate::http::{Body, HttpResponse};
 use crate::namf_communication::{
-    N1N2MessageTransferRspData, UeContextTransferRspData, UeRegStatusUpdateRspData,
+    N1N2MessageTransferRspData, N2InfoNotificationRspData, UeContextCreatedData, UeContextTransferRspData,
+    UeRegStatusUpdateRspData,
 };
 use crate::nausf_ueauthentication::{ConfirmationDataResponse, EapSession, UeAuthenticationCtx};
 use crate::nnrf_accesstoken::AccessTokenRsp;
@@ -172,6 +173,10 @@ responses! {
     UeContextTransferred 200 body: UeContextTransferRspData;
     /// The old AMF has received the status of the UE context transfer.
     RegistrationStatusUpdated 200 body: UeRegStatusUpdateRspData;
+    /// The target AMF has prepared the handover.
+    UeContextCreated 201 body: Created<UeContextCreatedData>;
+    /// The source AMF has received the completion of the handover.
+    N2InfoNotified 200 body: N2InfoNotificationRspData;
 
     /// A created AM policy association.
     PolicyAssociationCreated 201 body: Created<PolicyAssociation>;

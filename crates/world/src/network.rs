@@ -92,9 +92,15 @@ pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
     .expect("a short message")
 }
 
+/// The tracking area of an AMF, where each has its own.
+pub(crate) fn tai_of_area(area: usize) -> Tai {
+    Tai { tac: Tac::new(1 + area as u32), ..tai() }
+}
+
 /// In a set the AMF Pointer is the number of the instance.
-fn guami(instance: InstanceId) -> Guami {
-    Guami { plmn_id: plmn(), amf_id: AmfId { region: 2, set: 1, pointer: instance.0 } }
+fn guami(plan: &Plan, process: usize) -> Guami {
+    let amf_id = AmfId { region: 2, set: 1 + plan.area(process) as u16, pointer: plan.instance(process).0 };
+    Guami { plmn_id: plmn(), amf_id }
 }
 
 /// The home network's public keys with their identifiers, for USIMs.
@@ -312,14 +318,19 @@ impl ShardFactory<'_> {
     }
 
     fn amf_config(&self, identity: Identity) -> AmfConfig {
-        let guami = guami(self.plan.instance(self.process));
-        let mut config = AmfConfig::new(identity, guami, slices(), vec![tai()]);
+        let guami = guami(self.plan, self.process);
+        let mut config = AmfConfig::new(identity, guami, slices(), vec![self.tai()]);
         config.ciphering.retain(|algorithm| *algorithm != self.plan.ciphering);
         config.ciphering.insert(0, self.plan.ciphering);
         config.timers.t3512 = PERIODIC_UPDATE;
         config.retains_ues = self.plan.retaining != 0;
         config.shares_blocks = self.is_in_set();
         config
+    }
+
+    /// The tracking area of the AMF.
+    fn tai(&self) -> Tai {
+        tai_of_area(self.plan.area(self.process))
     }
 
     const fn is_in_set(&self) -> bool {
@@ -331,8 +342,8 @@ impl ShardFactory<'_> {
             plmns: vec![plmn()],
             slices: slices(),
             data_networks: vec![(Snssai::of_sst(1), dnn())],
-            guamis: vec![guami(self.plan.instance(self.process))],
-            tais: vec![tai()],
+            guamis: vec![guami(self.plan, self.process)],
+            tais: vec![self.tai()],
             oauth2: self.plan.oauth2,
             plain: None,
             reads_embedded: self.plan.residency == Residency::Embedded,
@@ -385,10 +396,10 @@ const ADOPTION: Duration = Duration::from_secs(1);
 pub(crate) fn n2_gateway(plan: &Plan, process: usize, owners: Arc<OwnerMap>) -> N2Gateway {
     let gateway = N2Gateway::new(N2Config {
         amf_name: "pith".into(),
-        guamis: vec![guami(plan.instance(process))],
+        guamis: vec![guami(plan, process)],
         relative_capacity: u8::MAX,
         plmns: vec![(plmn(), slices())],
-        tais: vec![tai()],
+        tais: vec![tai_of_area(plan.area(process))],
         instance: plan.instance(process),
         owners,
         shards: plan.shards as u8,

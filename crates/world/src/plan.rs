@@ -108,7 +108,10 @@ pub struct Plan {
     pub instances: usize,
     /// The lease of an instance.
     pub lease: Duration,
-    /// gNBs. Each has an association with every AMF.
+    /// AMFs of different AMF Sets, with a tracking area each: the processes that host one. Each gNB is at one of them. 1: there is one AMF,
+    /// or a set.
+    pub areas: usize,
+    /// gNBs. Each has an association with every AMF of its area.
     pub gnbs: usize,
     /// A bit for each gNB: it retains its UEs while it has no association.
     pub retaining: u8,
@@ -177,6 +180,7 @@ impl Plan {
             shards: 1 + dice.index(most_shards),
             instances: 0,
             lease: LEASE,
+            areas: 1,
             gnbs: 1 + dice.index(3),
             // Drawn apart, too.
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
@@ -249,6 +253,17 @@ impl Plan {
         if self.instances == 0 { 1 } else { self.instances }
     }
 
+    /// The area of a process's AMF; 0 for one without an AMF.
+    pub(crate) fn area(&self, process: usize) -> usize {
+        let before = self.processes.iter().take(process).filter(|nfs| nfs.contains(&Nf::Amf)).count();
+        if self.areas > 1 { before } else { 0 }
+    }
+
+    /// The area of a gNB.
+    pub(crate) const fn area_of_gnb(&self, endpoint: usize) -> usize {
+        if self.areas > 1 { endpoint % self.areas } else { 0 }
+    }
+
     /// The number of a process in its set; 0 for one that is in no set.
     pub(crate) const fn instance(&self, process: usize) -> InstanceId {
         InstanceId(if process < self.instances { process as u8 + 1 } else { 0 })
@@ -278,6 +293,11 @@ impl Plan {
         self
     }
 
+    /// One UE, and two AMFs with a gNB each: one in the process of the other NFs, one in a process of its own.
+    pub fn two_amfs() -> Self {
+        Self { processes: vec![Nf::ALL.to_vec(), vec![Nf::Amf]], areas: 2, gnbs: 2, ..Self::clean() }
+    }
+
     /// One UE that registers and establishes a session, all in one process, without faults: for ladders.
     pub fn clean() -> Self {
         Self {
@@ -286,6 +306,7 @@ impl Plan {
             shards: 1,
             instances: 0,
             lease: LEASE,
+            areas: 1,
             gnbs: 1,
             retaining: 0,
             ues: 1,

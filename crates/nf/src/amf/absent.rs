@@ -87,6 +87,16 @@ impl Amf {
             Request::RegistrationStatusUpdate(request) => {
                 return self.ues.id(self.find_context(&request.ue_context_id)?);
             }
+            Request::ReleaseUeContext(request) => {
+                return self.ues.id(self.find_context(&request.ue_context_id)?);
+            }
+            Request::CreateUeContext(request) => {
+                return self.ues.id(self.find_context(&request.ue_context_id)?);
+            }
+            Request::N2InfoNotify(notification) => {
+                let name = self.shared.references.name(notification.uri.id())?;
+                return consumer::of_handover_name(name).map(|(ue, _)| ue);
+            }
             Request::SmContextStatusNotify(notification) => {
                 let name = self.shared.references.name(notification.uri.id())?;
                 return consumer::of_session_name(name).map(|(ue, _, _)| ue);

@@ -66,6 +66,11 @@ impl AccessKeys {
         self.0.as_ref().is_some_and(|chain| chain.former.is_some())
     }
 
+    /// NH and NCC that the source AMF of a handover has derived ([`adopt`]).
+    pub fn adopted(&self) -> Option<NextHop> {
+        self.0.as_ref()?.last.clone()
+    }
+
     /// The gNB uses K_gNB of the current K_AMF and COUNT, or has no UE context.
     pub fn reset(&mut self) {
         *self = Self::default();
@@ -80,6 +85,11 @@ impl AccessKeys {
 pub(crate) fn note_new_k_amf(ue: &mut UeContext, k_amf: &KAmf) {
     let count = ue.k_gnb_count;
     ue.access_keys.chain().former.get_or_insert_with(|| (k_amf.clone(), count));
+}
+
+/// NH and NCC for the target gNB, which the source AMF of a handover has derived with the next step of its chain (TS 33.501 6.9.2.3.3).
+pub(crate) fn adopt(ue: &mut UeContext, next: NextHop) {
+    *ue.access_keys.chain() = Chain { last: Some(next), former: None };
 }
 
 /// The next NH of the chain, for the target of a handover; `None` without a security context. At the setup of the connection

@@ -2,12 +2,14 @@
 //! handle the replies.
 
 use super::context::{CallId, Env, UeContext};
+use super::mobility::n14::sbi_cause;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
 use super::{n2, residency};
 use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::ie::RegistrationKind;
+use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::common::{
     AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci,
     SupportedFeatures, UeContextId, UserLocation,
@@ -20,7 +22,7 @@ use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{ContextId, FiveGGuti, Snssai, Supi};
+use pith_types::{ContextId, FiveGGuti, Snssai, Supi, Tai};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.
@@ -47,11 +49,26 @@ pub(crate) fn of_session_name(name: &str) -> Option<(ContextId, u8, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
+/// The name that the callback reference of a handover to another AMF carries: the id of the UE's context, and the number of the handover.
+fn handover_name(ue: ContextId, number: CallId) -> String {
+    format!("{ue}-n2-{}", number.0)
+}
+
+/// UE and number in such a name.
+pub(crate) fn of_handover_name(name: &str) -> Option<(ContextId, u32)> {
+    let (ue, number) = name.split_once("-n2-")?;
+    Some((ue.parse().ok()?, number.parse().ok()?))
+}
+
 /// Deletes the resource that a reply created if no procedure waits for the reply.
 pub(crate) fn undo(env: &mut Env<'_>, reply: Reply) {
     match reply {
         Ok(Response::SmContextCreated(created)) => release_sm_context(env, &created.location),
         Ok(Response::PolicyAssociationCreated(created)) => delete_association(env, &created.location),
+        Ok(Response::UeContextCreated(created)) => {
+            let cause = CauseRadioNetwork::handover_cancelled;
+            release_ue_context(env, &created.location, Cause::RadioNetwork(cause));
+        }
         _ => {}
     }
 }
@@ -236,7 +253,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, 
     body.n1_sm_msg = Some(payload.clone().into());
     body.rat_type = Some(RatType::Nr);
     body.ue_location = location(ue);
-    let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn) });
+    let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn), ..Selection::default() });
     let call = ue.call(env, target, nsmf::PostSmContexts { body });
     if let Some(session) = ue.session_mut(id) {
         session.calls.push((call, SessionCall::Create(payload.clone())));
@@ -258,13 +275,23 @@ fn status_callback(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Uri {
 pub(crate) fn announce_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
     for id in ids {
-        let body = nsmf::SmContextUpdateData {
-            serving_nf_id: Some(env.config.identity.instance_id),
-            guami: Some(env.config.guami),
-            sm_context_status_uri: Some(status_callback(ue, env, id)),
-            ..Default::default()
-        };
-        notify_smf(ue, env, id, body);
+        announce_session(ue, env, id);
+    }
+}
+
+/// As [`announce_sessions`], of one session.
+pub(crate) fn announce_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let body = serving_amf(ue, env, id);
+    notify_smf(ue, env, id, body);
+}
+
+/// This AMF serves the UE of a session.
+fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpdateData {
+    nsmf::SmContextUpdateData {
+        serving_nf_id: Some(env.config.identity.instance_id),
+        guami: Some(env.config.guami),
+        sm_context_status_uri: Some(status_callback(ue, env, id)),
+        ..Default::default()
     }
 }
 
@@ -430,11 +457,12 @@ pub(crate) fn prepare_handover(
     body.n2_sm_info = Some(BinaryData::from(transfer));
     body.n2_sm_info_type = Some(nsmf::N2SmInfoType::HandoverRequired);
     body.target_id = target_id(target);
+    body.target_serving_nf_id = ue.arrival.as_ref().map(|_| env.config.identity.instance_id);
     update(ue, env, id, body)
 }
 
 /// The target of a handover as an SBI data type.
-fn target_id(target: &pith_ngap::TargetId) -> Option<nsmf::NgRanTargetId> {
+pub(crate) fn target_id(target: &pith_ngap::TargetId) -> Option<nsmf::NgRanTargetId> {
     let pith_ngap::TargetId::RanNode { node: pith_ngap::GlobalRanNodeId::Gnb { plmn, id, bits }, tai } =
         target
     else {
@@ -464,11 +492,16 @@ pub(crate) fn handover_prepared(
     update(ue, env, id, body)
 }
 
-/// The UE is at the target gNB: requests the SMF to switch the path (TS 29.502 5.2.2.3.4.4).
-pub(crate) fn complete_handover(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
-    let body =
-        nsmf::SmContextUpdateData { ue_location: location(ue), ..handover_update(nsmf::HoState::Completed) };
-    update(ue, env, id, body)
+/// The UE is at the target gNB: requests the SMF to switch the path (TS 29.502 5.2.2.3.4.4). `is_new`: another AMF has served the UE.
+pub(crate) fn complete_handover(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    id: u8,
+    is_new: bool,
+) -> Option<CallId> {
+    let serving = if is_new { serving_amf(ue, env, id) } else { nsmf::SmContextUpdateData::default() };
+    let ho_state = Some(nsmf::HoState::Completed);
+    update(ue, env, id, nsmf::SmContextUpdateData { ue_location: location(ue), ho_state, ..serving })
 }
 
 /// The handover does not take place (TS 29.502 5.2.2.3.4.5). The reply changes nothing.
@@ -585,6 +618,51 @@ pub(crate) fn confirm_transfer(env: &mut Env<'_>, peer: Arc<ApiRoot>, guti: Five
     let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     let ue_context_id = UeContextId::FiveGGuti(guti);
     env.call_without_reply(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
+}
+
+/// Namf_Communication_CreateUEContext to an AMF that serves the tracking area; `None` if the SUPI is not known.
+pub(crate) fn create_ue_context(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    tai: Tai,
+    body: namf::UeContextCreateData,
+) -> Option<CallId> {
+    let ue_context_id = UeContextId::Supi(ue.supi.clone()?);
+    let target = Target::Service(Selection { tai: Some(tai), is_other: true, ..Selection::default() });
+    Some(ue.call(env, target, namf::CreateUeContext { ue_context_id, body }))
+}
+
+/// The URI at which the target AMF reports the completion of that handover.
+pub(crate) fn n2_callback(ue: &UeContext, env: &Env<'_>, number: CallId) -> Uri {
+    let reference = env.references.of_name(&handover_name(ue.id, number));
+    namf::N2InfoNotify::callback_uri(&env.config.identity.api_root, &NfType::Amf, &reference)
+}
+
+/// Namf_Communication_ReleaseUEContext at the target AMF, which has created this context.
+pub(crate) fn release_ue_context(env: &mut Env<'_>, context: &Uri, cause: Cause) {
+    let Ok(ue_context_id) = context.id().parse() else { return };
+    let body = namf::UeContextRelease::new(sbi_cause(cause));
+    env.call_without_reply(owner(context), namf::ReleaseUeContext { ue_context_id, body });
+}
+
+/// Namf_Communication_N1N2MessageTransfer of a status of the source gNB to the target AMF.
+pub(crate) fn transfer_ran_status(env: &mut Env<'_>, context: &Uri, status: namf::N2InfoContent) {
+    let Ok(ue_context_id) = context.id().parse() else { return };
+    let mut container = namf::N2InfoContainer::new(namf::N2InformationClass::Ran);
+    container.ran_info = Some(namf::N2RanInformation::new(status));
+    let mut body = namf::N1N2MessageTransferReqData::default();
+    body.n2_info_container = Some(container);
+    env.call_without_reply(owner(context), namf::N1N2MessageTransfer { ue_context_id, body });
+}
+
+/// Namf_Communication_N2InfoNotify to the source AMF: the UE is here, without the sessions that this AMF does not serve.
+pub(crate) fn notify_source_amf(env: &mut Env<'_>, uri: Uri, to_release: Vec<u8>) {
+    let mut body = namf::N2InformationNotification::new(uri.id());
+    body.notify_reason = Some(namf::N2InfoNotifyReason::HandoverCompleted);
+    body.guami = Some(env.config.guami);
+    body.to_release_session_list = to_release;
+    let target = owner(&uri);
+    env.call_without_reply(target, namf::N2InfoNotify { uri, body });
 }
 
 /// Namf_Communication_N1N2TransferFailureNotification: the UE does not respond to paging.

@@ -6,6 +6,7 @@ pub(crate) use super::gnbs::Gnbs;
 
 use super::connection::{Connections, NgConnection, RanContext};
 use super::mobility::Mobility;
+use super::mobility::arrival::Arrival;
 use super::n2::Initial;
 use super::pending_table::{EntryId, PendingTable};
 use super::procedure::Procedure;
@@ -92,6 +93,8 @@ pub(crate) struct UeContext {
     pub mobility: Mobility,
     /// Keys of the access stratum.
     pub access_keys: AccessKeys,
+    /// The AMF from which the UE is being handed over. The context is in no document, and its sessions are that AMF's.
+    pub arrival: Option<Box<Arrival>>,
     /// Start of the current registration.
     pub since: DateTime,
     /// When the UE was last authenticated because of its NAS COUNTs.
@@ -296,6 +299,7 @@ impl UeContext {
             procedure: Procedure::Idle,
             mobility: Mobility::Idle,
             access_keys: AccessKeys::default(),
+            arrival: None,
             since,
             reauthenticated: None,
             transferred_to: None,
@@ -368,9 +372,14 @@ impl UeContext {
             || self.sessions.iter().any(|session| !session.calls.is_empty())
     }
 
-    /// Whether the context can be deleted: not registered, and no procedure in progress.
+    /// Whether the context can be deleted: not registered, no procedure in progress, and no handover from another AMF.
     pub fn is_over(&self) -> bool {
-        !self.is_registered() && matches!(self.procedure, Procedure::Idle)
+        !self.is_registered() && matches!(self.procedure, Procedure::Idle) && self.arrival.is_none()
+    }
+
+    /// Requests of other NFs that are not answered yet.
+    pub fn replies_owed(&self) -> usize {
+        self.arrival.as_ref().map_or(0, |arrival| arrival.replies_owed())
     }
 
     /// The UE's name in logs: its masked SUPI, or its key.

@@ -13,6 +13,7 @@
 //!  offered       security context of a SECURITY MODE COMMAND without an answer; absent if there is none
 //!  restrictions  mobility restrictions; absent if there are none
 //!  returned      NAS messages that the gNB has returned; absent if there are none
+//!  arrival       the AMF from which the UE is being handed over; absent in any document that is stored
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -52,6 +53,7 @@ const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
+const ARRIVAL: Section = Section { id: 15, name: "arrival", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -70,11 +72,12 @@ pub(super) const SECTIONS: &[Section] = &[
     OFFERED,
     RESTRICTIONS,
     RETURNED,
+    ARRIVAL,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED];
+const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, ARRIVAL];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -88,6 +91,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     OFFERED,
     RESTRICTIONS,
     RETURNED,
+    ARRIVAL,
     TIMERS,
 ];
 
@@ -207,6 +211,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
         RETURNED => !ue.returned.is_empty(),
+        ARRIVAL => ue.arrival.is_some(),
         _ => true,
     }
 }
@@ -273,6 +278,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         procedure,
         mobility,
         access_keys,
+        arrival,
         since,
         reauthenticated,
         transferred_to,
@@ -327,6 +333,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         RETURNED => returned.pack(writer),
+        ARRIVAL => arrival.pack(writer),
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
             access_keys.pack(writer);
@@ -432,6 +439,7 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
+        ARRIVAL => ue.arrival = Pack::unpack(reader)?,
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {
             ue.access_keys = Pack::unpack(reader)?;

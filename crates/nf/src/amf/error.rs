@@ -310,6 +310,12 @@ pub(crate) enum TransferError {
     /// The request has no content that can be sent.
     #[error("nothing to send")]
     Empty,
+    /// Information for the target gNB of a handover that is not prepared, or not with that AMF.
+    #[error("no handover from this AMF is prepared")]
+    NoHandover,
+    /// Information for the target gNB that is no RAN status.
+    #[error("not the status of a RAN")]
+    WrongStatus,
     /// An N1 message of another class than session management, which this AMF does not forward.
     #[error("only N1 messages of class SM are supported")]
     OtherClass,
@@ -319,7 +325,7 @@ impl TransferError {
     /// The error response to the sender.
     pub fn problem(self) -> Problem {
         match self {
-            Self::NoContext | Self::NoSession => Problem::context_not_found().detail(self),
+            Self::NoContext | Self::NoSession | Self::NoHandover => Problem::context_not_found().detail(self),
             Self::OtherSmf => Problem::of_status(403).detail(self),
             Self::RegistrationOngoing => Problem::new(SbiCause::TemporaryRejectRegistrationOngoing),
             Self::HandoverOngoing => Problem::new(SbiCause::TemporaryRejectHandoverOngoing),
@@ -327,6 +333,7 @@ impl TransferError {
             Self::NonAllowedArea => Problem::new(SbiCause::UeInNonAllowedArea),
             Self::QueueFull => Problem::new(SbiCause::NfCongestion).detail(self),
             Self::Empty => Problem::mandatory_ie_missing("n1MessageContainer"),
+            Self::WrongStatus => Problem::mandatory_ie_incorrect("/n2InfoContainer/ranInfo", self),
             Self::OtherClass => Problem::of_status(501).detail(self),
         }
     }

@@ -93,6 +93,8 @@ pub struct Amf {
     restored: Restored,
     /// NG Setups, and UEs that leave gNBs.
     setups: n2::Setups,
+    /// Requests of other NFs that are not answered yet.
+    replies_owed: usize,
     /// The context of the step in progress.
     in_step: Option<ContextId>,
     /// Contexts pass through their documents after each step.
@@ -132,6 +134,7 @@ impl Amf {
             ended: EndedContexts::default(),
             restored: Restored::default(),
             setups: n2::Setups::default(),
+            replies_owed: 0,
             in_step: None,
             reloads: false,
         }
@@ -167,12 +170,14 @@ impl Amf {
     ) {
         let (ues, effects) = (self.ues.len(), out.effects().len());
         let Some(ue) = self.ues.get_mut(key) else { return };
+        let owed = ue.replies_owed();
         ue.counts_end = self.tracker.counts_end(ue.id);
         self.in_step = Some(ue.id);
         let mut env = self.shared.env(now, ues, out);
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
         procedure::subscription_change::resume(ue, &mut env);
+        self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;
         if ue.is_over() {
             if let Some(mut ue) = self.ues.remove(key) {
@@ -201,6 +206,7 @@ impl Amf {
 
     /// Releases what a removed context owns. `effects`: the first effect of the step that ended it.
     fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
+        self.replies_owed -= ue.replies_owed();
         self.with_env(now, out, |env| forget(ue, env));
         if let (Some(released), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
             self.note_released(ue.id, (supi, *released), effects, out);
@@ -344,7 +350,7 @@ impl NetworkFunction for Amf {
     }
 
     fn replies_owed(&self) -> Option<usize> {
-        Some(0)
+        Some(self.replies_owed)
     }
 
     fn has_context(&self, request: &Request) -> bool {
@@ -352,6 +358,7 @@ impl NetworkFunction for Amf {
             Request::N1N2MessageTransfer(request) => &request.ue_context_id,
             Request::UeContextTransfer(request) => &request.ue_context_id,
             Request::RegistrationStatusUpdate(request) => &request.ue_context_id,
+            Request::ReleaseUeContext(request) => &request.ue_context_id,
             _ => return true,
         };
         self.find_context(id).is_some()

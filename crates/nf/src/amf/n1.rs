@@ -224,8 +224,11 @@ const SERVICE_REQUEST: u8 = 0x4c;
 
 /// Protects a message with the context in use, if there is one; `None` if its COUNTs are exhausted,
 /// so that nothing can be sent, or reserved in no document while the store fails. The UE's timers then repeat its request.
-/// A UE with an outdated context gets only what it accepts unprotected (TS 24.501 4.4.4.2).
+/// A UE with an outdated context gets only what it accepts unprotected (TS 24.501 4.4.4.2), and one that is handed over to another AMF nothing.
 pub(crate) fn seal(ue: &mut UeContext, plain: &[u8]) -> Option<Vec<u8>> {
+    if ue.mobility.is_departure() {
+        return None;
+    }
     let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
     let end = ue.counts_end;
     match &mut ue.security {
@@ -253,6 +256,9 @@ pub(crate) fn send(ue: &mut UeContext, env: &mut Env<'_>, message: impl Into<Gmm
 pub(crate) fn send_plain(ue: &mut UeContext, env: &mut Env<'_>, plain: &[u8]) {
     match seal(ue, plain) {
         Some(pdu) => n2::downlink_nas_transport(ue, env, pdu),
+        None if ue.mobility.is_departure() => env.out.log(Level::Info, || {
+            format!("{}: the UE is handed over to another AMF: a message is not sent", ue.name())
+        }),
         None if ue.counts_end.is_some() => env.out.log(Level::Warn, || {
             let ue = ue.name();
             format!("{ue}: contexts are not stored, and no NAS COUNT is reserved: a message is not sent")

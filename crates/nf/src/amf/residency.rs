@@ -471,9 +471,10 @@ impl Amf {
     }
 }
 
-/// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs.
+/// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs. Those of a UE that another AMF
+/// is handing over are that AMF's.
 pub(super) fn is_stored(ue: &UeContext) -> bool {
-    ue.supi.is_some() && (ue.is_registered() || has_resources(ue))
+    ue.supi.is_some() && ue.arrival.is_none() && (ue.is_registered() || has_resources(ue))
 }
 
 /// Notes what a UE has at other NFs in a document, before it is released there. The gNB may not get the command to release the UE: if it

@@ -51,6 +51,8 @@ impl Amf {
             Request::N1N2MessageTransfer(request) => &request.ue_context_id,
             Request::UeContextTransfer(request) => &request.ue_context_id,
             Request::RegistrationStatusUpdate(request) => &request.ue_context_id,
+            Request::CreateUeContext(request) => &request.ue_context_id,
+            Request::ReleaseUeContext(request) => &request.ue_context_id,
             _ => return self.context_of_request(request).map_or(Needs::Nothing, |id| Needs::Block(id.block)),
         };
         if let Some(tmsi) = self.tmsi_of(named) {

@@ -16,6 +16,7 @@ use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::ie::{PartialTaiList, ServiceArea as NasServiceArea, ServiceAreaList, TaiList};
 use pith_ngap::{MobilityRestrictions, ServiceArea as NgapServiceArea};
 use pith_sbi::common::{Area, CoreNetworkType, RatType, RestrictionType, ServiceAreaRestriction};
+use pith_sbi::namf_communication as namf;
 use pith_sbi::nudm_sdm::AccessAndMobilitySubscriptionData;
 use pith_types::{Plmn, Tac, Tai};
 
@@ -196,6 +197,35 @@ impl UeContext {
     pub(super) fn restrict_by_policy(&mut self, restriction: Option<&ServiceAreaRestriction>) -> bool {
         let now = self.restrictions.as_deref().map(Restrictions::content).unwrap_or_default();
         self.set_restrictions(Restrictions { policy: restriction.and_then(ServiceArea::of), ..now })
+    }
+
+    /// Takes the restrictions that the source AMF of a handover has.
+    pub(super) fn restrict_as_transferred(&mut self, context: &namf::UeContext) {
+        self.restrict(Some(&AccessAndMobilitySubscriptionData {
+            rat_restrictions: context.restricted_rat_list.clone(),
+            forbidden_areas: context.forbidden_area_list.clone(),
+            service_area_restriction: context.service_area_restriction.clone(),
+            core_network_type_restrictions: context.restricted_core_nw_type_list.clone(),
+            ..Default::default()
+        }));
+        // The target gNB gets them with HANDOVER REQUEST, and the UE has them.
+        self.note_restrictions_sent();
+    }
+
+    /// The restrictions for the target AMF of a handover, with the service area in force.
+    pub(super) fn describe_restrictions(&self, context: &mut namf::UeContext) {
+        let Some(restrictions) = &self.restrictions else { return };
+        let rats = [(0x80, RatType::Eutra), (0x40, RatType::Nr)].into_iter();
+        context.restricted_rat_list =
+            rats.filter(|(bit, _)| restrictions.rats & bit != 0).map(|(_, rat)| rat).collect();
+        if !restrictions.forbidden.is_empty() {
+            context.forbidden_area_list =
+                vec![Area { area_code: None, tacs: restrictions.forbidden.clone() }];
+        }
+        context.service_area_restriction = restrictions.service_area().map(ServiceArea::to_sbi);
+        if restrictions.core {
+            context.restricted_core_nw_type_list = vec![CoreNetworkType::FiveGc];
+        }
     }
 
     fn set_restrictions(&mut self, new: Restrictions) -> bool {

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | no request to another NF pending | goes on with its NG connection, its procedure and its timers |
 //! | an N2 handover, before HANDOVER NOTIFY | it ends; the UE goes on with the connection of the source gNB |
+//! | HANDOVER COMMAND of a handover to another AMF was sent | it continues: N2InfoNotify or the timer ends it |
+//! | a UE that another AMF is handing over | no document: the source AMF's request or timer ends |
 //! | a request pending | the procedure is aborted; UE CONTEXT RELEASE COMMAND if it is connected |
 //! | an NG connection whose gNB has disconnected since | in CM-IDLE |
 //! | not registered | ends: its resources at other NFs are released |

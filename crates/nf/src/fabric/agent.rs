@@ -435,7 +435,9 @@ impl Agent {
 
     /// The NRF's reply: held calls proceed, or fail if there is no instance.
     fn discovered(&mut self, now: Instant, id: u64, reply: Reply, out: &mut Outbox) {
-        let Some(answered) = self.cache.answered(now, id, reply) else { return };
+        let (own, instances) = (&self.config.own_root, &self.instances);
+        let is_own = |root: &ApiRoot| *root == **own || instances.has_root(root);
+        let Some(answered) = self.cache.answered(now, id, reply, is_own) else { return };
         for (root, sets) in self.cache.take_sets() {
             self.reselection.learn(&root, &sets);
         }

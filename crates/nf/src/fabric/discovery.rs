@@ -72,6 +72,7 @@ impl Query {
         query.service_names = Some(vec![self.service.clone()]);
         query.snssais = self.selection.snssai.map(|slice| vec![slice]);
         query.dnn = self.selection.dnn.clone();
+        query.tai = self.selection.tai;
         query.target_nf_instance_id = self.instance;
         query.into()
     }
@@ -176,8 +177,14 @@ impl Cache {
         Some((self.numbered, query))
     }
 
-    /// Stores a result; returns the calls held for it.
-    pub(super) fn answered(&mut self, now: Instant, id: u64, reply: Reply) -> Option<QueryResult> {
+    /// Stores a result; returns the calls held for it. `is_own`: whether an apiRoot is that of this process, or of its set.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        id: u64,
+        reply: Reply,
+        is_own: impl Fn(&ApiRoot) -> bool,
+    ) -> Option<QueryResult> {
         let PendingQuery { question, waiting } = self.asked.remove(&id)?;
         let found = match reply {
             Ok(Response::SearchResult(result)) => {
@@ -188,8 +195,9 @@ impl Cache {
                     Some((root, profile.nf_set_id_list.clone()))
                 };
                 self.sets = result.nf_instances.iter().filter_map(of_set).collect();
-                let candidates =
-                    result.nf_instances.iter().filter_map(|p| candidate(p, &question.service)).collect();
+                let is_wanted = |found: &Candidate| !(question.selection.is_other && is_own(&found.root));
+                let candidates = result.nf_instances.iter().filter_map(|p| candidate(p, &question.service));
+                let candidates = candidates.filter(is_wanted).collect();
                 Answer { candidates, until: now + validity }
             }
             _ => Answer { candidates: Vec::new(), until: now },
@@ -249,6 +257,37 @@ mod tests {
     use crate::testing::{self, instance};
     use pith_sbi::nnrf_nfdiscovery::SearchResult;
 
+    /// A handover to another AMF (TS 23.502 4.9.1.3.2 step 2) does not lead back to this process, and not to its set.
+    #[test]
+    fn an_instance_of_another_process_is_discovered_by_tracking_area() {
+        let mut cache = Cache::default();
+        let tai = pith_types::Tai { plmn_id: testing::plmn(), tac: pith_types::Tac::new(7) };
+        let question = Query {
+            requester: None,
+            nf_type: NfType::Amf,
+            service: ServiceName::NamfComm,
+            selection: Selection { tai: Some(tai), is_other: true, ..Selection::default() },
+            instance: None,
+        };
+        let Request::SearchNfInstances(query) = question.query(NfType::Amf) else { panic!() };
+        assert_eq!(query.tai, Some(tai));
+        let at = |number: u128| {
+            let root = ApiRoot::new(pith_sbi::Scheme::Http, &format!("192.0.2.{number}:80"));
+            let (instance_id, api_root) = (instance(number), Arc::new(root));
+            let identity = Identity { instance_id, api_root, ..testing::identity() };
+            profile(Nf::Amf, &identity, &ProfileConfig::default())
+        };
+        let own = at(1).services().next().unwrap().api_root().unwrap();
+        for (found, expected) in [(vec![at(1)], None), (vec![at(1), at(2)], Some("192.0.2.2:80"))] {
+            cache.asked.insert(1, PendingQuery { question: question.clone(), waiting: Vec::new() });
+            let reply = Ok(Response::SearchResult(Box::new(SearchResult::new(found))));
+            let result = cache.answered(Instant::default(), 1, reply, |root| *root == own).unwrap();
+            assert_eq!(result.not_found, expected.is_none());
+            let chosen = cache.choose(Instant::default(), &question, |_| 0);
+            assert_eq!(chosen.map(|root| root.authority.to_string()).as_deref(), expected);
+        }
+    }
+
     /// An NF that registers the apiRoot of another NF does not make calls to that NF fail.
     #[test]
     fn an_apiroot_has_an_instance_for_each_nf_type() {
@@ -271,7 +310,7 @@ mod tests {
             };
             cache.asked.insert(1, PendingQuery { question, waiting: Vec::new() });
             let found = SearchResult::new(vec![at(nf, number)]);
-            cache.answered(Instant::default(), 1, Ok(Response::SearchResult(Box::new(found))));
+            cache.answered(Instant::default(), 1, Ok(Response::SearchResult(Box::new(found))), |_| false);
         };
         learn(Nf::Udm, ServiceName::NudmSdm, 1);
         learn(Nf::Amf, ServiceName::NamfComm, 2);

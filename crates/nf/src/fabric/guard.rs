@@ -221,7 +221,10 @@ const fn named_consumer(request: &Request) -> Option<NfInstanceId> {
         Request::SmfDeregistration(request) => request.smf_instance_id,
         Request::SdmSubscribe(request) => Some(request.body.nf_instance_id),
         Request::PostSmContexts(request) => Some(request.body.serving_nf_id),
-        Request::UpdateSmContext(request) => request.body.serving_nf_id,
+        Request::UpdateSmContext(request) => match request.body.serving_nf_id {
+            Some(serving) => Some(serving),
+            None => request.body.target_serving_nf_id,
+        },
         _ => None,
     }
 }
@@ -236,6 +239,7 @@ const fn callback(request: &Request) -> Option<&Uri> {
         Request::PostSmContexts(request) => Some(&request.body.sm_context_status_uri),
         Request::UpdateSmContext(request) => request.body.sm_context_status_uri.as_ref(),
         Request::N1N2MessageTransfer(request) => request.body.n1n2_failure_txf_notif_uri.as_ref(),
+        Request::CreateUeContext(request) => request.body.n2_notify_uri.as_ref(),
         Request::CreateSmPolicy(request) => Some(&request.body.notification_uri),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.notification_uri),
         Request::PostAppSession(request) => match &request.body.asc_req_data {
@@ -256,8 +260,10 @@ mod tests {
     use super::*;
     use pith_sbi::ServiceName;
     use pith_sbi::namf_communication::{
-        N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData,
-        RegistrationStatusUpdate, UeContextTransferStatus, UeRegStatusUpdateReqData,
+        CreateUeContext, N1MessageClass, N1MessageContainer, N1N2MessageTransfer, N1N2MessageTransferReqData,
+        N2InfoContent, N2InfoNotify, N2InformationNotification, N2SmInformation, RegistrationStatusUpdate,
+        ReleaseUeContext, UeContext, UeContextCreateData, UeContextRelease, UeContextTransferStatus,
+        UeRegStatusUpdateReqData,
     };
     use pith_sbi::nnrf_accesstoken::{AccessTokenReq, AccessTokenRequest};
     use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
@@ -266,6 +272,7 @@ mod tests {
         RegisterNfInstance, SubscriptionData, UriScheme,
     };
     use pith_sbi::npcf_ampolicycontrol::UpdateAmPolicyAssociation;
+    use pith_sbi::nsmf_pdusession::NgRanTargetId;
     use pith_sbi::nudm_sdm::GetAmData;
     use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration};
     use pith_sbi::nudr_dr::QueryAuthSubsData;
@@ -403,6 +410,48 @@ mod tests {
                 "{other}"
             );
         }
+    }
+
+    /// TS 29.518 5.2.2.2.3: AMFs send UE contexts to AMFs, and are notified at their own hosts.
+    #[test]
+    fn a_handover_between_amfs_is_the_amfs() {
+        let supi: pith_types::Supi = "imsi-999700000000001".parse().unwrap();
+        let create = |callback: &str| {
+            let container = || N2InfoContent::new(vec![0_u8]);
+            let node = pith_sbi::common::GlobalRanNodeId::new(crate::testing::plmn());
+            let tai = pith_types::Tai { plmn_id: crate::testing::plmn(), tac: pith_types::Tac::new(1) };
+            let target = NgRanTargetId::new(node, tai);
+            let mut body = UeContextCreateData::new(
+                UeContext::default(),
+                target,
+                container(),
+                Vec::<N2SmInformation>::new(),
+            );
+            body.n2_notify_uri = Some(callback.parse().unwrap());
+            CreateUeContext { ue_context_id: supi.clone().into(), body }
+        };
+        let release = || {
+            let body = UeContextRelease::new(pith_sbi::common::NgApCause::new(0_u32, 5_u32));
+            ReleaseUeContext { ue_context_id: supi.clone().into(), body }
+        };
+        let notify = || {
+            let uri: Uri = "https://192.0.2.9/namf-callback/v1/n2-info/1".parse().unwrap();
+            N2InfoNotify { uri, body: N2InformationNotification::new("1") }
+        };
+        let own = "https://192.0.2.1/namf-callback/v1/n2-info/1";
+        let amf = &[NfType::Amf][..];
+        assert!(check(amf, create(own)) && check(amf, release()) && check(amf, notify()));
+        assert!(!check(amf, create("https://192.0.2.9/namf-callback/v1/n2-info/1")), "another host");
+        for other in [NfType::Smf, NfType::Pcf, NfType::Udm] {
+            let other = std::slice::from_ref(&other);
+            assert!(!check(other, create(own)) && !check(other, release()) && !check(other, notify()));
+        }
+        let prepare = |target: NfInstanceId| {
+            let mut body = pith_sbi::nsmf_pdusession::SmContextUpdateData::default();
+            body.target_serving_nf_id = Some(target);
+            pith_sbi::nsmf_pdusession::UpdateSmContext { sm_context_ref: "1".into(), body }
+        };
+        assert!(check(amf, prepare(OWN)) && !check(amf, prepare(OTHER)), "it names itself");
     }
 
     #[test]

@@ -21,14 +21,15 @@ pub fn shard_of(owners: &OwnerMap, instance: InstanceId, request: &Request) -> O
     owners.shard_of(instance, block_of(request)?).map(|shard| shard.0.into())
 }
 
-/// The shard for a request from another process: as [`shard_of`]. A request that creates a session or policy association is served
-/// by the same shard each time: after a crash of its sender, it may be a repetition, and replaces what the first one created. Requests
+/// The shard for a request from another process: as [`shard_of`]. A request that creates a session, policy association or UE context is
+/// served by the same shard each time: after a crash of its sender, it may be a repetition, and replaces what the first one created. Requests
 /// from this process stay on the shard of the UE.
 pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Request) -> Option<u16> {
     let supi = match request {
         Request::PostSmContexts(request) => request.body.supi.as_ref(),
         Request::CreateSmPolicy(request) => Some(&request.body.supi),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.supi),
+        Request::CreateUeContext(request) => request.body.ue_context.supi.as_ref(),
         _ => None,
     };
     let Some(supi) = supi else { return shard_of(owners, instance, request) };

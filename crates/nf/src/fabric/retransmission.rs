@@ -169,7 +169,8 @@ impl Retransmissions {
     }
 }
 
-/// Requests that delete a resource, or report that one has ended, and the AMF's reports of a session's user plane.
+/// Requests that delete a resource, or report that one has ended or that a UE has arrived at another AMF, and the AMF's reports of a
+/// session's user plane.
 fn may_be_repeated(request: &Request) -> bool {
     match request {
         Request::ReleaseSmContext(_)
@@ -178,6 +179,8 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::DeleteAmPolicyAssociation(_)
         | Request::SdmUnsubscribe(_)
         | Request::SmfDeregistration(_)
+        | Request::ReleaseUeContext(_)
+        | Request::N2InfoNotify(_)
         | Request::SmPolicyUpdateNotify(_) => true,
         // The second one replaces the first.
         Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),

@@ -3,7 +3,7 @@
 use super::{Client, Instant, ReferenceKey, WallClock};
 use pith_sbi::common::DateTime;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType, Uri};
-use pith_types::{BlockId, BlockOwner, Dnn, OwnerMap, Plmn, Snssai};
+use pith_types::{BlockId, BlockOwner, Dnn, OwnerMap, Plmn, Snssai, Tai};
 use std::fmt;
 use std::sync::Arc;
 
@@ -123,6 +123,10 @@ pub struct Selection {
     pub snssai: Option<Snssai>,
     /// A data network.
     pub dnn: Option<Dnn>,
+    /// A tracking area.
+    pub tai: Option<Tai>,
+    /// Not an instance of this process, nor of its set.
+    pub is_other: bool,
 }
 
 impl Target {

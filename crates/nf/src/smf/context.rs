@@ -246,6 +246,8 @@ pub(super) struct AmfLink {
     pub root: Arc<ApiRoot>,
     /// The NF that created the session: only it may change the session.
     pub owner: Owner,
+    /// The AMF that prepares a handover of the UE from that one (TS 29.502 5.2.2.3.4.2).
+    pub handover_target: Option<Owner>,
 }
 
 /// The UE's access, as the AMF reports it to the SMF (TS 29.502 6.1.6.2.2), and the SMF to the PCF (TS 29.512 5.6.2.3).
@@ -315,7 +317,22 @@ pub(super) struct CallId(pub u32);
 
 pack_struct!(Pending { updates, release, lost_tunnel, qos, downlink_data });
 pack_struct!(UserPlane { anchor, front, gnb, gnb_uplink });
-pack_struct!(AmfLink { instance, status_uri, root, owner });
+
+/// Without the target of a handover, which is in a section of its own.
+impl Pack for AmfLink {
+    fn pack(&self, writer: &mut Writer<'_>) {
+        let Self { instance, status_uri, root, owner, handover_target: _ } = self;
+        instance.pack(writer);
+        status_uri.pack(writer);
+        root.pack(writer);
+        owner.pack(writer);
+    }
+
+    fn unpack(reader: &mut Reader<'_>) -> Result<Self, UnpackError> {
+        let (instance, status_uri, root, owner) = Pack::unpack(reader)?;
+        Ok(Self { instance, status_uri, root, owner, handover_target: None })
+    }
+}
 pack_struct!(UpfSession { upf, seid, tunnel });
 pack_struct!(FrontUpf { session, n9, is_needed, is_ending, destinations });
 pack_struct!(Qos { ambr, five_qi, arp_priority });
@@ -485,6 +502,7 @@ impl SmContext {
         self.forget_target();
         self.handover_uplink = None;
         self.forwards_directly = false;
+        self.amf.handover_target = None;
         self.flows.refused_by_target = 0;
     }
 

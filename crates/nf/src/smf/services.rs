@@ -6,6 +6,7 @@ use super::procedure::{State, modification, release, subscription_change};
 use super::{Smf, update};
 use crate::kit::{Caller, Instant, Key, Outbox, Owner, PendingReply};
 use pith_nas::GsmCause;
+use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData};
 use pith_sbi::{Cause, Problem, Request, Response};
 
 impl Smf {
@@ -15,12 +16,7 @@ impl Smf {
             Request::PostSmContexts(request) => self.establish(now, reply, request.body, out),
             Request::UpdateSmContext(request) => {
                 let (reference, data) = (request.sm_context_ref, request.body);
-                // An AMF to which the UE has moved names itself (TS 23.502 4.2.2.2.2 step 17, TS 29.502 5.2.2.3.6). It knows
-                // the reference from the former AMF only, so it may take the session over.
-                let found = match data.serving_nf_id {
-                    Some(_) => self.find(&reference),
-                    None => self.find_own(&reference, reply.caller()),
-                };
+                let found = self.find_to_update(&reference, reply.caller(), &data);
                 self.for_session(now, found, reply, out, |state, session, env, reply| {
                     if data.serving_nf_id.is_some() {
                         session.amf.owner = Owner::of(reply.caller());
@@ -76,6 +72,29 @@ impl Smf {
         let sessions = &mut self.sessions;
         let is_alive = |key: &Key| sessions.get_mut(*key).is_some_and(|session| session.state().is_alive());
         key.filter(is_alive).ok_or_else(|| Box::new(Problem::context_not_found()))
+    }
+
+    /// The session that a reference identifies, if the caller may update it. An AMF to which the UE has moved names itself (TS 23.502
+    /// 4.2.2.2.2 step 17, TS 29.502 5.2.2.3.6), and so does one that prepares a handover from another AMF (5.2.2.3.4.2). It knows the
+    /// reference from the former AMF only, so it may take the session over; after a handover only if it has prepared that.
+    fn find_to_update(
+        &mut self,
+        reference: &str,
+        from: Caller,
+        data: &SmContextUpdateData,
+    ) -> Result<Key, Box<Problem>> {
+        let key = self.find(reference)?;
+        let Some(amf) = self.sessions.get_mut(key).map(|session| &session.amf) else { return Ok(key) };
+        let names_itself = match data.ho_state {
+            Some(HoState::Preparing) => data.target_serving_nf_id.is_some(),
+            Some(HoState::Completed) => false,
+            _ => data.serving_nf_id.is_some(),
+        };
+        let has_prepared = amf.handover_target.is_some_and(|target| target.admits(from));
+        if names_itself || (has_prepared && data.ho_state.is_some()) {
+            return Ok(key);
+        }
+        amf.owner.check(from).map(|()| key)
     }
 
     /// The session that a reference identifies, if the caller owns it.

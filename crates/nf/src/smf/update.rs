@@ -16,6 +16,7 @@ use pith_sbi::nsmf_pdusession::{
     HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
 };
 use pith_sbi::{Cause, Problem, ProblemMore, Response};
+use std::sync::Arc;
 
 /// Serves an update. While a change at UPF or gNB is in progress, the update is pending.
 pub(super) fn on_update(
@@ -92,7 +93,7 @@ fn apply(
         (None, Some(UpCnxState::Activating)) => on_activate(state, session, env, reply),
         (None, Some(UpCnxState::Deactivated)) => change_user_plane(state, session, env, reply, None),
         (None, _) => {
-            note_amf(session, data);
+            note_amf(session, &data);
             acknowledge(reply, env.out);
             state
         }
@@ -100,11 +101,12 @@ fn apply(
 }
 
 /// Another AMF serves the UE.
-fn note_amf(session: &mut SmContext, data: SmContextUpdateData) {
+pub(super) fn note_amf(session: &mut SmContext, data: &SmContextUpdateData) {
     session.amf.instance = data.serving_nf_id.unwrap_or(session.amf.instance);
-    if let Some(uri) = data.sm_context_status_uri {
-        session.amf.root = uri.root.clone();
-        session.amf.status_uri = uri;
+    session.amf.handover_target = None;
+    if let Some(uri) = &data.sm_context_status_uri {
+        session.amf.root = Arc::clone(&uri.root);
+        session.amf.status_uri = uri.clone();
     }
 }
 

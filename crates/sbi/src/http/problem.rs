@@ -1,15 +1,14 @@
 //! Errors in HTTP: `ProblemDetails`, or an operation-specific body that contains it.
 
 use super::content::Content;
-use super::{Body, HttpResponse, Parts, Visit, decode_parts, encode_parts, json};
+use super::{Body, HttpResponse, Parts, Visit, json, multipart_bodies};
+use crate::Operation;
 use crate::common::MediaType;
-use crate::namf_communication::N1N2MsgTxfrErrDetail;
+use crate::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use crate::nnrf_accesstoken::AccessTokenErr;
 use crate::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use crate::problem::{Challenge, Problem, ProblemDetails, ProblemMore};
 use crate::uri::{ApiRoot, Uri};
-use crate::{Operation, Result};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -18,9 +17,9 @@ json::json_bodies! {
     JSON: AccessTokenErr, N1N2MessageTransferError;
 }
 
-/// Members of the body besides `error` (TS 29.502).
+/// Members of the body besides `error` (TS 29.502, TS 29.518).
 #[derive(Clone, Serialize, Deserialize)]
-struct SmContextError<T> {
+struct DetailedError<T> {
     error: ProblemDetails,
     #[serde(flatten)]
     data: T,
@@ -36,7 +35,7 @@ struct N1N2MessageTransferError {
 
 macro_rules! sm_context_errors {
     ($($data:ty),+) => {
-        $(impl Parts for SmContextError<$data> {
+        $(impl Parts for DetailedError<$data> {
             fn visit(&mut self, visit: Visit<'_>) {
                 if let Some(message) = &mut self.data.n1_sm_msg {
                     visit("n1SmMsg", MediaType::FiveGNas, message);
@@ -47,18 +46,21 @@ macro_rules! sm_context_errors {
             }
         }
 
-        impl Body for SmContextError<$data> {
-            fn encode(&self) -> Content {
-                encode_parts(self)
-            }
-            fn decode(media_type: &str, body: &Bytes) -> Option<Result<Self>> {
-                decode_parts(media_type, body)
-            }
-        })+
+        multipart_bodies!(@body DetailedError<$data>);)+
     };
 }
 
 sm_context_errors!(SmContextCreateErrorData, SmContextUpdateErrorData);
+
+impl Parts for DetailedError<UeContextCreateErrorData> {
+    fn visit(&mut self, visit: Visit<'_>) {
+        if let Some(container) = &mut self.data.target_to_source_failure_data {
+            visit("n2Information", MediaType::Ngap, &mut container.ngap_data);
+        }
+    }
+}
+
+multipart_bodies!(@body DetailedError<UeContextCreateErrorData>);
 
 impl Problem {
     /// The error response; `operation` is `None` if the request could not be assigned to one.
@@ -96,14 +98,14 @@ impl Problem {
                     Some(ProblemMore::SmContextCreateError(data)) => (**data).clone(),
                     _ => SmContextCreateErrorData::default(),
                 };
-                SmContextError { error, data }.encode()
+                DetailedError { error, data }.encode()
             }
             (Some(Operation::UpdateSmContext), more) => {
                 let data = match more {
                     Some(ProblemMore::SmContextUpdateError(data)) => (**data).clone(),
                     _ => SmContextUpdateErrorData::default(),
                 };
-                SmContextError { error, data }.encode()
+                DetailedError { error, data }.encode()
             }
             (Some(Operation::N1N2MessageTransfer), more) if matches!(self.status, 409 | 504) => {
                 let err_info = match more {
@@ -111,6 +113,12 @@ impl Problem {
                     _ => None,
                 };
                 N1N2MessageTransferError { error, err_info }.encode()
+            }
+            (Some(Operation::CreateUeContext), Some(ProblemMore::UeContextCreateError(data))) => {
+                DetailedError { error, data: (**data).clone() }.encode()
+            }
+            (Some(Operation::CreateUeContext), _) if self.status == 500 => {
+                DetailedError { error, data: UeContextCreateErrorData::default() }.encode()
             }
             _ => error.encode(),
         }
@@ -132,13 +140,13 @@ type Read = (ProblemDetails, Option<ProblemMore>);
 fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
     match operation {
         Operation::PostSmContexts => {
-            let SmContextError { error, data } = http.read().ok()?;
+            let DetailedError { error, data } = http.read().ok()?;
             let more = (data != SmContextCreateErrorData::default())
                 .then(|| ProblemMore::SmContextCreateError(Box::new(data)));
             Some((error, more))
         }
         Operation::UpdateSmContext => {
-            let SmContextError { error, data } = http.read().ok()?;
+            let DetailedError { error, data } = http.read().ok()?;
             let more = (data != SmContextUpdateErrorData::default())
                 .then(|| ProblemMore::SmContextUpdateError(Box::new(data)));
             Some((error, more))
@@ -146,6 +154,12 @@ fn read_own(operation: Operation, http: &HttpResponse) -> Option<Read> {
         Operation::N1N2MessageTransfer => {
             let N1N2MessageTransferError { error, err_info } = http.read().ok()?;
             let more = err_info.map(|d| ProblemMore::N1N2MessageTransferError(Box::new(d)));
+            Some((error, more))
+        }
+        Operation::CreateUeContext => {
+            let DetailedError { error, data } = http.read().ok()?;
+            let more = (data != UeContextCreateErrorData::default())
+                .then(|| ProblemMore::UeContextCreateError(Box::new(data)));
             Some((error, more))
         }
         Operation::AccessTokenRequest => {

@@ -37,11 +37,13 @@ open_enum! {
         HandoverPrepFail = "HANDOVER_PREP_FAIL",
         SrcToTarContainer = "SRC_TO_TAR_CONTAINER",
         TarToSrcContainer = "TAR_TO_SRC_CONTAINER",
+        TarToSrcFailContainer = "TAR_TO_SRC_FAIL_CONTAINER",
         RanStatusTransContainer = "RAN_STATUS_TRANS_CONTAINER",
         SonConfigTransfer = "SON_CONFIG_TRANSFER",
         NrppaPdu = "NRPPA_PDU",
         UeRadioCapability = "UE_RADIO_CAPABILITY",
         SecondaryRatUsage = "SECONDARY_RAT_USAGE",
+        EarlyStatusTransContainer = "EARLY_STATUS_TRANS_CONTAINER",
         UeRadioCapabilityForPaging = "UE_RADIO_CAPABILITY_FOR_PAGING",
     }
 }
@@ -78,6 +80,13 @@ open_enum! {
     UeContextTransferStatus {
         Transferred = "TRANSFERRED",
         NotTransferred = "NOT_TRANSFERRED",
+    }
+}
+
+open_enum! {
+    /// The event that an N2InfoNotify reports.
+    N2InfoNotifyReason {
+        HandoverCompleted = "HANDOVER_COMPLETED",
     }
 }
 

@@ -201,3 +201,17 @@ impl KeyAmf {
         self.key_val.0.parse().ok().map(|Hex(key)| key)
     }
 }
+
+impl SeafData {
+    /// Adds NH and NCC.
+    pub fn set_next_hop(&mut self, nh: [u8; 32], chaining_count: u8) {
+        self.nh = Some(Hex(nh).to_string().into());
+        self.ncc = Some(chaining_count);
+    }
+
+    /// NH and NCC, if NH has 256 bits and NCC three.
+    pub fn next_hop(&self) -> Option<([u8; 32], u8)> {
+        let Hex(nh) = self.nh.as_ref()?.0.parse().ok()?;
+        Some((nh, self.ncc.filter(|ncc| *ncc < 8)?))
+    }
+}

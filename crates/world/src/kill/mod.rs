@@ -122,6 +122,7 @@ impl Kill {
             shards: (1 + dice.index(3)).max(if self.victim == Victim::Move { 2 } else { 1 }),
             instances: if self.victim == Victim::Instance { INSTANCES } else { 0 },
             lease: LEASE,
+            areas: 1,
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
             // The default is 0: with gNBs that retain their UEs some crash points still fail.
             retaining: if self.retains_ues { 1 + (self.seed % 3) as u8 } else { 0 },

@@ -176,7 +176,7 @@ impl World {
             let is_quiet = audit.in_procedure == 0
                 && audit.releasing == 0
                 && audit.session_calls == 0
-                && audit.gnbs == self.gnbs.len() / self.plan.amfs();
+                && audit.gnbs == self.gnbs.len() / self.plan.amfs() / self.plan.areas;
             self.demand(is_quiet, || format!("AMF not quiet: {audit:?}"))?;
         }
         let unregistered = self.shard_hosts().filter(|host| !host.shard.is_ready()).count();

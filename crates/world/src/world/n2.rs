@@ -40,7 +40,7 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             name: format!("gnb{id}"),
             plmn: network::plmn(),
             id: id as u32,
-            tac: network::tai().tac,
+            tac: network::tai_of_area(plan.area_of_gnb(number)).tac,
             slices: network::slices(),
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
@@ -68,7 +68,12 @@ impl World {
 
     /// The process of the AMF to which an endpoint belongs.
     pub(super) fn amf_of(&self, gnb: usize) -> usize {
-        if self.plan.instances == 0 { self.amf_process() } else { gnb % self.plan.instances }
+        if self.plan.instances > 0 {
+            return gnb % self.plan.instances;
+        }
+        let area = self.plan.area_of_gnb(gnb);
+        let hosts_amf = |process: &usize| self.processes[*process].nfs.contains(&Nf::Amf);
+        (0..self.processes.len()).filter(hosts_amf).nth(area).unwrap_or(0)
     }
 
     /// The endpoint at which a UE connects to the gNB with that one: the AMF of its AMF Set and Pointer, another one of the set if that is

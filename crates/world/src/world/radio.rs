@@ -267,6 +267,8 @@ impl World {
             }
             Downlink::HandedOver { key, chaining_count, cell } => {
                 self.ue_input(ue, Input::HandedOver { key, chaining_count, cell });
+                let tai = self.gnbs[self.ues[ue].gnb].gnb.settings().tai();
+                self.ue_input(ue, Input::Camp(tai));
             }
             Downlink::UserPlane { session, up } => self.ue_input(ue, Input::UserPlane { session, up }),
             Downlink::Released => {

@@ -5,6 +5,7 @@ use super::user::Act;
 use super::{Failure, SimEvent, World};
 use crate::plan::{Plan, Residency};
 use crate::stores::{StoreOperations, Stores};
+use pith_types::FiveGGuti;
 use pith_upf::contract::Tunnel;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -94,6 +95,27 @@ impl World {
             self.pass(Duration::from_secs(3))?;
         }
         Ok(())
+    }
+
+    /// One UE registers, establishes a session, and is handed over to the gNB of another AMF some times, without faults. After each handover
+    /// UE, AMFs, SMF and UPF have the same state. Returns the 5G-GUTIs that the UE had, one at each AMF.
+    pub fn run_handovers(&mut self, times: u32) -> Result<Vec<FiveGGuti>, Box<Failure>> {
+        self.run_single_registration()?;
+        let mut gutis: Vec<_> = self.ues[0].ue.guti().into_iter().collect();
+        for _ in 0..times {
+            let source = self.ues[0].gnb;
+            self.at(Duration::ZERO, SimEvent::Act { ue: 0, act: Act::N2Handover });
+            self.pass(Duration::from_secs(15))?;
+            let gnb = self.ues[0].gnb;
+            self.demand(gnb != source, || "the UE is not handed over".into())?;
+            self.check_quiet()?;
+            let agreed = self.check_agreement()?;
+            self.demand(agreed.sessions == 1, || "the session is lost".into())?;
+            gutis.extend(self.ues[0].ue.guti());
+        }
+        self.everyone(|_| Act::Deregister { switch_off: false })?;
+        self.check_empty()?;
+        Ok(gutis)
     }
 
     /// One UE registers, establishes a session, becomes idle, and requests service some times, without faults. Returns what the

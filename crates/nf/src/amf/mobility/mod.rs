@@ -1,7 +1,10 @@
 //! The handover of a UE, or the mobility of its QoS flows between gNBs: one state for each wait, which owns the data that are valid while it
 //! waits. It runs beside the 5GMM procedure ([`super::procedure`]): a UE has at most one of each.
 
+pub(crate) mod arrival;
+pub(crate) mod departure;
 pub(crate) mod flow_mobility;
+pub(in crate::amf) mod n14;
 pub(crate) mod n2_handover;
 pub(crate) mod path_switch;
 
@@ -32,6 +35,10 @@ pub(crate) enum Mobility {
     AwaitingSessionCompletion(Box<n2_handover::AwaitingSessionCompletion>),
     /// Dual connectivity: SMFs move QoS flows between gNBs.
     AwaitingFlows(Box<flow_mobility::AwaitingFlowMobility>),
+    /// N2, to another AMF: CreateUEContext was sent.
+    AwaitingUeContextCreation(Box<departure::AwaitingUeContextCreation>),
+    /// N2, to another AMF: HANDOVER COMMAND was sent to the source gNB.
+    AwaitingN2InfoNotify(Box<departure::AwaitingN2InfoNotify>),
 }
 
 // A number is never given to another state.
@@ -44,6 +51,8 @@ pack_enum!(Mobility {
     5 => AwaitingHandoverNotify(state),
     6 => AwaitingSessionCompletion(state),
     7 => AwaitingFlows(state),
+    8 => AwaitingUeContextCreation(state),
+    9 => AwaitingN2InfoNotify(state),
 });
 
 impl Mobility {
@@ -57,6 +66,8 @@ impl Mobility {
             Self::AwaitingHandoverNotify(_) => "AwaitingHandoverNotify",
             Self::AwaitingSessionCompletion(_) => "AwaitingSessionCompletion",
             Self::AwaitingFlows(_) => "AwaitingFlows",
+            Self::AwaitingUeContextCreation(_) => "AwaitingUeContextCreation",
+            Self::AwaitingN2InfoNotify(_) => "AwaitingN2InfoNotify",
         }
     }
 
@@ -79,8 +90,15 @@ impl Mobility {
             Self::AwaitingSessionPreparation(_)
             | Self::AwaitingHandoverRequestAcknowledge(_)
             | Self::AwaitingHandoverCommand(_)
-            | Self::AwaitingHandoverNotify(_) => true,
+            | Self::AwaitingHandoverNotify(_)
+            | Self::AwaitingUeContextCreation(_)
+            | Self::AwaitingN2InfoNotify(_) => true,
         }
+    }
+
+    /// Whether another AMF has the UE's NAS COUNTs: this one sends no NAS message.
+    pub const fn is_departure(&self) -> bool {
+        matches!(self, Self::AwaitingUeContextCreation(_) | Self::AwaitingN2InfoNotify(_))
     }
 
     /// Whether the gNB awaits the confirmation of the session's QoS flow mobility: changes of its resources are queued.
@@ -112,14 +130,16 @@ impl Mobility {
 
     fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         match self {
-            Self::Idle | Self::AwaitingHandoverRequestAcknowledge(_) | Self::AwaitingHandoverNotify(_) => {
-                false
-            }
+            Self::Idle
+            | Self::AwaitingHandoverRequestAcknowledge(_)
+            | Self::AwaitingHandoverNotify(_)
+            | Self::AwaitingN2InfoNotify(_) => false,
             Self::AwaitingPathSwitch(state) => state.awaits_any(meets),
             Self::AwaitingSessionPreparation(state) => state.awaits_any(meets),
             Self::AwaitingHandoverCommand(state) => state.awaits_any(meets),
             Self::AwaitingSessionCompletion(state) => state.awaits_any(meets),
             Self::AwaitingFlows(state) => state.awaits_any(meets),
+            Self::AwaitingUeContextCreation(state) => state.awaits_any(meets),
         }
     }
 }
@@ -132,9 +152,11 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         Mobility::AwaitingHandoverCommand(state) => state.on_reply(ue, env, call, reply),
         Mobility::AwaitingSessionCompletion(state) => state.on_reply(ue, env, call, reply),
         Mobility::AwaitingFlows(state) => state.on_reply(ue, env, call, reply),
+        Mobility::AwaitingUeContextCreation(state) => state.on_reply(ue, env, reply),
         state @ (Mobility::Idle
         | Mobility::AwaitingHandoverRequestAcknowledge(_)
-        | Mobility::AwaitingHandoverNotify(_)) => state,
+        | Mobility::AwaitingHandoverNotify(_)
+        | Mobility::AwaitingN2InfoNotify(_)) => state,
     };
     delivery::send_held(ue, env);
     subscription_change::send_delayed(ue, env);

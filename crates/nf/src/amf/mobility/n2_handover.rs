@@ -1,4 +1,4 @@
-//! N2 handover within this AMF (TS 23.502 4.9.1.3; TS 38.413 8.4.1 to 8.4.3, 8.4.5 to 8.4.7).
+//! N2 handover to a gNB of this AMF (TS 23.502 4.9.1.3; TS 38.413 8.4.1 to 8.4.3, 8.4.5 to 8.4.7).
 //!
 //! | step | state | from | timer | TS 23.502 4.9.1.3 |
 //! |---|---|---|---|---|
@@ -11,12 +11,17 @@
 //!
 //! The UE has two NG connections from HANDOVER REQUEST on: the target gNB's has an AMF-UE-NGAP-ID of its own, of the UE's block. Until
 //! HANDOVER NOTIFY the UE's connection is that of the source gNB. SMFs' messages for UE and gNB are queued meanwhile.
+//!
+//! The handover of a UE from another AMF has the same steps from UpdateSMContext on, with that AMF in place of the source gNB
+//! ([`super::arrival`]). A handover to a gNB that is not connected here is one to another AMF ([`super::departure`]).
 
-use super::Mobility;
+use super::{Mobility, arrival, departure, n14};
 use crate::amf::access_keys;
 use crate::amf::connection::{NgConnection, RanContext};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::gnbs::Gnbs;
+use crate::amf::procedure::configuration_update;
 use crate::amf::session::UserPlane;
 use crate::amf::{delivery, n2};
 use crate::kit::document::pack_struct;
@@ -24,13 +29,14 @@ use crate::kit::{GnbHandle, Key, Level, Timer};
 use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
 use pith_ngap::{
     Cause, CauseRadioNetwork, DownlinkRanEarlyStatusTransfer, DownlinkRanStatusTransfer, EarlyRanStatus,
-    HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure, HandoverItem,
-    HandoverNotify, HandoverPreparationFailure, HandoverRequestAcknowledge, HandoverRequired, HandoverType,
-    RanStatus, SessionTransfer, TargetId,
+    GlobalRanNodeId, HandoverCancel, HandoverCancelAcknowledge, HandoverCommand, HandoverFailure,
+    HandoverItem, HandoverNotify, HandoverPreparationFailure, HandoverRequestAcknowledge, HandoverRequired,
+    HandoverType, RanStatus, SessionTransfer, TargetId,
 };
+use pith_sbi::namf_communication::{NgapIeType, UeContextCreateErrorData};
 use pith_sbi::nsmf_pdusession::N2SmInfoType;
-use pith_sbi::{Problem, ProblemMore, Reply, Response};
-use pith_types::AmfUeNgapId;
+use pith_sbi::{Cause as SbiCause, Problem, ProblemMore, Reply, Response};
+use pith_types::{AmfUeNgapId, Tai};
 
 /// SMFs prepare the sessions.
 #[derive(Debug)]
@@ -99,7 +105,7 @@ pub(crate) enum HandoverError {
     /// To another system, or from one.
     #[error("not a handover within 5GS")]
     OtherSystem,
-    /// The gNB is not connected to this AMF, or does not serve the tracking area.
+    /// The gNB is not connected to this AMF, or does not serve the tracking area, and no other AMF serves that.
     #[error("the target is unknown")]
     UnknownTarget,
     /// The subscription does not allow service in the target's tracking area.
@@ -108,20 +114,37 @@ pub(crate) enum HandoverError {
     /// No session can be handed over.
     #[error("no session is handed over")]
     NoSession,
-    /// The target gNB refuses.
-    #[error("the target gNB refuses")]
+    /// The target gNB or the target AMF refuses.
+    #[error("the target refuses")]
     Refused,
-    /// The target gNB does not answer.
-    #[error("the target gNB does not answer")]
+    /// The target AMF refuses with that cause.
+    #[error("the target AMF refuses: {0}")]
+    ByTargetAmf(Cause),
+    /// The target gNB or the target AMF does not answer.
+    #[error("the target does not answer")]
     NoAnswer,
+    /// This AMF serves none of the UE's slices.
+    #[error("none of the UE's slices is served")]
+    NoSlices,
+    /// This AMF does not permit the UE's NAS algorithms, or can't continue with its keys.
+    #[error("the UE's NAS security is not permitted here")]
+    Security,
+    /// The UE is connected to this AMF, or this AMF has no room for it.
+    #[error("the UE is not taken over")]
+    NotTakenOver,
 }
 
 impl HandoverError {
     /// Cause of HANDOVER PREPARATION FAILURE (TS 38.413 9.3.1.2).
     const fn cause(self) -> Cause {
         Cause::RadioNetwork(match self {
-            Self::NoContext | Self::NoSession | Self::Refused => {
+            Self::ByTargetAmf(cause) => return cause,
+            Self::NoContext | Self::NoSession | Self::Refused | Self::NotTakenOver => {
                 CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system
+            }
+            Self::NoSlices => CauseRadioNetwork::slice_not_supported,
+            Self::Security => {
+                CauseRadioNetwork::encryption_and_or_integrity_protection_algorithms_not_supported
             }
             Self::InProgress => CauseRadioNetwork::interaction_with_other_procedure,
             Self::OtherSystem | Self::NotAllowed => CauseRadioNetwork::ho_target_not_allowed,
@@ -129,32 +152,46 @@ impl HandoverError {
             Self::NoAnswer => CauseRadioNetwork::tngrelocprep_expiry,
         })
     }
+
+    /// The error response to the source AMF (TS 29.518 6.1.3.2.3.1).
+    pub fn problem(self) -> Problem {
+        let error =
+            UeContextCreateErrorData { ngap_cause: Some(n14::sbi_cause(self.cause())), ..Default::default() };
+        let problem = Problem::new(SbiCause::HandoverFailure).detail(self);
+        problem.with(ProblemMore::UeContextCreateError(Box::new(error)))
+    }
 }
 
 /// Cause of the release of the source's connection after the handover.
-const SUCCESSFUL: Cause = Cause::RadioNetwork(CauseRadioNetwork::successful_handover);
+pub(super) const SUCCESSFUL: Cause = Cause::RadioNetwork(CauseRadioNetwork::successful_handover);
 /// Cause of the release of the target's connection without a handover.
-const CANCELLED: Cause = Cause::RadioNetwork(CauseRadioNetwork::handover_cancelled);
+pub(super) const CANCELLED: Cause = Cause::RadioNetwork(CauseRadioNetwork::handover_cancelled);
 /// Cause for a session that is not handed over.
-const NOT_PREPARED: Cause =
+pub(super) const NOT_PREPARED: Cause =
     Cause::RadioNetwork(CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system);
 
-fn unsuccessful(pdu_session_id: u8, cause: Cause) -> SessionTransfer {
+pub(super) fn unsuccessful(pdu_session_id: u8, cause: Cause) -> SessionTransfer {
     SessionTransfer { pdu_session_id, transfer: HandoverPreparationUnsuccessfulTransfer { cause }.encode() }
 }
 
 /// HANDOVER REQUIRED of the source gNB (TS 38.413 8.4.1.2).
 pub(crate) fn required(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequired) {
     match check(ue, env, &message) {
-        Ok(target) => {
-            ue.mobility = begin(ue, env, target, message);
+        Ok(Some(gnb)) => {
+            let HandoverRequired { target, cause, source_to_target, sessions, .. } = message;
+            ue.mobility = begin(ue, env, (gnb, target), (cause, source_to_target), sessions);
         }
+        Ok(None) => ue.mobility = departure::begin(ue, env, message),
         Err(error) => fail_preparation(ue, env, error),
     }
 }
 
-/// The target gNB, if the handover is possible.
-fn check(ue: &UeContext, env: &Env<'_>, message: &HandoverRequired) -> Result<GnbHandle, HandoverError> {
+/// The target gNB, if the handover is possible; `None` if it may be connected to another AMF.
+fn check(
+    ue: &UeContext,
+    env: &Env<'_>,
+    message: &HandoverRequired,
+) -> Result<Option<GnbHandle>, HandoverError> {
     let connection =
         ue.connection.and_then(|key| env.connections.get(key)).ok_or(HandoverError::NoContext)?;
     if !ue.mobility.is_idle() {
@@ -171,26 +208,41 @@ fn check(ue: &UeContext, env: &Env<'_>, message: &HandoverRequired) -> Result<Gn
         // TS 23.502 4.9.1.3.2 step 1, TS 23.501 5.3.4.1.1.
         return Err(HandoverError::NotAllowed);
     }
+    let gnb = gnb_of(env.gnbs, node, tai);
+    if gnb.is_none() {
+        departure::check(ue)?;
+    }
+    Ok(gnb)
+}
+
+/// The gNB with that identity, if it is connected and serves the tracking area.
+pub(in crate::amf) fn gnb_of(gnbs: &Gnbs, node: &GlobalRanNodeId, tai: &Tai) -> Option<GnbHandle> {
     let name = node.to_string();
     let is_it = |info: &crate::kit::GnbInfo| {
         info.global_id == name && info.supported.iter().any(|(served, _)| served == tai)
     };
-    let found = env.gnbs.iter().find(|(_, info)| is_it(info));
-    found.map(|(gnb, _)| *gnb).ok_or(HandoverError::UnknownTarget)
+    gnbs.iter().find(|(_, info)| is_it(info)).map(|(gnb, _)| *gnb)
 }
 
-fn begin(ue: &mut UeContext, env: &mut Env<'_>, target: GnbHandle, message: HandoverRequired) -> Mobility {
+/// Requests the SMFs to prepare the sessions.
+pub(super) fn begin(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    (gnb, target): (GnbHandle, TargetId),
+    (cause, source_to_target): (Option<Cause>, Vec<u8>),
+    sessions: Vec<SessionTransfer>,
+) -> Mobility {
     let mut state = AwaitingSessionPreparation {
         calls: Vec::new(),
-        target,
-        cause: message.cause,
-        source_to_target: message.source_to_target,
+        target: gnb,
+        cause,
+        source_to_target,
         sessions: Vec::new(),
         to_release: Vec::new(),
     };
-    for item in message.sessions {
+    for item in sessions {
         let id = item.pdu_session_id;
-        match consumer::prepare_handover(ue, env, id, item.transfer, &message.target) {
+        match consumer::prepare_handover(ue, env, id, item.transfer, &target) {
             Some(call) => state.calls.push((call, id)),
             None => {
                 let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID);
@@ -201,10 +253,13 @@ fn begin(ue: &mut UeContext, env: &mut Env<'_>, target: GnbHandle, message: Hand
     state.go_on(ue, env)
 }
 
-/// HANDOVER PREPARATION FAILURE to the source gNB, where the UE stays (TS 38.413 8.4.1.3).
-fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
+/// HANDOVER PREPARATION FAILURE to the source gNB, where the UE stays (TS 38.413 8.4.1.3), or the refusal to the source AMF.
+pub(super) fn fail_preparation(ue: &mut UeContext, env: &mut Env<'_>, error: HandoverError) {
     ue.log_outcome(env, Level::Warn, "N2 handover", "preparation failed");
     env.out.log(Level::Warn, || format!("{}: handover: {error}", ue.name()));
+    if ue.arrival.is_some() {
+        return arrival::end(ue, env, error);
+    }
     let Some(connection) = source_of(ue, env) else { return };
     let failure = HandoverPreparationFailure {
         amf_ue_ngap_id: connection.id,
@@ -216,14 +271,14 @@ fn fail_preparation(ue: &UeContext, env: &mut Env<'_>, error: HandoverError) {
 }
 
 /// The connection at the source gNB; `None` if that is being released: the gNB no longer knows the UE.
-fn source_of<'a>(ue: &UeContext, env: &'a Env<'_>) -> Option<&'a NgConnection> {
+pub(super) fn source_of<'a>(ue: &UeContext, env: &'a Env<'_>) -> Option<&'a NgConnection> {
     let connection = env.connections.get(ue.connection?)?;
     (connection.context != RanContext::Releasing).then_some(connection)
 }
 
 /// The handover is over, and the UE stays at its source gNB, which gets a key that it was not sent meanwhile ([`n2::rekey`]). The caller has
 /// taken the state out of the UE's context.
-fn stay(ue: &UeContext, env: &mut Env<'_>) -> Mobility {
+pub(super) fn stay(ue: &UeContext, env: &mut Env<'_>) -> Mobility {
     if ue.access_keys.is_outdated() {
         n2::rekey(ue, env);
     }
@@ -318,7 +373,9 @@ impl AwaitingSessionPreparation {
         let is_connected = env.gnbs.contains_key(&self.target);
         let key =
             if is_connected { env.connections.open_for_handover(ue.id.block, self.target) } else { None };
-        let (Some(key), Some(next_hop)) = (key, access_keys::next_hop(ue)) else {
+        let next_hop =
+            if ue.arrival.is_some() { ue.access_keys.adopted() } else { access_keys::next_hop(ue) };
+        let (Some(key), Some(next_hop)) = (key, next_hop) else {
             cancel_sessions(ue, env, &ids);
             fail_preparation(ue, env, HandoverError::UnknownTarget);
             return stay(ue, env);
@@ -413,13 +470,18 @@ impl AwaitingHandoverCommand {
             return stay(ue, env);
         }
         let ids: Vec<u8> = accepted.iter().map(|item| item.pdu_session_id).collect();
+        admitted.retain(|id| !ids.contains(id));
+        if ue.arrival.is_some() {
+            arrival::prepared(ue, env, accepted, to_release, target_to_source);
+            ue.start(env, Timer::Handover, env.config.timers.handover_completion);
+            return AwaitingHandoverNotify { target, accepted: ids, refused: admitted }.into();
+        }
         let Some(source) = source_of(ue, env) else {
             release_target(env, target, CANCELLED);
             cancel_sessions(ue, env, &ids);
             ue.log_outcome(env, Level::Info, "N2 handover", "the source gNB has released the UE");
             return Mobility::Idle;
         };
-        admitted.retain(|id| !ids.contains(id));
         let command = HandoverCommand {
             amf_ue_ngap_id: source.id,
             ran_ue_ngap_id: source.ran_id,
@@ -461,9 +523,17 @@ impl AwaitingHandoverNotify {
                 connection.ue = None;
             }
         }
+        let arrival = ue.arrival.take();
+        let is_new_amf = arrival.is_some();
+        if let Some(arrival) = arrival {
+            arrival::arrived(ue, env, *arrival);
+        }
         let others = ue.sessions.iter().filter(|session| !self.accepted.contains(&session.id));
         let others: Vec<u8> = others.map(|session| session.id).collect();
         for id in others {
+            if is_new_amf {
+                consumer::announce_session(ue, env, id);
+            }
             consumer::deactivate(ue, env, id);
         }
         for id in self.refused {
@@ -471,7 +541,8 @@ impl AwaitingHandoverNotify {
         }
         let mut calls = Vec::new();
         for id in self.accepted {
-            calls.extend(consumer::complete_handover(ue, env, id).map(|call| (call, id)));
+            let call = consumer::complete_handover(ue, env, id, is_new_amf);
+            calls.extend(call.map(|call| (call, id)));
         }
         AwaitingSessionCompletion { calls }.go_on(ue, env)
     }
@@ -513,6 +584,10 @@ impl AwaitingSessionCompletion {
             n2::rekey(ue, env);
         }
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
+        if ue.guti.is_none() {
+            // Another AMF has handed it over. Normally it registers at once: it is outside its registration area.
+            ue.start(env, Timer::Handover, env.config.timers.handover_completion);
+        }
         Mobility::Idle
     }
 }
@@ -551,7 +626,9 @@ pub(in crate::amf) const fn target_of(state: &Mobility) -> Option<AmfUeNgapId> {
         | Mobility::AwaitingPathSwitch(_)
         | Mobility::AwaitingSessionPreparation(_)
         | Mobility::AwaitingSessionCompletion(_)
-        | Mobility::AwaitingFlows(_) => None,
+        | Mobility::AwaitingFlows(_)
+        | Mobility::AwaitingUeContextCreation(_)
+        | Mobility::AwaitingN2InfoNotify(_) => None,
     }
 }
 
@@ -572,17 +649,31 @@ fn prepared_sessions(state: &Mobility) -> Vec<u8> {
         Mobility::Idle
         | Mobility::AwaitingPathSwitch(_)
         | Mobility::AwaitingSessionCompletion(_)
-        | Mobility::AwaitingFlows(_) => Vec::new(),
+        | Mobility::AwaitingFlows(_)
+        | Mobility::AwaitingUeContextCreation(_)
+        | Mobility::AwaitingN2InfoNotify(_) => Vec::new(),
     }
 }
 
-/// Ends a handover that is not complete: releases the target's connection, and tells the SMFs.
+/// Ends a handover that is not complete: releases the target's connection, and notifies the SMFs, or the target AMF. The context of a
+/// UE that another AMF hands over ends.
 pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) {
     ue.stop(env, Timer::Handover);
     if let Some(target) = target_of(state) {
         release_target(env, target, CANCELLED);
     }
     cancel_sessions(ue, env, &prepared_sessions(state));
+    if let Mobility::AwaitingN2InfoNotify(state) = state {
+        state.withdraw(ue, env);
+    }
+    arrival::end(ue, env, HandoverError::NotTakenOver);
+}
+
+/// ReleaseUEContext of the source AMF: the handover does not take place (TS 29.518 5.2.2.2.4).
+pub(crate) fn released_by_source(ue: &mut UeContext, env: &mut Env<'_>) {
+    let state = std::mem::take(&mut ue.mobility);
+    withdraw(ue, env, &state);
+    ue.log_outcome(env, Level::Info, "N2 handover", "cancelled");
 }
 
 /// HANDOVER CANCEL of the source gNB: HANDOVER CANCEL ACKNOWLEDGE, also if there is nothing to cancel (TS 38.413 8.4.5.2).
@@ -633,8 +724,19 @@ pub(crate) fn notified(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message:
     settle(ue, env, step);
 }
 
-/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB (TS 38.413 8.4.6, 8.4.7).
+/// UPLINK RAN STATUS TRANSFER of the source gNB: relayed to the target gNB, or to its AMF (TS 38.413 8.4.6, 8.4.7).
 pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) {
+    match &ue.mobility {
+        Mobility::AwaitingN2InfoNotify(state) => {
+            let kind = NgapIeType::RanStatusTransContainer;
+            consumer::transfer_ran_status(env, state.context(), n14::information(kind, status.encode()));
+        }
+        _ => send_status(ue, env, status),
+    }
+}
+
+/// DOWNLINK RAN STATUS TRANSFER to the target gNB.
+pub(super) fn send_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus) {
     let Some(target) = prepared_target(ue, env) else { return };
     let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
     let (message, side) =
@@ -642,8 +744,19 @@ pub(crate) fn relay_status(ue: &UeContext, env: &mut Env<'_>, status: RanStatus)
     n2::send_to(env.out, side, message.encode());
 }
 
-/// UPLINK RAN EARLY STATUS TRANSFER of the source gNB of a DAPS handover: relayed to the target gNB (TS 38.413 8.4.9, 8.4.10).
+/// UPLINK RAN EARLY STATUS TRANSFER of the source gNB of a DAPS handover: relayed to the target gNB, or to its AMF (TS 38.413 8.4.9, 8.4.10).
 pub(crate) fn relay_early_status(ue: &UeContext, env: &mut Env<'_>, status: EarlyRanStatus) {
+    match &ue.mobility {
+        Mobility::AwaitingN2InfoNotify(state) => {
+            let kind = NgapIeType::EarlyStatusTransContainer;
+            consumer::transfer_ran_status(env, state.context(), n14::information(kind, status.encode()));
+        }
+        _ => send_early_status(ue, env, status),
+    }
+}
+
+/// DOWNLINK RAN EARLY STATUS TRANSFER to the target gNB.
+pub(super) fn send_early_status(ue: &UeContext, env: &mut Env<'_>, status: EarlyRanStatus) {
     let Some(target) = prepared_target(ue, env) else { return };
     let (amf_ue_ngap_id, ran_ue_ngap_id) = (target.id, target.ran_id);
     let (message, side) =
@@ -684,10 +797,14 @@ pub(super) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, state: Mobility) -
             release_target(env, state.target, Cause::RadioNetwork(CauseRadioNetwork::tngrelocprep_expiry));
             state.end(ue, env, HandoverError::NoAnswer)
         }
-        state @ Mobility::AwaitingHandoverNotify(_) => {
+        state @ (Mobility::AwaitingHandoverNotify(_) | Mobility::AwaitingN2InfoNotify(_)) => {
             withdraw(ue, env, &state);
             ue.log_outcome(env, Level::Warn, "N2 handover", "the UE did not arrive");
             stay(ue, env)
+        }
+        Mobility::Idle if ue.is_registered() && ue.guti.is_none() => {
+            configuration_update::request_registration(ue, env);
+            Mobility::Idle
         }
         state => {
             env.out.log(Level::Warn, || format!("{}: Handover timer expired in {}", ue.name(), state.name()));

@@ -374,6 +374,10 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
 fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Key), message: Message) {
     match message {
         Message::HandoverNotify(message) => n2_handover::notified(ue, env, key, &message),
+        // The context takes part in no procedure before: the UE repeats its message.
+        Message::UplinkNasTransport(_) if ue.arrival.is_some() => env
+            .out
+            .log(Level::Info, || format!("{}: a NAS message before HANDOVER NOTIFY is ignored", ue.name())),
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, from.gnb, &message);
         }
@@ -460,7 +464,7 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
 }
 
 /// Octets of the UE radio capability that are kept for the next gNB. Without it, that gNB requests it from the UE.
-const MAX_RADIO_CAPABILITY: usize = 64 << 10;
+pub(in crate::amf) const MAX_RADIO_CAPABILITY: usize = 64 << 10;
 
 /// UE RADIO CAPABILITY INFO INDICATION (TS 38.413 8.14.1). A UE without security in this AMF has no capability to report:
 /// a gNB obtains it from the UE with AS security (TS 38.331 5.6.1.2). So an unauthenticated context costs no memory for it.

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | CONFIGURATION UPDATE COMMAND with a 5G-GUTI | [`AwaitingConfigurationUpdateComplete`] | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND with changed areas or slices | as above | UE | T3555 |
+//! | CONFIGURATION UPDATE COMMAND that requests a registration, after a handover from another AMF | as above | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND with the network's name | none: nothing to confirm | | |
 
 use super::deregistration::{self, Reason};
@@ -30,6 +31,20 @@ pub(crate) struct AwaitingConfigurationUpdateComplete {
 }
 
 pack_struct!(AwaitingConfigurationUpdateComplete { command });
+
+/// A UE that another AMF has handed over has not registered: it gets a 5G-GUTI, and is requested to register (TS 24.501 5.4.4.2).
+pub(crate) fn request_registration(ue: &mut UeContext, env: &mut Env<'_>) {
+    if !matches!(ue.procedure, Procedure::Idle) || !ue.is_reachable(env) {
+        return;
+    }
+    let mut command = ConfigurationUpdateCommand::new();
+    command.guti = Some(MobileIdentity::FiveGGuti(registration::renew_guti(ue, env)));
+    command.indication =
+        Some(ConfigurationUpdateIndication { acknowledgement: true, registration_requested: true });
+    let command = Retransmission::send(ue, env, Timer::T3555, command);
+    let next = AwaitingConfigurationUpdateComplete { command };
+    ue.procedure = Procedure::AwaitingConfigurationUpdateComplete(next);
+}
 
 /// Sends the UE the network name, if one is configured.
 pub(crate) fn send_network_name(ue: &mut UeContext, env: &mut Env<'_>) {

@@ -107,13 +107,13 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
 }
 
 /// The transferred security context.
-struct Received {
-    security: SecurityContext,
-    uplink: NasCount,
+pub(in crate::amf) struct Received {
+    pub security: SecurityContext,
+    pub uplink: NasCount,
 }
 
 /// The security context in a transferred UE context; `None` if a part is missing or unknown.
-fn received(context: &namf::UeContext) -> Option<Received> {
+pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
     let mm = context.mm_context_list.first()?;
     let mode = mm.nas_security_mode.as_ref()?;
@@ -147,7 +147,8 @@ fn received(context: &namf::UeContext) -> Option<Received> {
     Some(Received { security, uplink })
 }
 
-fn session(context: namf::PduSessionContext) -> PduSession {
+/// A transferred session.
+pub(in crate::amf) fn session(context: namf::PduSessionContext) -> PduSession {
     let mut session = PduSession::new(context.pdu_session_id, context.s_nssai, context.dnn);
     session.sm_context = Some(context.sm_context_ref);
     session.smf.instance = context.vsmf_id.or(context.hsmf_id);

@@ -6,6 +6,7 @@
 //! of the UE's COUNTs.
 
 use crate::amf::Amf;
+use crate::amf::access_keys::NextHop;
 use crate::amf::context::{RmState, UeContext};
 use crate::amf::procedure;
 use crate::amf::security::SecurityContext;
@@ -121,6 +122,24 @@ fn without_security(ue: &UeContext) -> namf::UeContext {
     context.mm_context_list = vec![mm];
     context.session_context_list = sessions(ue);
     context
+}
+
+/// The context with keys, for the target AMF of a handover, which continues with its COUNTs; `None` without keys or COUNTs.
+pub(in crate::amf) fn context_for_handover(ue: &UeContext, next_hop: &NextHop) -> Option<namf::UeContext> {
+    let (mut seaf_data, mut mm) = security_data(ue.security.as_ref()?)?;
+    seaf_data.set_next_hop(*next_hop.nh.as_bytes(), next_hop.chaining_count);
+    mm.allowed_nssai = ue.slices.allowed.clone();
+    let mut context = without_security(ue);
+    context.seaf_data = Some(seaf_data);
+    context.mm_context_list = vec![mm];
+    context.sub_ue_ambr = ue.ambr();
+    context.used_rfsp = ue.rfsp();
+    if let Some(subscription) = &ue.subscription {
+        context.sub_rfsp = subscription.rfsp;
+        context.gpsi_list = subscription.gpsi.iter().cloned().collect();
+    }
+    ue.describe_restrictions(&mut context);
+    Some(context)
 }
 
 /// Keys, algorithms and COUNTs as SBI data types; `None` if the COUNTs are exhausted.

@@ -1,11 +1,12 @@
 //! Services of the AMF: Namf_Communication (TS 29.518), and notifications from UDM, SMF and PCF, which the AMF receives
-//! as callbacks. The AMF answers each request at once: no request waits for another NF or for the UE.
+//! as callbacks. The AMF answers each request at once, except CreateUEContext: no other request waits for another NF or for the UE.
 
 mod callbacks;
 mod context_transfer;
 mod n1_n2_message_transfer;
+mod ue_context_creation;
 
-pub(super) use context_transfer::{MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS};
+pub(super) use context_transfer::{MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS, context_for_handover};
 
 use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};
@@ -23,6 +24,9 @@ impl Amf {
             Request::RegistrationStatusUpdate(request) => {
                 self.registration_status_update(now, from, &request, out)
             }
+            Request::CreateUeContext(request) => return self.create_ue_context(now, reply, *request, out),
+            Request::ReleaseUeContext(request) => self.release_ue_context(now, from, &request, out),
+            Request::N2InfoNotify(notification) => self.n2_info_notify(now, &notification, out),
             Request::DeregistrationNotification(notification) => {
                 self.deregistration_notification(now, &notification, out)
             }

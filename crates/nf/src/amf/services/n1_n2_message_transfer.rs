@@ -1,15 +1,16 @@
 //! Namf_Communication_N1N2MessageTransfer (TS 29.518 5.2.2.3.1; TS 23.502 4.2.3.3): an SMF has a
-//! message for a UE, or for its gNB.
+//! message for a UE, or for its gNB; or a source AMF has one for the target gNB of a handover.
 
 use crate::amf::Amf;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage, Transfer, Undelivered};
 use crate::amf::error::TransferError;
+use crate::amf::mobility::arrival;
 use crate::amf::procedure::paging;
 use crate::kit::{Caller, Instant, Outbox};
 use pith_sbi::namf_communication::{
     N1MessageClass, N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData,
-    N1N2MessageTransferRspData, N2InfoContainer,
+    N1N2MessageTransferRspData, N2InfoContainer, NgapIeType,
 };
 use pith_sbi::{Created, Reply, Response, Uri};
 
@@ -42,6 +43,13 @@ fn transfer(
     from: Caller,
     body: N1N2MessageTransferReqData,
 ) -> Result<Response, TransferError> {
+    if let Some(content) = ran_information(&body) {
+        arrival::relay(ue, env, from, content)?;
+        return Ok(initiated());
+    }
+    if ue.arrival.is_some() {
+        return Err(TransferError::HandoverOngoing);
+    }
     if ue.procedure.is_registering() {
         return Err(TransferError::RegistrationOngoing);
     }
@@ -82,6 +90,14 @@ fn transfer(
         return Ok(not_transferred());
     }
     page_for(ue, env, message, on_failure)
+}
+
+/// Information for the target gNB of a handover, from the source AMF.
+fn ran_information(body: &N1N2MessageTransferReqData) -> Option<(Option<&NgapIeType>, &bytes::Bytes)> {
+    let container = body.n2_info_container.as_ref()?;
+    let information = container.ran_info.as_ref().filter(|_| container.sm_info.is_none())?;
+    let content = &information.n2_info_content;
+    Some((content.ngap_ie_type.as_ref(), &content.ngap_data.content))
 }
 
 /// The message in the request, if it concerns a session.

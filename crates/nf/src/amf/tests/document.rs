@@ -18,6 +18,8 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-offered-1", include_str!("../../../tests/golden/amf-offered-1.hex")),
     ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
     ("amf-restricted-1", include_str!("../../../tests/golden/amf-restricted-1.hex")),
+    ("amf-departure-1", include_str!("../../../tests/golden/amf-departure-1.hex")),
+    ("amf-arrival-1", include_str!("../../../tests/golden/amf-arrival-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -79,6 +81,7 @@ fn only(world: &World) -> Vec<u8> {
 #[test]
 fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
     let (world, _) = registered();
+    let (source, target) = super::handover_between_amfs::commanded();
     let written = [
         ("amf-registered", only(&world)),
         ("amf-paging", only(&paged())),
@@ -87,6 +90,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-offered", only(&offered())),
         ("amf-handover", only(&super::n2_handover::commanded(&[5]).0)),
         ("amf-restricted", only(&super::restrictions::restricted())),
+        ("amf-departure", only(&source)),
+        ("amf-arrival", only(&target)),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

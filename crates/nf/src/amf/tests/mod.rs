@@ -9,6 +9,7 @@ mod document;
 mod eap_authentication;
 mod flow_mobility;
 mod half_open;
+mod handover_between_amfs;
 mod identification;
 mod initial_registration;
 mod n2_errors;

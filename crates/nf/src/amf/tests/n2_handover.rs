@@ -214,6 +214,7 @@ fn an_impossible_handover_is_refused_with_its_cause() {
         (enb, CauseRadioNetwork::ho_target_not_allowed),
     ] {
         let (mut world, phone) = connected(&[5]);
+        world.script.insert(Operation::CreateUeContext, problem(SbiCause::NfDiscoveryFailure));
         let message = HandoverRequired { target, ..required(&phone, &[5]) };
         world.ngap(GNB, "HandoverRequired", message.encode());
         assert_eq!(failure(&mut world), cause);

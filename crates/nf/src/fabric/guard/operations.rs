@@ -102,9 +102,11 @@ const fn consumers_of(operation: Operation) -> Consumers {
         O::PostSmContexts | O::UpdateSmContext | O::ReleaseSmContext => &[Amf],
         // An I-SMF, V-SMF or SMF retrieves the context of a session that it takes over (TS 29.502 table 5.2.1-1).
         O::RetrieveSmContext => &[Amf, Smf],
-        // TS 29.518 5.1. UE contexts go from AMF to AMF (5.2.2.2.1, 5.2.2.2.2).
+        // TS 29.518 5.1. UE contexts go from AMF to AMF (5.2.2.2.1 to 5.2.2.2.4).
         O::N1N2MessageTransfer => &[Amf, Smf, Smsf, Lmf, Pcf],
-        O::UeContextTransfer | O::RegistrationStatusUpdate => &[Amf],
+        O::UeContextTransfer | O::RegistrationStatusUpdate | O::CreateUeContext | O::ReleaseUeContext => {
+            &[Amf]
+        }
         // TS 23.502 5.2.5.1.
         O::CreateAmPolicyAssociation
         | O::ReadAmPolicyAssociation
@@ -137,6 +139,7 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::DataChangeNotification
         | O::SmContextStatusNotify
         | O::N1N2TransferFailureNotification
+        | O::N2InfoNotify
         | O::AmPolicyUpdateNotify
         | O::AmPolicyTerminateNotify
         | O::SmPolicyUpdateNotify

@@ -5,7 +5,7 @@
 //!  policy     authorised QoS, policy association, registration in the UDM
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
-//!  handover   the target gNB's endpoint; absent unless an N2 handover is prepared
+//!  handover   the target gNB's endpoint, and the target AMF; absent unless an N2 handover is prepared
 //!  uplink     the endpoint sent to a handover's target gNB, whether gNBs forward directly, and unanswered switches; absent if there are none
 //!  rejected   PTI of the UE's last request that was rejected; absent if there is none
 //!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
@@ -31,7 +31,9 @@ const POLICY: Section = Section { id: 2, name: "policy", version: 1 };
 const PROCEDURE: Section = Section { id: 3, name: "procedure", version: 1 };
 const PENDING: Section = Section { id: 4, name: "pending", version: 1 };
 const TIMERS: Section = Section { id: 5, name: "timers", version: 1 };
-const HANDOVER: Section = Section { id: 6, name: "handover", version: 1 };
+
+/// Version 2 has the target AMF, too.
+const HANDOVER: Section = Section { id: 6, name: "handover", version: 2 };
 
 /// Absent if no request of the UE was rejected.
 const REJECTED: Section = Section { id: 12, name: "rejected", version: 1 };
@@ -71,7 +73,7 @@ pub(in crate::smf) fn pack(
 ) -> Result<Document, PackError> {
     let mut writer = Writer::new(Nf::Smf, upfs);
     let is_present = |section: &&Section| match **section {
-        HANDOVER => session.handover_target.is_some(),
+        HANDOVER => session.handover_target.is_some() || session.amf.handover_target.is_some(),
         UPLINK => {
             session.handover_uplink.is_some() || session.unanswered_switches > 0 || session.forwards_directly
         }
@@ -151,7 +153,10 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             draining.pack(writer);
         }
         PENDING => pending.pack(writer),
-        HANDOVER => handover_target.pack(writer),
+        HANDOVER => {
+            handover_target.pack(writer);
+            amf.handover_target.pack(writer);
+        }
         TUNNELS => {
             tunnels.pack(writer);
             handover_additional.pack(writer);
@@ -191,7 +196,7 @@ pub(in crate::smf) fn unpack(
     upfs: &dyn Names,
 ) -> Result<SmContext, UnpackError> {
     let sections = Sections::of(octets, Nf::Smf, SECTIONS, upfs)?;
-    let (session, v4) = sections.read(&IDENTITY, |_, reader| {
+    let (mut session, v4) = sections.read(&IDENTITY, |_, reader| {
         let (supi, pdu_session_id, dnn, snssai, tac) = Pack::unpack(reader)?;
         let amf = AmfLink::unpack(reader)?;
         let (seid, v4) = Pack::unpack(reader)?;
@@ -201,7 +206,13 @@ pub(in crate::smf) fn unpack(
     let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
     let pending = sections.unpack::<Pending>(&PENDING)?;
     let (timers, calls) = sections.unpack(&TIMERS)?;
-    let handover_target = if sections.has(&HANDOVER) { sections.unpack(&HANDOVER)? } else { None };
+    let mut handover_target = None;
+    if sections.has(&HANDOVER) {
+        (handover_target, session.amf.handover_target) = sections.read(&HANDOVER, |version, reader| {
+            let target = Pack::unpack(reader)?;
+            Ok((target, if version > 1 { Pack::unpack(reader)? } else { None }))
+        })?;
+    }
     let (tunnels, handover_additional) =
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
@@ -479,6 +490,7 @@ mod tests {
                 root: Arc::clone(&status_uri.root),
                 status_uri,
                 owner: Owner::Process,
+                handover_target: (id & 1 == 0).then_some(Owner::SameUser),
             };
             let key = (Key::from_u64(9), ContextId::from_u64(9).unwrap(), Seid(seid));
             let (supi, dnn) = (format!("imsi-{imsi}").parse().unwrap(), "internet".parse().unwrap());

@@ -7,15 +7,18 @@
 //! | PREPARED | HANDOVER_RES_ALLOC_FAIL | HANDOVER_PREP_FAIL |
 //! | COMPLETED | | after the path switch ([`super::path_switch`]) |
 //! | CANCELLED | | forgets the target gNB's endpoint |
+//!
+//! With a change of the AMF the requests are the target AMF's: it names itself in PREPARING (`targetServingNfId`) and in COMPLETED (`servingNfId`),
+//! and the session is its own from COMPLETED on. Until then the source AMF's requests are served, too.
 
 use super::forwarding::{self, Forwarded};
 use super::path_switch::{self, Handover, Target};
 use super::{Established, State, modification};
-use crate::kit::{Level, PendingReply};
+use crate::kit::{Level, Owner, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n2;
-use crate::smf::update::{answer_update, refuse_transfer};
+use crate::smf::update::{answer_update, note_amf, refuse_transfer};
 use bytes::Bytes;
 use pith_ngap::transfer::{
     AdditionalTarget, FlowTunnel, HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer,
@@ -46,6 +49,8 @@ pub(in crate::smf) fn on_update(
             session.forget_handover();
             session.forwards_directly =
                 HandoverRequiredTransfer::decode(&info).is_ok_and(|transfer| transfer.direct_forwarding_path);
+            // It has no other proof than the reference of the SM context, which it has from the source AMF.
+            session.amf.handover_target = data.target_serving_nf_id.map(|_| Owner::of(reply.caller()));
             // The source gNB keeps its own.
             session.handover_uplink = Some(user_plane.n3_session().tunnel);
             let setup = n2::setup_request(session, &user_plane);
@@ -64,6 +69,7 @@ pub(in crate::smf) fn on_update(
                 let additional = std::mem::take(&mut session.handover_additional).into_iter();
                 let additional = additional.map(|(tunnel, flows)| FlowTunnel { tunnel, flows }).collect();
                 let target = Target { primary, additional };
+                note_amf(session, data);
                 let refused = std::mem::take(&mut session.flows.refused_by_target);
                 let failed = session.flows.note_at_gnb(|qfi| refused & 1 << (qfi & 63) == 0);
                 modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");

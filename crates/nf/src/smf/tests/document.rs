@@ -9,6 +9,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-flows-1", include_str!("../../../tests/golden/smf-flows-1.hex")),
     ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
     ("smf-changing-1", include_str!("../../../tests/golden/smf-changing-1.hex")),
+    ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
@@ -24,6 +25,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-established", only(&World::established())),
         ("smf-flows", only(&flows)),
         ("smf-branching", only(&world)),
+        ("smf-handover", only(&super::owner::prepared_by_another_amf())),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));

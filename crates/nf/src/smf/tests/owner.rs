@@ -7,7 +7,8 @@ use pith_sbi::namf_communication::{
 };
 use pith_sbi::npcf_smpolicycontrol::{SmPolicyNotification, SmPolicyUpdateNotify};
 use pith_sbi::nsmf_pdusession::{
-    ReleaseSmContext, SmContextReleaseData, SmContextUpdateData, UpCnxState, UpdateSmContext,
+    HoState, N2SmInfoType, ReleaseSmContext, SmContextReleaseData, SmContextUpdateData, UpCnxState,
+    UpdateSmContext,
 };
 use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification, DeregistrationReason};
 use pith_sbi::{NfType, Request, Uri};
@@ -43,6 +44,93 @@ fn the_amf_that_created_a_session_owns_it_until_another_amf_serves_the_ue() {
     world.bench.caller = client(3);
     world.release_by_amf();
     assert_eq!(world.bench.nf.audit().contexts, 0);
+}
+
+/// TS 29.502 5.2.2.3.4.2 to 5.2.2.3.4.5: the target AMF has only the reference of the SM context. It names itself, and may do no more than
+/// prepare the handover until the UE has arrived.
+#[test]
+fn the_target_amf_of_a_handover_owns_the_session_when_the_ue_has_arrived() {
+    let mut world = established();
+    let reference = world.reference.clone();
+    let update = |change: &dyn Fn(&mut SmContextUpdateData)| {
+        let mut body = SmContextUpdateData::default();
+        change(&mut body);
+        UpdateSmContext { sm_context_ref: reference.clone(), body }
+    };
+    let preparing = |target| {
+        update(&move |data| {
+            data.ho_state = Some(HoState::Preparing);
+            data.target_serving_nf_id = target;
+            data.n2_sm_info_type = Some(N2SmInfoType::HandoverRequired);
+        })
+    };
+    let deactivate = update(&|data| data.up_cnx_state = Some(UpCnxState::Deactivated));
+    let end = release(&world);
+    let completed = |callback: &str| {
+        let uri = Uri::callback(&root("amf3"), &NfType::Amf, "sm-context-status", callback);
+        update(&move |data| {
+            data.ho_state = Some(HoState::Completed);
+            data.serving_nf_id = Some(instance(3));
+            data.sm_context_status_uri = Some(uri.clone());
+        })
+    };
+    let status = |world: &mut World, request: Request| world.bench.request(request).problem().status;
+    world.bench.caller = client(3);
+    assert_eq!(status(&mut world, preparing(None).into()), 403, "it does not name itself");
+    assert_eq!(status(&mut world, completed("1").into()), 403, "it has prepared nothing");
+    let seen = world.bench.request(preparing(Some(instance(3))));
+    world.follow(seen);
+    assert!(matches!(world.answers.last(), Some(Ok(_))), "{:?}", world.answers.last());
+    for refused in [Request::from(deactivate), end.clone().into()] {
+        assert_eq!(status(&mut world, refused), 403, "the session is the source AMF's");
+    }
+    world.bench.caller = client(4);
+    assert_eq!(status(&mut world, update(&|data| data.ho_state = Some(HoState::Prepared)).into()), 403);
+    world.bench.caller = client(3);
+    super::handover::prepared(&mut world);
+    assert!(matches!(world.answers.last(), Some(Ok(_))), "{:?}", world.answers.last());
+    let seen = world.bench.request(completed("1"));
+    world.follow(seen);
+    assert!(matches!(world.answers.last(), Some(Ok(_))), "{:?}", world.answers.last());
+    world.bench.caller = client(2);
+    assert_eq!(status(&mut world, end.into()), 403, "the session is the target AMF's");
+    world.bench.caller = client(3);
+    world.release_by_amf();
+    assert_eq!(world.bench.nf.audit().contexts, 0);
+}
+
+/// Another AMF has prepared a handover.
+pub(super) fn prepared_by_another_amf() -> World {
+    let mut world = established();
+    world.bench.caller = client(3);
+    world.update(|data| {
+        data.ho_state = Some(HoState::Preparing);
+        data.target_serving_nf_id = Some(instance(3));
+    });
+    super::handover::prepared(&mut world);
+    world
+}
+
+/// The handover does not take place: what the target AMF sends afterwards is refused.
+#[test]
+fn a_target_amf_whose_handover_is_cancelled_has_no_part_in_the_session() {
+    for by_source in [true, false] {
+        let mut world = established();
+        world.bench.caller = client(3);
+        world.update(|data| {
+            data.ho_state = Some(HoState::Preparing);
+            data.target_serving_nf_id = Some(instance(3));
+        });
+        world.bench.caller = client(if by_source { 2 } else { 3 });
+        super::handover::cancelled(&mut world);
+        world.bench.caller = client(3);
+        let mut body = SmContextUpdateData::default();
+        (body.ho_state, body.serving_nf_id) = (Some(HoState::Completed), Some(instance(3)));
+        let request = UpdateSmContext { sm_context_ref: world.reference.clone(), body };
+        assert_eq!(world.bench.request(request).problem().status, 403);
+        world.bench.caller = client(2);
+        world.release_by_amf();
+    }
 }
 
 /// TS 29.502 5.2.2.5: the AMF is notified if its session ends because another AMF requests one with the same identity.

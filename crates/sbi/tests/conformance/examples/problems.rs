@@ -2,7 +2,7 @@
 
 use super::{read, uri, with};
 use bytes::Bytes;
-use pith_sbi::namf_communication::N1N2MsgTxfrErrDetail;
+use pith_sbi::namf_communication::{N1N2MsgTxfrErrDetail, UeContextCreateErrorData};
 use pith_sbi::nnrf_accesstoken::{AccessTokenErrorCode, refused};
 use pith_sbi::nsmf_pdusession::{SmContextCreateErrorData, SmContextUpdateErrorData};
 use pith_sbi::{Cause, Method, Operation, Problem, ProblemMore};
@@ -26,6 +26,8 @@ pub fn problems() -> Vec<(Operation, Problem)> {
         (Operation::N1N2MessageTransfer, busy.with(retry)),
         (Operation::N1N2MessageTransfer, asleep),
         (Operation::N1N2MessageTransfer, Problem::context_not_found()),
+        (Operation::CreateUeContext, handover_failure()),
+        (Operation::CreateUeContext, Problem::system_failure("no memory")),
         (Operation::AccessTokenRequest, *refused(AccessTokenErrorCode::InvalidScope)),
         (Operation::GenerateAuthData, Problem::user_not_found()),
         (Operation::GetAmData, Problem::of_status(307).with(elsewhere)),
@@ -41,6 +43,17 @@ fn create_error() -> Problem {
         data.n1_sm_msg = Some(Bytes::from_static(b"\x2e\x01\x01\xc3\x1b").into());
     });
     Problem::new(Cause::DnnDenied).with(ProblemMore::SmContextCreateError(Box::new(data)))
+}
+
+fn handover_failure() -> Problem {
+    let json = json!({"ngapCause": {"group": 0, "value": 7},
+        "targetToSourceFailureData": {"ngapIeType": "TAR_TO_SRC_FAIL_CONTAINER",
+            "ngapData": {"contentId": "n2Information"}}});
+    let data = with(read(json), |data: &mut UeContextCreateErrorData| {
+        let container = data.target_to_source_failure_data.as_mut().expect("one");
+        container.ngap_data = Bytes::from_static(&[0, 1]).into();
+    });
+    Problem::new(Cause::HandoverFailure).with(ProblemMore::UeContextCreateError(Box::new(data)))
 }
 
 fn update_error() -> Problem {

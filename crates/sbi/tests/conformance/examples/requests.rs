@@ -51,6 +51,7 @@ pub fn request(operation: Operation) -> Request {
         Op::PostSmContexts | Op::UpdateSmContext | Op::ReleaseSmContext | Op::RetrieveSmContext
         | Op::SmContextStatusNotify => nsmf(operation),
         Op::N1N2MessageTransfer | Op::UeContextTransfer | Op::RegistrationStatusUpdate
+        | Op::CreateUeContext | Op::ReleaseUeContext | Op::N2InfoNotify
         | Op::N1N2TransferFailureNotification => namf(operation),
         Op::CreateAmPolicyAssociation | Op::ReadAmPolicyAssociation
         | Op::UpdateAmPolicyAssociation | Op::DeleteAmPolicyAssociation
@@ -368,6 +369,33 @@ fn namf(operation: Operation) -> Request {
             })),
         }
         .into(),
+        Operation::CreateUeContext => amf::CreateUeContext {
+            ue_context_id: text(SUPI),
+            body: with(read(ue_context_create()), |body: &mut amf::UeContextCreateData| {
+                let session = body.pdu_session_list[0].n2_info_content.as_mut().expect("N2");
+                session.ngap_data = Bytes::from_static(NGAP).into();
+                body.source_to_target_data.ngap_data = Bytes::from_static(b"\r\n--").into();
+                let capability = body.ue_radio_capability.as_mut().expect("one");
+                capability.ngap_data = Bytes::from_static(&[7]).into();
+                let capability = body.ue_radio_capability_for_paging.as_mut().expect("one");
+                capability.ngap_data = Bytes::from_static(&[8]).into();
+            }),
+        }
+        .into(),
+        Operation::ReleaseUeContext => amf::ReleaseUeContext {
+            ue_context_id: text(SUPI),
+            body: read(json!({"supi": SUPI, "unauthenticatedSupi": false,
+                "ngapCause": {"group": 0, "value": 5}})),
+        }
+        .into(),
+        Operation::N2InfoNotify => amf::N2InfoNotify {
+            uri: amf::N2InfoNotify::callback_uri(&root(), &NfType::Amf, "8"),
+            body: read(json!({
+                "n2NotifySubscriptionId": "8", "notifyReason": "HANDOVER_COMPLETED",
+                "toReleaseSessionList": [2], "guami": guami()
+            })),
+        }
+        .into(),
         _ => amf::N1N2TransferFailureNotification {
             uri: amf::N1N2TransferFailureNotification::callback_uri(&root(), &NfType::Smf, "8"),
             body: read(json!({
@@ -377,6 +405,23 @@ fn namf(operation: Operation) -> Request {
         }
         .into(),
     }
+}
+
+fn ue_context_create() -> serde_json::Value {
+    json!({
+        "ueContext": ue_context(),
+        "targetId": {"ranNodeId": {"plmnId": plmn(), "gNbId": {
+            "bitLength": 24, "gNBValue": "00000a"}}, "tai": tai()},
+        "sourceToTargetData": {"ngapIeType": "SRC_TO_TAR_CONTAINER",
+            "ngapData": {"contentId": "n2Information"}},
+        "pduSessionList": [{"pduSessionId": 1, "sNssai": {"sst": 1}, "n2InfoContent": {
+            "ngapIeType": "HANDOVER_REQUIRED", "ngapData": {"contentId": "n2InformationExt1"}}}],
+        "n2NotifyUri": "http://127.0.0.1:7777/namf-callback/v1/n2-info/8",
+        "ueRadioCapability": {"ngapIeType": "UE_RADIO_CAPABILITY",
+            "ngapData": {"contentId": "n2InformationExt2"}},
+        "ueRadioCapabilityForPaging": {"ngapData": {"contentId": "n2InformationExt3"}},
+        "ngapCause": {"group": 0, "value": 16}, "servingNetwork": plmn()
+    })
 }
 
 fn n1_n2() -> serde_json::Value {

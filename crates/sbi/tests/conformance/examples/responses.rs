@@ -36,7 +36,8 @@ pub fn response(outcome: Outcome) -> Response {
         O::SmContextCreated | O::SmContextUpdated | O::SmContextReleased
         | O::SmContextRetrieved => session(outcome),
         O::N1N2MessageTransferInitiated | O::N1N2MessageTransferAccepted
-        | O::UeContextTransferred | O::RegistrationStatusUpdated => communication(outcome),
+        | O::UeContextTransferred | O::RegistrationStatusUpdated
+        | O::UeContextCreated | O::N2InfoNotified => communication(outcome),
         O::PolicyAssociationCreated | O::PolicyAssociation | O::PolicyUpdate
         | O::AmRequestedValueRep | O::SmPolicyDecisionCreated | O::SmPolicyDecision
         | O::SmPolicyControl | O::SmPolicyUpdateNotifyResult
@@ -199,6 +200,40 @@ fn communication(outcome: Outcome) -> Response {
                 capability.ngap_data = Bytes::from_static(b"\r\n--").into();
             };
             Response::UeContextTransferred(with(body(json), fill))
+        }
+        Outcome::UeContextCreated => {
+            let n2 = |id: u8, kind: &str, content_id: &str| {
+                json!({"pduSessionId": id, "n2InfoContent": {
+                    "ngapIeType": kind, "ngapData": {"contentId": content_id}}})
+            };
+            let json = json!({
+                "ueContext": {"supi": SUPI},
+                "targetToSourceData": {"ngapIeType": "TAR_TO_SRC_CONTAINER",
+                    "ngapData": {"contentId": "n2Information"}},
+                "pduSessionList": [n2(1, "HANDOVER_CMD", "n2InformationExt1")],
+                "failedSessionList": [n2(2, "HANDOVER_PREP_FAIL", "n2InformationExt2")],
+                "pcfReselectedInd": false
+            });
+            let fill = |created: &mut Box<Created<amf::UeContextCreatedData>>| {
+                let data = &mut created.body;
+                data.target_to_source_data.ngap_data = Bytes::from_static(NGAP).into();
+                for list in [&mut data.pdu_session_list, &mut data.failed_session_list] {
+                    let content = list[0].n2_info_content.as_mut().expect("one");
+                    content.ngap_data = Bytes::from_static(b"\r\n--").into();
+                }
+            };
+            Response::UeContextCreated(with(
+                created("/namf-comm/v1/ue-contexts/imsi-999700000000001", json),
+                fill,
+            ))
+        }
+        Outcome::N2InfoNotified => {
+            let json = json!({"secRatDataUsageList": [{"pduSessionId": 1, "n2InfoContent": {
+                "ngapIeType": "SECONDARY_RAT_USAGE", "ngapData": {"contentId": "n2Information"}}}]});
+            Response::N2InfoNotified(with(body(json), |data: &mut Box<amf::N2InfoNotificationRspData>| {
+                let content = data.sec_rat_data_usage_list[0].n2_info_content.as_mut().expect("one");
+                content.ngap_data = Bytes::from_static(NGAP).into();
+            }))
         }
         _ => Response::RegistrationStatusUpdated(body(json!({"regStatusTransferComplete": true}))),
     }

@@ -34,6 +34,10 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     // A document of the time before says that the UE is not, also if a request for a session that it took over is still pending.
     ue.must_store |= !ue.is_registered();
     ue.rm = RmState::Registered;
+    if ue.mobility.is_idle() {
+        // A UE that came from another AMF gets a 5G-GUTI now.
+        ue.stop(env, Timer::Handover);
+    }
     ue.registration_area = registration_area(ue, env.config);
     let new_guti =
         (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));

@@ -65,7 +65,8 @@ impl Smf {
         let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
         let owner = Owner::of(reply.caller());
         let callback = status_uri.clone();
-        let amf = AmfLink { instance, root: status_uri.root.clone(), status_uri, owner };
+        let root = status_uri.root.clone();
+        let amf = AmfLink { instance, root, status_uri, owner, handover_target: None };
         let named = (supi.clone(), pdu_session_id);
         let key = self.sessions.insert_with(|key| {
             let id = ids.allocate_beside(&callback, key);

@@ -1,0 +1,239 @@
+//! N2 handover to another AMF, at the source AMF (TS 23.502 4.9.1.3, 4.9.1.4; TS 29.518 5.2.2.2.3, 5.2.2.2.4, 5.2.2.3.6).
+//!
+//! | step | state | from | timer | TS 23.502 4.9.1.3 |
+//! |---|---|---|---|---|
+//! | HANDOVER REQUIRED for a gNB that is not connected here | | source gNB | | .2 1 |
+//! | CreateUEContext to an AMF that serves the target's tracking area, with keys, NH and NCC | [`AwaitingUeContextCreation`] | target AMF | | .2 2, 3 |
+//! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed by N1N2MessageTransfer | [`AwaitingN2InfoNotify`] | target AMF | completion | .3 1 to 5 |
+//! | UE CONTEXT RELEASE COMMAND to the source gNB; the context ends without its sessions | | | | .3 6, 14 |
+//!
+//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays.
+//!
+//! The NAS COUNTs are the target AMF's from CreateUEContext on: this AMF sends no NAS message until the UE stays ([`crate::amf::n1::seal`]). If
+//! HANDOVER COMMAND was sent, it continues after COUNTs that it reserves, because the target AMF may have used some.
+
+use super::Mobility;
+use super::n2_handover::{self, HandoverError, SUCCESSFUL, fail_preparation, source_of, stay, unsuccessful};
+use super::n14;
+use crate::amf::access_keys;
+use crate::amf::consumer;
+use crate::amf::context::{CallId, Env, RmState, UeContext};
+use crate::amf::n2;
+use crate::amf::procedure::{self, Procedure};
+use crate::amf::services::{self, MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS};
+use crate::kit::document::pack_struct;
+use crate::kit::{Level, Timer};
+use pith_ngap::{
+    Cause, CauseRadioNetwork, HandoverCommand, HandoverRequired, HandoverType, SessionTransfer, TargetId,
+};
+use pith_sbi::namf_communication::{self as namf, NgapIeType};
+use pith_sbi::{Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
+
+/// CreateUEContext is pending.
+#[derive(Debug)]
+pub(crate) struct AwaitingUeContextCreation {
+    call: CallId,
+    /// The number of the handover in its callback URI.
+    number: CallId,
+    /// Sessions that are to be handed over.
+    offered: Vec<u8>,
+    /// Sessions of which the target AMF gets the context.
+    transferred: Vec<u8>,
+    to_release: Vec<SessionTransfer>,
+}
+
+/// HANDOVER COMMAND was sent: the UE moves.
+#[derive(Debug)]
+pub(crate) struct AwaitingN2InfoNotify {
+    number: CallId,
+    /// The UE context at the target AMF.
+    context: Uri,
+    transferred: Vec<u8>,
+}
+
+pack_struct!(AwaitingUeContextCreation { call, number, offered, transferred, to_release });
+pack_struct!(AwaitingN2InfoNotify { number, context, transferred });
+
+/// Whether the UE can be handed over to another AMF: its keys are those of gNB and UE (TS 33.501 6.9.5), and its COUNTs suffice.
+pub(super) fn check(ue: &UeContext) -> Result<(), HandoverError> {
+    let is_rekeying =
+        matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_)) || ue.access_keys.is_outdated();
+    if is_rekeying || ue.procedure.is_registering() {
+        return Err(HandoverError::InProgress);
+    }
+    let reserved = ue.security.as_ref().map(|security| security.unconfirmed + RESERVED_NAS_COUNTS);
+    match reserved {
+        Some(reserved) if reserved <= MAX_UNCONFIRMED_NAS_COUNTS => Ok(()),
+        _ => Err(HandoverError::NoContext),
+    }
+}
+
+/// CreateUEContext to an AMF that serves the target's tracking area.
+pub(super) fn begin(ue: &mut UeContext, env: &mut Env<'_>, message: HandoverRequired) -> Mobility {
+    let (known, unknown): (Vec<_>, Vec<_>) = message.sessions.into_iter().partition(|item| {
+        ue.session(item.pdu_session_id).is_some_and(|session| session.sm_context.is_some())
+    });
+    let cause = Cause::RadioNetwork(CauseRadioNetwork::unknown_PDU_session_ID);
+    let to_release = unknown.into_iter().map(|item| unsuccessful(item.pdu_session_id, cause)).collect();
+    let offered: Vec<u8> = known.iter().map(|item| item.pdu_session_id).collect();
+    if offered.is_empty() {
+        fail_preparation(ue, env, HandoverError::NoSession);
+        return Mobility::Idle;
+    }
+    let TargetId::RanNode { tai, .. } = message.target else { return Mobility::Idle };
+    let next_hop = access_keys::next_hop(ue);
+    let context = next_hop.as_ref().and_then(|next_hop| services::context_for_handover(ue, next_hop));
+    let (Some(context), Some(target)) = (context, consumer::target_id(&message.target)) else {
+        fail_preparation(ue, env, HandoverError::NoContext);
+        return Mobility::Idle;
+    };
+    let transferred = context.session_context_list.iter().map(|session| session.pdu_session_id).collect();
+    let number = ue.next_number();
+    let container = n14::information(NgapIeType::SrcToTarContainer, message.source_to_target);
+    let sessions: Vec<_> =
+        known.into_iter().map(|item| n14::session_information(NgapIeType::HandoverRequired, item)).collect();
+    let mut body = namf::UeContextCreateData::new(context, target, container, sessions);
+    body.n2_notify_uri = Some(consumer::n2_callback(ue, env, number));
+    body.ngap_cause = message.cause.map(n14::sbi_cause);
+    body.serving_network = Some(env.config.guami.plmn_id.into());
+    let capability = ue.radio_capability.as_ref();
+    body.ue_radio_capability =
+        capability.map(|octets| n14::information(NgapIeType::UeRadioCapability, octets.to_vec()));
+    let Some(call) = consumer::create_ue_context(ue, env, tai, body) else {
+        fail_preparation(ue, env, HandoverError::NoContext);
+        return Mobility::Idle;
+    };
+    AwaitingUeContextCreation { call, number, offered, transferred, to_release }.into()
+}
+
+/// Why the target AMF does not prepare the handover.
+fn error_of(problem: &Problem) -> HandoverError {
+    if problem.is(&SbiCause::NfDiscoveryFailure) {
+        return HandoverError::UnknownTarget;
+    }
+    match &problem.more {
+        Some(ProblemMore::UeContextCreateError(error)) => {
+            let cause = error.ngap_cause.as_ref().and_then(n14::cause_of);
+            cause.map_or(HandoverError::Refused, HandoverError::ByTargetAmf)
+        }
+        _ if problem.status == 504 => HandoverError::NoAnswer,
+        _ => HandoverError::Refused,
+    }
+}
+
+impl AwaitingUeContextCreation {
+    pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
+        meets(self.call)
+    }
+
+    /// The target AMF's reply.
+    pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> Mobility {
+        let error = match reply {
+            Ok(Response::UeContextCreated(created)) => return self.command(ue, env, *created),
+            Ok(_) => HandoverError::Refused,
+            Err(problem) => {
+                env.out.log(Level::Warn, || format!("{}: CreateUEContext: {problem}", ue.name()));
+                error_of(&problem)
+            }
+        };
+        fail_preparation(ue, env, error);
+        stay(ue, env)
+    }
+
+    /// The target is prepared: HANDOVER COMMAND to the source gNB (TS 38.413 8.4.1.2).
+    fn command(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        created: pith_sbi::Created<namf::UeContextCreatedData>,
+    ) -> Mobility {
+        let Self { number, offered, transferred, mut to_release, .. } = self;
+        let (context, data) = (created.location, created.body);
+        let is_offered = |item: &SessionTransfer| offered.contains(&item.pdu_session_id);
+        let accepted: Vec<_> =
+            data.pdu_session_list.iter().filter_map(n14::transfer_of).filter(is_offered).collect();
+        let mut answered: Vec<u8> = accepted.iter().map(|item| item.pdu_session_id).collect();
+        let has_room = |item: &SessionTransfer| !answered.contains(&item.pdu_session_id) && is_offered(item);
+        let failed: Vec<_> =
+            data.failed_session_list.iter().filter_map(n14::transfer_of).filter(has_room).collect();
+        answered.extend(failed.iter().map(|item| item.pdu_session_id));
+        to_release.extend(failed);
+        let silent = offered.iter().filter(|id| !answered.contains(id));
+        to_release.extend(silent.map(|id| unsuccessful(*id, n2_handover::NOT_PREPARED)));
+        let source = source_of(ue, env).map(|source| (source.id, source.ran_id, source.side()));
+        let Some((amf_ue_ngap_id, ran_ue_ngap_id, side)) = source.filter(|_| !accepted.is_empty()) else {
+            consumer::release_ue_context(env, &context, n2_handover::CANCELLED);
+            fail_preparation(ue, env, HandoverError::NoSession);
+            return stay(ue, env);
+        };
+        let command = HandoverCommand {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            handover_type: HandoverType::intra5gs,
+            nas_security_parameters: None,
+            sessions: Some(accepted),
+            to_release: (!to_release.is_empty()).then_some(to_release),
+            target_to_source: data.target_to_source_data.ngap_data.content.to_vec(),
+            diagnostics: None,
+        };
+        n2::send_to(env.out, side, command.encode());
+        ue.start(env, Timer::Handover, env.config.timers.handover_completion);
+        AwaitingN2InfoNotify { number, context, transferred }.into()
+    }
+}
+
+impl AwaitingN2InfoNotify {
+    /// The UE context at the target AMF.
+    pub const fn context(&self) -> &Uri {
+        &self.context
+    }
+
+    /// The handover does not take place, as far as this AMF knows: the target AMF releases its context.
+    pub(super) fn withdraw(&self, ue: &mut UeContext, env: &mut Env<'_>) {
+        consumer::release_ue_context(env, &self.context, n2_handover::CANCELLED);
+        if let Some(security) = &mut ue.security {
+            security.nas.skip_to_send(RESERVED_NAS_COUNTS);
+            security.unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
+        }
+    }
+}
+
+/// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,
+/// except those that it does not take. Returns whether that handover was in progress.
+pub(crate) fn completed(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    number: u32,
+    notification: &namf::N2InformationNotification,
+) -> bool {
+    let transferred = match std::mem::take(&mut ue.mobility) {
+        Mobility::AwaitingN2InfoNotify(state) if state.number.0 == number => state.transferred,
+        other => {
+            ue.mobility = other;
+            return false;
+        }
+    };
+    ue.stop(env, Timer::Handover);
+    ue.log_outcome(env, Level::Info, "N2 handover", "to another AMF");
+    procedure::abort(ue, env);
+    n2::release(ue, env, SUCCESSFUL);
+    let released = &notification.to_release_session_list;
+    let is_left = |id: &u8| released.contains(id) || !transferred.contains(id);
+    ue.sessions.retain(|session| is_left(&session.id));
+    ue.registered_in_udm = false;
+    ue.discards_security = true;
+    ue.rm = RmState::Deregistered;
+    true
+}
+
+impl From<AwaitingUeContextCreation> for Mobility {
+    fn from(state: AwaitingUeContextCreation) -> Self {
+        Self::AwaitingUeContextCreation(Box::new(state))
+    }
+}
+
+impl From<AwaitingN2InfoNotify> for Mobility {
+    fn from(state: AwaitingN2InfoNotify) -> Self {
+        Self::AwaitingN2InfoNotify(Box::new(state))
+    }
+}

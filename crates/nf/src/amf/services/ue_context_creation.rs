@@ -1,0 +1,184 @@
+//! Namf_Communication_CreateUEContext, ReleaseUEContext and N2InfoNotify (TS 29.518 5.2.2.2.3, 5.2.2.2.4, 5.2.2.3.6): a UE is handed over from one
+//! AMF to another.
+//!
+//! What another AMF says of a UE is checked before a context is made of it: identity, sessions, keys and algorithms, the size of each part. The
+//! context gives the UE nothing until it is at a gNB of this AMF.
+
+use crate::amf::access_keys::NextHop;
+use crate::amf::context::{DeferredAction, UeContext};
+use crate::amf::mobility::arrival::{self, Creation};
+use crate::amf::mobility::n2_handover::{self, HandoverError};
+use crate::amf::mobility::{departure, n14};
+use crate::amf::n2::MAX_RADIO_CAPABILITY;
+use crate::amf::procedure::context_transfer;
+use crate::amf::security::is_acceptable;
+use crate::amf::{Amf, consumer};
+use crate::kit::{Caller, Instant, Outbox, PendingReply};
+use pith_crypto::keys::Nh;
+use pith_ngap::TargetId;
+use pith_sbi::common::UeContextId;
+use pith_sbi::namf_communication as namf;
+use pith_sbi::{Problem, Reply, Response};
+use pith_types::Supi;
+use std::collections::BTreeSet;
+
+/// PDU sessions of a UE (TS 24.007 11.2.3.1b).
+const MAX_SESSIONS: usize = 15;
+
+/// Octets of a container or a transfer in a request. NGAP itself has no limit.
+const MAX_N2_INFORMATION: usize = 64 << 10;
+
+impl Amf {
+    /// Namf_Communication_CreateUEContext: the answer waits for SMFs and target gNB.
+    pub(super) fn create_ue_context(
+        &mut self,
+        now: Instant,
+        reply: PendingReply,
+        request: namf::CreateUeContext,
+        out: &mut Outbox,
+    ) {
+        let checked = supi_of(&request).and_then(|supi| Ok((self.check(&supi, request.body)?, supi)));
+        let (creation, supi) = match checked {
+            Ok(checked) => checked,
+            Err(problem) => return reply.refuse(*problem, out),
+        };
+        let since = self.shared.config.identity.date_time(now);
+        let (ids, index, after) = (&mut self.shared.ids, &mut self.shared.index, &mut self.shared.after);
+        let key = self.ues.insert_with(|key| {
+            let mut ue = Box::new(UeContext::new((key, ids.allocate(key)), since));
+            if let Some(old) = index.claim_supi(&supi, key) {
+                after.push(DeferredAction::Supersede { new: key, old });
+            }
+            ue.supi = Some(supi);
+            ue
+        });
+        let Some(key) = key else {
+            return reply.refuse(HandoverError::NotTakenOver.problem(), out);
+        };
+        self.with_ue(now, key, out, |ue, env| arrival::begin(ue, env, creation, reply));
+    }
+
+    /// What the request has, if the handover is possible.
+    fn check(&self, supi: &Supi, data: namf::UeContextCreateData) -> Result<Creation, Box<Problem>> {
+        check_sizes(&data)?;
+        let refused = |error: HandoverError| Box::new(error.problem());
+        let target = n14::target_of(&data.target_id);
+        let target = target.ok_or_else(|| Problem::mandatory_ie_incorrect("/targetId", "not a gNB"))?;
+        let TargetId::RanNode { node, tai } = &target else {
+            return Err(refused(HandoverError::OtherSystem));
+        };
+        let gnb = n2_handover::gnb_of(&self.shared.gnbs, node, tai);
+        let gnb = gnb.ok_or_else(|| refused(HandoverError::UnknownTarget))?;
+        if !self.shared.config.tais.contains(tai) {
+            return Err(refused(HandoverError::UnknownTarget));
+        }
+        // A UE that is connected here is not at another AMF. A context in CM-IDLE is outdated, and a former handover superseded.
+        let known = self.shared.index.find_supi(supi).and_then(|key| self.ues.view(key));
+        let is_full = self.ues.len() > self.shared.config.max_ues as usize;
+        if known.is_some_and(|ue| ue.connection.is_some()) || is_full || self.shared.refuses_new {
+            return Err(refused(HandoverError::NotTakenOver));
+        }
+        let (security, next_hop) =
+            self.security_of(&data.ue_context).ok_or_else(|| refused(HandoverError::Security))?;
+        Ok(Creation { data, target: (gnb, target), security, next_hop })
+    }
+
+    /// The UE's keys, if this AMF can continue with them: its configuration permits the algorithms, which the UE supports, and K_AMF is
+    /// the one in use. Without a NAS container for the UE this AMF changes neither (TS 33.501 6.9.2.3.3).
+    fn security_of(&self, context: &namf::UeContext) -> Option<(context_transfer::Received, NextHop)> {
+        let seaf = context.seaf_data.as_ref()?;
+        let is_other_key = seaf.key_amf_change_ind == Some(true)
+            || seaf.key_amf_h_derivation_ind == Some(true)
+            || seaf.key_amf.key_type != namf::KeyAmfType::Kamf;
+        let (nh, chaining_count) = seaf.next_hop().filter(|_| !is_other_key)?;
+        let received = context_transfer::received(context)?;
+        let (algorithms, capability) = (received.security.nas.algorithms(), received.security.capability);
+        let config = &self.shared.config;
+        let is_permitted = is_acceptable(&capability)
+            && config.integrity.contains(&algorithms.integrity)
+            && config.ciphering.contains(&algorithms.ciphering)
+            && capability.supports_ia(algorithms.integrity as u8)
+            && capability.supports_ea(algorithms.ciphering as u8);
+        is_permitted.then_some((received, NextHop { nh: Nh::new(nh), chaining_count }))
+    }
+
+    /// Namf_Communication_ReleaseUEContext: only the source AMF may end a handover, and only while the UE is not here.
+    pub(super) fn release_ue_context(
+        &mut self,
+        now: Instant,
+        from: Caller,
+        request: &namf::ReleaseUeContext,
+        out: &mut Outbox,
+    ) -> Reply {
+        let key = self.find_context(&request.ue_context_id);
+        let arrival = key.and_then(|key| Some((key, self.ues.view(key)?.arrival.as_ref()?.admits(from))));
+        match arrival {
+            Some((key, true)) => {
+                self.with_ue(now, key, out, n2_handover::released_by_source);
+                Ok(Response::NoContent)
+            }
+            Some((_, false)) => Err(Problem::of_status(403).detail("the handover is another AMF's").into()),
+            None => Err(Problem::context_not_found().detail("no handover of this UE is prepared").into()),
+        }
+    }
+
+    /// Namf_Communication_N2InfoNotify of the target AMF.
+    pub(super) fn n2_info_notify(
+        &mut self,
+        now: Instant,
+        notification: &namf::N2InfoNotify,
+        out: &mut Outbox,
+    ) -> Reply {
+        let name = self.shared.references.name(notification.uri.id()).and_then(consumer::of_handover_name);
+        let found = name.and_then(|(ue, number)| Some((self.shared.ids.find(ue)?, number)));
+        let is_completion =
+            notification.body.notify_reason == Some(namf::N2InfoNotifyReason::HandoverCompleted);
+        let mut is_in_progress = false;
+        if let Some((key, number)) = found.filter(|_| is_completion) {
+            self.with_ue(now, key, out, |ue, env| {
+                is_in_progress = departure::completed(ue, env, number, &notification.body);
+            });
+        }
+        if is_in_progress { Ok(Response::NoContent) } else { Err(Problem::context_not_found().into()) }
+    }
+}
+
+/// The subscriber: the path must not name another one than the body.
+fn supi_of(request: &namf::CreateUeContext) -> Result<Supi, Box<Problem>> {
+    let named = request.body.ue_context.supi.clone();
+    let supi = named.ok_or_else(|| Problem::mandatory_ie_missing("/ueContext/supi"))?;
+    match &request.ue_context_id {
+        UeContextId::Supi(of_path) if *of_path != supi => {
+            Err(Problem::mandatory_ie_incorrect("/ueContext/supi", "not that of the path").into())
+        }
+        _ => Ok(supi),
+    }
+}
+
+/// Each session once, with an identity that exists, and parts of a limited size.
+fn check_sizes(data: &namf::UeContextCreateData) -> Result<(), Box<Problem>> {
+    let incorrect = |param, why: &str| Err(Box::new(Problem::mandatory_ie_incorrect(param, why)));
+    let are_sessions = |ids: &mut dyn Iterator<Item = u8>| {
+        let ids: Vec<u8> = ids.take(MAX_SESSIONS + 1).collect();
+        let different: BTreeSet<u8> = ids.iter().copied().collect();
+        ids.len() <= MAX_SESSIONS
+            && different.len() == ids.len()
+            && ids.iter().all(|id| (1..=15).contains(id))
+    };
+    if !are_sessions(&mut data.ue_context.session_context_list.iter().map(|it| it.pdu_session_id)) {
+        return incorrect("/ueContext/sessionContextList", "not different PDU sessions of a UE");
+    }
+    if !are_sessions(&mut data.pdu_session_list.iter().map(|it| it.pdu_session_id)) {
+        return incorrect("/pduSessionList", "not different PDU sessions of a UE");
+    }
+    let contents = data.pdu_session_list.iter().filter_map(|session| session.n2_info_content.as_ref());
+    let mut contents = contents.chain([&data.source_to_target_data]);
+    if contents.any(|content| content.ngap_data.content.len() > MAX_N2_INFORMATION) {
+        return incorrect("/sourceToTargetData", "too long");
+    }
+    let capability = data.ue_radio_capability.as_ref();
+    if capability.is_some_and(|capability| capability.ngap_data.content.len() > MAX_RADIO_CAPABILITY) {
+        return incorrect("/ueRadioCapability", "too long");
+    }
+    Ok(())
+}
