@@ -56,7 +56,7 @@ fn transfer(
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);
     }
-    if message.is_setup() && !ue.has_service() {
+    if message.is_setup() && !ue.has_service_for(message.id) {
         return Err(TransferError::NonAllowedArea);
     }
     // The command means the resources at the source gNB. After the handover it would release those at the target.

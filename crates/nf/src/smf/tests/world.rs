@@ -55,6 +55,7 @@ pub(super) fn config() -> SmfConfig {
         shares_blocks: false,
         upfs: Vec::new(),
         breakouts: Vec::new(),
+        emergency: None,
     }
 }
 
