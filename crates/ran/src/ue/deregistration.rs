@@ -111,7 +111,7 @@ impl Ue {
         let guti = self.registration.guti;
         self.deregister_locally();
         if kind.re_registration_required {
-            self.register_when_idle = Some(RegistrationKind::Initial);
+            self.register_when_idle = Some(self.first_kind());
         }
         match request.cause {
             Some(GmmCause::IllegalUe | GmmCause::IllegalMe | GmmCause::FiveGsServicesNotAllowed) => {

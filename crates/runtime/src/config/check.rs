@@ -98,8 +98,9 @@ impl Findings {
         self.require(has_network, path("dnn"), "'smf.data_networks' has no data network of that name: add one");
         let has_slice = config.network.slices.contains(&emergency.slice);
         self.require(has_slice, path("slice"), "'network.slices' does not have that slice: add it");
-        let is_known = five_qi::is_standardised(emergency.five_qi);
-        self.require(is_known, path("five_qi"), "this is no standardised 5QI: IMS signalling has 5");
+        let fits = five_qi::is_standardised(emergency.five_qi) && !five_qi::is_gbr(emergency.five_qi);
+        let sentence = "choose a standardised 5QI without guaranteed bit rate: IMS signalling has 5";
+        self.require(fits, path("five_qi"), sentence);
         let arp = (1..=15).contains(&emergency.arp_priority);
         self.require(arp, path("arp_priority"), "an ARP priority level is 1 (first) to 15");
         let most = (1..=65_536).contains(&emergency.max_unauthenticated);
@@ -513,6 +514,13 @@ mod tests {
             ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "also be listed in 'interfaces'"),
             ("upf: {sessions: 0}", "1 to 1048576"),
             ("amf: {max_ues: 10}", "1000 to 16777216"),
+            ("amf: {emergency: {dnn: sos, slice: 1}}", "'smf.data_networks' has no data network"),
+            ("amf: {emergency: {dnn: internet, slice: 9}}", "'network.slices' does not have that slice"),
+            ("amf: {emergency: {dnn: internet, slice: 1, five_qi: 1}}", "without guaranteed bit rate"),
+            ("amf: {emergency: {dnn: internet, slice: 1, arp_priority: 0}}", "1 (first) to 15"),
+            ("amf: {emergency: {dnn: internet, slice: 1, max_unauthenticated: 0}}", "1 to 65536"),
+            ("amf: {emergency: {dnn: internet, slice: 1, t3512: 0s}}", "longer than 0"),
+            ("amf: {emergency: {dnn: internet, slice: 1, numbers: [{number: 11a}]}}", "1 to 20 digits"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mtu: 100}]}", "1280"),
