@@ -382,7 +382,8 @@ impl Ue {
     /// AS security of a UE that is not authenticated: the gNB selects null algorithms, and no key is shared (TS 33.501 10.2.2.2).
     fn check_null_as_security(&mut self, capabilities: SecurityCapabilities) {
         if capabilities != as_capabilities(&UeSecurityCapability::of_5gs(0x80, 0x80)) {
-            let text = format!("UE Security Capabilities {capabilities:x?} in the gNB of a UE with null algorithms");
+            let text =
+                format!("UE Security Capabilities {capabilities:x?} in the gNB of a UE with null algorithms");
             self.violation("TS 33.501 10.2.2.2", text);
         }
         self.as_keys = None;

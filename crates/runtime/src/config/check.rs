@@ -1,8 +1,8 @@
 //! Checks that involve several settings, and ranges of single ones.
 
 use super::{
-    Config, DataNetwork, Emergency, EmergencyNumber, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Residency,
-    Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
+    Config, DataNetwork, Emergency, EmergencyNumber, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath,
+    PredefinedRule, Residency, Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
 };
 use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
 use pith_nas::ie::EmergencyNumberList;
@@ -95,7 +95,11 @@ impl Findings {
         let path = |setting: &str| format!("amf.emergency.{setting}");
         let networks = &config.smf.data_networks;
         let has_network = networks.iter().any(|network| network.name == emergency.dnn);
-        self.require(has_network, path("dnn"), "'smf.data_networks' has no data network of that name: add one");
+        self.require(
+            has_network,
+            path("dnn"),
+            "'smf.data_networks' has no data network of that name: add one",
+        );
         let has_slice = config.network.slices.contains(&emergency.slice);
         self.require(has_slice, path("slice"), "'network.slices' does not have that slice: add it");
         let fits = five_qi::is_standardised(emergency.five_qi) && !five_qi::is_gbr(emergency.five_qi);
@@ -111,14 +115,16 @@ impl Findings {
     }
 
     fn emergency_numbers(&mut self, numbers: &[EmergencyNumber]) {
-        let is_number = |text: &str| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        let is_number =
+            |text: &str| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
         for (at, number) in numbers.iter().enumerate() {
             let path = format!("amf.emergency.numbers[{at}].number");
             self.require(is_number(&number.number), path, "write 1 to 20 digits in quotes, such as '110'");
         }
         let octets: usize = numbers.iter().map(|number| 2 + number.number.len().div_ceil(2)).sum();
         let fits = octets <= EmergencyNumberList::MAX_OCTETS;
-        let sentence = "these do not fit a message to UEs: list twelve numbers of three or four digits at most";
+        let sentence =
+            "these do not fit a message to UEs: list twelve numbers of three or four digits at most";
         self.require(fits, "amf.emergency.numbers", sentence);
     }
 

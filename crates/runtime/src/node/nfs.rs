@@ -3,9 +3,7 @@
 use super::access::Tokens;
 use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
-use crate::config::{
-    Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity,
-};
+use crate::config::{Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};

@@ -53,8 +53,7 @@ pub(crate) fn begin(
     _: &UnauthenticatedAdmission,
 ) -> RegistrationStep {
     let capability = ue.capability.ok_or(RegistrationError::NoSecurityCapability)?;
-    let chosen =
-        NasSecurityAlgorithms { ciphering: NULL.ciphering as u8, integrity: NULL.integrity as u8 };
+    let chosen = NasSecurityAlgorithms { ciphering: NULL.ciphering as u8, integrity: NULL.integrity as u8 };
     let mut command = SecurityModeCommand::new(chosen, NgKsi::Native(0), capability);
     command.imeisv_request = Some(ImeisvRequest::Requested);
     command.additional_security_information = Some(AdditionalSecurityInformation {

@@ -179,7 +179,10 @@ pub(super) fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>
 }
 
 /// The capability in the protected request must be the one by which the algorithms were selected.
-pub(super) fn check_capability(ue: &UeContext, request: &RegistrationRequest) -> Result<(), RegistrationError> {
+pub(super) fn check_capability(
+    ue: &UeContext,
+    request: &RegistrationRequest,
+) -> Result<(), RegistrationError> {
     match (ue.capability, request.ue_security_capability) {
         (Some(used), Some(requested)) if used != requested => {
             Err(RegistrationError::SecurityCapabilityMismatch)

@@ -85,11 +85,7 @@ fn check(ue: &UeContext, env: &Env<'_>) -> Result<(), ServiceRequestError> {
 
 /// Outside its service area a UE answers paging, and requests emergency services only (TS 24.501 5.3.5.2, 5.6.1.5 #28; TS 23.501 5.16.4.3).
 /// High priority access, which is exempt, is not served.
-fn check_area(
-    ue: &UeContext,
-    env: &Env<'_>,
-    request: &ServiceRequest,
-) -> Result<(), ServiceRequestError> {
+fn check_area(ue: &UeContext, env: &Env<'_>, request: &ServiceRequest) -> Result<(), ServiceRequestError> {
     let is_emergency =
         env.config.emergency.is_some() && request.service_type == ServiceType::EmergencyServices;
     match ue.location {

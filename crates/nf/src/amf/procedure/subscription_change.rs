@@ -119,8 +119,7 @@ fn send_changes(ue: &mut UeContext, env: &mut Env<'_>, configured: Option<Vec<Sn
 
 /// Whether the UE may use no slice here any longer: it registers again, and gets the cause. It does not during an emergency session.
 pub(crate) fn has_no_slices(ue: &UeContext, config: &AmfConfig) -> bool {
-    ue.emergency_session().is_none()
-        && new_slices(ue, config).is_some_and(|slices| slices.allowed.is_empty())
+    ue.emergency_session().is_none() && new_slices(ue, config).is_some_and(|slices| slices.allowed.is_empty())
 }
 
 /// The slices that the AMF serves in the UE's network.

@@ -108,7 +108,11 @@ fn returned(world: &mut World, phone: &mut Phone) -> GmmCause {
 }
 
 /// The request that the SMF got last.
-fn asked_smf(world: &mut World, phone: &mut Phone, request: gmm::UlNasTransport) -> nsmf::SmContextCreateData {
+fn asked_smf(
+    world: &mut World,
+    phone: &mut Phone,
+    request: gmm::UlNasTransport,
+) -> nsmf::SmContextCreateData {
     world.script.insert(Operation::PostSmContexts, None);
     phone.send(world, request);
     let Request::PostSmContexts(request) = world.open_call(Operation::PostSmContexts) else { panic!() };
@@ -151,7 +155,10 @@ gnb1 -> InitialContextSetupResponse
 gnb1 -> UplinkNasTransport"
     );
     assert!(accept.result.emergency_registered);
-    assert_eq!((accept.allowed_nssai.clone(), accept.network_feature_support.unwrap().emergency_services), (None, 1));
+    assert_eq!(
+        (accept.allowed_nssai.clone(), accept.network_feature_support.unwrap().emergency_services),
+        (None, 1)
+    );
     assert_eq!(accept.t3512.unwrap().duration(), Some(Duration::from_secs(600)));
     assert_eq!(accept.emergency_number_list.unwrap().0[0].digits, "110");
     assert_ne!(phone.security.as_ref().unwrap().algorithms().integrity, IntegrityAlgorithm::Nia0);
@@ -169,7 +176,10 @@ fn the_udm_is_told_that_it_is_an_emergency_and_may_refuse() {
     connect(&mut world, &mut phone, &request);
     phone.secure(&mut world, request);
     let Request::ThreeGppRegistration(it) = &world.calls[0].2 else { panic!() };
-    assert_eq!((it.body.emergency_registration_ind, it.body.initial_registration_ind), (Some(true), Some(true)));
+    assert_eq!(
+        (it.body.emergency_registration_ind, it.body.initial_registration_ind),
+        (Some(true), Some(true))
+    );
     world.reply_to(Operation::ThreeGppRegistration, problem(Cause::RoamingNotAllowed).unwrap());
     assert!(phone.accepted(&mut world).result.emergency_registered);
 }
@@ -226,8 +236,12 @@ fn a_subscriber_who_can_not_be_authenticated_is_admitted_without() {
     let failures: [fn(&mut World); 4] = [
         |world| drop(world.script.insert(Operation::Authenticate, problem(Cause::UserNotFound))),
         |world| drop(world.script.insert(Operation::Authenticate, problem(Cause::TimedOutRequest))),
-        |world| drop(world.script.insert(Operation::Authenticate, problem(Cause::ServingNetworkNotAuthorized))),
-        |world| drop(world.script.insert(Operation::FiveGAkaConfirmation, problem(Cause::AuthenticationRejected))),
+        |world| {
+            drop(world.script.insert(Operation::Authenticate, problem(Cause::ServingNetworkNotAuthorized)))
+        },
+        |world| {
+            drop(world.script.insert(Operation::FiveGAkaConfirmation, problem(Cause::AuthenticationRejected)))
+        },
     ];
     for (number, fail) in failures.into_iter().enumerate() {
         let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());

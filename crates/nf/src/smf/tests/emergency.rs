@@ -85,7 +85,11 @@ amf <- 200"
         assert_eq!((session.ue.to_string(), session.qos.five_qi), (pei().to_string(), 5));
         let transfer = super::super::consumer::transfer(&session, None, None);
         assert_eq!(transfer.ue_context_id, UeContextId::Pei(pei()));
-        assert_eq!(world.bench.nf.shared.index.find(&supi().into(), 5), None, "a claimed SUPI proves nothing");
+        assert_eq!(
+            world.bench.nf.shared.index.find(&supi().into(), 5),
+            None,
+            "a claimed SUPI proves nothing"
+        );
     }
 }
 

@@ -21,9 +21,8 @@ use pith_nas::ie::MobileIdentity;
 
 /// Admits a UE that has no SUCI to emergency services, if the operator permits it (TS 33.501 10.2.2.1; 5GMM cause #5: TS 24.501 5.5.1.2.6).
 pub(crate) fn admit(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
-    let admission = emergency::check_unauthenticated(env).map_err(|error| {
-        if attempt.came_with_pei() { RegistrationError::PeiNotAccepted } else { error }
-    })?;
+    let admission = emergency::check_unauthenticated(env)
+        .map_err(|error| if attempt.came_with_pei() { RegistrationError::PeiNotAccepted } else { error })?;
     null_security_mode::begin(ue, env, attempt, &admission)
 }
 
@@ -46,11 +45,7 @@ pub(crate) fn admit_after_failure(
 
 /// The UE's messages are protected, by null algorithms if it was not authenticated: continues an emergency registration, or the update of
 /// one. The AMF registers an authenticated UE in the UDM (TS 23.502 4.2.2.2.2 step 14a).
-pub(super) fn on_authenticated(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    attempt: Attempt,
-) -> RegistrationStep {
+pub(super) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     if attempt.is_emergency() {
         begin(ue, env)?;
         if !ue.is_unauthenticated() && !ue.registered_in_udm {
