@@ -53,7 +53,7 @@ pub struct AmfConfig {
     pub retains_ues: bool,
 }
 
-/// Emergency services: the Emergency Configuration Data of the AMF (TS 23.501 5.16.4.2).
+/// Emergency services: the Emergency Configuration Data of the AMF (TS 23.501 5.16.4.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmergencyServices {
     /// The data network of emergency sessions.

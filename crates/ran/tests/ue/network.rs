@@ -85,7 +85,6 @@ impl Pair {
     }
 
     /// A UE that uses that service.
-    #[allow(dead_code, reason = "for one of two test programs")]
     pub fn of_service(service: Service) -> Self {
         Self::of(subscription(), service)
     }
@@ -217,7 +216,6 @@ impl Pair {
     }
 
     /// A new security context of the network, with null algorithms.
-    #[allow(dead_code, reason = "for one of two test programs")]
     pub fn null_context(&mut self) {
         let (integrity, ciphering) = (IntegrityAlgorithm::Nia0, CipheringAlgorithm::Nea0);
         let k_amf = KAmf::new([9; 32]);

@@ -74,7 +74,7 @@ fn session_message(
     }
     let asks_for_session = matches!(routing.request_type, Some(InitialRequest | ExistingPduSession));
     if asks_for_session && ue.is_emergency_registered() {
-        // It may have an emergency session only (TS 24.501 6.4.1.1, TS 23.501 5.16.4.1).
+        // It may have an emergency session only (TS 23.501 5.16.4.1).
         return Err(TransportError::NotForwarded);
     }
     let is_restricted = asks_for_session || routing.request_type == Some(ModificationRequest);
@@ -104,7 +104,7 @@ fn forward(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) -> Re
     Ok(())
 }
 
-/// A request for an emergency session (TS 24.501 5.4.5.2.3, TS 23.501 5.16.4.8): the UE has one at most. Its data network and slice are
+/// A request for an emergency session (TS 24.501 5.4.5.2.3, TS 23.501 5.16.4.9): the UE has one at most. Its data network and slice are
 /// those of the configuration, and restrictions do not apply.
 fn emergency_session(
     ue: &mut UeContext,

@@ -71,7 +71,7 @@ pub(crate) fn begin(
 }
 
 impl AwaitingNullSecurityModeComplete {
-    /// SECURITY MODE COMPLETE: the UE is known by its PEI from now on (TS 23.501 5.16.4.3).
+    /// SECURITY MODE COMPLETE: the UE is known by its PEI from now on (TS 23.501 5.16.4.1).
     pub fn on_security_mode_complete(
         self,
         ue: &mut UeContext,

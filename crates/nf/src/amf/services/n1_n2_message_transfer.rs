@@ -121,7 +121,7 @@ fn page_for(
     message: SmfMessage,
     on_failure: Option<Uri>,
 ) -> Result<Response, TransferError> {
-    let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
+    let name = ue.identity().as_ref().map(ToString::to_string).unwrap_or_default();
     let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
     let location = Uri::new(&env.config.identity.api_root, &path);
     let on_failure = on_failure.map(|callback| (callback, location.clone()));

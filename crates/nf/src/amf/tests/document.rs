@@ -87,6 +87,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-offered", only(&offered())),
         ("amf-handover", only(&super::n2_handover::commanded(&[5]).0)),
         ("amf-restricted", only(&super::restrictions::restricted())),
+        ("amf-emergency", only(&super::emergency::unauthenticated())),
+        ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -135,6 +135,22 @@ fn restrict(world: &mut World) {
     world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
 }
 
+/// A registered phone without SIM card, with an emergency session.
+pub(super) fn unauthenticated() -> World {
+    let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
+    register_without_sim(&mut world, &mut phone);
+    phone.send(&mut world, emergency_request(5));
+    world
+}
+
+/// A phone without SIM card that has got SECURITY MODE COMMAND.
+pub(super) fn in_security_mode() -> World {
+    let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
+    let request = request_with(&phone, MobileIdentity::Imei(IMEI.parse().unwrap()));
+    connect(&mut world, &mut phone, &request);
+    world
+}
+
 #[test]
 fn a_subscriber_registers_for_emergency_services_step_by_step() {
     let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());

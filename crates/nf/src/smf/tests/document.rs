@@ -25,6 +25,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-flows", only(&flows)),
         ("smf-branching", only(&world)),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
+        ("smf-emergency", only(&super::emergency::without_policy())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }

@@ -44,6 +44,14 @@ fn with_claimed_supi(data: &mut SmContextCreateData) {
     data.unauthenticated_supi = Some(true);
 }
 
+/// The established session of a UE without SUPI.
+pub(super) fn without_policy() -> World {
+    let mut world = with_emergency();
+    world.post_with("internet", establishment(|_| {}), without_supi);
+    world.gnb_answers();
+    world
+}
+
 #[test]
 fn a_subscribers_emergency_session_has_the_configured_qos_and_asks_no_udm() {
     let mut world = with_emergency();
@@ -157,11 +165,8 @@ fn the_session_type_is_one_of_the_data_network() {
 }
 
 #[test]
-fn the_session_of_an_unauthenticated_phone_survives_its_document() {
-    let mut world = with_emergency();
-    world.bench.nf.reload_contexts();
-    world.post_with("internet", establishment(|_| {}), without_supi);
-    world.gnb_answers();
+fn the_session_of_an_unauthenticated_phone_stays_one_in_its_document() {
+    let world = without_policy();
     let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
     assert!(session.is_emergency && session.ue.supi().is_none());
 }

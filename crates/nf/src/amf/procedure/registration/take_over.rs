@@ -54,6 +54,9 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
     }
     if is_mobility_update(ue) {
         super::super::ue_context_release::deactivate_sessions(old, env);
+        if let Some(id) = old.emergency_session() {
+            ue.note_requested_session(id, true);
+        }
         let made = |session: &PduSession| session.sm_context.is_some();
         let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
         live.iter_mut().for_each(|session| session.calls.clear());

@@ -133,7 +133,7 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     Ok(Accepted { ue, source, pdu_session_id, dnn, snssai, tac, ip, request, access: Box::new(access(data)) })
 }
 
-/// Whether the UE requests an emergency session (TS 29.502 6.1.6.3.4).
+/// Whether the UE requests an emergency session.
 fn is_emergency(data: &SmContextCreateData) -> bool {
     data.request_type == Some(RequestType::InitialEmergencyRequest)
 }
