@@ -18,6 +18,8 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-offered-1", include_str!("../../../tests/golden/amf-offered-1.hex")),
     ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
     ("amf-restricted-1", include_str!("../../../tests/golden/amf-restricted-1.hex")),
+    ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
+    ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.

@@ -185,7 +185,7 @@ gnb1 -> UplinkNasTransport"
 }
 
 #[test]
-fn the_udm_is_told_that_it_is_an_emergency_and_may_refuse() {
+fn the_udm_is_informed_of_an_emergency_registration_and_may_refuse_it() {
     let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
     world.script.insert(Operation::ThreeGppRegistration, None);
     let request = phone.registration_request(RegistrationKind::Emergency);
@@ -322,7 +322,7 @@ fn without_permission_a_phone_without_authentication_is_rejected() {
     world.assert_empty();
 }
 
-/// The UE has no SUCI, and tells its PEI in SECURITY MODE COMPLETE only.
+/// The UE has no SUCI, and sends its PEI in SECURITY MODE COMPLETE only.
 #[test]
 fn a_phone_without_any_identity_is_admitted_with_its_imeisv_and_not_without() {
     let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
@@ -537,7 +537,7 @@ fn a_normal_registration_is_never_accepted_on_null_integrity() {
     phone.release(&mut world);
     let request = phone.registration_request(RegistrationKind::Initial);
     connect(&mut world, &mut phone, &request);
-    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!("who is it?") };
+    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!("the identity is requested") };
     phone.send(&mut world, IdentityResponse::new(Phone::suci()));
     let accept = phone.authenticate(&mut world, request);
     assert!(!accept.result.emergency_registered);
@@ -546,7 +546,7 @@ fn a_normal_registration_is_never_accepted_on_null_integrity() {
     assert_eq!((audit.registered, audit.supis, audit.dangling), (1, 1, 0));
 }
 
-/// Keys and context of an unauthenticated UE are for nobody else.
+/// Keys and context of an unauthenticated UE stay at this AMF.
 #[test]
 fn the_context_of_an_unauthenticated_phone_is_not_transferred() {
     use pith_sbi::namf_communication as namf;

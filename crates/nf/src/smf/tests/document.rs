@@ -9,6 +9,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-flows-1", include_str!("../../../tests/golden/smf-flows-1.hex")),
     ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
     ("smf-changing-1", include_str!("../../../tests/golden/smf-changing-1.hex")),
+    ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
