@@ -537,7 +537,9 @@ fn a_normal_registration_is_never_accepted_on_null_integrity() {
     phone.release(&mut world);
     let request = phone.registration_request(RegistrationKind::Initial);
     connect(&mut world, &mut phone, &request);
-    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!("the identity is requested") };
+    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else {
+        panic!("the identity is requested")
+    };
     phone.send(&mut world, IdentityResponse::new(Phone::suci()));
     let accept = phone.authenticate(&mut world, request);
     assert!(!accept.result.emergency_registered);
