@@ -22,7 +22,7 @@ section! {
         /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).
         security: Security = Security::default(),
         /// Emergency services (TS 23.501 5.16.4): off without this section, such as
-        /// {dnn: sos, slice: 1, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
+        /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
         emergency: Option<Emergency> = None,
         /// Largest number of registered UEs of the process: 1000 to 16777216. Each worker serves its part, and up to an eighth
         /// more; further UEs are rejected with 5GMM cause 22, congestion, and the time of T3346. An idle UE with a session takes
