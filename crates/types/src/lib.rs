@@ -20,7 +20,7 @@ pub use guti::{AmfId, FiveGGuti, FiveGSTmsi, FiveGTmsi, Guami};
 pub use owner_map::{BlockMove, BlockOwner, OwnerMap};
 pub use plmn::Plmn;
 pub use slice::{Dnn, Snssai};
-pub use subscriber::{Pei, SchemeOutput, Suci, Supi};
+pub use subscriber::{Pei, SchemeOutput, Suci, Supi, UeIdentity};
 pub use tai::{NrCellIdentity, Tac, Tai};
 pub use text::serialize_text;
 

@@ -239,9 +239,86 @@ impl FromStr for Pei {
     }
 }
 
+/// The identity under which an NF has a UE: its authenticated SUPI, or, for emergency services without one, its PEI (TS 23.501
+/// 5.16.4.1; TS 29.502 6.1.6.2.2).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum UeIdentity {
+    /// An authenticated subscriber.
+    Supi(Supi),
+    /// A device whose subscriber is not authenticated.
+    Pei(Pei),
+}
+
+serde_as_text!(UeIdentity);
+
+impl UeIdentity {
+    /// The SUPI of an authenticated subscriber.
+    pub const fn supi(&self) -> Option<&Supi> {
+        match self {
+            Self::Supi(supi) => Some(supi),
+            Self::Pei(_) => None,
+        }
+    }
+
+    /// The text, `imsi-…`, `imei-…` or `imeisv-…`.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Supi(supi) => supi.as_str(),
+            Self::Pei(pei) => pei.as_str(),
+        }
+    }
+
+    /// The text with digits hidden, for logs.
+    pub fn masked(&self) -> String {
+        match self {
+            Self::Supi(supi) => supi.masked(),
+            Self::Pei(pei) => format!("{pei:?}"),
+        }
+    }
+}
+
+impl From<Supi> for UeIdentity {
+    fn from(supi: Supi) -> Self {
+        Self::Supi(supi)
+    }
+}
+
+impl From<Pei> for UeIdentity {
+    fn from(pei: Pei) -> Self {
+        Self::Pei(pei)
+    }
+}
+
+impl fmt::Display for UeIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Supi(supi) => supi.fmt(f),
+            Self::Pei(pei) => pei.fmt(f),
+        }
+    }
+}
+
+impl FromStr for UeIdentity {
+    type Err = ParseError;
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        if text.starts_with("imsi-") { text.parse().map(Self::Supi) } else { text.parse().map(Self::Pei) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ue_without_an_authenticated_supi_is_named_by_its_pei() {
+        for text in ["imsi-999700000000001", "imei-490154203237518", "imeisv-4370816125816151"] {
+            let ue: UeIdentity = text.parse().unwrap();
+            assert_eq!(ue.to_string(), text);
+            assert_eq!(ue.supi().is_some(), text.starts_with("imsi"));
+            assert!(!ue.masked().contains(&text[text.len() - 8..]), "{}", ue.masked());
+        }
+        assert!("suci-0-999-70-0-0-0-0000000001".parse::<UeIdentity>().is_err());
+    }
 
     #[test]
     fn a_supi_is_masked_in_debug_only() {

@@ -376,6 +376,7 @@ impl ShardFactory<'_> {
             shares_blocks: self.is_in_set(),
             upfs: vec![edge],
             breakouts: if self.plan.breaks_out { vec![breakout] } else { Vec::new() },
+            emergency: None,
         }
     }
 }

@@ -69,6 +69,7 @@ fn smf() -> Smf {
         shares_blocks: false,
         upfs: Vec::new(),
         breakouts: Vec::new(),
+        emergency: None,
     };
     Smf::new(identity, config, Rng::from_number(1))
 }

@@ -139,7 +139,7 @@ message! {
         /// Wait after failed attempts.
         0x16 t3502: GprsTimer2 = Tlv(3, 3);
         /// Local emergency numbers.
-        0x34 emergency_number_list: Vec<u8> = Tlv(5, 50);
+        0x34 emergency_number_list: EmergencyNumberList = Tlv(5, 50);
         /// Local emergency numbers with URNs.
         0x7a extended_emergency_number_list: Vec<u8> = TlvE(7, 65538);
         /// Steering of roaming.

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod area;
 pub mod capability;
+pub mod emergency;
 pub mod identity;
 pub mod network_name;
 pub mod nssai;
@@ -20,6 +21,7 @@ pub mod timer;
 pub use access::*;
 pub use area::*;
 pub use capability::*;
+pub use emergency::*;
 pub use identity::*;
 pub use network_name::*;
 pub use nssai::*;

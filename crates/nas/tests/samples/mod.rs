@@ -111,6 +111,10 @@ fn registration_accept() -> RegistrationAccept {
         }])),
         t3512: Some(GprsTimer3::at_least(minutes(54))),
         t3502: Some(GprsTimer2::at_least(minutes(12))),
+        emergency_number_list: Some(EmergencyNumberList(vec![EmergencyNumber {
+            category: EmergencyCategory { police: true, ..EmergencyCategory::default() },
+            digits: "110".into(),
+        }])),
         nssai_inclusion_mode: Some(NssaiInclusionMode::D),
         negotiated_drx_parameters: Some(DrxParameters::T128),
         ..RegistrationAccept::new(RegistrationResult { sms_allowed: true, ..RegistrationResult::THREE_GPP })

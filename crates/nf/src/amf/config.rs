@@ -4,8 +4,9 @@ use super::pending_table::Bounds;
 use super::retained::Retention;
 use crate::kit::{Duration, Identity, SetInstances};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_nas::ie::EmergencyNumber;
 use pith_sbi::ApiRoot;
-use pith_types::{AmfId, BlockId, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
+use pith_types::{AmfId, BlockId, Dnn, FiveGSTmsi, FiveGTmsi, Guami, InstanceId, Plmn, Snssai, Tai};
 use std::sync::Arc;
 
 /// Configuration of one AMF instance, or of one shard of it.
@@ -46,8 +47,25 @@ pub struct AmfConfig {
     pub congestion_backoff: Duration,
     /// Retention of the security contexts of deregistered UEs.
     pub retention: Retention,
+    /// Emergency services; `None`: not supported.
+    pub emergency: Option<EmergencyServices>,
     /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
     pub retains_ues: bool,
+}
+
+/// Emergency services: the Emergency Configuration Data of the AMF (TS 23.501 5.16.4.1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmergencyServices {
+    /// The data network of emergency sessions.
+    pub dnn: Dnn,
+    /// Their slice.
+    pub snssai: Snssai,
+    /// Maximum number of UEs that are admitted without authentication. 0: none is.
+    pub unauthenticated: u32,
+    /// Periodic registration update interval of emergency registered UEs. Such a UE is deregistered as soon as it misses an update.
+    pub t3512: Duration,
+    /// Local emergency numbers, sent to all UEs.
+    pub numbers: Vec<EmergencyNumber>,
 }
 
 /// Another instance of the same AMF.
@@ -157,6 +175,7 @@ impl AmfConfig {
             max_ues: 1 << 17,
             congestion_backoff: Duration::from_secs(60),
             retention: Retention { contexts: 16_384, time: Duration::from_secs(24 * 3600) },
+            emergency: None,
             retains_ues: false,
         }
     }
@@ -165,6 +184,12 @@ impl AmfConfig {
     pub fn slices(&self, plmn: Plmn) -> &[Snssai] {
         let served = self.plmns.iter().find(|served| served.plmn == plmn);
         served.map_or(&[], |served| &served.slices)
+    }
+
+    /// Periodic registration update interval of UEs that are registered for emergency services, or normally.
+    pub(super) fn t3512(&self, is_emergency: bool) -> Duration {
+        let emergency = self.emergency.as_ref().filter(|_| is_emergency);
+        emergency.map_or(self.timers.t3512, |emergency| emergency.t3512)
     }
 
     /// The GUAMI in 5G-GUTIs of a block: its AMF Pointer is the number of the block's home.

@@ -3,6 +3,7 @@
 
 use super::context::{CallId, Env, UeContext};
 use super::mobility::n14::sbi_cause;
+use super::procedure::registration::begins_registration;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
 use super::{n2, residency};
@@ -22,7 +23,7 @@ use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{ContextId, FiveGGuti, Snssai, Supi, Tai};
+use pith_types::{ContextId, FiveGGuti, Snssai, Tai};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.
@@ -136,7 +137,8 @@ pub(crate) fn register_in_udm(
         RatType::Nr,
     );
     body.pei = ue.pei.clone();
-    body.initial_registration_ind = Some(kind == RegistrationKind::Initial);
+    body.initial_registration_ind = Some(begins_registration(kind));
+    body.emergency_registration_ind = (kind == RegistrationKind::Emergency).then_some(true);
     Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
 }
 
@@ -163,6 +165,13 @@ pub(crate) fn subscribe_to_changes(ue: &mut UeContext, env: &mut Env<'_>) -> Opt
     // After a kill between the UDM's answer and the document's write, the AMF subscribes again: one of both would stay at the UDM.
     body.unique_subscription = Some(true);
     Some(ue.call(env, Target::any(), sdm::SdmSubscribe { ue_id: supi, body }))
+}
+
+/// Nudm_SDM_Unsubscribe, if there is a subscription.
+pub(crate) fn unsubscribe(ue: &mut UeContext, env: &mut Env<'_>) {
+    let Some((ue_id, subscription)) = ue.supi.clone().zip(ue.sdm_subscription.take()) else { return };
+    let subscription_id = subscription.id().to_owned();
+    env.call_without_reply(owner(&subscription), sdm::SdmUnsubscribe { ue_id, subscription_id });
 }
 
 // Nnssf_NSSelection (TS 29.531)
@@ -231,8 +240,9 @@ fn delete_association(env: &mut Env<'_>, association: &Uri) {
 
 // Nsmf_PDUSession (TS 29.502)
 
-/// Nsmf_PDUSession_CreateSMContext.
-pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, id: u8, payload: &Bytes) {
+/// Nsmf_PDUSession_CreateSMContext. An unauthenticated UE has the SUPI that it claims, if the AMF knows one, and its PEI (TS 29.502
+/// 6.1.6.2.2).
+pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) {
     let Some(session) = ue.session(id) else { return };
     let (snssai, dnn) = (session.snssai, session.dnn.clone());
     let callback = status_callback(ue, env, id);
@@ -242,14 +252,22 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi, 
         AccessType::ThreeGppAccess,
         callback,
     );
-    body.supi = Some(supi);
+    body.supi = ue.supi.clone();
+    if ue.is_unauthenticated() {
+        body.supi = ue.claimed.as_ref().and_then(SupiOrSuci::supi);
+        body.unauthenticated_supi = body.supi.is_some().then_some(true);
+    }
     body.pei = ue.pei.clone();
     body.gpsi = ue.subscription.as_ref().and_then(|subscription| subscription.gpsi.clone());
     body.pdu_session_id = Some(id);
     body.dnn = Some(dnn.clone());
     body.s_nssai = Some(snssai);
     body.guami = Some(env.config.guami);
-    body.request_type = Some(nsmf::RequestType::InitialRequest);
+    body.request_type = Some(if ue.emergency_session() == Some(id) {
+        nsmf::RequestType::InitialEmergencyRequest
+    } else {
+        nsmf::RequestType::InitialRequest
+    });
     body.n1_sm_msg = Some(payload.clone().into());
     body.rat_type = Some(RatType::Nr);
     body.ue_location = location(ue);
@@ -578,14 +596,8 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     delete_policy(ue, env);
     (ue.subscription, ue.restrictions, ue.slices) = (None, None, Slices::default());
     (ue.sdm_call, ue.refresh_call) = (None, None);
+    unsubscribe(ue, env);
     let Some(ue_id) = ue.supi.clone() else { return };
-    if let Some(subscription) = ue.sdm_subscription.take() {
-        let subscription_id = subscription.id().to_owned();
-        env.call_without_reply(
-            owner(&subscription),
-            sdm::SdmUnsubscribe { ue_id: ue_id.clone(), subscription_id },
-        );
-    }
     // If another context of this AMF serves the subscriber, the registration is that one's.
     let is_served = env.index.find_supi(&ue_id).is_some_and(|key| key != ue.key);
     if std::mem::take(&mut ue.registered_in_udm) && !is_served {

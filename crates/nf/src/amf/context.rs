@@ -71,6 +71,8 @@ pub(crate) struct UeContext {
     pub radio_capability: Option<Bytes>,
     /// Mobility restrictions; `None` if there are none, and UE and gNB know that.
     pub restrictions: Option<Box<super::restrictions::Restrictions>>,
+    /// Emergency registration and session.
+    pub emergency: super::emergency::Emergency,
     /// Subscription data from the UDM.
     pub subscription: Option<Box<Subscription>>,
     /// URI of the subscription to changes of these data (Nudm_SDM).
@@ -288,6 +290,7 @@ impl UeContext {
             registration_area: Vec::new(),
             radio_capability: None,
             restrictions: None,
+            emergency: Default::default(),
             subscription: None,
             sdm_subscription: None,
             registered_in_udm: false,

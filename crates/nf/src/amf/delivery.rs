@@ -288,9 +288,11 @@ pub(crate) fn send_held(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The UE is outside its service area: the setups that are queued for it fail.
+/// The UE is outside its service area: the setups that are queued for it fail, except that of an emergency session.
 pub(crate) fn fail_setups(ue: &mut UeContext, env: &mut Env<'_>) {
-    for undelivered in ue.undelivered.extract_if(.., |kept| is_setup(kept)) {
+    let emergency = ue.emergency_session();
+    let fails = |kept: &mut Undelivered| is_setup(kept) && Some(kept.message.id) != emergency;
+    for undelivered in ue.undelivered.extract_if(.., fails) {
         if let Some((callback, message)) = undelivered.on_failure {
             consumer::transfer_failed(env, callback, message);
         }

@@ -12,8 +12,9 @@
 //!  mobility      NH and NCC, and the state of the handover; absent in CM-IDLE, and before the first handover
 //!  offered       security context of a SECURITY MODE COMMAND without an answer; absent if there is none
 //!  restrictions  mobility restrictions; absent if there are none
+//!  emergency     emergency registration and session, and the arrival below; absent if there are none
 //!  returned      NAS messages that the gNB has returned; absent if there are none
-//!  arrival       the AMF from which the UE is being handed over; absent in any document that is stored
+//!                arrival: the AMF from which the UE is being handed over; none in any document that is stored
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -28,6 +29,7 @@
 
 use super::connection::{NgConnection, RanContext};
 use super::context::UeContext;
+use super::emergency::Emergency;
 use super::retained::KnownUe;
 use super::security::SecurityContext;
 use crate::kit::document::{
@@ -53,7 +55,7 @@ const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
 const OFFERED: Section = Section { id: 12, name: "offered security context", version: 1 };
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
-const ARRIVAL: Section = Section { id: 15, name: "arrival", version: 1 };
+const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -72,12 +74,12 @@ pub(super) const SECTIONS: &[Section] = &[
     OFFERED,
     RESTRICTIONS,
     RETURNED,
-    ARRIVAL,
+    EMERGENCY,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, ARRIVAL];
+const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -91,7 +93,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     OFFERED,
     RESTRICTIONS,
     RETURNED,
-    ARRIVAL,
+    EMERGENCY,
     TIMERS,
 ];
 
@@ -211,7 +213,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
         RETURNED => !ue.returned.is_empty(),
-        ARRIVAL => ue.arrival.is_some(),
+        EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
     }
 }
@@ -267,6 +269,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         registration_area,
         radio_capability,
         restrictions,
+        emergency,
         subscription,
         sdm_subscription,
         registered_in_udm,
@@ -333,7 +336,10 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         RETURNED => returned.pack(writer),
-        ARRIVAL => arrival.pack(writer),
+        EMERGENCY => {
+            emergency.pack(writer);
+            arrival.pack(writer);
+        }
         UNDELIVERED => undelivered.pack(writer),
         MOBILITY => {
             access_keys.pack(writer);
@@ -439,7 +445,10 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
-        ARRIVAL => ue.arrival = Pack::unpack(reader)?,
+        EMERGENCY => {
+            ue.emergency = Pack::unpack(reader)?;
+            ue.arrival = Pack::unpack(reader)?;
+        }
         UNDELIVERED => ue.undelivered = Pack::unpack(reader)?,
         MOBILITY => {
             ue.access_keys = Pack::unpack(reader)?;

@@ -10,9 +10,12 @@ use pith_types::Snssai;
 /// Why a registration fails (TS 24.501 5.5.1.2.5, 5.5.1.3.5).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum RegistrationError {
-    /// Emergency registration, which this AMF does not support.
+    /// Emergency registration, without `emergency` in the configuration.
     #[error("emergency services are not supported")]
     EmergencyNotSupported,
+    /// The AMF does not serve UEs that register for emergency services with their PEI.
+    #[error("PEI not accepted")]
+    PeiNotAccepted,
     /// Disaster roaming, which this AMF does not support.
     #[error("disaster roaming is not supported")]
     DisasterRoamingNotSupported,
@@ -124,6 +127,7 @@ impl RegistrationError {
             | Self::SuciNotDeconcealed
             | Self::WrongAnswer(_)
             | Self::Problem { .. } => Reject(GmmCause::ProtocolErrorUnspecified),
+            Self::PeiNotAccepted => Reject(GmmCause::PeiNotAccepted),
             Self::DisasterRoamingNotSupported => Reject(GmmCause::DisasterRoamingNotAllowed),
             Self::TrackingAreaNotServed => Reject(GmmCause::NoSuitableCellsInTrackingArea),
             Self::NoSecurityCapability => Reject(GmmCause::ConditionalIeError),
@@ -165,6 +169,7 @@ impl RegistrationError {
     pub fn outcome(&self) -> &'static str {
         match self {
             Self::EmergencyNotSupported => "emergency not supported",
+            Self::PeiNotAccepted => "PEI not accepted",
             Self::DisasterRoamingNotSupported => "disaster roaming not supported",
             Self::TrackingAreaNotServed => "tracking area not served",
             Self::NoSecurityCapability | Self::InvalidMandatoryInformation => "invalid message",

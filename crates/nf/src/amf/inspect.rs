@@ -93,6 +93,7 @@ impl Amf {
         json!({
             "supi": ue.supi,
             "pei": ue.pei,
+            "emergency": ue.is_emergency_registered(),
             "guti": ue.guti.map(|guti| guti.to_string()),
             "rm": match ue.rm { RmState::Registered => "RM-REGISTERED", RmState::Deregistered => "RM-DEREGISTERED" },
             "cm": if connection.is_some() { "CM-CONNECTED" } else { "CM-IDLE" },

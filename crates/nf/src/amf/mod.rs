@@ -21,6 +21,7 @@ mod consumer;
 mod context;
 mod delivery;
 mod document;
+mod emergency;
 mod error;
 mod gnbs;
 mod inspect;
@@ -51,7 +52,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use config::{AmfConfig, NetworkNames, Peer, ServedPlmn, Timers};
+pub use config::{AmfConfig, EmergencyServices, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
 pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
@@ -186,11 +187,11 @@ impl Amf {
             return;
         }
         let sessions = std::mem::take(&mut ue.released_sessions);
-        if let (Some(released), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
+        let supi = ue.supi.clone();
+        if let Some(released) = ue.released.take() {
             let id = ue.id;
             self.note_released(id, (supi, *released), effects, out);
         } else if !sessions.is_empty()
-            && let Some(supi) = ue.supi.clone()
             && let Some(released) = residency::pack_released(ue, sessions, &self.shared.env(now, ues, out))
         {
             // A context of its own: the UE goes on without these sessions.
@@ -208,8 +209,8 @@ impl Amf {
     fn release(&mut self, now: Instant, ue: &mut UeContext, effects: usize, out: &mut Outbox) {
         self.replies_owed -= ue.replies_owed();
         self.with_env(now, out, |env| forget(ue, env));
-        if let (Some(released), Some(supi)) = (ue.released.take(), ue.supi.clone()) {
-            self.note_released(ue.id, (supi, *released), effects, out);
+        if let Some(released) = ue.released.take() {
+            self.note_released(ue.id, (ue.supi.clone(), *released), effects, out);
         }
         if self.ended.document(ue.id).is_none() {
             self.end(ue.id);
@@ -299,8 +300,8 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
         env.half_open.remove(place);
     }
     retain_security(ue, env);
-    if let Some(supi) = &ue.supi {
-        env.index.free_supi(supi, ue.key);
+    if let Some(identity) = ue.identity() {
+        env.index.free(&identity, ue.key);
     }
     for guti in ue.guti.take().into_iter().chain(ue.old_guti.take()) {
         env.index.free_tmsi(guti.tmsi, ue.key);

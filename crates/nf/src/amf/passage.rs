@@ -36,8 +36,8 @@ struct Entry {
     connection: Option<PassedConnection>,
     /// 5G-TMSIs that the index has for it.
     tmsis: Vec<FiveGTmsi>,
-    /// The index has it for its subscriber.
-    is_of_supi: bool,
+    /// The index has it for its subscriber, or for the device of an unauthenticated UE.
+    is_of_identity: bool,
     /// It is among the unauthenticated ones.
     is_half_open: bool,
 }
@@ -65,7 +65,7 @@ struct Rest {
     retained: Vec<PassedUe>,
 }
 
-pack_struct!(Entry { id, connection, tmsis, is_of_supi, is_half_open });
+pack_struct!(Entry { id, connection, tmsis, is_of_identity, is_half_open });
 pack_struct!(PassedConnection { id, ran_id, gnb, stream, context, queued, left_gnb, left_ran_id });
 pack_struct!(Rest { entries, connections, retained });
 
@@ -186,9 +186,9 @@ impl Amf {
                 index.free_tmsi(guti.tmsi, ue.key);
             }
         }
-        if let Some(supi) = &ue.supi {
-            entry.is_of_supi = index.find_supi(supi) == Some(ue.key);
-            index.free_supi(supi, ue.key);
+        if let Some(identity) = ue.identity() {
+            entry.is_of_identity = index.find(&identity) == Some(ue.key);
+            index.free(&identity, ue.key);
         }
         entry.connection =
             ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
@@ -251,7 +251,7 @@ impl Amf {
         let id = context.id;
         self.shared.ids.check_free(id)?;
         let mut ue = unpack_local(context.document.octets(), (UNPLACED, id))?;
-        let (supi, since) = (ue.supi.clone(), ue.since);
+        let (identity, since) = (ue.identity(), ue.since);
         let placed = self.ues.insert_with(|key| {
             ue.key = key;
             Box::new(ue)
@@ -262,16 +262,16 @@ impl Amf {
         for tmsi in entry.tmsis {
             self.shared.index.claim_tmsi(tmsi, key);
         }
-        if let Some(supi) = supi.filter(|_| entry.is_of_supi) {
+        if let Some(identity) = identity.filter(|_| entry.is_of_identity) {
             // Of two contexts of a subscriber the later one counts.
             let other =
-                self.shared.index.find_supi(&supi).and_then(|key| Some((key, self.ues.view(key)?.since)));
+                self.shared.index.find(&identity).and_then(|key| Some((key, self.ues.view(key)?.since)));
             let action = match other {
                 Some((other, of_other)) if of_other >= since => {
                     Some(DeferredAction::Supersede { new: other, old: key })
                 }
                 other => {
-                    self.shared.index.claim_supi(&supi, key);
+                    self.shared.index.claim(&identity, key);
                     other.map(|(other, _)| DeferredAction::Supersede { new: key, old: other })
                 }
             };

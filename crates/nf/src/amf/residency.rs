@@ -123,8 +123,8 @@ impl Amf {
                 continue;
             }
             let ue = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key));
-            match ue.filter(|ue| is_stored(ue)).and_then(|ue| Some((ue.supi.clone()?, ue))) {
-                Some((supi, ue)) => {
+            match ue.filter(|ue| is_stored(ue)) {
+                Some(ue) => {
                     let next = next_count(ue).unwrap_or(0);
                     // After a restart a UE whose path may have been switched is not at rest at its former gNB.
                     let is_moving = keeps_connections && !ue.mobility.is_idle();
@@ -160,7 +160,7 @@ impl Amf {
                             if connection.is_some() || ue.may_have_user_plane() {
                                 sink.restore_first();
                             }
-                            sink.write(stored, Some(&supi), &document);
+                            sink.write(stored, ue.supi.as_ref(), &document);
                             self.tracker.note_stored(id, next + reserved);
                             self.tracker.note_at_rest(id, at_rest);
                         }
@@ -170,7 +170,7 @@ impl Amf {
                 None => match self.ended.document(id) {
                     Some((ue, document)) => {
                         sink.restore_first();
-                        sink.write(stored, Some(ue), document);
+                        sink.write(stored, ue, document);
                         self.tracker.note_stored(id, 0);
                     }
                     None => match self.pack_retained(id) {
@@ -342,7 +342,7 @@ impl Amf {
 
     /// Places a context of a document in the tables.
     pub(super) fn place_ue(&mut self, id: ContextId, mut ue: UeContext) -> Result<Key, UnpackError> {
-        let (supi, gutis) = (ue.supi.clone(), [ue.guti, ue.old_guti]);
+        let (identity, gutis) = (ue.identity(), [ue.guti, ue.old_guti]);
         let (is_registered, since, next) = (ue.is_registered(), ue.since, next_count(&ue));
         let placed = self.ues.insert_with(|key| {
             ue.key = key;
@@ -361,16 +361,16 @@ impl Amf {
                 index.claim_tmsi(guti.tmsi, key);
             }
         }
-        if let Some(supi) = supi {
+        if let Some(identity) = identity {
             // Of two contexts the later one counts (see `Amf::supersede`).
-            let other = index.find_supi(&supi).and_then(|other| Some((other, self.ues.view(other)?)));
+            let other = index.find(&identity).and_then(|other| Some((other, self.ues.view(other)?)));
             match other {
                 Some((other, it)) if it.since >= since => {
                     self.restored.superseded.push((other, key));
                 }
                 other => {
                     self.restored.superseded.extend(other.map(|(other, _)| (key, other)));
-                    index.claim_supi(&supi, key);
+                    index.claim(&identity, key);
                 }
             }
         }
@@ -383,7 +383,7 @@ impl Amf {
     pub(super) fn note_released(
         &mut self,
         id: ContextId,
-        (ue, released): (Supi, Released),
+        (ue, released): (Option<Supi>, Released),
         effects: usize,
         out: &mut Outbox,
     ) -> bool {
@@ -471,10 +471,10 @@ impl Amf {
     }
 }
 
-/// Whether a UE has a document: it is authenticated, and registered or has resources at other NFs. Those of a UE that another AMF
-/// is handing over are that AMF's.
+/// Whether a UE has a document: its identity is established, and it is registered or has resources at other NFs. Those of a UE that another
+/// AMF is handing over are that AMF's.
 pub(super) fn is_stored(ue: &UeContext) -> bool {
-    ue.supi.is_some() && ue.arrival.is_none() && (ue.is_registered() || has_resources(ue))
+    ue.identity().is_some() && ue.arrival.is_none() && (ue.is_registered() || has_resources(ue))
 }
 
 /// Notes what a UE has at other NFs in a document, before it is released there. The gNB may not get the command to release the UE: if it

@@ -3,7 +3,7 @@
 use super::context::UeContext;
 use super::retained::Retained;
 use crate::kit::{Contexts, Key, Rng, shrink};
-use pith_types::{BlockId, FiveGTmsi, Supi};
+use pith_types::{BlockId, FiveGTmsi, Pei, Supi, UeIdentity};
 use std::collections::HashMap;
 
 /// UE contexts by key.
@@ -13,6 +13,8 @@ pub(crate) type Ues = Contexts<UeContext>;
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     by_supi: HashMap<Supi, Key>,
+    /// Unauthenticated UEs of emergency services.
+    by_pei: HashMap<Pei, Key>,
     by_tmsi: HashMap<FiveGTmsi, Key>,
     /// Retained security contexts of deregistered UEs.
     pub retained: Retained,
@@ -22,6 +24,39 @@ impl Index {
     /// The subscriber's context.
     pub fn find_supi(&self, supi: &Supi) -> Option<Key> {
         self.by_supi.get(supi).copied()
+    }
+
+    /// The context of that identity.
+    pub fn find(&self, ue: &UeIdentity) -> Option<Key> {
+        match ue {
+            UeIdentity::Supi(supi) => self.find_supi(supi),
+            UeIdentity::Pei(pei) => self.by_pei.get(pei).copied(),
+        }
+    }
+
+    /// Makes `key` the only context of that identity; returns the previous one.
+    pub fn claim(&mut self, ue: &UeIdentity, key: Key) -> Option<Key> {
+        match ue {
+            UeIdentity::Supi(supi) => self.claim_supi(supi, key),
+            UeIdentity::Pei(pei) => self.by_pei.insert(pei.clone(), key).filter(|old| *old != key),
+        }
+    }
+
+    /// Removes the identity if the index points to that context.
+    pub fn free(&mut self, ue: &UeIdentity, key: Key) {
+        match ue {
+            UeIdentity::Supi(supi) => self.free_supi(supi, key),
+            UeIdentity::Pei(pei) if self.by_pei.get(pei) == Some(&key) => {
+                self.by_pei.remove(pei);
+                shrink(&mut self.by_pei);
+            }
+            UeIdentity::Pei(_) => {}
+        }
+    }
+
+    /// Number of unauthenticated UEs.
+    pub fn unauthenticated(&self) -> usize {
+        self.by_pei.len()
     }
 
     /// The context that the 5G-TMSI is allocated to.
@@ -74,6 +109,7 @@ impl Index {
     /// Removes all identities of a context whose document is lost. Looks at the whole index.
     pub fn free_all(&mut self, key: Key) {
         self.by_supi.retain(|_, owner| *owner != key);
+        self.by_pei.retain(|_, owner| *owner != key);
         self.by_tmsi.retain(|_, owner| *owner != key);
     }
 
@@ -84,6 +120,6 @@ impl Index {
 
     /// The contexts of all entries.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
-        self.by_supi.values().chain(self.by_tmsi.values()).copied()
+        self.by_supi.values().chain(self.by_pei.values()).chain(self.by_tmsi.values()).copied()
     }
 }

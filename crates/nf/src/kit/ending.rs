@@ -19,7 +19,7 @@ pub struct EndedContexts {
 struct EndedContext {
     /// Requests that are not answered.
     calls: u32,
-    ue: Supi,
+    ue: Option<Supi>,
     document: Document,
 }
 
@@ -31,7 +31,7 @@ impl EndedContexts {
     }
 
     /// Keeps the document of a context until these requests are answered, and those of an earlier document of that context.
-    pub fn insert(&mut self, id: ContextId, (ue, document): (Supi, Document), calls: &[u32]) {
+    pub fn insert(&mut self, id: ContextId, (ue, document): (Option<Supi>, Document), calls: &[u32]) {
         self.calls.extend(calls.iter().map(|call| (*call, id)));
         let calls = calls.len() as u32 + self.contexts.get(&id).map_or(0, |earlier| earlier.calls);
         self.contexts.insert(id, EndedContext { calls, ue, document });
@@ -49,9 +49,9 @@ impl EndedContexts {
         Some(id)
     }
 
-    /// The document of an ended context, and the subscriber.
-    pub fn document(&self, id: ContextId) -> Option<(&Supi, &Document)> {
-        self.contexts.get(&id).map(|context| (&context.ue, &context.document))
+    /// The document of an ended context, and the subscriber, if it is one of a subscriber.
+    pub fn document(&self, id: ContextId) -> Option<(Option<&Supi>, &Document)> {
+        self.contexts.get(&id).map(|context| (context.ue.as_ref(), &context.document))
     }
 
     /// The ids of the contexts.

@@ -6,7 +6,7 @@
 use super::Smf;
 use super::context::SmContext;
 use super::context::document::unpack;
-use super::procedure::State;
+use super::procedure::{State, establishment};
 use super::selection::Upfs;
 use crate::kit::document::{Names, UnpackError};
 use crate::kit::{Input, Instant, Key, N4Input, Outbox, Timer, UpfHandle};
@@ -37,8 +37,8 @@ impl Smf {
         let reference = match request {
             // An earlier session with the same identity ends first.
             Request::PostSmContexts(request) => {
-                let (supi, id) = (request.body.supi.as_ref()?, request.body.pdu_session_id?);
-                return self.sessions.id(self.shared.index.find(supi, id)?);
+                let (ue, id) = (establishment::identity_of(&request.body)?, request.body.pdu_session_id?);
+                return self.sessions.id(self.shared.index.find(&ue, id)?);
             }
             Request::UpdateSmContext(request) => &request.sm_context_ref,
             Request::ReleaseSmContext(request) => &request.sm_context_ref,

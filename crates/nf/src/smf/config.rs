@@ -76,6 +76,19 @@ pub struct Breakout {
     pub destinations: Vec<Network>,
 }
 
+/// Emergency sessions: the Emergency Configuration Data of the SMF (TS 23.501 5.16.4.6).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmergencyServices {
+    /// Their data network.
+    pub dnn: Dnn,
+    /// Their slice.
+    pub snssai: Snssai,
+    /// 5QI of the default flow.
+    pub five_qi: u8,
+    /// ARP priority level of the default flow, 1 to 15.
+    pub arp_priority: u8,
+}
+
 /// The SMF's configuration.
 #[derive(Debug, Clone)]
 pub struct SmfConfig {
@@ -98,6 +111,8 @@ pub struct SmfConfig {
     pub guard: Duration,
     /// How long a UPF that left the path keeps the session, for packets in transit.
     pub path_grace: Duration,
+    /// Emergency sessions; `None`: they are refused.
+    pub emergency: Option<EmergencyServices>,
     /// Blocks of ids pass between this SMF and others of its set.
     pub shares_blocks: bool,
 }

@@ -21,12 +21,16 @@ use pith_sbi::nsmf_pdusession::{
 use pith_sbi::nudm_sdm::{GetSmData, SdmChangeNotification, SdmSubscribe, SdmSubscription};
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfDeregistration, SmfRegistration};
 use pith_sbi::{NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::Plmn;
+use pith_types::{Plmn, Supi};
 
 /// Nudm_SDM_Get: session management subscription data (TS 29.503 5.2.2.2.5).
-pub(super) fn get_sm_data(session: &mut SmContext, env: &mut Env<'_>, plmn_id: Plmn) -> CallId {
+pub(super) fn get_sm_data(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    (supi, plmn_id): (Supi, Plmn),
+) -> CallId {
     let request = GetSmData {
-        supi: session.supi.clone(),
+        supi,
         single_nssai: Some(session.snssai),
         dnn: Some(session.dnn.clone()),
         plmn_id: Some(plmn_id),
@@ -35,7 +39,7 @@ pub(super) fn get_sm_data(session: &mut SmContext, env: &mut Env<'_>, plmn_id: P
 }
 
 /// Nudm_UECM_Registration (TS 23.502 4.3.2.2.1 step 4a). The answer is ignored.
-pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>) {
+pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
     session.is_registered = true;
     let identity = env.identity;
     let mut body =
@@ -43,14 +47,13 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>) {
     body.dnn = Some(session.dnn.clone());
     let callback = Uri::callback(&identity.api_root, &NfType::Smf, "dereg-notify", &env.reference(session));
     body.dereg_callback_uri = Some(callback);
-    let (ue_id, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
-    env.notify_nf(Target::any(), RegisterSmf { ue_id, pdu_session_id, body });
+    let pdu_session_id = session.pdu_session_id;
+    env.notify_nf(Target::any(), RegisterSmf { ue_id: supi, pdu_session_id, body });
 }
 
 /// Nudm_SDM_Subscribe to changes of the session's data (TS 23.502 4.3.2.2.1 step 4b). The subscription ends with the registration. The answer
 /// is ignored.
-pub(super) fn subscribe_to_changes(session: &SmContext, env: &mut Env<'_>) {
-    let supi = session.supi.clone();
+pub(super) fn subscribe_to_changes(session: &SmContext, env: &mut Env<'_>, supi: Supi) {
     let (root, reference) = (&env.identity.api_root, env.reference(session));
     let callback = SdmChangeNotification::callback_uri(root, &NfType::Smf, &reference);
     let monitored = ResourceUri::from(format!("/nudm-sdm/v2/{supi}/sm-data").as_str());
@@ -63,19 +66,26 @@ pub(super) fn subscribe_to_changes(session: &SmContext, env: &mut Env<'_>) {
 
 /// Nudm_UECM_Deregistration, if the SMF is registered (TS 29.503 5.3.2.4).
 pub(super) fn deregister(session: &mut SmContext, env: &mut Env<'_>) {
-    if std::mem::take(&mut session.is_registered) {
-        let (ue_id, pdu_session_id) = (session.supi.clone(), session.pdu_session_id);
+    if std::mem::take(&mut session.is_registered)
+        && let Some(ue_id) = session.ue.supi().cloned()
+    {
+        let pdu_session_id = session.pdu_session_id;
         let smf_instance_id = Some(env.identity.instance_id);
         env.notify_nf(Target::any(), SmfDeregistration { ue_id, pdu_session_id, smf_instance_id });
     }
 }
 
 /// Npcf_SMPolicyControl_Create (TS 29.512 4.2.2).
-pub(super) fn create_policy(session: &mut SmContext, env: &mut Env<'_>, access: Access) -> CallId {
+pub(super) fn create_policy(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    supi: Supi,
+    access: Access,
+) -> CallId {
     let notification =
         Uri::callback(&env.identity.api_root, &NfType::Smf, "sm-policy", &env.reference(session));
     let mut body = SmPolicyContextData::new(
-        session.supi.clone(),
+        supi,
         session.pdu_session_id,
         session_type(session.ip),
         session.dnn.clone(),
@@ -202,7 +212,7 @@ pub(super) fn transfer(
         container.sm_info = Some(information);
         container
     });
-    N1N2MessageTransfer { ue_context_id: session.supi.clone().into(), body }
+    N1N2MessageTransfer { ue_context_id: session.ue.clone().into(), body }
 }
 
 /// N2 information alone, for which an idle UE is not paged (`skipInd`).

@@ -22,7 +22,7 @@ use pith_pfcp::Message;
 use pith_sbi::common::{AccessType, NfInstanceId, PlmnIdNid, RatType, UserLocation};
 use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Cause, Problem, Request, Uri};
-use pith_types::{Ambr, BitRate, ContextId, Dnn, Guami, Pei, Seid, Snssai, Supi, Tac};
+use pith_types::{Ambr, BitRate, ContextId, Dnn, Guami, Pei, Seid, Snssai, Tac, UeIdentity};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -39,8 +39,10 @@ pub(super) struct SmContext {
     pub key: Key,
     /// Its name in references and in its SEID.
     pub id: ContextId,
-    /// The subscriber.
-    pub supi: Supi,
+    /// The subscriber, or the device of an unauthenticated UE.
+    pub ue: UeIdentity,
+    /// Whether it is an emergency session.
+    pub is_emergency: bool,
     /// PDU session identity, 1 to 15.
     pub pdu_session_id: u8,
     /// Its data network.
@@ -365,7 +367,7 @@ impl SmContext {
     /// A new session, of which only the request is known.
     pub(super) fn new(
         (key, id, seid): (Key, ContextId, Seid),
-        (supi, pdu_session_id): (Supi, u8),
+        (ue, pdu_session_id): (UeIdentity, u8),
         (dnn, snssai): (Dnn, Snssai),
         tac: Option<Tac>,
         amf: AmfLink,
@@ -373,7 +375,8 @@ impl SmContext {
         Self {
             key,
             id,
-            supi,
+            ue,
+            is_emergency: false,
             pdu_session_id,
             dnn,
             snssai,
@@ -620,7 +623,7 @@ impl SmContext {
 
     /// Logs an event of this session.
     pub(super) fn log(&self, env: &mut Env<'_>, level: Level, text: impl FnOnce() -> String) {
-        env.out.log(level, || format!("{} session {}: {}", self.supi.masked(), self.pdu_session_id, text()));
+        env.out.log(level, || format!("{} session {}: {}", self.ue.masked(), self.pdu_session_id, text()));
     }
 }
 

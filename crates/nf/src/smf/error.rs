@@ -47,6 +47,9 @@ pub(super) enum EstablishmentError {
     /// The 5GSM message is no PDU SESSION ESTABLISHMENT REQUEST, or SUPI, DNN or slice are missing.
     #[error("the request is no complete PDU SESSION ESTABLISHMENT REQUEST")]
     WrongMessage,
+    /// An emergency session that is not configured.
+    #[error("emergency sessions with that data network and slice are not configured ('amf.emergency')")]
+    NoEmergencyServices,
     /// No UE address or SM context is free.
     #[error("no UE address or context is left")]
     Resources,
@@ -89,6 +92,7 @@ impl EstablishmentError {
             Self::SscMode => GsmCause::NotSupportedSscMode,
             Self::Message(error) => error.gsm_cause().unwrap_or(GsmCause::ProtocolErrorUnspecified),
             Self::WrongMessage => GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
+            Self::NoEmergencyServices => GsmCause::RequestRejectedUnspecified,
             Self::Resources | Self::UserPlane(_) => GsmCause::InsufficientResources,
             Self::Network(_) => GsmCause::NetworkFailure,
             Self::Refused { gsm, .. } => *gsm,
@@ -98,7 +102,7 @@ impl EstablishmentError {
     /// The cause for the AMF.
     pub(super) fn cause(&self) -> Cause {
         match self {
-            Self::UnknownDnnInSlice { .. } => Cause::DnnNotSupported,
+            Self::UnknownDnnInSlice { .. } | Self::NoEmergencyServices => Cause::DnnNotSupported,
             Self::NotSubscribed { .. } | Self::NoIpSubscribed => Cause::SubscriptionDenied,
             Self::OnlyIpv4 | Self::OnlyIpv6 | Self::OnlyIp | Self::UnknownSessionType => {
                 Cause::PdutypeNotSupported

@@ -47,7 +47,8 @@ impl Smf {
             .chain(secondary.map(|(_, it)| json!({ "gnb": gnb(&it.gnb), "flows": it.flows })))
             .collect();
         json!({
-            "supi": session.supi,
+            "supi": session.ue.supi(),
+            "emergency": session.is_emergency,
             "pduSessionId": session.pdu_session_id,
             "dnn": session.dnn,
             "snssai": session.snssai.to_string(),

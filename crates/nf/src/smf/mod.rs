@@ -56,7 +56,7 @@ use crate::kit::{
     Key, Level, N4Effect, N4Input, N4Transaction, Needs, NetworkFunction, Order, Outbox, Page, PassedPart,
     ProcedureName, References, Rng, StoreScope, Tag, Timer, TimerKey, Tracker, Tracking, UpfHandle,
 };
-pub use config::{Breakout, DataNetwork, Network, SmfConfig, UpfService};
+pub use config::{Breakout, DataNetwork, EmergencyServices, Network, SmfConfig, UpfService};
 use context::{CallId, SmContext};
 use env::{Env, IGNORED_REPLY, Shared};
 use error::BranchingError;
@@ -184,7 +184,7 @@ impl Smf {
         };
         match document {
             Some(document) if !calls.is_empty() => {
-                self.ended.insert(session.id, (session.supi.clone(), document), &calls);
+                self.ended.insert(session.id, (session.ue.supi().cloned(), document), &calls);
                 self.tracker.require(session.id, Some(ProcedureName::SessionRelease));
             }
             _ => self.end(session.id),
@@ -345,6 +345,11 @@ fn note_lost(
 }
 
 impl Smf {
+    /// The subscriber's session with that identity.
+    fn find_supi(&self, supi: &Supi, pdu_session_id: u8) -> Option<Key> {
+        self.shared.index.find(&supi.clone().into(), pdu_session_id)
+    }
+
     /// Runs an operator's command on a session, if this shard has the session; returns the entry of the command's response.
     fn run_command(
         &mut self,
@@ -353,7 +358,7 @@ impl Smf {
         out: &mut Outbox,
         command: impl FnOnce(State, &mut SmContext, &mut Env<'_>) -> (State, Result<(), BranchingError>),
     ) -> Option<serde_json::Value> {
-        let key = self.shared.index.find(supi, pdu_session_id)?;
+        let key = self.find_supi(supi, pdu_session_id)?;
         let is_absent = self.sessions.misses(key);
         let mut refusal = is_absent.then(|| "its context is being read: repeat the command".to_owned());
         self.with_session(now, key, out, |state, session, env| {
@@ -405,7 +410,7 @@ impl NetworkFunction for Smf {
     fn absent_for(&self, order: &Order) -> Option<ContextId> {
         match order {
             Order::Branch { supi, pdu_session_id, .. } | Order::Unbranch { supi, pdu_session_id } => {
-                let key = self.shared.index.find(supi, *pdu_session_id)?;
+                let key = self.find_supi(supi, *pdu_session_id)?;
                 self.sessions.absent(key)
             }
             _ => None,
@@ -421,7 +426,7 @@ impl NetworkFunction for Smf {
             return None;
         }
         let of = |supi| {
-            let keys = (1..=15).filter_map(move |id| self.shared.index.find(supi, id));
+            let keys = (1..=15).filter_map(move |id| self.find_supi(supi, id));
             keys.filter_map(|key| self.sessions.view(key)).collect()
         };
         let (sessions, next) = match &page.supi {

@@ -114,7 +114,7 @@ impl Smf {
         let id = context.id;
         self.shared.ids.check_free(id)?;
         let session: SmContext = unpack(context.document.octets(), (UNPLACED, id), &Handles)?;
-        let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
+        let (ue, pdu_session_id, address) = (session.ue.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             let mut session = Box::new(session);
             session.key = key;
@@ -127,8 +127,8 @@ impl Smf {
             self.shared.pools.take_used(address);
         }
         // Another session of that identity is one that the UE has replaced, or is replacing: the AMF releases one of them.
-        if self.shared.index.find(&supi, pdu_session_id).is_none() {
-            self.shared.index.claim(supi, pdu_session_id, key);
+        if self.shared.index.find(&ue, pdu_session_id).is_none() {
+            self.shared.index.claim(ue, pdu_session_id, key);
         }
         self.resume_timers(now, key, out);
         self.note_waiting(key);

@@ -83,7 +83,7 @@ impl Smf {
             let stored = StoredKey { nf: Nf::Smf, id };
             if let Some((ue, document)) = self.ended.document(id) {
                 sink.restore_first();
-                sink.write(stored, Some(ue), document);
+                sink.write(stored, ue, document);
                 self.tracker.note_stored(id, 0);
                 continue;
             }
@@ -101,7 +101,7 @@ impl Smf {
                         {
                             sink.restore_first();
                         }
-                        sink.write(stored, Some(&session.supi), &document);
+                        sink.write(stored, session.ue.supi(), &document);
                         self.tracker.note_stored(id, 0);
                     }
                     // Its UPF is lost, and the session ends shortly.
@@ -131,7 +131,7 @@ impl Smf {
                 .recover(keeps_tunnels, is_late);
         self.shared.upfs.deletions.append(&mut session.leaving);
         let is_misplaced = self.is_misplaced(&mut session);
-        let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
+        let (ue, pdu_session_id, address) = (session.ue.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
             Box::new(session)
@@ -149,9 +149,9 @@ impl Smf {
         if is_misplaced {
             self.restored.misplaced.sessions.insert(key);
         }
-        match self.shared.index.find(&supi, pdu_session_id) {
+        match self.shared.index.find(&ue, pdu_session_id) {
             None if has_user_plane => {
-                self.shared.index.claim(supi, pdu_session_id, key);
+                self.shared.index.claim(ue, pdu_session_id, key);
                 self.restored.read.push((key, address));
             }
             // It has ended, or the UE has replaced it: one identity has one session.
@@ -195,7 +195,7 @@ impl Smf {
             if let Some(session) = self.sessions.get_mut(key) {
                 session.address = session.address.filter(|it| !foreign.contains(&it));
                 // The registration in the UDM is that of the session that has replaced it.
-                let other = self.shared.index.find(&session.supi, session.pdu_session_id);
+                let other = self.shared.index.find(&session.ue, session.pdu_session_id);
                 session.is_registered &= other.is_none_or(|other| other == key);
                 goes_on = has_no_place(key, &address) && other == Some(key);
             }

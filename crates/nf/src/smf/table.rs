@@ -1,8 +1,8 @@
-//! All SM contexts of a shard. A session is found by its reference, by its SEID, or by SUPI and PDU session identity.
+//! All SM contexts of a shard. A session is found by its reference, by its SEID, or by SUPI (or PEI) and PDU session identity.
 
 use super::context::{FRONT_SEID, SmContext};
 use crate::kit::{ContextIds, Contexts, Key, Rng};
-use pith_types::{ContextId, Seid, Supi};
+use pith_types::{ContextId, Seid, UeIdentity};
 use std::collections::HashMap;
 
 /// Maximum number of sessions of a shard.
@@ -22,22 +22,22 @@ pub(super) const fn sessions() -> Sessions {
 
 /// Finds sessions by the identities of their UEs.
 #[derive(Debug, Default)]
-pub(super) struct Index(HashMap<(Supi, u8), Key>);
+pub(super) struct Index(HashMap<(UeIdentity, u8), Key>);
 
 impl Index {
     /// The session of that identity.
-    pub(super) fn find(&self, supi: &Supi, pdu_session_id: u8) -> Option<Key> {
-        self.0.get(&(supi.clone(), pdu_session_id)).copied()
+    pub(super) fn find(&self, ue: &UeIdentity, pdu_session_id: u8) -> Option<Key> {
+        self.0.get(&(ue.clone(), pdu_session_id)).copied()
     }
 
     /// Makes `key` the session of that identity.
-    pub(super) fn claim(&mut self, supi: Supi, pdu_session_id: u8, key: Key) {
-        self.0.insert((supi, pdu_session_id), key);
+    pub(super) fn claim(&mut self, ue: UeIdentity, pdu_session_id: u8, key: Key) {
+        self.0.insert((ue, pdu_session_id), key);
     }
 
     /// Frees the identity of a session, if it is still that session's.
     pub(super) fn free(&mut self, session: &SmContext) {
-        let identity = (session.supi.clone(), session.pdu_session_id);
+        let identity = (session.ue.clone(), session.pdu_session_id);
         if self.0.get(&identity) == Some(&session.key) {
             self.0.remove(&identity);
         }

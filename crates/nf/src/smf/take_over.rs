@@ -55,7 +55,7 @@ impl Smf {
             let at_upfs = [Some(user_plane.anchor), front].into_iter().flatten();
             self.restored.at_upfs.extend(at_upfs.map(|it| (it.upf, it.seid)));
         }
-        let (supi, pdu_session_id, address) = (session.supi.clone(), session.pdu_session_id, session.address);
+        let (ue, pdu_session_id, address) = (session.ue.clone(), session.pdu_session_id, session.address);
         let placed = self.sessions.insert_with(|key| {
             session.key = key;
             Box::new(session)
@@ -63,11 +63,11 @@ impl Smf {
         let key = placed.ok_or(UnpackError::NoRoom)?;
         self.shared.ids.claim(id, key);
         self.tracker.note_stored(id, 0);
-        let ends = fate == Fate::Ends || is_cut || self.shared.index.find(&supi, pdu_session_id).is_some();
+        let ends = fate == Fate::Ends || is_cut || self.shared.index.find(&ue, pdu_session_id).is_some();
         if ends {
             self.restored.ending.push((key, address));
         } else {
-            self.shared.index.claim(supi, pdu_session_id, key);
+            self.shared.index.claim(ue, pdu_session_id, key);
             self.restored.taken_over.push((key, address, is_modified));
         }
         self.sessions.pack_idle();

@@ -146,6 +146,7 @@ impl Gnb {
             is_set_up: true,
             bearers,
             keys: Some(keys),
+            is_emergency: false,
             switching,
             moving: Vec::new(),
             part: Default::default(),

@@ -103,6 +103,8 @@ struct UeContext {
     bearers: Vec<Bearer>,
     /// Keys of the access stratum, once it is set up.
     keys: Option<handover::AsKeys>,
+    /// It was established for an emergency call: the gNB may select null integrity (TS 33.501 10.2.2.2).
+    is_emergency: bool,
     /// Sessions whose path is being switched after a handover.
     switching: Vec<u8>,
     /// Sessions whose downlink is to move to other tunnels, until the AMF confirms it.

@@ -123,6 +123,7 @@ impl Gnb {
             is_set_up: true,
             bearers: Vec::new(),
             keys: Some(keys),
+            is_emergency: false,
             switching: Vec::new(),
             moving: Vec::new(),
             part: Part::Arriving,

@@ -43,6 +43,7 @@ impl Gnb {
             is_set_up: false,
             bearers: Vec::new(),
             keys: None,
+            is_emergency: cause == RrcEstablishmentCause::emergency,
             switching: Vec::new(),
             moving: Vec::new(),
             part: Default::default(),

@@ -78,11 +78,13 @@ impl Gnb {
         self.check_algorithms(request)
     }
 
-    /// The gNB supports NEA1 to NEA3 and NIA1 to NIA3, and requires integrity protection (TS 38.413
-    /// 8.3.1.4, TS 33.501 5.3.3).
+    /// The gNB supports NEA1 to NEA3 and NIA1 to NIA3, and requires integrity protection except for emergency services (TS 38.413
+    /// 8.3.1.4, TS 33.501 5.3.3, 10.2.2.2).
     fn check_algorithms(&mut self, request: &InitialContextSetupRequest) -> bool {
         const OWN: u16 = 0xe000;
-        let usable = request.security_capabilities.nr_integrity & OWN != 0;
+        let context = self.contexts.get(&request.ran_ue_ngap_id);
+        let may_be_null = context.is_some_and(|context| context.is_emergency);
+        let usable = may_be_null || request.security_capabilities.nr_integrity & OWN != 0;
         if !usable {
             self.violation("TS 38.413 8.3.1.4", "UE Security Capabilities without any integrity algorithm");
         }

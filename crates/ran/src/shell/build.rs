@@ -12,7 +12,7 @@ use pith_crypto::tuak::{Tuak, TuakKey};
 use pith_nas::ie::{PduSessionType, UeSecurityCapability};
 use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Step, TrafficPlan};
 use pith_ran::ran::UeSetup;
-use pith_ran::ue::{Concealment, SessionRequest, Settings, Subscription};
+use pith_ran::ue::{Concealment, Service, SessionRequest, Settings, Subscription};
 use pith_ran::{Ran, gnb};
 use pith_types::{Pei, Snssai, Supi, Tac};
 use std::net::IpAddr;
@@ -83,10 +83,12 @@ pub fn ran(options: &RunOptions, n3: IpAddr) -> Result<Ran> {
 /// A session in the first slice, or in each.
 fn sessions(options: &RunOptions) -> Vec<SessionRequest> {
     let most = if options.each_slice { options.slice.len() } else { 1 };
+    // The network selects data network and slice of an emergency session (TS 24.501 5.4.5.2.2).
+    let is_normal = options.emergency.is_none();
     let request = |(id, snssai): (u8, &Snssai)| SessionRequest {
         id,
-        dnn: Some(options.dnn.clone()),
-        snssai: Some(*snssai),
+        dnn: is_normal.then(|| options.dnn.clone()),
+        snssai: is_normal.then_some(*snssai),
         session_type: options.pdu_type,
     };
     (SESSION..).zip(options.slice.iter().take(most)).map(request).collect()
@@ -150,6 +152,7 @@ fn ue_settings(options: &RunOptions) -> Settings {
         security_capability: UeSecurityCapability::of_5gs_and_eps(ea, ia, ea, ia),
         requested_nssai: options.slice.clone(),
         follow_on_request: true,
+        service: options.emergency.map_or(Service::Normal, Into::into),
     }
 }
 

@@ -3,6 +3,7 @@
 use clap::{ArgAction, Args, Parser, Subcommand};
 use pith_nas::ie::PduSessionType;
 use pith_ran::journey::{Profile, Step};
+use pith_ran::ue::Service;
 use pith_runtime::sctp::SctpMode;
 use pith_types::{Dnn, Plmn, Snssai, Supi};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -160,6 +161,11 @@ pub struct RunOptions {
     #[arg(long, default_value = "ipv4", value_name = "TYPE", value_parser = parse_pdu_type, help_heading = "gNBs and UEs")]
     pub pdu_type: PduSessionType,
 
+    /// UEs register for emergency services only, and their session is an emergency session: sim (with a SIM card), no-sim (without,
+    /// known by their IMEI)
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "sim", conflicts_with = "each_slice", help_heading = "gNBs and UEs")]
+    pub emergency: Option<EmergencyKind>,
+
     /// What each UE does: register; session (register, establish a session); idle (session, then
     /// repeatedly idle and service request); release (repeatedly session and release); deregister
     /// (repeatedly session and deregister); parked (session, then idle); paged (session, then repeatedly
@@ -310,6 +316,24 @@ pub struct RunOptions {
     /// Print no progress and no table
     #[arg(long, short, action = ArgAction::SetTrue, help_heading = "Output")]
     pub quiet: bool,
+}
+
+/// How UEs register for emergency services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum EmergencyKind {
+    /// With a SIM card: they are authenticated if the network can.
+    Sim,
+    /// Without one.
+    NoSim,
+}
+
+impl From<EmergencyKind> for Service {
+    fn from(kind: EmergencyKind) -> Self {
+        match kind {
+            EmergencyKind::Sim => Self::Emergency,
+            EmergencyKind::NoSim => Self::EmergencyWithoutSim,
+        }
+    }
 }
 
 impl RunOptions {

@@ -14,7 +14,7 @@ use pith_nas::GmmCause;
 use pith_nas::gmm::{
     DeregistrationAcceptUeTerminated, DeregistrationRequestUeOriginating, DeregistrationRequestUeTerminated,
 };
-use pith_nas::ie::{AccessType, DeregistrationType, MobileIdentity, RegistrationKind};
+use pith_nas::ie::{AccessType, DeregistrationType, MobileIdentity};
 use pith_ngap::RrcEstablishmentCause;
 
 /// Transmissions of the request before the UE deregisters locally (5.5.2.2.6 b).
@@ -111,7 +111,7 @@ impl Ue {
         let guti = self.registration.guti;
         self.deregister_locally();
         if kind.re_registration_required {
-            self.register_when_idle = Some(RegistrationKind::Initial);
+            self.register_when_idle = Some(self.first_kind());
         }
         match request.cause {
             Some(GmmCause::IllegalUe | GmmCause::IllegalMe | GmmCause::FiveGsServicesNotAllowed) => {

@@ -1,6 +1,7 @@
 //! Handover: keys of the access stratum in the target cell (TS 33.501 6.9.2.3.4).
 
 use super::Ue;
+use super::security::SecurityContext;
 use crate::gnb::Cell;
 use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KGnb, Nh};
@@ -41,6 +42,9 @@ impl AsKeys {
 impl Ue {
     /// The gNB hands the UE over: its key must be the one that the UE derives.
     pub(super) fn check_handover(&mut self, key: &[u8; 32], chaining_count: u8, cell: Cell) {
+        if self.current_security_context.as_ref().is_some_and(SecurityContext::is_null) {
+            return;
+        }
         let Some(keys) = &mut self.as_keys else {
             return self.violation("TS 38.331 5.3.5.4", "a handover without AS security");
         };

@@ -6,7 +6,7 @@
 //!   |    IDENTITY RESPONSE ->  |  a new SUCI starts T3519, and is sent again while it runs
 //! ```
 
-use super::{Timer, Ue};
+use super::{Service, Timer, Ue};
 use pith_nas::gmm::IdentityResponse;
 use pith_nas::ie::{IdentityType, MobileIdentity};
 use pith_types::Suci;
@@ -15,6 +15,9 @@ impl Ue {
     /// Answers with the requested identity, or with none (TS 24.501 5.4.3.3, 5.4.3.5 b).
     pub(super) fn answer_identity_request(&mut self, identity_type: IdentityType) {
         let identity = match identity_type {
+            IdentityType::Suci if self.settings.service == Service::EmergencyWithoutSim => {
+                MobileIdentity::NoIdentity
+            }
             IdentityType::Suci => MobileIdentity::Suci(self.suci()),
             IdentityType::FiveGGuti => {
                 self.registration.guti.map_or(MobileIdentity::NoIdentity, MobileIdentity::FiveGGuti)
@@ -43,7 +46,7 @@ impl Ue {
 }
 
 /// IMEI of an IMEISV: the same 14 digits and the Luhn check digit (TS 23.003 6.2.1, Annex B).
-fn imei_of(imeisv: &pith_types::Pei) -> MobileIdentity {
+pub(super) fn imei_of(imeisv: &pith_types::Pei) -> MobileIdentity {
     let digits =
         imeisv.as_str().strip_prefix("imeisv-").and_then(|digits| digits.get(..14)).unwrap_or_default();
     let sum: u32 = digits

@@ -61,6 +61,27 @@ pub struct Settings {
     pub requested_nssai: Vec<Snssai>,
     /// Request that the signalling connection is kept after registration.
     pub follow_on_request: bool,
+    /// What the UEs use the network for.
+    pub service: Service,
+}
+
+/// What a UE uses the network for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Service {
+    /// Everything that is subscribed.
+    #[default]
+    Normal,
+    /// Emergency services only: registration and sessions are those for emergency services.
+    Emergency,
+    /// As [`Service::Emergency`], by a UE without a SIM card.
+    EmergencyWithoutSim,
+}
+
+impl Service {
+    /// Whether it is emergency services.
+    pub const fn is_emergency(self) -> bool {
+        matches!(self, Self::Emergency | Self::EmergencyWithoutSim)
+    }
 }
 
 /// The 5GMM states (TS 24.501 5.1.3.2.1).
@@ -335,6 +356,9 @@ impl Ue {
     /// own (TS 33.501 6.8.1.2.2, 6.7.4; TS 38.413 9.3.1.86).
     fn check_as_security(&mut self, k_gnb: &[u8; 32], capabilities: SecurityCapabilities) {
         let own = self.settings.security_capability;
+        if self.current_security_context.as_ref().is_some_and(SecurityContext::is_null) {
+            return self.check_null_as_security(capabilities);
+        }
         if capabilities != as_capabilities(&own) {
             self.violation(
                 "TS 38.413 9.3.1.86",
@@ -353,6 +377,16 @@ impl Ue {
         }
         let k_amf = self.current_security_context.as_ref().map(|context| context.k_amf.clone());
         self.as_keys = k_amf.map(|k_amf| handover::AsKeys::new(k_amf, KGnb::new(*k_gnb)));
+    }
+
+    /// AS security of a UE that is not authenticated: the gNB selects null algorithms, and no key is shared (TS 33.501 10.2.2.2).
+    fn check_null_as_security(&mut self, capabilities: SecurityCapabilities) {
+        if capabilities != as_capabilities(&UeSecurityCapability::of_5gs(0x80, 0x80)) {
+            let text =
+                format!("UE Security Capabilities {capabilities:x?} in the gNB of a UE with null algorithms");
+            self.violation("TS 33.501 10.2.2.2", text);
+        }
+        self.as_keys = None;
     }
 
     /// Sends a message other than the initial one, with the protection of the connection.

@@ -9,7 +9,8 @@
 //!   | <- REGISTRATION REJECT        |   instead of the accept; T3511, T3502 or T3346 until the next attempt
 //! ```
 
-use super::{Connection, Event, Failure, RegistrationData, SessionFailure, State, Timer, Ue};
+use super::identification::imei_of;
+use super::{Connection, Event, Failure, RegistrationData, Service, SessionFailure, State, Timer, Ue};
 use pith_nas::GmmCause;
 use pith_nas::gmm::{RegistrationAccept, RegistrationComplete, RegistrationReject, RegistrationRequest};
 use pith_nas::ie::{
@@ -33,10 +34,19 @@ impl Ue {
             _ if self.timers.is_running(Timer::T3346) => {}
             State::Deregistered => {
                 self.switch_off = false;
-                self.begin_registration(RegistrationKind::Initial);
+                self.begin_registration(self.first_kind());
             }
             State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
             _ => {}
+        }
+    }
+
+    /// The kind of a registration that is no update.
+    pub(super) fn first_kind(&self) -> RegistrationKind {
+        if self.settings.service.is_emergency() {
+            RegistrationKind::Emergency
+        } else {
+            RegistrationKind::Initial
         }
     }
 
@@ -58,6 +68,7 @@ impl Ue {
         let registration_type = RegistrationType { follow_on_request, kind };
         let identity = match self.registration.guti {
             Some(guti) => MobileIdentity::FiveGGuti(guti),
+            None if self.settings.service == Service::EmergencyWithoutSim => imei_of(&self.imeisv),
             None => MobileIdentity::Suci(self.suci()),
         };
         let mut request = RegistrationRequest::new(registration_type, self.ng_ksi(), identity);
@@ -67,13 +78,16 @@ impl Ue {
             request.gmm_capability = Some(GmmCapability(vec![0]));
             request.requested_nssai = self.requested_nssai();
         }
-        if kind != RegistrationKind::Initial {
+        if !begins_registration(kind) {
             request.pdu_session_status = Some(self.sessions.active_set());
         }
         request
     }
 
     fn requested_nssai(&self) -> Option<Nssai> {
+        if self.settings.service.is_emergency() {
+            return None;
+        }
         let slices: Vec<_> = self.settings.requested_nssai.iter().copied().map(MappedSnssai::from).collect();
         (!slices.is_empty()).then_some(Nssai(slices))
     }
@@ -129,8 +143,13 @@ impl Ue {
                     format!("the registration area does not contain the UE's {:?}", self.tai),
                 );
             }
-            None if kind == RegistrationKind::Initial => self.violation(clause, "no TAI list"),
+            None if begins_registration(kind) => self.violation(clause, "no TAI list"),
             _ => {}
+        }
+        let is_emergency = self.settings.service.is_emergency();
+        if accept.result.emergency_registered != is_emergency {
+            let text = format!("emergency registered: {}", accept.result.emergency_registered);
+            self.violation("TS 24.501 9.11.3.6", text);
         }
         if let Some(list) = &accept.service_area_list {
             self.check_service_area_list(list);
@@ -166,7 +185,7 @@ impl Ue {
         if let Some(allowed) = &accept.allowed_nssai {
             self.registration.allowed_nssai = allowed.0.iter().map(|slice| slice.snssai).collect();
         }
-        let default = (kind == RegistrationKind::Initial).then(|| Timer::T3512.duration());
+        let default = begins_registration(kind).then(|| Timer::T3512.duration());
         self.registration.periodic_update = match accept.t3512 {
             Some(timer) => timer.duration(),
             None => default.or(self.registration.periodic_update),
@@ -207,7 +226,7 @@ impl Ue {
             }
             GmmCause::UeIdentityCannotBeDerivedByTheNetwork | GmmCause::ImplicitlyDeregistered => {
                 self.deregister_locally();
-                self.register_when_idle = Some(RegistrationKind::Initial);
+                self.register_when_idle = Some(self.first_kind());
             }
             GmmCause::Congestion => self.back_off(reject.t3346),
             GmmCause::PlmnNotAllowed
@@ -262,7 +281,7 @@ impl Ue {
         self.timers.stop(Timer::T3510);
         self.initial = None;
         self.state = match self.state {
-            State::AwaitingRegistrationAccept(RegistrationKind::Initial) => State::Deregistered,
+            State::AwaitingRegistrationAccept(kind) if begins_registration(kind) => State::Deregistered,
             State::AwaitingRegistrationAccept(_) => State::Registered,
             other => other,
         };
@@ -278,7 +297,7 @@ impl Ue {
     pub(super) fn retry_registration(&mut self) {
         self.release_locally();
         match self.state {
-            State::Deregistered if self.usim_is_valid => self.begin_registration(RegistrationKind::Initial),
+            State::Deregistered if self.usim_is_valid => self.begin_registration(self.first_kind()),
             State::Registered => self.begin_registration(RegistrationKind::MobilityUpdating),
             _ => {}
         }
@@ -303,6 +322,11 @@ impl Ue {
             self.timers.start(Timer::T3540, self.now + Timer::T3540.duration());
         }
     }
+}
+
+/// Whether a registration of that kind is no update.
+fn begins_registration(kind: RegistrationKind) -> bool {
+    matches!(kind, RegistrationKind::Initial | RegistrationKind::Emergency)
 }
 
 /// Whether REGISTRATION COMPLETE must acknowledge the accept (TS 24.501 5.5.1.2.4).

@@ -102,6 +102,11 @@ impl SecurityContext {
         Ok(Self { uplink: self.uplink, downlink: self.downlink, ..other })
     }
 
+    /// Whether its messages have no protection.
+    pub fn is_null(&self) -> bool {
+        self.integrity == IntegrityAlgorithm::Nia0
+    }
+
     /// The COUNT of the next uplink message.
     pub fn next_uplink(&self) -> u32 {
         self.uplink

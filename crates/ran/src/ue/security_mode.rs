@@ -10,9 +10,10 @@
 use super::eap_aka_prime::is_eap_success;
 use super::security::SecurityContext;
 use super::{Connection, State, Timer, Ue};
+use pith_crypto::keys::KAmf;
 use pith_crypto::nas::UnknownAlgorithm;
 use pith_nas::gmm::{SecurityModeCommand, SecurityModeComplete, SecurityModeReject};
-use pith_nas::ie::{ImeisvRequest, MobileIdentity, NasSecurityAlgorithms};
+use pith_nas::ie::{ImeisvRequest, MobileIdentity, NasSecurityAlgorithms, NgKsi, RegistrationKind};
 use pith_nas::{GmmCause, GmmMessage, SecurityHeaderType};
 
 /// Offset of the plain message in a protected one.
@@ -25,6 +26,13 @@ enum Origin {
     Authentication,
     /// The current one, with newly selected algorithms.
     Current,
+    /// Null algorithms, for emergency services without authentication: the UE makes a K_AMF of its own.
+    Unauthenticated,
+}
+
+/// Whether both are null algorithms.
+fn is_null(algorithms: NasSecurityAlgorithms) -> bool {
+    (algorithms.integrity, algorithms.ciphering) == (0, 0)
 }
 
 impl Ue {
@@ -64,6 +72,11 @@ impl Ue {
 
     /// The context for ngKSI, with the algorithms of the command.
     fn commanded_context(&mut self, command: &SecurityModeCommand) -> Option<(SecurityContext, Origin)> {
+        if is_null(command.algorithms) && self.accepts_null(command.ng_ksi) {
+            let own = KAmf::new([0; 32]);
+            let made = SecurityContext::new(command.ng_ksi, own, command.algorithms).ok()?;
+            return Some((made, Origin::Unauthenticated));
+        }
         if !self.are_acceptable(command.algorithms) {
             return None;
         }
@@ -101,6 +114,12 @@ impl Ue {
             Some(count) => current.derived(count, command.algorithms),
             None => current.with_algorithms(command.algorithms),
         }
+    }
+
+    /// Whether the UE accepts null algorithms: with ngKSI 0 in an emergency registration (TS 24.501 5.4.2.3).
+    fn accepts_null(&self, ng_ksi: NgKsi) -> bool {
+        self.state == State::AwaitingRegistrationAccept(RegistrationKind::Emergency)
+            && ng_ksi == NgKsi::Native(0)
     }
 
     /// Whether the UE supports the algorithms; null integrity is for emergency sessions only (TS
@@ -161,6 +180,10 @@ impl Ue {
         }
         self.authentication.forget_challenge();
         self.timers.stop(Timer::T3516);
+        if origin == Origin::Unauthenticated {
+            self.timers.stop(Timer::T3520);
+            self.resume_stopped_timers();
+        }
         let mut complete = SecurityModeComplete::new();
         complete.imeisv = (command.imeisv_request == Some(ImeisvRequest::Requested))
             .then(|| MobileIdentity::Imeisv(self.imeisv.clone()));

@@ -45,14 +45,17 @@ impl Ue {
             return self.begin_registration(RegistrationKind::MobilityUpdating);
         };
         let s_tmsi = MobileIdentity::FiveGSTmsi(guti.s_tmsi());
+        let wants_data = service_type == ServiceType::Data;
+        let service_type = self.service_type(service_type);
         let mut request = ServiceRequest::new(self.ng_ksi(), service_type, s_tmsi);
         let without_user_plane = self.sessions.without_user_plane();
-        let wants_user_plane = service_type == ServiceType::Data && !without_user_plane.is_empty();
+        let wants_user_plane = wants_data && !without_user_plane.is_empty();
         request.uplink_data_status = wants_user_plane.then_some(without_user_plane);
         let active = self.sessions.active_set();
         request.pdu_session_status = (!active.is_empty()).then_some(active);
         let cause = match service_type {
             ServiceType::Data => RrcEstablishmentCause::mo_Data,
+            ServiceType::EmergencyServices => RrcEstablishmentCause::emergency,
             ServiceType::MobileTerminatedServices => RrcEstablishmentCause::mt_Access,
             _ => RrcEstablishmentCause::mo_Signalling,
         };
@@ -60,6 +63,15 @@ impl Ue {
         self.state = State::AwaitingServiceAccept;
         self.send_request(request, cause);
         self.timers.start(Timer::T3517, self.now + Timer::T3517.duration());
+    }
+
+    /// The service type of a request: a UE that is registered for emergency services requests these (TS 24.501 5.6.1.2.1).
+    fn service_type(&self, service_type: ServiceType) -> ServiceType {
+        if self.settings.service.is_emergency() && service_type != ServiceType::MobileTerminatedServices {
+            ServiceType::EmergencyServices
+        } else {
+            service_type
+        }
     }
 
     /// SERVICE ACCEPT (TS 24.501 5.6.1.4.1).
@@ -120,7 +132,7 @@ impl Ue {
             }
             GmmCause::UeIdentityCannotBeDerivedByTheNetwork | GmmCause::ImplicitlyDeregistered => {
                 self.deregister_locally();
-                self.register_when_idle = Some(RegistrationKind::Initial);
+                self.register_when_idle = Some(self.first_kind());
             }
             GmmCause::RestrictedServiceArea => return self.register_for_service_area(),
             GmmCause::Congestion => {

@@ -34,6 +34,7 @@ fn ue() -> Ue {
         security_capability: UeSecurityCapability::of_5gs(0x20, 0x20),
         requested_nssai: vec![slice()],
         follow_on_request: false,
+        service: Service::Normal,
     };
     let keys = Milenage::new(&[0; 16].into(), &[0; 16].into());
     let subscription = Subscription {

@@ -15,7 +15,11 @@ impl Ue {
         snssai: Option<Snssai>,
     ) {
         let mut transport = transport_of(message);
-        transport.request_type = Some(RequestType::InitialRequest);
+        transport.request_type = Some(if self.settings.service.is_emergency() {
+            RequestType::InitialEmergencyRequest
+        } else {
+            RequestType::InitialRequest
+        });
         transport.dnn = dnn;
         transport.snssai = snssai.map(MappedSnssai::from);
         self.send(&transport.into());

@@ -12,7 +12,7 @@ use pith_ngap::Message;
 use pith_ran::gnb::{self, UeKey};
 use pith_ran::journey::{Arrivals, Packets, PingPlan, Plan, Profile, Progress, Step, TrafficPlan};
 use pith_ran::ran::{Input, Output, UeSetup};
-use pith_ran::ue::{self, SessionRequest, Settings, Subscription};
+use pith_ran::ue::{self, Service, SessionRequest, Settings, Subscription};
 use pith_ran::{Instant, Ran};
 use pith_types::{Snssai, Tac};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -61,6 +61,7 @@ impl World {
             plmn: network::plmn(),
             security_capability: network::capability(),
             requested_nssai: vec![Snssai::of_sst(1)],
+            service: Service::Normal,
             follow_on_request: true,
         });
         for (index, begins) in (0..ues).zip(arrivals.times(ues as usize, 1)) {

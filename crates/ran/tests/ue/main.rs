@@ -3,6 +3,7 @@
 mod authentication;
 mod deregistration;
 mod eap_aka_prime;
+mod emergency;
 mod network;
 mod protection;
 mod registration;

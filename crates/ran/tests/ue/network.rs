@@ -12,7 +12,7 @@ use pith_nas::gsm::*;
 use pith_nas::ie::*;
 use pith_nas::security::{Algorithms, Connection, NasSecurity, Role};
 use pith_nas::{GmmMessage, GsmMessage, SecurityHeaderType};
-use pith_ran::ue::{Concealment, Event, Input, Output, SessionRequest, Settings, Subscription, Ue};
+use pith_ran::ue::{Concealment, Event, Input, Output, Service, SessionRequest, Settings, Subscription, Ue};
 use pith_ran::{Instant, Violation};
 use pith_types::{Ambr, BitRate, Plmn, Snssai, Tac, Tai};
 use std::sync::Arc;
@@ -81,10 +81,20 @@ impl Pair {
     }
 
     pub fn with(subscription: Subscription) -> Self {
+        Self::of(subscription, Service::Normal)
+    }
+
+    /// A UE that uses that service.
+    pub fn of_service(service: Service) -> Self {
+        Self::of(subscription(), service)
+    }
+
+    fn of(subscription: Subscription, service: Service) -> Self {
         let settings = Settings {
             plmn: plmn(),
             security_capability: capability(),
             requested_nssai: vec![Snssai::of_sst(1)],
+            service,
             follow_on_request: true,
         };
         let imeisv = "imeisv-4901542032375101".parse().unwrap();
@@ -200,6 +210,17 @@ impl Pair {
         let k_amf = self.k_amf.as_ref().unwrap();
         let k_nas_int = kdf::k_nas_int(k_amf, integrity);
         let k_nas_enc = kdf::k_nas_enc(k_amf, ciphering);
+        let algorithms = Algorithms { integrity, ciphering };
+        self.security =
+            Some(NasSecurity::new(Role::Network, Connection::ThreeGpp, algorithms, k_nas_int, k_nas_enc));
+    }
+
+    /// A new security context of the network, with null algorithms.
+    pub fn null_context(&mut self) {
+        let (integrity, ciphering) = (IntegrityAlgorithm::Nia0, CipheringAlgorithm::Nea0);
+        let k_amf = KAmf::new([9; 32]);
+        let k_nas_int = kdf::k_nas_int(&k_amf, integrity);
+        let k_nas_enc = kdf::k_nas_enc(&k_amf, ciphering);
         let algorithms = Algorithms { integrity, ciphering };
         self.security =
             Some(NasSecurity::new(Role::Network, Connection::ThreeGpp, algorithms, k_nas_int, k_nas_enc));

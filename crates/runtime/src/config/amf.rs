@@ -2,7 +2,7 @@
 
 use super::section::{item, section};
 use super::text::{Period, text_value, words};
-use pith_types::Plmn;
+use pith_types::{Dnn, Plmn, Snssai};
 use std::net::{IpAddr, Ipv4Addr};
 use std::{fmt, str::FromStr};
 
@@ -21,6 +21,9 @@ section! {
         n2: N2 = N2::default(),
         /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).
         security: Security = Security::default(),
+        /// Emergency services (TS 23.501 5.16.4): off without this section, such as
+        /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
+        emergency: Option<Emergency> = None,
         /// Largest number of registered UEs of the process: 1000 to 16777216. Each worker serves its part, and up to an eighth
         /// more; further UEs are rejected with 5GMM cause 22, congestion, and the time of T3346. An idle UE with a session takes
         /// about 5 kB in all NFs.
@@ -80,6 +83,63 @@ impl Gnb {
     }
 }
 
+item! {
+    /// Emergency services.
+    Emergency {
+        /// Data network of emergency sessions: the name of one in smf.data_networks.
+        dnn: Dnn,
+        /// Slice of emergency sessions: one in network.slices.
+        slice: Snssai,
+        /// 5QI of the default flow of emergency sessions (TS 23.501 table 5.7.4-1): that of IMS signalling by default.
+        #[serde(default = "emergency_five_qi")]
+        five_qi: u8,
+        /// ARP priority level of the default flow, 1 to 15. Give no other flow the same or a lower one.
+        #[serde(default = "emergency_arp_priority")]
+        arp_priority: u8,
+        /// Admit UEs without SIM card, and those whose authentication fails, for emergency services only, if the law of the country requires
+        /// it (TS 33.501 10.2.2). Their NAS messages and their traffic have no protection.
+        #[serde(default)]
+        unauthenticated: bool,
+        /// Largest number of such UEs of the process: 1 to 65536. Anyone can register any number of them.
+        #[serde(default = "max_unauthenticated")]
+        max_unauthenticated: u32,
+        /// Periodic registration update timer of UEs that are registered for emergency services only. A UE that is silent longer is
+        /// deregistered: for so long it can be called back.
+        #[serde(default = "emergency_t3512")]
+        t3512: Period,
+        /// Local emergency numbers, sent to all UEs, such as [{number: '110', services: [police]}].
+        #[serde(default)]
+        numbers: Vec<EmergencyNumber>,
+    }
+}
+
+item! {
+    /// A local emergency number (TS 24.008 10.5.3.13).
+    EmergencyNumber {
+        /// 1 to 20 digits.
+        number: String,
+        /// The services that it reaches: police, ambulance, fire, marine, mountain.
+        #[serde(default)]
+        services: Vec<EmergencyService>,
+    }
+}
+
+const fn emergency_five_qi() -> u8 {
+    5
+}
+
+const fn emergency_arp_priority() -> u8 {
+    1
+}
+
+const fn max_unauthenticated() -> u32 {
+    1000
+}
+
+const fn emergency_t3512() -> Period {
+    Period::minutes(10)
+}
+
 section! {
     /// NAS security algorithms.
     Security {
@@ -115,6 +175,22 @@ section! {
         handover_preparation: Period = Period::seconds(5),
         /// Time from HANDOVER COMMAND within which the UE must arrive at the target gNB (not of TS 24.501).
         handover_completion: Period = Period::seconds(10),
+    }
+}
+
+words! {
+    /// A service that an emergency number reaches (TS 24.008 table 10.5.135d).
+    EmergencyService, "an emergency service" {
+        /// Police.
+        Police = "police",
+        /// Ambulance.
+        Ambulance = "ambulance",
+        /// Fire brigade.
+        Fire = "fire",
+        /// Marine guard.
+        Marine = "marine",
+        /// Mountain rescue.
+        Mountain = "mountain",
     }
 }
 

@@ -1,10 +1,12 @@
 //! Checks that involve several settings, and ranges of single ones.
 
 use super::{
-    Config, DataNetwork, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath, PredefinedRule, Residency,
-    Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
+    Config, DataNetwork, Emergency, EmergencyNumber, ExternalNf, ExternalSecurity, Ipv4Net, N2, PacketPath,
+    PredefinedRule, Residency, Sbi, SbiSecurity, SctpMode, StateEngine, StateSync,
 };
 use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
+use pith_nas::ie::EmergencyNumberList;
+use pith_types::five_qi;
 use pith_upf::contract::{AddressRange, Direction};
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -84,6 +86,46 @@ impl Findings {
         self.n2(&amf.n2);
         self.list("amf.security.integrity", &amf.security.integrity, 3);
         self.list("amf.security.ciphering", &amf.security.ciphering, 4);
+        if let Some(emergency) = &amf.emergency {
+            self.emergency(config, emergency);
+        }
+    }
+
+    fn emergency(&mut self, config: &Config, emergency: &Emergency) {
+        let path = |setting: &str| format!("amf.emergency.{setting}");
+        let networks = &config.smf.data_networks;
+        let has_network = networks.iter().any(|network| network.name == emergency.dnn);
+        self.require(
+            has_network,
+            path("dnn"),
+            "'smf.data_networks' has no data network of that name: add one",
+        );
+        let has_slice = config.network.slices.contains(&emergency.slice);
+        self.require(has_slice, path("slice"), "'network.slices' does not have that slice: add it");
+        let fits = five_qi::is_standardised(emergency.five_qi) && !five_qi::is_gbr(emergency.five_qi);
+        let sentence = "choose a standardised 5QI without guaranteed bit rate: IMS signalling has 5";
+        self.require(fits, path("five_qi"), sentence);
+        let arp = (1..=15).contains(&emergency.arp_priority);
+        self.require(arp, path("arp_priority"), "an ARP priority level is 1 (first) to 15");
+        let most = (1..=65_536).contains(&emergency.max_unauthenticated);
+        self.require(most, path("max_unauthenticated"), "this must be 1 to 65536");
+        let has_time = !emergency.t3512.0.is_zero();
+        self.require(has_time, path("t3512"), "this must be longer than 0, such as 10min");
+        self.emergency_numbers(&emergency.numbers);
+    }
+
+    fn emergency_numbers(&mut self, numbers: &[EmergencyNumber]) {
+        let is_number =
+            |text: &str| (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        for (at, number) in numbers.iter().enumerate() {
+            let path = format!("amf.emergency.numbers[{at}].number");
+            self.require(is_number(&number.number), path, "write 1 to 20 digits in quotes, such as '110'");
+        }
+        let octets: usize = numbers.iter().map(|number| 2 + number.number.len().div_ceil(2)).sum();
+        let fits = octets <= EmergencyNumberList::MAX_OCTETS;
+        let sentence =
+            "these do not fit a message to UEs: list twelve numbers of three or four digits at most";
+        self.require(fits, "amf.emergency.numbers", sentence);
     }
 
     fn n2(&mut self, n2: &N2) {
@@ -478,6 +520,19 @@ mod tests {
             ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "also be listed in 'interfaces'"),
             ("upf: {sessions: 0}", "1 to 1048576"),
             ("amf: {max_ues: 10}", "1000 to 16777216"),
+            ("amf: {emergency: {dnn: sos, slice: {sst: 1}}}", "'smf.data_networks' has no data network"),
+            (
+                "amf: {emergency: {dnn: internet, slice: {sst: 9}}}",
+                "'network.slices' does not have that slice",
+            ),
+            ("amf: {emergency: {dnn: internet, slice: {sst: 1}, five_qi: 1}}", "without guaranteed bit rate"),
+            ("amf: {emergency: {dnn: internet, slice: {sst: 1}, arp_priority: 0}}", "1 (first) to 15"),
+            ("amf: {emergency: {dnn: internet, slice: {sst: 1}, max_unauthenticated: 0}}", "1 to 65536"),
+            ("amf: {emergency: {dnn: internet, slice: {sst: 1}, t3512: 0s}}", "longer than 0"),
+            (
+                "amf: {emergency: {dnn: internet, slice: {sst: 1}, numbers: [{number: 11a}]}}",
+                "1 to 20 digits",
+            ),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/30}]}", "/8 to /28"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, gateway: 10.1.0.1}]}", "host of the pool"),
             ("smf: {data_networks: [{name: a, pool: 10.0.0.0/16, mtu: 100}]}", "1280"),

@@ -27,7 +27,10 @@ mod smf_filter;
 pub mod text;
 mod upfs;
 
-pub use amf::{Amf, AmfTimers, Ciphering, Gnb, Integrity, N2, SctpMode, Security};
+pub use amf::{
+    Amf, AmfTimers, Ciphering, Emergency, EmergencyNumber, EmergencyService, Gnb, Integrity, N2, SctpMode,
+    Security,
+};
 pub use check::Finding;
 pub use instances::NfSet;
 pub use ipv6::Ipv6Net;

@@ -3,9 +3,9 @@
 use super::access::Tokens;
 use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
-use crate::config::{Binding, Ciphering, Config, ExternalSecurity, Integrity};
+use crate::config::{Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
@@ -159,6 +159,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
+    amf.emergency = config.amf.emergency.as_ref().map(|it| emergency_services(config, it));
     let timers = &config.amf.timers;
     amf.timers.t3512 = timers.t3512.0;
     amf.timers.t3502 = timers.t3502.0;
@@ -172,6 +173,32 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.timers.handover_preparation = timers.handover_preparation.0;
     amf.timers.handover_completion = timers.handover_completion.0;
     amf
+}
+
+/// Each shard admits its part of the unauthenticated UEs.
+fn emergency_services(config: &Config, emergency: &Emergency) -> EmergencyServices {
+    let admitted = if emergency.unauthenticated { emergency.max_unauthenticated } else { 0 };
+    EmergencyServices {
+        dnn: emergency.dnn.clone(),
+        snssai: emergency.slice,
+        unauthenticated: admitted.div_ceil(config.shards() as u32),
+        t3512: emergency.t3512.0,
+        numbers: emergency.numbers.iter().map(emergency_number).collect(),
+    }
+}
+
+fn emergency_number(number: &crate::config::EmergencyNumber) -> pith_nas::ie::EmergencyNumber {
+    let mut category = pith_nas::ie::EmergencyCategory::default();
+    for service in &number.services {
+        match service {
+            EmergencyService::Police => category.police = true,
+            EmergencyService::Ambulance => category.ambulance = true,
+            EmergencyService::Fire => category.fire = true,
+            EmergencyService::Marine => category.marine = true,
+            EmergencyService::Mountain => category.mountain = true,
+        }
+    }
+    pith_nas::ie::EmergencyNumber { category, digits: number.number.clone() }
 }
 
 const fn integrity(algorithm: &Integrity) -> IntegrityAlgorithm {
@@ -223,6 +250,12 @@ fn smf_config(config: &Config) -> SmfConfig {
         retransmissions: 4,
         guard: Duration::from_secs(10),
         path_grace: Duration::from_secs(1),
+        emergency: config.amf.emergency.as_ref().map(|emergency| pith_nf::smf::EmergencyServices {
+            dnn: emergency.dnn.clone(),
+            snssai: emergency.slice,
+            five_qi: emergency.five_qi,
+            arp_priority: emergency.arp_priority,
+        }),
         shares_blocks: config.set.is_used(),
     }
 }

@@ -1,7 +1,7 @@
 //! Identities: NF instances, networks, and UEs in the formats of paths.
 
 use crate::record::serde_as_text;
-use pith_types::{FiveGGuti, ParseError, Pei, Plmn, Suci, Supi};
+use pith_types::{FiveGGuti, ParseError, Pei, Plmn, Suci, Supi, UeIdentity};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -241,6 +241,15 @@ impl FromStr for UeContextId {
 impl From<Supi> for UeContextId {
     fn from(supi: Supi) -> Self {
         Self::Supi(supi)
+    }
+}
+
+impl From<UeIdentity> for UeContextId {
+    fn from(ue: UeIdentity) -> Self {
+        match ue {
+            UeIdentity::Supi(supi) => Self::Supi(supi),
+            UeIdentity::Pei(pei) => Self::Pei(pei),
+        }
     }
 }
 

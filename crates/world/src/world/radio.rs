@@ -60,6 +60,7 @@ pub(super) fn ues(plan: &Plan, dice: &mut Dice) -> Vec<SimUe> {
         plmn: network::plmn(),
         security_capability: UeSecurityCapability::of_5gs_and_eps(0xf0, 0x70, 0xf0, 0x70),
         requested_nssai: network::slices(),
+        service: Default::default(),
         follow_on_request: true,
     });
     let keys = network::public_keys();

@@ -67,12 +67,11 @@ pub(crate) fn begin(
     let wanted = wanted.unwrap_or(PduSessionSet::NONE);
     let missing: PduSessionSet = wanted.iter().filter(|id| !has_user_plane(ue, *id)).collect();
     let mut state = AwaitingSessionActivation { purpose, calls: Vec::new(), activated: Activated::default() };
-    let has_service = ue.has_service();
-    if !has_service {
+    if !ue.has_service() {
         delivery::fail_setups(ue, env);
     }
     for id in missing.iter() {
-        if !has_service {
+        if !ue.has_service_for(id) {
             // TS 24.501 5.5.1.3.4, 5.6.1.4.1.
             state.activated.errors.push((id, GmmCause::RestrictedServiceArea));
             continue;

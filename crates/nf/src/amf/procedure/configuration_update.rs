@@ -133,7 +133,8 @@ impl AwaitingConfigurationUpdateComplete {
             ue.slices = Slices { allowed: allowed.iter().collect(), rejected };
         }
         let had_unsent = ue.has_unsent_restrictions();
-        if had_unsent && ue.confirm_restrictions() && !ue.has_service() {
+        let has_emergency = ue.emergency_session().is_some();
+        if had_unsent && ue.confirm_restrictions() && !ue.has_service() && !has_emergency {
             // Its user planes end (TS 23.501 5.3.4.1.1).
             n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
             return Step::complete();

@@ -56,7 +56,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
         return attempt.ask_identity(ue, env);
     };
     let reason = match attempt.kind() {
-        RegistrationKind::Initial => namf::TransferReason::InitReg,
+        RegistrationKind::Initial | RegistrationKind::Emergency => namf::TransferReason::InitReg,
         _ => namf::TransferReason::MobiReg,
     };
     let call = consumer::transfer_context(ue, env, Arc::clone(&api_root), guti, reason);
@@ -89,7 +89,7 @@ impl AwaitingUeContextTransfer {
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
-        registration::on_identified(ue, env, supi);
+        registration::on_identified(ue, env, supi.into());
         let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
         registration::identify(ue, env, attempt)
     }
@@ -101,7 +101,7 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
     ue.sessions.extend(sessions);
     consumer::confirm_transfer(env, api_root, guti);
-    if attempt.kind() != RegistrationKind::Initial {
+    if !attempt.begins_registration() {
         consumer::announce_sessions(ue, env);
     }
 }

@@ -11,6 +11,7 @@
 //! The security context and the 5G-GUTI are retained for a registration without authentication,
 //! unless the subscription was withdrawn or another AMF serves the UE (TS 33.501 6.8.1.1.1).
 
+use super::registration::begins_registration;
 use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::n1::{self, NasOutcome, Silence};
@@ -124,7 +125,7 @@ pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) 
 
 impl AwaitingDeregistrationAccept {
     /// REGISTRATION REQUEST in place of the accept (TS 24.501 5.5.2.3.5 d). A mobility or periodic
-    /// update is ignored. An initial registration ends the de-registration and starts a registration; the UDM
+    /// update is ignored. An initial or emergency registration ends the de-registration and starts a registration; the UDM
     /// decides whether the UE may register.
     pub fn on_registration_request(
         self,
@@ -132,7 +133,7 @@ impl AwaitingDeregistrationAccept {
         env: &mut Env<'_>,
         kind: RegistrationKind,
     ) -> bool {
-        if kind != RegistrationKind::Initial {
+        if !begins_registration(kind) {
             ue.procedure = Procedure::AwaitingDeregistrationAccept(self);
             return false;
         }
@@ -167,8 +168,11 @@ impl AwaitingDeregistrationAccept {
 }
 
 /// The mobile reachable timer expired: the UE missed its periodic update. Starts the implicit
-/// de-registration timer (TS 24.501 5.3.7).
+/// de-registration timer, or deregisters an emergency registered UE (TS 24.501 5.3.7).
 pub(crate) fn unreachable(ue: &mut UeContext, env: &mut Env<'_>) {
+    if ue.is_emergency_registered() {
+        return implicit(ue, env);
+    }
     ue.start(env, Timer::ImplicitDeregistration, env.config.timers.implicit_deregistration);
 }
 

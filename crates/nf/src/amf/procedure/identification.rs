@@ -6,7 +6,7 @@
 //! | IDENTITY REQUEST | [`AwaitingIdentityResponse`] | UE | T3570 |
 //! | IDENTITY RESPONSE | authentication | | |
 
-use super::registration::Attempt;
+use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step, authentication};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
@@ -35,7 +35,7 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt)
 
 impl AwaitingIdentityResponse {
     /// IDENTITY RESPONSE (TS 24.501 5.4.3.4). A UE without a SUCI, or with a SUCI that is not of an
-    /// IMSI, can't be authenticated here.
+    /// IMSI, can't be authenticated here: only emergency services may admit it.
     pub fn on_identity_response(
         self,
         ue: &mut UeContext,
@@ -45,6 +45,8 @@ impl AwaitingIdentityResponse {
         self.request.stop(ue, env);
         match response.mobile_identity {
             MobileIdentity::Suci(suci) => Ok(authentication::begin(ue, env, self.attempt, suci.into())),
+            // A UE without a SUCI (TS 24.501 5.4.3.3).
+            _ if self.attempt.is_emergency() => registration::admit(ue, env, self.attempt),
             _ => Err(RegistrationError::NoIdentity),
         }
     }

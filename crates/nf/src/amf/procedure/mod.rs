@@ -13,6 +13,7 @@ pub(crate) mod eap_authentication;
 pub(crate) mod identification;
 pub(crate) mod nas_non_delivery;
 pub(crate) mod nas_transport;
+pub(crate) mod null_security_mode;
 pub(crate) mod paging;
 pub(crate) mod pdu_session_resources;
 pub(crate) mod reauthentication;
@@ -32,7 +33,7 @@ use crate::kit::document::pack_enum;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_sbi::Reply;
-use registration::AuthenticationPurpose;
+use registration::{Attempt, AuthenticationPurpose};
 
 /// The 5GMM procedure in progress. The states are in the order of a registration.
 #[derive(Debug, Default)]
@@ -56,6 +57,8 @@ pub(crate) enum Procedure {
     AwaitingEapSession(eap_authentication::AwaitingEapSession),
     /// Security mode control.
     AwaitingSecurityModeComplete(security_mode::AwaitingSecurityModeComplete),
+    /// Security mode control of a UE that is not authenticated, for emergency services.
+    AwaitingNullSecurityModeComplete(null_security_mode::AwaitingNullSecurityModeComplete),
     /// Registration: the AMF registers in the UDM.
     AwaitingUecmRegistration(registration::AwaitingUecmRegistration),
     /// Registration: subscription data are requested from the UDM.
@@ -96,6 +99,7 @@ pack_enum!(Procedure {
     15 => AwaitingConfigurationUpdateComplete(state),
     16 => AwaitingPagingResponse(state),
     17 => AwaitingDeregistrationAccept(state),
+    18 => AwaitingNullSecurityModeComplete(state),
 });
 
 /// The result of a procedure's step.
@@ -109,8 +113,28 @@ pub(crate) struct Step {
 /// A step of a registration, which may fail.
 pub(crate) type RegistrationStep = Result<Step, RegistrationError>;
 
-/// Handles the failure of a registration or an authentication.
-type FailureHandler = fn(&mut UeContext, &mut Env<'_>, &RegistrationError) -> NasOutcome;
+/// What handles the failure of a registration or an authentication.
+#[derive(Debug)]
+enum FailureHandler {
+    Registration,
+    Reauthentication,
+    ServiceRequest,
+    /// The authentication for an emergency registration: the UE may be admitted without.
+    EmergencyAuthentication(Box<Attempt>),
+}
+
+impl FailureHandler {
+    fn handle(self, ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationError) -> NasOutcome {
+        match self {
+            Self::Registration => registration::fail(ue, env, error),
+            Self::Reauthentication => reauthentication::fail(ue, env, error),
+            Self::ServiceRequest => service_request::fail_authentication(ue, env, error),
+            Self::EmergencyAuthentication(attempt) => {
+                registration::admit_after_failure(ue, env, *attempt, error)
+            }
+        }
+    }
+}
 
 impl Step {
     /// The named message was sent to the UE, and its answer is pending.
@@ -134,6 +158,7 @@ impl Procedure {
     pub fn new_security(&mut self) -> Option<&mut SecurityContext> {
         match self {
             Self::AwaitingSecurityModeComplete(state) => Some(&mut state.context),
+            Self::AwaitingNullSecurityModeComplete(state) => Some(&mut state.context),
             _ => None,
         }
     }
@@ -147,12 +172,16 @@ impl Procedure {
             Self::AwaitingEapResponse(state) => state.attempt(),
             Self::AwaitingEapSession(state) => state.attempt(),
             Self::AwaitingSecurityModeComplete(state) => state.attempt(),
-            _ => return registration::fail,
+            _ => return FailureHandler::Registration,
         };
+        let is_authenticated = matches!(self, Self::AwaitingSecurityModeComplete(_));
         match attempt.purpose {
-            AuthenticationPurpose::Registration => registration::fail,
-            AuthenticationPurpose::NewKeys => reauthentication::fail,
-            AuthenticationPurpose::ServiceRequest => service_request::fail_authentication,
+            AuthenticationPurpose::Registration if attempt.is_emergency() && !is_authenticated => {
+                FailureHandler::EmergencyAuthentication(Box::new(attempt.to_be_admitted()))
+            }
+            AuthenticationPurpose::Registration => FailureHandler::Registration,
+            AuthenticationPurpose::NewKeys => FailureHandler::Reauthentication,
+            AuthenticationPurpose::ServiceRequest => FailureHandler::ServiceRequest,
         }
     }
 
@@ -178,6 +207,7 @@ impl Procedure {
             | Self::AwaitingEapResponse(_)
             | Self::AwaitingEapSession(_)
             | Self::AwaitingSecurityModeComplete(_)
+            | Self::AwaitingNullSecurityModeComplete(_)
             | Self::AwaitingUecmRegistration(_)
             | Self::AwaitingSubscriptionData(_)
             | Self::AwaitingSliceSelection(_)
@@ -196,6 +226,7 @@ impl Procedure {
             Self::AwaitingEapResponse(_) => "AwaitingEapResponse",
             Self::AwaitingEapSession(_) => "AwaitingEapSession",
             Self::AwaitingSecurityModeComplete(_) => "AwaitingSecurityModeComplete",
+            Self::AwaitingNullSecurityModeComplete(_) => "AwaitingNullSecurityModeComplete",
             Self::AwaitingUecmRegistration(_) => "AwaitingUecmRegistration",
             Self::AwaitingSubscriptionData(_) => "AwaitingSubscriptionData",
             Self::AwaitingSliceSelection(_) => "AwaitingSliceSelection",
@@ -235,6 +266,7 @@ impl Procedure {
             | Self::AwaitingAuthenticationResponse(_)
             | Self::AwaitingEapResponse(_)
             | Self::AwaitingSecurityModeComplete(_)
+            | Self::AwaitingNullSecurityModeComplete(_)
             | Self::AwaitingRegistrationComplete(_)
             | Self::AwaitingConfigurationUpdateComplete(_)
             | Self::AwaitingPagingResponse(_)
@@ -274,6 +306,12 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
             state.on_security_mode_complete(ue, env, *complete)
         }
         (P::AwaitingSecurityModeComplete(state), M::SecurityModeReject(reject)) => {
+            state.on_security_mode_reject(ue, env, &reject)
+        }
+        (P::AwaitingNullSecurityModeComplete(state), M::SecurityModeComplete(complete)) => {
+            state.on_security_mode_complete(ue, env, *complete)
+        }
+        (P::AwaitingNullSecurityModeComplete(state), M::SecurityModeReject(reject)) => {
             state.on_security_mode_reject(ue, env, &reject)
         }
         (P::AwaitingRegistrationComplete(state), M::RegistrationComplete(_)) => {
@@ -338,6 +376,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         (Timer::T3560, P::AwaitingAuthenticationResponse(state)) => state.on_t3560(ue, env),
         (Timer::T3560, P::AwaitingEapResponse(state)) => state.on_t3560(ue, env),
         (Timer::T3560, P::AwaitingSecurityModeComplete(state)) => state.on_t3560(ue, env),
+        (Timer::T3560, P::AwaitingNullSecurityModeComplete(state)) => state.on_t3560(ue, env),
         (Timer::T3550, P::AwaitingRegistrationComplete(state)) => Ok(state.on_t3550(ue, env)),
         (Timer::T3555, P::AwaitingConfigurationUpdateComplete(state)) => Ok(state.on_t3555(ue, env)),
         (Timer::T3513, P::AwaitingPagingResponse(state)) => Ok(state.on_t3513(ue, env)),
@@ -353,7 +392,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
 
 /// Stores the next state, or ends a registration that failed.
 pub(crate) fn settle(ue: &mut UeContext, env: &mut Env<'_>, step: RegistrationStep) -> NasOutcome {
-    settle_or(ue, env, step, registration::fail)
+    settle_or(ue, env, step, FailureHandler::Registration)
 }
 
 /// Stores the next state, or handles the failure.
@@ -368,7 +407,7 @@ fn settle_or(
             ue.procedure = next;
             outcome
         }
-        Err(error) => fail(ue, env, &error),
+        Err(error) => fail.handle(ue, env, &error),
     }
 }
 

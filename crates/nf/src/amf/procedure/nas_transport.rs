@@ -3,6 +3,7 @@
 
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::emergency;
 use crate::amf::error::TransportError;
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::refusal;
@@ -64,9 +65,20 @@ fn session_message(
     payload: &Bytes,
 ) -> Result<(), TransportError> {
     use RequestType::{ExistingPduSession, InitialRequest, ModificationRequest};
-    let is_restricted =
-        matches!(routing.request_type, Some(InitialRequest | ExistingPduSession | ModificationRequest));
-    if is_restricted && !ue.has_service() {
+    let asks_for_emergency = matches!(
+        routing.request_type,
+        Some(RequestType::InitialEmergencyRequest | RequestType::ExistingEmergencyPduSession)
+    );
+    if asks_for_emergency {
+        return emergency_session(ue, env, routing, payload);
+    }
+    let asks_for_session = matches!(routing.request_type, Some(InitialRequest | ExistingPduSession));
+    if asks_for_session && ue.is_emergency_registered() {
+        // It may have an emergency session only (TS 23.501 5.16.4.1).
+        return Err(TransportError::NotForwarded);
+    }
+    let is_restricted = asks_for_session || routing.request_type == Some(ModificationRequest);
+    if is_restricted && !ue.has_service_for(routing.id) {
         // A release is permitted (TS 24.501 5.3.5.2).
         return Err(TransportError::RestrictedServiceArea);
     }
@@ -77,16 +89,47 @@ fn session_message(
             establish(ue, env, routing, payload)
         }
         (Some(RequestType::InitialRequest), false) => establish(ue, env, routing, payload),
-        // The SMF does not answer: messages are returned rather than kept for it.
-        (_, true) if ue.session(routing.id).is_some_and(PduSession::is_busy) => {
-            Err(TransportError::NotForwarded)
-        }
-        (_, true) => {
-            consumer::forward(ue, env, routing.id, payload);
-            Ok(())
-        }
+        (_, true) => forward(ue, env, routing.id, payload),
         (_, false) => Err(TransportError::NotForwarded),
     }
+}
+
+/// A message of an existing session.
+fn forward(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &Bytes) -> Result<(), TransportError> {
+    if ue.session(id).is_some_and(PduSession::is_busy) {
+        // The SMF does not answer: messages are returned rather than kept for it.
+        return Err(TransportError::NotForwarded);
+    }
+    consumer::forward(ue, env, id, payload);
+    Ok(())
+}
+
+/// A request for an emergency session (TS 24.501 5.4.5.2.3, TS 23.501 5.16.4.9): the UE has one at most. Its data network and slice are
+/// those of the configuration, and restrictions do not apply.
+fn emergency_session(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    routing: Routing,
+    payload: &Bytes,
+) -> Result<(), TransportError> {
+    let services = emergency::services(env).map_err(|_| TransportError::NotForwarded)?;
+    let current = ue.emergency_session();
+    if routing.request_type == Some(RequestType::ExistingEmergencyPduSession) {
+        return if current == Some(routing.id) {
+            forward(ue, env, routing.id, payload)
+        } else {
+            Err(TransportError::NotForwarded)
+        };
+    }
+    if current.is_some_and(|current| current != routing.id) {
+        return Err(TransportError::NotForwarded);
+    }
+    // The UE no longer has a session with that identity.
+    consumer::release_session(ue, env, routing.id);
+    ue.sessions.push(PduSession::new(routing.id, services.snssai, services.dnn.clone()));
+    ue.note_requested_session(routing.id, true);
+    consumer::create_session(ue, env, routing.id, payload);
+    Ok(())
 }
 
 /// A new session: slice and data network select the SMF. They default to those of the subscription
@@ -100,11 +143,11 @@ fn establish(
     if ue.sessions.len() >= MAX_SESSIONS {
         return Err(TransportError::TooManySessions);
     }
-    let supi = ue.supi.clone().ok_or(TransportError::NotForwarded)?;
     let snssai = slice_of(ue, &routing)?;
     let dnn = data_network_of(ue, &routing, &snssai)?;
     ue.sessions.push(PduSession::new(routing.id, snssai, dnn));
-    consumer::create_session(ue, env, supi, routing.id, payload);
+    ue.note_requested_session(routing.id, false);
+    consumer::create_session(ue, env, routing.id, payload);
     Ok(())
 }
 

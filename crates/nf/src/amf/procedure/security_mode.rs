@@ -75,20 +75,11 @@ pub(crate) fn begin(
         context: SecurityContext::new(ng_ksi, k_amf, capability, algorithms),
         command: Retransmission::start(ue, env, Timer::T3560, plain),
     };
-    state.send(ue, env);
+    send_command(&mut state.context, &state.command, ue, env);
     Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(state), "SecurityModeCommand"))
 }
 
 impl AwaitingSecurityModeComplete {
-    /// Sends the command, protected with the new context but not ciphered (TS 24.501 5.4.2.2).
-    fn send(&mut self, ue: &UeContext, env: &mut Env<'_>) {
-        let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
-        match self.context.nas.protect(header, self.command.plain()) {
-            Ok(pdu) => n2::downlink_nas_transport(ue, env, pdu),
-            Err(error) => env.out.log(Level::Error, || format!("SECURITY MODE COMMAND: {error}")),
-        }
-    }
-
     /// SECURITY MODE COMPLETE: takes the new context into use. The message contains the IMEISV and
     /// the complete REGISTRATION REQUEST, which replaces the first one (TS 24.501 5.4.2.4, 4.4.6).
     pub fn on_security_mode_complete(
@@ -99,27 +90,18 @@ impl AwaitingSecurityModeComplete {
     ) -> RegistrationStep {
         self.command.stop(ue, env);
         let Self { mut attempt, supi, context, .. } = self;
-        ue.offered = None;
-        let former = ue.security.take().or(ue.outdated.take().map(|outdated| *outdated));
-        if let Some(former) = former.filter(|_| ue.has_ran_context(env)) {
-            access_keys::note_new_k_amf(ue, &former.k_amf);
-        }
-        if let Some(count) = context.nas.last_received() {
-            ue.k_gnb_count = count;
-        }
-        ue.security = Some(context);
-        n2::rekey(ue, env);
+        take_into_use(ue, env, context);
         if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
             ue.pei = Some(pei);
         }
         match attempt.purpose {
             AuthenticationPurpose::Registration => {}
             AuthenticationPurpose::NewKeys => {
-                registration::on_identified(ue, env, supi);
+                registration::on_identified(ue, env, supi.into());
                 return Ok(reauthentication::complete(ue, env));
             }
             AuthenticationPurpose::ServiceRequest => {
-                registration::on_identified(ue, env, supi);
+                registration::on_identified(ue, env, supi.into());
                 return Ok(service_request::on_authenticated(ue, env, complete.nas_message_container));
             }
         }
@@ -127,7 +109,7 @@ impl AwaitingSecurityModeComplete {
             attempt.request = whole_request(&container)?;
             check_capability(ue, &attempt.request)?;
         }
-        registration::on_identified(ue, env, supi);
+        registration::on_identified(ue, env, supi.into());
         registration::on_authenticated(ue, env, attempt)
     }
 
@@ -148,7 +130,7 @@ impl AwaitingSecurityModeComplete {
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
         match self.command.expired(ue, env) {
             Expiry::SendAgain => {
-                self.send(ue, env);
+                send_command(&mut self.context, &self.command, ue, env);
                 Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(self), "SecurityModeCommand"))
             }
             Expiry::GiveUp => Err(RegistrationError::NoAnswer),
@@ -160,8 +142,36 @@ impl AwaitingSecurityModeComplete {
     }
 }
 
+/// Sends the command, protected with the new context but not ciphered (TS 24.501 5.4.2.2).
+pub(super) fn send_command(
+    context: &mut SecurityContext,
+    command: &Retransmission,
+    ue: &UeContext,
+    env: &mut Env<'_>,
+) {
+    let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
+    match context.nas.protect(header, command.plain()) {
+        Ok(pdu) => n2::downlink_nas_transport(ue, env, pdu),
+        Err(error) => env.out.log(Level::Error, || format!("SECURITY MODE COMMAND: {error}")),
+    }
+}
+
+/// The UE has taken the new context into use: the AMF does so, and sends the gNB a new key if it has one (TS 24.501 5.4.2.4).
+pub(super) fn take_into_use(ue: &mut UeContext, env: &mut Env<'_>, context: SecurityContext) {
+    ue.offered = None;
+    let former = ue.security.take().or(ue.outdated.take().map(|outdated| *outdated));
+    if let Some(former) = former.filter(|_| ue.has_ran_context(env)) {
+        access_keys::note_new_k_amf(ue, &former.k_amf);
+    }
+    if let Some(count) = context.nas.last_received() {
+        ue.k_gnb_count = count;
+    }
+    ue.security = Some(context);
+    n2::rekey(ue, env);
+}
+
 /// The REGISTRATION REQUEST in a NAS message container.
-fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>, RegistrationError> {
+pub(super) fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>, RegistrationError> {
     match GmmMessage::decode(container) {
         Ok(GmmMessage::RegistrationRequest(request)) => Ok(request),
         _ => Err(RegistrationError::InvalidMandatoryInformation),
@@ -169,7 +179,10 @@ fn whole_request(container: &[u8]) -> Result<Box<RegistrationRequest>, Registrat
 }
 
 /// The capability in the protected request must be the one by which the algorithms were selected.
-fn check_capability(ue: &UeContext, request: &RegistrationRequest) -> Result<(), RegistrationError> {
+pub(super) fn check_capability(
+    ue: &UeContext,
+    request: &RegistrationRequest,
+) -> Result<(), RegistrationError> {
     match (ue.capability, request.ue_security_capability) {
         (Some(used), Some(requested)) if used != requested => {
             Err(RegistrationError::SecurityCapabilityMismatch)

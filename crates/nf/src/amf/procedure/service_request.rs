@@ -58,7 +58,7 @@ pub(crate) fn begin(
         };
         return reject(ue, env, error);
     }
-    if let Err(error) = check(ue, env).and_then(|()| check_service_area(ue, &request)) {
+    if let Err(error) = check(ue, env).and_then(|()| check_area(ue, env, &request)) {
         return reject(ue, env, error);
     }
     // A registration in progress answers for both requests. A UE that is being deregistered gets no
@@ -78,19 +78,21 @@ fn check(ue: &UeContext, env: &Env<'_>) -> Result<(), ServiceRequestError> {
         return Err(ServiceRequestError::NotRegistered);
     }
     match ue.location {
-        Some(location) if ue.is_forbidden_in(&location.tai) => Err(ServiceRequestError::ForbiddenArea),
         Some(location) if env.config.tais.contains(&location.tai) => Ok(()),
         _ => Err(ServiceRequestError::TrackingAreaNotServed),
     }
 }
 
-/// Outside its service area a UE answers paging only (TS 24.501 5.3.5.2, 5.6.1.5 #28). High priority access and emergency services, which
-/// are exempt, are not served.
-fn check_service_area(ue: &UeContext, request: &ServiceRequest) -> Result<(), ServiceRequestError> {
-    if ue.has_service() || request.service_type == ServiceType::MobileTerminatedServices {
-        Ok(())
-    } else {
-        Err(ServiceRequestError::RestrictedServiceArea)
+/// Outside its service area a UE answers paging, and requests emergency services only (TS 24.501 5.3.5.2, 5.6.1.5 #28; TS 23.501 5.16.4.3).
+/// High priority access, which is exempt, is not served.
+fn check_area(ue: &UeContext, env: &Env<'_>, request: &ServiceRequest) -> Result<(), ServiceRequestError> {
+    let is_emergency =
+        env.config.emergency.is_some() && request.service_type == ServiceType::EmergencyServices;
+    match ue.location {
+        _ if is_emergency => Ok(()),
+        Some(location) if ue.is_forbidden_in(&location.tai) => Err(ServiceRequestError::ForbiddenArea),
+        _ if ue.has_service() || request.service_type == ServiceType::MobileTerminatedServices => Ok(()),
+        _ => Err(ServiceRequestError::RestrictedServiceArea),
     }
 }
 
@@ -137,7 +139,7 @@ pub(super) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, container:
     });
     // The authentication may have found another subscriber, who is not registered in this context.
     let checked = check(ue, env).and_then(|()| request.ok_or(ServiceRequestError::UnknownUe));
-    let checked = checked.and_then(|request| check_service_area(ue, &request).map(|()| request));
+    let checked = checked.and_then(|request| check_area(ue, env, &request).map(|()| request));
     match checked {
         Ok(request) => accept_request(ue, env, request),
         Err(error) => Step { next: Procedure::Idle, outcome: reject(ue, env, error) },

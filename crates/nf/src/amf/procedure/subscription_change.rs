@@ -90,8 +90,12 @@ pub(crate) fn send_delayed(ue: &mut UeContext, env: &mut Env<'_>) {
     send_changes(ue, env, None);
 }
 
-/// Deregisters the UE if changed restrictions exclude it; returns whether they do.
+/// Deregisters the UE if changed restrictions exclude it; returns whether they do. A UE with an emergency session goes on until it registers
+/// again (TS 23.501 5.16.4.3).
 fn exclude(ue: &mut UeContext, env: &mut Env<'_>) -> bool {
+    if ue.emergency_session().is_some() {
+        return false;
+    }
     match ue.check_restrictions().err().map(|error| error.answer()) {
         Some(RegistrationAnswer::Reject(cause)) => {
             deregistration::by_network(ue, env, Reason::NotAllowed(cause));
@@ -113,9 +117,9 @@ fn send_changes(ue: &mut UeContext, env: &mut Env<'_>, configured: Option<Vec<Sn
     }
 }
 
-/// Whether the UE may use no slice here any longer: it registers again, and gets the cause.
+/// Whether the UE may use no slice here any longer: it registers again, and gets the cause. It does not during an emergency session.
 pub(crate) fn has_no_slices(ue: &UeContext, config: &AmfConfig) -> bool {
-    new_slices(ue, config).is_some_and(|slices| slices.allowed.is_empty())
+    ue.emergency_session().is_none() && new_slices(ue, config).is_some_and(|slices| slices.allowed.is_empty())
 }
 
 /// The slices that the AMF serves in the UE's network.

@@ -12,7 +12,7 @@ use crate::amf::connection::RanContext;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::{Amf, delivery, mobility, n2, procedure, refusal};
-use crate::kit::{Instant, Key, Level, Outbox, Timer};
+use crate::kit::{Duration, Instant, Key, Level, Outbox, Timer};
 use pith_ngap::{
     Cause, CauseNas, CauseRadioNetwork, ErrorIndication, UeContextReleaseComplete, UeContextReleaseRequest,
 };
@@ -74,14 +74,15 @@ pub(crate) fn deactivate_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// CM-IDLE: starts the mobile reachable timer (TS 24.501 5.3.7). If a message for the UE arrived
+/// CM-IDLE: starts the mobile reachable timer, which is T3512 for an emergency registered UE (TS 24.501 5.3.7). If a message for the UE arrived
 /// while its connection was being released, the UE is paged.
 pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
     }
-    let timers = &env.config.timers;
-    ue.start(env, Timer::MobileReachable, timers.t3512 + timers.mobile_reachable_margin);
+    let is_emergency = ue.is_emergency_registered();
+    let margin = if is_emergency { Duration::ZERO } else { env.config.timers.mobile_reachable_margin };
+    ue.start(env, Timer::MobileReachable, env.config.t3512(is_emergency) + margin);
     if !ue.undelivered.is_empty() {
         paging::begin(ue, env);
     }

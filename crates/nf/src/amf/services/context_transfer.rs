@@ -98,6 +98,10 @@ fn with_security(
     request: Option<&namf::N1MessageContainer>,
 ) -> Result<namf::UeContext, Box<Problem>> {
     let not_found = || Box::new(Problem::context_not_found());
+    if ue.is_unauthenticated() {
+        // Any message passes the check by null integrity.
+        return Err(not_found());
+    }
     let security = ue.security.as_mut().ok_or_else(not_found)?;
     check(security, request)?;
     let unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);

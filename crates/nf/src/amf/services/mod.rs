@@ -12,7 +12,7 @@ use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};
 use pith_sbi::common::UeContextId;
 use pith_sbi::{Cause, Problem, Request};
-use pith_types::FiveGTmsi;
+use pith_types::{FiveGTmsi, UeIdentity};
 
 impl Amf {
     /// Handles a request from another NF, and answers it.
@@ -45,10 +45,11 @@ impl Amf {
         reply.complete(result, out);
     }
 
-    /// Finds the UE context that a resource path identifies by SUPI, or by a 5G-GUTI of this AMF.
+    /// Finds the UE context that a resource path identifies by SUPI, by the PEI of an unauthenticated UE, or by a 5G-GUTI of this AMF.
     pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
             UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
+            UeContextId::Pei(pei) => self.shared.index.find(&UeIdentity::Pei(pei.clone())),
             id => self.shared.index.find_tmsi(self.tmsi_of(id)?),
         }
     }

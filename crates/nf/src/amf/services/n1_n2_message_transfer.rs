@@ -64,7 +64,7 @@ fn transfer(
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);
     }
-    if message.is_setup() && !ue.has_service() {
+    if message.is_setup() && !ue.has_service_for(message.id) {
         return Err(TransferError::NonAllowedArea);
     }
     // The command means the resources at the source gNB. After the handover it would release those at the target.
@@ -137,7 +137,7 @@ fn page_for(
     message: SmfMessage,
     on_failure: Option<Uri>,
 ) -> Result<Response, TransferError> {
-    let name = ue.supi.as_ref().map(ToString::to_string).unwrap_or_default();
+    let name = ue.identity().as_ref().map(ToString::to_string).unwrap_or_default();
     let path = format!("/namf-comm/v1/ue-contexts/{name}/n1-n2-messages/{}", env.rng.next_u32());
     let location = Uri::new(&env.config.identity.api_root, &path);
     let on_failure = on_failure.map(|callback| (callback, location.clone()));

@@ -20,6 +20,8 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-restricted-1", include_str!("../../../tests/golden/amf-restricted-1.hex")),
     ("amf-departure-1", include_str!("../../../tests/golden/amf-departure-1.hex")),
     ("amf-arrival-1", include_str!("../../../tests/golden/amf-arrival-1.hex")),
+    ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
+    ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -92,6 +94,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-restricted", only(&super::restrictions::restricted())),
         ("amf-departure", only(&source)),
         ("amf-arrival", only(&target)),
+        ("amf-emergency", only(&super::emergency::unauthenticated())),
+        ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -7,6 +7,7 @@ mod context_transfer;
 mod deregistration;
 mod document;
 mod eap_authentication;
+mod emergency;
 mod flow_mobility;
 mod half_open;
 mod handover_between_amfs;

@@ -23,7 +23,7 @@ use pith_sbi::nsmf_pdusession::SmContextUpdateData;
 use pith_sbi::{ApiRoot, Hex, NfInstanceId, Scheme, Uri};
 use pith_types::{
     Ambr, AmfId, AmfUeNgapId, BitRate, Dnn, FiveGGuti, FiveGTmsi, Guami, NrCellIdentity, Pei, Plmn,
-    RanUeNgapId, SchemeOutput, Seid, Snssai, Suci, Supi, Tac, Tai, Teid,
+    RanUeNgapId, SchemeOutput, Seid, Snssai, Suci, Supi, Tac, Tai, Teid, UeIdentity,
 };
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ macro_rules! pack_text {
     )+};
 }
 
-pack_text!(Supi, Pei, Dnn);
+pack_text!(Supi, Pei, UeIdentity, Dnn);
 
 /// Implements [`Pack`] for keys and challenge values, of fixed length, in cleartext.
 macro_rules! pack_octets {

@@ -1,7 +1,7 @@
 //! The document of a session.
 //!
 //! ```text
-//!  identity   SUPI, PDU session id, DNN, slice, AMF, SEID, address
+//!  identity   SUPI, or PEI of an unauthenticated UE; PDU session id, DNN, slice, AMF, SEID, address
 //!  policy     authorised QoS, policy association, registration in the UDM
 //!  procedure  the state with the user plane, a modification, a UPF that is being removed
 //!  pending    what arrived while the session could not act on it
@@ -11,6 +11,7 @@
 //!  ipv6       IP versions, prefix, DNS servers requested; absent in a session of IPv4
 //!  tunnels    additional N3 tunnels and their flows, now and after a prepared handover; absent if there are none
 //!  usage      data volume over a secondary RAT; absent if there is none
+//!  emergency  marks an emergency session; absent in others
 //!  flows      PCC rules, and their change; absent in a session with the default flow only
 //!  subscribed subscribed QoS, and a change of the subscription; absent if the authorised QoS is the subscribed one, and there is no change
 //!  leaving    sessions at UPFs that are being deleted; absent if there are none
@@ -56,13 +57,15 @@ const USAGE: Section = Section { id: 9, name: "usage", version: 1 };
 /// A session without the section has the QoS that is subscribed.
 const SUBSCRIBED: Section = Section { id: 10, name: "subscribed", version: 1 };
 
-/// Number 11 is not used. (A document of all NFs of a UE has room for 15 sections of each.)
+/// Absent unless it is an emergency session. (A document of all NFs of a UE has room for section numbers to 15.)
+const EMERGENCY: Section = Section { id: 11, name: "emergency", version: 1 };
+
 const UPLINK: Section = Section { id: 15, name: "uplink", version: 2 };
 
 /// All sections, in their order in a document.
 pub(in crate::smf) const SECTIONS: &[Section] = &[
     IDENTITY, POLICY, PROCEDURE, PENDING, HANDOVER, TUNNELS, USAGE, REJECTED, LEAVING, UPLINK, IPV6, FLOWS,
-    SUBSCRIBED, TIMERS,
+    SUBSCRIBED, EMERGENCY, TIMERS,
 ];
 
 /// Packs some sections of a session.
@@ -83,6 +86,7 @@ pub(in crate::smf) fn pack(
         LEAVING => !session.leaving.is_empty(),
         FLOWS => !session.flows.is_default(),
         SUBSCRIBED => session.subscribed != session.qos || session.subscription_change.is_some(),
+        EMERGENCY => session.is_emergency,
         IPV6 => session.ip != IpVersions::V4 || session.asks_dns6 || session.address.v6.is_some(),
         _ => true,
     };
@@ -97,7 +101,8 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
     let SmContext {
         key: _,
         id: _,
-        supi,
+        ue,
+        is_emergency,
         pdu_session_id,
         dnn,
         snssai,
@@ -133,7 +138,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
     } = session;
     match *section {
         IDENTITY => {
-            supi.pack(writer);
+            ue.pack(writer);
             pdu_session_id.pack(writer);
             dnn.pack(writer);
             snssai.pack(writer);
@@ -167,6 +172,7 @@ fn write(session: &SmContext, section: &Section, writer: &mut Writer<'_>) {
             subscribed.pack(writer);
             subscription_change.pack(writer);
         }
+        EMERGENCY => is_emergency.pack(writer),
         REJECTED => rejected_pti.pack(writer),
         LEAVING => {
             leaving.pack(writer);
@@ -197,10 +203,10 @@ pub(in crate::smf) fn unpack(
 ) -> Result<SmContext, UnpackError> {
     let sections = Sections::of(octets, Nf::Smf, SECTIONS, upfs)?;
     let (mut session, v4) = sections.read(&IDENTITY, |_, reader| {
-        let (supi, pdu_session_id, dnn, snssai, tac) = Pack::unpack(reader)?;
+        let (ue, pdu_session_id, dnn, snssai, tac) = Pack::unpack(reader)?;
         let amf = AmfLink::unpack(reader)?;
         let (seid, v4) = Pack::unpack(reader)?;
-        Ok((SmContext::new((key, id, seid), (supi, pdu_session_id), (dnn, snssai), tac, amf), v4))
+        Ok((SmContext::new((key, id, seid), (ue, pdu_session_id), (dnn, snssai), tac, amf), v4))
     })?;
     let (qos, policy, is_registered) = sections.unpack::<(Qos, _, _)>(&POLICY)?;
     let (state, modification, draining) = sections.unpack(&PROCEDURE)?;
@@ -217,6 +223,7 @@ pub(in crate::smf) fn unpack(
         if sections.has(&TUNNELS) { sections.unpack(&TUNNELS)? } else { Default::default() };
     let (uplink, downlink) = if sections.has(&USAGE) { sections.unpack(&USAGE)? } else { (0, 0) };
     let rejected_pti = if sections.has(&REJECTED) { sections.unpack(&REJECTED)? } else { None };
+    let is_emergency = sections.has(&EMERGENCY) && sections.unpack(&EMERGENCY)?;
     let flows = if sections.has(&FLOWS) { sections.unpack(&FLOWS)? } else { SessionFlows::default() };
     let (subscribed, subscription_change) =
         if sections.has(&SUBSCRIBED) { sections.unpack(&SUBSCRIBED)? } else { (qos.clone(), None) };
@@ -242,6 +249,7 @@ pub(in crate::smf) fn unpack(
         (IpVersions::V4, None, false)
     };
     Ok(SmContext {
+        is_emergency,
         ip,
         asks_dns6,
         address: UeAddress { v4, v6 },
@@ -336,19 +344,19 @@ impl crate::smf::Smf {
             Ok(document) => document,
             // The session is about to end, or it waits for another NF and will choose another UPF then.
             Err(PackError::UpfIsGone) => return,
-            Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
+            Err(error) => panic!("{} in {}: {error}", session.ue.masked(), session.state.name()),
         };
         match unpack(document.octets(), (key, session.id), upfs) {
             Ok(loaded) => *session = loaded,
             // As after a restart: the session is loaded when the UPF has an association.
             Err(UnpackError::UpfIsMissing(_)) => return,
-            Err(error) => panic!("{} in {}: {error}", session.supi.masked(), session.state.name()),
+            Err(error) => panic!("{} in {}: {error}", session.ue.masked(), session.state.name()),
         }
         let again = pack(session, upfs, SECTIONS);
         assert!(
             again.as_ref() == Ok(&document),
             "a session of {} changes in its document",
-            session.supi.masked()
+            session.ue.masked()
         );
     }
 }
@@ -479,7 +487,7 @@ mod tests {
             updates in vec(update(), 0..3),
             pending in (any::<Option<u8>>(), option::of(tunnel()), any::<bool>()),
             timers in vec((0_usize..4, any::<i64>()), 0..4),
-            calls in any::<u32>(),
+            (calls, is_emergency) in (any::<u32>(), any::<bool>()),
             (switches, dual) in ((option::of(tunnel()), any::<bool>(), any::<u8>()), dual_connectivity()),
             leaving in vec((at_upf(), option::of(any::<u32>())), 0..2),
         ) -> SmContext {
@@ -493,8 +501,9 @@ mod tests {
                 handover_target: (id & 1 == 0).then_some(Owner::SameUser),
             };
             let key = (Key::from_u64(9), ContextId::from_u64(9).unwrap(), Seid(seid));
-            let (supi, dnn) = (format!("imsi-{imsi}").parse().unwrap(), "internet".parse().unwrap());
-            let mut session = SmContext::new(key, (supi, id), (dnn, Snssai { sst, sd }), tac.map(Tac::new), amf);
+            let ue = if is_emergency { "imei-490154203237518".into() } else { format!("imsi-{imsi}") };
+            let (ue, dnn) = (ue.parse().unwrap(), "internet".parse().unwrap());
+            let mut session = SmContext::new(key, (ue, id), (dnn, Snssai { sst, sd }), tac.map(Tac::new), amf);
             let (uplink, downlink) = (BitRate(rates.0), BitRate(rates.1));
             session.qos = Qos { ambr: Ambr { uplink, downlink }, five_qi: id, arp_priority: sst };
             let (v4, v6, [has_v4, has_v6, asks_dns6]) = address;
@@ -512,7 +521,7 @@ mod tests {
             for (timer, at) in timers {
                 session.timers.start(SessionTimer::ALL[timer], DateTime::from_unix_ms(at));
             }
-            session.calls = calls;
+            (session.calls, session.is_emergency) = (calls, is_emergency);
             session.deletion = leaving.first().and_then(|(_, call)| call.map(super::super::CallId));
             session.leaving = leaving.into_iter().map(|(at, _)| at).collect();
             (session.handover_uplink, session.forwards_directly, session.unanswered_switches) = switches;

@@ -96,9 +96,11 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
     let is_active = established.user_plane.gnb.is_some();
     match session.subscription_change.as_ref().map(|it| &it.stage) {
         Some(Stage::Due) => {
-            let plmn = env.identity.plmn;
-            let call = consumer::get_sm_data(session, env, plmn);
-            set(session, Stage::AwaitingData(call));
+            if let Some(supi) = session.ue.supi().cloned() {
+                let of = (supi, env.identity.plmn);
+                let call = consumer::get_sm_data(session, env, of);
+                set(session, Stage::AwaitingData(call));
+            }
         }
         Some(Stage::AwaitingUserPlane) if is_active => apply_deferred(session),
         _ => {}

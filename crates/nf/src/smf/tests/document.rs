@@ -10,6 +10,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
     ("smf-changing-1", include_str!("../../../tests/golden/smf-changing-1.hex")),
     ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
+    ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
 ];
 
 fn only(world: &World) -> Vec<u8> {
@@ -27,6 +28,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("smf-branching", only(&world)),
         ("smf-handover", only(&super::owner::prepared_by_another_amf())),
         ("smf-changing", only(&super::subscription_change::awaiting_decision())),
+        ("smf-emergency", only(&super::emergency::without_policy())),
     ];
     check_documents(GOLDEN, &written, |octets| Smf::repack(octets, &world.bench.nf.shared.upfs));
 }

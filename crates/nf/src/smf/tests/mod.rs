@@ -3,6 +3,7 @@
 mod absent;
 mod branching;
 mod document;
+mod emergency;
 mod establishment;
 mod flow_mobility;
 mod flows;

@@ -55,6 +55,7 @@ pub(super) fn config() -> SmfConfig {
         shares_blocks: false,
         upfs: Vec::new(),
         breakouts: Vec::new(),
+        emergency: None,
     }
 }
 
@@ -155,6 +156,11 @@ impl World {
     }
 
     pub fn post_to(&mut self, dnn: &str, n1: Vec<u8>) {
+        self.post_with(dnn, n1, |_| {});
+    }
+
+    /// A request with a change.
+    pub fn post_with(&mut self, dnn: &str, n1: Vec<u8>, change: impl FnOnce(&mut SmContextCreateData)) {
         let status = Uri::new(&root("amf"), "/namf-callback/v1/sm-context-status/5");
         let mut body = SmContextCreateData::new(instance(2), plmn(), AccessType::ThreeGppAccess, status);
         let tai = Tai { plmn_id: "999/70".parse().unwrap(), tac: Tac::new(1) };
@@ -168,6 +174,7 @@ impl World {
         body.dnn = Some(dnn.parse().unwrap());
         body.s_nssai = Some(Snssai::of_sst(1));
         body.n1_sm_msg = Some(n1.into());
+        change(&mut body);
         let seen = self.bench.request(PostSmContexts { body });
         self.follow(seen);
     }

@@ -13,8 +13,8 @@ use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationAccept;
 use pith_nas::ie::{
-    GprsTimer2, GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList, ReactivationErrors,
-    RegistrationKind, RegistrationResult, TaiList,
+    EmergencyNumberList, GprsTimer2, GprsTimer3, MobileIdentity, NetworkFeatureSupport, PlmnList,
+    ReactivationErrors, RegistrationKind, RegistrationResult, TaiList,
 };
 use pith_types::{FiveGGuti, FiveGTmsi, Tai};
 
@@ -44,7 +44,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     let message = message(ue, env.config, attempt, new_guti, &activated);
     let plain = GmmMessage::from(message).encode();
     let nas_pdu = n1::seal(ue, &plain);
-    let wants_context = ue.initial.wants_context || kind == RegistrationKind::Initial;
+    let wants_context = ue.initial.wants_context || attempt.begins_registration();
     n2::deliver(ue, env, nas_pdu, activated.sessions, wants_context);
     ue.note_restrictions_sent();
     delivery::send_queued(ue, env);
@@ -98,19 +98,24 @@ fn message(
     new_guti: Option<FiveGGuti>,
     activated: &Activated,
 ) -> RegistrationAccept {
-    let mut accept = RegistrationAccept::new(RegistrationResult::THREE_GPP);
+    let is_emergency = ue.is_emergency_registered();
+    let result = RegistrationResult { emergency_registered: is_emergency, ..RegistrationResult::THREE_GPP };
+    let mut accept = RegistrationAccept::new(result);
     accept.guti = new_guti.map(MobileIdentity::FiveGGuti);
     if !config.equivalent_plmns.is_empty() {
         accept.equivalent_plmns = Some(PlmnList(config.equivalent_plmns.clone()));
     }
     accept.tai_list = Some(TaiList::of(&ue.registration_area));
     accept.service_area_list = ue.service_area_list();
-    accept.allowed_nssai = Some(ue.slices.allowed_nssai());
-    accept.rejected_nssai = ue.slices.rejected_nssai();
-    accept.network_feature_support = Some(NetworkFeatureSupport { further: vec![0], ..Default::default() });
-    accept.t3512 = Some(GprsTimer3::at_least(config.timers.t3512));
+    if !is_emergency {
+        accept.allowed_nssai = Some(ue.slices.allowed_nssai());
+        accept.rejected_nssai = ue.slices.rejected_nssai();
+    }
+    accept.network_feature_support = Some(network_features(config));
+    accept.emergency_number_list = emergency_numbers(config);
+    accept.t3512 = Some(GprsTimer3::at_least(config.t3512(is_emergency)));
     accept.t3502 = Some(GprsTimer2::at_least(config.timers.t3502));
-    if attempt.kind() != RegistrationKind::Initial || attempt.request.pdu_session_status.is_some() {
+    if !attempt.begins_registration() || attempt.request.pdu_session_status.is_some() {
         accept.pdu_session_status = Some(ue.sessions.iter().map(|session| session.id).collect());
     }
     if attempt.request.uplink_data_status.is_some() {
@@ -120,6 +125,18 @@ fn message(
         }
     }
     accept
+}
+
+/// Emergency services are supported over NR only, and without fallback to EPS (TS 24.501 9.11.3.5, EMC and EMF).
+fn network_features(config: &AmfConfig) -> NetworkFeatureSupport {
+    let emergency_services = u8::from(config.emergency.is_some());
+    NetworkFeatureSupport { emergency_services, further: vec![0], ..Default::default() }
+}
+
+/// The local emergency numbers (TS 24.501 5.3.12A).
+fn emergency_numbers(config: &AmfConfig) -> Option<EmergencyNumberList> {
+    let numbers = &config.emergency.as_ref()?.numbers;
+    (!numbers.is_empty()).then(|| EmergencyNumberList(numbers.clone()))
 }
 
 impl AwaitingRegistrationComplete {
@@ -154,6 +171,7 @@ fn procedure_name(kind: RegistrationKind) -> &'static str {
     match kind {
         RegistrationKind::MobilityUpdating => "Mobility registration update",
         RegistrationKind::PeriodicUpdating => "Periodic registration update",
+        RegistrationKind::Emergency => "Emergency registration",
         _ => "Initial registration",
     }
 }

@@ -18,6 +18,7 @@
 //! at slice selection.
 
 mod accept;
+mod emergency;
 mod network;
 mod reject;
 mod request;
@@ -26,22 +27,24 @@ mod take_over;
 pub(crate) use accept::{
     AwaitingRegistrationComplete, accept, confirm_guti_in_use, drop_old_guti, registration_area, renew_guti,
 };
+pub(crate) use emergency::{admit, admit_after_failure};
 pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
 };
 pub(crate) use reject::fail;
-pub(crate) use request::{Attempt, AuthenticationPurpose, begin, identify};
+pub(crate) use request::{Attempt, AuthenticationPurpose, begin, begins_registration, identify};
 pub(crate) use take_over::{on_identified, take_over};
 
 use super::activation::{self, Purpose};
 use super::{RegistrationStep, context_transfer};
 use crate::amf::context::{Env, UeContext};
-use pith_nas::ie::{PduSessionSet, RegistrationKind};
+use crate::amf::emergency::Emergency;
+use pith_nas::ie::PduSessionSet;
 
 /// The UE is authenticated and its messages are protected: continues with UDM, slices and policy
 /// (TS 23.502 4.2.2.2.2 step 14 on).
 ///
-/// An initial registration ends the sessions of the previous one (TS 24.501 5.5.1.2.4). A context
+/// An initial or emergency registration ends the sessions of the previous one (TS 24.501 5.5.1.2.4). A context
 /// that is registered here already has subscription and policy.
 pub(crate) fn on_authenticated(
     ue: &mut UeContext,
@@ -49,8 +52,14 @@ pub(crate) fn on_authenticated(
     mut attempt: Attempt,
 ) -> RegistrationStep {
     context_transfer::confirm(ue, env, &mut attempt);
-    if attempt.kind() == RegistrationKind::Initial {
+    if attempt.begins_registration() {
         activation::reconcile(ue, env, PduSessionSet::NONE);
+        if !attempt.is_emergency() {
+            ue.emergency = Emergency::default();
+        }
+    }
+    if attempt.is_emergency() || ue.is_emergency_registered() {
+        return emergency::on_authenticated(ue, env, attempt);
     }
     if ue.registered_in_udm && ue.subscription.is_some() {
         network::select_slices(ue, env, attempt)

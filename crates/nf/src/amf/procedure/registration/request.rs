@@ -1,6 +1,6 @@
 //! REGISTRATION REQUEST (TS 24.501 5.5.1.2, 5.5.1.3): checks it, and chooses how the UE is authenticated.
 
-use super::{accept, on_authenticated};
+use super::{accept, admit, on_authenticated};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::{NasOutcome, Silence};
@@ -66,6 +66,21 @@ impl Attempt {
         kind_of(&self.request)
     }
 
+    /// Whether the UE registers for emergency services.
+    pub fn is_emergency(&self) -> bool {
+        self.kind() == RegistrationKind::Emergency
+    }
+
+    /// Whether the registration is no update of one.
+    pub fn begins_registration(&self) -> bool {
+        begins_registration(self.kind())
+    }
+
+    /// The same attempt for a UE whose authentication may fail. The AMF that transferred the UE's context keeps it then.
+    pub fn to_be_admitted(&self) -> Self {
+        Self { request: self.request.clone(), transferred_from: None, ..*self }
+    }
+
     /// Whether the UE registered with its SUCI.
     pub fn came_with_suci(&self) -> bool {
         matches!(self.request.mobile_identity, MobileIdentity::Suci(_))
@@ -88,6 +103,11 @@ const fn kind_of(request: &RegistrationRequest) -> RegistrationKind {
         RegistrationKind::Other(_) => RegistrationKind::Initial,
         kind => kind,
     }
+}
+
+/// Whether a registration of that kind is no update of one.
+pub(crate) fn begins_registration(kind: RegistrationKind) -> bool {
+    matches!(kind, RegistrationKind::Initial | RegistrationKind::Emergency)
 }
 
 /// Handles a REGISTRATION REQUEST; `verified` is its COUNT if it passed the integrity check.
@@ -137,6 +157,7 @@ fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
         Procedure::AwaitingEapResponse(state) => state.attempt(),
         Procedure::AwaitingEapSession(state) => state.attempt(),
         Procedure::AwaitingSecurityModeComplete(state) => state.attempt(),
+        Procedure::AwaitingNullSecurityModeComplete(state) => state.attempt(),
         _ => return false,
     };
     *attempt.request == *request
@@ -145,14 +166,17 @@ fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
 /// The checks that need no identity (TS 24.501 5.5.1.2.5).
 fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), RegistrationError> {
     match attempt.kind() {
-        RegistrationKind::Emergency => return Err(RegistrationError::EmergencyNotSupported),
+        RegistrationKind::Emergency if env.config.emergency.is_none() => {
+            return Err(attempt.without_emergency_services());
+        }
         RegistrationKind::DisasterRoamingInitial | RegistrationKind::DisasterRoamingMobilityUpdating => {
             return Err(RegistrationError::DisasterRoamingNotSupported);
         }
         _ => {}
     }
+    // Emergency services take precedence (TS 23.501 5.16.4.1): they use the contexts beyond the limit.
     let is_full = env.refuses_new || env.ues > env.config.max_ues as usize;
-    if is_full && !ue.is_registered() {
+    if is_full && !ue.is_registered() && !attempt.is_emergency() {
         return Err(RegistrationError::Congestion);
     }
     if !attempt.is_verified && attempt.updates_registration_elsewhere(env) {
@@ -210,7 +234,8 @@ impl Attempt {
 /// is needed. A challenge needs a SUPI or SUCI, which is known, or requested from the AMF that
 /// allocated the 5G-GUTI, or from the UE.
 pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
-    if attempt.is_verified && !needs_new_key(ue, env) {
+    let updates_unauthenticated = ue.is_unauthenticated() && !attempt.begins_registration();
+    if attempt.is_verified && (updates_unauthenticated || !needs_new_key(ue, env)) {
         return on_authenticated(ue, env, attempt);
     }
     if let Some(supi) = ue.supi.clone() {
@@ -226,17 +251,21 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
             Ok(context_transfer::begin(ue, env, attempt, guti))
         }
         MobileIdentity::SuciNai { .. } => Err(RegistrationError::NoIdentity),
+        MobileIdentity::Imei(_) | MobileIdentity::Imeisv(_) if attempt.is_emergency() => {
+            admit(ue, env, attempt)
+        }
         _ => Ok(identification::begin(ue, env, attempt)),
     }
 }
 
-/// Whether the UE must be authenticated although its message is protected: the COUNTs are almost
+/// Whether the UE must be authenticated although its message is protected: by null integrity, the COUNTs are almost
 /// exhausted (TS 24.501 4.4.3.5), the UE's capability differs from the one by which the algorithms were
 /// selected, or another AMF selected them by another order of priority (TS 33.501 6.7.1.2).
 fn needs_new_key(ue: &UeContext, env: &Env<'_>) -> bool {
     let Some(context) = &ue.security else { return true };
     let preferred = choose_algorithms(env.config, &context.capability);
-    context.nas.is_near_wrap()
+    ue.is_unauthenticated()
+        || context.nas.is_near_wrap()
         || ue.capability.is_some_and(|capability| capability != context.capability)
         || preferred != Some(context.nas.algorithms())
 }

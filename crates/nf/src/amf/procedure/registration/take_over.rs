@@ -2,27 +2,33 @@
 //! subscriber's previous context (design section 5; TS 23.502 4.2.2.2.2 step 14d).
 
 use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
+use crate::amf::emergency::{Emergency, EmergencyRegistration};
 use crate::amf::procedure::Procedure;
 use crate::amf::session::PduSession;
 use crate::amf::{consumer, delivery, residency};
-use pith_nas::ie::RegistrationKind;
-use pith_types::Supi;
+use pith_types::UeIdentity;
 
-/// The UE is authenticated.
-pub(crate) fn on_identified(ue: &mut UeContext, env: &mut Env<'_>, supi: Supi) {
-    if ue.supi.as_ref().is_some_and(|other| *other != supi) {
+/// The UE is authenticated, or is admitted to emergency services with its PEI.
+pub(crate) fn on_identified(ue: &mut UeContext, env: &mut Env<'_>, identity: UeIdentity) {
+    if ue.identity().is_some_and(|other| other != identity) {
         forget_other(ue, env);
     }
-    if let Some(old) = env.index.claim_supi(&supi, ue.key) {
+    if let Some(old) = env.index.claim(&identity, ue.key) {
         env.after.push(DeferredAction::Supersede { new: ue.key, old });
     }
-    ue.supi = Some(supi);
+    match identity {
+        UeIdentity::Supi(supi) => ue.supi = Some(supi),
+        UeIdentity::Pei(pei) => {
+            ue.pei = Some(pei);
+            ue.emergency.registration = EmergencyRegistration::Unauthenticated;
+        }
+    }
     if let Some(place) = ue.half_open.take() {
         env.half_open.remove(place);
     }
 }
 
-/// The UE authenticated as another subscriber than the context's: only the connection is kept.
+/// The UE is not that of the context: only the connection is kept.
 fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     let ids: Vec<u8> = ue.sessions.iter().map(|session| session.id).collect();
     residency::note_resources(ue, env);
@@ -33,9 +39,10 @@ fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     for guti in ue.guti.take().into_iter().chain(ue.old_guti.take()) {
         env.index.free_tmsi(guti.tmsi, ue.key);
     }
-    if let Some(other) = ue.supi.take() {
-        env.index.free_supi(&other, ue.key);
+    if let Some(other) = ue.identity() {
+        env.index.free(&other, ue.key);
     }
+    (ue.supi, ue.emergency) = (None, Emergency::default());
 }
 
 /// Moves what remains valid from the subscriber's previous context: its sessions, unless the UE
@@ -50,6 +57,9 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
     }
     if is_mobility_update(ue) {
         super::super::ue_context_release::deactivate_sessions(old, env);
+        if let Some(id) = old.emergency_session() {
+            ue.note_requested_session(id, true);
+        }
         let made = |session: &PduSession| session.sm_context.is_some();
         let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
         live.iter_mut().for_each(|session| session.calls.clear());
@@ -70,5 +80,5 @@ fn is_mobility_update(ue: &UeContext) -> bool {
         Procedure::AwaitingPolicyAssociation(state) => &state.attempt,
         _ => return false,
     };
-    attempt.kind() != RegistrationKind::Initial
+    !attempt.begins_registration()
 }

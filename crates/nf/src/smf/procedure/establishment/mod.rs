@@ -13,10 +13,11 @@
 //!          Established
 //! ```
 //!
-//! Before step 5, a failure is reported in the response to the AMF, which includes the reject for the UE ([`request::refuse`]).
+//! Emergency sessions skip step 4 (emergency.rs). Before step 5, a failure is reported in the response to the AMF, which includes the reject for the UE ([`request::refuse`]).
 //! After step 5, the SMF sends the reject in an N1N2MessageTransfer and notifies the AMF ([`fail`]).
 
 mod anchor;
+mod emergency;
 mod front;
 mod policy;
 mod request;
@@ -35,6 +36,7 @@ use crate::smf::n1;
 pub(super) use anchor::{AwaitingN4Establishment, accepted};
 pub(super) use front::{AwaitingFrontEstablishment, AwaitingN9Modification};
 pub(super) use policy::{AwaitingPolicyDecision, authorise};
+pub(in crate::smf) use request::identity_of;
 pub(in crate::smf) use setup::AwaitingResourceSetup;
 pub(super) use subscription::{AwaitingSubscriptionData, subscribed_qos};
 

@@ -2,8 +2,8 @@
 //! PCF and receives the policy decision.
 
 use super::{AwaitingN4Establishment, UeRequest, fail, too_slow};
-use crate::kit::UpfHandle;
 use crate::kit::document::pack_struct;
+use crate::kit::{Level, UpfHandle};
 use crate::smf::consumer;
 use crate::smf::context::{Access, CallId, Qos, SmContext, UeAddress};
 use crate::smf::env::Env;
@@ -13,6 +13,7 @@ use crate::smf::pool::{PoolNetwork, contains};
 use crate::smf::procedure::State;
 use crate::smf::procedure::release::Held;
 use crate::smf::selection::Path;
+use crate::smf::timers::SessionTimer;
 use pith_sbi::npcf_smpolicycontrol::SmPolicyDecision;
 use pith_sbi::{Operation, Reply, Response};
 use std::net::IpAddr;
@@ -42,7 +43,10 @@ impl AwaitingPolicyDecision {
         if let Some(path) = &planned {
             take_addresses(session, env, path.anchor);
         }
-        let call = consumer::create_policy(session, env, access);
+        let Some(supi) = session.ue.supi().cloned() else {
+            return go_on_without_policy(session, env, request, planned);
+        };
+        let call = consumer::create_policy(session, env, supi, access);
         State::AwaitingPolicyDecision(Self { request, planned, call })
     }
 
@@ -53,7 +57,9 @@ impl AwaitingPolicyDecision {
                 session.policy = Some(created.location);
                 authorise(&mut session.qos, &created.body);
                 // The registration, with which the subscription ends, has left before.
-                consumer::subscribe_to_changes(session, env);
+                if let Some(supi) = session.ue.supi().cloned() {
+                    consumer::subscribe_to_changes(session, env, supi);
+                }
                 let (flows, failures) = session.flows.current.after(&created.body, &[], &session.qos);
                 session.flows.current = flows;
                 let reports = failures.into_iter().map(Failure::into_report).collect();
@@ -66,12 +72,33 @@ impl AwaitingPolicyDecision {
             Ok(_) => EstablishmentError::Network("the PCF's response has no decision".into()),
             Err(problem) => EstablishmentError::of_problem(Operation::CreateSmPolicy, &problem),
         };
+        if session.is_emergency && session.policy.is_none() {
+            session.log(env, Level::Warn, || format!("an emergency session without policy: {error}"));
+            return go_on_without_policy(session, env, self.request, None);
+        }
         fail(session, env, self.request, Held::default(), &error)
     }
 
     /// The PCF did not answer in time.
     pub(in crate::smf) fn on_guard(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        if session.is_emergency {
+            session.start(env, SessionTimer::Guard, env.config.guard);
+            return go_on_without_policy(session, env, self.request, self.planned);
+        }
         fail(session, env, self.request, Held::default(), &too_slow())
+    }
+}
+
+/// An emergency session has the configured QoS if there is no policy (TS 23.501 5.16.4.6).
+fn go_on_without_policy(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    request: UeRequest,
+    planned: Option<Path>,
+) -> State {
+    match AwaitingN4Establishment::begin(session, env, request, planned) {
+        Ok(next) => next,
+        Err(error) => fail(session, env, request, Held::default(), &error),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The UE's request in Nsmf_PDUSession_CreateSMContext (TS 23.502 4.3.2.2.1 step 3; TS 29.502 5.2.2.2), and the checks that need
 //! no other NF (TS 24.501 6.4.1.4.1, 7.3 to 7.6).
 
-use super::{Asks, AwaitingSubscriptionData, UeRequest};
+use super::{Asks, AwaitingSubscriptionData, UeRequest, emergency};
 use crate::kit::{Instant, Level, Outbox, Owner, PendingReply};
-use crate::smf::config::{DataNetwork, SmfConfig};
+use crate::smf::config::{DataNetwork, EmergencyServices, SmfConfig};
 use crate::smf::context::{Access, AmfLink, IpVersions, SmContext};
 use crate::smf::error::EstablishmentError;
 use crate::smf::procedure::release;
@@ -11,13 +11,14 @@ use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{PcoRequest, PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
-use pith_sbi::nsmf_pdusession::{SmContextCreateData, SmContextCreateErrorData};
+use pith_sbi::nsmf_pdusession::{RequestType, SmContextCreateData, SmContextCreateErrorData};
 use pith_sbi::{Problem, ProblemMore};
-use pith_types::{Dnn, Snssai, Supi, Tac};
+use pith_types::{Dnn, Snssai, Supi, Tac, UeIdentity};
 
 /// A request that passed the checks.
 struct Accepted {
-    supi: Supi,
+    ue: UeIdentity,
+    source: Source,
     pdu_session_id: u8,
     dnn: Dnn,
     snssai: Snssai,
@@ -28,9 +29,16 @@ struct Accepted {
     access: Box<Access>,
 }
 
+/// What decides the QoS of a session.
+enum Source {
+    Subscription(Supi),
+    /// An emergency session.
+    Configuration(EmergencyServices),
+}
+
 /// A request that is refused, with the data for the answer.
 pub(super) struct Refused {
-    pub supi: Option<Supi>,
+    pub ue: Option<UeIdentity>,
     pub pdu_session_id: u8,
     pub pti: u8,
     pub error: EstablishmentError,
@@ -50,7 +58,7 @@ impl Smf {
             Err(refused) => return refuse(reply, &refused, out),
         };
         // The UE no longer has an earlier session with the same identity, so the SMF ends that first (step 3a).
-        if let Some(old) = self.shared.index.find(&accepted.supi, accepted.pdu_session_id) {
+        if let Some(old) = self.shared.index.find(&accepted.ue, accepted.pdu_session_id) {
             let from = reply.caller();
             self.with_session(now, old, out, |state, session, env| {
                 // An AMF that did not request the end is notified; otherwise its UE would keep a session without a user plane.
@@ -60,30 +68,37 @@ impl Smf {
                 release::end_state(state, session, env)
             });
         }
-        let Accepted { supi, pdu_session_id, dnn, snssai, tac, ip, request, access } = accepted;
+        let Accepted { ue, source, pdu_session_id, dnn, snssai, tac, ip, request, access } = accepted;
         let (ids, rng) = (&mut self.shared.ids, &mut self.rng);
         let (instance, status_uri) = (data.serving_nf_id, data.sm_context_status_uri);
         let owner = Owner::of(reply.caller());
         let callback = status_uri.clone();
         let root = status_uri.root.clone();
         let amf = AmfLink { instance, root, status_uri, owner, handover_target: None };
-        let named = (supi.clone(), pdu_session_id);
+        let (named, is_emergency) =
+            ((ue.clone(), pdu_session_id), matches!(source, Source::Configuration(_)));
         let key = self.sessions.insert_with(|key| {
             let id = ids.allocate_beside(&callback, key);
             let seid = table::allocate_seid(rng, id);
             let mut session = SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf);
             (session.ip, session.asks_dns6) = ip;
+            session.is_emergency = is_emergency;
             Box::new(session)
         });
         let Some(key) = key else {
             let error = EstablishmentError::Resources;
-            let refused = Refused { supi: Some(supi), pdu_session_id, pti: request.pti, error };
+            let refused = Refused { ue: Some(ue), pdu_session_id, pti: request.pti, error };
             return refuse(reply, &refused, out);
         };
-        self.shared.index.claim(supi, pdu_session_id, key);
+        self.shared.index.claim(ue, pdu_session_id, key);
         let plmn = data.serving_network.plmn_id;
-        self.with_session(now, key, out, |_, session, env| {
-            AwaitingSubscriptionData::begin(session, env, reply, request, access, plmn)
+        self.with_session(now, key, out, |_, session, env| match source {
+            Source::Subscription(supi) => {
+                AwaitingSubscriptionData::begin(session, env, reply, request, access, (supi, plmn))
+            }
+            Source::Configuration(services) => {
+                emergency::begin(session, env, reply, request, *access, &services)
+            }
         });
     }
 }
@@ -91,13 +106,22 @@ impl Smf {
 fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Refused> {
     let octets = data.n1_sm_msg.as_ref().map(|message| message.content.clone()).unwrap_or_default();
     let (pdu_session_id, pti) = (data.pdu_session_id.unwrap_or(0), octets.get(2).copied().unwrap_or(0));
-    let refused = |error| Refused { supi: data.supi.clone(), pdu_session_id, pti, error };
+    let refused = |error| Refused { ue: identity_of(data), pdu_session_id, pti, error };
     let message = GsmMessage::decode(&octets).map_err(|error| refused(EstablishmentError::Message(error)))?;
     let GsmBody::PduSessionEstablishmentRequest(message) = message.body else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
-    let (Some(supi), Some(dnn), Some(snssai)) = (data.supi.clone(), data.dnn.clone(), data.s_nssai) else {
+    let (Some(ue), Some(dnn), Some(snssai)) = (identity_of(data), data.dnn.clone(), data.s_nssai) else {
         return Err(refused(EstablishmentError::WrongMessage));
+    };
+    let source = match &ue {
+        _ if is_emergency(data) => {
+            let services = config.emergency.as_ref().filter(|it| it.dnn == dnn && it.snssai == snssai);
+            let services = services.ok_or_else(|| refused(EstablishmentError::NoEmergencyServices))?;
+            Source::Configuration(services.clone())
+        }
+        UeIdentity::Supi(supi) => Source::Subscription(supi.clone()),
+        UeIdentity::Pei(_) => return Err(refused(EstablishmentError::WrongMessage)),
     };
     let Some(network) = config.network(&dnn, &snssai) else {
         return Err(refused(unknown_network(config, &dnn, &snssai)));
@@ -107,7 +131,23 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let tac = location.map(|location| location.tai.tac);
     let request = UeRequest { pti, asks: asks(&message) };
     let ip = (ip, asks_for(&message, &PcoRequest::DnsServerIpv6));
-    Ok(Accepted { supi, pdu_session_id, dnn, snssai, tac, ip, request, access: Box::new(access(data)) })
+    Ok(Accepted { ue, source, pdu_session_id, dnn, snssai, tac, ip, request, access: Box::new(access(data)) })
+}
+
+/// Whether the UE requests an emergency session.
+fn is_emergency(data: &SmContextCreateData) -> bool {
+    data.request_type == Some(RequestType::InitialEmergencyRequest)
+}
+
+/// The identity under which the SMF has the session: the SUPI; the PEI in an emergency session of a UE whose SUPI is missing or was not
+/// authenticated (TS 29.502 6.1.6.2.2).
+pub(in crate::smf) fn identity_of(data: &SmContextCreateData) -> Option<UeIdentity> {
+    let is_authenticated = data.unauthenticated_supi != Some(true);
+    match (&data.supi, &data.pei) {
+        (Some(supi), _) if is_authenticated => Some(UeIdentity::Supi(supi.clone())),
+        (_, Some(pei)) if is_emergency(data) => Some(UeIdentity::Pei(pei.clone())),
+        _ => None,
+    }
 }
 
 /// Checks PDU session type and SSC mode: IP and SSC mode 1 are supported, IPv6 only in data networks that have it (TS 24.501
@@ -169,8 +209,8 @@ fn access(data: &SmContextCreateData) -> Access {
 
 /// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE (step 5; TS 29.502 5.2.2.2.1 step 2b).
 pub(super) fn refuse(reply: PendingReply, refused: &Refused, out: &mut Outbox) {
-    let Refused { supi, pdu_session_id, pti, error } = refused;
-    let who = || supi.as_ref().map_or_else(|| "UE without SUPI".into(), Supi::masked);
+    let Refused { ue, pdu_session_id, pti, error } = refused;
+    let who = || ue.as_ref().map_or_else(|| "UE without SUPI".into(), UeIdentity::masked);
     out.log(Level::Warn, || format!("{} session {pdu_session_id}: refused: {error}", who()));
     let mut data = SmContextCreateErrorData::default();
     data.n1_sm_msg = Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause()).into());

@@ -16,7 +16,7 @@ use pith_sbi::common::PduSessionType;
 use pith_sbi::nsmf_pdusession::SmContextCreatedData;
 use pith_sbi::nudm_sdm::{DnnConfiguration, SessionManagementSubscriptionData, SmSubsData};
 use pith_sbi::{Cause, Created, Operation, Reply, Response, Uri};
-use pith_types::{Ambr, Plmn};
+use pith_types::{Ambr, Plmn, Supi};
 
 /// The subscription data were requested from the UDM. The AMF's request is not answered yet.
 #[derive(Debug)]
@@ -39,10 +39,10 @@ impl AwaitingSubscriptionData {
         reply: PendingReply,
         request: UeRequest,
         access: Box<Access>,
-        plmn: Plmn,
+        of: (Supi, Plmn),
     ) -> State {
         session.start(env, SessionTimer::Guard, env.config.guard);
-        let call = consumer::get_sm_data(session, env, plmn);
+        let call = consumer::get_sm_data(session, env, of);
         State::AwaitingSubscriptionData(Self { request, access, reply, call })
     }
 
@@ -74,21 +74,18 @@ impl AwaitingSubscriptionData {
         let Self { request, access, reply, .. } = self;
         (session.qos, session.ip) = subscribed;
         session.subscribed = session.qos.clone();
-        let path = format!("/nsmf-pdusession/v1/sm-contexts/{}", env.reference(session));
-        let location = Uri::new(&env.identity.api_root, &path);
-        let mut body = SmContextCreatedData::default();
-        body.pdu_session_id = Some(session.pdu_session_id);
-        body.s_nssai = Some(session.snssai);
-        reply.answer(Response::SmContextCreated(Box::new(Created { location, body })), env.out);
-        consumer::register(session, env);
+        answer_created(session, env, reply);
+        if let Some(supi) = session.ue.supi().cloned() {
+            consumer::register(session, env, supi);
+        }
         AwaitingPolicyDecision::begin(session, env, request, *access)
     }
 
     fn refuse(self, session: &mut SmContext, env: &mut Env<'_>, error: EstablishmentError) -> State {
         let Self { request: UeRequest { pti, .. }, reply, .. } = self;
-        let (supi, pdu_session_id) = (Some(session.supi.clone()), session.pdu_session_id);
+        let (ue, pdu_session_id) = (Some(session.ue.clone()), session.pdu_session_id);
         let next = release::end(Held::default(), session, env);
-        request::refuse(reply, &Refused { supi, pdu_session_id, pti, error }, env.out);
+        request::refuse(reply, &Refused { ue, pdu_session_id, pti, error }, env.out);
         next
     }
 
@@ -96,6 +93,16 @@ impl AwaitingSubscriptionData {
     pub(in crate::smf) fn into_held(self) -> Held {
         Held { reply: Some(self.reply), ..Held::default() }
     }
+}
+
+/// Answers the AMF: the SM context is created (step 5).
+pub(super) fn answer_created(session: &SmContext, env: &mut Env<'_>, reply: PendingReply) {
+    let path = format!("/nsmf-pdusession/v1/sm-contexts/{}", env.reference(session));
+    let location = Uri::new(&env.identity.api_root, &path);
+    let mut body = SmContextCreatedData::default();
+    body.pdu_session_id = Some(session.pdu_session_id);
+    body.s_nssai = Some(session.snssai);
+    reply.answer(Response::SmContextCreated(Box::new(Created { location, body })), env.out);
 }
 
 /// The subscribed QoS, and the selected IP versions.

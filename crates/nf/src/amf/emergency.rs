@@ -1,0 +1,102 @@
+//! Emergency services in a UE's context (TS 23.501 5.16.4).
+//!
+//! | registration | security | other sessions | restrictions |
+//! |---|---|---|---|
+//! | normal | authenticated | yes | do not apply to the emergency session |
+//! | emergency registered | authenticated | no | none |
+//! | emergency registered, unauthenticated | null algorithms; the UE is known by its PEI | no | none |
+
+use super::config::EmergencyServices;
+use super::context::{Env, UeContext};
+use super::error::RegistrationError;
+use crate::kit::document::{pack_enum, pack_struct};
+use pith_types::UeIdentity;
+
+/// What a context has for emergency services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Emergency {
+    pub registration: EmergencyRegistration,
+    /// The PDU session identity that the UE last requested an emergency session with.
+    session: Option<u8>,
+}
+
+/// Whether the UE is registered for emergency services only (TS 24.501 5.5.1.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum EmergencyRegistration {
+    /// It is not.
+    #[default]
+    None,
+    /// It is, and was authenticated.
+    Authenticated,
+    /// It is, and was not authenticated: its NAS messages are not protected.
+    Unauthenticated,
+}
+
+pack_struct!(Emergency { registration, session });
+pack_enum!(EmergencyRegistration { 0 => None, 1 => Authenticated, 2 => Unauthenticated });
+
+impl UeContext {
+    /// Whether the UE is registered for emergency services only.
+    pub fn is_emergency_registered(&self) -> bool {
+        self.emergency.registration != EmergencyRegistration::None
+    }
+
+    /// Whether the UE is registered for emergency services, and was not authenticated.
+    pub fn is_unauthenticated(&self) -> bool {
+        self.emergency.registration == EmergencyRegistration::Unauthenticated
+    }
+
+    /// The identity of the subscriber, or of the device of an unauthenticated UE.
+    pub fn identity(&self) -> Option<UeIdentity> {
+        if self.is_unauthenticated() {
+            return self.pei.clone().map(UeIdentity::Pei);
+        }
+        self.supi.clone().map(UeIdentity::Supi)
+    }
+
+    /// The UE's emergency session.
+    pub fn emergency_session(&self) -> Option<u8> {
+        self.emergency.session.filter(|id| self.session(*id).is_some())
+    }
+
+    /// Notes the kind of a session that the UE requests with that identity.
+    pub fn note_requested_session(&mut self, id: u8, is_emergency: bool) {
+        if is_emergency {
+            self.emergency.session = Some(id);
+        } else if self.emergency.session == Some(id) {
+            self.emergency.session = None;
+        }
+    }
+
+    /// Whether the session may have a user plane where the UE is: restrictions do not apply to an emergency session (TS 23.501 5.16.4.3).
+    pub fn has_service_for(&self, id: u8) -> bool {
+        self.has_service() || self.emergency_session() == Some(id)
+    }
+}
+
+/// The AMF admits a UE without authentication. Null algorithms are chosen with this proof only.
+#[derive(Debug)]
+pub(crate) struct UnauthenticatedAdmission(());
+
+/// Whether the operator permits UEs without authentication (TS 33.501 10.2.2.1).
+pub(crate) fn check_unauthenticated(env: &Env<'_>) -> Result<UnauthenticatedAdmission, RegistrationError> {
+    if services(env)?.unauthenticated == 0 {
+        return Err(RegistrationError::NoIdentity);
+    }
+    Ok(UnauthenticatedAdmission(()))
+}
+
+/// Limits the UEs that are registered without authentication, as anyone can register any number of them. One that registers again replaces
+/// its former context.
+pub(crate) fn check_number(env: &Env<'_>, ue: &UeIdentity) -> Result<(), RegistrationError> {
+    let limit = services(env)?.unauthenticated as usize;
+    if env.index.unauthenticated() >= limit && env.index.find(ue).is_none() {
+        return Err(RegistrationError::Congestion);
+    }
+    Ok(())
+}
+
+/// The configuration of emergency services.
+pub(crate) fn services<'a>(env: &Env<'a>) -> Result<&'a EmergencyServices, RegistrationError> {
+    env.config.emergency.as_ref().ok_or(RegistrationError::EmergencyNotSupported)
+}
