@@ -10,6 +10,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("smf-branching-1", include_str!("../../../tests/golden/smf-branching-1.hex")),
     ("smf-changing-1", include_str!("../../../tests/golden/smf-changing-1.hex")),
     ("smf-handover-1", include_str!("../../../tests/golden/smf-handover-1.hex")),
+    ("smf-handover-2", include_str!("../../../tests/golden/smf-handover-2.hex")),
     ("smf-emergency-1", include_str!("../../../tests/golden/smf-emergency-1.hex")),
 ];
 
