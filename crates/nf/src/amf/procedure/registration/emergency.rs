@@ -38,7 +38,7 @@ pub(crate) fn admit_after_failure(
         return fail(ue, env, error);
     }
     let Ok(admission) = emergency::check_unauthenticated(env) else { return fail(ue, env, error) };
-    refusal::report(ue, env, "Emergency registration", error);
+    refusal::report(ue, env, "Emergency authentication", error);
     let step = null_security_mode::begin(ue, env, attempt, &admission);
     procedure::settle(ue, env, step)
 }
