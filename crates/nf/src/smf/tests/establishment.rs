@@ -228,6 +228,16 @@ fn when_no_address_is_free_the_session_is_rejected_and_established_ones_remain()
     assert_eq!((audit.contexts, audit.addresses), (1, 1), "the pool has one address");
 }
 
+/// The registration in the UDM is replaced: a request to delete the former one might arrive after that.
+#[test]
+fn a_session_that_replaces_another_keeps_the_registration() {
+    let mut world = World::established();
+    world.establish();
+    assert!(!world.take_ladder().contains("SmfDeregistration"));
+    world.release_by_amf();
+    assert_eq!(world.take_ladder().matches("SmfDeregistration").count(), 1);
+}
+
 #[test]
 fn an_amf_that_can_not_reach_the_ue_ends_the_session() {
     let mut world = World::new();

@@ -57,7 +57,7 @@ impl AwaitingPolicyDecision {
                 session.policy = Some(created.location);
                 authorise(&mut session.qos, &created.body);
                 // The registration, with which the subscription ends, has left before.
-                if let Some(supi) = session.ue.supi().filter(|_| session.is_registered).cloned() {
+                if let Some(supi) = session.ue.supi().filter(|_| !session.is_emergency).cloned() {
                     consumer::subscribe_to_changes(session, env, supi);
                 }
                 let (flows, failures) = session.flows.current.after(&created.body, &[], &session.qos);

@@ -57,13 +57,18 @@ impl Smf {
             Ok(accepted) => accepted,
             Err(refused) => return refuse(reply, &refused, out),
         };
-        // The UE no longer has an earlier session with the same identity, so the SMF ends that first (step 3a).
+        // The UE no longer has an earlier session with the same identity, so the SMF ends that first (step 3a). Its registration in the UDM is
+        // replaced: a request to delete it could arrive after that.
+        let mut is_registered = false;
         if let Some(old) = self.shared.index.find(&accepted.ue, accepted.pdu_session_id) {
             let from = reply.caller();
             self.with_session(now, old, out, |state, session, env| {
                 // An AMF that did not request the end is notified; otherwise its UE would keep a session without a user plane.
                 if state.is_alive() && session.amf.owner.check(from).is_err() {
                     consumer::notify_released(session, env);
+                }
+                if matches!(accepted.source, Source::Subscription(_)) {
+                    is_registered = std::mem::take(&mut session.is_registered);
                 }
                 release::end_state(state, session, env)
             });
@@ -82,7 +87,7 @@ impl Smf {
             let seid = table::allocate_seid(rng, id);
             let mut session = SmContext::new((key, id, seid), named, (dnn, snssai), tac, amf);
             (session.ip, session.asks_dns6) = ip;
-            session.is_emergency = is_emergency;
+            (session.is_emergency, session.is_registered) = (is_emergency, is_registered);
             Box::new(session)
         });
         let Some(key) = key else {
