@@ -92,6 +92,10 @@ impl AttackerState {
         self.attacker.as_ref().is_some_and(|attacker| attacker.is_inside())
     }
 
+    pub const fn is_present(&self) -> bool {
+        self.attacker.is_some()
+    }
+
     /// Records an NGAP PDU that arrived.
     pub fn observe_ngap(&mut self, pdu: &[u8]) {
         if self.attacker.is_some() {

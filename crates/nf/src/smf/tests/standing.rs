@@ -24,7 +24,6 @@ fn a_session_that_the_ue_forgot_is_replaced() {
     assert!(world.take_ladder().starts_with(
         "upf <- SessionDeletionRequest
 pcf <- DeleteSmPolicy
-udm <- SmfDeregistration
 udm <- GetSmData"
     ));
     assert_ne!(world.reference, old);
