@@ -21,15 +21,15 @@ section! {
         n2: N2 = N2::default(),
         /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).
         security: Security = Security::default(),
-        /// Emergency services (TS 23.501 5.16.4): off without this section, such as
-        /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
-        emergency: Option<Emergency> = None,
         /// Largest number of registered UEs of the process: 1000 to 16777216. Each worker serves its part, and up to an eighth
         /// more; further UEs are rejected with 5GMM cause 22, congestion, and the time of T3346. An idle UE with a session takes
         /// about 5 kB in all NFs.
         max_ues: u32 = 1 << 18,
         /// Lengths of the timers of TS 24.501 table 10.2.2.
         timers: AmfTimers = AmfTimers::default(),
+        /// Emergency services (TS 23.501 5.16.4): off without this section, such as
+        /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
+        emergency: Option<Emergency> = None,
     }
 }
 

@@ -32,6 +32,10 @@ fn section(yaml: &mut String, settings: &[Setting], value: &Value, depth: usize)
 fn setting(yaml: &mut String, setting: &Setting, value: &Value, depth: usize) {
     let name = setting.name;
     match value {
+        Value::Null if !setting.inner.is_empty() => {
+            line_at(yaml, depth, &format!("# {name}:"));
+            setting.inner.iter().for_each(|each| item_setting(yaml, each, depth, 3));
+        }
         Value::Null => line_at(yaml, depth, &format!("# {name}:")),
         Value::Object(_) if !setting.inner.is_empty() => {
             line_at(yaml, depth, &format!("{name}:"));
