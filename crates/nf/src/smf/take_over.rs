@@ -149,7 +149,6 @@ impl SmContext {
             | S::AwaitingN4Establishment(_)
             | S::AwaitingRates(_)
             | S::AwaitingClassifier(_)
-            | S::AwaitingForwardingTunnel(_)
             | S::AwaitingDownlinkSwitch(_)
             | S::AwaitingBuffering(_))
                 if has_upfs =>
@@ -159,6 +158,7 @@ impl SmContext {
             // The AMF gets no answer, and repeats its request.
             S::AwaitingN4Modification(state) if has_upfs => (S::established(state.user_plane), false),
             S::AwaitingPathSwitch(state) if has_upfs => (S::established(state.user_plane), false),
+            S::AwaitingForwardingTunnel(state) if has_upfs => (state.without_reply(), false),
             S::AwaitingFlowMobility(state) if has_upfs => (S::established(state.user_plane), false),
             state if state.is_changing() || matches!(state, S::Established(_)) => {
                 self.timers.expire(SessionTimer::Guard);

@@ -98,7 +98,11 @@ impl World {
         let points = self.end_crash_points();
         self.watched_pass(procedure.window)?;
         let variant = after.unwrap_or_default().as_millis() as u64 / 7 + panic_at.unwrap_or_default();
-        let used = self.synchronise().and_then(|()| self.settle()).and_then(|()| self.use_sessions(variant));
+        let used = self
+            .synchronise()
+            .and_then(|()| self.settle())
+            .and_then(|()| self.subscribe_again(procedure))
+            .and_then(|()| self.use_sessions(variant));
         self.check_losses(procedure.ends)?;
         used?;
         self.leave()?;

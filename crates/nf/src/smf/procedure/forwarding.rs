@@ -13,9 +13,9 @@
 use super::establishment::accepted;
 use super::{State, branching, handover, release};
 use crate::kit::document::pack_struct;
-use crate::kit::{Caller, Level, N4Error, Nf, PendingReply, UpfHandle};
+use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
-use crate::smf::env::{Env, IGNORED_REPLY};
+use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::timers::SessionTimer;
 use pith_ngap::transfer::Tunnel;
@@ -28,7 +28,8 @@ use std::time::Duration;
 pub(in crate::smf) struct AwaitingForwardingTunnel {
     pub user_plane: UserPlane,
     to: Forwarded,
-    reply: PendingReply,
+    /// None after a restart: the AMF repeats its request.
+    reply: Option<PendingReply>,
     /// The request.
     pub call: CallId,
 }
@@ -53,7 +54,7 @@ pub(super) fn begin(
     user_plane: UserPlane,
     session: &mut SmContext,
     env: &mut Env<'_>,
-    reply: PendingReply,
+    reply: Option<PendingReply>,
     to: Forwarded,
 ) -> State {
     end(session, env);
@@ -85,11 +86,19 @@ impl AwaitingForwardingTunnel {
         self.user_plane.n3_session().upf
     }
 
-    /// Sends the request again after a restart: the response to the former one cannot be matched. A UPF that has the tunnel replaces it. The AMF
-    /// repeats its own request.
+    /// Whether the AMF's request is to be answered.
+    pub(in crate::smf) const fn owes_reply(&self) -> bool {
+        self.reply.is_some()
+    }
+
+    /// The state after a restart: the AMF gets no answer, and repeats its request.
+    pub(in crate::smf) fn without_reply(self) -> State {
+        State::AwaitingForwardingTunnel(Self { reply: None, ..self })
+    }
+
+    /// Sends the request again after a restart: the response to the former one cannot be matched. A UPF that has the tunnel replaces it.
     pub(in crate::smf) fn repeat(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
-        let reply = PendingReply::owed_to(Caller::Local { nf: Nf::Smf, tag: IGNORED_REPLY });
-        begin(self.user_plane, session, env, reply, self.to)
+        begin(self.user_plane, session, env, self.reply, self.to)
     }
 
     /// Handles the UPF's response.
@@ -121,6 +130,6 @@ impl AwaitingForwardingTunnel {
     /// What must be released and answered: the sessions at the UPFs, and the AMF's request.
     pub(in crate::smf) fn into_held(self) -> release::Held {
         let establishing = Some((self.upf(), self.call));
-        release::Held { reply: Some(self.reply), establishing, ..self.user_plane.into() }
+        release::Held { reply: self.reply, establishing, ..self.user_plane.into() }
     }
 }

@@ -118,17 +118,23 @@ fn prepared(
     let flows: Vec<u8> = forwarded.collect();
     match transfer.forwarding {
         Some(target) if !session.forwards_directly && !flows.is_empty() => {
-            forwarding::begin(user_plane, session, env, reply, Forwarded { target, flows })
+            forwarding::begin(user_plane, session, env, Some(reply), Forwarded { target, flows })
         }
         tunnel => {
-            command(tunnel, flows, reply, env);
+            command(tunnel, flows, Some(reply), env);
             State::established(user_plane)
         }
     }
 }
 
 /// Answers with Handover Command Transfer.
-pub(super) fn command(forwarding: Option<Tunnel>, flows: Vec<u8>, reply: PendingReply, env: &mut Env<'_>) {
+pub(super) fn command(
+    forwarding: Option<Tunnel>,
+    flows: Vec<u8>,
+    reply: Option<PendingReply>,
+    env: &mut Env<'_>,
+) {
+    let Some(reply) = reply else { return };
     let flows = if forwarding.is_some() { flows } else { Vec::new() };
     let command = HandoverCommandTransfer { forwarding, flows };
     answer(HoState::Prepared, Some((N2SmInfoType::HandoverCmd, command.encode())), reply, env);

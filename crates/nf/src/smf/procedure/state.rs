@@ -310,14 +310,16 @@ impl State {
 
     /// Whether the state has a request of another NF to answer.
     pub(in crate::smf) const fn owes_reply(&self) -> bool {
-        matches!(
-            self,
-            Self::AwaitingSubscriptionData(_)
-                | Self::AwaitingN4Modification(_)
-                | Self::AwaitingPathSwitch(_)
-                | Self::AwaitingFlowMobility(_)
-                | Self::AwaitingForwardingTunnel(_)
-        )
+        match self {
+            Self::AwaitingForwardingTunnel(state) => state.owes_reply(),
+            state => matches!(
+                state,
+                Self::AwaitingSubscriptionData(_)
+                    | Self::AwaitingN4Modification(_)
+                    | Self::AwaitingPathSwitch(_)
+                    | Self::AwaitingFlowMobility(_)
+            ),
+        }
     }
 
     /// Whether a change of an established session at UPF or gNB is in progress. Other changes are pending until its end.
