@@ -179,7 +179,12 @@ fn a_session_that_falls_idle_with_packets_waiting_is_told_of_once() {
         // The last packet of a queue waits for its tokens, which takes eight seconds.
         lab.install(limited(1000));
         (0..20).for_each(|_| send());
-        wait_for("a queue", || lab.upf.counters().n6_in.packets == 20 && lab.upf.counters().buffered > 0);
+        let queued = || {
+            let Counters { n6_in, n3_out, buffered, dropped, .. } = lab.upf.counters();
+            let dropped: u64 = dropped.iter().map(|(_, count)| count).sum();
+            n6_in.packets == 20 && n3_out.packets + buffered + dropped == 20 && buffered > 0
+        };
+        wait_for("a queue", queued);
         lab.install(idle(true));
         assert_eq!(lab.event(), told);
         let held = lab.upf.counters().buffered;
