@@ -78,9 +78,7 @@ impl Amf {
 
     pub(super) fn context_of_request(&self, request: &Request) -> Option<ContextId> {
         let reference = match request {
-            Request::N1N2MessageTransfer(request) => {
-                return self.ues.id(self.find_context(&request.ue_context_id)?);
-            }
+            Request::N1N2MessageTransfer(request) => return self.ues.id(self.find_receiver(request)?),
             Request::UeContextTransfer(request) => {
                 return self.ues.id(self.find_context(&request.ue_context_id)?);
             }
@@ -88,7 +86,7 @@ impl Amf {
                 return self.ues.id(self.find_context(&request.ue_context_id)?);
             }
             Request::ReleaseUeContext(request) => {
-                return self.ues.id(self.find_context(&request.ue_context_id)?);
+                return self.ues.id(self.find_arrival(&request.ue_context_id)?);
             }
             Request::CreateUeContext(request) => {
                 return self.ues.id(self.find_context(&request.ue_context_id)?);

@@ -17,8 +17,8 @@ use super::subscription::Subscription;
 use super::table::Index;
 use crate::kit::document::{Document, Names, Pack, Reader, UnpackError, Writer, pack_enum, pack_struct};
 use crate::kit::{
-    ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng, Tag, Target,
-    Timer,
+    Caller, ContextIds, Duration, Event, GnbHandle, Instant, Key, Level, Outbox, Owner, References, Rng, Tag,
+    Target, Timer,
 };
 use bytes::Bytes;
 use pith_nas::Unprotected;
@@ -378,6 +378,11 @@ impl UeContext {
     /// Whether the context can be deleted: not registered, no procedure in progress, and no handover from another AMF.
     pub fn is_over(&self) -> bool {
         !self.is_registered() && matches!(self.procedure, Procedure::Idle) && self.arrival.is_none()
+    }
+
+    /// Whether that AMF is handing the UE over to this one.
+    pub fn arrives_from(&self, amf: Caller) -> bool {
+        self.arrival.as_ref().is_some_and(|arrival| arrival.admits(amf))
     }
 
     /// Requests of other NFs that are not answered yet.

@@ -303,6 +303,9 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     if let Some(identity) = ue.identity() {
         env.index.free(&identity, ue.key);
     }
+    if let Some(supi) = &ue.supi {
+        env.index.free_arrival(supi, ue.key);
+    }
     for guti in ue.guti.take().into_iter().chain(ue.old_guti.take()) {
         env.index.free_tmsi(guti.tmsi, ue.key);
     }
@@ -355,14 +358,14 @@ impl NetworkFunction for Amf {
     }
 
     fn has_context(&self, request: &Request) -> bool {
-        let id = match request {
-            Request::N1N2MessageTransfer(request) => &request.ue_context_id,
-            Request::UeContextTransfer(request) => &request.ue_context_id,
-            Request::RegistrationStatusUpdate(request) => &request.ue_context_id,
-            Request::ReleaseUeContext(request) => &request.ue_context_id,
+        let found = match request {
+            Request::N1N2MessageTransfer(request) => self.find_receiver(request),
+            Request::UeContextTransfer(request) => self.find_context(&request.ue_context_id),
+            Request::RegistrationStatusUpdate(request) => self.find_context(&request.ue_context_id),
+            Request::ReleaseUeContext(request) => self.find_arrival(&request.ue_context_id),
             _ => return true,
         };
-        self.find_context(id).is_some()
+        found.is_some()
     }
 
     fn reload_contexts(&mut self) {
@@ -569,9 +572,14 @@ impl NetworkFunction for Amf {
         match what {
             Order::Deregister { supis, why } => {
                 for supi in supis.iter() {
-                    let Some(key) = self.shared.index.find_supi(supi) else { continue };
-                    self.deregister(now, key, (*why).into(), out);
-                    list.push(serde_json::json!({ "supi": supi }));
+                    let index = &self.shared.index;
+                    let keys = [index.find_supi(supi), index.find_arrival(supi)];
+                    for key in keys.into_iter().flatten() {
+                        self.deregister(now, key, (*why).into(), out);
+                    }
+                    if keys != [None, None] {
+                        list.push(serde_json::json!({ "supi": supi }));
+                    }
                 }
             }
             Order::Locate { supi } => list.extend(self.locate(now, supi, out)),

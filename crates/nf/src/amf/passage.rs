@@ -190,6 +190,9 @@ impl Amf {
             entry.is_of_identity = index.find(&identity) == Some(ue.key);
             index.free(&identity, ue.key);
         }
+        if let Some(supi) = &ue.supi {
+            index.free_arrival(supi, ue.key);
+        }
         entry.connection =
             ue.connection.take().and_then(|connection| self.detach_connection(connection, out));
         match pack_local(&ue) {
@@ -252,6 +255,7 @@ impl Amf {
         self.shared.ids.check_free(id)?;
         let mut ue = unpack_local(context.document.octets(), (UNPLACED, id))?;
         let (identity, since) = (ue.identity(), ue.since);
+        let arriving = ue.supi.clone().filter(|_| ue.arrival.is_some());
         let placed = self.ues.insert_with(|key| {
             ue.key = key;
             Box::new(ue)
@@ -276,6 +280,9 @@ impl Amf {
                 }
             };
             self.shared.after.extend(action);
+        }
+        if let Some(old) = arriving.and_then(|supi| self.shared.index.claim_arrival(&supi, key)) {
+            self.shared.after.push(DeferredAction::Supersede { new: key, old });
         }
         let gnb = entry.connection.as_ref().map(|connection| GnbHandle(connection.gnb));
         let connection = entry.connection.and_then(|it| self.attach_connection(Some(key), it, out));

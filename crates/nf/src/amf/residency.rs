@@ -554,7 +554,7 @@ pub(super) fn end_procedure(ue: &mut UeContext) {
         Procedure::AwaitingDeregistrationAccept(_) => ue.rm = RmState::Deregistered,
         // The UDM may have processed the registration.
         Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
-        Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.context),
+        Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.offer.context),
         _ => {}
     }
 }

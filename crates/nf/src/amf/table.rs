@@ -15,6 +15,8 @@ pub(crate) struct Index {
     by_supi: HashMap<Supi, Key>,
     /// Unauthenticated UEs of emergency services.
     by_pei: HashMap<Pei, Key>,
+    /// UEs that another AMF is handing over. What it says of them is not proven before they arrive: a context of `by_supi` stays beside.
+    arriving: HashMap<Supi, Key>,
     by_tmsi: HashMap<FiveGTmsi, Key>,
     /// Retained security contexts of deregistered UEs.
     pub retained: Retained,
@@ -52,6 +54,29 @@ impl Index {
             }
             UeIdentity::Pei(_) => {}
         }
+    }
+
+    /// The context of a UE that another AMF is handing over.
+    pub fn find_arrival(&self, supi: &Supi) -> Option<Key> {
+        self.arriving.get(supi).copied()
+    }
+
+    /// Makes `key` the only context of a UE that is being handed over; returns the previous one.
+    pub fn claim_arrival(&mut self, supi: &Supi, key: Key) -> Option<Key> {
+        self.arriving.insert(supi.clone(), key).filter(|old| *old != key)
+    }
+
+    /// The handover of that context is over.
+    pub fn free_arrival(&mut self, supi: &Supi, key: Key) {
+        if self.arriving.get(supi) == Some(&key) {
+            self.arriving.remove(supi);
+            shrink(&mut self.arriving);
+        }
+    }
+
+    /// Number of UEs that other AMFs are handing over.
+    pub fn arriving(&self) -> usize {
+        self.arriving.len()
     }
 
     /// Number of unauthenticated UEs.
@@ -110,16 +135,18 @@ impl Index {
     pub fn free_all(&mut self, key: Key) {
         self.by_supi.retain(|_, owner| *owner != key);
         self.by_pei.retain(|_, owner| *owner != key);
+        self.arriving.retain(|_, owner| *owner != key);
         self.by_tmsi.retain(|_, owner| *owner != key);
     }
 
-    /// Number of subscribers and of 5G-TMSIs in the index.
+    /// Number of subscribers and of 5G-TMSIs in the index. A subscriber whose UE is being handed over counts for each context.
     pub fn len(&self) -> (usize, usize) {
-        (self.by_supi.len(), self.by_tmsi.len())
+        (self.by_supi.len() + self.arriving.len(), self.by_tmsi.len())
     }
 
     /// The contexts of all entries.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
-        self.by_supi.values().chain(self.by_pei.values()).chain(self.by_tmsi.values()).copied()
+        let of_ues = self.by_supi.values().chain(self.by_pei.values()).chain(self.arriving.values());
+        of_ues.chain(self.by_tmsi.values()).copied()
     }
 }

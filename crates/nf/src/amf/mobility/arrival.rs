@@ -15,10 +15,11 @@ use super::n2_handover::{self, HandoverError};
 use super::{Mobility, n14};
 use crate::amf::access_keys::{self, NextHop};
 use crate::amf::consumer;
-use crate::amf::context::{Env, RmState, UeContext};
+use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::error::TransferError;
 use crate::amf::procedure::context_transfer::{Received, session};
 use crate::amf::session::UserPlane;
+use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use crate::kit::{Caller, GnbHandle, Owner, PendingReply};
@@ -103,8 +104,10 @@ fn take_context(
     ue.pei = context.pei;
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     let served = env.config.slices(plmn);
-    let allowed = context.mm_context_list.into_iter().flat_map(|mm| mm.allowed_nssai);
-    ue.slices.allowed = allowed.filter(|slice| served.contains(slice)).collect();
+    // This AMF's own slices bound the number.
+    let named: Vec<_> = context.mm_context_list.into_iter().flat_map(|mm| mm.allowed_nssai).collect();
+    let allowed = served.iter().filter(|slice| named.contains(slice)).copied().collect();
+    ue.slices = slices::cut(Slices { allowed, rejected: Vec::new() });
     // What is known of it until the UE's registration update.
     ue.subscription = Some(Box::new(Subscription {
         ue_ambr: context.sub_ue_ambr,
@@ -171,6 +174,12 @@ pub(super) fn arrived(ue: &mut UeContext, env: &mut Env<'_>, arrival: Arrival) {
     (ue.rm, ue.since) = (RmState::Registered, now);
     // The SMFs switch the paths to this AMF's gNB.
     ue.must_store = true;
+    if let Some(supi) = &ue.supi {
+        env.index.free_arrival(supi, ue.key);
+        if let Some(old) = env.index.claim_supi(supi, ue.key) {
+            env.after.push(DeferredAction::Supersede { new: ue.key, old });
+        }
+    }
     if let Some(uri) = arrival.notify {
         consumer::notify_source_amf(env, uri, arrival.not_served);
     }
@@ -183,7 +192,7 @@ pub(crate) fn relay(
     from: Caller,
     (kind, octets): (Option<&NgapIeType>, &Bytes),
 ) -> Result<(), TransferError> {
-    if !ue.arrival.as_ref().is_some_and(|arrival| arrival.admits(from)) {
+    if !ue.arrives_from(from) {
         return Err(TransferError::NoHandover);
     }
     let Mobility::AwaitingHandoverNotify(_) = ue.mobility else { return Err(TransferError::NoHandover) };

@@ -157,8 +157,8 @@ impl Procedure {
     /// The security context of a SECURITY MODE COMMAND that the UE has not confirmed yet.
     pub fn new_security(&mut self) -> Option<&mut SecurityContext> {
         match self {
-            Self::AwaitingSecurityModeComplete(state) => Some(&mut state.context),
-            Self::AwaitingNullSecurityModeComplete(state) => Some(&mut state.context),
+            Self::AwaitingSecurityModeComplete(state) => Some(&mut state.offer.context),
+            Self::AwaitingNullSecurityModeComplete(state) => Some(&mut state.offer.context),
             _ => None,
         }
     }
@@ -424,7 +424,7 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
         // The UDM may have processed the registration already: deregister from it when the context
         // is deleted.
         Procedure::AwaitingUecmRegistration(_) => ue.registered_in_udm = true,
-        Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.context),
+        Procedure::AwaitingSecurityModeComplete(state) => ue.note_offered(state.offer.context),
         _ => {}
     }
 }

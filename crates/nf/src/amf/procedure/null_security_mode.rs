@@ -10,23 +10,17 @@
 //! UE security capability with null algorithms only, so that it selects them, too.
 
 use super::registration::{self, Attempt};
-use super::security_mode::{check_capability, send_command, take_into_use, whole_request};
+use super::security_mode::{Offer, check_capability, whole_request};
 use super::{Procedure, RegistrationStep, Step};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::emergency::{self, UnauthenticatedAdmission};
 use crate::amf::error::RegistrationError;
-use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::security::SecurityContext;
-use crate::kit::Timer;
 use crate::kit::document::pack_struct;
 use pith_crypto::keys::KAmf;
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nas::GmmMessage;
 use pith_nas::gmm::{SecurityModeCommand, SecurityModeComplete, SecurityModeReject};
-use pith_nas::ie::{
-    AdditionalSecurityInformation, ImeisvRequest, MobileIdentity, NasSecurityAlgorithms, NgKsi,
-    UeSecurityCapability,
-};
+use pith_nas::ie::{MobileIdentity, NasSecurityAlgorithms, NgKsi, UeSecurityCapability};
 use pith_nas::security::Algorithms;
 use pith_types::{Pei, UeIdentity};
 
@@ -38,12 +32,10 @@ const NULL: Algorithms =
 #[derive(Debug)]
 pub(crate) struct AwaitingNullSecurityModeComplete {
     attempt: Attempt,
-    /// The new context.
-    pub context: SecurityContext,
-    command: Retransmission,
+    pub offer: Offer,
 }
 
-pack_struct!(AwaitingNullSecurityModeComplete { attempt, context, command });
+pack_struct!(AwaitingNullSecurityModeComplete { attempt, offer });
 
 /// Sends SECURITY MODE COMMAND with null algorithms (TS 24.501 5.4.2.2).
 pub(crate) fn begin(
@@ -54,20 +46,11 @@ pub(crate) fn begin(
 ) -> RegistrationStep {
     let capability = ue.capability.ok_or(RegistrationError::NoSecurityCapability)?;
     let chosen = NasSecurityAlgorithms { ciphering: NULL.ciphering as u8, integrity: NULL.integrity as u8 };
-    let mut command = SecurityModeCommand::new(chosen, NgKsi::Native(0), capability);
-    command.imeisv_request = Some(ImeisvRequest::Requested);
-    command.additional_security_information = Some(AdditionalSecurityInformation {
-        horizontal_derivation: false,
-        retransmit_initial_nas_message: true,
-    });
+    let command = SecurityModeCommand::new(chosen, NgKsi::Native(0), capability);
     let null_only = UeSecurityCapability::of_5gs(0x80, 0x80);
-    let mut state = AwaitingNullSecurityModeComplete {
-        attempt,
-        context: SecurityContext::new(0, KAmf::new(env.rng.octets()), null_only, NULL),
-        command: Retransmission::start(ue, env, Timer::T3560, GmmMessage::from(command).encode()),
-    };
-    send_command(&mut state.context, &state.command, ue, env);
-    Ok(Step::replied(Procedure::AwaitingNullSecurityModeComplete(state), "SecurityModeCommand"))
+    let context = SecurityContext::new(0, KAmf::new(env.rng.octets()), null_only, NULL);
+    let offer = Offer::send(ue, env, context, command, true);
+    Ok(AwaitingNullSecurityModeComplete { attempt, offer }.sent())
 }
 
 impl AwaitingNullSecurityModeComplete {
@@ -78,11 +61,10 @@ impl AwaitingNullSecurityModeComplete {
         env: &mut Env<'_>,
         complete: SecurityModeComplete,
     ) -> RegistrationStep {
-        self.command.stop(ue, env);
-        let Self { mut attempt, context, .. } = self;
+        let Self { mut attempt, offer } = self;
         let pei = complete.imeisv.as_ref().and_then(pei_in);
         let pei = pei.or_else(|| pei_in(&attempt.request.mobile_identity));
-        take_into_use(ue, env, context);
+        offer.accepted(ue, env);
         let identity = UeIdentity::Pei(pei.ok_or(RegistrationError::NoIdentity)?);
         if let Some(container) = complete.nas_message_container {
             attempt.request = whole_request(&container)?;
@@ -96,26 +78,24 @@ impl AwaitingNullSecurityModeComplete {
         registration::on_authenticated(ue, env, attempt)
     }
 
-    /// SECURITY MODE REJECT: the registration is aborted (TS 24.501 5.4.2.5).
+    /// SECURITY MODE REJECT.
     pub fn on_security_mode_reject(
         self,
         ue: &mut UeContext,
         env: &mut Env<'_>,
         reject: &SecurityModeReject,
     ) -> RegistrationStep {
-        self.command.stop(ue, env);
-        Err(RegistrationError::SecurityModeRejected(reject.cause))
+        Err(self.offer.rejected(ue, env, reject))
     }
 
-    /// T3560 expired: retransmits the command; on the fifth expiry the registration is aborted (TS 24.501 5.4.2.7 b).
+    /// T3560 expired.
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
-        match self.command.expired(ue, env) {
-            Expiry::SendAgain => {
-                send_command(&mut self.context, &self.command, ue, env);
-                Ok(Step::replied(Procedure::AwaitingNullSecurityModeComplete(self), "SecurityModeCommand"))
-            }
-            Expiry::GiveUp => Err(RegistrationError::NoAnswer),
-        }
+        self.offer.expired(ue, env)?;
+        Ok(self.sent())
+    }
+
+    fn sent(self) -> Step {
+        Step::replied(Procedure::AwaitingNullSecurityModeComplete(self), "SecurityModeCommand")
     }
 
     pub fn attempt(&self) -> &Attempt {

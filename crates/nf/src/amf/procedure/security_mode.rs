@@ -34,12 +34,88 @@ pub(crate) struct AwaitingSecurityModeComplete {
     attempt: Attempt,
     /// The SUPI that the authentication proved.
     supi: Supi,
+    pub offer: Offer,
+}
+
+/// SECURITY MODE COMMAND, which offers a security context to the UE.
+#[derive(Debug)]
+pub(crate) struct Offer {
     /// The new context. A previous one stays in use until the UE confirms this one.
     pub context: SecurityContext,
     command: Retransmission,
 }
 
-pack_struct!(AwaitingSecurityModeComplete { attempt, supi, context, command });
+pack_struct!(AwaitingSecurityModeComplete { attempt, supi, offer });
+pack_struct!(Offer { context, command });
+
+impl Offer {
+    /// The IMEISV is always requested, and the whole initial message if there is one (TS 24.501 5.4.2.2).
+    pub(super) fn send(
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        context: SecurityContext,
+        mut command: SecurityModeCommand,
+        has_initial_message: bool,
+    ) -> Self {
+        command.imeisv_request = Some(ImeisvRequest::Requested);
+        command.additional_security_information = Some(AdditionalSecurityInformation {
+            horizontal_derivation: false,
+            retransmit_initial_nas_message: has_initial_message,
+        });
+        let plain = GmmMessage::from(command).encode();
+        let mut offer = Self { context, command: Retransmission::start(ue, env, Timer::T3560, plain) };
+        offer.transmit(ue, env);
+        offer
+    }
+
+    /// Sends the command, protected with the new context but not ciphered (TS 24.501 5.4.2.2).
+    fn transmit(&mut self, ue: &UeContext, env: &mut Env<'_>) {
+        let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
+        match self.context.nas.protect(header, self.command.plain()) {
+            Ok(pdu) => n2::downlink_nas_transport(ue, env, pdu),
+            Err(error) => env.out.log(Level::Error, || format!("SECURITY MODE COMMAND: {error}")),
+        }
+    }
+
+    /// The UE has taken the new context into use: the AMF does so, and sends the gNB a new key if it has one (TS 24.501 5.4.2.4).
+    pub(super) fn accepted(self, ue: &mut UeContext, env: &mut Env<'_>) {
+        let Self { context, command } = self;
+        command.stop(ue, env);
+        ue.offered = None;
+        let former = ue.security.take().or(ue.outdated.take().map(|outdated| *outdated));
+        if let Some(former) = former.filter(|_| ue.has_ran_context(env)) {
+            access_keys::note_new_k_amf(ue, &former.k_amf);
+        }
+        if let Some(count) = context.nas.last_received() {
+            ue.k_gnb_count = count;
+        }
+        ue.security = Some(context);
+        n2::rekey(ue, env);
+    }
+
+    /// SECURITY MODE REJECT: the UE rejects the command, with #23 if the replayed capability is not its own. The registration is aborted (TS
+    /// 24.501 5.4.2.5).
+    pub(super) fn rejected(
+        self,
+        ue: &mut UeContext,
+        env: &mut Env<'_>,
+        reject: &SecurityModeReject,
+    ) -> RegistrationError {
+        self.command.stop(ue, env);
+        RegistrationError::SecurityModeRejected(reject.cause)
+    }
+
+    /// T3560 expired: retransmits the command; on the fifth expiry the registration is aborted (TS 24.501 5.4.2.7 b).
+    pub(super) fn expired(&mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Result<(), RegistrationError> {
+        match self.command.expired(ue, env) {
+            Expiry::SendAgain => {
+                self.transmit(ue, env);
+                Ok(())
+            }
+            Expiry::GiveUp => Err(RegistrationError::NoAnswer),
+        }
+    }
+}
 
 /// Selects algorithms and sends SECURITY MODE COMMAND. After EAP-AKA' it includes EAP-Success and
 /// ABBA (TS 24.501 5.4.2.2).
@@ -60,23 +136,13 @@ pub(crate) fn begin(
         integrity: algorithms.integrity as u8,
     };
     let mut command = SecurityModeCommand::new(chosen, NgKsi::Native(ng_ksi), capability);
-    command.imeisv_request = Some(ImeisvRequest::Requested);
-    command.additional_security_information = Some(AdditionalSecurityInformation {
-        horizontal_derivation: false,
-        // Those of registered UEs without a request follow no initial message.
-        retransmit_initial_nas_message: attempt.purpose != AuthenticationPurpose::NewKeys,
-    });
     command.eap_message = eap_success.map(<[u8]>::to_vec);
     command.abba = eap_success.map(|_| ABBA.to_vec());
-    let plain = GmmMessage::from(command).encode();
-    let mut state = AwaitingSecurityModeComplete {
-        attempt,
-        supi,
-        context: SecurityContext::new(ng_ksi, k_amf, capability, algorithms),
-        command: Retransmission::start(ue, env, Timer::T3560, plain),
-    };
-    send_command(&mut state.context, &state.command, ue, env);
-    Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(state), "SecurityModeCommand"))
+    let context = SecurityContext::new(ng_ksi, k_amf, capability, algorithms);
+    // New keys of a registered UE follow no initial message.
+    let has_initial_message = attempt.purpose != AuthenticationPurpose::NewKeys;
+    let offer = Offer::send(ue, env, context, command, has_initial_message);
+    Ok(AwaitingSecurityModeComplete { attempt, supi, offer }.sent())
 }
 
 impl AwaitingSecurityModeComplete {
@@ -88,9 +154,8 @@ impl AwaitingSecurityModeComplete {
         env: &mut Env<'_>,
         complete: SecurityModeComplete,
     ) -> RegistrationStep {
-        self.command.stop(ue, env);
-        let Self { mut attempt, supi, context, .. } = self;
-        take_into_use(ue, env, context);
+        let Self { mut attempt, supi, offer } = self;
+        offer.accepted(ue, env);
         if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
             ue.pei = Some(pei);
         }
@@ -113,61 +178,29 @@ impl AwaitingSecurityModeComplete {
         registration::on_authenticated(ue, env, attempt)
     }
 
-    /// SECURITY MODE REJECT: the UE rejects the command, with #23 if the replayed capability is not
-    /// its own. The registration is aborted (TS 24.501 5.4.2.5).
+    /// SECURITY MODE REJECT.
     pub fn on_security_mode_reject(
         self,
         ue: &mut UeContext,
         env: &mut Env<'_>,
         reject: &SecurityModeReject,
     ) -> RegistrationStep {
-        self.command.stop(ue, env);
-        Err(RegistrationError::SecurityModeRejected(reject.cause))
+        Err(self.offer.rejected(ue, env, reject))
     }
 
-    /// T3560 expired: retransmits the command; on the fifth expiry the registration is aborted (TS
-    /// 24.501 5.4.2.7 b).
+    /// T3560 expired.
     pub fn on_t3560(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> RegistrationStep {
-        match self.command.expired(ue, env) {
-            Expiry::SendAgain => {
-                send_command(&mut self.context, &self.command, ue, env);
-                Ok(Step::replied(Procedure::AwaitingSecurityModeComplete(self), "SecurityModeCommand"))
-            }
-            Expiry::GiveUp => Err(RegistrationError::NoAnswer),
-        }
+        self.offer.expired(ue, env)?;
+        Ok(self.sent())
+    }
+
+    fn sent(self) -> Step {
+        Step::replied(Procedure::AwaitingSecurityModeComplete(self), "SecurityModeCommand")
     }
 
     pub fn attempt(&self) -> &Attempt {
         &self.attempt
     }
-}
-
-/// Sends the command, protected with the new context but not ciphered (TS 24.501 5.4.2.2).
-pub(super) fn send_command(
-    context: &mut SecurityContext,
-    command: &Retransmission,
-    ue: &UeContext,
-    env: &mut Env<'_>,
-) {
-    let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
-    match context.nas.protect(header, command.plain()) {
-        Ok(pdu) => n2::downlink_nas_transport(ue, env, pdu),
-        Err(error) => env.out.log(Level::Error, || format!("SECURITY MODE COMMAND: {error}")),
-    }
-}
-
-/// The UE has taken the new context into use: the AMF does so, and sends the gNB a new key if it has one (TS 24.501 5.4.2.4).
-pub(super) fn take_into_use(ue: &mut UeContext, env: &mut Env<'_>, context: SecurityContext) {
-    ue.offered = None;
-    let former = ue.security.take().or(ue.outdated.take().map(|outdated| *outdated));
-    if let Some(former) = former.filter(|_| ue.has_ran_context(env)) {
-        access_keys::note_new_k_amf(ue, &former.k_amf);
-    }
-    if let Some(count) = context.nas.last_received() {
-        ue.k_gnb_count = count;
-    }
-    ue.security = Some(context);
-    n2::rekey(ue, env);
 }
 
 /// The REGISTRATION REQUEST in a NAS message container.

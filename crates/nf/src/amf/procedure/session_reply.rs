@@ -129,7 +129,9 @@ fn reported(
                 // The AMF knows since it requested a deactivation, and may have had resources set up since: by an activation, or by a
                 // setup that was queued for the UE.
                 let is_late = ue.session(id).is_some_and(|session| session.last_call != call);
-                let is_active = updated.up_cnx_state == Some(UpCnxState::Activated);
+                // Not of a deactivation: an SMF that answers that so would get another one each time.
+                let is_active = updated.up_cnx_state == Some(UpCnxState::Activated)
+                    && report.up_cnx_state != Some(UpCnxState::Deactivated);
                 let is_left = |session: &PduSession| session.user_plane == UserPlane::Deactivated;
                 if is_late && is_active && ue.session(id).is_some_and(is_left) {
                     // The gNB's result may have reached the SMF after the request to deactivate.

@@ -45,10 +45,18 @@ impl Amf {
         reply.complete(result, out);
     }
 
+    /// The context of a UE that another AMF is handing over, which that identifies by the SUPI.
+    pub(super) fn find_arrival(&self, id: &UeContextId) -> Option<Key> {
+        let UeContextId::Supi(supi) = id else { return None };
+        self.shared.index.find_arrival(supi)
+    }
+
     /// Finds the UE context that a resource path identifies by SUPI, by the PEI of an unauthenticated UE, or by a 5G-GUTI of this AMF.
     pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
         match id {
-            UeContextId::Supi(supi) => self.shared.index.find_supi(supi),
+            UeContextId::Supi(supi) => {
+                self.shared.index.find_supi(supi).or_else(|| self.shared.index.find_arrival(supi))
+            }
             UeContextId::Pei(pei) => self.shared.index.find(&UeIdentity::Pei(pei.clone())),
             id => self.shared.index.find_tmsi(self.tmsi_of(id)?),
         }

@@ -7,7 +7,7 @@ use crate::amf::delivery::{self, SmfMessage, Transfer, Undelivered};
 use crate::amf::error::TransferError;
 use crate::amf::mobility::arrival;
 use crate::amf::procedure::paging;
-use crate::kit::{Caller, Instant, Outbox};
+use crate::kit::{Caller, Instant, Key, Outbox};
 use pith_sbi::namf_communication::{
     N1MessageClass, N1N2MessageTransfer, N1N2MessageTransferCause, N1N2MessageTransferReqData,
     N1N2MessageTransferRspData, N2InfoContainer, NgapIeType,
@@ -30,10 +30,18 @@ impl Amf {
         out: &mut Outbox,
     ) -> Reply {
         let mut reply = Err(TransferError::NoContext);
-        if let Some(key) = self.find_context(&request.ue_context_id) {
+        if let Some(key) = self.find_receiver(&request) {
             self.with_ue(now, key, out, |ue, env| reply = transfer(ue, env, from, request.body));
         }
         reply.map_err(|error| error.problem().into())
+    }
+
+    /// The context for a message: the source gNB's status is for the UE that is being handed over.
+    pub(in crate::amf) fn find_receiver(&self, request: &N1N2MessageTransfer) -> Option<Key> {
+        match ran_information(&request.body) {
+            Some(_) => self.find_arrival(&request.ue_context_id),
+            None => self.find_context(&request.ue_context_id),
+        }
     }
 }
 

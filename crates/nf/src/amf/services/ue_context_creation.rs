@@ -25,6 +25,9 @@ use std::collections::BTreeSet;
 /// PDU sessions of a UE (TS 24.007 11.2.3.1b).
 const MAX_SESSIONS: usize = 15;
 
+/// The UEs that other AMFs are handing over take that part of the UE contexts at most.
+const ARRIVING_PART: usize = 8;
+
 /// Octets of a container or a transfer in a request. NGAP itself has no limit.
 const MAX_N2_INFORMATION: usize = 64 << 10;
 
@@ -37,7 +40,8 @@ impl Amf {
         request: namf::CreateUeContext,
         out: &mut Outbox,
     ) {
-        let checked = supi_of(&request).and_then(|supi| Ok((self.check(&supi, request.body)?, supi)));
+        let from = reply.caller();
+        let checked = supi_of(&request).and_then(|supi| Ok((self.check(&supi, from, request.body)?, supi)));
         let (creation, supi) = match checked {
             Ok(checked) => checked,
             Err(problem) => return reply.refuse(*problem, out),
@@ -46,7 +50,7 @@ impl Amf {
         let (ids, index, after) = (&mut self.shared.ids, &mut self.shared.index, &mut self.shared.after);
         let key = self.ues.insert_with(|key| {
             let mut ue = Box::new(UeContext::new((key, ids.allocate(key)), since));
-            if let Some(old) = index.claim_supi(&supi, key) {
+            if let Some(old) = index.claim_arrival(&supi, key) {
                 after.push(DeferredAction::Supersede { new: key, old });
             }
             ue.supi = Some(supi);
@@ -59,7 +63,12 @@ impl Amf {
     }
 
     /// What the request has, if the handover is possible.
-    fn check(&self, supi: &Supi, data: namf::UeContextCreateData) -> Result<Creation, Box<Problem>> {
+    fn check(
+        &self,
+        supi: &Supi,
+        from: Caller,
+        data: namf::UeContextCreateData,
+    ) -> Result<Creation, Box<Problem>> {
         check_sizes(&data)?;
         let refused = |error: HandoverError| Box::new(error.problem());
         let target = n14::target_of(&data.target_id);
@@ -72,10 +81,15 @@ impl Amf {
         if !self.shared.config.tais.contains(tai) {
             return Err(refused(HandoverError::UnknownTarget));
         }
-        // A UE that is connected here is not at another AMF. A context in CM-IDLE is outdated, and a former handover superseded.
-        let known = self.shared.index.find_supi(supi).and_then(|key| self.ues.view(key));
-        let is_full = self.ues.len() > self.shared.config.max_ues as usize;
-        if known.is_some_and(|ue| ue.connection.is_some()) || is_full || self.shared.refuses_new {
+        // A UE that is connected here is not at another AMF. A context in CM-IDLE may be outdated: it stays until the UE arrives.
+        let view = |key| self.ues.view(key);
+        let index = &self.shared.index;
+        let is_connected = index.find_supi(supi).and_then(view).is_some_and(|ue| ue.connection.is_some());
+        // Only the AMF that requested a handover replaces it.
+        let is_of_other = index.find_arrival(supi).and_then(view).is_some_and(|ue| !ue.arrives_from(from));
+        let most = self.shared.config.max_ues as usize;
+        let is_full = self.ues.len() > most || index.arriving() >= most / ARRIVING_PART;
+        if is_connected || is_of_other || is_full || self.shared.refuses_new {
             return Err(refused(HandoverError::NotTakenOver));
         }
         let (security, next_hop) =
@@ -110,8 +124,8 @@ impl Amf {
         request: &namf::ReleaseUeContext,
         out: &mut Outbox,
     ) -> Reply {
-        let key = self.find_context(&request.ue_context_id);
-        let arrival = key.and_then(|key| Some((key, self.ues.view(key)?.arrival.as_ref()?.admits(from))));
+        let key = self.find_arrival(&request.ue_context_id);
+        let arrival = key.and_then(|key| Some((key, self.ues.view(key)?.arrives_from(from))));
         match arrival {
             Some((key, true)) => {
                 self.with_ue(now, key, out, n2_handover::released_by_source);

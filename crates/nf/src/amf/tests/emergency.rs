@@ -287,6 +287,25 @@ fn a_usim_that_refuses_the_challenge_is_admitted_without_authentication() {
     assert!(take_null(&mut world, &mut phone, request).result.emergency_registered);
 }
 
+/// It names the 5G-GUTI of another UE, and has no SIM card.
+#[test]
+fn a_phone_that_names_the_guti_of_another_does_not_take_its_context() {
+    let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
+    phone.register(&mut world);
+    phone.establish(&mut world, 5);
+    let mut forger = Phone { ran_id: pith_types::RanUeNgapId(66), ..Phone::default() };
+    let request = request_with(&forger, MobileIdentity::FiveGGuti(phone.guti.unwrap()));
+    connect(&mut world, &mut forger, &request);
+    let asked = forger.receive(&mut world);
+    assert!(matches!(asked, GmmMessage::IdentityRequest(_)), "{asked:?}");
+    forger.send(&mut world, IdentityResponse::new(MobileIdentity::NoIdentity));
+    assert!(take_null(&mut world, &mut forger, request).result.emergency_registered);
+    let audit = world.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.connected, audit.sessions), (2, 2, 2, 1));
+    phone.send(&mut world, emergency_request(6));
+    assert_eq!(world.amf.audit().sessions, 2, "its security context is in use");
+}
+
 /// A UE that does not answer gets nothing: it is not known to be there.
 #[test]
 fn a_phone_that_does_not_answer_the_challenge_is_not_admitted() {

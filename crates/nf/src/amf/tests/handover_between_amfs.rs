@@ -1,6 +1,6 @@
 //! N2 handover between two AMFs of different GUAMIs (TS 23.502 4.9.1.3, TS 29.518 5.2.2.2.3, 5.2.2.2.4, 5.2.2.3.6). Each AMF has one of the gNBs.
 
-use super::n2_handover::required;
+use super::n2_handover::{AT_TARGET, acknowledge, answer, failure, refuse, required, states, updates};
 use super::world::*;
 use crate::amf::AmfConfig;
 use crate::kit::{Caller, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking};
@@ -13,23 +13,18 @@ use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, HandoverCancel, HandoverCommand, HandoverFailure,
-    HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge, Message,
-    RanStatus, UeContextReleaseCommand, UeNgapIds, UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
+    HandoverNotify, HandoverRequest, Message, RanStatus, UeContextReleaseCommand, UeNgapIds,
+    UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
 };
 use pith_sbi::common::NfInstanceId;
 use pith_sbi::namf_communication as namf;
-use pith_sbi::nsmf_pdusession::{
-    HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdatedData, UpCnxState,
-};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, UpCnxState};
 use pith_sbi::{
     ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
     Uri,
 };
 use pith_types::{AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 use std::sync::Arc;
-
-/// RAN-UE-NGAP-ID at the target gNB.
-const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
 
 /// The source AMF, as the target AMF knows it.
 const SOURCE_AMF: fn() -> Caller = || client(11);
@@ -115,7 +110,7 @@ impl Amfs {
     /// HANDOVER COMMAND is sent.
     fn commanded(&mut self, sessions: &[u8]) -> (AmfUeNgapId, HandoverCommand) {
         let request = self.requested(sessions);
-        acknowledge(&mut self.target, request.amf_ue_ngap_id, sessions);
+        acknowledge(&mut self.target, request.amf_ue_ngap_id, sessions, &[]);
         for _ in sessions {
             answer(&mut self.target, Some(N2SmInfoType::HandoverCmd));
         }
@@ -174,39 +169,6 @@ fn deliver(world: &mut World, request: impl Into<Request>) {
     world.input(Input::Request { reply, request });
 }
 
-fn updates(world: &World) -> Vec<SmContextUpdateData> {
-    let body = |request: &Request| match request {
-        Request::UpdateSmContext(update) => Some(update.body.clone()),
-        _ => None,
-    };
-    world.calls.iter().filter_map(|(_, _, request)| body(request)).collect()
-}
-
-fn states(world: &World) -> Vec<Option<HoState>> {
-    updates(world).into_iter().map(|body| body.ho_state).collect()
-}
-
-fn answer(world: &mut World, kind: Option<N2SmInfoType>) {
-    let reply = SmContextUpdatedData {
-        n2_sm_info: kind.as_ref().map(|kind| kind.as_str().as_bytes().to_vec().into()),
-        n2_sm_info_type: kind,
-        ..Default::default()
-    };
-    world.reply_to(Operation::UpdateSmContext, Ok(Response::SmContextUpdated(Box::new(reply))));
-}
-
-fn acknowledge(world: &mut World, id: AmfUeNgapId, admitted: &[u8]) {
-    let message = HandoverRequestAcknowledge {
-        amf_ue_ngap_id: id,
-        ran_ue_ngap_id: AT_TARGET,
-        admitted: Some(transfers(admitted)),
-        failed: None,
-        target_to_source: b"to source".to_vec(),
-        diagnostics: None,
-    };
-    world.ngap(OTHER_GNB, "HandoverRequestAcknowledge", message.encode());
-}
-
 fn notify(world: &mut World, id: AmfUeNgapId) {
     let message =
         HandoverNotify { amf_ue_ngap_id: id, ran_ue_ngap_id: AT_TARGET, location: Some(location()) };
@@ -225,12 +187,6 @@ fn confirm_release(world: &mut World) {
         diagnostics: None,
     };
     world.ngap(GNB, "UeContextReleaseComplete", complete.encode());
-}
-
-fn failure(world: &mut World) -> CauseRadioNetwork {
-    let failure: HandoverPreparationFailure = take_message!(world, GNB, HandoverPreparationFailure);
-    let Some(Cause::RadioNetwork(cause)) = failure.cause else { panic!("{:?}", failure.cause) };
-    cause
 }
 
 fn cancel(amfs: &mut Amfs) {
@@ -341,7 +297,7 @@ fn the_smf_gets_the_target_amf_and_then_the_new_one() {
     assert_eq!((preparing.serving_nf_id, preparing.target_id.is_some()), (None, true));
     answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
     let request: HandoverRequest = take_message!(amfs.target, OTHER_GNB, HandoverRequest);
-    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5]);
+    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
     answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
     amfs.created();
     amfs.notified(request.amf_ue_ngap_id);
@@ -420,7 +376,7 @@ fn the_source_gnb_cancels_at_each_step() {
     let mut amfs = Amfs::new(&[5]);
     let request = amfs.requested(&[5]);
     cancel(&mut amfs);
-    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5]);
+    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
     answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
     amfs.source.script.insert(Operation::ReleaseUeContext, None);
     amfs.created();
@@ -630,7 +586,7 @@ fn sessions_of_slices_that_the_target_amf_does_not_serve_are_released() {
     answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
     let request: HandoverRequest = take_message!(amfs.target, OTHER_GNB, HandoverRequest);
     assert_eq!(request.sessions.iter().map(|item| item.pdu_session_id).collect::<Vec<_>>(), [5]);
-    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5]);
+    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
     answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
     let Some(Ok(Response::UeContextCreated(created))) = amfs.target.answers.last() else { panic!() };
     assert_eq!(created.body.failed_session_list[0].pdu_session_id, 6);
@@ -681,9 +637,10 @@ fn a_second_request_for_the_same_ue_takes_the_place_of_the_first() {
     assert!(!amfs.target.take_ladder().contains("ReleaseSmContext"));
 }
 
-/// A UE that registered at another AMF has a context in CM-IDLE here. Its sessions are those of the request.
+/// A UE that registered at another AMF may have a context in CM-IDLE here. Nothing proves that before it arrives. Its sessions are those of the
+/// request.
 #[test]
-fn a_former_context_of_the_ue_gives_way() {
+fn a_former_context_of_the_ue_gives_way_when_it_arrives() {
     let mut amfs = Amfs::new(&[5]);
     let mut former = Phone { gnb: OTHER_GNB, ..Phone::default() };
     former.register(&mut amfs.target);
@@ -696,11 +653,40 @@ fn a_former_context_of_the_ue_gives_way() {
     former.release(&mut amfs.target);
     amfs.target.script.insert(Operation::UpdateSmContext, None);
     amfs.target.take_ladder();
-    amfs.create(*request);
+    amfs.create(*request.clone());
     let ladder = amfs.target.take_ladder();
     assert!(!ladder.contains("ReleaseSmContext"), "the session is the one of the request: {ladder}");
     assert_eq!(states(&amfs.target), [Some(HoState::Preparing)]);
-    assert_eq!(amfs.target.amf.audit().contexts, 1);
+    let audit = amfs.target.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.sessions), (2, 1, 2));
+    amfs.target.caller = client(99);
+    amfs.create(*request);
+    assert!(amfs.target.answers.pop().unwrap().is_err(), "the handover is that of the first AMF");
+    amfs.target.caller = SOURCE_AMF();
+    answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+    let id = take_message!(amfs.target, OTHER_GNB, HandoverRequest).amf_ue_ngap_id;
+    acknowledge(&mut amfs.target, id, &[5], &[]);
+    answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+    amfs.created();
+    amfs.notified(id);
+    let audit = amfs.target.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.sessions, audit.supis), (1, 1, 1, 1));
+    assert!(!amfs.target.take_ladder().contains("ReleaseSmContext"));
+}
+
+/// Another AMF may claim that it hands the UE over: the UE, which is in CM-IDLE here, does not notice.
+#[test]
+fn a_handover_that_fails_leaves_the_former_context() {
+    let mut amfs = Amfs::new(&[5]);
+    let mut former = Phone { gnb: OTHER_GNB, ..Phone::default() };
+    former.register(&mut amfs.target);
+    former.release(&mut amfs.target);
+    let request = amfs.require(&[5]);
+    amfs.create(*request);
+    assert_eq!(amfs.target.amf.audit().contexts, 2);
+    refuse(&mut amfs.target);
+    let audit = amfs.target.amf.audit();
+    assert_eq!((audit.contexts, audit.registered, audit.supis), (1, 1, 1));
 }
 
 /// Its sessions are the source AMF's until HANDOVER NOTIFY.
@@ -751,7 +737,7 @@ fn messages_of_smfs_and_of_the_ue_before_it_arrives_change_nothing() {
 fn a_session_that_the_target_gnb_does_not_admit_loses_its_user_plane() {
     let mut amfs = Amfs::new(&[5, 6]);
     let request = amfs.requested(&[5, 6]);
-    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5]);
+    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
     answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
     amfs.created();
     let command: HandoverCommand = take_message!(amfs.source, GNB, HandoverCommand);
@@ -773,7 +759,7 @@ fn a_session_that_the_target_gnb_does_not_admit_loses_its_user_plane() {
 fn an_answer_that_the_source_amf_cannot_use_releases_the_target() {
     let mut amfs = Amfs::new(&[5]);
     let request = amfs.requested(&[5]);
-    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5]);
+    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
     answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
     let Some(Ok(Response::UeContextCreated(mut created))) = amfs.target.answers.pop() else { panic!() };
     created.body.pdu_session_list[0].pdu_session_id = 9;

@@ -15,7 +15,7 @@ use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Request, Response};
 use pith_types::{AmfUeNgapId, RanUeNgapId, Tac, Tai};
 
 /// RAN-UE-NGAP-ID at the target gNB.
-const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
+pub(super) const AT_TARGET: RanUeNgapId = RanUeNgapId(77);
 
 fn connected(sessions: &[u8]) -> (World, Phone) {
     let (mut world, mut phone) = (World::new(), Phone::default());
@@ -49,7 +49,7 @@ pub(super) fn require(world: &mut World, phone: &Phone, sessions: &[u8]) {
 }
 
 /// The open UpdateSmContext requests, the oldest first.
-fn updates(world: &World) -> Vec<SmContextUpdateData> {
+pub(super) fn updates(world: &World) -> Vec<SmContextUpdateData> {
     let body = |request: &Request| match request {
         Request::UpdateSmContext(update) => Some(update.body.clone()),
         _ => None,
@@ -57,11 +57,11 @@ fn updates(world: &World) -> Vec<SmContextUpdateData> {
     world.calls.iter().filter_map(|(_, _, request)| body(request)).collect()
 }
 
-fn states(world: &World) -> Vec<Option<HoState>> {
+pub(super) fn states(world: &World) -> Vec<Option<HoState>> {
     updates(world).into_iter().map(|body| body.ho_state).collect()
 }
 
-fn answer(world: &mut World, kind: Option<N2SmInfoType>) {
+pub(super) fn answer(world: &mut World, kind: Option<N2SmInfoType>) {
     let reply = SmContextUpdatedData {
         n2_sm_info: kind.as_ref().map(|kind| kind.as_str().as_bytes().to_vec().into()),
         n2_sm_info_type: kind,
@@ -70,7 +70,7 @@ fn answer(world: &mut World, kind: Option<N2SmInfoType>) {
     world.reply_to(Operation::UpdateSmContext, Ok(Response::SmContextUpdated(Box::new(reply))));
 }
 
-fn refuse(world: &mut World) {
+pub(super) fn refuse(world: &mut World) {
     let reply: Reply = Err(Box::new(Problem::new(SbiCause::N2SmError)));
     world.reply_to(Operation::UpdateSmContext, reply);
 }
@@ -93,7 +93,7 @@ fn requested(sessions: &[u8]) -> (World, Phone, HandoverRequest) {
     (world, phone, request)
 }
 
-fn acknowledge(world: &mut World, id: AmfUeNgapId, admitted: &[u8], failed: &[u8]) {
+pub(super) fn acknowledge(world: &mut World, id: AmfUeNgapId, admitted: &[u8], failed: &[u8]) {
     let list = |ids: &[u8]| (!ids.is_empty()).then(|| transfers(ids));
     let message = HandoverRequestAcknowledge {
         amf_ue_ngap_id: id,
@@ -126,7 +126,7 @@ pub(super) fn notify(world: &mut World, id: AmfUeNgapId) {
     world.ngap(OTHER_GNB, "HandoverNotify", message.encode());
 }
 
-fn failure(world: &mut World) -> CauseRadioNetwork {
+pub(super) fn failure(world: &mut World) -> CauseRadioNetwork {
     let failure: HandoverPreparationFailure = take!(world, GNB, HandoverPreparationFailure);
     match failure.cause {
         Some(Cause::RadioNetwork(cause)) => cause,

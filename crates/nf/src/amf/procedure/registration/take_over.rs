@@ -17,7 +17,13 @@ pub(crate) fn on_identified(ue: &mut UeContext, env: &mut Env<'_>, identity: UeI
         env.after.push(DeferredAction::Supersede { new: ue.key, old });
     }
     match identity {
-        UeIdentity::Supi(supi) => ue.supi = Some(supi),
+        UeIdentity::Supi(supi) => {
+            // It is here already: it does not arrive by a handover.
+            if let Some(old) = env.index.find_arrival(&supi) {
+                env.after.push(DeferredAction::Supersede { new: ue.key, old });
+            }
+            ue.supi = Some(supi);
+        }
         UeIdentity::Pei(pei) => {
             ue.pei = Some(pei);
             ue.emergency.registration = EmergencyRegistration::Unauthenticated;
