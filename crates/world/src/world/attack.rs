@@ -6,7 +6,7 @@ use crate::network::{self, upf_n4};
 use pith_nf::gateway::n2::{N2GatewayInput, NGAP_PPID};
 use pith_nf::gateway::n4::N4GatewayInput;
 use pith_nf::kit::GnbHandle;
-use pith_ngap::RrcEstablishmentCause;
+use pith_ngap::{Message, RrcEstablishmentCause};
 use pith_ran::gnb::{Input as GnbInput, UeKey};
 use pith_types::FiveGSTmsi;
 use pith_upf::Input as UpfInput;
@@ -80,6 +80,8 @@ pub(super) struct AttackerState {
     /// Number of radio connections of its UE so far.
     connections: u32,
     until: pith_nf::kit::Instant,
+    /// Whether its gNB got the path of a UE (PATH SWITCH REQUEST ACKNOWLEDGE).
+    has_switched: bool,
 }
 
 impl AttackerState {
@@ -92,8 +94,9 @@ impl AttackerState {
         self.attacker.as_ref().is_some_and(|attacker| attacker.is_inside())
     }
 
-    pub const fn is_present(&self) -> bool {
-        self.attacker.is_some()
+    /// Whether its gNB has got the path of a UE.
+    pub const fn has_switched(&self) -> bool {
+        self.has_switched
     }
 
     /// Records an NGAP PDU that arrived.
@@ -101,6 +104,14 @@ impl AttackerState {
         if self.attacker.is_some() {
             ObservedMessages::keep(&mut self.observed.ngap, pdu);
         }
+    }
+
+    /// Records an NGAP PDU to an association.
+    pub fn observe_ngap_to(&mut self, association: u64, pdu: &[u8]) {
+        self.observe_ngap(pdu);
+        let is_own = self.attacker.is_some() && association == GNB.0;
+        let is_switched = |pdu| matches!(Message::decode(pdu), Ok(Message::PathSwitchRequestAcknowledge(_)));
+        self.has_switched |= is_own && is_switched(pdu);
     }
 
     /// Records a PFCP datagram that arrived.

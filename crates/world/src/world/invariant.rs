@@ -95,7 +95,7 @@ impl World {
             let is_unknown = what.contains("the AMF sent ERROR INDICATION: unknown local UE NGAP ID");
             let is_overtaken = what.contains("which is not in use");
             // A gNB that has seen a UE's id can have its path switched (TS 38.413 8.4.4): the UE's own gNB does not learn it.
-            let is_taken = self.enemy.is_present();
+            let is_taken = self.enemy.has_switched();
             panics && (is_unknown || is_overtaken || lags) || (sends_back || is_taken) && is_unknown
         };
         let is_strict = self.plan.is_faultless() && !self.enemy.is_inside();

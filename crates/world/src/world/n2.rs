@@ -258,7 +258,7 @@ impl World {
     }
 
     fn send_to_gnb(&mut self, association: u64, stream: u16, pdu: &[u8]) {
-        self.enemy.observe_ngap(pdu);
+        self.enemy.observe_ngap_to(association, pdu);
         let Some(gnb) = self.gnb_of(association) else { return };
         self.record("AMF", format!("gNB{}", gnb + 1), ngap_name(pdu));
         let after = self.dice.millis(1, 5);

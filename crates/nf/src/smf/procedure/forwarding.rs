@@ -18,6 +18,7 @@ use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n4;
 use crate::smf::timers::SessionTimer;
+use crate::smf::tunnels;
 use pith_ngap::transfer::Tunnel;
 use pith_pfcp::Message;
 use pith_types::Seid;
@@ -58,8 +59,9 @@ pub(super) fn begin(
     to: Forwarded,
 ) -> State {
     end(session, env);
-    let upf = user_plane.n3_session().upf;
-    let Some(local) = env.upfs.info(upf).map(|info| info.local_address) else {
+    let UpfSession { upf, tunnel, .. } = user_plane.n3_session();
+    let is_usable = tunnels::is_usable(&to.target, tunnel.address);
+    let Some(local) = env.upfs.info(upf).filter(|_| is_usable).map(|info| info.local_address) else {
         handover::command(None, to.flows, reply, env);
         return State::established(user_plane);
     };

@@ -61,9 +61,13 @@ pub(super) fn prepared(world: &mut World) {
 }
 
 pub(super) fn prepared_with(world: &mut World, flows: &[u8]) {
+    prepared_at(world, flows, FORWARDING);
+}
+
+fn prepared_at(world: &mut World, flows: &[u8], forwarding: Tunnel) {
     let transfer = HandoverRequestAcknowledgeTransfer {
         downlink: TARGET,
-        forwarding: Some(FORWARDING),
+        forwarding: Some(forwarding),
         flows: flows.iter().map(|qfi| (*qfi, true)).collect(),
         additional: Vec::new(),
         failed: Vec::new(),
@@ -322,6 +326,25 @@ fn a_upf_that_does_not_forward_does_not_end_the_handover() {
         completed(&mut world);
         assert_eq!(answer(&world).ho_state, Some(HoState::Completed));
         assert_eq!((world.bench.nf.audit().n4_sessions, world.bench.timers.len()), (1, 0));
+    }
+}
+
+#[test]
+fn an_endpoint_that_the_upf_can_not_send_to_does_not_end_the_handover() {
+    let of_upf = tunnel_of(UPF, 0).address;
+    for target in [
+        Tunnel { teid: Teid(0), ..FORWARDING },
+        Tunnel { address: of_upf, ..FORWARDING },
+        Tunnel { address: std::net::Ipv6Addr::LOCALHOST.into(), ..FORWARDING },
+    ] {
+        let mut world = World::established();
+        required_with(&mut world, false);
+        world.take_ladder();
+        prepared_at(&mut world, &[1], target);
+        assert_eq!(world.take_ladder(), "amf <- 200", "{target:?}");
+        assert_eq!(command(&world), HandoverCommandTransfer { forwarding: None, flows: vec![] });
+        completed(&mut world);
+        assert_eq!(world.bench.nf.audit().n4_sessions, 1);
     }
 }
 
