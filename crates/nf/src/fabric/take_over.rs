@@ -25,7 +25,7 @@ use crate::kit::{
 };
 use bytes::Bytes;
 use pith_pfcp::Message;
-use pith_sbi::{Cause, Problem, Request};
+use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request};
 use pith_types::{BlockMove, ContextId, OwnerMap, Seid};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -84,12 +84,19 @@ enum KeptInput {
     },
     /// A block that another shard has passed.
     Block(Box<PassedBlock>),
-    /// The answer of a UPF to a request of a former owner of the context.
+    /// The answer to a request of a former owner of the context. It may name a resource, which is deleted if the next run has no use for it.
     ForContext {
+        nf: Nf,
         id: ContextId,
         tag: Tag,
-        result: Box<Result<Message, N4Error>>,
+        answer: Box<Answer>,
     },
+}
+
+#[derive(Debug, Clone)]
+enum Answer {
+    OfUpf(Result<Message, N4Error>),
+    OfNf { from: Option<Arc<ApiRoot>>, reply: Reply },
 }
 
 impl KeptInput {
@@ -114,15 +121,15 @@ impl KeptInput {
                 asked: Some(*asked),
             }),
             ShardInput::Block(passed) => Some(Self::Block(passed.clone())),
-            ShardInput::ForContext { id, input, .. } => match &**input {
-                Input::N4(input) => match &**input {
-                    N4Input::Response { tag, result } => {
-                        Some(Self::ForContext { id: *id, tag: *tag, result: Box::new(result.clone()) })
-                    }
-                    _ => None,
-                },
-                _ => None,
-            },
+            ShardInput::ForContext { nf, id, input } => {
+                let (tag, answer) = Answer::of(input)?;
+                Some(Self::ForContext { nf: *nf, id: *id, tag, answer: Box::new(answer) })
+            }
+            ShardInput::Reply { nf, tag, from, reply } => {
+                let id = shard.former_context(*nf, *tag)?;
+                let answer = Answer::OfNf { from: from.clone(), reply: reply.clone() };
+                Some(Self::ForContext { nf: *nf, id, tag: *tag, answer: Box::new(answer) })
+            }
             ShardInput::N4(input) => match &**input {
                 N4Input::Request { transaction, seid, message } if of_upfs => Some(Self::Report {
                     transaction: *transaction,
@@ -157,9 +164,12 @@ impl KeptInput {
                 ShardInput::Forwarded { from, nf, request: *request, asked }
             }
             Self::Block(passed) => ShardInput::Block(passed),
-            Self::ForContext { id, tag, result } => {
-                let input = Input::N4(Box::new(N4Input::Response { tag, result: *result }));
-                ShardInput::ForContext { nf: Nf::Smf, id, input: Box::new(input) }
+            Self::ForContext { nf, id, tag, answer } => {
+                let input = match *answer {
+                    Answer::OfUpf(result) => Input::N4(Box::new(N4Input::Response { tag, result })),
+                    Answer::OfNf { from, reply } => Input::Reply { tag, from, reply },
+                };
+                ShardInput::ForContext { nf, id, input: Box::new(input) }
             }
         }
     }
@@ -168,8 +178,8 @@ impl KeptInput {
     const fn nf(&self) -> Nf {
         match self {
             Self::Pdu { .. } | Self::Reset(_) | Self::Block(_) => Nf::Amf,
-            Self::Report { .. } | Self::Response { .. } | Self::ForContext { .. } => Nf::Smf,
-            Self::Request { nf, .. } => *nf,
+            Self::Report { .. } | Self::Response { .. } => Nf::Smf,
+            Self::Request { nf, .. } | Self::ForContext { nf, .. } => *nf,
         }
     }
 
@@ -191,6 +201,22 @@ impl KeptInput {
 
     const fn octets(&self) -> usize {
         OVERHEAD + if let Self::Pdu { pdu, .. } = self { pdu.len() } else { 0 }
+    }
+}
+
+impl Answer {
+    /// A copy of an answer, with the tag of its request.
+    fn of(input: &Input) -> Option<(Tag, Self)> {
+        match input {
+            Input::N4(input) => match &**input {
+                N4Input::Response { tag, result } => Some((*tag, Self::OfUpf(result.clone()))),
+                _ => None,
+            },
+            Input::Reply { tag, from, reply } => {
+                Some((*tag, Self::OfNf { from: from.clone(), reply: reply.clone() }))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -191,3 +191,26 @@ fn late_replies_follow_a_context_that_passed_in_a_former_run() {
         assert!(next.reply(Nf::Amf, of_this_run, Ok(Response::NoContent)).is_empty(), "of another context");
     }
 }
+
+/// A reply may be all that knows a resource that was created.
+#[test]
+fn a_reply_that_is_lost_in_a_panic_is_delivered_again() {
+    let id = ContextId { block: block(), number: 7 };
+    let of_former_owner =
+        || Input::Reply { tag: Tag::new(KEY, 3), from: None, reply: Ok(Response::NoContent) };
+    let mut rig = rig(false);
+    let mut take_over = TakeOver::new(Keeps::All);
+    let input = ShardInput::ForContext { nf: Nf::Smf, id, input: Box::new(of_former_owner()) };
+    take_over.begin(&mut rig.shard, &input);
+    take_over.panicked(None);
+    let Some(ShardInput::ForContext { nf: Nf::Smf, id: again, input }) = take_over.next(&mut rig.shard)
+    else {
+        panic!("it is lost")
+    };
+    assert_eq!(again, id);
+    assert!(matches!(*input, Input::Reply { tag, reply: Ok(Response::NoContent), .. } if tag.step == 3));
+    take_over.handled(&rig.shard);
+    take_over.end_turn(&mut rig.shard);
+    take_over.panicked(None);
+    assert!(take_over.next(&mut rig.shard).is_none(), "its effects have left");
+}
