@@ -66,12 +66,17 @@ fn run(options: Options) -> ExitCode {
         if options.ladder {
             world.keep_ladder();
         }
-        let result = world.run_phases();
+        // The panic has been reported on the standard error output; other seeds are still run.
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run_phases()));
         if options.ladder {
             world.ladder().iter().for_each(|entry| println!("{entry}"));
         }
         match result {
-            Ok(report) => {
+            Err(_) => {
+                failed += 1;
+                println!("seed {seed}: a panic");
+            }
+            Ok(Ok(report)) => {
                 steps += report.steps;
                 (moved, ended) = (moved + u64::from(report.moved), ended + report.ended);
                 lost += report.losses.len();
@@ -79,7 +84,7 @@ fn run(options: Options) -> ExitCode {
                     *violations.entry(violation).or_default() += count;
                 }
             }
-            Err(failure) => {
+            Ok(Err(failure)) => {
                 failed += 1;
                 println!(
                     "seed {} at {} s: {}",

@@ -72,9 +72,12 @@ impl Env<'_> {
     }
 
     /// Deletes a session at a UPF. One of a former run is deleted when its UPF is associated, if that has retained it. A UPF that has restarted has
-    /// lost it: another session may have its SEID.
+    /// lost it: another session may have its SEID. One without a SEID was not established yet.
     pub(super) fn delete_at_upf(&mut self, at: UpfSession) {
         let is_of_former_run = Upfs::is_expected(at.upf);
+        if at.seid == Seid(0) {
+            return;
+        }
         match self.upfs.resolve(at.upf) {
             None if is_of_former_run => self.upfs.deletions.push(at),
             Some(upf) if is_of_former_run && !self.upfs.has_retained(upf) => {}

@@ -15,7 +15,7 @@ use crate::kit::{
     Duration, Instant, Level, Outbox, StoreError, StoreRequest, StoreResponse, Tag, Target, Timer,
 };
 use pith_sbi::nudr_dr::{DataChangeNotification, DataChangeNotify};
-use pith_sbi::{ApiRoot, NfType, Problem, Reply};
+use pith_sbi::{ApiRoot, Cause, NfType, Problem, Reply};
 use pith_types::Supi;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -191,9 +191,10 @@ impl Changes {
     }
 }
 
-/// Whether the next attempt has the same result: the UDM does not take notifications of this UDR.
-const fn is_final(problem: &Problem) -> bool {
-    matches!(problem.status, 400 | 404 | 405 | 501)
+/// Whether the next attempt has the same result: the UDM does not take notifications of this UDR. One that finds no UDM, or whose UDM finds no
+/// UDR, has another result as soon as the NRF knows them.
+fn is_final(problem: &Problem) -> bool {
+    matches!(problem.status, 400 | 404 | 405 | 501) && !problem.is(&Cause::NfDiscoveryFailure)
 }
 
 /// The notification for the UDM that the agent discovers: the root of its URI is replaced by that of the UDM.

@@ -226,12 +226,24 @@ pub(in crate::smf) fn on_path_grace(session: &mut SmContext, env: &mut Env<'_>) 
     }
 }
 
-/// Whether that is the answer of the UPF that left the path: it has no session any longer.
-pub(in crate::smf) fn is_drained(session: &mut SmContext, call: CallId) -> bool {
+/// Whether that is the answer of the UPF that left the path: it has no session any longer. If it has just established one, that is deleted.
+pub(in crate::smf) fn is_drained(
+    session: &mut SmContext,
+    env: &mut Env<'_>,
+    call: CallId,
+    result: &Result<Message, N4Error>,
+) -> bool {
     let is_drained = session.deletion == Some(call);
     if is_drained {
         session.deletion = None;
+        let left = session.leaving.pop();
         session.leaving.clear();
+        if let (Some(left), Ok(Message::SessionEstablishmentResponse(response))) = (left, result)
+            && let Some(seid) = response.up_f_seid
+        {
+            session.draining = Some(UpfSession { seid: Seid(seid.seid), ..left });
+            on_path_grace(session, env);
+        }
     }
     is_drained
 }

@@ -103,6 +103,14 @@ impl AwaitingForwardingTunnel {
         begin(self.user_plane, session, env, self.reply, self.to)
     }
 
+    /// The anchor is lost: the AMF gets no endpoint. One that the UPF allocates nevertheless is deleted ([`branching::is_drained`]).
+    pub(in crate::smf) fn abandon(self, session: &mut SmContext, env: &mut Env<'_>) -> State {
+        session.leaving.push(UpfSession { seid: Seid(0), ..self.user_plane.n3_session() });
+        session.deletion = Some(self.call);
+        handover::command(None, self.to.flows, self.reply, env);
+        State::established(self.user_plane)
+    }
+
     /// Handles the UPF's response.
     pub(in crate::smf) fn on_response(
         self,

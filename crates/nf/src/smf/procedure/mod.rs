@@ -86,7 +86,7 @@ pub(super) fn on_n4_response(
     result: Result<Message, N4Error>,
 ) -> State {
     use State as S;
-    if branching::is_drained(session, call) {
+    if branching::is_drained(session, env, call, &result) {
         return state;
     }
     if state.call() != Some(call) {

@@ -54,6 +54,9 @@ fn fail_request(mut state: State, session: &mut SmContext, env: &mut Env<'_>, up
             State::AwaitingFrontEstablishment(state) if state.upf() != upf => {
                 return state.on_guard(session, env);
             }
+            State::AwaitingForwardingTunnel(state) if state.upf() != upf => {
+                return state.abandon(session, env);
+            }
             state => match state.call().filter(|_| needs_answer(&state, upf)) {
                 Some(call) => super::on_n4_response(state, session, env, call, Err(N4Error::NoAssociation)),
                 None => return state,

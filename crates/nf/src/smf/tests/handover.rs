@@ -362,3 +362,19 @@ fn a_session_that_is_released_meanwhile_leaves_no_tunnel() {
     assert!(world.take_ladder().contains("upf <- SessionDeletionRequest"));
     world.is_quiet();
 }
+
+/// The session has two UPFs: that of N3 is to forward packets, and the other one restarts.
+#[test]
+fn the_amf_is_answered_if_the_anchor_restarts_before_packets_can_be_forwarded() {
+    let mut world = super::branching::branched();
+    required_with(&mut world, false);
+    world.silent.insert(EDGE);
+    prepared(&mut world);
+    world.take_ladder();
+    world.n4_input(crate::kit::N4Input::UpfRestarted { upf: UPF });
+    // The session is established again at both UPFs.
+    assert_eq!(world.take_ladder(), "amf <- 200\nedge <- SessionDeletionRequest");
+    assert_eq!(command(&world).forwarding, None);
+    world.upf_answers_late();
+    assert_eq!(world.take_ladder(), "edge <- SessionDeletionRequest", "the tunnel");
+}

@@ -3,7 +3,7 @@
 use super::super::changes::AGAIN;
 use super::*;
 use crate::kit::{Duration, Order, Timer};
-use pith_sbi::Problem;
+use pith_sbi::{Cause, Problem, Response};
 use pith_types::Supi;
 
 fn notifying() -> Bench<Udr> {
@@ -89,6 +89,24 @@ fn a_udm_that_takes_no_notifications_is_not_asked_again() {
     let again = bench.expire(Timer::ChangedSubscribers);
     let seen = bench.reply(notified(&again)[0].0, Err(Box::new(Problem::of_status(404))));
     assert_eq!(seen.store().1, &StoreRequest::ForgetChanged { numbers: vec![7] });
+}
+
+/// The NRF has been restarted, and not all NFs have registered again.
+#[test]
+fn a_notification_for_which_no_nf_is_found_is_repeated() {
+    let (mut bench, mut tag) = one();
+    for attempt in ["first", "second"] {
+        let before = bench.now;
+        assert!(bench.reply(tag, Err(Box::new(Problem::new(Cause::NfDiscoveryFailure)))).is_empty());
+        let again = bench.expire(Timer::ChangedSubscribers);
+        assert_eq!(bench.now.since(before), Duration::from_secs(1), "{attempt}");
+        let seen = bench.reply(notified(&again)[0].0, Ok(Response::NoContent));
+        if attempt == "second" {
+            assert_eq!(seen.store().1, &StoreRequest::ForgetChanged { numbers: vec![7] });
+            break;
+        }
+        tag = notified(&bench.expire(Timer::ChangedSubscribers))[0].0;
+    }
 }
 
 #[test]
