@@ -303,6 +303,16 @@ pub(crate) fn announce_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     notify_smf(ue, env, id, body);
 }
 
+/// As [`announce_session`], of a session that gets no user plane in a handover: in one request, which the SMF takes from this AMF.
+pub(crate) fn announce_deactivated(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    let serving = serving_amf(ue, env, id);
+    let Some(session) = ue.session_mut(id) else { return };
+    let had_user_plane = std::mem::replace(&mut session.user_plane, UserPlane::Deactivated);
+    let is_active = had_user_plane != UserPlane::Deactivated;
+    let up_cnx_state = is_active.then_some(nsmf::UpCnxState::Deactivated);
+    notify_smf(ue, env, id, nsmf::SmContextUpdateData { up_cnx_state, ..serving });
+}
+
 /// This AMF serves the UE of a session.
 fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpdateData {
     nsmf::SmContextUpdateData {

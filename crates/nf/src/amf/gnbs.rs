@@ -139,7 +139,9 @@ impl Names for Gnbs {
 
     fn gnb(&self, name: &str) -> Option<GnbHandle> {
         let expected = self.expected.iter().find(|(_, gnb)| *gnb.global_id == *name).map(|(gnb, _)| *gnb);
+        let lost = || self.lost.iter().find(|(_, global_id)| ***global_id == *name).map(|(gnb, _)| *gnb);
         expected
             .or_else(|| self.connected.iter().find(|(_, info)| info.global_id == name).map(|(gnb, _)| *gnb))
+            .or_else(lost)
     }
 }

@@ -1,7 +1,8 @@
 //! Retransmission of requests that end a resource at another NF, or report a state of it, and get no reply (TS 29.500 6.4: a
 //! client may repeat idempotent requests).
 //!
-//! A subscription to changed data that ends with the subscriber's registration is made again: the UDM replaces the former one.
+//! The registration of an SMF, and a subscription to changed data that ends with the subscriber's registration, are made again: the UDM
+//! replaces the former ones.
 //!
 //! A policy association is created again, once: if its PCF was killed before its answer, the second one replaces the first. The
 //! activation of a user plane is repeated once, too: its result is the same.
@@ -179,6 +180,7 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::DeleteAmPolicyAssociation(_)
         | Request::SdmUnsubscribe(_)
         | Request::SmfDeregistration(_)
+        | Request::RegisterSmf(_)
         | Request::ReleaseUeContext(_)
         | Request::N2InfoNotify(_)
         | Request::SmPolicyUpdateNotify(_) => true,

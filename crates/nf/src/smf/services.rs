@@ -20,6 +20,7 @@ impl Smf {
                 self.for_session(now, found, reply, out, |state, session, env, reply| {
                     if data.serving_nf_id.is_some() {
                         session.amf.owner = Owner::of(reply.caller());
+                        update::note_amf(session, &data);
                     }
                     update::on_update(state, session, env, reply, data)
                 });

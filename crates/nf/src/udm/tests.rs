@@ -322,8 +322,35 @@ fn only_the_serving_amf_can_purge_the_ue() {
     assert_eq!(purge(&mut bench, "020080").cause(), Some(&Cause::InvalidGuami), "another set");
     let modify = purge(&mut bench, "020040");
     assert_eq!(modify.operations(), [Operation::ModifyAmfContextThreeGpp]);
-    let done = bench.reply(modify.call().0, Ok(Response::NoContent));
+    let asked = bench.reply(modify.call().0, Ok(Response::NoContent));
+    assert_eq!(asked.operations(), [Operation::QuerySdmSubscriptions]);
+    let lost = bench.reply(asked.call().0, Err(Box::new(Problem::timed_out())));
+    assert_eq!(lost.answer(), &Response::NoContent);
+    assert_eq!(lost.operations(), [Operation::RemoveSdmSubscriptions], "its own");
+}
+
+/// A UDR that was killed has a subscription, and not the registration with which it would end.
+#[test]
+fn a_purge_ends_the_implicit_subscriptions_of_smfs() {
+    let mut bench = bench();
+    let modify = purge(&mut bench, "020040");
+    let asked = bench.reply(modify.call().0, Ok(Response::NoContent));
+    let ids = ["implicit17-of-an-smf", "5e8-of-another-nf"];
+    let subscription = |id: &str| {
+        let callback = Uri::new(&root("smf"), "/nsmf-callback/v1/sdm/1");
+        let mut body = SdmSubscription::new(instance(2), callback, vec![]);
+        body.subscription_id = Some(id.into());
+        body
+    };
+    let stored = ids.iter().map(|id| subscription(id)).collect();
+    let done = bench.reply(asked.call().0, Ok(Response::SdmSubscriptions(Box::new(stored))));
     assert_eq!(done.answer(), &Response::NoContent);
+    let removed = done.calls().into_iter().filter_map(|(_, _, request)| match request {
+        Request::RemoveSdmSubscriptions(remove) => Some(remove.subs_id.to_string()),
+        _ => None,
+    });
+    let removed: Vec<String> = removed.collect();
+    assert_eq!((removed.len(), removed[0].as_str()), (2, ids[0]), "and its own: {removed:?}");
 }
 
 /// The UE's block has passed to another AMF of the set, with another AMF Pointer.

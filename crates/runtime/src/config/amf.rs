@@ -97,7 +97,7 @@ item! {
         #[serde(default = "emergency_arp_priority")]
         arp_priority: u8,
         /// Admit UEs without SIM card, and those whose authentication fails, for emergency services only, if the law of the country requires
-        /// it (TS 33.501 10.2.2). Their NAS messages and their traffic have no protection.
+        /// it (TS 33.501 10.2.2). Their NAS messages and their traffic have no protection. Not with 'residency' shared or embedded.
         #[serde(default)]
         unauthenticated: bool,
         /// Largest number of such UEs of the process: 1 to 65536. Anyone can register any number of them.

@@ -109,6 +109,11 @@ impl Findings {
         self.require(arp, path("arp_priority"), "an ARP priority level is 1 (first) to 15");
         let most = (1..=65_536).contains(&emergency.max_unauthenticated);
         self.require(most, path("max_unauthenticated"), "this must be 1 to 65536");
+        // Their documents are named by SUPI (docs/state.md).
+        let of_subscribers = matches!(config.residency(), Residency::Shared | Residency::Embedded);
+        let sentence =
+            "'residency' shared and embedded keep contexts of subscribers only: choose another residency";
+        self.require(!(emergency.unauthenticated && of_subscribers), path("unauthenticated"), sentence);
         let has_time = !emergency.t3512.0.is_zero();
         self.require(has_time, path("t3512"), "this must be longer than 0, such as 10min");
         self.emergency_numbers(&emergency.numbers);
@@ -529,6 +534,10 @@ mod tests {
             ("amf: {emergency: {dnn: internet, slice: {sst: 1}, arp_priority: 0}}", "1 (first) to 15"),
             ("amf: {emergency: {dnn: internet, slice: {sst: 1}, max_unauthenticated: 0}}", "1 to 65536"),
             ("amf: {emergency: {dnn: internet, slice: {sst: 1}, t3512: 0s}}", "longer than 0"),
+            (
+                "amf: {emergency: {dnn: internet, slice: {sst: 1}, unauthenticated: true}}\nresidency: shared",
+                "keep contexts of subscribers only",
+            ),
             (
                 "amf: {emergency: {dnn: internet, slice: {sst: 1}, numbers: [{number: 11a}]}}",
                 "1 to 20 digits",

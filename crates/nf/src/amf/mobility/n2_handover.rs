@@ -204,8 +204,8 @@ fn check(
     if message.handover_type != HandoverType::intra5gs {
         return Err(HandoverError::OtherSystem);
     }
-    if !ue.has_service_in(tai) {
-        // TS 23.502 4.9.1.3.2 step 1, TS 23.501 5.3.4.1.1.
+    if !ue.has_service_in(tai) && ue.emergency_session().is_none() {
+        // TS 23.502 4.9.1.3.2 step 1, TS 23.501 5.3.4.1.1, 5.16.4.3.
         return Err(HandoverError::NotAllowed);
     }
     let gnb = gnb_of(env.gnbs, node, tai);
@@ -240,8 +240,15 @@ pub(super) fn begin(
         sessions: Vec::new(),
         to_release: Vec::new(),
     };
+    let is_restricted = matches!(&target, TargetId::RanNode { tai, .. } if !ue.has_service_in(tai));
+    let emergency = ue.emergency_session();
     for item in sessions {
         let id = item.pdu_session_id;
+        if is_restricted && emergency != Some(id) {
+            let cause = Cause::RadioNetwork(CauseRadioNetwork::ho_target_not_allowed);
+            state.to_release.push(unsuccessful(id, cause));
+            continue;
+        }
         match consumer::prepare_handover(ue, env, id, item.transfer, &target) {
             Some(call) => state.calls.push((call, id)),
             None => {
@@ -532,9 +539,10 @@ impl AwaitingHandoverNotify {
         let others: Vec<u8> = others.map(|session| session.id).collect();
         for id in others {
             if is_new_amf {
-                consumer::announce_session(ue, env, id);
+                consumer::announce_deactivated(ue, env, id);
+            } else {
+                consumer::deactivate(ue, env, id);
             }
-            consumer::deactivate(ue, env, id);
         }
         for id in self.refused {
             release_at_target(ue, env, id);
@@ -565,12 +573,16 @@ impl AwaitingSessionCompletion {
             Err(problem) => {
                 env.out
                     .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
+                // The SMF may have ended it meanwhile, with a command that has just been sent.
+                let is_releasing = ue.session(id).is_some_and(|it| it.user_plane == UserPlane::Releasing);
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
-                } else {
-                    consumer::deactivate(ue, env, id);
+                } else if !is_releasing {
+                    give_up_at_smf(ue, env, id);
                 }
-                release_at_target(ue, env, id);
+                if !is_releasing {
+                    release_at_target(ue, env, id);
+                }
             }
         }
         self.go_on(ue, env)
@@ -589,6 +601,16 @@ impl AwaitingSessionCompletion {
             ue.start(env, Timer::Handover, env.config.timers.handover_completion);
         }
         Mobility::Idle
+    }
+}
+
+/// The SMF has not switched the session: its user plane is deactivated. If another AMF has handed the UE over, the session may still be that
+/// AMF's.
+fn give_up_at_smf(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
+    if ue.guti.is_none() {
+        consumer::announce_deactivated(ue, env, id);
+    } else {
+        consumer::deactivate(ue, env, id);
     }
 }
 

@@ -164,8 +164,11 @@ impl Amf {
             Ok(uplink) => self.claimed_tmsi(&uplink.message),
             Err(_) => message.s_tmsi.and_then(|s_tmsi| self.own_tmsi(s_tmsi)),
         };
+        // The end of its document can't be stored: the next process would use the same COUNTs.
+        let may_take = !self.shared.refuses_new;
+        let retained = claimed.filter(|_| may_take);
         if let Some((known, checked)) =
-            claimed.and_then(|tmsi| self.shared.index.retained.take(tmsi, pdu, now))
+            retained.and_then(|tmsi| self.shared.index.retained.take(tmsi, pdu, now))
         {
             let uplink = match uplink {
                 Ok(uplink) => Ok(Uplink { verified: Some(checked.count), ..uplink }),

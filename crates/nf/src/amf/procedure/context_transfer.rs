@@ -22,6 +22,7 @@ use pith_crypto::keys::KAmf;
 use pith_nas::NasCount;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
+use pith_sbi::common::AccessType;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Reply, Response};
 use pith_types::FiveGGuti;
@@ -115,7 +116,9 @@ pub(in crate::amf) struct Received {
 /// The security context in a transferred UE context; `None` if a part is missing or unknown.
 pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
-    let mm = context.mm_context_list.first()?;
+    // Each access has its own (TS 33.501 6.4.2.2).
+    let of_access = |mm: &&namf::MmContext| mm.access_type == AccessType::ThreeGppAccess;
+    let mm = context.mm_context_list.iter().find(of_access)?;
     let mode = mm.nas_security_mode.as_ref()?;
     let algorithms = Algorithms {
         integrity: mode

@@ -95,6 +95,17 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.procedure = Procedure::Idle;
 }
 
+/// The UDM requires the deregistration of a UE that has an emergency session: the AMF releases the other sessions only (TS 23.502 4.2.2.3.3).
+pub(crate) fn release_other_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    let emergency = ue.emergency_session();
+    let others: Vec<u8> =
+        ue.sessions.iter().map(|session| session.id).filter(|id| Some(*id) != emergency).collect();
+    for id in others {
+        consumer::release_session(ue, env, id);
+    }
+    ue.log_outcome(env, Level::Info, "Deregistration by network", "emergency session continues");
+}
+
 /// De-registration by the network (TS 24.501 5.5.2.3.1). The UE is notified only if it is
 /// connected. A UE that is in CM-IDLE or served elsewhere gets a reject when it next connects.
 pub(crate) fn by_network(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) {

@@ -77,8 +77,10 @@ fn session_message(
         // It may have an emergency session only (TS 23.501 5.16.4.1).
         return Err(TransportError::NotForwarded);
     }
+    // A request for another session with the identity of the emergency session is not one for that.
+    let has_service = if asks_for_session { ue.has_service() } else { ue.has_service_for(routing.id) };
     let is_restricted = asks_for_session || routing.request_type == Some(ModificationRequest);
-    if is_restricted && !ue.has_service_for(routing.id) {
+    if is_restricted && !has_service {
         // A release is permitted (TS 24.501 5.3.5.2).
         return Err(TransportError::RestrictedServiceArea);
     }

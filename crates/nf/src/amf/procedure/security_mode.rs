@@ -156,25 +156,36 @@ impl AwaitingSecurityModeComplete {
     ) -> RegistrationStep {
         let Self { mut attempt, supi, offer } = self;
         offer.accepted(ue, env);
-        if let Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) = complete.imeisv {
-            ue.pei = Some(pei);
-        }
+        // After the context has its SUPI: until then an unauthenticated UE's is found by the former PEI.
+        let pei = match complete.imeisv {
+            Some(MobileIdentity::Imeisv(pei) | MobileIdentity::Imei(pei)) => Some(pei),
+            _ => None,
+        };
+        let identified = |ue: &mut UeContext, env: &mut Env<'_>| {
+            registration::on_identified(ue, env, supi.into());
+            ue.pei = pei.or_else(|| ue.pei.take());
+        };
         match attempt.purpose {
             AuthenticationPurpose::Registration => {}
             AuthenticationPurpose::NewKeys => {
-                registration::on_identified(ue, env, supi.into());
+                identified(ue, env);
                 return Ok(reauthentication::complete(ue, env));
             }
             AuthenticationPurpose::ServiceRequest => {
-                registration::on_identified(ue, env, supi.into());
+                identified(ue, env);
                 return Ok(service_request::on_authenticated(ue, env, complete.nas_message_container));
             }
         }
         if let Some(container) = complete.nas_message_container {
+            let was_emergency = attempt.is_emergency();
             attempt.request = whole_request(&container)?;
             check_capability(ue, &attempt.request)?;
+            if attempt.is_emergency() != was_emergency {
+                // The type is a cleartext IE, the same in both messages (TS 24.501 4.4.6): limits were checked for the first one's.
+                return Err(RegistrationError::InvalidMandatoryInformation);
+            }
         }
-        registration::on_identified(ue, env, supi.into());
+        identified(ue, env);
         registration::on_authenticated(ue, env, attempt)
     }
 

@@ -154,7 +154,8 @@ fn security_data(security: &SecurityContext) -> Option<(namf::SeafData, namf::Mm
     let next = security.nas.next_to_send()?.value();
     let mut mm = namf::MmContext::new(AccessType::ThreeGppAccess);
     mm.nas_security_mode = Some(namf::NasSecurityMode::new(integrity, ciphering));
-    mm.nas_downlink_count = Some(next.saturating_sub(1));
+    // The COUNT of the next message (TS 24.501 4.4.3.1). A receiver for which it is that of the last one leaves one out.
+    mm.nas_downlink_count = Some(next);
     mm.nas_uplink_count = security.nas.last_received().map(|count| count.value());
     mm.ue_security_capability = Some(security.capability.octets().to_vec().into());
     let key = namf::KeyAmf::of_octets(namf::KeyAmfType::Kamf, *security.k_amf.as_bytes());

@@ -76,7 +76,7 @@ fn the_deregistration_of_an_unknown_phone_is_accepted() {
 }
 
 /// The UDM sends a DeregistrationNotification.
-fn notified(world: &mut World, reason: &str) {
+pub(super) fn notified(world: &mut World, reason: &str) {
     use pith_sbi::nudm_uecm::{DeregistrationData, DeregistrationNotification};
     let key = world.amf.key_of(&supi());
     let root = &super::world::identity().api_root;

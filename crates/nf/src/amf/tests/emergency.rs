@@ -1,6 +1,7 @@
 //! Emergency services (TS 23.501 5.16.4; TS 24.501 5.5.1.2.2, 5.5.1.2.6, 5.4.2; TS 33.501 10.2).
 
 use super::world::*;
+use super::{n2_handover, xn_handover};
 use crate::amf::{AmfConfig, EmergencyServices};
 use crate::kit::{Duration, Timer};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
@@ -12,7 +13,7 @@ use pith_nas::ie::{
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::Message;
 use pith_sbi::common::{Area, RestrictionType, ServiceAreaRestriction, UeContextId};
-use pith_sbi::nsmf_pdusession as nsmf;
+use pith_sbi::nsmf_pdusession::{self as nsmf, HoState};
 use pith_sbi::nudm_sdm::AccessAndMobilitySubscriptionData;
 use pith_sbi::{Cause, Operation, Request, Response};
 use pith_types::{FiveGGuti, FiveGTmsi, Pei, Snssai, Tac};
@@ -447,6 +448,79 @@ fn a_normally_registered_phone_gets_an_emergency_session_outside_its_service_are
     phone.send(&mut world, request);
     let GmmMessage::ServiceAccept(accept) = phone.receive(&mut world) else { panic!() };
     assert_eq!(accept.reactivation_result, Some(PduSessionSet::NONE), "its user plane is active");
+}
+
+/// A registered UE outside its service area, with an emergency session.
+fn with_call() -> (World, Phone) {
+    let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+    restrict(&mut world);
+    phone.register(&mut world);
+    phone.send(&mut world, emergency_request(5));
+    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
+    phone.receive(&mut world);
+    world.take_ladder();
+    (world, phone)
+}
+
+#[test]
+fn the_emergency_session_is_handed_over_outside_the_service_area() {
+    let (mut world, phone) = with_call();
+    world.script.insert(Operation::UpdateSmContext, None);
+    n2_handover::require(&mut world, &phone, &[5]);
+    assert_eq!(n2_handover::states(&world).last(), Some(&Some(HoState::Preparing)));
+    let (mut world, phone) = with_call();
+    world.script.insert(Operation::UpdateSmContext, Some(xn_handover::acknowledged()));
+    xn_handover::switch(&mut world, OTHER_GNB, &xn_handover::request(phone.amf_id.unwrap(), &[5]));
+    let answer = xn_handover::acknowledge(&mut world, OTHER_GNB);
+    assert_eq!(xn_handover::ids(&answer.switched), [5]);
+}
+
+/// TS 23.502 4.2.2.3.3: the AMF does not start the deregistration.
+#[test]
+fn a_withdrawn_subscription_does_not_end_an_emergency_session() {
+    for reason in ["SUBSCRIPTION_WITHDRAWN", "REREGISTRATION_REQUIRED"] {
+        let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+        phone.register(&mut world);
+        phone.establish(&mut world, 4);
+        phone.send(&mut world, emergency_request(5));
+        super::deregistration::notified(&mut world, reason);
+        let audit = world.amf.audit();
+        assert_eq!((audit.registered, audit.sessions), (1, 1), "{reason}");
+        assert_eq!(world.amf.ues.iter().next().unwrap().1.emergency_session(), Some(5));
+    }
+}
+
+/// Its place among the unauthenticated UEs is free, also if it says another IMEISV now.
+#[test]
+fn an_unauthenticated_phone_that_is_authenticated_later_leaves_its_place() {
+    let (mut world, mut phone) = (World::with(with_emergency(1)), Phone::default());
+    let request = request_with(&phone, MobileIdentity::Imei(IMEI.parse().unwrap()));
+    connect(&mut world, &mut phone, &request);
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
+    let mut complete = gmm::SecurityModeComplete::new();
+    complete.imeisv = Some(MobileIdentity::Imeisv("imeisv-4370816125816199".parse().unwrap()));
+    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+    let complete = phone.protect(header, complete);
+    phone.send_pdu(&mut world, complete);
+    phone.accepted(&mut world);
+    phone.context_setup_response(&mut world, &[]);
+    phone.send(&mut world, gmm::RegistrationComplete::new());
+    let mut request = phone.registration_request(RegistrationKind::Initial);
+    request.mobile_identity = Phone::suci();
+    phone.send(&mut world, request.clone());
+    phone.authenticate(&mut world, request);
+    let mut other = Phone { ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
+    assert!(register_without_sim(&mut world, &mut other).result.emergency_registered);
+}
+
+#[test]
+fn a_request_does_not_become_another_kind_in_security_mode() {
+    let (mut world, mut phone) = (World::with(with_emergency(1)), Phone::default());
+    let request = phone.registration_request(RegistrationKind::Emergency);
+    connect(&mut world, &mut phone, &request);
+    let other = phone.registration_request(RegistrationKind::Initial);
+    phone.secure(&mut world, other);
+    assert_eq!(rejected(&mut world, &mut phone), GmmCause::InvalidMandatoryInformation);
 }
 
 #[test]

@@ -153,6 +153,24 @@ fn a_deregistered_phone_needs_no_authentication_after_a_restart() {
     assert!(next.value() > last.value() + 16, "those before may have been used");
 }
 
+/// The end of its document can't be stored: a message with one of its COUNTs would be followed by another one with that COUNT after a restart.
+#[test]
+fn no_count_of_a_deregistered_phone_is_used_while_nothing_is_stored() {
+    let (mut world, mut phone, stored) = deregistered();
+    restart(&mut world, &stored, (1, 16), false);
+    world.connect_gnbs();
+    world.amf.accept_new_contexts(false);
+    let last = phone.security.as_ref().unwrap().last_received();
+    comes_back(&mut world, &mut phone);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::RegistrationReject(_)));
+    assert_eq!(phone.security.as_ref().unwrap().last_received(), last, "without protection");
+    phone.released(&mut world);
+    assert_eq!(world.amf.audit().retained, 1);
+    world.amf.accept_new_contexts(true);
+    comes_back(&mut world, &mut phone);
+    phone.accepted(&mut world);
+}
+
 #[test]
 fn a_deregistered_phone_whose_document_may_be_outdated_is_authenticated_again() {
     let (mut world, mut phone, mut stored) = deregistered();

@@ -38,7 +38,7 @@ fn connected(sessions: &[u8]) -> (World, Phone) {
 }
 
 /// The SMF has switched the session's path.
-fn acknowledged() -> Reply {
+pub(super) fn acknowledged() -> Reply {
     Ok(Response::SmContextUpdated(Box::new(SmContextUpdatedData {
         n2_sm_info: Some(b"acknowledge".to_vec().into()),
         n2_sm_info_type: Some(N2SmInfoType::PathSwitchReqAck),
@@ -54,7 +54,7 @@ fn refused(status: SbiCause) -> Reply {
     Err(Box::new(Problem::new(status).with(ProblemMore::SmContextUpdateError(Box::new(data)))))
 }
 
-fn request(id: AmfUeNgapId, sessions: &[u8]) -> PathSwitchRequest {
+pub(super) fn request(id: AmfUeNgapId, sessions: &[u8]) -> PathSwitchRequest {
     PathSwitchRequest {
         ran_ue_ngap_id: AT_TARGET,
         source_amf_ue_ngap_id: id,
@@ -65,11 +65,11 @@ fn request(id: AmfUeNgapId, sessions: &[u8]) -> PathSwitchRequest {
     }
 }
 
-fn switch(world: &mut World, gnb: GnbHandle, request: &PathSwitchRequest) {
+pub(super) fn switch(world: &mut World, gnb: GnbHandle, request: &PathSwitchRequest) {
     world.ngap(gnb, "PathSwitchRequest", request.encode());
 }
 
-fn acknowledge(world: &mut World, gnb: GnbHandle) -> PathSwitchRequestAcknowledge {
+pub(super) fn acknowledge(world: &mut World, gnb: GnbHandle) -> PathSwitchRequestAcknowledge {
     match world.downlinks.pop_front() {
         Some((to, Message::PathSwitchRequestAcknowledge(message))) if to == gnb => message,
         other => panic!("{other:?}"),
@@ -83,7 +83,7 @@ fn failure(world: &mut World, gnb: GnbHandle) -> PathSwitchRequestFailure {
     }
 }
 
-fn ids(list: &Option<Vec<SessionTransfer>>) -> Vec<u8> {
+pub(super) fn ids(list: &Option<Vec<SessionTransfer>>) -> Vec<u8> {
     list.iter().flatten().map(|item| item.pdu_session_id).collect()
 }
 

@@ -210,6 +210,10 @@ pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, 
         }
         return State::established(user_plane);
     }
+    if session.modification.is_some() {
+        // PDU SESSION MODIFICATION COMPLETE does not say which of two commands the UE has got (TS 24.501 8.3.10).
+        return State::established(user_plane);
+    }
     if user_plane.front.is_some() {
         refuse_rules_beside_front(session, env);
     }

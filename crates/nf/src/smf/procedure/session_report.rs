@@ -26,7 +26,11 @@ pub(in crate::smf) fn on_report(
         |at: &UpfSession| at.upf == transaction.upf || env.upfs.resolve(at.upf) == Some(transaction.upf);
     let at = session.upf_session_of(state.user_plane(), seid).filter(is_sender);
     let Some(at) = at else {
-        refuse(transaction, env);
+        // The UPF may have sent it after its answer to the establishment, which is lost: it repeats the report after T1, and would delete a
+        // session that the SMF does not know.
+        if state.establishing().is_none_or(|(upf, _)| upf != transaction.upf) {
+            refuse(transaction, env);
+        }
         return state;
     };
     let Message::SessionReportRequest(report) = message else { return state };

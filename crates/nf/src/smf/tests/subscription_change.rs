@@ -312,6 +312,11 @@ fn a_change_that_a_restart_interrupts_begins_again() {
         assert!(ladder.contains("udm <- GetSmData") && ladder.ends_with(CHANGE), "{step}: {ladder}");
         assert_eq!(enforced(&next), 80_000);
         next.uplink(PduSessionModificationComplete::new());
+        if next.take_ladder().ends_with(CHANGE) {
+            // The former command was repeated first.
+            assert!(step >= 2 && known(&next) == (80, 80, true), "{step}");
+            next.uplink(PduSessionModificationComplete::new());
+        }
         assert_eq!(known(&next), (80, 80, false), "{step}");
     }
 }

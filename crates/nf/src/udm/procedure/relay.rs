@@ -12,8 +12,9 @@ use pith_sbi::nudm_ueau::AuthEvent;
 use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration, SmfRegistrationInfo};
 use pith_sbi::nudr_dr::{
     CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, CreateSdmSubscriptions,
-    DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp, QuerySmData,
-    QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData, RemoveSdmSubscriptions,
+    DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp,
+    QuerySdmSubscriptions, QuerySmData, QuerySmfRegList, QuerySmfRegistration, QuerySmfSelectData,
+    RemoveSdmSubscriptions,
 };
 use pith_sbi::{Cause, Created, NfInstanceId, Problem, Reply, Request, Response, Uri};
 use pith_types::Supi;
@@ -42,8 +43,10 @@ pub(in crate::udm) enum Relay {
     Confirmed(Supi, AuthEvent),
     /// The next of the requested data sets.
     DataSets(Box<DataSets>),
-    /// The registration of an AMF is marked as purged: then this subscription ends.
+    /// The registration of an AMF is marked as purged: then this subscription ends, and those of SMFs whose registrations were lost.
     Purged(Box<RemoveSdmSubscriptions>),
+    /// The subscriptions to the data of a UE that was purged.
+    PurgedSubscriptions(Box<(RemoveSdmSubscriptions, Response)>),
     /// The subscription of an SMF that deletes its registration has ended: then the registration is deleted.
     Unsubscribed(Box<DeleteSmfRegistration>),
 }
@@ -134,13 +137,28 @@ fn subscribe(now: Instant, supi: Supi, mut body: SdmSubscription) -> Step {
     Step::Call(CreateSdmSubscriptions { ue_id: supi, body }.into(), Transaction::Relay(relay))
 }
 
+/// How the ids of implicit subscriptions begin.
+const IMPLICIT: &str = "implicit";
+
 /// The id of an NF's implicit subscription. If the NF's callback URI names a UE context, so does the id: two shards of an AMF
 /// are one NF instance, and the one that no longer serves the UE must not end the subscription of the other.
 pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId, callback: &Uri) -> String {
     match context_in_reference(callback.id()) {
-        Some(context) => format!("implicit{context}-{nf_instance_id}"),
-        None => format!("implicit-{nf_instance_id}"),
+        Some(context) => format!("{IMPLICIT}{context}-{nf_instance_id}"),
+        None => format!("{IMPLICIT}-{nf_instance_id}"),
     }
+}
+
+/// Ends that implicit subscription of an AMF that has purged the UE, and the others: the UE has no sessions, and an SMF's registration that was
+/// not stored does not end its subscription.
+fn implicit_subscriptions(of_amf: RemoveSdmSubscriptions, reply: Reply) -> Vec<Request> {
+    let Ok(Response::SdmSubscriptions(all)) = reply else { return vec![of_amf.into()] };
+    let ids = all.into_iter().filter_map(|subscription| subscription.subscription_id);
+    let others = ids.filter(|id| id.starts_with(IMPLICIT) && **id != *of_amf.subs_id);
+    let ends = others.map(|id| RemoveSdmSubscriptions { subs_id: id.to_string(), ..of_amf.clone() });
+    let mut requests: Vec<Request> = ends.map(Into::into).collect();
+    requests.push(of_amf.into());
+    requests
 }
 
 /// The NF in the id of a subscription; one that an earlier version stored names none.
@@ -267,8 +285,14 @@ impl Relay {
                 };
             }
             Self::Purged(subscription) => {
-                let ended = reply.is_ok().then(|| (*subscription).into());
-                return Step::Answer(reply, ended.into_iter().collect());
+                let Ok(response) = reply else { return Step::Answer(reply, Vec::new()) };
+                let query = QuerySdmSubscriptions { ue_id: subscription.ue_id.clone() };
+                let next = Self::PurgedSubscriptions(Box::new((*subscription, response)));
+                return Step::Call(query.into(), Transaction::Relay(next));
+            }
+            Self::PurgedSubscriptions(purged) => {
+                let (subscription, response) = *purged;
+                return Step::Answer(Ok(response), implicit_subscriptions(subscription, reply));
             }
             _ => {}
         }

@@ -103,6 +103,8 @@ pub(crate) struct Sessions {
     /// Identities with radio bearers.
     bearers: Vec<u8>,
     last_pti: u8,
+    /// Session and PTI of the last release that the UE has requested, and that is over.
+    last_release: Option<(u8, u8)>,
     /// The sessions whose user plane the service request in progress requests.
     pub reactivating: Option<PduSessionSet>,
     /// Uplink data are pending, which the service request in progress does not mention: the UE has been paged before.
@@ -215,7 +217,11 @@ impl Sessions {
     fn take(&mut self, id: u8, pti: u8, is_it: impl Fn(&Procedure) -> bool) -> Option<Transaction> {
         let fits = |t: &Transaction| t.session == id && t.pti == pti && is_it(&t.procedure);
         let at = self.transactions.iter().position(fits)?;
-        Some(self.transactions.remove(at))
+        let transaction = self.transactions.remove(at);
+        if transaction.procedure == Procedure::Release {
+            self.last_release = Some((id, pti));
+        }
+        Some(transaction)
     }
 }
 
@@ -295,6 +301,8 @@ impl Ue {
             }
             Some(Transaction { procedure: Procedure::Release, .. }) => self.drop_session(id),
             None if is_final_message(payload) => {}
+            // The SMF, which was slow, has released the session before it got a repeated request.
+            None if pti.is_some_and(|pti| self.sessions.last_release == Some((id, pti))) => {}
             None => {
                 let text = format!("a returned 5GSM message of session {id} that the UE did not send");
                 self.violation("TS 24.501 5.4.5.3.1", text);

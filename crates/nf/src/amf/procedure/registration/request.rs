@@ -250,10 +250,12 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
             let guti = *guti;
             Ok(context_transfer::begin(ue, env, attempt, guti))
         }
-        MobileIdentity::SuciNai { .. } => Err(RegistrationError::NoIdentity),
-        MobileIdentity::Imei(_) | MobileIdentity::Imeisv(_) if attempt.is_emergency() => {
+        MobileIdentity::Imei(_) | MobileIdentity::Imeisv(_) | MobileIdentity::SuciNai { .. }
+            if attempt.is_emergency() =>
+        {
             admit(ue, env, attempt)
         }
+        MobileIdentity::SuciNai { .. } => Err(RegistrationError::NoIdentity),
         _ => Ok(identification::begin(ue, env, attempt)),
     }
 }
