@@ -160,7 +160,7 @@ mod tests {
         }
         let others = "iptables -w -t nat -A POSTROUTING -s 10.45.0.0/16 ! -o pith0 -j MASQUERADE";
         if let Err(error) = run(&words(others), "") {
-            return crate::skipped::skipped(&error.to_string());
+            return crate::skipped::skipped(&format!("iptables: {error}"));
         }
         let count = || run(&words("iptables-save"), "").unwrap().matches("MASQUERADE").count();
         let nat = DatapathConfig { nat: true, ..DatapathConfig::default() };
