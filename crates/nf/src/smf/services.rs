@@ -18,10 +18,7 @@ impl Smf {
                 let (reference, data) = (request.sm_context_ref, request.body);
                 let found = self.find_to_update(&reference, reply.caller(), &data);
                 self.for_session(now, found, reply, out, |state, session, env, reply| {
-                    if data.serving_nf_id.is_some() {
-                        session.amf.owner = Owner::of(reply.caller());
-                        update::note_amf(session, &data);
-                    }
+                    update::note_amf(session, &data, reply.caller());
                     update::on_update(state, session, env, reply, data)
                 });
             }

@@ -8,7 +8,7 @@ use super::procedure::{
     path_switch, release, user_plane,
 };
 use super::{n1, n2};
-use crate::kit::{Level, Outbox, PendingReply};
+use crate::kit::{Caller, Level, Outbox, Owner, PendingReply};
 use bytes::Bytes;
 use pith_nas::{GsmBody, GsmCause, GsmMessage, NasError};
 use pith_ngap::transfer::{ModifyResponseTransfer, SecondaryRatUsageTransfer, SetupResponseTransfer};
@@ -93,20 +93,23 @@ fn apply(
         (None, Some(UpCnxState::Activating)) => on_activate(state, session, env, reply),
         (None, Some(UpCnxState::Deactivated)) => change_user_plane(state, session, env, reply, None),
         (None, _) => {
-            note_amf(session, &data);
             acknowledge(reply, env.out);
             state
         }
     }
 }
 
-/// Another AMF serves the UE.
-pub(super) fn note_amf(session: &mut SmContext, data: &SmContextUpdateData) {
-    session.amf.instance = data.serving_nf_id.unwrap_or(session.amf.instance);
-    session.amf.handover_target = None;
+/// Another AMF serves the UE, if it says so with whatever it requests (TS 29.502 5.2.2.3.6): the session is its own from now on. Not that which
+/// prepares a handover.
+pub(super) fn note_amf(session: &mut SmContext, data: &SmContextUpdateData, from: Caller) {
+    let amf = &mut session.amf;
+    if let Some(instance) = data.serving_nf_id {
+        (amf.owner, amf.instance, amf.handover_target) = (Owner::of(from), instance, None);
+    } else if data.ho_state.is_some() {
+        return;
+    }
     if let Some(uri) = &data.sm_context_status_uri {
-        session.amf.root = Arc::clone(&uri.root);
-        session.amf.status_uri = uri.clone();
+        (amf.root, amf.status_uri) = (Arc::clone(&uri.root), uri.clone());
     }
 }
 

@@ -331,11 +331,18 @@ fn only_the_serving_amf_can_purge_the_ue() {
 
 /// A UDR that was killed has a subscription, and not the registration with which it would end.
 #[test]
-fn a_purge_ends_the_implicit_subscriptions_of_smfs() {
+fn a_purge_ends_the_implicit_subscriptions_of_smfs_that_are_not_registered() {
     let mut bench = bench();
     let modify = purge(&mut bench, "020040");
     let asked = bench.reply(modify.call().0, Ok(Response::NoContent));
-    let ids = ["implicit17-of-an-smf", "5e8-of-another-nf"];
+    let session = |context: u8| {
+        let mut registration = SmfRegistration::new(instance(1), context, Snssai::of_sst(1), plmn());
+        let path = format!("/nsmf-callback/v1/dereg-notify/{}", reference(context));
+        registration.dereg_callback_uri = Some(Uri::new(&root("smf"), &path));
+        registration
+    };
+    let [lost, registered] = [1, 2].map(|context| implicit_subscription_of(&reference(context)));
+    let ids = [lost.as_str(), registered.as_str(), "5e8-of-another-nf"];
     let subscription = |id: &str| {
         let callback = Uri::new(&root("smf"), "/nsmf-callback/v1/sdm/1");
         let mut body = SdmSubscription::new(instance(2), callback, vec![]);
@@ -343,7 +350,9 @@ fn a_purge_ends_the_implicit_subscriptions_of_smfs() {
         body
     };
     let stored = ids.iter().map(|id| subscription(id)).collect();
-    let done = bench.reply(asked.call().0, Ok(Response::SdmSubscriptions(Box::new(stored))));
+    let asked = bench.reply(asked.call().0, Ok(Response::SdmSubscriptions(Box::new(stored))));
+    assert_eq!(asked.operations(), [Operation::QuerySmfRegList]);
+    let done = bench.reply(asked.call().0, Ok(Response::SmfRegList(Box::new(vec![session(2)]))));
     assert_eq!(done.answer(), &Response::NoContent);
     let removed = done.calls().into_iter().filter_map(|(_, _, request)| match request {
         Request::RemoveSdmSubscriptions(remove) => Some(remove.subs_id.to_string()),

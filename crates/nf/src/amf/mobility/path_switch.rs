@@ -97,11 +97,9 @@ pub(crate) fn request(
     end_missing_sessions(ue, env, &message);
     let is_listed = |id: u8| message.sessions.iter().any(|item| item.pdu_session_id == id);
     delivery::release_held_setups(ue, env, key, is_listed);
-    let is_allowed = ue.location.is_none_or(|location| ue.has_service_in(&location.tai));
-    let emergency = ue.emergency_session();
     for item in message.sessions {
         let id = item.pdu_session_id;
-        if !is_allowed && emergency != Some(id) {
+        if !ue.has_service_for(id) {
             consumer::deactivate(ue, env, id);
             state.released.push(unsuccessful(id, NOT_ALLOWED));
             continue;

@@ -165,8 +165,7 @@ impl Amf {
             Err(_) => message.s_tmsi.and_then(|s_tmsi| self.own_tmsi(s_tmsi)),
         };
         // The end of its document can't be stored: the next process would use the same COUNTs.
-        let may_take = !self.shared.refuses_new;
-        let retained = claimed.filter(|_| may_take);
+        let retained = claimed.filter(|_| !self.shared.refuses_new);
         if let Some((known, checked)) =
             retained.and_then(|tmsi| self.shared.index.retained.take(tmsi, pdu, now))
         {

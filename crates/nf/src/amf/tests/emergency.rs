@@ -76,6 +76,16 @@ fn take_null(
     phone.accepted(world)
 }
 
+/// Answers SECURITY MODE COMMAND with that IMEISV alone.
+fn take_null_as(world: &mut World, phone: &mut Phone, imeisv: &str) {
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(world) else { panic!("keys are due") };
+    let mut complete = gmm::SecurityModeComplete::new();
+    complete.imeisv = Some(MobileIdentity::Imeisv(imeisv.parse().unwrap()));
+    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+    let complete = phone.protect(header, complete);
+    phone.send_pdu(world, complete);
+}
+
 /// A phone without a SIM card registers.
 fn register_without_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::RegistrationAccept> {
     let request = request_with(phone, MobileIdentity::Imei(IMEI.parse().unwrap()));
@@ -388,12 +398,7 @@ fn the_number_of_unauthenticated_phones_is_limited() {
     let mut other = Phone { ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
     let request = request_with(&other, MobileIdentity::Imei(IMEI.parse().unwrap()));
     connect(&mut world, &mut other, &request);
-    let GmmMessage::SecurityModeCommand(_) = other.receive(&mut world) else { panic!() };
-    let mut complete = gmm::SecurityModeComplete::new();
-    complete.imeisv = Some(MobileIdentity::Imeisv("imeisv-4370816125816199".parse().unwrap()));
-    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
-    let complete = other.protect(header, complete);
-    other.send_pdu(&mut world, complete);
+    take_null_as(&mut world, &mut other, "imeisv-4370816125816199");
     assert_eq!(rejected(&mut world, &mut other), GmmCause::Congestion);
     // The first one registers again in place of itself.
     phone.guti = None;
@@ -496,12 +501,7 @@ fn an_unauthenticated_phone_that_is_authenticated_later_leaves_its_place() {
     let (mut world, mut phone) = (World::with(with_emergency(1)), Phone::default());
     let request = request_with(&phone, MobileIdentity::Imei(IMEI.parse().unwrap()));
     connect(&mut world, &mut phone, &request);
-    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
-    let mut complete = gmm::SecurityModeComplete::new();
-    complete.imeisv = Some(MobileIdentity::Imeisv("imeisv-4370816125816199".parse().unwrap()));
-    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
-    let complete = phone.protect(header, complete);
-    phone.send_pdu(&mut world, complete);
+    take_null_as(&mut world, &mut phone, "imeisv-4370816125816199");
     phone.accepted(&mut world);
     phone.context_setup_response(&mut world, &[]);
     phone.send(&mut world, gmm::RegistrationComplete::new());

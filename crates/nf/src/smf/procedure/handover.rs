@@ -18,7 +18,7 @@ use crate::kit::{Level, Owner, PendingReply};
 use crate::smf::context::{DEFAULT_QFI, SmContext, UserPlane};
 use crate::smf::env::Env;
 use crate::smf::n2;
-use crate::smf::update::{answer_update, note_amf, refuse_transfer};
+use crate::smf::update::{answer_update, refuse_transfer};
 use bytes::Bytes;
 use pith_ngap::transfer::{
     AdditionalTarget, FlowTunnel, HandoverCommandTransfer, HandoverRequestAcknowledgeTransfer,
@@ -69,7 +69,7 @@ pub(in crate::smf) fn on_update(
                 let additional = std::mem::take(&mut session.handover_additional).into_iter();
                 let additional = additional.map(|(tunnel, flows)| FlowTunnel { tunnel, flows }).collect();
                 let target = Target { primary, additional };
-                note_amf(session, data);
+                session.amf.handover_target = None;
                 let refused = std::mem::take(&mut session.flows.refused_by_target);
                 let failed = session.flows.note_at_gnb(|qfi| refused & 1 << (qfi & 63) == 0);
                 modification::fail_rules(session, env, failed, "the target gNB does not accept their flows");

@@ -46,6 +46,24 @@ fn the_amf_that_created_a_session_owns_it_until_another_amf_serves_the_ue() {
     assert_eq!(world.bench.nf.audit().contexts, 0);
 }
 
+/// It may name itself with any request: messages for the UE go to it from then on.
+#[test]
+fn an_amf_that_names_itself_with_another_request_gets_the_messages() {
+    for state in [UpCnxState::Deactivated, UpCnxState::Activating] {
+        let mut world = established();
+        world.bench.caller = client(3);
+        world.update(|data| {
+            data.serving_nf_id = Some(instance(3));
+            data.sm_context_status_uri =
+                Some(Uri::callback(&root("amf3"), &NfType::Amf, "sm-context-status", "1"));
+            data.up_cnx_state = Some(state.clone());
+        });
+        let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+        assert_eq!((session.amf.instance, &session.amf.root), (instance(3), &root("amf3")), "{state:?}");
+        assert_eq!(session.amf.status_uri.root, root("amf3"));
+    }
+}
+
 /// TS 29.502 5.2.2.3.4.2 to 5.2.2.3.4.5: the target AMF has only the reference of the SM context. It names itself, and may do no more than
 /// prepare the handover until the UE has arrived.
 #[test]

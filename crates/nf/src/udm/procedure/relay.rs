@@ -47,8 +47,20 @@ pub(in crate::udm) enum Relay {
     Purged(Box<RemoveSdmSubscriptions>),
     /// The subscriptions to the data of a UE that was purged.
     PurgedSubscriptions(Box<(RemoveSdmSubscriptions, Response)>),
+    /// The registrations of SMFs, some of which have these implicit subscriptions.
+    PurgedRegistrations(Box<Purged>),
     /// The subscription of an SMF that deletes its registration has ended: then the registration is deleted.
     Unsubscribed(Box<DeleteSmfRegistration>),
+}
+
+/// An AMF has purged a UE.
+pub(in crate::udm) struct Purged {
+    /// The end of the AMF's own subscription.
+    of_amf: RemoveSdmSubscriptions,
+    /// The other implicit ones.
+    others: Vec<SdmSubscription>,
+    /// The answer to the AMF.
+    response: Response,
 }
 
 /// Several data sets in one request (TS 29.503 5.2.2.2.8), read one after the other.
@@ -149,16 +161,39 @@ pub(super) fn implicit_subscription(nf_instance_id: &NfInstanceId, callback: &Ur
     }
 }
 
-/// Ends that implicit subscription of an AMF that has purged the UE, and the others: the UE has no sessions, and an SMF's registration that was
-/// not stored does not end its subscription.
-fn implicit_subscriptions(of_amf: RemoveSdmSubscriptions, reply: Reply) -> Vec<Request> {
-    let Ok(Response::SdmSubscriptions(all)) = reply else { return vec![of_amf.into()] };
-    let ids = all.into_iter().filter_map(|subscription| subscription.subscription_id);
-    let others = ids.filter(|id| id.starts_with(IMPLICIT) && **id != *of_amf.subs_id);
-    let ends = others.map(|id| RemoveSdmSubscriptions { subs_id: id.to_string(), ..of_amf.clone() });
-    let mut requests: Vec<Request> = ends.map(Into::into).collect();
-    requests.push(of_amf.into());
-    requests
+impl Purged {
+    /// Ends the AMF's implicit subscription. Others may be of SMFs whose registrations were not stored, and so do not end them.
+    fn begin(of_amf: RemoveSdmSubscriptions, response: Response, reply: Reply) -> Step {
+        let Ok(Response::SdmSubscriptions(all)) = reply else {
+            return Step::Answer(Ok(response), vec![of_amf.into()]);
+        };
+        let is_other = |id: &str| id.starts_with(IMPLICIT) && id != of_amf.subs_id;
+        let mut others = *all;
+        others.retain(|subscription| subscription.subscription_id.as_deref().is_some_and(is_other));
+        if others.is_empty() {
+            return Step::Answer(Ok(response), vec![of_amf.into()]);
+        }
+        let query = QuerySmfRegList { ue_id: of_amf.ue_id.clone() };
+        let next = Relay::PurgedRegistrations(Box::new(Self { of_amf, others, response }));
+        Step::Call(query.into(), Transaction::Relay(next))
+    }
+
+    /// Ends the subscriptions of NFs without a registration. Those of others end with it: an SMF may have sessions of the UE in EPS.
+    fn end(self, reply: Reply) -> Step {
+        let Self { of_amf, others, response } = self;
+        let mut ends = Vec::new();
+        if let Ok(Response::SmfRegList(registered)) = registrations_or_none(reply) {
+            let keeps = |it: &SdmSubscription, of: &SmfRegistration| match subscription_of(of) {
+                Some(id) => it.subscription_id.as_deref() == Some(&*id),
+                None => it.nf_instance_id == of.smf_instance_id,
+            };
+            let lost = others.into_iter().filter(|it| !registered.iter().any(|of| keeps(it, of)));
+            let ids = lost.filter_map(|subscription| subscription.subscription_id);
+            ends.extend(ids.map(|id| RemoveSdmSubscriptions { subs_id: id.to_string(), ..of_amf.clone() }));
+        }
+        ends.push(of_amf);
+        Step::Answer(Ok(response), ends.into_iter().map(Into::into).collect())
+    }
 }
 
 /// The NF in the id of a subscription; one that an earlier version stored names none.
@@ -292,8 +327,9 @@ impl Relay {
             }
             Self::PurgedSubscriptions(purged) => {
                 let (subscription, response) = *purged;
-                return Step::Answer(Ok(response), implicit_subscriptions(subscription, reply));
+                return Purged::begin(subscription, response, reply);
             }
+            Self::PurgedRegistrations(purged) => return purged.end(reply),
             _ => {}
         }
         let reply = if matches!(self, Self::PduSessions) { registrations_or_none(reply) } else { reply };
