@@ -95,7 +95,9 @@ mod tests {
         // As after kill -9: without key lists.
         let before = content_of(&log);
         assert_eq!(contexts_in_log(&log).unwrap(), 3);
-        assert_eq!(content_of(&log), before);
+        // The flushing thread may make its spare segment meanwhile.
+        let after = content_of(&log);
+        assert!(before.iter().all(|(path, content)| after.get(path) == Some(content)));
         drop(engine);
         drop(store);
         let before = content_of(&log);
