@@ -35,8 +35,9 @@ pub(super) enum Part {
     /// None.
     #[default]
     None,
-    /// HANDOVER REQUIRED was sent.
-    Preparing,
+    /// HANDOVER REQUIRED was sent, with these sessions: bit N for PDU session identity N. A session that was set up later, because the
+    /// AMF's request crossed it, is in none of the AMF's messages about the handover.
+    Preparing { sessions: u16 },
     /// The UE has left this gNB.
     Left,
     /// The UE is expected at this gNB.
@@ -45,6 +46,11 @@ pub(super) enum Part {
 
 /// Time that the source gNB waits for the release of a UE that has left (TNGRELOCoverall).
 const OVERALL: Duration = Duration::from_secs(8);
+
+/// The bit of a PDU session identity that a UE allocates (1 to 15, TS 24.007 11.2.3.1b).
+const fn bit(session: u8) -> u16 {
+    1 << (session & 15)
+}
 
 const fn gnb_id(node: &GlobalRanNodeId) -> Option<u32> {
     match node {
@@ -79,7 +85,8 @@ impl Gnb {
         else {
             return self.out.push(Output::HandoverFailed { ue, refused: false });
         };
-        context.part = Part::Preparing;
+        let sessions = context.bearers.iter().fold(0, |sessions, bearer| sessions | bit(bearer.session));
+        context.part = Part::Preparing { sessions };
         let container = source_to_target(ue, self.settings.plmn, target, self.settings.id);
         let transfer = HandoverRequiredTransfer { direct_forwarding_path: false }.encode();
         let item = |session| SessionTransfer { pdu_session_id: session, transfer: transfer.clone() };
@@ -230,11 +237,11 @@ impl Gnb {
             return;
         };
         let Some(context) = self.contexts.get_mut(&known.0) else { return };
-        if context.part != Part::Preparing {
+        let Part::Preparing { sessions } = context.part else {
             return self.violation("TS 38.413 8.4.1.1", "HANDOVER COMMAND without HANDOVER REQUIRED");
-        }
+        };
         let ue = context.ue;
-        self.check_command(&command);
+        self.check_command(&command, sessions);
         let Some(cell) = cell_of(&command.target_to_source) else {
             return self.violation(
                 "TS 38.413 9.3.1.21",
@@ -253,7 +260,7 @@ impl Gnb {
         self.out.push(Output::Leaving { ue, cell });
     }
 
-    fn check_command(&mut self, command: &HandoverCommand) {
+    fn check_command(&mut self, command: &HandoverCommand, required: u16) {
         let sessions = command.sessions.as_deref().unwrap_or_default();
         let bearers = self.contexts.get(&command.ran_ue_ngap_id).map(|context| context.bearers.clone());
         let listed = |id: u8| {
@@ -261,7 +268,7 @@ impl Gnb {
             all.filter(|item| item.pdu_session_id == id).count()
         };
         for bearer in bearers.unwrap_or_default() {
-            if listed(bearer.session) != 1 {
+            if required & bit(bearer.session) != 0 && listed(bearer.session) != 1 {
                 let text = format!(
                     "PDU session {} is in HANDOVER COMMAND {} times",
                     bearer.session,
@@ -301,7 +308,7 @@ impl Gnb {
         let ids = (failure.amf_ue_ngap_id, failure.ran_ue_ngap_id);
         let Some(known) = self.check_ids("HandoverPreparationFailure", ids.0, ids.1, stream) else { return };
         let Some(context) = self.contexts.get_mut(&known.0) else { return };
-        if context.part == Part::Preparing {
+        if matches!(context.part, Part::Preparing { .. }) {
             context.part = Part::None;
             let ue = context.ue;
             self.out.push(Output::HandoverFailed { ue, refused: true });

@@ -328,25 +328,44 @@ fn while_the_phone_is_authenticated_no_other_message_is_sent() {
     assert!(world.downlinks.is_empty());
 }
 
+/// A phone with session 5 registers in that way, at an AMF that has an outdated document of it. It has sent SECURITY MODE COMPLETE.
+fn authenticated(world: &mut World, phone: &mut Phone, kind: RegistrationKind) {
+    let mut request = phone.registration_request(kind);
+    request.pdu_session_status = Some([5].into_iter().collect());
+    let nas = phone.initial_nas(request.clone());
+    phone.connect(world, nas);
+    let GmmMessage::IdentityRequest(_) = plain_downlink(world, phone) else { panic!() };
+    let identity =
+        phone.protect(SecurityHeaderType::IntegrityProtected, gmm::IdentityResponse::new(Phone::suci()));
+    phone.send_pdu(world, identity);
+    let GmmMessage::AuthenticationRequest(_) = plain_downlink(world, phone) else { panic!() };
+    let response = phone.protect(SecurityHeaderType::IntegrityProtected, Phone::authentication_response());
+    phone.send_pdu(world, response);
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(world) else { panic!("then keys") };
+    let complete = phone.security_mode_complete(request);
+    phone.send_pdu(world, complete);
+}
+
+#[test]
+fn a_phone_that_registers_keeps_its_sessions_if_the_process_ends_before_the_accept() {
+    for (kind, kept) in [(RegistrationKind::MobilityUpdating, 1), (RegistrationKind::Initial, 0)] {
+        let (mut world, mut phone, mut stored) = outdated();
+        stored.store(&mut world.amf, StoreScope::Changed);
+        world.script.insert(Operation::ThreeGppRegistration, None);
+        authenticated(&mut world, &mut phone, kind);
+        stored.store(&mut world.amf, StoreScope::Changed);
+        world.calls.clear();
+        restart(&mut world, &stored, (2, 0), false);
+        let audit = world.amf.audit();
+        assert_eq!((audit.registered, audit.sessions, audit.dangling), (kept, kept, 0), "{kind:?}");
+    }
+}
+
 #[test]
 fn a_phone_that_registers_keeps_its_sessions() {
     for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::PeriodicUpdating] {
         let (mut world, mut phone, _) = outdated();
-        let mut request = phone.registration_request(kind);
-        request.pdu_session_status = Some([5].into_iter().collect());
-        let nas = phone.initial_nas(request.clone());
-        phone.connect(&mut world, nas);
-        let GmmMessage::IdentityRequest(_) = plain_downlink(&mut world, &mut phone) else { panic!() };
-        let identity =
-            phone.protect(SecurityHeaderType::IntegrityProtected, gmm::IdentityResponse::new(Phone::suci()));
-        phone.send_pdu(&mut world, identity);
-        let GmmMessage::AuthenticationRequest(_) = plain_downlink(&mut world, &mut phone) else { panic!() };
-        let response =
-            phone.protect(SecurityHeaderType::IntegrityProtected, Phone::authentication_response());
-        phone.send_pdu(&mut world, response);
-        let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!("then keys") };
-        let complete = phone.security_mode_complete(request);
-        phone.send_pdu(&mut world, complete);
+        authenticated(&mut world, &mut phone, kind);
         let accept = phone.accepted(&mut world);
         assert!(accept.pdu_session_status.unwrap().contains(5), "{kind:?}");
         assert_registered(&world);

@@ -31,8 +31,9 @@ pack_struct!(AwaitingRegistrationComplete { accept, kind });
 /// UE must confirm; else the registration is complete.
 pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, activated: Activated) -> Step {
     let kind = attempt.kind();
-    // A document of the time before says that the UE is not, also if a request for a session that it took over is still pending.
-    ue.must_store |= !ue.is_registered();
+    // A document of the time before says that the UE is not, or that it has no 5G-GUTI, also if a request for a session that it took over
+    // is still pending.
+    ue.must_store |= !ue.is_registered() || ue.guti.is_none();
     ue.rm = RmState::Registered;
     if ue.mobility.is_idle() {
         // A UE that came from another AMF gets a 5G-GUTI now.

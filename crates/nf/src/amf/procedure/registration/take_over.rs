@@ -51,7 +51,7 @@ fn forget_other(ue: &mut UeContext, env: &mut Env<'_>) {
     (ue.supi, ue.emergency) = (None, Emergency::default());
 }
 
-/// Moves what remains valid from the subscriber's previous context: its sessions, unless the UE
+/// Moves what remains valid from the subscriber's previous context: registration and sessions, unless the UE
 /// registers initially (TS 24.501 5.5.1.2.4). The rest is deleted.
 pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeContext) {
     old.registered_in_udm = false;
@@ -70,9 +70,12 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
         let (mut live, in_the_making): (Vec<_>, Vec<_>) = old.sessions.drain(..).partition(made);
         live.iter_mut().for_each(|session| session.calls.clear());
         old.sessions = in_the_making;
-        // The document of the former context is deleted.
-        ue.must_store |= !live.is_empty();
         ue.sessions.append(&mut live);
+        if old.is_registered() {
+            // The UE stays registered during its update, also if the process ends: the document of the former context is deleted.
+            (ue.rm, ue.must_store) = (RmState::Registered, true);
+            ue.registration_area.clone_from(&old.registration_area);
+        }
         consumer::announce_sessions(ue, env);
     }
 }
