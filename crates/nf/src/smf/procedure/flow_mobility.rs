@@ -27,7 +27,7 @@ use pith_ngap::transfer::{
 };
 use pith_ngap::{Cause as NgapCause, CauseRadioNetwork};
 use pith_pfcp::Message;
-use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdatedData};
+use pith_sbi::nsmf_pdusession::{N2SmInfoType, SmContextUpdateData, SmContextUpdatedData};
 use pith_sbi::{Cause, Problem};
 
 /// New rules were sent to the UPF. The AMF's request is not answered yet.
@@ -99,6 +99,25 @@ pub(in crate::smf) fn on_indication(
             state
         }
     }
+}
+
+/// Refuses the indications that wait for the session, which is about to request another uplink endpoint of the gNB: the AMF sends that
+/// request after its answers to the gNB, so that both would wait for each other.
+pub(super) fn refuse_pending(session: &mut SmContext, env: &mut Env<'_>) {
+    let indications = session.pending.updates.extract_if(.., |(_, data)| is_indication(data));
+    for (reply, _) in indications {
+        refuse_before_switch(reply, env);
+    }
+}
+
+/// Refuses an indication that arrives while the gNB is to send uplink packets to another endpoint.
+pub(super) fn refuse_before_switch(reply: PendingReply, env: &mut Env<'_>) {
+    let problem = Problem::new(Cause::UnprocessableRequest).detail("the uplink endpoint is being changed");
+    refuse(Trigger::Indication, reply, problem, BUSY, env);
+}
+
+pub(super) fn is_indication(data: &SmContextUpdateData) -> bool {
+    data.n2_sm_info_type == Some(N2SmInfoType::PduResModInd)
 }
 
 /// The gNB has not answered yet what it is to add or to release: the indication may be older.

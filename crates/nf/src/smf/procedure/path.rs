@@ -3,7 +3,7 @@
 
 use super::branching::drain_front;
 use super::restoration::{self, Absence};
-use super::{Established, State, lost_tunnel, release};
+use super::{Established, State, flow_mobility, lost_tunnel, release};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
@@ -129,6 +129,7 @@ fn switch_uplink(
     gnb: Tunnel,
     towards: Towards,
 ) -> State {
+    flow_mobility::refuse_pending(session, env);
     let uplink = endpoint(&user_plane, towards);
     let modify = n2::modify_request(uplink, gnb);
     let transfer = consumer::transfer_to_gnb(session, NgapIeType::PduResModReq, modify);
@@ -218,8 +219,8 @@ impl AwaitingUplinkSwitch {
     }
 
     /// Handles the gNB's answer, or a deactivation: then the gNB no longer serves the UE and will not answer. The preparation of an N2
-    /// handover ends the wait, too: a gNB that hands the UE over may not answer before (TS 38.413 8.4.1.2). Other updates are pending until
-    /// then.
+    /// handover ends the wait, too: a gNB that hands the UE over may not answer before (TS 38.413 8.4.1.2). Indications are refused: the AMF
+    /// may wait for the answer before it sends the gNB the request. Other updates are pending until then.
     pub(in crate::smf) fn on_update(
         self,
         session: &mut SmContext,
@@ -230,6 +231,10 @@ impl AwaitingUplinkSwitch {
         if data.ho_state == Some(HoState::Preparing) {
             session.queue_update(env, reply, data);
             return State::established(self.abandon(session, env));
+        }
+        if flow_mobility::is_indication(&data) {
+            flow_mobility::refuse_before_switch(reply, env);
+            return State::AwaitingUplinkSwitch(self);
         }
         let answers = [N2SmInfoType::PduResModRsp, N2SmInfoType::PduResModFail];
         match await_gnb(session, env, reply, data, &answers) {

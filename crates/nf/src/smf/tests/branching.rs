@@ -22,7 +22,7 @@ pub(super) fn plain() -> SmfConfig {
     config
 }
 
-fn established() -> World {
+pub(super) fn established() -> World {
     let mut world = World::with(plain(), &["upf", "edge"]);
     world.establish();
     world.gnb_answers();

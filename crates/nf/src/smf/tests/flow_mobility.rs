@@ -158,6 +158,23 @@ fn an_indication_during_the_establishment_is_refused() {
     assert_eq!((refused(&world), gnb(&world)), (BUSY, None));
 }
 
+/// The AMF sends the gNB the request for another uplink endpoint after the answer to the indication, if that was first: they would wait for
+/// each other until the guard timer expires.
+#[test]
+fn an_indication_that_crosses_the_switch_to_a_classifier_is_refused() {
+    let mut world = super::branching::established();
+    world.silent.insert(EDGE);
+    world.branch("edge");
+    indicate(&mut world);
+    world.upf_answers_late();
+    assert_eq!(refused(&world), BUSY, "before the switch");
+    indicate(&mut world);
+    assert_eq!(refused(&world), BUSY, "while the gNB is to switch");
+    world.gnb_modifies(true);
+    assert_eq!(world.user_plane().unwrap().front.as_ref().unwrap().session.upf, EDGE);
+    assert_eq!(world.bench.timers.len(), 0);
+}
+
 #[test]
 fn an_undecodable_indication_is_refused() {
     let mut world = World::established();
