@@ -368,9 +368,14 @@ fn update_and_note(
     }
     match ue.session_mut(id) {
         Some(session) if session.sm_context.is_none() => session.held.push((body, purpose)),
-        Some(_) => {
+        Some(session) => {
+            let before = session.last_call;
             let call = update(ue, env, id, body);
             if let (Some(session), Some(call)) = (ue.session_mut(id), call) {
+                if matches!(purpose, SessionCall::Forward(_)) {
+                    // A message of the UE supersedes no report of the user plane, which the SMF still lacks if it does not answer.
+                    session.last_call = before;
+                }
                 session.calls.push((call, purpose));
             }
         }

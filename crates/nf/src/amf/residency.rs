@@ -250,7 +250,8 @@ impl Amf {
             (stored, _) => stored,
         };
         let is_connected = was_connected && left.is_none();
-        self.tracker.note_at_rest(id, is_connected);
+        // The document, which may say so, is that of the former run.
+        self.tracker.note_at_rest(id, was_connected);
         if let Some(StoredConnection { gnb, id, ran_id, .. }) = left {
             self.note_left_connection(key, LeftConnection { gnb, ids: (id, ran_id) });
         } else if may_have_user_plane && !is_connected {

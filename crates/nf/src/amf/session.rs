@@ -24,7 +24,7 @@ pub(crate) struct PduSession {
     pub smf: SessionSmf,
     /// State of its N3 resources, as far as the AMF knows.
     pub user_plane: UserPlane,
-    /// The last request that changed the SMF's state.
+    /// The last request that changed the user plane at the SMF.
     pub last_call: CallId,
     /// Reports in a row that the SMF did not answer.
     pub unheard: u8,

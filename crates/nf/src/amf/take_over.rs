@@ -85,8 +85,8 @@ impl Amf {
         if let Some(ue) = self.ues.get_mut(key) {
             ue.connection = adopted;
         }
-        // Its document may say so.
-        self.tracker.note_at_rest(id, adopted.is_some() && self.keeps_connections());
+        // Its document may say so, also if the gNB has gone: the next process would expect it back.
+        self.tracker.note_at_rest(id, had_connection && self.keeps_connections());
         let lost_connection = had_connection && adopted.is_none();
         if lost_connection || ((is_cut || may_have_user_plane) && adopted.is_none()) {
             self.note_left_unnamed(key);

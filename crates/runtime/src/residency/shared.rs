@@ -255,6 +255,14 @@ impl SharedDocuments {
         self.documents.values_mut().for_each(|document| document.copy = None);
     }
 
+    /// Another run of the shard begins: reads of the former one have no result.
+    pub fn begin_run(&mut self) {
+        for document in self.documents.values_mut() {
+            document.copy = None;
+            document.awaited.clear();
+        }
+    }
+
     /// The shard no longer has contexts.
     pub fn forget_contexts(&mut self) {
         self.places.clear();

@@ -57,6 +57,8 @@ impl World {
                 before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
             }
         }
+        // What the procedure created at other NFs is lost, too.
+        self.watch.may_leak |= !unwritten.is_empty();
         for session in self.inspected_in(process, Inspect::Sessions) {
             let is_stored = !unwritten.contains(&text(&session["supi"]));
             if is_stored && session["state"] == "established" && session["upf"].is_string() {

@@ -2,7 +2,8 @@
 
 use super::world::{GNB, Phone, World};
 use crate::kit::{Input, N2Input, ResetUe, Timer};
-use pith_nas::ie::{RegistrationKind, ServiceType};
+use pith_nas::gmm;
+use pith_nas::ie::{PayloadContainerType, RegistrationKind, ServiceType};
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::nsmf_pdusession::UpCnxState;
 use pith_sbi::{Operation, Problem, Request};
@@ -48,6 +49,26 @@ fn an_unanswered_idle_report_is_retransmitted() {
     }
     world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
     assert_eq!(world.take_ladder(), "", "it hears nothing");
+}
+
+#[test]
+fn an_unanswered_idle_report_is_retransmitted_after_a_message_of_the_ue() {
+    let (mut world, mut phone) = with_session();
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.release(&mut world);
+    let request = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    phone.receive(&mut world);
+    let mut transport = gmm::UlNasTransport::new(PayloadContainerType::N1SmInformation, b"complete".to_vec());
+    transport.pdu_session_id = Some(5);
+    phone.send(&mut world, transport);
+    world.take_ladder();
+    // The report, which is the older call.
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    let Request::UpdateSmContext(update) = &world.calls.last().unwrap().2 else { panic!() };
+    assert_eq!(update.body.up_cnx_state, Some(UpCnxState::Deactivated));
 }
 
 #[test]

@@ -12,7 +12,7 @@ impl ContextStore {
         self.dropping.clear();
         self.stored.clear();
         self.loaded.clear();
-        self.shared.iter_mut().for_each(SharedDocuments::forget_copies);
+        self.shared.iter_mut().for_each(SharedDocuments::begin_run);
         self.keys.clear();
         self.sizes.clear();
         self.batch.reset(self.owner.unwrap_or_default());

@@ -714,6 +714,31 @@ fn contexts_of_a_ue_have_one_document_which_a_transaction_reads_once() {
 }
 
 #[test]
+fn a_read_that_a_panic_cut_off_begins_again_in_the_next_run() {
+    let documents = MemoryStore::default();
+    let mut run = shared(&documents, WriteForm::Update, BlockId::all().collect());
+    for owner in [101, 102] {
+        run.deliver(10, owner, Timer::T3550);
+    }
+    run.end_turn(10);
+    // The read has begun, and has no result yet.
+    run.deliver(20, 101, Timer::T3550);
+    let mut next = shared(&documents, WriteForm::Update, BlockId::all().collect());
+    std::mem::swap(&mut run.store, &mut next.store);
+    next.store.start_run(&mut next.shard);
+    next.store.take_over(at(20), &mut next.shard, |_| Some(Fate::GoesOn));
+    next.end_turn(21);
+    next.deliver(30, 102, Timer::T3550);
+    next.end_turn(30);
+    next.end_turn(31);
+    let value = |owner| {
+        let next = shared(&documents, WriteForm::Update, BlockId::all().collect());
+        next.values.lock().unwrap().get(&owner).copied()
+    };
+    assert_eq!(value(102), Some(30_000));
+}
+
+#[test]
 fn the_last_context_takes_the_document_with_it() {
     for form in FORMS {
         let documents = MemoryStore::default();
