@@ -7,7 +7,8 @@
 //! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed by N1N2MessageTransfer | [`AwaitingN2InfoNotify`] | target AMF | completion | .3 1 to 5 |
 //! | UE CONTEXT RELEASE COMMAND to the source gNB; the context ends without its sessions | | | | .3 6, 14 |
 //!
-//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays.
+//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays. Meanwhile messages of SMFs are refused: they send them again after the
+//! handover (TS 23.502 4.9.1.3.1).
 //!
 //! The NAS COUNTs are the target AMF's from CreateUEContext on: this AMF sends no NAS message until the UE stays ([`crate::amf::n1::seal`]). If
 //! HANDOVER COMMAND was sent, it continues after COUNTs that it reserves, because the target AMF may have used some.

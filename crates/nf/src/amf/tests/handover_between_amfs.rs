@@ -417,12 +417,39 @@ fn the_source_amf_sends_no_nas_message_during_the_handover() {
         b"without a session".to_vec(),
     );
     amfs.phone.send(&mut amfs.source, status);
-    assert!(amfs.source.request(transfer(5, Some(b"5GSM"), None)).is_ok(), "it is queued");
     assert!(amfs.source.downlinks.is_empty(), "{:?}", amfs.source.downlinks);
     amfs.source.reply(amfs.creation.take().unwrap(), Err(Box::new(Problem::of_status(403))));
     failure(&mut amfs.source);
-    let GmmMessage::DlNasTransport(message) = amfs.phone.receive(&mut amfs.source) else { panic!() };
-    assert_eq!(message.payload_container, b"5GSM");
+    assert_stays(amfs);
+}
+
+/// TS 23.502 4.9.1.3.1: the target AMF would not get what the source AMF queues.
+#[test]
+fn messages_of_smfs_are_refused_until_the_handover_is_over() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.requested(&[5]);
+    let messages = [
+        transfer(5, Some(b"5GSM"), None),
+        transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))),
+        transfer(5, Some(b"5GSM"), Some((NgapIe::PduResModReq, b"modify"))),
+    ];
+    let assert_refused = |amfs: &mut Amfs| {
+        for message in messages.clone() {
+            let refusal = amfs.source.request(message).unwrap_err();
+            assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+            assert_eq!(refusal.status, 409);
+        }
+        assert_eq!(amfs.source.request(transfer(9, Some(b"5GSM"), None)).unwrap_err().status, 404);
+    };
+    assert_refused(&mut amfs);
+    amfs.source.reply(amfs.creation.take().unwrap(), Err(Box::new(Problem::of_status(403))));
+    failure(&mut amfs.source);
+    assert_stays(amfs);
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    assert_refused(&mut amfs);
+    cancel(&mut amfs);
+    assert_stays(amfs);
 }
 
 /// TS 29.518 5.2.2.3.1.2.
