@@ -1,9 +1,13 @@
 //! N2 handover between two AMFs of different GUAMIs (TS 23.502 4.9.1.3, TS 29.518 5.2.2.2.3, 5.2.2.2.4, 5.2.2.3.6). Each AMF has one of the gNBs.
 
-use super::n2_handover::{AT_TARGET, acknowledge, answer, failure, refuse, required, states, updates};
+use super::n2_handover::{
+    AT_TARGET, acknowledge, answer, failure, failure_at, gnb_target, refuse, required, states, updates,
+};
 use super::world::*;
 use crate::amf::AmfConfig;
-use crate::kit::{Caller, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking};
+use crate::kit::{
+    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking,
+};
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;
 use pith_crypto::keys::KSeaf;
@@ -646,6 +650,50 @@ fn a_ue_that_does_not_register_after_the_handover_is_requested_to() {
     assert!(command.guti.is_some());
     phone.send(&mut target, ConfigurationUpdateComplete::new());
     assert_eq!((target.amf.audit().in_procedure, target.running()), (0, vec![]));
+}
+
+/// HANDOVER REQUIRED of a UE that was handed over from another AMF, and has not registered.
+fn require_next(target: &mut World, phone: &Phone, gnb: u32) {
+    let mut message = required(phone, &[5]);
+    message.target = gnb_target(gnb);
+    target.ngap(OTHER_GNB, "HandoverRequired", message.encode());
+}
+
+fn assert_requests_registration(mut target: World, mut phone: Phone) {
+    target.expire(Timer::Handover);
+    let message = phone.receive(&mut target);
+    let GmmMessage::ConfigurationUpdateCommand(command) = message else { panic!("{message:?}") };
+    assert!(command.indication.unwrap().registration_requested);
+}
+
+#[test]
+fn a_registration_is_requested_also_after_a_second_handover_that_uses_the_timer() {
+    const THIRD_GNB: GnbHandle = GnbHandle(3);
+    let mut amfs = Amfs::new(&[5]);
+    amfs.completed(&[5]);
+    let Amfs { mut target, phone, .. } = amfs;
+    target.set_up_gnb(THIRD_GNB, World::gnb_info(THIRD_GNB), false);
+    require_next(&mut target, &phone, 3);
+    answer(&mut target, Some(N2SmInfoType::PduResSetupReq));
+    let _ = take_message!(target, THIRD_GNB, HandoverRequest);
+    target.expire(Timer::Handover);
+    let _ = take_message!(target, THIRD_GNB, UeContextReleaseCommand);
+    assert_eq!(failure_at(&mut target, OTHER_GNB), CauseRadioNetwork::tngrelocprep_expiry);
+    assert_requests_registration(target, phone);
+}
+
+#[test]
+fn a_registration_is_requested_also_if_its_timer_expires_during_a_handover() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.completed(&[5]);
+    let Amfs { mut target, phone, .. } = amfs;
+    require_next(&mut target, &phone, 9);
+    target.expire(Timer::Handover);
+    assert!(target.downlinks.is_empty(), "no NAS message: {:?}", target.downlinks);
+    target.reply_to(Operation::CreateUeContext, Err(Box::new(Problem::of_status(403))));
+    let cause = CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system;
+    assert_eq!(failure_at(&mut target, OTHER_GNB), cause);
+    assert_requests_registration(target, phone);
 }
 
 /// The source AMF repeats its request, for example after a restart.
