@@ -199,6 +199,17 @@ impl AwaitingN2InfoNotify {
     }
 }
 
+/// Whether the context that the target AMF of an earlier handover has created is now that of the handover in progress: an AMF has one context of a UE
+/// that is being handed over. Its release would end this handover. While the target AMF of this handover is not known, it may be another one: then
+/// the timer there ends the earlier context.
+pub(crate) fn is_replaced(ue: &UeContext, context: &Uri) -> bool {
+    match &ue.mobility {
+        Mobility::AwaitingUeContextCreation(_) => true,
+        Mobility::AwaitingN2InfoNotify(state) => state.context == *context,
+        _ => false,
+    }
+}
+
 /// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,
 /// except those that it does not take. Returns whether that handover was in progress.
 pub(crate) fn completed(

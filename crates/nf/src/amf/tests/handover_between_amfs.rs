@@ -846,3 +846,41 @@ fn an_answer_that_the_source_amf_cannot_use_releases_the_target() {
     release_at_target(&mut amfs);
     assert_stays(amfs);
 }
+
+/// The context that the first answer names is that of the second handover, as the target AMF has one of the UE.
+#[test]
+fn a_late_answer_of_a_cancelled_handover_does_not_end_the_next_one() {
+    for is_answered in [false, true] {
+        let mut amfs = Amfs::new(&[5]);
+        let request = amfs.requested(&[5]);
+        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        let first = (amfs.creation.take().unwrap(), amfs.target.answers.pop().unwrap());
+        cancel(&mut amfs);
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        let second = amfs.require(&[5]);
+        let late = |amfs: &mut Amfs| {
+            amfs.source.reply(first.0, first.1.clone());
+            assert!(amfs.source.calls.is_empty(), "no release: {:?}", amfs.source.calls);
+        };
+        if !is_answered {
+            late(&mut amfs);
+        }
+        amfs.create(*second);
+        let _ = take_message!(amfs.target, OTHER_GNB, UeContextReleaseCommand);
+        while states(&amfs.target).iter().any(|state| *state == Some(HoState::Cancelled)) {
+            answer(&mut amfs.target, None);
+        }
+        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+        let id = take_message!(amfs.target, OTHER_GNB, HandoverRequest).amf_ue_ngap_id;
+        acknowledge(&mut amfs.target, id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        amfs.created();
+        let _ = take_message!(amfs.source, GNB, HandoverCommand);
+        if is_answered {
+            late(&mut amfs);
+        }
+        let notification = amfs.notified(id);
+        assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    }
+}
