@@ -28,7 +28,8 @@ use pith_ngap::{
     Cause, CauseRadioNetwork, HandoverCommand, HandoverRequired, HandoverType, SessionTransfer, TargetId,
 };
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
-use pith_sbi::{Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
+use pith_sbi::{ApiRoot, Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
+use std::sync::Arc;
 
 /// CreateUEContext is pending.
 #[derive(Debug)]
@@ -208,6 +209,24 @@ pub(crate) fn is_replaced(ue: &UeContext, context: &Uri) -> bool {
         Mobility::AwaitingN2InfoNotify(state) => state.context == *context,
         _ => false,
     }
+}
+
+/// CreateUEContext failed without a refusal: no answer arrived in time, or one without the URI of the context. The target AMF may have created
+/// the context, which has the name in the request there.
+pub(crate) fn release_unconfirmed(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    call: CallId,
+    target: &Arc<ApiRoot>,
+    problem: &Problem,
+) {
+    let is_pending = matches!(&ue.mobility, Mobility::AwaitingUeContextCreation(state) if state.call == call);
+    let is_refusal = matches!(problem.more, Some(ProblemMore::UeContextCreateError(_)));
+    let Some(supi) = ue.supi.as_ref().filter(|_| is_pending && !is_refusal && problem.status >= 500) else {
+        return;
+    };
+    let context = Uri::new(target, &format!("/namf-comm/v1/ue-contexts/{supi}"));
+    consumer::release_ue_context(env, &context, n2_handover::CANCELLED);
 }
 
 /// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,

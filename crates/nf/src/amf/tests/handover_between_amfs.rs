@@ -6,7 +6,8 @@ use super::n2_handover::{
 use super::world::*;
 use crate::amf::AmfConfig;
 use crate::kit::{
-    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking,
+    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Target, Timer,
+    Tracking,
 };
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;
@@ -883,4 +884,37 @@ fn a_late_answer_of_a_cancelled_handover_does_not_end_the_next_one() {
         let notification = amfs.notified(id);
         assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
     }
+}
+
+/// The answer is lost, or has no `Location`: the target AMF has a context, which the source AMF knows by the name in its request.
+#[test]
+fn a_context_that_may_have_been_created_without_an_answer_is_released() {
+    let invalid = || Problem::new(SbiCause::UnspecifiedNfFailure);
+    for failure_of in [Problem::timed_out, invalid] {
+        let mut amfs = Amfs::new(&[5]);
+        let request = amfs.requested(&[5]);
+        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        let from = Some(Arc::clone(&target_config().identity.api_root));
+        let (tag, reply) = (amfs.creation.take().unwrap(), Err(Box::new(failure_of())));
+        amfs.source.input(Input::Reply { tag, from: from.clone(), reply });
+        failure(&mut amfs.source);
+        let (_, target, _) = &amfs.source.calls[0];
+        assert_eq!(*target, Target::Root(from.unwrap()));
+        release_at_target(&mut amfs);
+        assert_stays(amfs);
+    }
+}
+
+#[test]
+fn a_target_amf_that_refuses_has_nothing_to_release() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.require(&[5]);
+    let refusal = crate::amf::mobility::n2_handover::HandoverError::NotTakenOver.problem();
+    let from = Some(Arc::clone(&target_config().identity.api_root));
+    amfs.source.input(Input::Reply { tag: amfs.creation.take().unwrap(), from, reply: Err(refusal.into()) });
+    failure(&mut amfs.source);
+    assert!(!amfs.source.take_ladder().contains("ReleaseUeContext"));
+    assert_stays(amfs);
 }
