@@ -7,8 +7,8 @@
 //! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed by N1N2MessageTransfer | [`AwaitingN2InfoNotify`] | target AMF | completion | .3 1 to 5 |
 //! | UE CONTEXT RELEASE COMMAND to the source gNB; the context ends without its sessions | | | | .3 6, 14 |
 //!
-//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays. Meanwhile messages of SMFs are refused: they send them again after the
-//! handover (TS 23.502 4.9.1.3.1).
+//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays; but the context ends if N2InfoNotify arrives nevertheless. During the handover
+//! messages of SMFs are refused: SMFs send them again after it (TS 23.502 4.9.1.3.1).
 //!
 //! The NAS COUNTs are the target AMF's from CreateUEContext on: this AMF sends no NAS message until the UE stays ([`crate::amf::n1::seal`]). If
 //! HANDOVER COMMAND was sent, it continues after COUNTs that it reserves, because the target AMF may have used some.
@@ -190,9 +190,11 @@ impl AwaitingN2InfoNotify {
         &self.context
     }
 
-    /// The handover does not take place, as far as this AMF knows: the target AMF releases its context.
+    /// The handover does not take place, as far as this AMF knows: the target AMF releases its context. It refuses, and reports the UE, if the
+    /// UE has arrived there meanwhile ([`completed`]).
     pub(super) fn withdraw(&self, ue: &mut UeContext, env: &mut Env<'_>) {
         consumer::release_ue_context(env, &self.context, n2_handover::CANCELLED);
+        ue.start(env, Timer::WithdrawnHandover, env.config.timers.handover_completion);
         if let Some(security) = &mut ue.security {
             security.nas.skip_to_send(RESERVED_NAS_COUNTS);
             security.unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
@@ -230,7 +232,10 @@ pub(crate) fn release_unconfirmed(
 }
 
 /// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,
-/// except those that it does not take. Returns whether that handover was in progress.
+/// except those that it does not take. Returns whether that handover was in progress, or withdrawn a short time ago.
+///
+/// The target AMF decides whether a handover takes place that this one withdraws: it has got HANDOVER NOTIFY before ReleaseUEContext, which it
+/// refuses, and the SMFs have its requests. The UE is at its gNB.
 pub(crate) fn completed(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -239,12 +244,17 @@ pub(crate) fn completed(
 ) -> bool {
     let transferred = match std::mem::take(&mut ue.mobility) {
         Mobility::AwaitingN2InfoNotify(state) if state.number.0 == number => state.transferred,
+        later if ue.is_registered() && is_withdrawn(ue) => {
+            n2_handover::withdraw(ue, env, &later);
+            sessions_before(ue, number)
+        }
         other => {
             ue.mobility = other;
             return false;
         }
     };
     ue.stop(env, Timer::Handover);
+    ue.stop(env, Timer::WithdrawnHandover);
     ue.log_outcome(env, Level::Info, "N2 handover", "to another AMF");
     procedure::abort(ue, env);
     n2::release(ue, env, SUCCESSFUL);
@@ -255,6 +265,17 @@ pub(crate) fn completed(
     ue.discards_security = true;
     ue.rm = RmState::Deregistered;
     true
+}
+
+/// Whether a handover was withdrawn a short time ago, of which HANDOVER COMMAND was sent.
+fn is_withdrawn(ue: &UeContext) -> bool {
+    ue.timers().iter().any(|(timer, _)| *timer == Timer::WithdrawnHandover)
+}
+
+/// Sessions that are older than the handover with that number: the target AMF has got their contexts. Both numbers are of one sequence.
+fn sessions_before(ue: &UeContext, number: u32) -> Vec<u8> {
+    let older = ue.sessions.iter().filter(|session| session.number.0 < number);
+    older.filter(|session| session.sm_context.is_some()).map(|session| session.id).collect()
 }
 
 impl From<AwaitingUeContextCreation> for Mobility {

@@ -600,6 +600,7 @@ fn a_notification_of_no_handover_in_progress_is_refused() {
     wrong.body.notify_reason = None;
     assert_eq!(amfs.source.request(wrong).unwrap_err().status, 404);
     amfs.source.expire(Timer::Handover);
+    amfs.source.expire(Timer::WithdrawnHandover);
     assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "the handover is over");
     assert_eq!(amfs.source.amf.audit().registered, 1);
 }
@@ -917,4 +918,44 @@ fn a_target_amf_that_refuses_has_nothing_to_release() {
     failure(&mut amfs.source);
     assert!(!amfs.source.take_ladder().contains("ReleaseUeContext"));
     assert_stays(amfs);
+}
+
+/// HANDOVER NOTIFY reaches the target AMF before ReleaseUEContext: the UE is there, and SMFs know that AMF.
+#[test]
+fn a_ue_that_arrives_before_the_cancellation_is_the_target_amfs() {
+    let mut amfs = Amfs::new(&[5, 6]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    cancel(&mut amfs);
+    let notification = amfs.notified(id);
+    let (_, release) = take_call(&mut amfs.source, Operation::ReleaseUeContext);
+    assert_eq!(amfs.target.request(release).unwrap_err().status, 404, "the UE is here");
+    amfs.source.take_ladder();
+    assert_eq!(amfs.source.request(*notification.clone()), Ok(Response::NoContent));
+    let ladder = amfs.source.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "the sessions are the target AMF's: {ladder}");
+    confirm_release(&mut amfs.source);
+    assert_eq!(amfs.source.amf.audit().contexts, 0);
+    assert_eq!(amfs.target.amf.audit().registered, 1);
+    assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "repeated");
+}
+
+/// The timer has expired at the source AMF, where the UE has established another session since, and is to be handed over once more.
+#[test]
+fn a_ue_that_arrives_late_is_the_target_amfs_without_later_sessions() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    amfs.source.expire(Timer::Handover);
+    amfs.source.script.remove(&Operation::UpdateSmContext);
+    amfs.phone.establish(&mut amfs.source, 6);
+    amfs.source.script.insert(Operation::CreateUeContext, None);
+    amfs.require(&[5]);
+    let notification = amfs.notified(id);
+    amfs.source.take_ladder();
+    assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    let ladder = amfs.source.take_ladder();
+    assert_eq!(ladder.matches("ReleaseSmContext").count(), 1, "{ladder}");
+    confirm_release(&mut amfs.source);
+    assert_eq!(amfs.source.amf.audit().contexts, 0);
 }
