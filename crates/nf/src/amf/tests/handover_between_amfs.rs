@@ -21,14 +21,14 @@ use pith_ngap::{
     HandoverNotify, HandoverRequest, Message, RanStatus, UeContextReleaseCommand, UeNgapIds,
     UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
 };
-use pith_sbi::common::NfInstanceId;
+use pith_sbi::common::{NfInstanceId, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, UpCnxState};
 use pith_sbi::{
     ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
     Uri,
 };
-use pith_types::{AmfUeNgapId, Guami, RanUeNgapId, Snssai};
+use pith_types::{AmfUeNgapId, FiveGGuti, Guami, RanUeNgapId, Snssai};
 use std::sync::Arc;
 
 /// The source AMF, as the target AMF knows it.
@@ -958,4 +958,36 @@ fn a_ue_that_arrives_late_is_the_target_amfs_without_later_sessions() {
     assert_eq!(ladder.matches("ReleaseSmContext").count(), 1, "{ladder}");
     confirm_release(&mut amfs.source);
     assert_eq!(amfs.source.amf.audit().contexts, 0);
+}
+
+/// TS 29.518 6.1.3.2.2: a source AMF may name the UE by its own 5G-GUTI, or by the PEI.
+#[test]
+fn a_source_amf_may_name_the_ue_by_its_5g_guti_or_pei() {
+    let pei: pith_types::Pei = "imeisv-1234567890123456".parse().unwrap();
+    let guti =
+        FiveGGuti { guami: config().guami, tmsi: pith_types::FiveGTmsi::new(crate::testing::block(0), 7) };
+    for name in [UeContextId::FiveGGuti(guti), UeContextId::Pei(pei.clone())] {
+        let mut amfs = Amfs::new(&[5]);
+        let mut request = amfs.require(&[5]);
+        request.body.ue_context.pei = Some(pei.clone());
+        request.ue_context_id = name.clone();
+        amfs.create(*request.clone());
+        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+        let mut of_smf = transfer(5, Some(b"5GSM"), None);
+        of_smf.ue_context_id = name.clone();
+        let refusal = amfs.target.request(of_smf).unwrap_err();
+        assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+        let body = namf::UeContextRelease::new(pith_sbi::common::NgApCause::new(0_u32, 5_u32));
+        let release = namf::ReleaseUeContext { ue_context_id: name.clone(), body };
+        assert_eq!(amfs.target.request(release.clone()), Ok(Response::NoContent));
+        let refusal = amfs.target.request(release).unwrap_err();
+        assert_eq!((refusal.status, refusal.cause()), (404, Some(&SbiCause::ContextNotFound)));
+        assert_eq!(amfs.target.amf.audit().contexts, 0);
+        let mut other = request;
+        other.body.ue_context.pei = Some("imeisv-1234567890123457".parse().unwrap());
+        amfs.target.answers.clear();
+        amfs.create(*other);
+        let is_pei = matches!(name, UeContextId::Pei(_));
+        assert_eq!(amfs.target.answers.pop().is_some_and(|answer| answer.is_err()), is_pei);
+    }
 }
