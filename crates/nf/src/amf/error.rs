@@ -300,7 +300,7 @@ pub(crate) enum TransferError {
     /// A registration is in progress: try again.
     #[error("registration in progress")]
     RegistrationOngoing,
-    /// A handover is in progress: the SMF may try again after it (TS 23.502 4.9.1.2.1).
+    /// A handover is in progress: the SMF may try again after it (TS 23.502 4.9.1.2.1, 4.9.1.3.1).
     #[error("handover in progress")]
     HandoverOngoing,
     /// The UE is in CM-IDLE, and the message is about resources that only a gNB of a connected UE has.

@@ -70,7 +70,7 @@ use context::{CallId, DeferredAction, Env, Gnbs, Shared, UeContext};
 use pending_table::PendingTable;
 use pith_crypto::number_order::NumberOrder;
 use pith_ngap::{Cause, CauseNas};
-use pith_sbi::{NfInstanceId, Reply, Request};
+use pith_sbi::{ApiRoot, NfInstanceId, Reply, Request};
 use pith_types::{BlockId, ContextId, InstanceId, OwnerMap};
 use residency::Restored;
 use retained::KnownUe;
@@ -178,6 +178,7 @@ impl Amf {
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
         procedure::subscription_change::resume(ue, &mut env);
+        mobility::n2_handover::await_registration(ue, &mut env);
         self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;
         if ue.is_over() {
@@ -247,7 +248,14 @@ impl Amf {
         self.release(now, &mut old, effects, out);
     }
 
-    fn reply(&mut self, now: Instant, tag: Tag, reply: Reply, out: &mut Outbox) {
+    /// `from`: the API root to which the call was sent.
+    fn reply(
+        &mut self,
+        now: Instant,
+        (tag, from): (Tag, Option<Arc<ApiRoot>>),
+        reply: Reply,
+        out: &mut Outbox,
+    ) {
         if tag.owner == context::IGNORED_REPLY.owner {
             self.released(tag.step, out);
         }
@@ -255,7 +263,13 @@ impl Amf {
         if !self.ues.contains(key) {
             return self.with_env(now, out, |env| consumer::undo(env, reply));
         }
-        self.with_ue(now, key, out, |ue, env| procedure::on_reply(ue, env, CallId(tag.step), reply));
+        self.with_ue(now, key, out, |ue, env| {
+            let call = CallId(tag.step);
+            if let (Some(from), Err(problem)) = (&from, &reply) {
+                mobility::departure::release_unconfirmed(ue, env, call, from, problem);
+            }
+            procedure::on_reply(ue, env, call, reply);
+        });
     }
 
     /// The SMF that receives a CreateSMContext request.
@@ -344,7 +358,7 @@ impl NetworkFunction for Amf {
             // For the shard.
             Input::N2(N2Input::Held { .. } | N2Input::GiveUp { .. }) => {}
             Input::Request { reply, request } => self.serve(now, reply, request, out),
-            Input::Reply { tag, reply, .. } => self.reply(now, tag, reply, out),
+            Input::Reply { tag, from, reply } => self.reply(now, (tag, from), reply, out),
             Input::Routed { tag, instance } => self.routed(tag, instance),
             Input::Timer(key) => self.timer(now, key, out),
             Input::N4(_) | Input::Stored { .. } => {}

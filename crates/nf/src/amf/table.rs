@@ -3,6 +3,7 @@
 use super::context::UeContext;
 use super::retained::Retained;
 use crate::kit::{Contexts, Key, Rng, shrink};
+use pith_sbi::common::UeContextId;
 use pith_types::{BlockId, FiveGTmsi, Pei, Supi, UeIdentity};
 use std::collections::HashMap;
 
@@ -17,6 +18,8 @@ pub(crate) struct Index {
     by_pei: HashMap<Pei, Key>,
     /// UEs that another AMF is handing over. What it says of them is not proven before they arrive: a context of `by_supi` stays beside.
     arriving: HashMap<Supi, Key>,
+    /// The same UEs by other names that the source AMF uses: its own 5G-GUTI, or the PEI.
+    arriving_names: HashMap<UeContextId, Key>,
     by_tmsi: HashMap<FiveGTmsi, Key>,
     /// Retained security contexts of deregistered UEs.
     pub retained: Retained,
@@ -61,6 +64,21 @@ impl Index {
         self.arriving.get(supi).copied()
     }
 
+    /// As [`Index::find_arrival`], by the name that the source AMF uses.
+    pub fn find_arrival_named(&self, id: &UeContextId) -> Option<Key> {
+        match id {
+            UeContextId::Supi(supi) => self.find_arrival(supi),
+            id => self.arriving_names.get(id).copied(),
+        }
+    }
+
+    /// The source AMF names a UE that is being handed over so.
+    pub fn name_arrival(&mut self, id: UeContextId, key: Key) {
+        if !matches!(id, UeContextId::Supi(_)) {
+            self.arriving_names.insert(id, key);
+        }
+    }
+
     /// Makes `key` the only context of a UE that is being handed over; returns the previous one.
     pub fn claim_arrival(&mut self, supi: &Supi, key: Key) -> Option<Key> {
         self.arriving.insert(supi.clone(), key).filter(|old| *old != key)
@@ -72,6 +90,8 @@ impl Index {
             self.arriving.remove(supi);
             shrink(&mut self.arriving);
         }
+        // Few source AMFs use other names.
+        self.arriving_names.retain(|_, named| *named != key);
     }
 
     /// Number of UEs that other AMFs are handing over.
@@ -136,6 +156,7 @@ impl Index {
         self.by_supi.retain(|_, owner| *owner != key);
         self.by_pei.retain(|_, owner| *owner != key);
         self.arriving.retain(|_, owner| *owner != key);
+        self.arriving_names.retain(|_, owner| *owner != key);
         self.by_tmsi.retain(|_, owner| *owner != key);
     }
 

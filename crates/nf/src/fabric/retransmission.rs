@@ -218,6 +218,9 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
     match request {
         Request::UpdateSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
         Request::ReleaseSmContext(request) => Some(format!("{root}/{}", request.sm_context_ref)),
+        // An AMF has one context of a UE that is being handed over: a late release would end the next handover.
+        Request::CreateUeContext(request) => Some(format!("{root}/{}", request.ue_context_id)),
+        Request::ReleaseUeContext(request) => Some(format!("{root}/{}", request.ue_context_id)),
         // Each notification has all rules of the session.
         Request::SmPolicyUpdateNotify(request) => Some(request.uri.to_string()),
         Request::RegisterSmf(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),
@@ -354,6 +357,42 @@ mod tests {
         let later = retransmissions.note(&call, &root());
         assert_eq!(retransmissions.reply(earlier, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(matches!(retransmissions.reply(later, lost()), ReplyAction::RetryAfter(..)));
+    }
+
+    #[test]
+    fn the_release_of_a_ue_context_is_not_repeated_after_the_next_handover_to_that_amf_has_begun() {
+        use pith_sbi::namf_communication as namf;
+        let [amf, other] = ["amf-a:80", "amf-b:80"].map(|it| Arc::new(ApiRoot::new(Scheme::Http, it)));
+        let call = |root: &Arc<ApiRoot>, request| {
+            (Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root.clone()), request }, root.clone())
+        };
+        let id = || crate::testing::supi().into();
+        let release = || {
+            let body = namf::UeContextRelease::new(pith_sbi::common::NgApCause::new(0_u32, 5_u32));
+            namf::ReleaseUeContext { ue_context_id: id(), body }.into()
+        };
+        let create = || {
+            let node = pith_sbi::common::GlobalRanNodeId::new(crate::testing::plmn());
+            let tai = pith_types::Tai { plmn_id: crate::testing::plmn(), tac: pith_types::Tac::new(1) };
+            let target = pith_sbi::nsmf_pdusession::NgRanTargetId::new(node, tai);
+            let container = namf::N2InfoContent::new(vec![0_u8]);
+            let sessions = Vec::<namf::N2SmInformation>::new();
+            let context = namf::UeContext::default();
+            let body = namf::UeContextCreateData::new(context, target, container, sessions);
+            namf::CreateUeContext { ue_context_id: id(), body }.into()
+        };
+        let mut kept = Retransmissions::default();
+        let mut lost_release = |root| {
+            let (release, root) = call(root, release());
+            let tag = kept.note(&release, &root);
+            let ReplyAction::RetryAfter(key, _) = kept.reply(tag, lost()) else { panic!("gives up") };
+            key
+        };
+        let keys = [&amf, &other].map(&mut lost_release);
+        let (create, root) = call(&amf, create());
+        assert_eq!(kept.note(&create, &root), GIVEN, "it is sent once");
+        assert!(matches!(kept.due_call(keys[0]), Some(DueCall::Superseded(Nf::Amf, GIVEN))));
+        assert!(matches!(kept.due_call(keys[1]), Some(DueCall::Send(..))), "at another AMF");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub enum ShardInput {
         nf: Nf,
         /// As given with the call.
         tag: Tag,
-        /// The instance that answered.
+        /// The instance that answered, or that did not.
         from: Option<Arc<ApiRoot>>,
         reply: Result<Response, Box<Problem>>,
     },

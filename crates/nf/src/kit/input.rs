@@ -19,7 +19,7 @@ pub enum Input {
     Reply {
         /// As given with the call.
         tag: Tag,
-        /// The instance that answered; further operations on the resource are sent to it.
+        /// The instance that answered, or that got the call over HTTP/2 and did not answer; further operations on the resource are sent to it.
         from: Option<Arc<ApiRoot>>,
         reply: Result<Response, Box<Problem>>,
     },

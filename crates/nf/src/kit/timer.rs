@@ -37,6 +37,8 @@ pub enum Timer {
     RestoredContexts,
     /// The target gNB's answer to HANDOVER REQUEST, or HANDOVER NOTIFY, is overdue.
     Handover,
+    /// The report that a UE has arrived at another AMF, from a handover that was withdrawn, is no longer valid.
+    WithdrawnHandover,
     /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.

@@ -245,6 +245,12 @@ pub(super) fn call_amf(session: &mut SmContext, env: &mut Env<'_>, request: N1N2
     session.call(env, target, request)
 }
 
+/// Requests the session's AMF to page the UE. A refusal for some time has effect ([`super::procedure::refused_transfer`]).
+pub(super) fn request_paging(session: &mut SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
+    let target = amf_of(session);
+    session.request_paging(env, target, request);
+}
+
 /// Calls the session's AMF; the answer is ignored.
 pub(super) fn notify_amf(session: &SmContext, env: &mut Env<'_>, request: N1N2MessageTransfer) {
     env.notify_nf(amf_of(session), request);

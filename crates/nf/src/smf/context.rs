@@ -317,6 +317,16 @@ impl Qos {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallId(pub u32);
 
+/// This bit of a [`CallId`] says that the call requests the AMF to page the UE: no state waits for its reply, which may be a refusal.
+const PAGING: u32 = 1 << 31;
+
+impl CallId {
+    /// Whether the call requests the AMF to page the UE for downlink data.
+    pub(super) const fn requests_paging(self) -> bool {
+        self.0 & PAGING != 0
+    }
+}
+
 pack_struct!(Pending { updates, release, lost_tunnel, qos, downlink_data });
 pack_struct!(UserPlane { anchor, front, gnb, gnb_uplink });
 
@@ -557,6 +567,12 @@ impl SmContext {
         CallId(tag.step)
     }
 
+    /// Requests the AMF to page the UE for downlink data: the id in the reply says so.
+    pub(super) fn request_paging(&mut self, env: &mut Env<'_>, target: Target, request: impl Into<Request>) {
+        let tag = self.next_tag();
+        env.out.call(Tag::new(tag.owner, tag.step | PAGING), target, request.into());
+    }
+
     /// Sends a request to a UPF. The response has the returned id.
     pub(super) fn ask_upf(
         &mut self,
@@ -571,7 +587,7 @@ impl SmContext {
     }
 
     fn next_tag(&mut self) -> Tag {
-        self.calls = self.calls.wrapping_add(1);
+        self.calls = self.calls.wrapping_add(1) & !PAGING;
         Tag::new(self.key.to_u64(), self.calls)
     }
 

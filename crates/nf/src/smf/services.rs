@@ -2,7 +2,7 @@
 
 use super::context::SmContext;
 use super::env::Env;
-use super::procedure::{State, modification, release, subscription_change};
+use super::procedure::{State, modification, refused_transfer, release, subscription_change};
 use super::{Smf, update};
 use crate::kit::{Caller, Instant, Key, Outbox, Owner, PendingReply};
 use pith_nas::GsmCause;
@@ -19,6 +19,7 @@ impl Smf {
                 let found = self.find_to_update(&reference, reply.caller(), &data);
                 self.for_session(now, found, reply, out, |state, session, env, reply| {
                     update::note_amf(session, &data, reply.caller());
+                    refused_transfer::on_update(&state, session, env, &data);
                     update::on_update(state, session, env, reply, data)
                 });
             }

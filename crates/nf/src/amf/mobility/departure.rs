@@ -7,7 +7,8 @@
 //! | HANDOVER COMMAND; RAN STATUS TRANSFER is relayed by N1N2MessageTransfer | [`AwaitingN2InfoNotify`] | target AMF | completion | .3 1 to 5 |
 //! | UE CONTEXT RELEASE COMMAND to the source gNB; the context ends without its sessions | | | | .3 6, 14 |
 //!
-//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays.
+//! HANDOVER CANCEL, or the timer: ReleaseUEContext, and the UE stays; but the context ends if N2InfoNotify arrives nevertheless. During the handover
+//! messages of SMFs are refused: SMFs send them again after it (TS 23.502 4.9.1.3.1).
 //!
 //! The NAS COUNTs are the target AMF's from CreateUEContext on: this AMF sends no NAS message until the UE stays ([`crate::amf::n1::seal`]). If
 //! HANDOVER COMMAND was sent, it continues after COUNTs that it reserves, because the target AMF may have used some.
@@ -27,7 +28,8 @@ use pith_ngap::{
     Cause, CauseRadioNetwork, HandoverCommand, HandoverRequired, HandoverType, SessionTransfer, TargetId,
 };
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
-use pith_sbi::{Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
+use pith_sbi::{ApiRoot, Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
+use std::sync::Arc;
 
 /// CreateUEContext is pending.
 #[derive(Debug)]
@@ -188,9 +190,11 @@ impl AwaitingN2InfoNotify {
         &self.context
     }
 
-    /// The handover does not take place, as far as this AMF knows: the target AMF releases its context.
+    /// The handover does not take place, as far as this AMF knows: the target AMF releases its context. It refuses, and reports the UE, if the
+    /// UE has arrived there meanwhile ([`completed`]).
     pub(super) fn withdraw(&self, ue: &mut UeContext, env: &mut Env<'_>) {
         consumer::release_ue_context(env, &self.context, n2_handover::CANCELLED);
+        ue.start(env, Timer::WithdrawnHandover, env.config.timers.handover_completion);
         if let Some(security) = &mut ue.security {
             security.nas.skip_to_send(RESERVED_NAS_COUNTS);
             security.unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
@@ -198,8 +202,40 @@ impl AwaitingN2InfoNotify {
     }
 }
 
+/// Whether the context that the target AMF of an earlier handover has created is now that of the handover in progress: an AMF has one context of a UE
+/// that is being handed over. Its release would end this handover. While the target AMF of this handover is not known, it may be another one: then
+/// the timer there ends the earlier context.
+pub(crate) fn is_replaced(ue: &UeContext, context: &Uri) -> bool {
+    match &ue.mobility {
+        Mobility::AwaitingUeContextCreation(_) => true,
+        Mobility::AwaitingN2InfoNotify(state) => state.context == *context,
+        _ => false,
+    }
+}
+
+/// CreateUEContext failed without a refusal: no answer arrived in time, or one without the URI of the context. The target AMF may have created
+/// the context, which has the name in the request there.
+pub(crate) fn release_unconfirmed(
+    ue: &UeContext,
+    env: &mut Env<'_>,
+    call: CallId,
+    target: &Arc<ApiRoot>,
+    problem: &Problem,
+) {
+    let is_pending = matches!(&ue.mobility, Mobility::AwaitingUeContextCreation(state) if state.call == call);
+    let is_refusal = matches!(problem.more, Some(ProblemMore::UeContextCreateError(_)));
+    let Some(supi) = ue.supi.as_ref().filter(|_| is_pending && !is_refusal && problem.status >= 500) else {
+        return;
+    };
+    let context = Uri::new(target, &format!("/namf-comm/v1/ue-contexts/{supi}"));
+    consumer::release_ue_context(env, &context, n2_handover::CANCELLED);
+}
+
 /// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,
-/// except those that it does not take. Returns whether that handover was in progress.
+/// except those that it does not take. Returns whether that handover was in progress, or withdrawn a short time ago.
+///
+/// The target AMF decides whether a handover takes place that this one withdraws: it has got HANDOVER NOTIFY before ReleaseUEContext, which it
+/// refuses, and the SMFs have its requests. The UE is at its gNB.
 pub(crate) fn completed(
     ue: &mut UeContext,
     env: &mut Env<'_>,
@@ -208,12 +244,17 @@ pub(crate) fn completed(
 ) -> bool {
     let transferred = match std::mem::take(&mut ue.mobility) {
         Mobility::AwaitingN2InfoNotify(state) if state.number.0 == number => state.transferred,
+        later if ue.is_registered() && is_withdrawn(ue) => {
+            n2_handover::withdraw(ue, env, &later);
+            sessions_before(ue, number)
+        }
         other => {
             ue.mobility = other;
             return false;
         }
     };
     ue.stop(env, Timer::Handover);
+    ue.stop(env, Timer::WithdrawnHandover);
     ue.log_outcome(env, Level::Info, "N2 handover", "to another AMF");
     procedure::abort(ue, env);
     n2::release(ue, env, SUCCESSFUL);
@@ -224,6 +265,17 @@ pub(crate) fn completed(
     ue.discards_security = true;
     ue.rm = RmState::Deregistered;
     true
+}
+
+/// Whether a handover was withdrawn a short time ago, of which HANDOVER COMMAND was sent.
+fn is_withdrawn(ue: &UeContext) -> bool {
+    ue.timers().iter().any(|(timer, _)| *timer == Timer::WithdrawnHandover)
+}
+
+/// Sessions that are older than the handover with that number: the target AMF has got their contexts. Both numbers are of one sequence.
+fn sessions_before(ue: &UeContext, number: u32) -> Vec<u8> {
+    let older = ue.sessions.iter().filter(|session| session.number.0 < number);
+    older.filter(|session| session.sm_context.is_some()).map(|session| session.id).collect()
 }
 
 impl From<AwaitingUeContextCreation> for Mobility {

@@ -596,11 +596,17 @@ impl AwaitingSessionCompletion {
             n2::rekey(ue, env);
         }
         ue.log_outcome(env, Level::Info, "N2 handover", "ok");
-        if ue.guti.is_none() {
-            // Another AMF has handed it over. Normally it registers at once: it is outside its registration area.
-            ue.start(env, Timer::Handover, env.config.timers.handover_completion);
-        }
         Mobility::Idle
+    }
+}
+
+/// A UE that another AMF has handed over has no 5G-GUTI of this one. Normally it registers at once, as it is outside its registration area. The
+/// timer runs while it is connected, and no handover is in progress, so that it starts again after the next handover, or after a procedure in
+/// which it expired. Called after each step of a UE.
+pub(in crate::amf) fn await_registration(ue: &mut UeContext, env: &mut Env<'_>) {
+    let is_awaited = ue.guti.is_none() && ue.is_registered() && ue.mobility.is_idle();
+    if is_awaited && ue.is_reachable(env) && ue.timers().iter().all(|(timer, _)| *timer != Timer::Handover) {
+        ue.start(env, Timer::Handover, env.config.timers.handover_completion);
     }
 }
 
@@ -828,6 +834,8 @@ pub(super) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, state: Mobility) -
             configuration_update::request_registration(ue, env);
             Mobility::Idle
         }
+        // The wait for the UE's registration goes on after the handover.
+        state if ue.guti.is_none() => state,
         state => {
             env.out.log(Level::Warn, || format!("{}: Handover timer expired in {}", ue.name(), state.name()));
             state

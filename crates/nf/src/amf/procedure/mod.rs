@@ -368,6 +368,8 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::MobileReachable => return deregistration::unreachable(ue, env),
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
         Timer::Handover => return mobility::on_timer(ue, env),
+        // From now on a report of the withdrawn handover is refused.
+        Timer::WithdrawnHandover => return,
         _ => {}
     }
     let fail = ue.procedure.failure_handler();

@@ -7,6 +7,7 @@ use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::delivery::{self, SmfMessage};
 use crate::amf::error::TransportError;
+use crate::amf::mobility::departure;
 use crate::amf::n1;
 use crate::amf::session::{PduSession, SessionCall, UserPlane};
 use crate::kit::Level;
@@ -172,5 +173,9 @@ fn pass_on(ue: &mut UeContext, env: &mut Env<'_>, id: u8, updated: SmContextUpda
 /// A reply to a step that is over.
 fn late(ue: &UeContext, env: &mut Env<'_>, reply: Reply) {
     env.out.log(Level::Debug, || format!("{}: a reply was late", ue.name()));
+    if matches!(&reply, Ok(Response::UeContextCreated(created)) if departure::is_replaced(ue, &created.location))
+    {
+        return;
+    }
     consumer::undo(env, reply);
 }

@@ -45,21 +45,21 @@ impl Amf {
         reply.complete(result, out);
     }
 
-    /// The context of a UE that another AMF is handing over, which that identifies by the SUPI.
+    /// The context of a UE that another AMF is handing over: by the SUPI, or by the name in CreateUEContext.
     pub(super) fn find_arrival(&self, id: &UeContextId) -> Option<Key> {
-        let UeContextId::Supi(supi) = id else { return None };
-        self.shared.index.find_arrival(supi)
+        self.shared.index.find_arrival_named(id)
     }
 
-    /// Finds the UE context that a resource path identifies by SUPI, by the PEI of an unauthenticated UE, or by a 5G-GUTI of this AMF.
+    /// Finds the UE context that a resource path identifies by SUPI, by the PEI of an unauthenticated UE, or by a 5G-GUTI of this AMF; else that
+    /// of a UE that another AMF is handing over.
     pub(super) fn find_context(&self, id: &UeContextId) -> Option<Key> {
-        match id {
-            UeContextId::Supi(supi) => {
-                self.shared.index.find_supi(supi).or_else(|| self.shared.index.find_arrival(supi))
-            }
-            UeContextId::Pei(pei) => self.shared.index.find(&UeIdentity::Pei(pei.clone())),
-            id => self.shared.index.find_tmsi(self.tmsi_of(id)?),
-        }
+        let index = &self.shared.index;
+        let found = match id {
+            UeContextId::Supi(supi) => index.find_supi(supi),
+            UeContextId::Pei(pei) => index.find(&UeIdentity::Pei(pei.clone())),
+            UeContextId::FiveGGuti(_) => self.tmsi_of(id).and_then(|tmsi| index.find_tmsi(tmsi)),
+        };
+        found.or_else(|| self.find_arrival(id))
     }
 
     /// The 5G-TMSI of this AMF that names a UE context.

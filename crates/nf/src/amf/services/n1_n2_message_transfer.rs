@@ -14,7 +14,7 @@ use pith_sbi::namf_communication::{
 };
 use pith_sbi::{Created, Reply, Response, Uri};
 
-/// Messages queued for a UE that is being paged or handed over: one of each session and some more.
+/// Messages queued for a UE that is being paged, or handed over to another gNB of this AMF: one of each session and some more.
 const MAX_QUEUED: usize = 24;
 
 /// Octets of the messages queued for a UE that is being paged.
@@ -71,6 +71,10 @@ fn transfer(
     let session = ue.session_mut(message.id).ok_or(TransferError::NoSession)?;
     if !session.admits(from) {
         return Err(TransferError::OtherSmf);
+    }
+    // The UE's context is on its way to another AMF, which gets no message that this one has queued (TS 23.502 4.9.1.3.1).
+    if ue.mobility.is_departure() {
+        return Err(TransferError::HandoverOngoing);
     }
     if message.is_setup() && !ue.has_service_for(message.id) {
         return Err(TransferError::NonAllowedArea);

@@ -40,7 +40,7 @@ impl Amf {
         request: namf::CreateUeContext,
         out: &mut Outbox,
     ) {
-        let from = reply.caller();
+        let (from, name) = (reply.caller(), request.ue_context_id.clone());
         let checked = supi_of(&request).and_then(|supi| Ok((self.check(&supi, from, request.body)?, supi)));
         let (creation, supi) = match checked {
             Ok(checked) => checked,
@@ -53,6 +53,7 @@ impl Amf {
             if let Some(old) = index.claim_arrival(&supi, key) {
                 after.push(DeferredAction::Supersede { new: key, old });
             }
+            index.name_arrival(name, key);
             ue.supi = Some(supi);
             ue
         });
@@ -164,6 +165,11 @@ fn supi_of(request: &namf::CreateUeContext) -> Result<Supi, Box<Problem>> {
     match &request.ue_context_id {
         UeContextId::Supi(of_path) if *of_path != supi => {
             Err(Problem::mandatory_ie_incorrect("/ueContext/supi", "not that of the path").into())
+        }
+        UeContextId::Pei(of_path)
+            if request.body.ue_context.pei.as_ref().is_some_and(|pei| pei != of_path) =>
+        {
+            Err(Problem::mandatory_ie_incorrect("/ueContext/pei", "not that of the path").into())
         }
         _ => Ok(supi),
     }

@@ -1,9 +1,14 @@
 //! N2 handover between two AMFs of different GUAMIs (TS 23.502 4.9.1.3, TS 29.518 5.2.2.2.3, 5.2.2.2.4, 5.2.2.3.6). Each AMF has one of the gNBs.
 
-use super::n2_handover::{AT_TARGET, acknowledge, answer, failure, refuse, required, states, updates};
+use super::n2_handover::{
+    AT_TARGET, acknowledge, answer, failure, failure_at, gnb_target, refuse, required, states, updates,
+};
 use super::world::*;
 use crate::amf::AmfConfig;
-use crate::kit::{Caller, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking};
+use crate::kit::{
+    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Target, Timer,
+    Tracking,
+};
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;
 use pith_crypto::keys::KSeaf;
@@ -16,14 +21,14 @@ use pith_ngap::{
     HandoverNotify, HandoverRequest, Message, RanStatus, UeContextReleaseCommand, UeNgapIds,
     UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
 };
-use pith_sbi::common::NfInstanceId;
+use pith_sbi::common::{NfInstanceId, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, UpCnxState};
 use pith_sbi::{
     ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
     Uri,
 };
-use pith_types::{AmfUeNgapId, Guami, RanUeNgapId, Snssai};
+use pith_types::{AmfUeNgapId, FiveGGuti, Guami, RanUeNgapId, Snssai};
 use std::sync::Arc;
 
 /// The source AMF, as the target AMF knows it.
@@ -417,12 +422,39 @@ fn the_source_amf_sends_no_nas_message_during_the_handover() {
         b"without a session".to_vec(),
     );
     amfs.phone.send(&mut amfs.source, status);
-    assert!(amfs.source.request(transfer(5, Some(b"5GSM"), None)).is_ok(), "it is queued");
     assert!(amfs.source.downlinks.is_empty(), "{:?}", amfs.source.downlinks);
     amfs.source.reply(amfs.creation.take().unwrap(), Err(Box::new(Problem::of_status(403))));
     failure(&mut amfs.source);
-    let GmmMessage::DlNasTransport(message) = amfs.phone.receive(&mut amfs.source) else { panic!() };
-    assert_eq!(message.payload_container, b"5GSM");
+    assert_stays(amfs);
+}
+
+/// TS 23.502 4.9.1.3.1: the target AMF would not get what the source AMF queues.
+#[test]
+fn messages_of_smfs_are_refused_until_the_handover_is_over() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.requested(&[5]);
+    let messages = [
+        transfer(5, Some(b"5GSM"), None),
+        transfer(5, None, Some((NgapIe::PduResSetupReq, b"setup"))),
+        transfer(5, Some(b"5GSM"), Some((NgapIe::PduResModReq, b"modify"))),
+    ];
+    let assert_refused = |amfs: &mut Amfs| {
+        for message in messages.clone() {
+            let refusal = amfs.source.request(message).unwrap_err();
+            assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+            assert_eq!(refusal.status, 409);
+        }
+        assert_eq!(amfs.source.request(transfer(9, Some(b"5GSM"), None)).unwrap_err().status, 404);
+    };
+    assert_refused(&mut amfs);
+    amfs.source.reply(amfs.creation.take().unwrap(), Err(Box::new(Problem::of_status(403))));
+    failure(&mut amfs.source);
+    assert_stays(amfs);
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    assert_refused(&mut amfs);
+    cancel(&mut amfs);
+    assert_stays(amfs);
 }
 
 /// TS 29.518 5.2.2.3.1.2.
@@ -568,6 +600,7 @@ fn a_notification_of_no_handover_in_progress_is_refused() {
     wrong.body.notify_reason = None;
     assert_eq!(amfs.source.request(wrong).unwrap_err().status, 404);
     amfs.source.expire(Timer::Handover);
+    amfs.source.expire(Timer::WithdrawnHandover);
     assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "the handover is over");
     assert_eq!(amfs.source.amf.audit().registered, 1);
 }
@@ -619,6 +652,50 @@ fn a_ue_that_does_not_register_after_the_handover_is_requested_to() {
     assert!(command.guti.is_some());
     phone.send(&mut target, ConfigurationUpdateComplete::new());
     assert_eq!((target.amf.audit().in_procedure, target.running()), (0, vec![]));
+}
+
+/// HANDOVER REQUIRED of a UE that was handed over from another AMF, and has not registered.
+fn require_next(target: &mut World, phone: &Phone, gnb: u32) {
+    let mut message = required(phone, &[5]);
+    message.target = gnb_target(gnb);
+    target.ngap(OTHER_GNB, "HandoverRequired", message.encode());
+}
+
+fn assert_requests_registration(mut target: World, mut phone: Phone) {
+    target.expire(Timer::Handover);
+    let message = phone.receive(&mut target);
+    let GmmMessage::ConfigurationUpdateCommand(command) = message else { panic!("{message:?}") };
+    assert!(command.indication.unwrap().registration_requested);
+}
+
+#[test]
+fn a_registration_is_requested_also_after_a_second_handover_that_uses_the_timer() {
+    const THIRD_GNB: GnbHandle = GnbHandle(3);
+    let mut amfs = Amfs::new(&[5]);
+    amfs.completed(&[5]);
+    let Amfs { mut target, phone, .. } = amfs;
+    target.set_up_gnb(THIRD_GNB, World::gnb_info(THIRD_GNB), false);
+    require_next(&mut target, &phone, 3);
+    answer(&mut target, Some(N2SmInfoType::PduResSetupReq));
+    let _ = take_message!(target, THIRD_GNB, HandoverRequest);
+    target.expire(Timer::Handover);
+    let _ = take_message!(target, THIRD_GNB, UeContextReleaseCommand);
+    assert_eq!(failure_at(&mut target, OTHER_GNB), CauseRadioNetwork::tngrelocprep_expiry);
+    assert_requests_registration(target, phone);
+}
+
+#[test]
+fn a_registration_is_requested_also_if_its_timer_expires_during_a_handover() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.completed(&[5]);
+    let Amfs { mut target, phone, .. } = amfs;
+    require_next(&mut target, &phone, 9);
+    target.expire(Timer::Handover);
+    assert!(target.downlinks.is_empty(), "no NAS message: {:?}", target.downlinks);
+    target.reply_to(Operation::CreateUeContext, Err(Box::new(Problem::of_status(403))));
+    let cause = CauseRadioNetwork::ho_failure_in_target_5GC_ngran_node_or_target_system;
+    assert_eq!(failure_at(&mut target, OTHER_GNB), cause);
+    assert_requests_registration(target, phone);
 }
 
 /// The source AMF repeats its request, for example after a restart.
@@ -770,4 +847,147 @@ fn an_answer_that_the_source_amf_cannot_use_releases_the_target() {
     failure(&mut amfs.source);
     release_at_target(&mut amfs);
     assert_stays(amfs);
+}
+
+/// The context that the first answer names is that of the second handover, as the target AMF has one of the UE.
+#[test]
+fn a_late_answer_of_a_cancelled_handover_does_not_end_the_next_one() {
+    for is_answered in [false, true] {
+        let mut amfs = Amfs::new(&[5]);
+        let request = amfs.requested(&[5]);
+        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        let first = (amfs.creation.take().unwrap(), amfs.target.answers.pop().unwrap());
+        cancel(&mut amfs);
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        let second = amfs.require(&[5]);
+        let late = |amfs: &mut Amfs| {
+            amfs.source.reply(first.0, first.1.clone());
+            assert!(amfs.source.calls.is_empty(), "no release: {:?}", amfs.source.calls);
+        };
+        if !is_answered {
+            late(&mut amfs);
+        }
+        amfs.create(*second);
+        let _ = take_message!(amfs.target, OTHER_GNB, UeContextReleaseCommand);
+        while states(&amfs.target).iter().any(|state| *state == Some(HoState::Cancelled)) {
+            answer(&mut amfs.target, None);
+        }
+        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+        let id = take_message!(amfs.target, OTHER_GNB, HandoverRequest).amf_ue_ngap_id;
+        acknowledge(&mut amfs.target, id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        amfs.created();
+        let _ = take_message!(amfs.source, GNB, HandoverCommand);
+        if is_answered {
+            late(&mut amfs);
+        }
+        let notification = amfs.notified(id);
+        assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    }
+}
+
+/// The answer is lost, or has no `Location`: the target AMF has a context, which the source AMF knows by the name in its request.
+#[test]
+fn a_context_that_may_have_been_created_without_an_answer_is_released() {
+    let invalid = || Problem::new(SbiCause::UnspecifiedNfFailure);
+    for failure_of in [Problem::timed_out, invalid] {
+        let mut amfs = Amfs::new(&[5]);
+        let request = amfs.requested(&[5]);
+        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        let from = Some(Arc::clone(&target_config().identity.api_root));
+        let (tag, reply) = (amfs.creation.take().unwrap(), Err(Box::new(failure_of())));
+        amfs.source.input(Input::Reply { tag, from: from.clone(), reply });
+        failure(&mut amfs.source);
+        let (_, target, _) = &amfs.source.calls[0];
+        assert_eq!(*target, Target::Root(from.unwrap()));
+        release_at_target(&mut amfs);
+        assert_stays(amfs);
+    }
+}
+
+#[test]
+fn a_target_amf_that_refuses_has_nothing_to_release() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.require(&[5]);
+    let refusal = crate::amf::mobility::n2_handover::HandoverError::NotTakenOver.problem();
+    let from = Some(Arc::clone(&target_config().identity.api_root));
+    amfs.source.input(Input::Reply { tag: amfs.creation.take().unwrap(), from, reply: Err(refusal.into()) });
+    failure(&mut amfs.source);
+    assert!(!amfs.source.take_ladder().contains("ReleaseUeContext"));
+    assert_stays(amfs);
+}
+
+/// HANDOVER NOTIFY reaches the target AMF before ReleaseUEContext: the UE is there, and SMFs know that AMF.
+#[test]
+fn a_ue_that_arrives_before_the_cancellation_is_the_target_amfs() {
+    let mut amfs = Amfs::new(&[5, 6]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    cancel(&mut amfs);
+    let notification = amfs.notified(id);
+    let (_, release) = take_call(&mut amfs.source, Operation::ReleaseUeContext);
+    assert_eq!(amfs.target.request(release).unwrap_err().status, 404, "the UE is here");
+    amfs.source.take_ladder();
+    assert_eq!(amfs.source.request(*notification.clone()), Ok(Response::NoContent));
+    let ladder = amfs.source.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "the sessions are the target AMF's: {ladder}");
+    confirm_release(&mut amfs.source);
+    assert_eq!(amfs.source.amf.audit().contexts, 0);
+    assert_eq!(amfs.target.amf.audit().registered, 1);
+    assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "repeated");
+}
+
+/// The timer has expired at the source AMF, where the UE has established another session since, and is to be handed over once more.
+#[test]
+fn a_ue_that_arrives_late_is_the_target_amfs_without_later_sessions() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    amfs.source.expire(Timer::Handover);
+    amfs.source.script.remove(&Operation::UpdateSmContext);
+    amfs.phone.establish(&mut amfs.source, 6);
+    amfs.source.script.insert(Operation::CreateUeContext, None);
+    amfs.require(&[5]);
+    let notification = amfs.notified(id);
+    amfs.source.take_ladder();
+    assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    let ladder = amfs.source.take_ladder();
+    assert_eq!(ladder.matches("ReleaseSmContext").count(), 1, "{ladder}");
+    confirm_release(&mut amfs.source);
+    assert_eq!(amfs.source.amf.audit().contexts, 0);
+}
+
+/// TS 29.518 6.1.3.2.2: a source AMF may name the UE by its own 5G-GUTI, or by the PEI.
+#[test]
+fn a_source_amf_may_name_the_ue_by_its_5g_guti_or_pei() {
+    let pei: pith_types::Pei = "imeisv-1234567890123456".parse().unwrap();
+    let guti =
+        FiveGGuti { guami: config().guami, tmsi: pith_types::FiveGTmsi::new(crate::testing::block(0), 7) };
+    for name in [UeContextId::FiveGGuti(guti), UeContextId::Pei(pei.clone())] {
+        let mut amfs = Amfs::new(&[5]);
+        let mut request = amfs.require(&[5]);
+        request.body.ue_context.pei = Some(pei.clone());
+        request.ue_context_id = name.clone();
+        amfs.create(*request.clone());
+        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+        let mut of_smf = transfer(5, Some(b"5GSM"), None);
+        of_smf.ue_context_id = name.clone();
+        let refusal = amfs.target.request(of_smf).unwrap_err();
+        assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+        let body = namf::UeContextRelease::new(pith_sbi::common::NgApCause::new(0_u32, 5_u32));
+        let release = namf::ReleaseUeContext { ue_context_id: name.clone(), body };
+        assert_eq!(amfs.target.request(release.clone()), Ok(Response::NoContent));
+        let refusal = amfs.target.request(release).unwrap_err();
+        assert_eq!((refusal.status, refusal.cause()), (404, Some(&SbiCause::ContextNotFound)));
+        assert_eq!(amfs.target.amf.audit().contexts, 0);
+        let mut other = request;
+        other.body.ue_context.pei = Some("imeisv-1234567890123457".parse().unwrap());
+        amfs.target.answers.clear();
+        amfs.create(*other);
+        let is_pei = matches!(name, UeContextId::Pei(_));
+        assert_eq!(amfs.target.answers.pop().is_some_and(|answer| answer.is_err()), is_pei);
+    }
 }

@@ -1,7 +1,7 @@
 //! N2 handover (TS 23.502 4.9.1.3, TS 38.413 8.4.1 to 8.4.7).
 
 use super::world::*;
-use crate::kit::{Input, N2Input, Timer};
+use crate::kit::{GnbHandle, Input, N2Input, Timer};
 use pith_nas::GmmMessage;
 use pith_ngap::{
     Cause, CauseRadioNetwork, GlobalRanNodeId, HandoverCancel, HandoverCommand, HandoverFailure,
@@ -27,7 +27,11 @@ fn connected(sessions: &[u8]) -> (World, Phone) {
 }
 
 fn target() -> TargetId {
-    let node = GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id: 2, bits: 32 };
+    gnb_target(2)
+}
+
+pub(super) fn gnb_target(id: u32) -> TargetId {
+    let node = GlobalRanNodeId::Gnb { plmn: tai().plmn_id, id, bits: 32 };
     TargetId::RanNode { node, tai: tai() }
 }
 
@@ -127,7 +131,11 @@ pub(super) fn notify(world: &mut World, id: AmfUeNgapId) {
 }
 
 pub(super) fn failure(world: &mut World) -> CauseRadioNetwork {
-    let failure: HandoverPreparationFailure = take!(world, GNB, HandoverPreparationFailure);
+    failure_at(world, GNB)
+}
+
+pub(super) fn failure_at(world: &mut World, gnb: GnbHandle) -> CauseRadioNetwork {
+    let failure: HandoverPreparationFailure = take!(world, gnb, HandoverPreparationFailure);
     match failure.cause {
         Some(Cause::RadioNetwork(cause)) => cause,
         other => panic!("{other:?}"),

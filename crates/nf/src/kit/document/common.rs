@@ -203,4 +203,5 @@ pack_enum!(Timer {
     31 => BlockMove,
     32 => Handover,
     33 => ChangedSubscribers,
+    34 => WithdrawnHandover,
 });

@@ -14,6 +14,7 @@ pub(super) mod modification;
 pub(super) mod modification_request;
 pub(super) mod path;
 pub(super) mod path_switch;
+pub(super) mod refused_transfer;
 pub(super) mod release;
 pub(super) mod restoration;
 pub(super) mod session_report;
@@ -47,6 +48,7 @@ pub(super) fn on_reply(
     if state.call() != Some(call) {
         if let Err(problem) = &reply {
             session.log(env, Level::Debug, || format!("a call whose answer is not needed failed: {problem}"));
+            refused_transfer::on_refusal(&state, session, env, call, problem);
         }
         consumer::delete_created_resource(reply, env.out);
         return state;
@@ -147,7 +149,7 @@ pub(super) fn on_timer(
     }
 }
 
-/// The guard timer has expired: UDM, PCF, a UPF or the gNB did not answer in time.
+/// The guard timer has expired: UDM, PCF, a UPF or the gNB did not answer in time, or the AMF may accept what it has refused.
 fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
     use State as S;
     match state {
@@ -160,7 +162,8 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         S::AwaitingUplinkSwitch(state) => state.on_guard(session, env),
         S::AwaitingResourceRelease(state) => state.released(session, env),
         S::AwaitingRestoration(state) => state.on_guard(session, env),
-        // The gateway retransmits requests to a UPF and reports if there is no response; these states need no guard timer.
+        // The gateway retransmits requests to a UPF and reports if there is no response; these states need no guard timer. It runs for a message
+        // that the AMF has refused.
         S::AwaitingN4Modification(_)
         | S::AwaitingPathSwitch(_)
         | S::AwaitingFlowMobility(_)
@@ -169,11 +172,14 @@ fn on_guard(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
         | S::AwaitingClassifier(_)
         | S::AwaitingDownlinkSwitch(_)
         | S::AwaitingBuffering(_)
-        | S::Established(_)
-        | S::AwaitingReleaseComplete(_)
         | S::AwaitingConfirmation(_)
-        | S::Abandoned(_)
-        | S::Over => not_expected(state, session, env, "the guard timer"),
+        | S::Established(_) => {
+            refused_transfer::send_again(&state, session, env);
+            state
+        }
+        S::AwaitingReleaseComplete(_) | S::Abandoned(_) | S::Over => {
+            not_expected(state, session, env, "the guard timer")
+        }
     }
 }
 

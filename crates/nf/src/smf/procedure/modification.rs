@@ -418,15 +418,18 @@ fn send_command(session: &mut SmContext, env: &mut Env<'_>, gnb: Option<Tunnel>,
     session.flows.is_at_gnb |= gnb.is_none();
     let n2 = gnb.map(|_| (NgapIeType::PduResModReq, n2::modify_qos_request(session)));
     let transfer = consumer::transfer(session, Some(n1::modification_command(session)), n2);
-    consumer::notify_amf(session, env, transfer);
+    // No state waits for the answer. After a refusal for some time the command is sent again before T3591 expires (`refused_transfer`).
+    consumer::call_amf(session, env, transfer);
     session.start(env, SessionTimer::T3591, env.config.t3591);
 }
 
 impl AwaitingModificationComplete {
-    /// T3591 expired: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5 a). UPF and gNB keep the new rates, but not new rules.
+    /// T3591 expired, or the AMF may accept the command now that it has refused: retransmits the command, or ends the procedure (TS 24.501 6.3.2.5
+    /// a). UPF and gNB keep the new rates, but not new rules.
     pub(in crate::smf) fn on_t3591(self, state: &State, session: &mut SmContext, env: &mut Env<'_>) {
         if self.retransmissions >= env.config.retransmissions {
             session.log(env, Level::Warn, || "the UE did not confirm the modification".to_owned());
+            session.stop(env, SessionTimer::T3591);
             subscription_change::on_command_ended(session);
             // Rules of which it does not know are removed from UPF and gNB.
             let failed = session.flows.revert();

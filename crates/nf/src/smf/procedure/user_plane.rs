@@ -10,7 +10,7 @@
 //! ```
 
 use super::restoration::{self, Absence};
-use super::{Established, State, branching, release};
+use super::{Established, State, branching, refused_transfer, release};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, N4Error, PendingReply};
 use crate::smf::context::{CallId, SmContext, UserPlane};
@@ -65,8 +65,8 @@ impl Established {
         session.log(env, Level::Debug, || {
             "downlink data for the idle UE: the AMF is requested to page it".to_owned()
         });
-        // The session stays established and needs no answer; `procedure::on_reply` logs a refusal.
-        consumer::call_amf(session, env, transfer);
+        // The session stays established, whatever the answer is.
+        consumer::request_paging(session, env, transfer);
         self.into()
     }
 
@@ -84,8 +84,12 @@ impl Established {
     }
 }
 
-/// Requests paging if a UPF reported downlink data while the session was changing, and the UE is still idle.
+/// Requests paging if a UPF reported downlink data while the session was changing, or the AMF has refused it for some time, and the UE is still
+/// idle.
 pub(in crate::smf) fn resume(established: Established, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    if refused_transfer::is_waiting(session) {
+        return established.into();
+    }
     let is_reported = std::mem::take(&mut session.pending.downlink_data);
     if is_reported && established.user_plane.gnb.is_none() {
         return established.on_downlink_data(session, env);

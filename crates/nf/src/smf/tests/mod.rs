@@ -13,6 +13,7 @@ mod modification_request;
 mod owner;
 mod panic;
 mod policy;
+mod refused_transfer;
 mod residency;
 mod retention;
 mod split;
