@@ -6,7 +6,7 @@
 //! | emergency registered | authenticated | no | none |
 //! | emergency registered, unauthenticated | null algorithms; the UE is known by its PEI | no | none |
 
-use super::config::EmergencyServices;
+use super::config::{EMERGENCY_UES, EmergencyServices};
 use super::context::{Env, UeContext};
 use super::error::RegistrationError;
 use crate::kit::document::{pack_enum, pack_struct};
@@ -94,6 +94,13 @@ pub(crate) fn check_number(env: &Env<'_>, ue: &UeIdentity) -> Result<(), Registr
         return Err(RegistrationError::Congestion);
     }
     Ok(())
+}
+
+/// Whether a UE that is not registered may have a context for its emergency registration. One that does not answer gives its context away.
+pub(crate) fn has_room(ue: &UeContext, env: &Env<'_>) -> bool {
+    let most = env.config.max_ues.saturating_add(EMERGENCY_UES) as usize;
+    let has_other_half_open = env.half_open.len() > usize::from(ue.half_open.is_some());
+    env.ues <= most || has_other_half_open
 }
 
 /// The configuration of emergency services.

@@ -2,6 +2,7 @@
 
 use super::world::*;
 use super::{n2_handover, xn_handover};
+use crate::amf::config::{EMERGENCY_UES, REJECTABLE_UES};
 use crate::amf::{AmfConfig, EmergencyServices};
 use crate::kit::{Duration, Timer};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
@@ -547,6 +548,27 @@ fn emergency_registrations_use_the_contexts_beyond_the_limit() {
     assert_eq!(rejected(&mut world, &mut other), GmmCause::Congestion);
     assert!(register_without_sim(&mut world, &mut other).result.emergency_registered);
     assert_eq!(world.amf.audit().registered, 2);
+}
+
+/// They hold a part of the contexts beyond the limit, and the oldest of them ends first.
+#[test]
+fn unanswered_emergency_registrations_leave_contexts_for_other_phones() {
+    let small = AmfConfig { max_ues: 1, ..with_emergency(10) };
+    let mut world = World::with(small);
+    for number in 0..REJECTABLE_UES + 1 {
+        let mut silent = Phone { ran_id: pith_types::RanUeNgapId(1000 + number), ..Phone::default() };
+        let request = request_with(&silent, MobileIdentity::Imei(IMEI.parse().unwrap()));
+        connect(&mut world, &mut silent, &request);
+        world.downlinks.clear();
+        world.ladder.clear();
+        world.events.clear();
+    }
+    assert_eq!(world.amf.audit().half_open, 1 + EMERGENCY_UES as usize);
+    let mut phone = Phone { ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
+    let request = phone.registration_request(RegistrationKind::Initial);
+    connect(&mut world, &mut phone, &request);
+    assert_eq!(rejected(&mut world, &mut phone), GmmCause::Congestion);
+    assert!(register_without_sim(&mut world, &mut phone).result.emergency_registered);
 }
 
 /// TS 24.501 5.3.7: the mobile reachable timer is T3512, and its expiry ends the registration.
