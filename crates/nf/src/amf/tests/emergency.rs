@@ -3,8 +3,9 @@
 use super::world::*;
 use super::{n2_handover, xn_handover};
 use crate::amf::config::{EMERGENCY_UES, REJECTABLE_UES};
-use crate::amf::{AmfConfig, EmergencyServices};
-use crate::kit::{Duration, Timer};
+use crate::amf::{Amf, AmfConfig, EmergencyServices};
+use crate::kit::{Duration, NetworkFunction, Rng, StoreScope, Timer, Tracking};
+use crate::testing::Stored;
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::gmm::{self, IdentityResponse};
 use pith_nas::ie::{
@@ -642,6 +643,41 @@ fn updates_keep_an_unauthenticated_phone_registered_for_emergency_services() {
         phone.release(&mut world);
     }
     assert_eq!(world.amf.audit().sessions, 1);
+}
+
+/// TS 24.501 5.5.1.3.5, 5.6.1.5: the AMF has an outdated document of the UE, which it can't authenticate.
+#[test]
+fn an_unauthenticated_phone_with_an_outdated_context_registers_again() {
+    let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
+    world.amf.track_contexts(Tracking::default());
+    register_without_sim(&mut world, &mut phone);
+    phone.send(&mut world, emergency_request(5));
+    phone.release(&mut world);
+    let mut stored = Stored::default();
+    stored.store(&mut world.amf, StoreScope::Changed);
+    let mut amf = Amf::new(with_emergency(10), Rng::from_number(2));
+    amf.reload_contexts();
+    amf.track_contexts(Tracking::default());
+    stored.restore(world.now, &mut amf, true);
+    world.replace_amf(amf);
+    world.connect_gnbs();
+
+    let cause_9 = GmmCause::UeIdentityCannotBeDerivedByTheNetwork;
+    let request = phone.service_request(ServiceType::Data);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceReject(reject) = phone.receive(&mut world) else { panic!("a reject is due") };
+    assert_eq!(reject.cause, cause_9);
+    phone.released(&mut world);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    connect(&mut world, &mut phone, &request);
+    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!("it may have a SUCI") };
+    phone.security = None;
+    phone.send(&mut world, IdentityResponse::new(MobileIdentity::NoIdentity));
+    assert_eq!(rejected(&mut world, &mut phone), cause_9);
+    phone.guti = None;
+    assert!(register_without_sim(&mut world, &mut phone).result.emergency_registered);
+    assert_eq!(world.amf.audit().contexts, 1, "in place of its former context");
 }
 
 /// A message that null integrity protects proves nothing: a normal registration needs an authentication.
