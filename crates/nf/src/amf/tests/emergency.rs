@@ -625,6 +625,16 @@ fn a_normally_registered_phone_becomes_emergency_registered() {
 }
 
 #[test]
+fn a_late_notification_gives_an_emergency_registered_phone_no_subscription() {
+    let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+    register_with_sim(&mut world, &mut phone);
+    world.take_ladder();
+    super::subscription_change::notified(&mut world);
+    assert_eq!(world.take_ladder(), "nf   -> SdmChangeNotification\nnf   <- 204");
+    assert!(world.amf.ues.iter().all(|(_, ue)| ue.subscription.is_none() && ue.refresh_call.is_none()));
+}
+
+#[test]
 fn updates_keep_an_unauthenticated_phone_registered_for_emergency_services() {
     let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
     register_without_sim(&mut world, &mut phone);
