@@ -7,10 +7,12 @@
 //! | emergency registered, unauthenticated | null algorithms; the UE is known by its PEI | no | none |
 
 use super::config::{EMERGENCY_UES, EmergencyServices};
+use super::consumer;
 use super::context::{Env, UeContext};
 use super::error::RegistrationError;
+use super::slices::Slices;
 use crate::kit::document::{pack_enum, pack_struct};
-use pith_types::UeIdentity;
+use pith_types::{Snssai, UeIdentity};
 
 /// What a context has for emergency services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,6 +103,26 @@ pub(crate) fn has_room(ue: &UeContext, env: &Env<'_>) -> bool {
     let most = env.config.max_ues.saturating_add(EMERGENCY_UES) as usize;
     let has_other_half_open = env.half_open.len() > usize::from(ue.half_open.is_some());
     env.ues <= most || has_other_half_open
+}
+
+/// What a normal registration has does not apply to a UE that is registered for emergency services only. The gNB gets the slice of emergency
+/// sessions as Allowed NSSAI, which is mandatory in NGAP.
+pub(crate) fn end_subscription(ue: &mut UeContext, env: &mut Env<'_>, snssai: Snssai) {
+    consumer::delete_policy(ue, env);
+    consumer::unsubscribe(ue, env);
+    (ue.sdm_call, ue.refresh_call) = (None, None);
+    (ue.subscription, ue.restrictions) = (None, None);
+    ue.slices = Slices { allowed: vec![snssai], rejected: Vec::new() };
+}
+
+/// Releases all sessions but the emergency session.
+pub(crate) fn release_other_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
+    let emergency = ue.emergency_session();
+    let others: Vec<u8> =
+        ue.sessions.iter().map(|session| session.id).filter(|id| Some(*id) != emergency).collect();
+    for id in others {
+        consumer::release_session(ue, env, id);
+    }
 }
 
 /// The configuration of emergency services.

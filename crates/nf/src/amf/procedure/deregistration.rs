@@ -16,7 +16,7 @@ use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::{consumer, mobility, n2, procedure};
+use crate::amf::{consumer, emergency, mobility, n2, procedure};
 use crate::kit::document::pack_struct;
 use crate::kit::{Deregister, Level, Timer};
 use pith_nas::gmm::{
@@ -97,12 +97,7 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// The UDM requires the deregistration of a UE that has an emergency session: the AMF releases the other sessions only (TS 23.502 4.2.2.3.3).
 pub(crate) fn release_other_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
-    let emergency = ue.emergency_session();
-    let others: Vec<u8> =
-        ue.sessions.iter().map(|session| session.id).filter(|id| Some(*id) != emergency).collect();
-    for id in others {
-        consumer::release_session(ue, env, id);
-    }
+    emergency::release_other_sessions(ue, env);
     ue.log_outcome(env, Level::Info, "Deregistration by network", "emergency session continues");
 }
 

@@ -457,6 +457,71 @@ fn a_normally_registered_phone_gets_an_emergency_session_outside_its_service_are
     assert_eq!(accept.reactivation_result, Some(PduSessionSet::NONE), "its user plane is active");
 }
 
+/// The subscription forbids the tracking area where the UE is.
+fn forbid(world: &mut World) {
+    let mut data = subscription(&[1]);
+    data.am_data.as_mut().unwrap().forbidden_areas =
+        vec![Area { area_code: None, tacs: vec![location().tai.tac] }];
+    world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
+}
+
+/// The subscription has no slice that is served.
+fn withdraw_slices(world: &mut World) {
+    let data = subscription(&[7]);
+    world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
+}
+
+/// TS 24.501 5.5.1.3.4: the update is accepted, for emergency services only.
+#[test]
+fn an_update_where_the_phone_may_not_register_keeps_its_emergency_session() {
+    for restrict in [forbid, withdraw_slices] {
+        let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+        phone.register(&mut world);
+        phone.establish(&mut world, 4);
+        phone.send(&mut world, emergency_request(5));
+        phone.release(&mut world);
+        restrict(&mut world);
+        super::subscription_change::notified(&mut world);
+        world.take_ladder();
+        let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        request.pdu_session_status = Some([4, 5].into_iter().collect());
+        connect(&mut world, &mut phone, &request);
+        let accept = phone.accepted(&mut world);
+        assert!(accept.result.emergency_registered && accept.allowed_nssai.is_none());
+        assert_eq!(accept.pdu_session_status, Some([5].into_iter().collect::<PduSessionSet>()));
+        let ladder = world.take_ladder();
+        for end in ["ReleaseSmContext", "DeleteAmPolicyAssociation", "SdmUnsubscribe"] {
+            assert_eq!(ladder.matches(end).count(), 1, "{end}: {ladder}");
+        }
+        phone.context_setup_response(&mut world, &[]);
+        phone.send(&mut world, gmm::RegistrationComplete::new());
+        phone.send(&mut world, establishment(4));
+        assert_eq!(returned(&mut world, &mut phone), GmmCause::PayloadWasNotForwarded);
+        assert_eq!(world.amf.audit().sessions, 1);
+    }
+}
+
+#[test]
+fn an_update_where_the_phone_may_not_register_is_rejected_without_emergency_session() {
+    for (restrict, cause) in [
+        (forbid as fn(&mut World), GmmCause::TrackingAreaNotAllowed),
+        (withdraw_slices, GmmCause::NoNetworkSlicesAvailable),
+    ] {
+        let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+        phone.register(&mut world);
+        phone.send(&mut world, emergency_request(5));
+        phone.release(&mut world);
+        restrict(&mut world);
+        super::subscription_change::notified(&mut world);
+        // The UE does not have the session.
+        let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        request.pdu_session_status = Some(PduSessionSet::NONE);
+        connect(&mut world, &mut phone, &request);
+        assert_eq!(rejected(&mut world, &mut phone), cause);
+        world.assert_empty();
+    }
+}
+
 /// A registered UE outside its service area, with an emergency session.
 fn with_call() -> (World, Phone) {
     let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
