@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | normal | authenticated | yes | do not apply to the emergency session |
 //! | emergency registered | authenticated | no | none |
+//! | emergency registered, since the subscription ended during an emergency session | authenticated | no | none |
 //! | emergency registered, unauthenticated | null algorithms; the UE is known by its PEI | no | none |
 
 use super::config::{EMERGENCY_UES, EmergencyServices};
@@ -32,15 +33,35 @@ pub(crate) enum EmergencyRegistration {
     Authenticated,
     /// It is, and was not authenticated: its NAS messages are not protected.
     Unauthenticated,
+    /// It is since its subscription ended, which it does not know: it is deregistered when its emergency session ends.
+    SubscriptionWithdrawn,
+    /// As before, since the UDM required that it registers again.
+    ReRegistrationRequired,
 }
 
 pack_struct!(Emergency { registration, session });
-pack_enum!(EmergencyRegistration { 0 => None, 1 => Authenticated, 2 => Unauthenticated });
+pack_enum!(EmergencyRegistration {
+    0 => None,
+    1 => Authenticated,
+    2 => Unauthenticated,
+    3 => SubscriptionWithdrawn,
+    4 => ReRegistrationRequired,
+});
 
 impl UeContext {
     /// Whether the UE is registered for emergency services only.
     pub fn is_emergency_registered(&self) -> bool {
         self.emergency.registration != EmergencyRegistration::None
+    }
+
+    /// Whether the UE got a REGISTRATION ACCEPT for emergency services only, with their T3512.
+    pub fn knows_emergency_registration(&self) -> bool {
+        match self.emergency.registration {
+            EmergencyRegistration::Authenticated | EmergencyRegistration::Unauthenticated => true,
+            EmergencyRegistration::None
+            | EmergencyRegistration::SubscriptionWithdrawn
+            | EmergencyRegistration::ReRegistrationRequired => false,
+        }
     }
 
     /// Whether the UE is registered for emergency services, and was not authenticated.

@@ -562,6 +562,49 @@ fn a_withdrawn_subscription_does_not_end_an_emergency_session() {
     }
 }
 
+/// The UE is deregistered as soon as the session has ended; if it is in CM-IDLE, without a message.
+#[test]
+fn a_phone_whose_subscription_was_withdrawn_is_deregistered_after_its_emergency_session() {
+    for (reason, registers_again) in [("SUBSCRIPTION_WITHDRAWN", false), ("REREGISTRATION_REQUIRED", true)] {
+        for is_idle in [false, true] {
+            let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+            phone.register(&mut world);
+            phone.send(&mut world, emergency_request(5));
+            world.take_ladder();
+            super::deregistration::notified(&mut world, reason);
+            let ladder = world.take_ladder();
+            assert!(ladder.contains("SdmUnsubscribe") && ladder.contains("DeleteAmPolicy"), "{ladder}");
+            phone.send(&mut world, establishment(4));
+            assert_eq!(returned(&mut world, &mut phone), GmmCause::PayloadWasNotForwarded);
+            if is_idle {
+                phone.release(&mut world);
+            }
+            super::pdu_session::status_notify(&mut world, 5).unwrap();
+            if !is_idle {
+                let GmmMessage::DeregistrationRequestUeTerminated(request) = phone.receive(&mut world) else {
+                    panic!("{reason}")
+                };
+                assert_eq!(request.deregistration_type.re_registration_required, registers_again);
+                phone.send(&mut world, gmm::DeregistrationAcceptUeTerminated::new());
+                phone.released(&mut world);
+            }
+            world.assert_empty();
+        }
+    }
+}
+
+/// TS 23.501 5.16.4.4: it stays registered for T3512, to be called back.
+#[test]
+fn an_emergency_registered_phone_stays_registered_after_its_emergency_session() {
+    let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+    register_with_sim(&mut world, &mut phone);
+    phone.send(&mut world, emergency_request(5));
+    super::deregistration::notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    super::pdu_session::status_notify(&mut world, 5).unwrap();
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.sessions), (1, 0));
+}
+
 /// Its place among the unauthenticated UEs is free, also if it says another IMEISV now.
 #[test]
 fn an_unauthenticated_phone_that_is_authenticated_later_leaves_its_place() {
