@@ -13,7 +13,8 @@ use super::context::{Env, UeContext};
 use super::error::RegistrationError;
 use super::slices::Slices;
 use crate::kit::document::{pack_enum, pack_struct};
-use pith_types::{Snssai, UeIdentity};
+use pith_sbi::namf_communication as namf;
+use pith_types::{Dnn, Snssai, UeIdentity};
 
 /// What a context has for emergency services.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -134,6 +135,34 @@ pub(crate) fn end_subscription(ue: &mut UeContext, env: &mut Env<'_>, snssai: Sn
     (ue.sdm_call, ue.refresh_call) = (None, None);
     (ue.subscription, ue.restrictions) = (None, None);
     ue.slices = Slices { allowed: vec![snssai], rejected: Vec::new() };
+}
+
+/// Whether sessions of that slice and data network are emergency sessions. An AMF knows no more of those that it takes from another AMF.
+pub(crate) fn is_session(env: &Env<'_>, snssai: Snssai, dnn: &Dnn) -> bool {
+    env.config.emergency.as_ref().is_some_and(|it| it.snssai == snssai && it.dnn == *dnn)
+}
+
+/// Whether the UE is registered for emergency services only at the AMF that sends the context: that has no Allowed NSSAI, which one of a
+/// normally registered UE has (TS 29.518 6.1.6.2.31), and no other session.
+pub(crate) fn is_registered_elsewhere(env: &Env<'_>, context: &namf::UeContext) -> bool {
+    let has_slices = context.mm_context_list.iter().any(|mm| !mm.allowed_nssai.is_empty());
+    let mut sessions = context.session_context_list.iter();
+    env.config.emergency.is_some() && !has_slices && sessions.all(|it| is_session(env, it.s_nssai, &it.dnn))
+}
+
+/// The UE is registered for emergency services only at the AMF from which it comes, and so it is here.
+pub(crate) fn take_registration(ue: &mut UeContext, env: &Env<'_>) {
+    ue.emergency.registration = EmergencyRegistration::Authenticated;
+    let allowed = env.config.emergency.iter().map(|services| services.snssai).collect();
+    ue.slices = Slices { allowed, rejected: Vec::new() };
+}
+
+/// Finds the emergency session among those that another AMF has transferred.
+pub(crate) fn note_transferred_session(ue: &mut UeContext, env: &Env<'_>) {
+    let found = ue.sessions.iter().find(|it| is_session(env, it.snssai, &it.dnn)).map(|it| it.id);
+    if let Some(id) = found {
+        ue.note_requested_session(id, true);
+    }
 }
 
 /// Releases all sessions but the emergency session.

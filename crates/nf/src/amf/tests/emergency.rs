@@ -28,7 +28,7 @@ fn imeisv() -> Pei {
 }
 
 /// An AMF with emergency services; UEs without authentication are admitted up to that number.
-fn with_emergency(unauthenticated: u32) -> AmfConfig {
+pub(super) fn with_emergency(unauthenticated: u32) -> AmfConfig {
     let police = EmergencyCategory { police: true, ..Default::default() };
     let emergency = EmergencyServices {
         dnn: "sos".parse().unwrap(),
@@ -99,7 +99,7 @@ fn register_without_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::Regist
 }
 
 /// A phone with a SIM card registers for emergency services.
-fn register_with_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::RegistrationAccept> {
+pub(super) fn register_with_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::RegistrationAccept> {
     let request = phone.registration_request(RegistrationKind::Emergency);
     connect(world, phone, &request);
     let accept = phone.authenticate(world, request);
@@ -108,14 +108,14 @@ fn register_with_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::Registrat
     accept
 }
 
-fn emergency_request(id: u8) -> gmm::UlNasTransport {
+pub(super) fn emergency_request(id: u8) -> gmm::UlNasTransport {
     let mut transport = establishment(id);
     transport.request_type = Some(RequestType::InitialEmergencyRequest);
     transport
 }
 
 /// The cause with which a request for a session is returned.
-fn returned(world: &mut World, phone: &mut Phone) -> GmmCause {
+pub(super) fn returned(world: &mut World, phone: &mut Phone) -> GmmCause {
     let GmmMessage::DlNasTransport(transport) = phone.receive(world) else { panic!() };
     transport.cause.expect("the payload was not forwarded")
 }

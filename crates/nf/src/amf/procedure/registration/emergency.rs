@@ -50,9 +50,9 @@ pub(crate) fn admit_after_failure(
 pub(super) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     if attempt.is_emergency() {
         begin(ue, env)?;
-        if !ue.is_unauthenticated() && !ue.registered_in_udm {
-            return network::register_in_udm(ue, env, attempt);
-        }
+    }
+    if !ue.is_unauthenticated() && !ue.registered_in_udm {
+        return network::register_in_udm(ue, env, attempt);
     }
     on_policy_decided(ue, env, attempt)
 }

@@ -59,7 +59,7 @@ pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: At
 impl AwaitingUecmRegistration {
     /// Registered in the UDM: Nudm_SDM_Get (step 14b).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
-        if self.attempt.is_emergency() {
+        if ue.is_emergency_registered() {
             // A refusal does not matter (TS 23.502 4.2.2.2.2 step 14a).
             ue.registered_in_udm = reply.is_ok();
             return on_policy_decided(ue, env, self.attempt);
