@@ -282,8 +282,11 @@ pub(super) const HALF_OPEN_CONTEXT: usize = 2_136;
 /// If a gNB does not answer, a connection stays until the NGAP guard timer expires.
 pub(super) const RELEASING: Bounds = Bounds { entries: 16_384, entries_of_host: 8_192, octets: usize::MAX };
 
-/// Contexts beyond `max_ues`, used to reject UEs with a back-off time.
+/// Contexts beyond `max_ues`, used to reject UEs with a back-off time, and by UEs that register for emergency services.
 pub(super) const REJECTABLE_UES: u32 = 1024;
+
+/// Those of them that registrations for emergency services may hold. The others stay free: a UE that is rejected needs one for a moment.
+pub(super) const EMERGENCY_UES: u32 = REJECTABLE_UES / 2;
 
 /// Maximum number of UE contexts in a shard, whatever its blocks.
 const MAX_UES: u32 = 1 << 24;

@@ -138,7 +138,7 @@ pub(crate) fn register_in_udm(
     );
     body.pei = ue.pei.clone();
     body.initial_registration_ind = Some(begins_registration(kind));
-    body.emergency_registration_ind = (kind == RegistrationKind::Emergency).then_some(true);
+    body.emergency_registration_ind = ue.is_emergency_registered().then_some(true);
     Some(ue.call(env, Target::any(), uecm::ThreeGppRegistration { ue_id: supi, body }))
 }
 

@@ -35,6 +35,9 @@ pub(crate) enum RegistrationError {
     /// The SUPI is not an IMSI, or the UE sent no identity in response to IDENTITY REQUEST.
     #[error("no usable identity")]
     NoIdentity,
+    /// The same in an update of a registration: the network does not know whose it is.
+    #[error("UE identity cannot be derived by the network")]
+    UnknownUe,
     /// Authentication failed, twice if the UE registered with a 5G-GUTI: AUTHENTICATION REJECT.
     #[error("authentication failed")]
     AuthenticationFailed {
@@ -134,6 +137,7 @@ impl RegistrationError {
             Self::SecurityCapabilityMismatch => Reject(GmmCause::UeSecurityCapabilitiesMismatch),
             Self::InvalidMandatoryInformation => Reject(GmmCause::InvalidMandatoryInformation),
             Self::NoIdentity | Self::UnknownSubscriber => Reject(GmmCause::IllegalUe),
+            Self::UnknownUe => Reject(GmmCause::UeIdentityCannotBeDerivedByTheNetwork),
             Self::AuthenticationFailed { eap_failure, .. } => AuthenticationReject(eap_failure.clone()),
             Self::ServicesNotAllowed => Reject(GmmCause::FiveGsServicesNotAllowed),
             Self::RoamingNotAllowed => Reject(GmmCause::PlmnNotAllowed),
@@ -174,7 +178,7 @@ impl RegistrationError {
             Self::TrackingAreaNotServed => "tracking area not served",
             Self::NoSecurityCapability | Self::InvalidMandatoryInformation => "invalid message",
             Self::SecurityCapabilityMismatch => "security capability mismatch",
-            Self::NoIdentity => "no identity",
+            Self::NoIdentity | Self::UnknownUe => "no identity",
             Self::AuthenticationFailed { .. } => "authentication failed",
             Self::SecurityModeRejected(_) => "security mode rejected",
             Self::UnknownSubscriber => "unknown subscriber",

@@ -178,6 +178,7 @@ impl Amf {
         step(ue, &mut env);
         procedure::reauthentication::begin_if_due(ue, &mut env);
         procedure::subscription_change::resume(ue, &mut env);
+        procedure::deregistration::resume(ue, &mut env);
         mobility::n2_handover::await_registration(ue, &mut env);
         self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;

@@ -84,13 +84,23 @@ impl PendingTable {
     /// within the limits.
     pub fn evict(&mut self, host: IpAddr) -> Option<Key> {
         let of_host = self.queues.get(&host).map_or(0, |queue| queue.entries.len());
-        let host = if self.entries > self.bounds.entries || self.octets > self.bounds.octets {
-            *self.queues.iter().max_by_key(|(_, queue)| (queue.octets, queue.entries.len()))?.0
+        if self.entries > self.bounds.entries || self.octets > self.bounds.octets {
+            self.evict_of_largest()
         } else if of_host > self.bounds.entries_of_host {
-            host
+            self.evict_of(host)
         } else {
-            return None;
-        };
+            None
+        }
+    }
+
+    /// Removes and returns the oldest entry of the host with the most octets.
+    pub fn evict_of_largest(&mut self) -> Option<Key> {
+        let host = *self.queues.iter().max_by_key(|(_, queue)| (queue.octets, queue.entries.len()))?.0;
+        self.evict_of(host)
+    }
+
+    /// Removes and returns the oldest entry of a host.
+    fn evict_of(&mut self, host: IpAddr) -> Option<Key> {
         let number = *self.queues.get(&host)?.entries.first_key_value()?.0;
         self.remove(EntryId { host, number })
     }

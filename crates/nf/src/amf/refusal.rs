@@ -29,6 +29,7 @@ fn explain(error: &RegistrationError, ue: &UeContext, env: &Env<'_>) -> String {
         }
         RegistrationError::AuthenticationFailed { fault, .. } => authentication(*fault),
         RegistrationError::NoIdentity | RegistrationError::SuciNotDeconcealed => no_identity(ue),
+        RegistrationError::UnknownUe => "no context of the UE, which has no SUCI: it registers again".into(),
         RegistrationError::TrackingAreaNotServed => tracking_area(ue, env),
         RegistrationError::RoamingNotAllowed => {
             let plmn = ue.location.map(|location| location.tai.plmn_id.to_string()).unwrap_or_default();

@@ -16,9 +16,10 @@ use super::{Mobility, n14};
 use crate::amf::access_keys::{self, NextHop};
 use crate::amf::consumer;
 use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
+use crate::amf::emergency;
 use crate::amf::error::TransferError;
 use crate::amf::procedure::context_transfer::{Received, session};
-use crate::amf::session::UserPlane;
+use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
@@ -100,7 +101,10 @@ fn take_context(
     context: namf::UeContext,
     has_user_plane: impl Fn(u8) -> bool,
 ) -> Vec<u8> {
-    ue.restrict_as_transferred(&context);
+    let is_emergency = emergency::is_registered_elsewhere(env, &context);
+    if !is_emergency {
+        ue.restrict_as_transferred(&context);
+    }
     ue.pei = context.pei;
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
     let served = env.config.slices(plmn);
@@ -108,17 +112,24 @@ fn take_context(
     let named: Vec<_> = context.mm_context_list.into_iter().flat_map(|mm| mm.allowed_nssai).collect();
     let allowed = served.iter().filter(|slice| named.contains(slice)).copied().collect();
     ue.slices = slices::cut(Slices { allowed, rejected: Vec::new() });
-    // What is known of it until the UE's registration update.
-    ue.subscription = Some(Box::new(Subscription {
-        ue_ambr: context.sub_ue_ambr,
-        rfsp: context.used_rfsp.or(context.sub_rfsp),
-        gpsi: context.gpsi_list.into_iter().next(),
-        default_slices: ue.slices.allowed.clone(),
-        ..Subscription::default()
-    }));
+    if is_emergency {
+        emergency::take_registration(ue, env);
+    } else {
+        // What is known of it until the UE's registration update.
+        ue.subscription = Some(Box::new(Subscription {
+            ue_ambr: context.sub_ue_ambr,
+            rfsp: context.used_rfsp.or(context.sub_rfsp),
+            gpsi: context.gpsi_list.into_iter().next(),
+            default_slices: ue.slices.allowed.clone(),
+            ..Subscription::default()
+        }));
+    }
     let sessions = context.session_context_list.into_iter().map(session);
-    let (taken, not_served): (Vec<_>, Vec<_>) = sessions.partition(|it| served.contains(&it.snssai));
+    let is_served =
+        |it: &PduSession| served.contains(&it.snssai) || emergency::is_session(env, it.snssai, &it.dnn);
+    let (taken, not_served): (Vec<_>, Vec<_>) = sessions.partition(is_served);
     ue.sessions = taken;
+    emergency::note_transferred_session(ue, env);
     for session in ue.sessions.iter_mut().filter(|session| has_user_plane(session.id)) {
         session.user_plane = UserPlane::Activated;
     }

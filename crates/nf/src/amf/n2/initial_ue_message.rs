@@ -15,7 +15,7 @@
 //! a forged 5G-GUTI changes nothing (TS 24.501 4.4.4.3).
 
 use super::{N2Origin, error_indication, release_connection};
-use crate::amf::config::HALF_OPEN_CONTEXT;
+use crate::amf::config::{EMERGENCY_UES, HALF_OPEN_CONTEXT};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::n1::{self, Refusal, Uplink};
@@ -28,6 +28,7 @@ use pith_nas::ie::MobileIdentity;
 use pith_nas::{GmmMessage, Kind};
 use pith_ngap::{Cause, CauseMisc, CauseRadioNetwork, InitialUeMessage};
 use pith_types::{FiveGSTmsi, FiveGTmsi, RanUeNgapId};
+use std::net::IpAddr;
 
 /// Parameters of the INITIAL UE MESSAGE that opened a connection.
 #[derive(Debug, Clone, Default)]
@@ -133,7 +134,7 @@ impl Amf {
     /// Aborts registrations beyond the limits of unauthenticated UEs.
     pub(super) fn give_up_excess(&mut self, now: Instant, from: N2Origin, out: &mut Outbox) {
         let host = host_of(&self.shared.gnbs, Some(from.gnb));
-        while let Some(key) = self.shared.half_open.evict(host) {
+        while let Some(key) = self.excess(host) {
             self.with_ue(now, key, out, |ue, env| {
                 ue.log_outcome(
                     env,
@@ -145,6 +146,17 @@ impl Amf {
                 n2::release(ue, env, Cause::Misc(CauseMisc::control_processing_overload));
             });
         }
+    }
+
+    /// The registration to abort next, after a message from a gNB of that host. Registrations for emergency services hold only a part of the
+    /// contexts beyond `max_ues`: UEs that do not answer would take all of them until T3560 has expired five times.
+    fn excess(&mut self, host: IpAddr) -> Option<Key> {
+        let half_open = &mut self.shared.half_open;
+        let most = self.shared.config.max_ues.saturating_add(EMERGENCY_UES);
+        if self.ues.len() > most as usize {
+            return half_open.evict_of_largest();
+        }
+        half_open.evict(host)
     }
 
     /// A gNB reuses a RAN-UE-NGAP-ID only when the id is no longer in use (TS 38.413 8.6.1.2):

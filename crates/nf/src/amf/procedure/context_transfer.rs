@@ -13,6 +13,7 @@ use super::registration::{self, Attempt};
 use super::{Procedure, RegistrationStep, Step};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::emergency;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
 use crate::amf::session::PduSession;
@@ -84,6 +85,7 @@ impl AwaitingUeContextTransfer {
         let (Some(supi), Some(received)) = (context.supi.clone(), received(&context)) else {
             return Ok(self.attempt.ask_identity(ue, env));
         };
+        let is_emergency = emergency::is_registered_elsewhere(env, &context);
         ue.k_gnb_count = received.uplink;
         ue.security = Some(received.security);
         ue.pei = context.pei;
@@ -91,6 +93,9 @@ impl AwaitingUeContextTransfer {
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
         registration::on_identified(ue, env, supi.into());
+        if is_emergency {
+            emergency::take_registration(ue, env);
+        }
         let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
         registration::identify(ue, env, attempt)
     }
@@ -101,6 +106,7 @@ impl AwaitingUeContextTransfer {
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
     ue.sessions.extend(sessions);
+    emergency::note_transferred_session(ue, env);
     consumer::confirm_transfer(env, api_root, guti);
     if !attempt.begins_registration() {
         consumer::announce_sessions(ue, env);

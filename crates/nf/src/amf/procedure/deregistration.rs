@@ -6,6 +6,7 @@
 //! | DEREGISTRATION REQUEST (UE) | DEREGISTRATION ACCEPT, unless it is switched off | | |
 //! | DEREGISTRATION REQUEST (network) | [`AwaitingDeregistrationAccept`] | UE | T3522 |
 //! | silence in CM-IDLE | implicit | | mobile reachable, implicit de-registration |
+//! | notification of the UDM, during an emergency session | deferred until that ends | | |
 //!
 //! Sessions, policy, subscription and UDM registration are deleted with the context in all cases.
 //! The security context and the 5G-GUTI are retained for a registration without authentication,
@@ -14,6 +15,7 @@
 use super::registration::begins_registration;
 use super::{Procedure, Step};
 use crate::amf::context::{Env, RmState, UeContext};
+use crate::amf::emergency::{self, EmergencyRegistration};
 use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::{consumer, mobility, n2, procedure};
@@ -95,15 +97,39 @@ fn forget(ue: &mut UeContext, env: &mut Env<'_>) {
     ue.procedure = Procedure::Idle;
 }
 
-/// The UDM requires the deregistration of a UE that has an emergency session: the AMF releases the other sessions only (TS 23.502 4.2.2.3.3).
-pub(crate) fn release_other_sessions(ue: &mut UeContext, env: &mut Env<'_>) {
-    let emergency = ue.emergency_session();
-    let others: Vec<u8> =
-        ue.sessions.iter().map(|session| session.id).filter(|id| Some(*id) != emergency).collect();
-    for id in others {
-        consumer::release_session(ue, env, id);
+/// The UDM requires the deregistration of a UE. If it has an emergency session, the AMF does not start that, and releases the other sessions
+/// (TS 23.502 4.2.2.3.3); the UE is registered for emergency services only from now on, and deregistered when the session ends
+/// ([`resume`]). A UE that was so before stays registered for T3512, to be called back (TS 23.501 5.16.4.4).
+pub(crate) fn required_by_udm(ue: &mut UeContext, env: &mut Env<'_>, reason: Reason) {
+    let deferred = match reason {
+        Reason::SubscriptionWithdrawn => EmergencyRegistration::SubscriptionWithdrawn,
+        Reason::ReRegistrationRequired => EmergencyRegistration::ReRegistrationRequired,
+        Reason::ServedElsewhere | Reason::NotAllowed(_) => return by_network(ue, env, reason),
+    };
+    let session = ue.emergency_session().and_then(|id| ue.session(id));
+    let Some(snssai) = session.map(|session| session.snssai) else { return by_network(ue, env, reason) };
+    emergency::release_other_sessions(ue, env);
+    if !ue.knows_emergency_registration() {
+        emergency::end_subscription(ue, env, snssai);
+        ue.emergency.registration = deferred;
     }
     ue.log_outcome(env, Level::Info, "Deregistration by network", "emergency session continues");
+}
+
+/// Deregisters a UE whose deregistration was deferred until its emergency session ended, unless a procedure decides about its registration.
+pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
+    let reason = match ue.emergency.registration {
+        EmergencyRegistration::SubscriptionWithdrawn => Reason::SubscriptionWithdrawn,
+        EmergencyRegistration::ReRegistrationRequired => Reason::ReRegistrationRequired,
+        EmergencyRegistration::None
+        | EmergencyRegistration::Authenticated
+        | EmergencyRegistration::Unauthenticated => return,
+    };
+    let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
+    let is_busy = ue.procedure.is_registering() || is_leaving || !ue.mobility.is_idle();
+    if ue.is_registered() && ue.emergency_session().is_none() && !is_busy {
+        by_network(ue, env, reason);
+    }
 }
 
 /// De-registration by the network (TS 24.501 5.5.2.3.1). The UE is notified only if it is
@@ -181,7 +207,7 @@ impl AwaitingDeregistrationAccept {
 /// The mobile reachable timer expired: the UE missed its periodic update. Starts the implicit
 /// de-registration timer, or deregisters an emergency registered UE (TS 24.501 5.3.7).
 pub(crate) fn unreachable(ue: &mut UeContext, env: &mut Env<'_>) {
-    if ue.is_emergency_registered() {
+    if ue.knows_emergency_registration() {
         return implicit(ue, env);
     }
     ue.start(env, Timer::ImplicitDeregistration, env.config.timers.implicit_deregistration);

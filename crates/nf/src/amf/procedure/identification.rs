@@ -35,7 +35,8 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, mut attempt: Attempt)
 
 impl AwaitingIdentityResponse {
     /// IDENTITY RESPONSE (TS 24.501 5.4.3.4). A UE without a SUCI, or with a SUCI that is not of an
-    /// IMSI, can't be authenticated here: only emergency services may admit it.
+    /// IMSI, can't be authenticated here: only emergency services may admit it. In an update it is one that was admitted before, and whose
+    /// context is lost: with #9 it registers again, while #3 would keep it from that until it is switched off (5.5.1.3.5).
     pub fn on_identity_response(
         self,
         ue: &mut UeContext,
@@ -47,6 +48,7 @@ impl AwaitingIdentityResponse {
             MobileIdentity::Suci(suci) => Ok(authentication::begin(ue, env, self.attempt, suci.into())),
             // A UE without a SUCI (TS 24.501 5.4.3.3).
             _ if self.attempt.is_emergency() => registration::admit(ue, env, self.attempt),
+            _ if !self.attempt.begins_registration() => Err(RegistrationError::UnknownUe),
             _ => Err(RegistrationError::NoIdentity),
         }
     }

@@ -26,9 +26,10 @@ use pith_types::Snssai;
 /// In place of a pending call: the data are to be requested as soon as no registration is in progress. No call has this number.
 const DUE: CallId = CallId(0);
 
-/// The subscription has changed. A pending request may have been answered before: it does not count.
+/// The subscription has changed. A pending request may have been answered before: it does not count. To a UE that is registered for emergency
+/// services only no subscription applies (TS 23.501 5.16.4.1): the notification is late.
 pub(crate) fn begin(ue: &mut UeContext, _env: &mut Env<'_>) {
-    ue.refresh_call = Some(DUE);
+    ue.refresh_call = (!ue.is_emergency_registered()).then_some(DUE);
 }
 
 /// A request for changed data was lost with its reply.
@@ -45,6 +46,9 @@ pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
 
 /// The current subscription data.
 pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) {
+    if ue.is_emergency_registered() {
+        return;
+    }
     let data = match reply {
         Ok(Response::SubscriptionDataSets(data)) if data.am_data.is_some() => Some(*data),
         _ => None,

@@ -80,7 +80,7 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
     }
-    let is_emergency = ue.is_emergency_registered();
+    let is_emergency = ue.knows_emergency_registration();
     let margin = if is_emergency { Duration::ZERO } else { env.config.timers.mobile_reachable_margin };
     ue.start(env, Timer::MobileReachable, env.config.t3512(is_emergency) + margin);
     if !ue.undelivered.is_empty() {

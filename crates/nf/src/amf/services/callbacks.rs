@@ -30,12 +30,7 @@ impl Amf {
             DeregistrationReason::ReregistrationRequired => Reason::ReRegistrationRequired,
             _ => Reason::ServedElsewhere,
         };
-        self.with_ue(now, key, out, |ue, env| {
-            if reason != Reason::ServedElsewhere && ue.emergency_session().is_some() {
-                return deregistration::release_other_sessions(ue, env);
-            }
-            deregistration::by_network(ue, env, reason);
-        });
+        self.with_ue(now, key, out, |ue, env| deregistration::required_by_udm(ue, env, reason));
         Ok(Response::NoContent)
     }
 

@@ -15,6 +15,7 @@ use pith_nas::GmmMessage;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Cause, Problem, Reply, Response};
+use pith_types::Snssai;
 
 /// Number of downlink NAS COUNTs reserved for the AMF that takes over a UE. If it does not, this AMF
 /// continues after the reserved COUNTs, so that none is used twice (TS 33.501 6.4.3.1). Until the
@@ -111,7 +112,7 @@ fn with_security(
     let (seaf_data, mut mm) = security_data(security).ok_or_else(not_found)?;
     security.nas.skip_to_send(RESERVED_NAS_COUNTS);
     security.unconfirmed = unconfirmed;
-    mm.allowed_nssai = ue.slices.allowed.clone();
+    mm.allowed_nssai = allowed_nssai(ue);
     let mut context = without_security(ue);
     context.seaf_data = Some(seaf_data);
     context.mm_context_list = vec![mm];
@@ -122,17 +123,23 @@ fn with_security(
 fn without_security(ue: &UeContext) -> namf::UeContext {
     let mut context = namf::UeContext { supi: ue.supi.clone(), pei: ue.pei.clone(), ..Default::default() };
     let mut mm = namf::MmContext::new(AccessType::ThreeGppAccess);
-    mm.allowed_nssai = ue.slices.allowed.clone();
+    mm.allowed_nssai = allowed_nssai(ue);
     context.mm_context_list = vec![mm];
     context.session_context_list = sessions(ue);
     context
+}
+
+/// The Allowed NSSAI. A UE that is registered for emergency services only has none (TS 24.501 5.5.1.2.4), from which the other AMF knows that
+/// it is.
+fn allowed_nssai(ue: &UeContext) -> Vec<Snssai> {
+    if ue.is_emergency_registered() { Vec::new() } else { ue.slices.allowed.clone() }
 }
 
 /// The context with keys, for the target AMF of a handover, which continues with its COUNTs; `None` without keys or COUNTs.
 pub(in crate::amf) fn context_for_handover(ue: &UeContext, next_hop: &NextHop) -> Option<namf::UeContext> {
     let (mut seaf_data, mut mm) = security_data(ue.security.as_ref()?)?;
     seaf_data.set_next_hop(*next_hop.nh.as_bytes(), next_hop.chaining_count);
-    mm.allowed_nssai = ue.slices.allowed.clone();
+    mm.allowed_nssai = allowed_nssai(ue);
     let mut context = without_security(ue);
     context.seaf_data = Some(seaf_data);
     context.mm_context_list = vec![mm];

@@ -2,8 +2,10 @@
 
 use super::world::*;
 use super::{n2_handover, xn_handover};
-use crate::amf::{AmfConfig, EmergencyServices};
-use crate::kit::{Duration, Timer};
+use crate::amf::config::{EMERGENCY_UES, REJECTABLE_UES};
+use crate::amf::{Amf, AmfConfig, EmergencyServices};
+use crate::kit::{Duration, NetworkFunction, Rng, StoreScope, Timer, Tracking};
+use crate::testing::Stored;
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_nas::gmm::{self, IdentityResponse};
 use pith_nas::ie::{
@@ -26,7 +28,7 @@ fn imeisv() -> Pei {
 }
 
 /// An AMF with emergency services; UEs without authentication are admitted up to that number.
-fn with_emergency(unauthenticated: u32) -> AmfConfig {
+pub(super) fn with_emergency(unauthenticated: u32) -> AmfConfig {
     let police = EmergencyCategory { police: true, ..Default::default() };
     let emergency = EmergencyServices {
         dnn: "sos".parse().unwrap(),
@@ -97,7 +99,7 @@ fn register_without_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::Regist
 }
 
 /// A phone with a SIM card registers for emergency services.
-fn register_with_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::RegistrationAccept> {
+pub(super) fn register_with_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::RegistrationAccept> {
     let request = phone.registration_request(RegistrationKind::Emergency);
     connect(world, phone, &request);
     let accept = phone.authenticate(world, request);
@@ -106,14 +108,14 @@ fn register_with_sim(world: &mut World, phone: &mut Phone) -> Box<gmm::Registrat
     accept
 }
 
-fn emergency_request(id: u8) -> gmm::UlNasTransport {
+pub(super) fn emergency_request(id: u8) -> gmm::UlNasTransport {
     let mut transport = establishment(id);
     transport.request_type = Some(RequestType::InitialEmergencyRequest);
     transport
 }
 
 /// The cause with which a request for a session is returned.
-fn returned(world: &mut World, phone: &mut Phone) -> GmmCause {
+pub(super) fn returned(world: &mut World, phone: &mut Phone) -> GmmCause {
     let GmmMessage::DlNasTransport(transport) = phone.receive(world) else { panic!() };
     transport.cause.expect("the payload was not forwarded")
 }
@@ -455,6 +457,71 @@ fn a_normally_registered_phone_gets_an_emergency_session_outside_its_service_are
     assert_eq!(accept.reactivation_result, Some(PduSessionSet::NONE), "its user plane is active");
 }
 
+/// The subscription forbids the tracking area where the UE is.
+fn forbid(world: &mut World) {
+    let mut data = subscription(&[1]);
+    data.am_data.as_mut().unwrap().forbidden_areas =
+        vec![Area { area_code: None, tacs: vec![location().tai.tac] }];
+    world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
+}
+
+/// The subscription has no slice that is served.
+fn withdraw_slices(world: &mut World) {
+    let data = subscription(&[7]);
+    world.script.insert(Operation::GetDataSets, Some(Ok(Response::SubscriptionDataSets(Box::new(data)))));
+}
+
+/// TS 24.501 5.5.1.3.4: the update is accepted, for emergency services only.
+#[test]
+fn an_update_where_the_phone_may_not_register_keeps_its_emergency_session() {
+    for restrict in [forbid, withdraw_slices] {
+        let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+        phone.register(&mut world);
+        phone.establish(&mut world, 4);
+        phone.send(&mut world, emergency_request(5));
+        phone.release(&mut world);
+        restrict(&mut world);
+        super::subscription_change::notified(&mut world);
+        world.take_ladder();
+        let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        request.pdu_session_status = Some([4, 5].into_iter().collect());
+        connect(&mut world, &mut phone, &request);
+        let accept = phone.accepted(&mut world);
+        assert!(accept.result.emergency_registered && accept.allowed_nssai.is_none());
+        assert_eq!(accept.pdu_session_status, Some([5].into_iter().collect::<PduSessionSet>()));
+        let ladder = world.take_ladder();
+        for end in ["ReleaseSmContext", "DeleteAmPolicyAssociation", "SdmUnsubscribe"] {
+            assert_eq!(ladder.matches(end).count(), 1, "{end}: {ladder}");
+        }
+        phone.context_setup_response(&mut world, &[]);
+        phone.send(&mut world, gmm::RegistrationComplete::new());
+        phone.send(&mut world, establishment(4));
+        assert_eq!(returned(&mut world, &mut phone), GmmCause::PayloadWasNotForwarded);
+        assert_eq!(world.amf.audit().sessions, 1);
+    }
+}
+
+#[test]
+fn an_update_where_the_phone_may_not_register_is_rejected_without_emergency_session() {
+    for (restrict, cause) in [
+        (forbid as fn(&mut World), GmmCause::TrackingAreaNotAllowed),
+        (withdraw_slices, GmmCause::NoNetworkSlicesAvailable),
+    ] {
+        let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+        phone.register(&mut world);
+        phone.send(&mut world, emergency_request(5));
+        phone.release(&mut world);
+        restrict(&mut world);
+        super::subscription_change::notified(&mut world);
+        // The UE does not have the session.
+        let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
+        request.pdu_session_status = Some(PduSessionSet::NONE);
+        connect(&mut world, &mut phone, &request);
+        assert_eq!(rejected(&mut world, &mut phone), cause);
+        world.assert_empty();
+    }
+}
+
 /// A registered UE outside its service area, with an emergency session.
 fn with_call() -> (World, Phone) {
     let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
@@ -493,6 +560,49 @@ fn a_withdrawn_subscription_does_not_end_an_emergency_session() {
         assert_eq!((audit.registered, audit.sessions), (1, 1), "{reason}");
         assert_eq!(world.amf.ues.iter().next().unwrap().1.emergency_session(), Some(5));
     }
+}
+
+/// The UE is deregistered as soon as the session has ended; if it is in CM-IDLE, without a message.
+#[test]
+fn a_phone_whose_subscription_was_withdrawn_is_deregistered_after_its_emergency_session() {
+    for (reason, registers_again) in [("SUBSCRIPTION_WITHDRAWN", false), ("REREGISTRATION_REQUIRED", true)] {
+        for is_idle in [false, true] {
+            let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+            phone.register(&mut world);
+            phone.send(&mut world, emergency_request(5));
+            world.take_ladder();
+            super::deregistration::notified(&mut world, reason);
+            let ladder = world.take_ladder();
+            assert!(ladder.contains("SdmUnsubscribe") && ladder.contains("DeleteAmPolicy"), "{ladder}");
+            phone.send(&mut world, establishment(4));
+            assert_eq!(returned(&mut world, &mut phone), GmmCause::PayloadWasNotForwarded);
+            if is_idle {
+                phone.release(&mut world);
+            }
+            super::pdu_session::status_notify(&mut world, 5).unwrap();
+            if !is_idle {
+                let GmmMessage::DeregistrationRequestUeTerminated(request) = phone.receive(&mut world) else {
+                    panic!("{reason}")
+                };
+                assert_eq!(request.deregistration_type.re_registration_required, registers_again);
+                phone.send(&mut world, gmm::DeregistrationAcceptUeTerminated::new());
+                phone.released(&mut world);
+            }
+            world.assert_empty();
+        }
+    }
+}
+
+/// TS 23.501 5.16.4.4: it stays registered for T3512, to be called back.
+#[test]
+fn an_emergency_registered_phone_stays_registered_after_its_emergency_session() {
+    let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+    register_with_sim(&mut world, &mut phone);
+    phone.send(&mut world, emergency_request(5));
+    super::deregistration::notified(&mut world, "SUBSCRIPTION_WITHDRAWN");
+    super::pdu_session::status_notify(&mut world, 5).unwrap();
+    let audit = world.amf.audit();
+    assert_eq!((audit.registered, audit.sessions), (1, 0));
 }
 
 /// Its place among the unauthenticated UEs is free, also if it says another IMEISV now.
@@ -549,6 +659,27 @@ fn emergency_registrations_use_the_contexts_beyond_the_limit() {
     assert_eq!(world.amf.audit().registered, 2);
 }
 
+/// They hold a part of the contexts beyond the limit, and the oldest of them ends first.
+#[test]
+fn unanswered_emergency_registrations_leave_contexts_for_other_phones() {
+    let small = AmfConfig { max_ues: 1, ..with_emergency(10) };
+    let mut world = World::with(small);
+    for number in 0..REJECTABLE_UES + 1 {
+        let mut silent = Phone { ran_id: pith_types::RanUeNgapId(1000 + number), ..Phone::default() };
+        let request = request_with(&silent, MobileIdentity::Imei(IMEI.parse().unwrap()));
+        connect(&mut world, &mut silent, &request);
+        world.downlinks.clear();
+        world.ladder.clear();
+        world.events.clear();
+    }
+    assert_eq!(world.amf.audit().half_open, 1 + EMERGENCY_UES as usize);
+    let mut phone = Phone { ran_id: pith_types::RanUeNgapId(50), ..Phone::default() };
+    let request = phone.registration_request(RegistrationKind::Initial);
+    connect(&mut world, &mut phone, &request);
+    assert_eq!(rejected(&mut world, &mut phone), GmmCause::Congestion);
+    assert!(register_without_sim(&mut world, &mut phone).result.emergency_registered);
+}
+
 /// TS 24.501 5.3.7: the mobile reachable timer is T3512, and its expiry ends the registration.
 #[test]
 fn a_silent_emergency_registered_phone_is_deregistered_after_t3512() {
@@ -602,6 +733,16 @@ fn a_normally_registered_phone_becomes_emergency_registered() {
 }
 
 #[test]
+fn a_late_notification_gives_an_emergency_registered_phone_no_subscription() {
+    let (mut world, mut phone) = (World::with(with_emergency(0)), Phone::default());
+    register_with_sim(&mut world, &mut phone);
+    world.take_ladder();
+    super::subscription_change::notified(&mut world);
+    assert_eq!(world.take_ladder(), "nf   -> SdmChangeNotification\nnf   <- 204");
+    assert!(world.amf.ues.iter().all(|(_, ue)| ue.subscription.is_none() && ue.refresh_call.is_none()));
+}
+
+#[test]
 fn updates_keep_an_unauthenticated_phone_registered_for_emergency_services() {
     let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
     register_without_sim(&mut world, &mut phone);
@@ -620,6 +761,41 @@ fn updates_keep_an_unauthenticated_phone_registered_for_emergency_services() {
         phone.release(&mut world);
     }
     assert_eq!(world.amf.audit().sessions, 1);
+}
+
+/// TS 24.501 5.5.1.3.5, 5.6.1.5: the AMF has an outdated document of the UE, which it can't authenticate.
+#[test]
+fn an_unauthenticated_phone_with_an_outdated_context_registers_again() {
+    let (mut world, mut phone) = (World::with(with_emergency(10)), Phone::default());
+    world.amf.track_contexts(Tracking::default());
+    register_without_sim(&mut world, &mut phone);
+    phone.send(&mut world, emergency_request(5));
+    phone.release(&mut world);
+    let mut stored = Stored::default();
+    stored.store(&mut world.amf, StoreScope::Changed);
+    let mut amf = Amf::new(with_emergency(10), Rng::from_number(2));
+    amf.reload_contexts();
+    amf.track_contexts(Tracking::default());
+    stored.restore(world.now, &mut amf, true);
+    world.replace_amf(amf);
+    world.connect_gnbs();
+
+    let cause_9 = GmmCause::UeIdentityCannotBeDerivedByTheNetwork;
+    let request = phone.service_request(ServiceType::Data);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut world, nas);
+    let GmmMessage::ServiceReject(reject) = phone.receive(&mut world) else { panic!("a reject is due") };
+    assert_eq!(reject.cause, cause_9);
+    phone.released(&mut world);
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    connect(&mut world, &mut phone, &request);
+    let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!("it may have a SUCI") };
+    phone.security = None;
+    phone.send(&mut world, IdentityResponse::new(MobileIdentity::NoIdentity));
+    assert_eq!(rejected(&mut world, &mut phone), cause_9);
+    phone.guti = None;
+    assert!(register_without_sim(&mut world, &mut phone).result.emergency_registered);
+    assert_eq!(world.amf.audit().contexts, 1, "in place of its former context");
 }
 
 /// A message that null integrity protects proves nothing: a normal registration needs an authentication.

@@ -1,5 +1,6 @@
 //! N2 handover between two AMFs of different GUAMIs (TS 23.502 4.9.1.3, TS 29.518 5.2.2.2.3, 5.2.2.2.4, 5.2.2.3.6). Each AMF has one of the gNBs.
 
+use super::emergency;
 use super::n2_handover::{
     AT_TARGET, acknowledge, answer, failure, failure_at, gnb_target, refuse, required, states, updates,
 };
@@ -13,9 +14,9 @@ use crate::testing::{Stored, client};
 use pith_crypto::kdf;
 use pith_crypto::keys::KSeaf;
 use pith_crypto::nas::IntegrityAlgorithm;
-use pith_nas::GmmMessage;
 use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, HandoverCancel, HandoverCommand, HandoverFailure,
     HandoverNotify, HandoverRequest, Message, RanStatus, UeContextReleaseCommand, UeNgapIds,
@@ -65,13 +66,21 @@ impl Amfs {
         Self::with(target_config(), sessions)
     }
 
-    fn with(config: AmfConfig, sessions: &[u8]) -> Self {
-        let (mut source, mut target, mut phone) = (World::new(), World::with(config), Phone::default());
+    fn with(target: AmfConfig, sessions: &[u8]) -> Self {
+        Self::of(config(), target, |source, phone| {
+            phone.register(source);
+            sessions.iter().for_each(|id| phone.establish(source, *id));
+        })
+    }
+
+    /// The UE registers at the source AMF by that function.
+    fn of(source: AmfConfig, target: AmfConfig, register: impl FnOnce(&mut World, &mut Phone)) -> Self {
+        let (mut source, mut target) = (World::with(source), World::with(target));
+        let mut phone = Phone::default();
         source.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
         target.input(Input::N2(N2Input::GnbDown { gnb: GNB }));
         target.caller = SOURCE_AMF();
-        phone.register(&mut source);
-        sessions.iter().for_each(|id| phone.establish(&mut source, *id));
+        register(&mut source, &mut phone);
         for world in [&mut source, &mut target] {
             for operation in [Operation::UpdateSmContext, Operation::CreateUeContext, Operation::N2InfoNotify]
             {
@@ -271,6 +280,37 @@ gnb2 -> UplinkNasTransport"
     );
     assert_eq!((target.amf.audit().registered, target.amf.audit().sessions), (1, 1));
     assert_eq!(target.running(), [], "no registration is awaited");
+}
+
+/// TS 23.501 5.16.4.1: no subscription applies to it at the target AMF either.
+#[test]
+fn a_ue_that_is_registered_for_emergency_services_stays_so_at_another_amf() {
+    let services = emergency::with_emergency(0);
+    let target = AmfConfig { emergency: services.emergency.clone(), ..target_config() };
+    let mut amfs = Amfs::of(services, target, |source, phone| {
+        emergency::register_with_sim(source, phone);
+        phone.send(source, emergency::emergency_request(5));
+    });
+    amfs.completed(&[5]);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    target.take_ladder();
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut target, request);
+    let accept = phone.accepted(&mut target);
+    assert!(accept.result.emergency_registered && accept.allowed_nssai.is_none());
+    phone.send(&mut target, RegistrationComplete::new());
+    assert_eq!(
+        target.take_ladder(),
+        "\
+gnb2 -> UplinkNasTransport
+udm  <- ThreeGppRegistration
+gnb2 <- DownlinkNasTransport
+gnb2 -> UplinkNasTransport"
+    );
+    let session = target.amf.ues.iter().next().and_then(|(_, ue)| ue.emergency_session());
+    assert_eq!(session, Some(5));
+    phone.send(&mut target, establishment(4));
+    assert_eq!(emergency::returned(&mut target, &mut phone), GmmCause::PayloadWasNotForwarded);
 }
 
 /// TS 33.501 6.9.2.3.3: the source AMF derives the next NH, and the target AMF passes it on as it is.

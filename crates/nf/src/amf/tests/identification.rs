@@ -63,6 +63,23 @@ fn a_phone_that_has_no_identity_is_rejected() {
     world.assert_empty();
 }
 
+/// TS 24.501 5.5.1.3.5 #9: the UE registers again.
+#[test]
+fn an_update_of_a_phone_without_context_and_identity_is_rejected_with_cause_9() {
+    for kind in [RegistrationKind::MobilityUpdating, RegistrationKind::PeriodicUpdating] {
+        let (mut world, mut phone) = (World::new(), asked().1);
+        let request = phone.registration_request(kind);
+        let nas = phone.initial_nas(request);
+        phone.connect(&mut world, nas);
+        let GmmMessage::IdentityRequest(_) = phone.receive(&mut world) else { panic!() };
+        phone.send(&mut world, IdentityResponse::new(MobileIdentity::NoIdentity));
+        let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!() };
+        assert_eq!(reject.cause, GmmCause::UeIdentityCannotBeDerivedByTheNetwork);
+        phone.released(&mut world);
+        world.assert_empty();
+    }
+}
+
 #[test]
 fn an_unprotected_equipment_identity_is_not_accepted() {
     let (mut world, mut phone) = asked();

@@ -186,7 +186,7 @@ nf   <- 204"
 }
 
 /// The SMF reports the end of a session to the callback URI that it received.
-fn status_notify(world: &mut World, id: u8) -> pith_sbi::Reply {
+pub(super) fn status_notify(world: &mut World, id: u8) -> pith_sbi::Reply {
     use pith_sbi::nsmf_pdusession::{
         ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
     };

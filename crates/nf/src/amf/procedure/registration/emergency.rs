@@ -8,6 +8,8 @@
 //! | REGISTRATION ACCEPT, emergency registered | [`super::AwaitingRegistrationComplete`] | UE | T3550 |
 //!
 //! Subscription, slices, policy and restrictions do not apply.
+//!
+//! The update of a normal registration that would be rejected becomes such a registration while the UE has an emergency session (5.5.1.3.4).
 
 use super::{Attempt, fail, network, on_policy_decided};
 use crate::amf::context::{Env, UeContext};
@@ -15,8 +17,8 @@ use crate::amf::emergency::{self, EmergencyRegistration};
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::NasOutcome;
 use crate::amf::procedure::{self, RegistrationStep, null_security_mode};
-use crate::amf::slices::Slices;
-use crate::amf::{consumer, refusal};
+use crate::amf::refusal;
+use crate::kit::Level;
 use pith_nas::ie::MobileIdentity;
 
 /// Admits a UE that has no SUCI to emergency services, if the operator permits it (TS 33.501 10.2.2.1; 5GMM cause #5: TS 24.501 5.5.1.2.6).
@@ -48,26 +50,53 @@ pub(crate) fn admit_after_failure(
 pub(super) fn on_authenticated(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
     if attempt.is_emergency() {
         begin(ue, env)?;
-        if !ue.is_unauthenticated() && !ue.registered_in_udm {
-            return network::register_in_udm(ue, env, attempt);
-        }
+    }
+    if !ue.is_unauthenticated() && !ue.registered_in_udm {
+        return network::register_in_udm(ue, env, attempt);
     }
     on_policy_decided(ue, env, attempt)
 }
 
-/// The UE is registered for emergency services only: what a normal registration has does not apply. The gNB gets the slice of emergency
-/// sessions as Allowed NSSAI, which is mandatory in NGAP.
+/// The UE is registered for emergency services only.
 fn begin(ue: &mut UeContext, env: &mut Env<'_>) -> Result<(), RegistrationError> {
-    let allowed = vec![emergency::services(env)?.snssai];
-    consumer::delete_policy(ue, env);
-    consumer::unsubscribe(ue, env);
-    (ue.sdm_call, ue.refresh_call) = (None, None);
-    (ue.subscription, ue.restrictions) = (None, None);
-    ue.slices = Slices { allowed, rejected: Vec::new() };
+    let snssai = emergency::services(env)?.snssai;
+    emergency::end_subscription(ue, env, snssai);
     if !ue.is_unauthenticated() {
         ue.emergency.registration = EmergencyRegistration::Authenticated;
     }
     Ok(())
+}
+
+/// The network cannot accept the registration. An update because of restrictions or slices is accepted nevertheless while the UE has an
+/// emergency session: from now on it is registered for emergency services only, and has no other session (TS 24.501 5.5.1.3.4; TS 23.501
+/// 5.16.4.3).
+pub(super) fn accept_or_fail(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    error: RegistrationError,
+) -> RegistrationStep {
+    let status = attempt.request.pdu_session_status;
+    let session = ue.emergency_session().filter(|id| status.is_none_or(|status| status.contains(*id)));
+    if session.is_none() || attempt.begins_registration() || !is_restriction(&error) {
+        return Err(error);
+    }
+    begin(ue, env).map_err(|_| error.clone())?;
+    emergency::release_other_sessions(ue, env);
+    env.out.log(Level::Info, || format!("{}: registered for emergency services only: {error}", ue.name()));
+    on_policy_decided(ue, env, attempt)
+}
+
+/// Whether the subscription, or the slices that the UE may use, exclude it from normal service where it is.
+const fn is_restriction(error: &RegistrationError) -> bool {
+    matches!(
+        error,
+        RegistrationError::ServicesNotAllowed
+            | RegistrationError::RoamingNotAllowed
+            | RegistrationError::RatNotAllowed
+            | RegistrationError::ForbiddenArea
+            | RegistrationError::NoSlicesAvailable(_)
+    )
 }
 
 impl Attempt {

@@ -1,7 +1,7 @@
 //! The network side of a registration: registration of the AMF in the UDM, subscription data, slice
 //! selection and AM policy (TS 23.502 4.2.2.2.2 steps 14 to 16).
 
-use super::{Attempt, on_policy_decided};
+use super::{Attempt, emergency, on_policy_decided};
 use crate::amf::consumer;
 use crate::amf::context::{AmPolicy, CallId, Env, UeContext};
 use crate::amf::error::RegistrationError;
@@ -59,13 +59,14 @@ pub(super) fn register_in_udm(ue: &mut UeContext, env: &mut Env<'_>, attempt: At
 impl AwaitingUecmRegistration {
     /// Registered in the UDM: Nudm_SDM_Get (step 14b).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
-        if self.attempt.is_emergency() {
+        if ue.is_emergency_registered() {
             // A refusal does not matter (TS 23.502 4.2.2.2.2 step 14a).
             ue.registered_in_udm = reply.is_ok();
             return on_policy_decided(ue, env, self.attempt);
         }
         if let Err(problem) = reply {
-            return Err(RegistrationError::of_problem(Operation::ThreeGppRegistration, &problem));
+            let error = RegistrationError::of_problem(Operation::ThreeGppRegistration, &problem);
+            return emergency::accept_or_fail(ue, env, self.attempt, error);
         }
         ue.registered_in_udm = true;
         let call = consumer::subscription_data(ue, env).ok_or(RegistrationError::NoIdentity)?;
@@ -83,10 +84,15 @@ impl AwaitingSubscriptionData {
         let data = match reply {
             Ok(Response::SubscriptionDataSets(data)) => *data,
             Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::GetDataSets)),
-            Err(problem) => return Err(RegistrationError::of_problem(Operation::GetDataSets, &problem)),
+            Err(problem) => {
+                let error = RegistrationError::of_problem(Operation::GetDataSets, &problem);
+                return emergency::accept_or_fail(ue, env, self.attempt, error);
+            }
         };
         ue.restrict(data.am_data.as_ref());
-        let subscription = Subscription::of(data).ok_or(RegistrationError::ServicesNotAllowed)?;
+        let Some(subscription) = Subscription::of(data) else {
+            return emergency::accept_or_fail(ue, env, self.attempt, RegistrationError::ServicesNotAllowed);
+        };
         ue.subscription = Some(Box::new(subscription));
         if ue.sdm_subscription.is_none() {
             ue.sdm_call = consumer::subscribe_to_changes(ue, env);
@@ -98,7 +104,9 @@ impl AwaitingSubscriptionData {
 /// Selects the slices, or asks the NSSF if a subscribed slice is not served here (TS 23.501
 /// 5.15.5.2.1, TS 23.502 4.2.2.2.3).
 pub(super) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) -> RegistrationStep {
-    ue.check_restrictions()?;
+    if let Err(error) = ue.check_restrictions() {
+        return emergency::accept_or_fail(ue, env, attempt, error);
+    }
     let subscription =
         ue.subscription.as_deref().ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
     let requested = requested(&attempt);
@@ -167,7 +175,8 @@ fn by_nssf(info: AuthorizedNetworkSliceInfo, served: &[Snssai]) -> Slices {
 /// Slices are selected: Npcf_AMPolicyControl_Create (step 16), unless there is an association already.
 fn allow(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, slices: Slices) -> RegistrationStep {
     if slices.allowed.is_empty() {
-        return Err(RegistrationError::NoSlicesAvailable(slices.rejected));
+        let error = RegistrationError::NoSlicesAvailable(slices.rejected);
+        return emergency::accept_or_fail(ue, env, attempt, error);
     }
     ue.slices = slices;
     if ue.policy.is_some() {

@@ -2,6 +2,7 @@
 
 use super::{accept, admit, on_authenticated};
 use crate::amf::context::{Env, UeContext};
+use crate::amf::emergency;
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::procedure::{
@@ -174,9 +175,10 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
         }
         _ => {}
     }
-    // Emergency services take precedence (TS 23.501 5.16.4.1): they use the contexts beyond the limit.
+    // Emergency services take precedence (TS 23.501 5.16.4.1): they use contexts beyond the limit.
     let is_full = env.refuses_new || env.ues > env.config.max_ues as usize;
-    if is_full && !ue.is_registered() && !attempt.is_emergency() {
+    let is_admitted = attempt.is_emergency() && emergency::has_room(ue, env);
+    if is_full && !ue.is_registered() && !is_admitted {
         return Err(RegistrationError::Congestion);
     }
     if !attempt.is_verified && attempt.updates_registration_elsewhere(env) {
