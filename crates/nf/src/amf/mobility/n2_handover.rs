@@ -22,7 +22,7 @@ use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::gnbs::Gnbs;
 use crate::amf::procedure::configuration_update;
-use crate::amf::session::UserPlane;
+use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::{delivery, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{GnbHandle, Key, Level, Timer};
@@ -573,8 +573,10 @@ impl AwaitingSessionCompletion {
             Err(problem) => {
                 env.out
                     .log(Level::Warn, || format!("{}: session {id} is not switched: {problem}", ue.name()));
-                // The SMF may have ended it meanwhile, with a command that has just been sent.
-                let is_releasing = ue.session(id).is_some_and(|it| it.user_plane == UserPlane::Releasing);
+                // The SMF may have ended it meanwhile, or requested a setup: the command that releases its resources has just been sent.
+                let is_released =
+                    |it: &PduSession| matches!(it.user_plane, UserPlane::Releasing | UserPlane::Replacing);
+                let is_releasing = ue.session(id).is_some_and(is_released);
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
                 } else if !is_releasing {
