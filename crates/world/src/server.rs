@@ -136,6 +136,11 @@ impl Server {
         state.losses += 1;
     }
 
+    /// Whether documents are from before the last loss: a context that is not in a process is lost with its document.
+    pub(crate) fn has_stale(&self) -> bool {
+        !self.state().stale.is_empty()
+    }
+
     /// The documents.
     pub(crate) fn documents(&self) -> Vec<DocumentKey> {
         let mut documents = Vec::new();

@@ -39,7 +39,13 @@ impl World {
         let has_transactions =
             self.plan.residency == Residency::Soft && !self.journal().open_calls.is_empty();
         let after_outage = self.now < self.store_back;
-        let is_behind = after_outage || stores.is_some_and(|stores| stores.is_behind()) || has_transactions;
+        let drops_copies =
+            matches!(self.plan.residency, Residency::Stateless | Residency::Shared | Residency::Embedded);
+        let is_outdated = drops_copies && self.server.has_stale();
+        let is_behind = after_outage
+            || is_outdated
+            || stores.is_some_and(|stores| stores.is_behind())
+            || has_transactions;
         self.watch.may_leak |= is_behind;
         self.watch.was_behind |= after_outage;
         is_behind

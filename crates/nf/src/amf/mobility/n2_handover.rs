@@ -333,8 +333,11 @@ fn not_handed_over(
         let why = problem.as_ref().map_or_else(|| "unexpected reply".into(), ToString::to_string);
         format!("{}: session {id} is not handed over: {why}", ue.name())
     });
-    if problem.is_some_and(|problem| problem.status == 404) {
-        ue.sessions.retain(|session| session.id != id);
+    match problem.map(|problem| problem.status) {
+        Some(404) => ue.sessions.retain(|session| session.id != id),
+        // Without an answer the SMF may have prepared the session, with a tunnel for forwarded packets.
+        Some(504) => consumer::cancel_handover(ue, env, id),
+        _ => {}
     }
     match transfer {
         Some(transfer) => SessionTransfer { pdu_session_id: id, transfer },

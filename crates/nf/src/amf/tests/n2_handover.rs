@@ -270,6 +270,18 @@ fn sessions_that_are_not_handed_over_are_in_the_command_and_lose_their_user_plan
     assert_eq!((deactivated, states(&world).iter().filter(|state| state.is_some()).count()), (2, 1));
 }
 
+/// The SMF may have prepared the session, and its tunnel for forwarded packets would stay.
+#[test]
+fn an_smf_that_does_not_answer_is_told_that_the_session_is_not_handed_over() {
+    let (mut world, _, request) = requested(&[5, 6]);
+    acknowledge(&mut world, request.amf_ue_ngap_id, &[5, 6], &[]);
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert_eq!(states(&world), [Some(HoState::Prepared), Some(HoState::Cancelled)]);
+    answer(&mut world, Some(N2SmInfoType::HandoverCmd));
+    let command: HandoverCommand = take!(world, GNB, HandoverCommand);
+    assert_eq!((ids(&command.sessions), ids(&command.to_release)), (vec![6], vec![5]));
+}
+
 #[test]
 fn the_target_gnb_refuses() {
     let (mut world, phone, request) = requested(&[5]);
