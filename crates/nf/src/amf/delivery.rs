@@ -42,6 +42,12 @@ impl SmfMessage {
         self.n1.is_none() && matches!(self.n2, Some((Transfer::ModifyRequest, _)))
     }
 
+    /// Whether the message is for the UE, and establishes or releases its session with its resources.
+    pub const fn begins_or_ends_session(&self) -> bool {
+        let with_resources = matches!(self.n2, Some((Transfer::SetupRequest | Transfer::ReleaseCommand, _)));
+        self.n1.is_some() && with_resources
+    }
+
     /// Whether the message requests resources for the session.
     pub const fn is_setup(&self) -> bool {
         matches!(self.n2, Some((Transfer::SetupRequest, _)))

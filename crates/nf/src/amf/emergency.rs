@@ -143,11 +143,11 @@ pub(crate) fn is_session(env: &Env<'_>, snssai: Snssai, dnn: &Dnn) -> bool {
 }
 
 /// Whether the UE is registered for emergency services only at the AMF that sends the context: that has no Allowed NSSAI, which one of a
-/// normally registered UE has (TS 29.518 6.1.6.2.31), and no other session.
+/// normally registered UE has (TS 29.518 6.1.6.2.31), and an emergency session alone.
 pub(crate) fn is_registered_elsewhere(env: &Env<'_>, context: &namf::UeContext) -> bool {
     let has_slices = context.mm_context_list.iter().any(|mm| !mm.allowed_nssai.is_empty());
-    let mut sessions = context.session_context_list.iter();
-    env.config.emergency.is_some() && !has_slices && sessions.all(|it| is_session(env, it.s_nssai, &it.dnn))
+    let sessions = &context.session_context_list;
+    !has_slices && !sessions.is_empty() && sessions.iter().all(|it| is_session(env, it.s_nssai, &it.dnn))
 }
 
 /// The UE is registered for emergency services only at the AMF from which it comes, and so it is here.

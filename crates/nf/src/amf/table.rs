@@ -89,9 +89,10 @@ impl Index {
         if self.arriving.get(supi) == Some(&key) {
             self.arriving.remove(supi);
             shrink(&mut self.arriving);
+            // Few source AMFs use other names.
+            self.arriving_names.retain(|_, named| *named != key);
+            shrink(&mut self.arriving_names);
         }
-        // Few source AMFs use other names.
-        self.arriving_names.retain(|_, named| *named != key);
     }
 
     /// Number of UEs that other AMFs are handing over.

@@ -41,7 +41,8 @@ impl Amf {
         out: &mut Outbox,
     ) {
         let (from, name) = (reply.caller(), request.ue_context_id.clone());
-        let checked = supi_of(&request).and_then(|supi| Ok((self.check(&supi, from, request.body)?, supi)));
+        let checked =
+            supi_of(&request).and_then(|supi| Ok((self.check((&supi, &name), from, request.body)?, supi)));
         let (creation, supi) = match checked {
             Ok(checked) => checked,
             Err(problem) => return reply.refuse(*problem, out),
@@ -66,7 +67,7 @@ impl Amf {
     /// What the request has, if the handover is possible.
     fn check(
         &self,
-        supi: &Supi,
+        (supi, name): (&Supi, &UeContextId),
         from: Caller,
         data: namf::UeContextCreateData,
     ) -> Result<Creation, Box<Problem>> {
@@ -87,7 +88,8 @@ impl Amf {
         let index = &self.shared.index;
         let is_connected = index.find_supi(supi).and_then(view).is_some_and(|ue| ue.connection.is_some());
         // Only the AMF that requested a handover replaces it.
-        let is_of_other = index.find_arrival(supi).and_then(view).is_some_and(|ue| !ue.arrives_from(from));
+        let arrivals = [index.find_arrival(supi), index.find_arrival_named(name)];
+        let is_of_other = arrivals.into_iter().flatten().filter_map(view).any(|ue| !ue.arrives_from(from));
         let most = self.shared.config.max_ues as usize;
         let is_full = self.ues.len() > most || index.arriving() >= most / ARRIVING_PART;
         if is_connected || is_of_other || is_full || self.shared.refuses_new {

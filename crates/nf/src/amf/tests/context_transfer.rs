@@ -78,32 +78,25 @@ gnb1 <- InitialContextSetupRequest"
 
 /// TS 23.501 5.16.4.1: no subscription applies to it at the other shard either.
 #[test]
-fn an_emergency_registered_phone_stays_so_at_another_shard() {
-    for session in [Some(5), None] {
-        let services = emergency::with_emergency(0);
-        let (mut old, mut phone) = (World::with(services.clone()), Phone::default());
-        emergency::register_with_sim(&mut old, &mut phone);
-        if let Some(id) = session {
-            phone.send(&mut old, emergency::emergency_request(id));
-        }
-        phone.release(&mut old);
-        let mut new = World::with(AmfConfig { emergency: services.emergency, ..second() });
-        comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
-        carry(&mut new, &mut old, Operation::UeContextTransfer);
-        carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
-        let ladder = new.take_ladder();
-        assert_eq!(ladder.contains("smf  <- UpdateSmContext"), session.is_some(), "{ladder}");
-        assert!(
-            ladder.ends_with("udm  <- ThreeGppRegistration\ngnb1 <- InitialContextSetupRequest"),
-            "{ladder}"
-        );
-        let accept = phone.accepted(&mut new);
-        assert!(accept.result.emergency_registered && accept.allowed_nssai.is_none());
-        phone.send(&mut new, RegistrationComplete::new());
-        let (_, ue) = new.amf.ues.iter().next().unwrap();
-        assert_eq!((ue.emergency_session(), ue.subscription.is_none()), (session, true));
-        old.assert_empty();
-    }
+fn an_emergency_registered_phone_with_its_session_stays_so_at_another_shard() {
+    let services = emergency::with_emergency(0);
+    let (mut old, mut phone) = (World::with(services.clone()), Phone::default());
+    emergency::register_with_sim(&mut old, &mut phone);
+    phone.send(&mut old, emergency::emergency_request(5));
+    phone.release(&mut old);
+    let mut new = World::with(AmfConfig { emergency: services.emergency, ..second() });
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    let ladder = new.take_ladder();
+    assert!(ladder.contains("smf  <- UpdateSmContext"), "{ladder}");
+    assert!(ladder.ends_with("udm  <- ThreeGppRegistration\ngnb1 <- InitialContextSetupRequest"), "{ladder}");
+    let accept = phone.accepted(&mut new);
+    assert!(accept.result.emergency_registered && accept.allowed_nssai.is_none());
+    phone.send(&mut new, RegistrationComplete::new());
+    let (_, ue) = new.amf.ues.iter().next().unwrap();
+    assert_eq!((ue.emergency_session(), ue.subscription.is_none()), (Some(5), true));
+    old.assert_empty();
 }
 
 /// TS 33.512 4.2.2.4.2 at a mobility registration update (TS 33.501 6.7.1.2): the new AMF selects and uses the algorithms

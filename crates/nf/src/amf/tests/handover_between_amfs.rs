@@ -497,6 +497,22 @@ fn messages_of_smfs_are_refused_until_the_handover_is_over() {
     assert_stays(amfs);
 }
 
+/// The SMF sends it once.
+#[test]
+fn the_accept_of_a_session_waits_for_a_ue_that_stays() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.phone.send(&mut amfs.source, establishment(6));
+    amfs.requested(&[5]);
+    let accept = transfer(6, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")));
+    amfs.source.request(accept).unwrap();
+    assert!(amfs.source.downlinks.is_empty());
+    amfs.source.reply(amfs.creation.take().unwrap(), Err(Box::new(Problem::of_status(403))));
+    failure(&mut amfs.source);
+    let setup: pith_ngap::PduSessionResourceSetupRequest =
+        take_message!(amfs.source, GNB, PduSessionResourceSetupRequest);
+    assert_eq!(setup.sessions[0].pdu_session_id, 6);
+}
+
 /// TS 29.518 5.2.2.3.1.2.
 #[test]
 fn the_status_of_the_source_gnb_is_relayed_to_the_target_gnb() {

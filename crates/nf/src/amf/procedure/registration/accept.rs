@@ -35,6 +35,8 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     // is still pending.
     ue.must_store |= !ue.is_registered() || ue.guti.is_none();
     ue.rm = RmState::Registered;
+    // It is here, whatever another AMF reports of a withdrawn handover.
+    ue.stop(env, Timer::WithdrawnHandover);
     if ue.mobility.is_idle() {
         // A UE that came from another AMF gets a 5G-GUTI now.
         ue.stop(env, Timer::Handover);

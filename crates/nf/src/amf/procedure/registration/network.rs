@@ -81,6 +81,10 @@ impl AwaitingSubscriptionData {
     /// The subscription data: Nudm_SDM_Subscribe to their changes (step 14c), without waiting for
     /// the reply, then slice selection.
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        if ue.is_emergency_registered() {
+            // The UDM has ended the subscription meanwhile.
+            return on_policy_decided(ue, env, self.attempt);
+        }
         let data = match reply {
             Ok(Response::SubscriptionDataSets(data)) => *data,
             Ok(_) => return Err(RegistrationError::WrongAnswer(Operation::GetDataSets)),
@@ -140,6 +144,9 @@ fn served(ue: &UeContext, env: &Env<'_>) -> Vec<Snssai> {
 impl AwaitingSliceSelection {
     /// The NSSF's result. If the NSSF fails, the AMF selects among the slices that it serves.
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        if ue.is_emergency_registered() {
+            return on_policy_decided(ue, env, self.attempt);
+        }
         let served = served(ue, env);
         let slices = match reply {
             Ok(Response::AuthorizedNetworkSliceInfo(info)) => by_nssf(*info, &served),
@@ -191,6 +198,10 @@ impl AwaitingPolicyAssociation {
     /// The policy. Without one the subscription applies: a registration does not fail because a PCF
     /// is missing (TS 23.502 4.2.2.2.2 step 16 is optional).
     pub fn on_reply(self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
+        if ue.is_emergency_registered() {
+            consumer::undo(env, reply);
+            return on_policy_decided(ue, env, self.attempt);
+        }
         match reply {
             Ok(Response::PolicyAssociationCreated(created)) => {
                 let policy = created.body;
