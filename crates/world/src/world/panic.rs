@@ -4,6 +4,7 @@ use super::process::Process;
 use super::{TimerId, World};
 use crate::plan::Residency;
 use pith_nf::fabric::ShardInput;
+use pith_nf::gateway::n4::N4Gateway;
 use pith_nf::kit::{N2Input, Nf};
 
 /// Of the inputs that may cause the panic, this many do, per mille: so that it also happens in the middle of procedures.
@@ -50,6 +51,8 @@ impl World {
     pub(super) fn panic(&mut self, place: (usize, usize)) {
         let (process, shard) = place;
         self.record("fault", "world", format!("panic of shard {shard} of process {process}"));
+        let n4 = self.processes[process].n4.as_ref();
+        self.watch.may_leak |= n4.is_some_and(N4Gateway::is_confirming);
         self.journal().open_calls.retain(|((of, at, _), _)| (*of, *at) != place);
         let is_of_shard = |timer: &&TimerId| matches!(timer, TimerId::Nf { process, shard, .. } if (*process, *shard) == place);
         let timers: Vec<_> = self.timers.keys().filter(is_of_shard).copied().collect();

@@ -926,7 +926,7 @@ fn a_late_answer_of_a_cancelled_handover_does_not_end_the_next_one() {
         }
         amfs.create(*second);
         let _ = take_message!(amfs.target, OTHER_GNB, UeContextReleaseCommand);
-        while states(&amfs.target).iter().any(|state| *state == Some(HoState::Cancelled)) {
+        while states(&amfs.target).contains(&Some(HoState::Cancelled)) {
             answer(&mut amfs.target, None);
         }
         answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
@@ -953,12 +953,12 @@ fn a_context_that_may_have_been_created_without_an_answer_is_released() {
         acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
         answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
         amfs.source.script.insert(Operation::ReleaseUeContext, None);
-        let from = Some(Arc::clone(&target_config().identity.api_root));
+        let from = Arc::clone(&target_config().identity.api_root);
         let (tag, reply) = (amfs.creation.take().unwrap(), Err(Box::new(failure_of())));
-        amfs.source.input(Input::Reply { tag, from: from.clone(), reply });
+        amfs.source.input(Input::Reply { tag, from: Some(Arc::clone(&from)), reply });
         failure(&mut amfs.source);
         let (_, target, _) = &amfs.source.calls[0];
-        assert_eq!(*target, Target::Root(from.unwrap()));
+        assert_eq!(*target, Target::Root(from));
         release_at_target(&mut amfs);
         assert_stays(amfs);
     }

@@ -204,9 +204,16 @@ impl N4Gateway {
 
     /// Whether sessions without an SM context are still to be deleted at UPFs: for simulations.
     pub fn is_deleting(&self) -> bool {
-        let retains = |peer: &Peer| matches!(peer.retained, Retained::Sessions(_) | Retained::Orphans(2));
+        let retains = |peer: &Peer| matches!(peer.retained, Retained::Orphans(2));
         self.transactions.awaits(pith_pfcp::MessageType::SESSION_DELETION_REQUEST)
+            || self.is_confirming()
             || self.peers.iter().any(retains)
+    }
+
+    /// Whether a UPF has sessions of a former run that no shard has confirmed yet. If a shard panics meanwhile, those that no shard knows
+    /// stay until the next start.
+    pub fn is_confirming(&self) -> bool {
+        self.peers.iter().any(|peer| matches!(peer.retained, Retained::Sessions(_)))
     }
 
     /// The load of the UPF with that name in percent, if it reports one (TS 29.244 6.2.3).
