@@ -7,7 +7,7 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
 use crate::amf::procedure::subscription_change;
-use crate::amf::session::{PduSession, UserPlane};
+use crate::amf::session::PduSession;
 use crate::kit::{Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
 use pith_sbi::nsmf_pdusession::{ResourceStatus, SmContextStatusNotify};
@@ -46,12 +46,10 @@ impl Amf {
         let (key, id, number) = name.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let ended = |session: &PduSession| session.id == id && session.number.0 == number;
         if notification.body.status_info.resource_status == ResourceStatus::Released {
-            self.with_ue(now, key, out, |ue, env| {
+            self.with_ue(now, key, out, |ue, _| {
                 if ue.sessions.extract_if(.., |session| ended(session)).next().is_some() {
                     // The UE learns it from the PDU session status (TS 24.501 5.6.1.4.1).
                     ue.undelivered.retain(|undelivered| undelivered.message.id != id);
-                } else {
-                    end_if_confused(ue, env, id, number);
                 }
             });
         }
@@ -102,26 +100,6 @@ impl Amf {
         let key = self.find_by_callback_reference(notification.uri.id())?;
         self.with_ue(now, key, out, end_policy);
         Ok(Response::NoContent)
-    }
-}
-
-/// The SMF has ended the context of an earlier request for the session with that identity (`former`). If a message of an SMF went to the UE
-/// before the later request is answered, it may have been of that context: SMFs send nothing while their store does not answer, and then all
-/// that waited. The UE would have a session that the SMF does not know. It ends, and the UE learns it from the PDU session status.
-fn end_if_confused(ue: &mut UeContext, env: &mut Env<'_>, id: u8, former: u32) {
-    let is_confused = |session: &PduSession| {
-        session.id == id
-            && session.number.0 > former
-            && session.sm_context.is_none()
-            && session.smf.sender.is_some()
-    };
-    if ue.sessions.iter().any(is_confused) {
-        if ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated) {
-            n2::release_resources(ue, env, id);
-        }
-        // The answer to the later request releases what the SMF has created.
-        ue.sessions.retain(|session| session.id != id);
-        ue.undelivered.retain(|undelivered| undelivered.message.id != id);
     }
 }
 

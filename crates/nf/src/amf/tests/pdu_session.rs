@@ -187,16 +187,12 @@ nf   <- 204"
 
 /// The SMF reports the end of a session to the callback URI that it received.
 pub(super) fn status_notify(world: &mut World, id: u8) -> pith_sbi::Reply {
-    let reference = world.amf.session_reference(&super::world::supi(), id);
-    released(world, &reference)
-}
-
-fn released(world: &mut World, reference: &str) -> pith_sbi::Reply {
     use pith_sbi::nsmf_pdusession::{
         ResourceStatus, SmContextStatusNotification, SmContextStatusNotify, StatusInfo,
     };
+    let reference = world.amf.session_reference(&super::world::supi(), id);
     let root = &super::world::identity().api_root;
-    let uri = SmContextStatusNotify::callback_uri(root, &pith_sbi::NfType::Amf, reference);
+    let uri = SmContextStatusNotify::callback_uri(root, &pith_sbi::NfType::Amf, &reference);
     let body = SmContextStatusNotification::new(StatusInfo::new(ResourceStatus::Released));
     world.request(SmContextStatusNotify { uri, body })
 }
@@ -209,27 +205,6 @@ fn a_late_notification_of_a_former_session_is_ignored() {
     phone.send(&mut world, establishment(5));
     assert_ne!(world.amf.session_reference(&super::world::supi(), 5), former);
     assert_eq!(world.amf.audit().sessions, 1);
-}
-
-/// The SMF's store did not answer for some time. Then the accept of a context that it has ended leaves, before its answer to the UE's second
-/// request.
-#[test]
-fn a_session_whose_accept_was_of_a_former_context_ends() {
-    let (mut world, mut phone) = registered();
-    world.script.insert(Operation::PostSmContexts, None);
-    phone.send(&mut world, establishment(5));
-    let former = world.amf.session_reference(&super::world::supi(), 5);
-    world.reply_to(Operation::PostSmContexts, Err(Problem::timed_out().into()));
-    came_back(&mut world, &mut phone);
-    phone.send(&mut world, establishment(5));
-    world.request(transfer(5, Some(b"accept"), Some((NgapIe::PduResSetupReq, b"setup")))).unwrap();
-    released(&mut world, &former).unwrap();
-    assert_eq!(world.amf.audit().sessions, 0);
-    let location = "http://smf:80/nsmf-pdusession/v1/sm-contexts/sm-5".parse().unwrap();
-    let created = pith_sbi::Created { location, body: Default::default() };
-    world.take_ladder();
-    world.reply_to(Operation::PostSmContexts, Ok(Response::SmContextCreated(Box::new(created))));
-    assert_eq!(world.take_ladder(), "smf  <- ReleaseSmContext");
 }
 
 #[test]
