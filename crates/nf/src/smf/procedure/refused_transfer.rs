@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
-//! the AMF accepts or refuses them for good. T3592 repeats a release command, and other messages belong to states that handle the refusal.
+//! the AMF accepts or refuses them for good. The AMF refuses no message that begins or ends a session for a handover.
 
 use super::State;
 use crate::smf::context::{CallId, SmContext};
