@@ -668,8 +668,18 @@ pub(crate) fn n2_callback(ue: &UeContext, env: &Env<'_>, number: CallId) -> Uri 
 /// Namf_Communication_ReleaseUEContext at the target AMF, which has created this context.
 pub(crate) fn release_ue_context(env: &mut Env<'_>, context: &Uri, cause: Cause) {
     let Ok(ue_context_id) = context.id().parse() else { return };
+    release_named_ue_context(env, owner(context), ue_context_id, cause);
+}
+
+/// As [`release_ue_context`], by the name that this AMF has given the context in its request.
+pub(crate) fn release_named_ue_context(
+    env: &mut Env<'_>,
+    target: Target,
+    ue_context_id: UeContextId,
+    cause: Cause,
+) {
     let body = namf::UeContextRelease::new(sbi_cause(cause));
-    env.call_without_reply(owner(context), namf::ReleaseUeContext { ue_context_id, body });
+    env.call_without_reply(target, namf::ReleaseUeContext { ue_context_id, body });
 }
 
 /// Namf_Communication_N1N2MessageTransfer of a status of the source gNB to the target AMF.

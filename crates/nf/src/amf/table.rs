@@ -81,7 +81,11 @@ impl Index {
 
     /// Makes `key` the only context of a UE that is being handed over; returns the previous one.
     pub fn claim_arrival(&mut self, supi: &Supi, key: Key) -> Option<Key> {
-        self.arriving.insert(supi.clone(), key).filter(|old| *old != key)
+        let old = self.arriving.insert(supi.clone(), key).filter(|old| *old != key);
+        if let Some(old) = old {
+            self.free_names(old);
+        }
+        old
     }
 
     /// The handover of that context is over.
@@ -89,10 +93,14 @@ impl Index {
         if self.arriving.get(supi) == Some(&key) {
             self.arriving.remove(supi);
             shrink(&mut self.arriving);
-            // Few source AMFs use other names.
-            self.arriving_names.retain(|_, named| *named != key);
-            shrink(&mut self.arriving_names);
+            self.free_names(key);
         }
+    }
+
+    /// Few source AMFs use other names than SUPIs.
+    fn free_names(&mut self, arrival: Key) {
+        self.arriving_names.retain(|_, named| *named != arrival);
+        shrink(&mut self.arriving_names);
     }
 
     /// Number of UEs that other AMFs are handing over.
@@ -170,5 +178,26 @@ impl Index {
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let of_ues = self.by_supi.values().chain(self.by_pei.values()).chain(self.arriving.values());
         of_ues.chain(self.by_tmsi.values()).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrival_that_is_replaced_or_over_leaves_no_name() {
+        let mut index = Index::default();
+        let supi: Supi = "imsi-001010000000001".parse().unwrap();
+        let name = |pei: &str| UeContextId::Pei(pei.parse().unwrap());
+        let [first, second] = [1, 2].map(Key::from_u64);
+        index.claim_arrival(&supi, first);
+        index.name_arrival(name("imeisv-1234567890123456"), first);
+        assert_eq!(index.claim_arrival(&supi, second), Some(first));
+        index.name_arrival(name("imeisv-1234567890123457"), second);
+        assert_eq!(index.find_arrival_named(&name("imeisv-1234567890123456")), None);
+        assert_eq!(index.find_arrival_named(&name("imeisv-1234567890123457")), Some(second));
+        index.free_arrival(&supi, second);
+        assert!(index.arriving_names.is_empty());
     }
 }

@@ -5,7 +5,7 @@ use super::context::SmContext;
 use super::env::Env;
 use super::procedure::{
     AwaitingResourceSetup, Established, State, flow_mobility, handover, modification, modification_request,
-    path_switch, release, user_plane,
+    path_switch, refused_transfer, release, user_plane,
 };
 use super::{n1, n2};
 use crate::kit::{Caller, Level, Outbox, Owner, PendingReply};
@@ -149,9 +149,11 @@ fn on_n1_message(
         GsmBody::PduSessionModificationComplete(_) => {
             acknowledge(reply, env.out);
             modification::on_modification_complete(session, env);
+            refused_transfer::on_command_ended(&state, session, env);
         }
         GsmBody::PduSessionModificationCommandReject(reject) => {
             acknowledge(reply, env.out);
+            refused_transfer::on_command_ended(&state, session, env);
             return modification::on_modification_reject(state, session, env, reject.cause);
         }
         GsmBody::PduSessionModificationRequest(request) => {

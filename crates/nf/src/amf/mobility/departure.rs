@@ -23,10 +23,11 @@ use crate::amf::n2;
 use crate::amf::procedure::{self, Procedure};
 use crate::amf::services::{self, MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS};
 use crate::kit::document::pack_struct;
-use crate::kit::{Level, Timer};
+use crate::kit::{Level, Target, Timer};
 use pith_ngap::{
     Cause, CauseRadioNetwork, HandoverCommand, HandoverRequired, HandoverType, SessionTransfer, TargetId,
 };
+use pith_sbi::common::UeContextId;
 use pith_sbi::namf_communication::{self as namf, NgapIeType};
 use pith_sbi::{ApiRoot, Cause as SbiCause, Problem, ProblemMore, Reply, Response, Uri};
 use std::sync::Arc;
@@ -224,11 +225,11 @@ pub(crate) fn release_unconfirmed(
 ) {
     let is_pending = matches!(&ue.mobility, Mobility::AwaitingUeContextCreation(state) if state.call == call);
     let is_refusal = matches!(problem.more, Some(ProblemMore::UeContextCreateError(_)));
-    let Some(supi) = ue.supi.as_ref().filter(|_| is_pending && !is_refusal && problem.status >= 500) else {
+    let Some(supi) = ue.supi.clone().filter(|_| is_pending && !is_refusal && problem.status >= 500) else {
         return;
     };
-    let context = Uri::new(target, &format!("/namf-comm/v1/ue-contexts/{supi}"));
-    consumer::release_ue_context(env, &context, n2_handover::CANCELLED);
+    let (target, name) = (Target::Root(Arc::clone(target)), UeContextId::Supi(supi));
+    consumer::release_named_ue_context(env, target, name, n2_handover::CANCELLED);
 }
 
 /// N2InfoNotify: the UE is at the target AMF. The connection is released, and the context ends; its sessions are the target AMF's,

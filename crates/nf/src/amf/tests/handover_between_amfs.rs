@@ -7,8 +7,7 @@ use super::n2_handover::{
 use super::world::*;
 use crate::amf::AmfConfig;
 use crate::kit::{
-    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Target, Timer,
-    Tracking,
+    Caller, GnbHandle, Input, N2Input, NetworkFunction, PendingReply, StoreScope, Tag, Timer, Tracking,
 };
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;
@@ -19,23 +18,22 @@ use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, HandoverCancel, HandoverCommand, HandoverFailure,
-    HandoverNotify, HandoverRequest, Message, RanStatus, UeContextReleaseCommand, UeNgapIds,
+    HandoverNotify, HandoverRequest, RanStatus, UeContextReleaseCommand, UeNgapIds,
     UplinkRanEarlyStatusTransfer, UplinkRanStatusTransfer,
 };
-use pith_sbi::common::{NfInstanceId, UeContextId};
+use pith_sbi::common::NfInstanceId;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, UpCnxState};
 use pith_sbi::{
-    ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Reply, Request, Response, Scheme,
-    Uri,
+    ApiRoot, Cause as SbiCause, NfType, Operation, Problem, ProblemMore, Request, Response, Scheme, Uri,
 };
-use pith_types::{AmfUeNgapId, FiveGGuti, Guami, RanUeNgapId, Snssai};
+use pith_types::{AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 use std::sync::Arc;
 
 /// The source AMF, as the target AMF knows it.
 const SOURCE_AMF: fn() -> Caller = || client(11);
 
-fn target_config() -> AmfConfig {
+pub(super) fn target_config() -> AmfConfig {
     let guami = Guami { amf_id: "030080".parse().unwrap(), ..config().guami };
     let mut config = AmfConfig { guami, ..config() };
     config.identity.instance_id = NfInstanceId::from_random(8);
@@ -46,27 +44,28 @@ fn target_config() -> AmfConfig {
 macro_rules! take_message {
     ($world:expr, $gnb:expr, $message:ident) => {
         match $world.downlinks.pop_front() {
-            Some((gnb, Message::$message(message))) if gnb == $gnb => message,
+            Some((gnb, pith_ngap::Message::$message(message))) if gnb == $gnb => message,
             other => panic!("not {}: {other:?}", stringify!($message)),
         }
     };
 }
+pub(super) use take_message;
 
 /// Both AMFs, and the UE, which is registered and connected at the source, with sessions.
-struct Amfs {
-    source: World,
-    target: World,
-    phone: Phone,
+pub(super) struct Amfs {
+    pub source: World,
+    pub target: World,
+    pub phone: Phone,
     /// CreateUEContext, until the source AMF gets the answer.
-    creation: Option<Tag>,
+    pub creation: Option<Tag>,
 }
 
 impl Amfs {
-    fn new(sessions: &[u8]) -> Self {
+    pub fn new(sessions: &[u8]) -> Self {
         Self::with(target_config(), sessions)
     }
 
-    fn with(target: AmfConfig, sessions: &[u8]) -> Self {
+    pub fn with(target: AmfConfig, sessions: &[u8]) -> Self {
         Self::of(config(), target, |source, phone| {
             phone.register(source);
             sessions.iter().for_each(|id| phone.establish(source, *id));
@@ -74,7 +73,7 @@ impl Amfs {
     }
 
     /// The UE registers at the source AMF by that function.
-    fn of(source: AmfConfig, target: AmfConfig, register: impl FnOnce(&mut World, &mut Phone)) -> Self {
+    pub fn of(source: AmfConfig, target: AmfConfig, register: impl FnOnce(&mut World, &mut Phone)) -> Self {
         let (mut source, mut target) = (World::with(source), World::with(target));
         let mut phone = Phone::default();
         source.input(Input::N2(N2Input::GnbDown { gnb: OTHER_GNB }));
@@ -92,7 +91,7 @@ impl Amfs {
     }
 
     /// HANDOVER REQUIRED, and CreateUEContext on its way to the target AMF.
-    fn require(&mut self, sessions: &[u8]) -> Box<namf::CreateUeContext> {
+    pub fn require(&mut self, sessions: &[u8]) -> Box<namf::CreateUeContext> {
         self.source.ngap(GNB, "HandoverRequired", required(&self.phone, sessions).encode());
         let (tag, request) = take_call(&mut self.source, Operation::CreateUeContext);
         self.creation = Some(tag);
@@ -101,12 +100,12 @@ impl Amfs {
     }
 
     /// The target AMF gets CreateUEContext.
-    fn create(&mut self, request: namf::CreateUeContext) {
+    pub fn create(&mut self, request: namf::CreateUeContext) {
         deliver(&mut self.target, request);
     }
 
     /// HANDOVER REQUEST is sent.
-    fn requested(&mut self, sessions: &[u8]) -> HandoverRequest {
+    pub fn requested(&mut self, sessions: &[u8]) -> HandoverRequest {
         let request = self.require(sessions);
         self.create(*request);
         for _ in sessions {
@@ -116,13 +115,13 @@ impl Amfs {
     }
 
     /// The source AMF gets the answer to CreateUEContext.
-    fn created(&mut self) {
+    pub fn created(&mut self) {
         let reply = self.target.answers.pop().expect("the target AMF answers");
         self.source.reply(self.creation.take().expect("CreateUEContext is pending"), reply);
     }
 
     /// HANDOVER COMMAND is sent.
-    fn commanded(&mut self, sessions: &[u8]) -> (AmfUeNgapId, HandoverCommand) {
+    pub fn commanded(&mut self, sessions: &[u8]) -> (AmfUeNgapId, HandoverCommand) {
         let request = self.requested(sessions);
         acknowledge(&mut self.target, request.amf_ue_ngap_id, sessions, &[]);
         for _ in sessions {
@@ -133,7 +132,7 @@ impl Amfs {
     }
 
     /// The UE is at the target gNB, and the source AMF does not know yet.
-    fn notified(&mut self, id: AmfUeNgapId) -> Box<namf::N2InfoNotify> {
+    pub fn notified(&mut self, id: AmfUeNgapId) -> Box<namf::N2InfoNotify> {
         notify(&mut self.target, id);
         (self.phone.gnb, self.phone.ran_id, self.phone.amf_id) = (OTHER_GNB, AT_TARGET, Some(id));
         let (_, request) = take_call(&mut self.target, Operation::N2InfoNotify);
@@ -142,7 +141,7 @@ impl Amfs {
     }
 
     /// The handover is complete at both AMFs.
-    fn completed(&mut self, sessions: &[u8]) {
+    pub fn completed(&mut self, sessions: &[u8]) {
         let (id, _) = self.commanded(sessions);
         let notification = self.notified(id);
         assert_eq!(self.source.request(*notification), Ok(Response::NoContent));
@@ -153,7 +152,7 @@ impl Amfs {
     }
 
     /// The refusal of CreateUEContext with a change.
-    fn refusal(mut self, change: impl FnOnce(&mut namf::CreateUeContext)) -> Problem {
+    pub fn refusal(mut self, change: impl FnOnce(&mut namf::CreateUeContext)) -> Problem {
         let mut request = self.require(&[5]);
         change(&mut request);
         self.create(*request);
@@ -170,26 +169,26 @@ pub(super) fn commanded() -> (World, World) {
     (amfs.source, amfs.target)
 }
 
-fn take_call(world: &mut World, operation: Operation) -> (Tag, Request) {
+pub(super) fn take_call(world: &mut World, operation: Operation) -> (Tag, Request) {
     let at = world.calls.iter().position(|(_, _, request)| request.operation() == operation);
     let (tag, _, request) = world.calls.remove(at.unwrap_or_else(|| panic!("{operation:?} was not called")));
     (tag, request)
 }
 
 /// A request that need not be answered at once.
-fn deliver(world: &mut World, request: impl Into<Request>) {
+pub(super) fn deliver(world: &mut World, request: impl Into<Request>) {
     let (request, reply) = (request.into(), PendingReply::owed_to(world.caller));
     world.ladder.push(format!("nf   -> {:?}", request.operation()));
     world.input(Input::Request { reply, request });
 }
 
-fn notify(world: &mut World, id: AmfUeNgapId) {
+pub(super) fn notify(world: &mut World, id: AmfUeNgapId) {
     let message =
         HandoverNotify { amf_ue_ngap_id: id, ran_ue_ngap_id: AT_TARGET, location: Some(location()) };
     world.ngap(OTHER_GNB, "HandoverNotify", message.encode());
 }
 
-fn confirm_release(world: &mut World) {
+pub(super) fn confirm_release(world: &mut World) {
     let command: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
     assert_eq!(command.cause, Cause::RadioNetwork(CauseRadioNetwork::successful_handover));
     let UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id) = command.ids else { panic!("{:?}", command.ids) };
@@ -203,7 +202,7 @@ fn confirm_release(world: &mut World) {
     world.ngap(GNB, "UeContextReleaseComplete", complete.encode());
 }
 
-fn cancel(amfs: &mut Amfs) {
+pub(super) fn cancel(amfs: &mut Amfs) {
     let (amf_ue_ngap_id, ran_ue_ngap_id) = (amfs.phone.amf_id.unwrap(), amfs.phone.ran_id);
     let message = HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause: None };
     amfs.source.ngap(GNB, "HandoverCancel", message.encode());
@@ -211,7 +210,7 @@ fn cancel(amfs: &mut Amfs) {
 }
 
 /// ReleaseUEContext gets from the source AMF to the target AMF, which has the gNB release the UE.
-fn release_at_target(amfs: &mut Amfs) {
+pub(super) fn release_at_target(amfs: &mut Amfs) {
     let (_, request) = take_call(&mut amfs.source, Operation::ReleaseUeContext);
     assert_eq!(amfs.target.request(request), Ok(Response::NoContent));
     assert_eq!(states(&amfs.target), [Some(HoState::Cancelled)]);
@@ -219,7 +218,7 @@ fn release_at_target(amfs: &mut Amfs) {
 }
 
 /// The UE is served by the source AMF, and nothing is left of the handover.
-fn assert_stays(mut amfs: Amfs) {
+pub(super) fn assert_stays(mut amfs: Amfs) {
     let audit = amfs.source.amf.audit();
     assert_eq!((audit.registered, audit.connected, audit.in_procedure), (1, 1, 0));
     assert!(amfs.source.request(transfer(5, Some(b"5GSM"), None)).is_ok());
@@ -887,163 +886,4 @@ fn a_session_that_the_target_gnb_does_not_admit_loses_its_user_plane() {
     let [other] = others[..] else { panic!("{updates:?}") };
     let is_announced = other.serving_nf_id.is_some() && other.sm_context_status_uri.is_some();
     assert!(is_announced && other.up_cnx_state == Some(UpCnxState::Deactivated), "in one request: {other:?}");
-}
-
-#[test]
-fn an_answer_that_the_source_amf_cannot_use_releases_the_target() {
-    let mut amfs = Amfs::new(&[5]);
-    let request = amfs.requested(&[5]);
-    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
-    answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
-    let Some(Ok(Response::UeContextCreated(mut created))) = amfs.target.answers.pop() else { panic!() };
-    created.body.pdu_session_list[0].pdu_session_id = 9;
-    amfs.source.script.insert(Operation::ReleaseUeContext, None);
-    let reply: Reply = Ok(Response::UeContextCreated(created));
-    amfs.source.reply(amfs.creation.take().unwrap(), reply);
-    failure(&mut amfs.source);
-    release_at_target(&mut amfs);
-    assert_stays(amfs);
-}
-
-/// The context that the first answer names is that of the second handover, as the target AMF has one of the UE.
-#[test]
-fn a_late_answer_of_a_cancelled_handover_does_not_end_the_next_one() {
-    for is_answered in [false, true] {
-        let mut amfs = Amfs::new(&[5]);
-        let request = amfs.requested(&[5]);
-        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
-        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
-        let first = (amfs.creation.take().unwrap(), amfs.target.answers.pop().unwrap());
-        cancel(&mut amfs);
-        amfs.source.script.insert(Operation::ReleaseUeContext, None);
-        let second = amfs.require(&[5]);
-        let late = |amfs: &mut Amfs| {
-            amfs.source.reply(first.0, first.1.clone());
-            assert!(amfs.source.calls.is_empty(), "no release: {:?}", amfs.source.calls);
-        };
-        if !is_answered {
-            late(&mut amfs);
-        }
-        amfs.create(*second);
-        let _ = take_message!(amfs.target, OTHER_GNB, UeContextReleaseCommand);
-        while states(&amfs.target).contains(&Some(HoState::Cancelled)) {
-            answer(&mut amfs.target, None);
-        }
-        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
-        let id = take_message!(amfs.target, OTHER_GNB, HandoverRequest).amf_ue_ngap_id;
-        acknowledge(&mut amfs.target, id, &[5], &[]);
-        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
-        amfs.created();
-        let _ = take_message!(amfs.source, GNB, HandoverCommand);
-        if is_answered {
-            late(&mut amfs);
-        }
-        let notification = amfs.notified(id);
-        assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
-    }
-}
-
-/// The answer is lost, or has no `Location`: the target AMF has a context, which the source AMF knows by the name in its request.
-#[test]
-fn a_context_that_may_have_been_created_without_an_answer_is_released() {
-    let invalid = || Problem::new(SbiCause::UnspecifiedNfFailure);
-    for failure_of in [Problem::timed_out, invalid] {
-        let mut amfs = Amfs::new(&[5]);
-        let request = amfs.requested(&[5]);
-        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
-        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
-        amfs.source.script.insert(Operation::ReleaseUeContext, None);
-        let from = Arc::clone(&target_config().identity.api_root);
-        let (tag, reply) = (amfs.creation.take().unwrap(), Err(Box::new(failure_of())));
-        amfs.source.input(Input::Reply { tag, from: Some(Arc::clone(&from)), reply });
-        failure(&mut amfs.source);
-        let (_, target, _) = &amfs.source.calls[0];
-        assert_eq!(*target, Target::Root(from));
-        release_at_target(&mut amfs);
-        assert_stays(amfs);
-    }
-}
-
-#[test]
-fn a_target_amf_that_refuses_has_nothing_to_release() {
-    let mut amfs = Amfs::new(&[5]);
-    amfs.require(&[5]);
-    let refusal = crate::amf::mobility::n2_handover::HandoverError::NotTakenOver.problem();
-    let from = Some(Arc::clone(&target_config().identity.api_root));
-    amfs.source.input(Input::Reply { tag: amfs.creation.take().unwrap(), from, reply: Err(refusal.into()) });
-    failure(&mut amfs.source);
-    assert!(!amfs.source.take_ladder().contains("ReleaseUeContext"));
-    assert_stays(amfs);
-}
-
-/// HANDOVER NOTIFY reaches the target AMF before ReleaseUEContext: the UE is there, and SMFs know that AMF.
-#[test]
-fn a_ue_that_arrives_before_the_cancellation_is_the_target_amfs() {
-    let mut amfs = Amfs::new(&[5, 6]);
-    let (id, _) = amfs.commanded(&[5]);
-    amfs.source.script.insert(Operation::ReleaseUeContext, None);
-    cancel(&mut amfs);
-    let notification = amfs.notified(id);
-    let (_, release) = take_call(&mut amfs.source, Operation::ReleaseUeContext);
-    assert_eq!(amfs.target.request(release).unwrap_err().status, 404, "the UE is here");
-    amfs.source.take_ladder();
-    assert_eq!(amfs.source.request(*notification.clone()), Ok(Response::NoContent));
-    let ladder = amfs.source.take_ladder();
-    assert!(!ladder.contains("ReleaseSmContext"), "the sessions are the target AMF's: {ladder}");
-    confirm_release(&mut amfs.source);
-    assert_eq!(amfs.source.amf.audit().contexts, 0);
-    assert_eq!(amfs.target.amf.audit().registered, 1);
-    assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "repeated");
-}
-
-/// The timer has expired at the source AMF, where the UE has established another session since, and is to be handed over once more.
-#[test]
-fn a_ue_that_arrives_late_is_the_target_amfs_without_later_sessions() {
-    let mut amfs = Amfs::new(&[5]);
-    let (id, _) = amfs.commanded(&[5]);
-    amfs.source.script.insert(Operation::ReleaseUeContext, None);
-    amfs.source.expire(Timer::Handover);
-    amfs.source.script.remove(&Operation::UpdateSmContext);
-    amfs.phone.establish(&mut amfs.source, 6);
-    amfs.source.script.insert(Operation::CreateUeContext, None);
-    amfs.require(&[5]);
-    let notification = amfs.notified(id);
-    amfs.source.take_ladder();
-    assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
-    let ladder = amfs.source.take_ladder();
-    assert_eq!(ladder.matches("ReleaseSmContext").count(), 1, "{ladder}");
-    confirm_release(&mut amfs.source);
-    assert_eq!(amfs.source.amf.audit().contexts, 0);
-}
-
-/// TS 29.518 6.1.3.2.2: a source AMF may name the UE by its own 5G-GUTI, or by the PEI.
-#[test]
-fn a_source_amf_may_name_the_ue_by_its_5g_guti_or_pei() {
-    let pei: pith_types::Pei = "imeisv-1234567890123456".parse().unwrap();
-    let guti =
-        FiveGGuti { guami: config().guami, tmsi: pith_types::FiveGTmsi::new(crate::testing::block(0), 7) };
-    for name in [UeContextId::FiveGGuti(guti), UeContextId::Pei(pei.clone())] {
-        let mut amfs = Amfs::new(&[5]);
-        let mut request = amfs.require(&[5]);
-        request.body.ue_context.pei = Some(pei.clone());
-        request.ue_context_id = name.clone();
-        amfs.create(*request.clone());
-        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
-        let mut of_smf = transfer(5, Some(b"5GSM"), None);
-        of_smf.ue_context_id = name.clone();
-        let refusal = amfs.target.request(of_smf).unwrap_err();
-        assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
-        let body = namf::UeContextRelease::new(pith_sbi::common::NgApCause::new(0_u32, 5_u32));
-        let release = namf::ReleaseUeContext { ue_context_id: name.clone(), body };
-        assert_eq!(amfs.target.request(release.clone()), Ok(Response::NoContent));
-        let refusal = amfs.target.request(release).unwrap_err();
-        assert_eq!((refusal.status, refusal.cause()), (404, Some(&SbiCause::ContextNotFound)));
-        assert_eq!(amfs.target.amf.audit().contexts, 0);
-        let mut other = request;
-        other.body.ue_context.pei = Some("imeisv-1234567890123457".parse().unwrap());
-        amfs.target.answers.clear();
-        amfs.create(*other);
-        let is_pei = matches!(name, UeContextId::Pei(_));
-        assert_eq!(amfs.target.answers.pop().is_some_and(|answer| answer.is_err()), is_pei);
-    }
 }

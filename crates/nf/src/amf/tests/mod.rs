@@ -11,6 +11,7 @@ mod emergency;
 mod flow_mobility;
 mod half_open;
 mod handover_between_amfs;
+mod handover_between_amfs_crossings;
 mod identification;
 mod initial_registration;
 mod n2_errors;

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! The guard timer runs in states that do not use it otherwise. A repeated command counts as a retransmission; downlink data are reported until
-//! the AMF accepts or refuses them for good. The AMF refuses no message that begins or ends a session for a handover.
+//! the AMF accepts or refuses them for good. A message that begins or ends a session is not sent again: Pith's AMF does not refuse it for a
+//! handover.
 
 use super::State;
+use super::state::Phase;
 use crate::smf::context::{CallId, SmContext};
 use crate::smf::env::Env;
 use crate::smf::timers::SessionTimer;
@@ -22,32 +24,13 @@ pub(super) const fn is_waiting(session: &SmContext) -> bool {
     session.timers.runs(SessionTimer::Guard)
 }
 
-/// Whether the guard timer has no other use in the state.
-const fn may_wait(state: &State) -> bool {
-    match state {
-        State::Established(_)
-        | State::AwaitingN4Modification(_)
-        | State::AwaitingPathSwitch(_)
-        | State::AwaitingFlowMobility(_)
-        | State::AwaitingForwardingTunnel(_)
-        | State::AwaitingRates(_)
-        | State::AwaitingClassifier(_)
-        | State::AwaitingDownlinkSwitch(_)
-        | State::AwaitingBuffering(_)
-        | State::AwaitingConfirmation(_) => true,
-        State::AwaitingSubscriptionData(_)
-        | State::AwaitingPolicyDecision(_)
-        | State::AwaitingN4Establishment(_)
-        | State::AwaitingFrontEstablishment(_)
-        | State::AwaitingN9Modification(_)
-        | State::AwaitingResourceSetup(_)
-        | State::AwaitingUplinkSwitch(_)
-        | State::AwaitingResourceRelease(_)
-        | State::AwaitingReleaseComplete(_)
-        | State::AwaitingRestoration(_)
-        | State::Abandoned(_)
-        | State::Over => false,
-    }
+/// Whether the guard timer has no other use in the state (see `procedure::on_guard`).
+fn may_wait(state: &State) -> bool {
+    let guards_itself = matches!(
+        state,
+        State::AwaitingUplinkSwitch(_) | State::AwaitingResourceRelease(_) | State::AwaitingRestoration(_)
+    );
+    matches!(state.phase(), Phase::Established | Phase::Changing | Phase::Branching) && !guards_itself
 }
 
 /// The AMF refuses a message for whose answer no state waits.
@@ -90,5 +73,12 @@ pub(in crate::smf) fn on_update(
 pub(super) fn send_again(state: &State, session: &mut SmContext, env: &mut Env<'_>) {
     if let Some(modification) = session.modification.take() {
         modification.on_t3591(state, session, env);
+    }
+}
+
+/// The UE has answered the command that may have waited, or it has ended. Downlink data that the AMF has refused are reported again at once.
+pub(in crate::smf) fn on_command_ended(state: &State, session: &mut SmContext, env: &mut Env<'_>) {
+    if may_wait(state) {
+        session.stop(env, SessionTimer::Guard);
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
         if old.is_registered() {
             // The UE stays registered during its update, also if the process ends: the document of the former context is deleted.
             (ue.rm, ue.must_store) = (RmState::Registered, true);
-            ue.registration_area.clone_from(&old.registration_area);
+            ue.registration_area = std::mem::take(&mut old.registration_area);
         }
         consumer::announce_sessions(ue, env);
     }

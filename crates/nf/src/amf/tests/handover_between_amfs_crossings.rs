@@ -1,0 +1,171 @@
+//! N2 handover between two AMFs: answers that are late or lost, and messages that cross each other.
+
+use super::handover_between_amfs::*;
+use super::n2_handover::{acknowledge, answer, failure, states};
+use super::world::*;
+use crate::kit::{Input, Target, Timer};
+use pith_sbi::common::UeContextId;
+use pith_sbi::namf_communication as namf;
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType};
+use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Response};
+use pith_types::FiveGGuti;
+use std::sync::Arc;
+
+#[test]
+fn an_answer_that_the_source_amf_cannot_use_releases_the_target() {
+    let mut amfs = Amfs::new(&[5]);
+    let request = amfs.requested(&[5]);
+    acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+    answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+    let Some(Ok(Response::UeContextCreated(mut created))) = amfs.target.answers.pop() else { panic!() };
+    created.body.pdu_session_list[0].pdu_session_id = 9;
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    let reply: Reply = Ok(Response::UeContextCreated(created));
+    amfs.source.reply(amfs.creation.take().unwrap(), reply);
+    failure(&mut amfs.source);
+    release_at_target(&mut amfs);
+    assert_stays(amfs);
+}
+
+/// The context that the first answer names is that of the second handover, as the target AMF has one of the UE.
+#[test]
+fn a_late_answer_of_a_cancelled_handover_does_not_end_the_next_one() {
+    for is_answered in [false, true] {
+        let mut amfs = Amfs::new(&[5]);
+        let request = amfs.requested(&[5]);
+        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        let first = (amfs.creation.take().unwrap(), amfs.target.answers.pop().unwrap());
+        cancel(&mut amfs);
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        let second = amfs.require(&[5]);
+        let late = |amfs: &mut Amfs| {
+            amfs.source.reply(first.0, first.1.clone());
+            assert!(amfs.source.calls.is_empty(), "no release: {:?}", amfs.source.calls);
+        };
+        if !is_answered {
+            late(&mut amfs);
+        }
+        amfs.create(*second);
+        let _ = take_message!(amfs.target, OTHER_GNB, UeContextReleaseCommand);
+        while states(&amfs.target).contains(&Some(HoState::Cancelled)) {
+            answer(&mut amfs.target, None);
+        }
+        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+        let id = take_message!(amfs.target, OTHER_GNB, HandoverRequest).amf_ue_ngap_id;
+        acknowledge(&mut amfs.target, id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        amfs.created();
+        let _ = take_message!(amfs.source, GNB, HandoverCommand);
+        if is_answered {
+            late(&mut amfs);
+        }
+        let notification = amfs.notified(id);
+        assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    }
+}
+
+/// The answer is lost, or has no `Location`: the target AMF has a context, which the source AMF knows by the name in its request.
+#[test]
+fn a_context_that_may_have_been_created_without_an_answer_is_released() {
+    let invalid = || Problem::new(SbiCause::UnspecifiedNfFailure);
+    for failure_of in [Problem::timed_out, invalid] {
+        let mut amfs = Amfs::new(&[5]);
+        let request = amfs.requested(&[5]);
+        acknowledge(&mut amfs.target, request.amf_ue_ngap_id, &[5], &[]);
+        answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+        amfs.source.script.insert(Operation::ReleaseUeContext, None);
+        let from = Arc::clone(&target_config().identity.api_root);
+        let (tag, reply) = (amfs.creation.take().unwrap(), Err(Box::new(failure_of())));
+        amfs.source.input(Input::Reply { tag, from: Some(Arc::clone(&from)), reply });
+        failure(&mut amfs.source);
+        let (_, target, _) = &amfs.source.calls[0];
+        assert_eq!(*target, Target::Root(from));
+        release_at_target(&mut amfs);
+        assert_stays(amfs);
+    }
+}
+
+#[test]
+fn a_target_amf_that_refuses_has_nothing_to_release() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.require(&[5]);
+    let refusal = crate::amf::mobility::n2_handover::HandoverError::NotTakenOver.problem();
+    let from = Some(Arc::clone(&target_config().identity.api_root));
+    amfs.source.input(Input::Reply { tag: amfs.creation.take().unwrap(), from, reply: Err(refusal.into()) });
+    failure(&mut amfs.source);
+    assert!(!amfs.source.take_ladder().contains("ReleaseUeContext"));
+    assert_stays(amfs);
+}
+
+/// HANDOVER NOTIFY reaches the target AMF before ReleaseUEContext: the UE is there, and SMFs know that AMF.
+#[test]
+fn a_ue_that_arrives_before_the_cancellation_is_the_target_amfs() {
+    let mut amfs = Amfs::new(&[5, 6]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    cancel(&mut amfs);
+    let notification = amfs.notified(id);
+    let (_, release) = take_call(&mut amfs.source, Operation::ReleaseUeContext);
+    assert_eq!(amfs.target.request(release).unwrap_err().status, 404, "the UE is here");
+    amfs.source.take_ladder();
+    assert_eq!(amfs.source.request(*notification.clone()), Ok(Response::NoContent));
+    let ladder = amfs.source.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "the sessions are the target AMF's: {ladder}");
+    confirm_release(&mut amfs.source);
+    assert_eq!(amfs.source.amf.audit().contexts, 0);
+    assert_eq!(amfs.target.amf.audit().registered, 1);
+    assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "repeated");
+}
+
+/// The timer has expired at the source AMF, where the UE has established another session since, and is to be handed over once more.
+#[test]
+fn a_ue_that_arrives_late_is_the_target_amfs_without_later_sessions() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    amfs.source.expire(Timer::Handover);
+    amfs.source.script.remove(&Operation::UpdateSmContext);
+    amfs.phone.establish(&mut amfs.source, 6);
+    amfs.source.script.insert(Operation::CreateUeContext, None);
+    amfs.require(&[5]);
+    let notification = amfs.notified(id);
+    amfs.source.take_ladder();
+    assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    let ladder = amfs.source.take_ladder();
+    assert_eq!(ladder.matches("ReleaseSmContext").count(), 1, "{ladder}");
+    confirm_release(&mut amfs.source);
+    assert_eq!(amfs.source.amf.audit().contexts, 0);
+}
+
+/// TS 29.518 6.1.3.2.2: a source AMF may name the UE by its own 5G-GUTI, or by the PEI.
+#[test]
+fn a_source_amf_may_name_the_ue_by_its_5g_guti_or_pei() {
+    let pei: pith_types::Pei = "imeisv-1234567890123456".parse().unwrap();
+    let guti =
+        FiveGGuti { guami: config().guami, tmsi: pith_types::FiveGTmsi::new(crate::testing::block(0), 7) };
+    for name in [UeContextId::FiveGGuti(guti), UeContextId::Pei(pei.clone())] {
+        let mut amfs = Amfs::new(&[5]);
+        let mut request = amfs.require(&[5]);
+        request.body.ue_context.pei = Some(pei.clone());
+        request.ue_context_id = name.clone();
+        amfs.create(*request.clone());
+        answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
+        let mut of_smf = transfer(5, Some(b"5GSM"), None);
+        of_smf.ue_context_id = name.clone();
+        let refusal = amfs.target.request(of_smf).unwrap_err();
+        assert_eq!(refusal.cause(), Some(&SbiCause::TemporaryRejectHandoverOngoing));
+        let body = namf::UeContextRelease::new(pith_sbi::common::NgApCause::new(0_u32, 5_u32));
+        let release = namf::ReleaseUeContext { ue_context_id: name.clone(), body };
+        assert_eq!(amfs.target.request(release.clone()), Ok(Response::NoContent));
+        let refusal = amfs.target.request(release).unwrap_err();
+        assert_eq!((refusal.status, refusal.cause()), (404, Some(&SbiCause::ContextNotFound)));
+        assert_eq!(amfs.target.amf.audit().contexts, 0);
+        let mut other = request;
+        other.body.ue_context.pei = Some("imeisv-1234567890123457".parse().unwrap());
+        amfs.target.answers.clear();
+        amfs.create(*other);
+        let is_pei = matches!(name, UeContextId::Pei(_));
+        assert_eq!(amfs.target.answers.pop().is_some_and(|answer| answer.is_err()), is_pei);
+    }
+}
