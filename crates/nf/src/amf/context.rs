@@ -7,6 +7,7 @@ pub(crate) use super::gnbs::Gnbs;
 use super::connection::{Connections, NgConnection, RanContext};
 use super::mobility::Mobility;
 use super::mobility::arrival::Arrival;
+use super::mobility::departure::Withdrawn;
 use super::n2::Initial;
 use super::pending_table::{EntryId, PendingTable};
 use super::procedure::Procedure;
@@ -93,6 +94,8 @@ pub(crate) struct UeContext {
     pub procedure: Procedure,
     /// The handover in progress; it runs beside the 5GMM procedure.
     pub mobility: Mobility,
+    /// The handover to another AMF that this one has withdrawn a short time ago, while [`Timer::WithdrawnHandover`] runs.
+    pub withdrawn: Option<Box<Withdrawn>>,
     /// Keys of the access stratum.
     pub access_keys: AccessKeys,
     /// The AMF from which the UE is being handed over. The context is in no document, and its sessions are that AMF's.
@@ -301,6 +304,7 @@ impl UeContext {
             returned: Vec::new(),
             procedure: Procedure::Idle,
             mobility: Mobility::Idle,
+            withdrawn: None,
             access_keys: AccessKeys::default(),
             arrival: None,
             since,

@@ -48,7 +48,7 @@ const PROCEDURE: Section = Section { id: 5, name: "procedure", version: 1 };
 const CONNECTION: Section = Section { id: 6, name: "connection", version: 1 };
 const UNDELIVERED: Section = Section { id: 7, name: "undelivered messages", version: 1 };
 const TIMERS: Section = Section { id: 8, name: "timers", version: 1 };
-const MOBILITY: Section = Section { id: 9, name: "mobility", version: 1 };
+const MOBILITY: Section = Section { id: 9, name: "mobility", version: 2 };
 const GNB: Section = Section { id: 10, name: "gNB", version: 1 };
 
 const RETAINED: Section = Section { id: 11, name: "retained", version: 1 };
@@ -209,7 +209,7 @@ pub(super) fn pack_sections(
 /// Whether a section is not empty, of those that are left out if they are.
 fn is_present(ue: &UeContext, section: &Section) -> bool {
     match *section {
-        MOBILITY => !(ue.mobility.is_idle() && ue.access_keys.is_initial()),
+        MOBILITY => !(ue.mobility.is_idle() && ue.access_keys.is_initial() && ue.withdrawn.is_none()),
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
         RETURNED => !ue.returned.is_empty(),
@@ -280,6 +280,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         returned,
         procedure,
         mobility,
+        withdrawn,
         access_keys,
         arrival,
         since,
@@ -344,6 +345,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         MOBILITY => {
             access_keys.pack(writer);
             mobility.pack(writer);
+            withdrawn.pack(writer);
         }
         _ => {
             timers.pack(writer);
@@ -399,13 +401,17 @@ fn read_all(
         ![CONNECTION, GNB].contains(kind) && (!OPTIONAL.contains(kind) || sections.has(kind))
     };
     for kind in kinds.iter().filter(is_there) {
-        sections.read(kind, |_, reader| read(&mut ue, kind, reader))?;
+        sections.read(kind, |version, reader| read(&mut ue, (kind, version), reader))?;
     }
     Ok(ue)
 }
 
 /// Reads a section's body, the mirror image of [`write`].
-fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Result<(), UnpackError> {
+fn read(
+    ue: &mut UeContext,
+    (section, version): (&Section, u8),
+    reader: &mut Reader<'_>,
+) -> Result<(), UnpackError> {
     match *section {
         IDENTITY => {
             ue.supi = Pack::unpack(reader)?;
@@ -453,6 +459,9 @@ fn read(ue: &mut UeContext, section: &Section, reader: &mut Reader<'_>) -> Resul
         MOBILITY => {
             ue.access_keys = Pack::unpack(reader)?;
             ue.mobility = Pack::unpack(reader)?;
+            if version > 1 {
+                ue.withdrawn = Pack::unpack(reader)?;
+            }
         }
         _ => {
             ue.timers = Pack::unpack(reader)?;

@@ -583,6 +583,7 @@ fn has_resources_at_gnb(ue: &UeContext, connection: Option<&NgConnection>) -> bo
 fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tracking) {
     end_procedure(ue);
     ue.mobility = Mobility::Idle;
+    ue.withdrawn = None;
     ue.access_keys.reset();
     ue.sdm_call = None;
     subscription_change::repeat(ue);

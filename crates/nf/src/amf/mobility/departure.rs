@@ -185,6 +185,16 @@ impl AwaitingUeContextCreation {
     }
 }
 
+/// A handover of which HANDOVER COMMAND was sent, and which this AMF has withdrawn.
+#[derive(Debug)]
+pub(crate) struct Withdrawn {
+    pub number: CallId,
+    /// Sessions whose contexts the target AMF has got.
+    transferred: Vec<u8>,
+}
+
+pack_struct!(Withdrawn { number, transferred });
+
 impl AwaitingN2InfoNotify {
     /// The UE context at the target AMF.
     pub const fn context(&self) -> &Uri {
@@ -195,6 +205,8 @@ impl AwaitingN2InfoNotify {
     /// UE has arrived there meanwhile ([`completed`]).
     pub(super) fn withdraw(&self, ue: &mut UeContext, env: &mut Env<'_>) {
         consumer::release_ue_context(env, &self.context, n2_handover::CANCELLED);
+        ue.withdrawn =
+            Some(Box::new(Withdrawn { number: self.number, transferred: self.transferred.clone() }));
         ue.start(env, Timer::WithdrawnHandover, env.config.timers.handover_completion);
         if let Some(security) = &mut ue.security {
             security.nas.skip_to_send(RESERVED_NAS_COUNTS);
@@ -245,17 +257,19 @@ pub(crate) fn completed(
 ) -> bool {
     let transferred = match std::mem::take(&mut ue.mobility) {
         Mobility::AwaitingN2InfoNotify(state) if state.number.0 == number => state.transferred,
-        later if ue.is_registered() && is_withdrawn(ue) => {
-            n2_handover::withdraw(ue, env, &later);
-            sessions_before(ue, number)
-        }
-        other => {
-            ue.mobility = other;
-            return false;
-        }
+        later => match take_withdrawn(ue, number) {
+            Some(withdrawn) => {
+                n2_handover::withdraw(ue, env, &later);
+                withdrawn.transferred
+            }
+            None => {
+                ue.mobility = later;
+                return false;
+            }
+        },
     };
     ue.stop(env, Timer::Handover);
-    ue.stop(env, Timer::WithdrawnHandover);
+    forget_withdrawn(ue, env);
     ue.log_outcome(env, Level::Info, "N2 handover", "to another AMF");
     procedure::abort(ue, env);
     n2::release(ue, env, SUCCESSFUL);
@@ -268,15 +282,15 @@ pub(crate) fn completed(
     true
 }
 
-/// Whether a handover was withdrawn a short time ago, of which HANDOVER COMMAND was sent.
-fn is_withdrawn(ue: &UeContext) -> bool {
-    ue.timers().iter().any(|(timer, _)| *timer == Timer::WithdrawnHandover)
+fn take_withdrawn(ue: &mut UeContext, number: u32) -> Option<Box<Withdrawn>> {
+    let is_registered = ue.is_registered();
+    ue.withdrawn.take_if(|withdrawn| is_registered && withdrawn.number.0 == number)
 }
 
-/// Sessions that are older than the handover with that number: the target AMF has got their contexts. Both numbers are of one sequence.
-fn sessions_before(ue: &UeContext, number: u32) -> Vec<u8> {
-    let older = ue.sessions.iter().filter(|session| session.number.0 < number);
-    older.filter(|session| session.sm_context.is_some()).map(|session| session.id).collect()
+/// The UE is here, or at the target AMF of a later handover: reports of the one that was withdrawn are refused from now on.
+pub(crate) fn forget_withdrawn(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.withdrawn = None;
+    ue.stop(env, Timer::WithdrawnHandover);
 }
 
 impl From<AwaitingUeContextCreation> for Mobility {

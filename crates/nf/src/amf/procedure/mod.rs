@@ -369,7 +369,10 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
         Timer::Handover => return mobility::on_timer(ue, env),
         // From now on a report of the withdrawn handover is refused.
-        Timer::WithdrawnHandover => return,
+        Timer::WithdrawnHandover => {
+            ue.withdrawn = None;
+            return;
+        }
         _ => {}
     }
     let fail = ue.procedure.failure_handler();

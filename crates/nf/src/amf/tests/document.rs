@@ -17,9 +17,13 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-security-mode-2", include_str!("../../../tests/golden/amf-security-mode-2.hex")),
     ("amf-offered-1", include_str!("../../../tests/golden/amf-offered-1.hex")),
     ("amf-handover-1", include_str!("../../../tests/golden/amf-handover-1.hex")),
+    ("amf-handover-2", include_str!("../../../tests/golden/amf-handover-2.hex")),
     ("amf-restricted-1", include_str!("../../../tests/golden/amf-restricted-1.hex")),
     ("amf-departure-1", include_str!("../../../tests/golden/amf-departure-1.hex")),
+    ("amf-departure-2", include_str!("../../../tests/golden/amf-departure-2.hex")),
+    ("amf-withdrawn-1", include_str!("../../../tests/golden/amf-withdrawn-1.hex")),
     ("amf-arrival-1", include_str!("../../../tests/golden/amf-arrival-1.hex")),
+    ("amf-arrival-2", include_str!("../../../tests/golden/amf-arrival-2.hex")),
     ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
     ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
 ];
@@ -94,6 +98,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-restricted", only(&super::restrictions::restricted())),
         ("amf-departure", only(&source)),
         ("amf-arrival", only(&target)),
+        ("amf-withdrawn", only(&super::handover_between_amfs_crossings::withdrawn())),
         ("amf-emergency", only(&super::emergency::unauthenticated())),
         ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
     ];

@@ -118,6 +118,29 @@ fn a_ue_that_arrives_before_the_cancellation_is_the_target_amfs() {
     assert_eq!(amfs.source.request(*notification).unwrap_err().status, 404, "repeated");
 }
 
+/// The source AMF has withdrawn a handover a short time ago.
+pub(super) fn withdrawn() -> World {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    cancel(&mut amfs);
+    amfs.source
+}
+
+/// An AMF that got the callback URI of an earlier handover can't end the UE's registration after a later one was withdrawn.
+#[test]
+fn a_report_of_a_handover_before_the_withdrawn_one_is_refused() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
+    cancel(&mut amfs);
+    let earlier = amfs.notified(id);
+    let withdrawn = amfs.source.amf.ues.iter().next().map(|(key, _)| key).unwrap();
+    amfs.source.amf.ues.get_mut(withdrawn).unwrap().withdrawn.as_mut().unwrap().number.0 += 1;
+    assert_eq!(amfs.source.request(*earlier).unwrap_err().status, 404);
+    assert_eq!(amfs.source.amf.audit().registered, 1);
+}
+
 /// The timer has expired at the source AMF, where the UE has established another session since, and is to be handed over once more.
 #[test]
 fn a_ue_that_arrives_late_is_the_target_amfs_without_later_sessions() {

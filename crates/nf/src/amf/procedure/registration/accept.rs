@@ -4,6 +4,7 @@
 use super::Attempt;
 use crate::amf::config::AmfConfig;
 use crate::amf::context::{Env, RmState, UeContext};
+use crate::amf::mobility::departure;
 use crate::amf::procedure::activation::Activated;
 use crate::amf::procedure::{Procedure, Step, configuration_update};
 use crate::amf::retransmission::{Expiry, Retransmission};
@@ -36,7 +37,7 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     ue.must_store |= !ue.is_registered() || ue.guti.is_none();
     ue.rm = RmState::Registered;
     // It is here, whatever another AMF reports of a withdrawn handover.
-    ue.stop(env, Timer::WithdrawnHandover);
+    departure::forget_withdrawn(ue, env);
     if ue.mobility.is_idle() {
         // A UE that came from another AMF gets a 5G-GUTI now.
         ue.stop(env, Timer::Handover);
