@@ -449,6 +449,11 @@ impl SmContext {
             return (self, false);
         }
         let is_switching = is_late || matches!(state, procedure::State::AwaitingUplinkSwitch(_));
+        if state.phase() == procedure::Phase::Establishing {
+            // The UE repeats its request. If it has the session of an earlier one, its AMF learns that this one has ended.
+            self.state = state.into_user_plane().map_or(State::Over, State::established);
+            return (self, false);
+        }
         match state.into_user_plane().filter(|_| has_address) {
             Some(mut user_plane) => {
                 if is_switching {

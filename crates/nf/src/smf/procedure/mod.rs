@@ -31,7 +31,7 @@ use crate::kit::{Level, N4Error};
 pub(super) use establishment::AwaitingResourceSetup;
 use pith_pfcp::Message;
 use pith_sbi::Reply;
-pub(super) use state::{Established, State};
+pub(super) use state::{Established, Phase, State};
 
 /// Handles the reply to one of the session's calls.
 pub(super) fn on_reply(

@@ -180,6 +180,38 @@ fn a_session_that_was_being_set_up_or_released_ends() {
     assert_eq!(next.bench.nf.audit(), Default::default());
 }
 
+/// No PDU SESSION ESTABLISHMENT ACCEPT was sent, and none would be sent any longer: the UE may take the accept of an earlier request for that of this
+/// one, and would keep the former session's address.
+#[test]
+fn a_session_that_was_being_set_up_at_its_second_upf_ends() {
+    for waits_for in [EDGE, UPF] {
+        let config = super::upfs::breakout();
+        let mut world = tracked(World::with(config.clone(), &["upf", "edge"]));
+        world.silent.insert(EDGE);
+        world.establish();
+        if waits_for == UPF {
+            let (tag, upf, message) = world.open_n4.remove(0);
+            world.silent.insert(UPF);
+            world.upf_answers(tag, upf, &message, Ok(N4Cause::RequestAccepted));
+        }
+        let (_, session) = world.bench.nf.sessions.iter().next().unwrap();
+        let is_expected = match session.state() {
+            State::AwaitingFrontEstablishment(_) => waits_for == EDGE,
+            state => waits_for == UPF && matches!(state, State::AwaitingN9Modification(_)),
+        };
+        assert!(is_expected, "{}", session.state().name());
+        let stored = stored(&mut world);
+        let mut next = restarted(&world, &stored, config);
+        let ladder = next.take_ladder();
+        assert!(ladder.contains("amf <- SmContextStatusNotify"), "{ladder}");
+        next.associate(UPF, "upf");
+        next.associate(EDGE, "edge");
+        let ladder = next.take_ladder();
+        assert!(!ladder.contains("SessionEstablishmentRequest"), "{ladder}");
+        assert_eq!(next.bench.nf.audit(), Default::default());
+    }
+}
+
 /// Its UPF was removed from the configuration, or renamed: nothing would forward its packets.
 #[test]
 fn a_session_whose_upf_is_not_configured_is_released_and_its_ue_establishes_it_again() {
