@@ -9,7 +9,8 @@ mod command;
 use pith_world::{Plan, World};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: pith-world [--seeds N] [--from N] [--seed N [--ladder]] [--instances N]";
+const USAGE: &str =
+    "usage: pith-world [--seeds N] [--from N] [--seed N [--ladder]] [--instances N | --areas N]";
 
 /// Command line options.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,8 @@ struct Options {
     ladder: bool,
     /// Instances of AMF, SMF and PCF; 0: as the seed says.
     instances: usize,
+    /// AMFs of different AMF Sets.
+    areas: usize,
 }
 
 fn main() -> ExitCode {
@@ -35,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
-    let mut options = Options { from: 0, seeds: 256, ladder: false, instances: 0 };
+    let mut options = Options { from: 0, seeds: 256, ladder: false, instances: 0, areas: 1 };
     while let Some(word) = words.next() {
         let mut number = || words.next()?.parse().ok();
         match word.as_str() {
@@ -44,6 +47,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
             "--seed" => (options.from, options.seeds) = (number()?, 1),
             "--ladder" => options.ladder = true,
             "--instances" => options.instances = number().filter(|number| (2..=8).contains(number))? as usize,
+            "--areas" => options.areas = number().filter(|number| (2..=8).contains(number))? as usize,
             _ => return None,
         }
     }
@@ -55,9 +59,10 @@ fn run(options: Options) -> ExitCode {
     let (mut moved, mut ended, mut lost) = (0, 0, 0);
     let mut violations = std::collections::BTreeMap::<String, u64>::new();
     for seed in options.from..options.from.saturating_add(options.seeds) {
-        let plan = match options.instances {
-            0 => Plan::of_seed(seed),
-            instances => Plan::of_instances(seed, instances),
+        let plan = match (options.instances, options.areas) {
+            (0, 1) => Plan::of_seed(seed),
+            (0, areas) => Plan::of_areas(seed, areas),
+            (instances, _) => Plan::of_instances(seed, instances),
         };
         if options.ladder {
             println!("{plan:?}");

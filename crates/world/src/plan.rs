@@ -235,6 +235,38 @@ impl Plan {
         }
     }
 
+    /// The plan of a seed with several AMFs of different AMF Sets, each with a tracking area and gNBs of its own, between which UEs move. The first
+    /// AMF is where the seed has it, the others have a process each.
+    pub fn of_areas(seed: u64, areas: usize) -> Self {
+        let mut dice = Dice::new(seed ^ 0x6172_6561_7300);
+        let plan = Self::of_seed(seed);
+        let mut processes = plan.processes.clone();
+        processes.extend(vec![vec![Nf::Amf]; areas - 1]);
+        let mut faults = plan.faults;
+        if !plan.is_faultless() {
+            faults.request_loss = if dice.chance(500) { 1 + dice.below(40) as u32 } else { 0 };
+            faults.reply_loss = if dice.chance(300) { 1 + dice.below(20) as u32 } else { 0 };
+        }
+        // The AMFs are no instances of a set: each process has a store of its own. A document of all NFs of a UE would have room for one AMF.
+        (faults.outages, faults.full_stores) = (0, 0);
+        (faults.store_losses, faults.power_failures) = (0, 0);
+        let residency =
+            if plan.residency.needs_runtime_store() { Residency::Stateless } else { plan.residency };
+        Self {
+            processes,
+            areas,
+            gnbs: areas * (1 + dice.index(2)),
+            retaining: 0,
+            // An SMF knows the former AMF's late requests from the new one's.
+            oauth2: true,
+            residency,
+            store: None,
+            store_latency: None,
+            faults,
+            ..plan
+        }
+    }
+
     /// The processes of a core with a set.
     pub(crate) fn processes_of_set(instances: usize, is_split: bool) -> Vec<Vec<Nf>> {
         let of_set = [Nf::Amf, Nf::Smf, Nf::Pcf];

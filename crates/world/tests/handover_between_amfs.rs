@@ -1,4 +1,5 @@
-//! N2 handover between two AMFs of different AMF Sets (TS 23.502 4.9.1.3), end to end: gNBs and UEs that check their keys, NRF, SMF and UPF.
+//! Mobility between two AMFs of different AMF Sets, end to end: gNBs and UEs that check their keys, NRF, SMF and UPF.
+//! N2 handover (TS 23.502 4.9.1.3), and registration in CM-IDLE with UE context transfer (4.2.2.2.2).
 
 use pith_world::{Plan, World};
 
@@ -20,4 +21,49 @@ fn a_ue_goes_from_amf_to_amf_and_back() {
             assert_eq!(count("ReleaseUEContext"), 0);
         }
     }
+}
+
+#[test]
+fn an_idle_ue_goes_from_amf_to_amf_with_its_session() {
+    for oauth2 in [false, true] {
+        for shards in [1, 2] {
+            let mut world = World::new(Plan { oauth2, shards, ..Plan::two_amfs() });
+            world.keep_ladder();
+            let (gutis, authentications) =
+                world.run_reselections(3).unwrap_or_else(|failure| panic!("{failure}"));
+            let sets: Vec<u16> = gutis.iter().map(|guti| guti.guami.amf_id.set).collect();
+            assert_eq!(sets, [1, 2, 1, 2], "each AMF gives the UE a 5G-GUTI of its own");
+            assert_eq!(authentications, 1, "its security context comes with it");
+            let ladder = world.ladder();
+            let count = |what: &str| ladder.iter().filter(|entry| entry.what.contains(what)).count();
+            assert_eq!(count("UEContextTransfer"), 3);
+            assert_eq!(count("RegistrationStatusUpdate"), 3);
+        }
+    }
+}
+
+/// Seeds with AMFs of different sets; those with a name found a fault.
+#[test]
+fn every_seed_keeps_the_invariants_with_several_amfs() {
+    let mut failures = Vec::new();
+    let mut run = |seeds: std::ops::Range<u64>, areas: usize| {
+        for seed in seeds {
+            if let Err(failure) = World::run(Plan::of_areas(seed, areas)) {
+                failures.push(format!("pith-world --areas {areas} --seed {seed}: {}", failure.what));
+            }
+        }
+    };
+    run(0..8, 2);
+    run(1000..1004, 3);
+    // The SMF did not get the target AMF's request, and refused the next one, of a UE that had registered meanwhile.
+    run(1022..1023, 3);
+    // The UE's radio had failed, which the old AMF did not know: its session stayed active at the former gNB.
+    run(1112..1113, 3);
+    // The old AMF got the UDM's notification before N2InfoNotify.
+    run(1235..1236, 3);
+    // The new AMF ended before the UE was registered.
+    run(1647..1648, 3);
+    // It ended before the SMF knew it.
+    run(1653..1654, 3);
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }

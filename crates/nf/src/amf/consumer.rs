@@ -303,7 +303,7 @@ pub(crate) fn announce_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     notify_smf(ue, env, id, body);
 }
 
-/// As [`announce_session`], of a session that gets no user plane in a handover: in one request, which the SMF takes from this AMF.
+/// As [`announce_session`], of a session that has no user plane here: in one request, which the SMF takes from this AMF.
 pub(crate) fn announce_deactivated(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let serving = serving_amf(ue, env, id);
     let Some(session) = ue.session_mut(id) else { return };
@@ -558,11 +558,14 @@ pub(crate) fn path_switch_setup_failed(ue: &mut UeContext, env: &mut Env<'_>, id
 /// Requests the SMF to deactivate the session's user plane, if it has one.
 pub(crate) fn deactivate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
     let Some(session) = ue.session_mut(id) else { return };
-    if session.user_plane == UserPlane::Deactivated {
-        return;
+    match session.user_plane {
+        UserPlane::Deactivated => {}
+        UserPlane::Unannounced => announce_deactivated(ue, env, id),
+        _ => {
+            session.user_plane = UserPlane::Deactivated;
+            repeat_deactivation(ue, env, id);
+        }
     }
-    session.user_plane = UserPlane::Deactivated;
-    repeat_deactivation(ue, env, id);
 }
 
 /// The request of [`deactivate`].
@@ -628,7 +631,7 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
 pub(crate) fn transfer_context(
     ue: &mut UeContext,
     env: &mut Env<'_>,
-    peer: Arc<ApiRoot>,
+    target: Target,
     guti: FiveGGuti,
     reason: namf::TransferReason,
 ) -> CallId {
@@ -637,12 +640,17 @@ pub(crate) fn transfer_context(
     body.reg_request = Some(namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, content));
     body.plmn_id = Some(env.config.guami.plmn_id);
     let request = namf::UeContextTransfer { ue_context_id: UeContextId::FiveGGuti(guti), body };
-    ue.call(env, Target::Root(peer), request)
+    ue.call(env, target, request)
 }
 
-/// Namf_Communication_RegistrationStatusUpdate: this AMF serves the UE now.
-pub(crate) fn confirm_transfer(env: &mut Env<'_>, peer: Arc<ApiRoot>, guti: FiveGGuti) {
-    let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
+/// Namf_Communication_RegistrationStatusUpdate: whether this AMF has the UE's context now.
+pub(crate) fn report_transfer(
+    env: &mut Env<'_>,
+    peer: Arc<ApiRoot>,
+    guti: FiveGGuti,
+    status: namf::UeContextTransferStatus,
+) {
+    let body = namf::UeRegStatusUpdateReqData::new(status);
     let ue_context_id = UeContextId::FiveGGuti(guti);
     env.call_without_reply(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }

@@ -110,7 +110,7 @@ impl Amf {
                 "snssai": session.snssai,
                 "dnn": session.dnn,
                 "userPlane": match session.user_plane {
-                    UserPlane::Activated => "ACTIVATED",
+                    UserPlane::Activated | UserPlane::Unannounced => "ACTIVATED",
                     UserPlane::Activating => "ACTIVATING",
                     UserPlane::Deactivated => "DEACTIVATED",
                     UserPlane::Releasing | UserPlane::Replacing => "RELEASING",

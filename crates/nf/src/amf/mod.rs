@@ -266,6 +266,9 @@ impl Amf {
         }
         self.with_ue(now, key, out, |ue, env| {
             let call = CallId(tag.step);
+            if let Some(from) = &from {
+                procedure::note_sender(ue, call, from);
+            }
             if let (Some(from), Err(problem)) = (&from, &reply) {
                 mobility::departure::release_unconfirmed(ue, env, call, from, problem);
             }

@@ -24,7 +24,7 @@ use super::connection::{NgConnection, RanContext};
 use super::context::{Env, IGNORED_REPLY, Released, RmState, UeContext};
 use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
-use super::mobility::{Mobility, n2_handover};
+use super::mobility::{self, Mobility, n2_handover};
 use super::n2::{Initial, LeftConnection};
 use super::procedure::{Procedure, subscription_change, ue_context_release};
 use super::retained::KnownUe;
@@ -526,8 +526,9 @@ fn has_resources(ue: &UeContext) -> bool {
 
 /// Whether a procedure of the UE or of a session goes on: it waits for UE or gNB.
 fn is_in_procedure(ue: &UeContext) -> bool {
-    let is_changing =
-        |session: &PduSession| !matches!(session.user_plane, UserPlane::Deactivated | UserPlane::Activated);
+    let is_changing = |it: &PduSession| {
+        matches!(it.user_plane, UserPlane::Activating | UserPlane::Releasing | UserPlane::Replacing)
+    };
     !matches!(ue.procedure, Procedure::Idle) || ue.sessions.iter().any(is_changing)
 }
 
@@ -582,6 +583,7 @@ fn has_resources_at_gnb(ue: &UeContext, connection: Option<&NgConnection>) -> bo
 /// planes since the document was written, if it may be behind.
 fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tracking) {
     end_procedure(ue);
+    mobility::announce_again(ue);
     ue.mobility = Mobility::Idle;
     ue.withdrawn = None;
     ue.access_keys.reset();
@@ -592,17 +594,13 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {
-        if !session.calls.is_empty() {
-            // A deactivation may be among the requests: it is repeated.
-            session.user_plane = UserPlane::Activated;
-        }
-        session.calls.clear();
+        session.lose_calls();
         session.held.clear();
         session.held_setup = None;
         let is_own =
             session.sm_context.as_ref().is_some_and(|context| context.root.authority == own.authority);
         if tracking.may_lag() && !is_own {
-            session.user_plane = UserPlane::Activated;
+            session.note_active(false);
         }
     }
     skip_reserved_counts(ue, is_stale, tracking.reserved_counts);

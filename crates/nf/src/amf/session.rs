@@ -80,6 +80,8 @@ pub(crate) enum UserPlane {
     /// The release of resources was requested from the gNB, because the SMF requests a setup of
     /// resources that the gNB has; the setup follows.
     Replacing,
+    /// Another AMF has served the session, and it may be active there; its SMF does not know that this AMF serves it.
+    Unannounced,
 }
 
 /// The purpose of a request to the SMF.
@@ -113,6 +115,7 @@ pack_enum!(UserPlane {
     2 => Activated,
     3 => Releasing,
     4 => Replacing,
+    5 => Unannounced,
 });
 pack_enum!(SessionCall { 0 => Create(message), 1 => Forward(message), 2 => Report(body) });
 
@@ -128,6 +131,25 @@ impl SessionCall {
 const MAX_OPEN: usize = 8;
 
 impl PduSession {
+    /// Replies to its requests do not arrive any longer: a deactivation, or an announcement, may be among the requests, and is repeated.
+    pub fn lose_calls(&mut self) {
+        if !self.calls.is_empty() {
+            let announces = |call: &SessionCall| matches!(call, SessionCall::Report(body) if body.serving_nf_id.is_some());
+            let is_unannounced = self.calls.iter().any(|(_, call)| announces(call));
+            self.note_active(is_unannounced);
+            self.calls.clear();
+        }
+    }
+
+    /// The SMF may have activated it. One that is to be announced stays so.
+    pub const fn note_active(&mut self, is_unannounced: bool) {
+        if is_unannounced || matches!(self.user_plane, UserPlane::Unannounced) {
+            self.user_plane = UserPlane::Unannounced;
+        } else {
+            self.user_plane = UserPlane::Activated;
+        }
+    }
+
     /// A session that the UE requests, before the request to the SMF.
     pub fn new(id: u8, snssai: Snssai, dnn: Dnn) -> Self {
         let number = CallId(0);

@@ -22,7 +22,7 @@ use super::mobility::{self, n2_handover};
 use super::n2;
 use super::procedure::{self, Procedure, deregistration, subscription_change, ue_context_release};
 use super::residency::{Resumption, end_procedure, skip_reserved_counts};
-use super::session::UserPlane;
+use super::session::PduSession;
 use crate::kit::document::UnpackError;
 use crate::kit::{Duration, Fate, Instant, Key, N2Effect, Outbox, ProcedureName, Timer, UNPLACED, WallClock};
 use pith_ngap::{Cause, CauseRadioNetwork};
@@ -66,11 +66,8 @@ impl Amf {
         subscription_change::repeat(&mut ue);
         if is_cut {
             ue.sessions.retain(|session| session.sm_context.is_some());
-            for session in ue.sessions.iter_mut().filter(|session| !session.calls.is_empty()) {
-                // A deactivation may be among the requests: it is repeated.
-                session.user_plane = UserPlane::Activated;
-                session.calls.clear();
-            }
+            ue.sessions.iter_mut().for_each(PduSession::lose_calls);
+            mobility::announce_again(&mut ue);
         }
         if fate == Fate::Ends {
             ue.rm = super::context::RmState::Deregistered;
@@ -100,7 +97,7 @@ impl Amf {
         if self.tracker.tracking().is_some_and(|tracking| tracking.by_procedure)
             && let Some(ue) = self.shared.ids.find(id).and_then(|key| self.ues.get_mut(key))
         {
-            ue.sessions.iter_mut().for_each(|session| session.user_plane = UserPlane::Activated);
+            ue.sessions.iter_mut().for_each(|session| session.note_active(false));
             self.ues.pack_idle();
         }
     }

@@ -73,6 +73,7 @@ impl Query {
         query.snssais = self.selection.snssai.map(|slice| vec![slice]);
         query.dnn = self.selection.dnn.clone();
         query.tai = self.selection.tai;
+        query.guami = self.selection.guami;
         query.target_nf_instance_id = self.instance;
         query.into()
     }

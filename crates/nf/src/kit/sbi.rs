@@ -3,7 +3,7 @@
 use super::{Client, Instant, ReferenceKey, WallClock};
 use pith_sbi::common::DateTime;
 use pith_sbi::{ApiRoot, NfInstanceId, NfType, Uri};
-use pith_types::{BlockId, BlockOwner, Dnn, OwnerMap, Plmn, Snssai, Tai};
+use pith_types::{BlockId, BlockOwner, Dnn, Guami, OwnerMap, Plmn, Snssai, Tai};
 use std::fmt;
 use std::sync::Arc;
 
@@ -125,6 +125,8 @@ pub struct Selection {
     pub dnn: Option<Dnn>,
     /// A tracking area.
     pub tai: Option<Tai>,
+    /// The AMF of that GUAMI.
+    pub guami: Option<Guami>,
     /// Not an instance of this process, nor of its set.
     pub is_other: bool,
 }

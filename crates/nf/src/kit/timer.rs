@@ -39,6 +39,8 @@ pub enum Timer {
     Handover,
     /// The report that a UE has arrived at another AMF, from a handover that was withdrawn, is no longer valid.
     WithdrawnHandover,
+    /// The report of the AMF to which a UE's context was transferred, and which serves the UE, is overdue.
+    TransferredContext,
     /// An answer of the gNB to a UE-associated NGAP procedure is overdue.
     NgapGuard,
     /// A reply of another NF to a procedure's SBI request is overdue.

@@ -269,10 +269,16 @@ impl Ue {
     }
 
     fn camp(&mut self, tai: Tai) {
-        self.tai = tai;
+        let has_changed = std::mem::replace(&mut self.tai, tai) != tai;
         let left_area = self.registration.tai_list.as_ref().is_some_and(|area| !area.contains(&tai));
-        if self.state == State::Registered && left_area {
-            self.begin_registration(RegistrationKind::MobilityUpdating);
+        match self.state {
+            State::Registered if left_area => self.begin_registration(RegistrationKind::MobilityUpdating),
+            // A registration that a change of the tracking area interrupts is aborted and begins again (TS 24.501 5.5.1.2.7, 5.5.1.3.7 e).
+            State::AwaitingRegistrationAccept(kind) if has_changed => self.begin_registration(match kind {
+                RegistrationKind::PeriodicUpdating => RegistrationKind::MobilityUpdating,
+                kind => kind,
+            }),
+            _ => {}
         }
     }
 

@@ -148,7 +148,7 @@ impl World {
                 let Some(amf) = &host.views.amf else { continue };
                 let audit = amf.look().audit();
                 let sound = audit.dangling == 0 && audit.orphaned_connections == 0;
-                self.demand(sound, || format!("AMF: {audit:?}"))?;
+                self.demand(sound, || format!("AMF {process}.{shard}: {audit:?}"))?;
                 if audit.in_procedure > 0 {
                     let owners = self.owners_that_wait((process, shard, Nf::Amf));
                     let what =

@@ -164,7 +164,12 @@ impl World {
         self.record(name(ue), "AMF", nas_name(&nas));
         self.numbered += 1;
         let amfs = self.plan.amfs();
-        let gnb = self.dice.index(self.gnbs.len() / amfs) * amfs;
+        let gnb = match self.plan.areas {
+            1 => self.dice.index(self.gnbs.len() / amfs) * amfs,
+            areas => {
+                self.dice.index(self.gnbs.len() / areas) * areas + self.plan.area_of_gnb(self.ues[ue].gnb)
+            }
+        };
         let gnb = self.select_endpoint(gnb, s_tmsi.as_ref());
         self.ues[ue].connection = Some(self.numbered);
         self.ues[ue].gnb = gnb;
@@ -290,7 +295,16 @@ impl World {
 
     /// The endpoint of the next gNB at the same AMF.
     fn next_gnb(&self, endpoint: usize) -> usize {
-        (endpoint + self.plan.amfs()) % self.gnbs.len()
+        (endpoint + self.plan.amfs() * self.plan.areas) % self.gnbs.len()
+    }
+
+    /// A UE without a connection selects a cell of the next area.
+    pub(super) fn reselect(&mut self, ue: usize) {
+        if self.ues[ue].connection.is_none() {
+            self.ues[ue].gnb = (self.ues[ue].gnb + 1) % self.gnbs.len();
+            let tai = self.gnbs[self.ues[ue].gnb].gnb.settings().tai();
+            self.ue_input(ue, Input::Camp(tai));
+        }
     }
 
     /// The UE's gNB hands it over to the next one over Xn.
@@ -314,7 +328,10 @@ impl World {
     pub(super) fn n2_handover(&mut self, ue: usize) {
         let Some(connection) = self.ues[ue].connection else { return };
         let (source, key) = (self.ues[ue].gnb, UeKey(connection as u32));
-        let target = self.next_gnb(source);
+        let mut target = self.next_gnb(source);
+        if self.plan.areas > 1 && (target == source || self.dice.chance(700)) {
+            target = (source + 1) % self.gnbs.len();
+        }
         if target != source {
             let (node, tai) = (self.gnbs[target].gnb.node(), self.gnbs[target].gnb.settings().tai());
             self.gnb_input(source, GnbInput::RequireHandover { ue: key, node, tai });

@@ -118,6 +118,28 @@ impl World {
         Ok(gutis)
     }
 
+    /// As [`World::run_handovers`], but the UE is in CM-IDLE when it comes to the tracking area of another AMF. Returns how often it was
+    /// authenticated, too.
+    pub fn run_reselections(&mut self, times: u32) -> Result<(Vec<FiveGGuti>, u64), Box<Failure>> {
+        self.run_single_registration()?;
+        let mut gutis: Vec<_> = self.ues[0].ue.guti().into_iter().collect();
+        for _ in 0..times {
+            for act in [Act::Idle, Act::Reselect, Act::Idle, Act::RequestService] {
+                self.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
+                self.pass(Duration::from_secs(5))?;
+            }
+            self.check_quiet()?;
+            let agreed = self.check_agreement()?;
+            self.demand(agreed.sessions == 1, || "the session is lost".into())?;
+            let is_served = self.ues[0].ue.sessions().all(|session| session.user_plane);
+            self.demand(is_served, || "the session has no user plane".into())?;
+            gutis.extend(self.ues[0].ue.guti());
+        }
+        self.everyone(|_| Act::Deregister { switch_off: false })?;
+        self.check_empty()?;
+        Ok((gutis, self.authentications(0)))
+    }
+
     /// One UE registers, establishes a session, becomes idle, and requests service some times, without faults. Returns what the
     /// stores did in the service requests.
     pub fn run_service_requests(&mut self, times: u32) -> Result<StoreOperations, Box<Failure>> {

@@ -31,6 +31,8 @@ pub(crate) enum Act {
     XnHandover,
     /// Moves to another gNB, through the AMF.
     N2Handover,
+    /// Selects a cell of another AMF's tracking area, without a connection.
+    Reselect,
     /// The downlink of its sessions moves to the next gNB as a secondary one, or back to its own.
     MoveFlows { secondary: bool },
     /// The radio fails.
@@ -163,6 +165,10 @@ impl World {
                 let act = if dice.chance(500) { Act::XnHandover } else { Act::N2Handover };
                 self.at(when, SimEvent::Act { ue, act });
             }
+            for _ in 0..if self.plan.areas > 1 { dice.below(5) } else { 0 } {
+                let when = dice.millis(millis / 8, millis);
+                self.at(when, SimEvent::Act { ue, act: Act::Reselect });
+            }
         }
     }
 
@@ -201,6 +207,7 @@ impl World {
             }
             Act::XnHandover => self.xn_handover(ue),
             Act::N2Handover => self.n2_handover(ue),
+            Act::Reselect => self.reselect(ue),
             Act::MoveFlows { secondary } => self.move_flows(ue, secondary),
             Act::LoseRadio => self.lose_radio(ue),
             Act::DownlinkPacket => self.downlink_packet(),

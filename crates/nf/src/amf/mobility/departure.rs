@@ -226,6 +226,11 @@ pub(crate) fn is_replaced(ue: &UeContext, context: &Uri) -> bool {
     }
 }
 
+/// Whether the UE may be at the target AMF of a handover, whose report has not arrived.
+pub(crate) fn may_be_complete(ue: &UeContext) -> bool {
+    matches!(ue.mobility, Mobility::AwaitingN2InfoNotify(_)) || ue.withdrawn.is_some()
+}
+
 /// CreateUEContext failed without a refusal: no answer arrived in time, or one without the URI of the context. The target AMF may have created
 /// the context, which has the name in the request there.
 pub(crate) fn release_unconfirmed(

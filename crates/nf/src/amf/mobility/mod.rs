@@ -55,6 +55,15 @@ pack_enum!(Mobility {
     9 => AwaitingN2InfoNotify(state),
 });
 
+/// The process ends while SMFs are requested to switch the paths to the target gNB: they may not have got the requests, with which the sessions
+/// become this AMF's if another one has served the UE.
+pub(crate) fn announce_again(ue: &mut UeContext) {
+    if let Mobility::AwaitingSessionCompletion(state) = &ue.mobility {
+        let ids: Vec<u8> = state.sessions().collect();
+        ue.sessions.iter_mut().filter(|it| ids.contains(&it.id)).for_each(|it| it.note_active(true));
+    }
+}
+
 impl Mobility {
     pub const fn name(&self) -> &'static str {
         match self {

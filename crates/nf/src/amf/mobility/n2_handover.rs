@@ -560,6 +560,11 @@ impl AwaitingHandoverNotify {
 }
 
 impl AwaitingSessionCompletion {
+    /// The sessions whose SMFs have not answered.
+    pub fn sessions(&self) -> impl Iterator<Item = u8> {
+        self.calls.iter().map(|(_, id)| *id)
+    }
+
     pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         self.calls.iter().any(|(id, _)| meets(*id))
     }
@@ -583,7 +588,8 @@ impl AwaitingSessionCompletion {
                 if problem.status == 404 {
                     ue.sessions.retain(|session| session.id != id);
                 } else if !is_releasing {
-                    give_up_at_smf(ue, env, id);
+                    // If another AMF has handed the UE over, the session may still be that AMF's.
+                    consumer::announce_deactivated(ue, env, id);
                 }
                 if !is_releasing {
                     release_at_target(ue, env, id);
@@ -612,16 +618,6 @@ pub(in crate::amf) fn await_registration(ue: &mut UeContext, env: &mut Env<'_>) 
     let is_awaited = ue.guti.is_none() && ue.is_registered() && ue.mobility.is_idle();
     if is_awaited && ue.is_reachable(env) && ue.timers().iter().all(|(timer, _)| *timer != Timer::Handover) {
         ue.start(env, Timer::Handover, env.config.timers.handover_completion);
-    }
-}
-
-/// The SMF has not switched the session: its user plane is deactivated. If another AMF has handed the UE over, the session may still be that
-/// AMF's.
-fn give_up_at_smf(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
-    if ue.guti.is_none() {
-        consumer::announce_deactivated(ue, env, id);
-    } else {
-        consumer::deactivate(ue, env, id);
     }
 }
 

@@ -257,6 +257,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
     }
     ue.connection = Some(key);
     ue.transferred_to = None;
+    ue.stop(env, Timer::TransferredContext);
     ue.location = Some(message.location);
     ue.stop(env, Timer::MobileReachable);
     ue.stop(env, Timer::ImplicitDeregistration);

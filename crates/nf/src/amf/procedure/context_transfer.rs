@@ -1,5 +1,5 @@
 //! UE context transfer (TS 23.502 4.2.2.2.2 steps 4, 5 and 10; 5.2.2.2.2): another shard or
-//! instance of this AMF set allocated the 5G-GUTI, so it has the UE's context.
+//! instance of this AMF Set allocated the 5G-GUTI, or an AMF of another one, which the NRF finds by its GUAMI; so it has the UE's context.
 //!
 //! | step | state | from |
 //! |---|---|---|
@@ -10,15 +10,15 @@
 //! The old AMF verifies the REGISTRATION REQUEST, because it has the keys.
 
 use super::registration::{self, Attempt};
-use super::{Procedure, RegistrationStep, Step};
+use super::{Procedure, RegistrationStep, Step, deregistration};
 use crate::amf::consumer;
-use crate::amf::context::{CallId, Env, UeContext};
+use crate::amf::context::{CallId, Env, RmState, UeContext};
 use crate::amf::emergency;
 use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
-use crate::amf::session::PduSession;
+use crate::amf::session::{PduSession, UserPlane};
 use crate::kit::document::pack_struct;
-use crate::kit::{Level, Nf};
+use crate::kit::{Duration, Level, Nf, Selection, Target, Timer};
 use pith_crypto::keys::KAmf;
 use pith_nas::NasCount;
 use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
@@ -28,6 +28,9 @@ use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Reply, Response};
 use pith_types::FiveGGuti;
 use std::sync::Arc;
+
+/// How long the old AMF waits for the report after the UDM's notification: as long as the new one waits for answers.
+const STATUS_TIME: Duration = Duration::from_secs(10);
 
 /// The context is requested from the AMF that allocated the 5G-GUTI.
 #[derive(Debug)]
@@ -40,6 +43,7 @@ pub(crate) struct AwaitingUeContextTransfer {
 /// The AMF that transferred the context.
 #[derive(Debug)]
 pub(crate) struct OldAmf {
+    /// Of an AMF of another set: when it has answered. Until then this AMF's.
     api_root: Arc<ApiRoot>,
     /// The 5G-GUTI that it allocated.
     guti: FiveGGuti,
@@ -50,35 +54,52 @@ pub(crate) struct OldAmf {
 pack_struct!(AwaitingUeContextTransfer { attempt, old_amf, call });
 pack_struct!(OldAmf { api_root, guti, sessions });
 
-/// Requests the context from the peer that owns the 5G-GUTI's block; without such a peer, requests
-/// the UE's identity.
+/// Requests the context from the peer that owns the 5G-GUTI's block, or from the AMF of another set that has the GUAMI; without such an AMF,
+/// requests the UE's identity.
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, guti: FiveGGuti) -> Step {
-    let peer = env.config.peer_of(guti.tmsi).filter(|_| env.config.serves(&guti.guami));
-    let Some(api_root) = peer.filter(|_| !ue.initial.nas_pdu.is_empty()).map(Arc::clone) else {
+    let config = &env.config;
+    let (target, api_root) = if config.serves(&guti.guami) {
+        let peer = config.peer_of(guti.tmsi).map(Arc::clone);
+        (peer.clone().map(Target::Root), peer.unwrap_or_else(|| Arc::clone(&config.identity.api_root)))
+    } else {
+        let is_known = guti.guami.plmn_id == config.guami.plmn_id;
+        let selection = Selection { guami: Some(guti.guami), is_other: true, ..Selection::default() };
+        (is_known.then_some(Target::Service(selection)), Arc::clone(&config.identity.api_root))
+    };
+    let Some(target) = target.filter(|_| !ue.initial.nas_pdu.is_empty()) else {
         return attempt.ask_identity(ue, env);
     };
     let reason = match attempt.kind() {
         RegistrationKind::Initial | RegistrationKind::Emergency => namf::TransferReason::InitReg,
         _ => namf::TransferReason::MobiReg,
     };
-    let call = consumer::transfer_context(ue, env, Arc::clone(&api_root), guti, reason);
+    let call = consumer::transfer_context(ue, env, target, guti, reason);
     let next =
         AwaitingUeContextTransfer { attempt, old_amf: OldAmf { api_root, guti, sessions: Vec::new() }, call };
     Step::waiting(Procedure::AwaitingUeContextTransfer(next), Nf::Amf)
 }
 
 impl AwaitingUeContextTransfer {
+    /// The reply is from the AMF with that root.
+    pub fn note_sender(&mut self, from: &Arc<ApiRoot>) {
+        self.old_amf.api_root = Arc::clone(from);
+    }
+
     /// The old AMF's reply: with a context the UE is known and its message verified.
     pub fn on_reply(mut self, ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) -> RegistrationStep {
         let context = match reply {
             Ok(Response::UeContextTransferred(transferred)) => transferred.ue_context,
             other => {
+                let problem = other.err();
                 env.out.log(Level::Info, || {
                     format!(
                         "no UE context was transferred{}",
-                        other.err().map_or_else(String::new, |problem| format!(": {problem}"))
+                        problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}"))
                     )
                 });
+                if problem.is_some_and(|problem| problem.status >= 500) {
+                    self.old_amf.report_failure(env);
+                }
                 return Ok(self.attempt.ask_identity(ue, env));
             }
         };
@@ -101,16 +122,58 @@ impl AwaitingUeContextTransfer {
     }
 }
 
+impl OldAmf {
+    /// No answer, or none that says what the old AMF did: if it has transferred the context, it is to serve the UE as before.
+    fn report_failure(self, env: &mut Env<'_>) {
+        if self.api_root != env.config.identity.api_root {
+            let status = namf::UeContextTransferStatus::NotTransferred;
+            consumer::report_transfer(env, self.api_root, self.guti, status);
+        }
+    }
+}
+
 /// The UE is authenticated: takes its sessions over. Notifies the old AMF, and the SMFs too unless
 /// the sessions end with an initial registration (TS 24.501 5.5.1.2.4).
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
+    let ids: Vec<u8> = sessions.iter().map(|session| session.id).collect();
     ue.sessions.extend(sessions);
     emergency::note_transferred_session(ue, env);
-    consumer::confirm_transfer(env, api_root, guti);
-    if !attempt.begins_registration() {
-        consumer::announce_sessions(ue, env);
+    consumer::report_transfer(env, api_root, guti, namf::UeContextTransferStatus::Transferred);
+    if attempt.begins_registration() {
+        return;
     }
+    // It stays registered during its update, also if the process ends: the old AMF has deleted its context.
+    (ue.rm, ue.must_store) = (RmState::Registered, true);
+    for id in ids {
+        // For the old AMF the UE may still be connected.
+        if let Some(session) = ue.session_mut(id) {
+            session.user_plane = UserPlane::Unannounced;
+        }
+        consumer::deactivate(ue, env, id);
+    }
+}
+
+/// The UDM says that another AMF serves the UE, to which this one has transferred the context, or which was to take it in a handover: its report,
+/// which may arrive later, says which sessions it does not take (TS 23.502 4.2.2.2.2 steps 5 and 14d).
+pub(crate) fn await_status(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.registered_in_udm = false;
+    ue.start(env, Timer::TransferredContext, STATUS_TIME);
+}
+
+/// The other AMF has not got the context: it was as if it had not requested it (TS 29.518 5.2.2.2.2). If the UDM has said that it serves the
+/// UE nevertheless, the sessions end.
+pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.transferred_to = None;
+    if ue.timers.iter().any(|(timer, _)| *timer == Timer::TransferredContext) {
+        deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
+    }
+}
+
+/// The report is lost. The other AMF has the sessions: only for an initial registration the former AMF releases them.
+pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
+    ue.sessions.clear();
+    deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
 }
 
 /// The transferred security context.

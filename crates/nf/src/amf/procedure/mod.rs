@@ -32,8 +32,9 @@ use super::security::SecurityContext;
 use crate::kit::document::pack_enum;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
-use pith_sbi::Reply;
+use pith_sbi::{ApiRoot, Reply};
 use registration::{Attempt, AuthenticationPurpose};
+use std::sync::Arc;
 
 /// The 5GMM procedure in progress. The states are in the order of a registration.
 #[derive(Debug, Default)]
@@ -336,6 +337,15 @@ fn not_expected(ue: &mut UeContext, env: &mut Env<'_>, state: Procedure, message
     NasOutcome::Silent(Silence::NotExpected)
 }
 
+/// The reply to that call is from the NF instance with that root.
+pub(crate) fn note_sender(ue: &mut UeContext, call: CallId, from: &Arc<ApiRoot>) {
+    if let Procedure::AwaitingUeContextTransfer(state) = &mut ue.procedure
+        && state.call == call
+    {
+        state.note_sender(from);
+    }
+}
+
 /// Handles the reply to one of the UE's calls.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
     use Procedure as P;
@@ -368,6 +378,7 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         Timer::MobileReachable => return deregistration::unreachable(ue, env),
         Timer::ImplicitDeregistration => return deregistration::implicit(ue, env),
         Timer::Handover => return mobility::on_timer(ue, env),
+        Timer::TransferredContext => return context_transfer::on_status_overdue(ue, env),
         // From now on a report of the withdrawn handover is refused.
         Timer::WithdrawnHandover => {
             ue.withdrawn = None;

@@ -4,9 +4,10 @@
 use crate::amf::Amf;
 use crate::amf::consumer;
 use crate::amf::context::{Env, UeContext};
+use crate::amf::mobility::departure;
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
-use crate::amf::procedure::subscription_change;
+use crate::amf::procedure::{context_transfer, subscription_change};
 use crate::amf::session::PduSession;
 use crate::kit::{Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
@@ -30,7 +31,13 @@ impl Amf {
             DeregistrationReason::ReregistrationRequired => Reason::ReRegistrationRequired,
             _ => Reason::ServedElsewhere,
         };
-        self.with_ue(now, key, out, |ue, env| deregistration::required_by_udm(ue, env, reason));
+        let has_moved = notification.body.dereg_reason == DeregistrationReason::UeRegistrationAreaChange;
+        self.with_ue(now, key, out, |ue, env| {
+            if has_moved && (ue.transferred_to.is_some() || departure::may_be_complete(ue)) {
+                return context_transfer::await_status(ue, env);
+            }
+            deregistration::required_by_udm(ue, env, reason);
+        });
         Ok(Response::NoContent)
     }
 

@@ -1,9 +1,11 @@
-//! UE context transfer between two shards (TS 23.502 4.2.2.2.2 steps 4, 5, 10).
+//! UE context transfer between two shards, and between two AMFs of different AMF Sets (TS 23.502 4.2.2.2.2 steps 4, 5, 10, 14).
 
+use super::deregistration::notified;
 use super::emergency;
+use super::handover_between_amfs::target_config;
 use super::world::{Phone, World, config};
 use crate::amf::AmfConfig;
-use crate::kit::Timer;
+use crate::kit::{Input, Target, Timer};
 use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::RegistrationComplete;
@@ -11,7 +13,8 @@ use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
 use pith_sbi::Operation;
 use pith_sbi::common::{AccessType, UeContextId};
 use pith_sbi::namf_communication as namf;
-use pith_sbi::{Cause, Reply, Request, Response};
+use pith_sbi::nsmf_pdusession::UpCnxState;
+use pith_sbi::{Cause, Problem, Reply, Request, Response};
 use pith_types::{BlockOwner, InstanceId, OwnerMap, ShardId};
 use std::sync::Arc;
 
@@ -325,4 +328,146 @@ fn only_an_amf_that_received_the_context_can_end_it() {
     assert!(old.request(update()).is_ok());
     assert_eq!(old.amf.audit().registered, 0);
     assert_eq!(old.amf.audit().retained, 0, "the security context is the other AMF's");
+}
+
+/// The UDM's reason: the UE has registered at another AMF, not initially.
+const AREA_CHANGE: &str = "UE_REGISTRATION_AREA_CHANGE";
+
+/// Two AMFs of different AMF Sets; the UE is registered at the first, with a session.
+fn sets() -> (World, World, Phone) {
+    let (old, _, phone) = shards();
+    (old, World::with(target_config()), phone)
+}
+
+/// The new AMF gets the context of a phone that comes to it.
+fn transferred() -> (World, World, Phone) {
+    let (mut old, mut new, mut phone) = sets();
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    (old, new, phone)
+}
+
+#[test]
+fn a_phone_from_another_amf_set_keeps_its_sessions_without_authentication() {
+    let (mut old, mut new, mut phone) = sets();
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    let Some((_, Target::Service(selection), _)) = new.calls.first() else { panic!("{:?}", new.calls) };
+    assert_eq!((selection.guami, selection.is_other), (Some(config().guami), true));
+    new.script.insert(Operation::UpdateSmContext, None);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    let Request::UpdateSmContext(update) = new.open_call(Operation::UpdateSmContext) else { panic!() };
+    assert_eq!(update.body.up_cnx_state, Some(UpCnxState::Deactivated), "at the old AMF it may be active");
+    assert_eq!(update.body.guami, Some(target_config().guami));
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut new);
+    assert_eq!(phone.guti.map(|guti| guti.guami), Some(target_config().guami));
+    assert_eq!((new.amf.audit().registered, new.amf.audit().sessions), (1, 1));
+    let ladder = old.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("UpdateThreeGpp"), "{ladder}");
+    old.assert_empty();
+}
+
+/// The report goes to the AMF that has answered.
+#[test]
+fn the_old_amf_gets_the_report() {
+    let (mut old, mut new, mut phone) = sets();
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    let (tag, _, request) = new.calls.remove(0);
+    let root = config().identity.api_root;
+    let reply = old.request(request);
+    new.input(Input::Reply { tag, from: Some(Arc::clone(&root)), reply });
+    let is_report = |request: &Request| request.operation() == Operation::RegistrationStatusUpdate;
+    let report = new.calls.iter().find(|(_, _, request)| is_report(request));
+    assert!(matches!(report, Some((_, Target::Root(to), _)) if *to == root), "{report:?}");
+}
+
+#[test]
+fn a_guti_of_another_network_or_of_no_amf_leads_to_identification() {
+    let (_, mut new, mut phone) = sets();
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    new.reply_to(Operation::UeContextTransfer, Err(Problem::new(Cause::NfDiscoveryFailure).into()));
+    assert!(!new.calls.iter().any(|(_, _, it)| it.operation() == Operation::RegistrationStatusUpdate));
+    phone.security = None;
+    assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)));
+    let (_, mut new, mut phone) = sets();
+    phone.guti.as_mut().unwrap().guami.plmn_id = pith_types::Plmn::new("001", "01").unwrap();
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    phone.security = None;
+    assert!(matches!(phone.receive(&mut new), GmmMessage::IdentityRequest(_)), "the NRF is not asked");
+}
+
+/// The UDM's notification may arrive before the report (step 14d).
+#[test]
+fn the_old_amf_waits_for_the_report_of_the_new_one() {
+    let (mut old, mut new, _) = transferred();
+    notified(&mut old, AREA_CHANGE);
+    assert_eq!(old.amf.audit().sessions, 1);
+    carry(&mut new, &mut old, Operation::RegistrationStatusUpdate);
+    let ladder = old.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
+    old.assert_empty();
+}
+
+/// The sessions are the new AMF's.
+#[test]
+fn without_the_report_the_old_amf_forgets_the_sessions() {
+    let (mut old, ..) = transferred();
+    notified(&mut old, AREA_CHANGE);
+    old.expire(Timer::TransferredContext);
+    let ladder = old.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
+    old.assert_empty();
+}
+
+#[test]
+fn the_sessions_end_if_the_new_amf_registers_the_phone_without_the_context() {
+    for reports_first in [false, true] {
+        let (mut old, _, phone) = transferred();
+        let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+        let report = |old: &mut World| {
+            let body = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::NotTransferred);
+            assert!(
+                old.request(namf::RegistrationStatusUpdate { ue_context_id: guti.clone(), body }).is_ok()
+            );
+        };
+        if reports_first {
+            report(&mut old);
+            assert_eq!(old.amf.audit().sessions, 1, "it serves the phone as before");
+        }
+        notified(&mut old, AREA_CHANGE);
+        if !reports_first {
+            report(&mut old);
+        }
+        let ladder = old.take_ladder();
+        assert!(ladder.contains("ReleaseSmContext"), "{ladder}");
+        old.assert_empty();
+    }
+}
+
+/// The answer was lost with a crash, and the request was delivered again: its COUNT is used up.
+#[test]
+fn a_repeated_request_that_is_refused_transfers_nothing() {
+    let (mut old, _, mut phone) = sets();
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    let nas = phone.initial_nas(request);
+    let guti = UeContextId::FiveGGuti(phone.guti.unwrap());
+    assert!(ask(&mut old, guti.clone(), namf::TransferReason::MobiReg, Some(nas.clone())).is_ok());
+    assert!(ask(&mut old, guti, namf::TransferReason::MobiReg, Some(nas)).is_err());
+    notified(&mut old, AREA_CHANGE);
+    assert!(old.take_ladder().contains("ReleaseSmContext"), "the new AMF does not have the session");
+    old.assert_empty();
+}
+
+#[test]
+fn an_unanswered_request_is_reported_as_failed() {
+    let (_, mut new, mut phone) = sets();
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    let (tag, ..) = new.calls.remove(0);
+    let from = Some(config().identity.api_root);
+    let reply = Err(Problem::of_status(504).into());
+    new.input(Input::Reply { tag, from, reply });
+    let Request::RegistrationStatusUpdate(report) = new.open_call(Operation::RegistrationStatusUpdate) else {
+        panic!()
+    };
+    assert_eq!(report.body.transfer_status, namf::UeContextTransferStatus::NotTransferred);
 }

@@ -1,12 +1,15 @@
 //! N2 handover between two AMFs: answers that are late or lost, and messages that cross each other.
 
+use super::deregistration::notified;
 use super::handover_between_amfs::*;
-use super::n2_handover::{acknowledge, answer, failure, states};
+use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
 use super::world::*;
 use crate::kit::{Input, Target, Timer};
+use pith_nas::gmm::RegistrationComplete;
+use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::UeContextId;
 use pith_sbi::namf_communication as namf;
-use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, UpCnxState};
 use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Response};
 use pith_types::FiveGGuti;
 use std::sync::Arc;
@@ -191,4 +194,39 @@ fn a_source_amf_may_name_the_ue_by_its_5g_guti_or_pei() {
         let is_pei = matches!(name, UeContextId::Pei(_));
         assert_eq!(amfs.target.answers.pop().is_some_and(|answer| answer.is_err()), is_pei);
     }
+}
+
+/// N2InfoNotify is lost, and sent again after the UE's registration at the target AMF.
+#[test]
+fn the_udms_notification_before_the_report_leaves_the_sessions_to_the_target_amf() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    let report = amfs.notified(id);
+    notified(&mut amfs.source, "UE_REGISTRATION_AREA_CHANGE");
+    assert_eq!(amfs.source.amf.audit().sessions, 1);
+    assert_eq!(amfs.source.request(*report), Ok(Response::NoContent));
+    confirm_release(&mut amfs.source);
+    let ladder = amfs.source.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext") && !ladder.contains("ReleaseUeContext"), "{ladder}");
+    amfs.source.assert_empty();
+}
+
+/// The request that made it the target AMF's session is lost.
+#[test]
+fn a_session_that_is_not_switched_is_announced_also_after_the_registration() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut target, request);
+    phone.accepted(&mut target);
+    phone.send(&mut target, RegistrationComplete::new());
+    refuse(&mut target);
+    let updates = updates(&target);
+    let Some(update) = updates.last() else { panic!() };
+    assert!(
+        update.serving_nf_id.is_some() && update.up_cnx_state == Some(UpCnxState::Deactivated),
+        "{update:?}"
+    );
 }

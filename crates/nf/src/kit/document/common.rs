@@ -204,4 +204,5 @@ pack_enum!(Timer {
     32 => Handover,
     33 => ChangedSubscribers,
     34 => WithdrawnHandover,
+    35 => TransferredContext,
 });

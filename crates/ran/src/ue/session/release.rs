@@ -38,7 +38,12 @@ impl Ue {
     /// PDU SESSION RELEASE COMMAND (TS 24.501 6.3.3.3). Its PTI is that of a release that the UE
     /// requested, or 0.
     pub(super) fn receive_release_command(&mut self, id: u8, pti: u8, command: &PduSessionReleaseCommand) {
+        let before = self.sessions.last_release;
         let asked_for = self.sessions.take(id, pti, |p| *p == Procedure::Release).is_some();
+        if !asked_for && before == Some((id, pti)) && self.sessions.find(id).is_none() {
+            // The PTI is not released at once: the network has retransmitted the command, or the UE its request.
+            return self.send_gsm(&GsmMessage::new(id, pti, PduSessionReleaseComplete::new()));
+        }
         if pti != 0 && !asked_for {
             return self.refuse_pti(id, pti, "PduSessionReleaseCommand");
         }
