@@ -433,14 +433,18 @@ pub(crate) fn report_usage(ue: &UeContext, env: &mut Env<'_>, id: u8, transfer: 
     env.call_without_reply(owner(context), nsmf::UpdateSmContext { sm_context_ref, body });
 }
 
-/// Requests the SMF to activate the session's user plane; `None` if there is no such session.
+/// Requests the SMF to activate the session's user plane; `None` if there is no such session. An SMF that may not know that this AMF serves the
+/// session learns it.
 pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
+    let is_unannounced = ue.session(id)?.is_unannounced();
+    let serving =
+        if is_unannounced { serving_amf(ue, env, id) } else { nsmf::SmContextUpdateData::default() };
     let body = nsmf::SmContextUpdateData {
         up_cnx_state: Some(nsmf::UpCnxState::Activating),
         ue_location: location(ue),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),
-        ..Default::default()
+        ..serving
     };
     update(ue, env, id, body)
 }
@@ -648,9 +652,8 @@ pub(crate) fn report_transfer(
     env: &mut Env<'_>,
     peer: Arc<ApiRoot>,
     guti: FiveGGuti,
-    status: namf::UeContextTransferStatus,
+    body: namf::UeRegStatusUpdateReqData,
 ) {
-    let body = namf::UeRegStatusUpdateReqData::new(status);
     let ue_context_id = UeContextId::FiveGGuti(guti);
     env.call_without_reply(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }

@@ -5,7 +5,7 @@ use super::consumer;
 use super::context::{Env, UeContext};
 use super::procedure::nas_non_delivery;
 use super::procedure::nas_transport::session_downlink;
-use super::session::UserPlane;
+use super::session::{PduSession, UserPlane};
 use super::{n1, n2};
 use crate::kit::document::{pack_enum, pack_struct};
 use crate::kit::{Key, Level, Timer};
@@ -242,7 +242,7 @@ fn setup_item(ue: &mut UeContext, id: u8, nas_pdu: Option<Vec<u8>>, transfer: Ve
 
 /// Whether the gNB has resources of the session, or a request for them is pending.
 fn has_resources(ue: &UeContext, id: u8) -> bool {
-    ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
+    ue.session(id).is_some_and(PduSession::has_user_plane)
 }
 
 /// As [`has_resources`], and the gNB is not to release them.

@@ -110,9 +110,9 @@ impl Amf {
                 "snssai": session.snssai,
                 "dnn": session.dnn,
                 "userPlane": match session.user_plane {
-                    UserPlane::Activated | UserPlane::Unannounced => "ACTIVATED",
+                    UserPlane::Activated => "ACTIVATED",
                     UserPlane::Activating => "ACTIVATING",
-                    UserPlane::Deactivated => "DEACTIVATED",
+                    UserPlane::Deactivated | UserPlane::Unannounced => "DEACTIVATED",
                     UserPlane::Releasing | UserPlane::Replacing => "RELEASING",
                 },
                 "smContext": session.sm_context.as_ref().map(|uri| uri.to_string()),

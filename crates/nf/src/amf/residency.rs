@@ -26,7 +26,7 @@ use super::document::{self, StoredConnection, Unpacked};
 use super::gnbs::ExpectedGnb;
 use super::mobility::{self, Mobility, n2_handover};
 use super::n2::{Initial, LeftConnection};
-use super::procedure::{Procedure, subscription_change, ue_context_release};
+use super::procedure::{Procedure, context_transfer, subscription_change, ue_context_release};
 use super::retained::KnownUe;
 use super::security::SecurityContext;
 use super::services::MAX_UNCONFIRMED_NAS_COUNTS;
@@ -445,6 +445,10 @@ impl Amf {
                 // A UE that returned meanwhile has its timers.
                 if !ue.is_registered() || ue.connection.is_some() || !ue.timers().is_empty() {
                     return;
+                }
+                if ue.transferred_to.is_some() && !ue.registered_in_udm {
+                    // Another AMF serves the UE, which the UDM has said: its report was awaited.
+                    return context_transfer::await_status(ue, env);
                 }
                 let remote: Vec<u8> = ue
                     .sessions

@@ -134,11 +134,21 @@ impl PduSession {
     /// Replies to its requests do not arrive any longer: a deactivation, or an announcement, may be among the requests, and is repeated.
     pub fn lose_calls(&mut self) {
         if !self.calls.is_empty() {
-            let announces = |call: &SessionCall| matches!(call, SessionCall::Report(body) if body.serving_nf_id.is_some());
-            let is_unannounced = self.calls.iter().any(|(_, call)| announces(call));
-            self.note_active(is_unannounced);
+            self.note_active(self.is_unannounced());
             self.calls.clear();
         }
+    }
+
+    /// Whether the SMF may not know that this AMF serves the session: it has not answered.
+    pub fn is_unannounced(&self) -> bool {
+        let announces =
+            |call: &SessionCall| matches!(call, SessionCall::Report(body) if body.serving_nf_id.is_some());
+        self.user_plane == UserPlane::Unannounced || self.calls.iter().any(|(_, call)| announces(call))
+    }
+
+    /// Whether the gNB has resources, or a request for them is pending.
+    pub const fn has_user_plane(&self) -> bool {
+        !matches!(self.user_plane, UserPlane::Deactivated | UserPlane::Unannounced)
     }
 
     /// The SMF may have activated it. One that is to be announced stays so.

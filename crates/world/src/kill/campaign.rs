@@ -90,11 +90,12 @@ fn jobs(options: &Options) -> Vec<(usize, Kill)> {
     let mut jobs = Vec::new();
     for seed in options.seeds.0..options.seeds.1 {
         for residency in &options.residencies {
-            for victim in options.victims.iter().filter(|victim| victim.may_have(*residency)) {
-                jobs.extend(chosen.iter().map(|(at, procedure)| {
+            for victim in &options.victims {
+                let possible = chosen.iter().map(|(at, procedure)| {
                     let (residency, victim, retains_ues) = (*residency, *victim, options.retains_ues);
                     (*at, Kill { procedure, seed, residency, victim, retains_ues })
-                }));
+                });
+                jobs.extend(possible.filter(|(_, kill)| kill.is_possible()));
             }
         }
     }

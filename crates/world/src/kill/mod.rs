@@ -112,17 +112,20 @@ impl Kill {
         let mut dice = Dice::new(self.seed ^ 0x6b69_6c6c);
         let ciphers = [CipheringAlgorithm::Nea0, CipheringAlgorithm::Nea2];
         let upfs = if self.procedure.needs_classifier { 2 } else { 1 + dice.index(2) };
+        let needs_amfs = self.procedure.needs_amfs;
+        let mut processes = match self.victim {
+            Victim::Core | Victim::Shard | Victim::Move => vec![Nf::ALL.to_vec()],
+            Victim::Instance => Plan::processes_of_set(INSTANCES, self.seed.is_multiple_of(3)),
+            Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
+        };
+        processes.extend(needs_amfs.then(|| vec![Nf::Amf]));
         Plan {
             seed: self.seed,
-            processes: match self.victim {
-                Victim::Core | Victim::Shard | Victim::Move => vec![Nf::ALL.to_vec()],
-                Victim::Instance => Plan::processes_of_set(INSTANCES, self.seed.is_multiple_of(3)),
-                Victim::Split(_) => Nf::ALL.into_iter().map(|nf| vec![nf]).collect(),
-            },
+            processes,
             shards: (1 + dice.index(3)).max(if self.victim == Victim::Move { 2 } else { 1 }),
             instances: if self.victim == Victim::Instance { INSTANCES } else { 0 },
             lease: LEASE,
-            areas: 1,
+            areas: if needs_amfs { 2 } else { 1 },
             gnbs: if self.procedure.needs_gnbs { 2 } else { 1 + dice.index(2) },
             // The default is 0: with gNBs that retain their UEs some crash points still fail.
             retaining: if self.retains_ues { 1 + (self.seed % 3) as u8 } else { 0 },
@@ -130,7 +133,7 @@ impl Kill {
             upfs,
             upfs_retain: Plan::retain(self.seed),
             breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),
-            oauth2: false,
+            oauth2: needs_amfs,
             ciphering: ciphers[dice.index(2)],
             residency: self.residency,
             store_latency: None,
@@ -149,7 +152,12 @@ impl Kill {
         if self.seed.is_multiple_of(2) { WriteForm::Replace } else { WriteForm::Update }
     }
 
+    /// With two AMFs every second seed has the second one as victim.
     fn victim(&self) -> usize {
+        let has_amf = !matches!(self.victim, Victim::Split(nf) if nf != Nf::Amf);
+        if self.procedure.needs_amfs && has_amf && self.seed % 2 == 1 {
+            return if matches!(self.victim, Victim::Split(_)) { Nf::ALL.len() } else { 1 };
+        }
         match self.victim {
             // Which instance follows from the world.
             Victim::Core | Victim::Shard | Victim::Move | Victim::Instance => 0,
@@ -161,6 +169,12 @@ impl Kill {
     /// resources at other NFs.
     pub fn forbids(&self, kind: BreachKind) -> bool {
         self.residency != Residency::Soft || kind != BreachKind::Leak
+    }
+
+    /// Whether there is such a run. A document of all NFs of a UE has room for one AMF, and the AMFs of a set are no AMFs of several.
+    pub(super) fn is_possible(&self) -> bool {
+        let is_apart = !self.residency.needs_runtime_store() && self.victim != Victim::Instance;
+        self.victim.may_have(self.residency) && (is_apart || !self.procedure.needs_amfs)
     }
 
     /// Runs the procedure without a crash; returns the number of its crash points.

@@ -23,6 +23,8 @@ pub struct Procedure {
     pub(crate) needs_classifier: bool,
     /// UEs can move to another gNB.
     pub(crate) needs_gnbs: bool,
+    /// That gNB is at an AMF of another AMF Set, which has a process of its own.
+    pub(crate) needs_amfs: bool,
 }
 
 impl Procedure {
@@ -36,6 +38,7 @@ impl Procedure {
             ends: Ends::Nothing,
             needs_classifier: false,
             needs_gnbs: false,
+            needs_amfs: false,
         }
     }
 
@@ -55,6 +58,11 @@ impl Procedure {
         Self { needs_gnbs: true, ..self }
     }
 
+    /// The UE may be authenticated: if one of the AMFs ends, the other one may not have its security context.
+    const fn with_amfs(self) -> Self {
+        Self { needs_gnbs: true, needs_amfs: true, ends: Ends::SecurityContext, ..self }
+    }
+
     const fn with_classifier(self) -> Self {
         Self { needs_classifier: true, ..self }
     }
@@ -67,6 +75,9 @@ const SESSION: &[Act] = &[Register, Establish(1)];
 const IDLE: &[Act] = &[Register, Establish(1), Idle];
 const LEFT: &[Act] = &[Register, Establish(1), Leave { switch_off: false }];
 const TWO_SESSIONS: &[Act] = &[Register, Establish(1), Establish(2)];
+const AT_ANOTHER_AMF: &[Act] = &[Register, Establish(1), Act::N2Handover, Act::Wait, Act::Wait];
+/// The AMF does not know of the failure yet.
+const LOST: &[Act] = &[Register, Establish(1), Act::LoseRadio];
 const MOVED: &[Act] = &[Register, Establish(1), Act::XnHandover];
 const SECONDARY: Act = Act::MoveFlows { secondary: true };
 const SPLIT: &[Act] = &[Register, Establish(1), SECONDARY];
@@ -124,6 +135,12 @@ pub static PROCEDURES: &[Procedure] = &[
     Procedure::new("n2-handover", SESSION, Act::N2Handover).with_gnbs(),
     Procedure::new("n2-handover-two-sessions", TWO_SESSIONS, Act::N2Handover).with_gnbs(),
     Procedure::new("n2-handover-after-handover", MOVED, Act::N2Handover).with_gnbs(),
+    Procedure::new("n2-handover-to-another-amf", SESSION, Act::N2Handover).within(15).with_amfs(),
+    Procedure::new("n2-handover-back-to-the-first-amf", AT_ANOTHER_AMF, Act::N2Handover)
+        .within(15)
+        .with_amfs(),
+    Procedure::new("mobility-update-at-another-amf", IDLE, Act::Reselect).with_amfs(),
+    Procedure::new("mobility-update-at-another-amf-after-radio-failure", LOST, Act::Reselect).with_amfs(),
     Procedure::new("flow-mobility", SESSION, SECONDARY).with_gnbs(),
     Procedure::new("flow-mobility-two-sessions", TWO_SESSIONS, SECONDARY).with_gnbs(),
     Procedure::new("flow-mobility-back", SPLIT, Act::MoveFlows { secondary: false }).with_gnbs(),

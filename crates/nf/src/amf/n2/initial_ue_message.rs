@@ -243,6 +243,10 @@ fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
 /// Assigns the connection to the UE. A previous connection is stale: otherwise the UE would not
 /// have started another one.
 fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMessage) {
+    if ue.transferred_to.take().is_some() {
+        // The other AMF may have announced itself to the SMFs.
+        ue.sessions.iter_mut().for_each(|session| session.note_active(true));
+    }
     if let Some(old) = ue.connection.take() {
         ue_context_release::on_connection_lost(ue, env);
         let cause = Cause::RadioNetwork(CauseRadioNetwork::release_due_to_cn_detected_mobility);
@@ -256,7 +260,6 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
         connection.ue = Some(ue.key);
     }
     ue.connection = Some(key);
-    ue.transferred_to = None;
     ue.stop(env, Timer::TransferredContext);
     ue.location = Some(message.location);
     ue.stop(env, Timer::MobileReachable);

@@ -11,7 +11,7 @@ use super::{Procedure, Step, service_request};
 use crate::amf::consumer;
 use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::delivery;
-use crate::amf::session::UserPlane;
+use crate::amf::session::{PduSession, UserPlane};
 use crate::kit::Nf;
 use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::GmmCause;
@@ -87,7 +87,7 @@ pub(crate) fn begin(
 
 /// Whether the session has a user plane over the current connection, or its setup is in progress.
 fn has_user_plane(ue: &UeContext, id: u8) -> bool {
-    ue.session(id).is_some_and(|session| session.user_plane != UserPlane::Deactivated)
+    ue.session(id).is_some_and(PduSession::has_user_plane)
 }
 
 /// Releases sessions that only one side has: the AMF releases those that the UE does not have.

@@ -18,16 +18,19 @@ use crate::amf::security::SecurityContext;
 use crate::amf::services::RESERVED_NAS_COUNTS;
 use crate::amf::session::{PduSession, UserPlane};
 use crate::kit::document::pack_struct;
-use crate::kit::{Duration, Level, Nf, Selection, Target, Timer};
+use crate::kit::{Duration, Level, Nf, Owner, Selection, Target, Timer};
 use pith_crypto::keys::KAmf;
 use pith_nas::NasCount;
-use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::ie::{PduSessionSet, RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
 use pith_sbi::common::AccessType;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{ApiRoot, Reply, Response};
 use pith_types::FiveGGuti;
 use std::sync::Arc;
+
+/// UEs of a shard that are not authenticated, beyond which no AMF of another set is looked for.
+const MOST_REQUESTS: usize = 256;
 
 /// How long the old AMF waits for the report after the UDM's notification: as long as the new one waits for answers.
 const STATUS_TIME: Duration = Duration::from_secs(10);
@@ -62,9 +65,10 @@ pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, gut
         let peer = config.peer_of(guti.tmsi).map(Arc::clone);
         (peer.clone().map(Target::Root), peer.unwrap_or_else(|| Arc::clone(&config.identity.api_root)))
     } else {
-        let is_known = guti.guami.plmn_id == config.guami.plmn_id;
+        // In a flood of registrations the NRF is not asked for each.
+        let may_ask = guti.guami.plmn_id == config.guami.plmn_id && env.half_open.len() <= MOST_REQUESTS;
         let selection = Selection { guami: Some(guti.guami), is_other: true, ..Selection::default() };
-        (is_known.then_some(Target::Service(selection)), Arc::clone(&config.identity.api_root))
+        (may_ask.then_some(Target::Service(selection)), Arc::clone(&config.identity.api_root))
     };
     let Some(target) = target.filter(|_| !ue.initial.nas_pdu.is_empty()) else {
         return attempt.ask_identity(ue, env);
@@ -103,7 +107,10 @@ impl AwaitingUeContextTransfer {
                 return Ok(self.attempt.ask_identity(ue, env));
             }
         };
-        let (Some(supi), Some(received)) = (context.supi.clone(), received(&context)) else {
+        let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
+        let received = received(&context).filter(|_| are_sessions(sessions));
+        let (Some(supi), Some(received)) = (context.supi.clone(), received) else {
+            self.old_amf.report_failure(env);
             return Ok(self.attempt.ask_identity(ue, env));
         };
         let is_emergency = emergency::is_registered_elsewhere(env, &context);
@@ -127,22 +134,33 @@ impl OldAmf {
     fn report_failure(self, env: &mut Env<'_>) {
         if self.api_root != env.config.identity.api_root {
             let status = namf::UeContextTransferStatus::NotTransferred;
-            consumer::report_transfer(env, self.api_root, self.guti, status);
+            let report = namf::UeRegStatusUpdateReqData::new(status);
+            consumer::report_transfer(env, self.api_root, self.guti, report);
         }
     }
 }
 
-/// The UE is authenticated: takes its sessions over. Notifies the old AMF, and the SMFs too unless
-/// the sessions end with an initial registration (TS 24.501 5.5.1.2.4).
+/// The UE is authenticated: takes its sessions over, except those of slices that this AMF does not serve, and all at an initial registration
+/// (TS 24.501 5.5.1.2.4). Notifies the old AMF, and the SMFs.
 pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attempt) {
     let Some(OldAmf { api_root, guti, sessions }) = attempt.transferred_from.take() else { return };
-    let ids: Vec<u8> = sessions.iter().map(|session| session.id).collect();
-    ue.sessions.extend(sessions);
-    emergency::note_transferred_session(ue, env);
-    consumer::report_transfer(env, api_root, guti, namf::UeContextTransferStatus::Transferred);
-    if attempt.begins_registration() {
+    let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);
+    let served = env.config.slices(plmn);
+    let begins = attempt.begins_registration();
+    let is_taken = |it: &PduSession| {
+        !begins && (served.contains(&it.snssai) || emergency::is_session(env, it.snssai, &it.dnn))
+    };
+    let (taken, left): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_taken);
+    let ids: Vec<u8> = taken.iter().map(|session| session.id).collect();
+    ue.sessions.extend(taken);
+    // The old AMF releases the others: they are its own.
+    let mut report = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
+    report.to_release_session_list = left.into_iter().map(|session| session.id).collect();
+    consumer::report_transfer(env, api_root, guti, report);
+    if begins {
         return;
     }
+    emergency::note_transferred_session(ue, env);
     // It stays registered during its update, also if the process ends: the old AMF has deleted its context.
     (ue.rm, ue.must_store) = (RmState::Registered, true);
     for id in ids {
@@ -170,10 +188,25 @@ pub(crate) fn on_not_transferred(ue: &mut UeContext, env: &mut Env<'_>) {
     }
 }
 
-/// The report is lost. The other AMF has the sessions: only for an initial registration the former AMF releases them.
+/// The report is lost, or the other AMF has none to send. It may have the sessions: an SMF that knows AMFs from each other then refuses their
+/// release by this one; without identities they are only forgotten.
 pub(crate) fn on_status_overdue(ue: &mut UeContext, env: &mut Env<'_>) {
-    ue.sessions.clear();
+    if !matches!(ue.transferred_to, Some(Owner::Client(_))) {
+        ue.sessions.clear();
+    }
     deregistration::by_network(ue, env, deregistration::Reason::ServedElsewhere);
+}
+
+/// Whether each is another session of a UE.
+pub(in crate::amf) fn are_sessions(ids: impl Iterator<Item = u8>) -> bool {
+    let mut known = PduSessionSet::NONE;
+    for id in ids {
+        if !(1..=15).contains(&id) || known.contains(id) {
+            return false;
+        }
+        known.insert(id);
+    }
+    true
 }
 
 /// The transferred security context.
@@ -182,9 +215,16 @@ pub(in crate::amf) struct Received {
     pub uplink: NasCount,
 }
 
-/// The security context in a transferred UE context; `None` if a part is missing or unknown.
+/// The security context in a transferred UE context; `None` if a part is missing or unknown, or if K_AMF is not the one in use.
 pub(in crate::amf) fn received(context: &namf::UeContext) -> Option<Received> {
     let seaf = context.seaf_data.as_ref()?;
+    // A key that the UE does not use yet would have to be announced to it (TS 33.501 6.9.3): this AMF authenticates the UE instead.
+    let is_other_key = seaf.key_amf_change_ind == Some(true)
+        || seaf.key_amf_h_derivation_ind == Some(true)
+        || seaf.key_amf.key_type != namf::KeyAmfType::Kamf;
+    if is_other_key {
+        return None;
+    }
     // Each access has its own (TS 33.501 6.4.2.2).
     let of_access = |mm: &&namf::MmContext| mm.access_type == AccessType::ThreeGppAccess;
     let mm = context.mm_context_list.iter().find(of_access)?;

@@ -38,18 +38,12 @@ impl Amf {
         let ue = ue.ok_or_else(|| Box::new(Problem::context_not_found()))?;
         let is_authenticated = request.body.reason == namf::TransferReason::MobiRegUeValidated;
         let context = match (is_authenticated, &request.ue_context_id) {
-            (true, UeContextId::Supi(_)) => Ok(without_security(ue)),
-            _ => with_security(ue, request.body.reg_request.as_ref()),
+            (true, UeContextId::Supi(_)) => without_security(ue),
+            _ => with_security(ue, request.body.reg_request.as_ref())?,
         };
-        match &context {
-            Ok(_) => ue.transferred_to = Some(Owner::of(from)),
-            // It repeats a request whose answer was lost: it has no context.
-            Err(_) if ue.transferred_to == Some(Owner::of(from)) => ue.transferred_to = None,
-            Err(_) => {}
-        }
+        ue.transferred_to = Some(Owner::of(from));
         let key = ue.key;
         self.note_change(key, None);
-        let context = context?;
         Ok(Response::UeContextTransferred(Box::new(namf::UeContextTransferRspData::new(context))))
     }
 

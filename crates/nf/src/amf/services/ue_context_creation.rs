@@ -20,10 +20,6 @@ use pith_sbi::common::UeContextId;
 use pith_sbi::namf_communication as namf;
 use pith_sbi::{Problem, Reply, Response};
 use pith_types::Supi;
-use std::collections::BTreeSet;
-
-/// PDU sessions of a UE (TS 24.007 11.2.3.1b).
-const MAX_SESSIONS: usize = 15;
 
 /// The UEs that other AMFs are handing over take that part of the UE contexts at most.
 const ARRIVING_PART: usize = 8;
@@ -103,11 +99,7 @@ impl Amf {
     /// The UE's keys, if this AMF can continue with them: its configuration permits the algorithms, which the UE supports, and K_AMF is
     /// the one in use. Without a NAS container for the UE this AMF changes neither (TS 33.501 6.9.2.3.3).
     fn security_of(&self, context: &namf::UeContext) -> Option<(context_transfer::Received, NextHop)> {
-        let seaf = context.seaf_data.as_ref()?;
-        let is_other_key = seaf.key_amf_change_ind == Some(true)
-            || seaf.key_amf_h_derivation_ind == Some(true)
-            || seaf.key_amf.key_type != namf::KeyAmfType::Kamf;
-        let (nh, chaining_count) = seaf.next_hop().filter(|_| !is_other_key)?;
+        let (nh, chaining_count) = context.seaf_data.as_ref()?.next_hop()?;
         let received = context_transfer::received(context)?;
         let (algorithms, capability) = (received.security.nas.algorithms(), received.security.capability);
         let config = &self.shared.config;
@@ -180,17 +172,12 @@ fn supi_of(request: &namf::CreateUeContext) -> Result<Supi, Box<Problem>> {
 /// Each session once, with an identity that exists, and parts of a limited size.
 fn check_sizes(data: &namf::UeContextCreateData) -> Result<(), Box<Problem>> {
     let incorrect = |param, why: &str| Err(Box::new(Problem::mandatory_ie_incorrect(param, why)));
-    let are_sessions = |ids: &mut dyn Iterator<Item = u8>| {
-        let ids: Vec<u8> = ids.take(MAX_SESSIONS + 1).collect();
-        let different: BTreeSet<u8> = ids.iter().copied().collect();
-        ids.len() <= MAX_SESSIONS
-            && different.len() == ids.len()
-            && ids.iter().all(|id| (1..=15).contains(id))
-    };
-    if !are_sessions(&mut data.ue_context.session_context_list.iter().map(|it| it.pdu_session_id)) {
+    if !context_transfer::are_sessions(
+        data.ue_context.session_context_list.iter().map(|it| it.pdu_session_id),
+    ) {
         return incorrect("/ueContext/sessionContextList", "not different PDU sessions of a UE");
     }
-    if !are_sessions(&mut data.pdu_session_list.iter().map(|it| it.pdu_session_id)) {
+    if !context_transfer::are_sessions(data.pdu_session_list.iter().map(|it| it.pdu_session_id)) {
         return incorrect("/pduSessionList", "not different PDU sessions of a UE");
     }
     let contents = data.pdu_session_list.iter().filter_map(|session| session.n2_info_content.as_ref());
