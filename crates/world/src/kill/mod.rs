@@ -171,10 +171,16 @@ impl Kill {
         self.residency != Residency::Soft || kind != BreachKind::Leak
     }
 
-    /// Whether there is such a run. A document of all NFs of a UE has room for one AMF, and the AMFs of a set are no AMFs of several.
+    /// Whether there is such a run. With two AMFs one of them ends, and no other NF: a document of all NFs of a UE has room for one AMF, and if
+    /// an SMF or the UDM ends with its AMF, a session may be left whose SMF never heard of its new AMF.
     pub(super) fn is_possible(&self) -> bool {
-        let is_apart = !self.residency.needs_runtime_store() && self.victim != Victim::Instance;
-        self.victim.may_have(self.residency) && (is_apart || !self.procedure.needs_amfs)
+        let is_amf = match self.victim {
+            Victim::Core | Victim::Shard => self.seed % 2 == 1,
+            Victim::Split(nf) => nf == Nf::Amf,
+            Victim::Move | Victim::Instance => false,
+        };
+        let may_have_amfs = is_amf && !self.residency.needs_runtime_store();
+        self.victim.may_have(self.residency) && (may_have_amfs || !self.procedure.needs_amfs)
     }
 
     /// Runs the procedure without a crash; returns the number of its crash points.

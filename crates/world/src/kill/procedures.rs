@@ -58,9 +58,9 @@ impl Procedure {
         Self { needs_gnbs: true, ..self }
     }
 
-    /// The UE may be authenticated: if one of the AMFs ends, the other one may not have its security context.
+    /// An AMF that ends does not transfer the context: the other one registers the UE without it.
     const fn with_amfs(self) -> Self {
-        Self { needs_gnbs: true, needs_amfs: true, ends: Ends::SecurityContext, ..self }
+        Self { needs_gnbs: true, needs_amfs: true, ends: Ends::Context, ..self }
     }
 
     const fn with_classifier(self) -> Self {

@@ -59,7 +59,7 @@ impl World {
             let is_unwritten = self.plan.residency == Residency::Procedural && ue["procedure"] != "Idle";
             if is_unwritten {
                 unwritten.insert(text(&ue["supi"]));
-            } else if ue["rm"] == "RM-REGISTERED" && !is_leaving {
+            } else if ue["rm"] == "RM-REGISTERED" && !is_leaving && ue["guti"].is_string() {
                 before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
             }
         }

@@ -45,6 +45,8 @@ pub(crate) enum Ends {
     SecurityContext,
     /// One session.
     Session(u8),
+    /// The security context and all sessions.
+    Context,
     /// The registration, with all sessions.
     Registration,
 }
@@ -112,6 +114,7 @@ impl Ends {
             Self::Nothing => false,
             Self::SecurityContext => loss == Loss::SecurityContext,
             Self::Session(id) => loss == Loss::Session(id),
+            Self::Context => loss != Loss::Registration,
             Self::Registration => true,
         }
     }

@@ -208,7 +208,10 @@ impl World {
         let lags = matches!(self.plan.residency, Residency::None | Residency::Procedural);
         // The sessions of an instance that was killed are those of another one, for which this AMF does not wait (ADR 0024).
         let has_set = self.plan.instances > 0;
-        let knows = has_upfs && !lags && !has_set && !self.watch.has_lost_documents;
+        // The target AMF of a handover that is killed has no document of a UE that has not arrived: the tunnel over which the source gNB forwards
+        // packets to its gNB ends with the source AMF's timer.
+        let may_be_target = self.plan.areas > 1;
+        let knows = has_upfs && !lags && !has_set && !may_be_target && !self.watch.has_lost_documents;
         let Ok(Message::NgSetupResponse(NgSetupResponse { ue_retention: None, .. })) = Message::decode(pdu)
         else {
             return;

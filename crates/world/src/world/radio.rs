@@ -280,6 +280,9 @@ impl World {
             Downlink::Released => {
                 self.ues[ue].connection = None;
                 self.ue_input(ue, Input::ConnectionReleased);
+                // It may have left for a gNB at which it did not arrive.
+                let tai = self.gnbs[self.ues[ue].gnb].gnb.settings().tai();
+                self.ue_input(ue, Input::Camp(tai));
             }
         }
     }

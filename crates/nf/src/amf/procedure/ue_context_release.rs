@@ -80,6 +80,10 @@ pub(crate) fn on_idle(ue: &mut UeContext, env: &mut Env<'_>) {
     if !ue.is_registered() {
         return;
     }
+    if ue.guti.is_none() {
+        // It came from another AMF, and has no 5G-GUTI of this one, with which it could be paged: it is about to register, here or elsewhere.
+        return ue.start(env, Timer::ImplicitDeregistration, env.config.timers.implicit_deregistration);
+    }
     let is_emergency = ue.knows_emergency_registration();
     let margin = if is_emergency { Duration::ZERO } else { env.config.timers.mobile_reachable_margin };
     ue.start(env, Timer::MobileReachable, env.config.t3512(is_emergency) + margin);

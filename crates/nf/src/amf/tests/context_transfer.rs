@@ -508,3 +508,24 @@ fn an_unanswered_request_is_reported_as_failed() {
     };
     assert_eq!(report.body.transfer_status, namf::UeContextTransferStatus::NotTransferred);
 }
+
+/// As [`transferred`], while the UDM does not answer the new AMF.
+fn unfinished() -> (World, World, Phone) {
+    let (mut old, mut new, mut phone) = sets();
+    new.script.insert(Operation::ThreeGppRegistration, None);
+    comes(&mut new, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut new, &mut old, Operation::UeContextTransfer);
+    (old, new, phone)
+}
+
+/// It may come to another shard next, or stay away: this AMF cannot page it.
+#[test]
+fn a_phone_that_does_not_complete_its_registration_is_not_kept_for_long() {
+    let (_, mut new, _) = unfinished();
+    assert_eq!(new.amf.audit().registered, 1, "the old AMF deletes its context");
+    new.input(Input::N2(crate::kit::N2Input::GnbDown { gnb: super::world::GNB }));
+    assert!(!new.running().contains(&Timer::MobileReachable));
+    new.expire(Timer::ImplicitDeregistration);
+    assert!(new.take_ladder().contains("smf  <- ReleaseSmContext"));
+    new.assert_empty();
+}
