@@ -105,6 +105,10 @@ fn with_security(
         // Any message passes the check by null integrity.
         return Err(not_found());
     }
+    // In a handover to another AMF the COUNTs are that one's.
+    if ue.mobility.is_departure() {
+        return Err(not_found());
+    }
     let security = ue.security.as_mut().ok_or_else(not_found)?;
     check(security, request)?;
     let unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
