@@ -55,11 +55,13 @@ impl World {
         let (mut before, mut unwritten) = (BeforeCrash::default(), BTreeSet::new());
         for ue in self.inspected_in(process, Inspect::Ues) {
             let is_leaving = ue["procedure"] == "AwaitingDeregistrationAccept";
+            // It comes from another AMF, and is in two contexts if it has come to two shards.
+            let is_coming = self.plan.areas > 1 && ue["guti"].is_null();
             // `procedural` may lose what a procedure in progress accepted.
             let is_unwritten = self.plan.residency == Residency::Procedural && ue["procedure"] != "Idle";
             if is_unwritten {
                 unwritten.insert(text(&ue["supi"]));
-            } else if ue["rm"] == "RM-REGISTERED" && !is_leaving && ue["guti"].is_string() {
+            } else if ue["rm"] == "RM-REGISTERED" && !is_leaving && !is_coming {
                 before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
             }
         }
