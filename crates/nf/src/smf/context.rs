@@ -15,7 +15,7 @@ use super::procedure::subscription_change::SubscriptionChange;
 use super::procedure::{self, State};
 use super::timers::{SessionTimer, Timers};
 use super::tunnels::Tunnels;
-use crate::kit::{Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle};
+use crate::kit::{Caller, Duration, Key, Level, N4Effect, Owner, PendingReply, Tag, Target, UpfHandle};
 use pith_nas::GsmCause;
 use pith_ngap::transfer::{SecondaryRatUsage, Tunnel};
 use pith_pfcp::Message;
@@ -250,6 +250,19 @@ pub(super) struct AmfLink {
     pub owner: Owner,
     /// The AMF that prepares a handover of the UE from that one (TS 29.502 5.2.2.3.4.2).
     pub handover_target: Option<Owner>,
+}
+
+impl AmfLink {
+    /// Refuses a caller that is not this AMF. The AMF of the SMF's process is no exception: an AMF in another process may have taken the UE
+    /// over from it.
+    pub fn check(&self, from: Caller) -> Result<(), Box<Problem>> {
+        match (self.owner, Owner::of(from)) {
+            (Owner::Client(_), Owner::Process) => {
+                Err(Problem::of_status(403).detail("the session is another AMF's").into())
+            }
+            (owner, _) => owner.check(from),
+        }
+    }
 }
 
 /// The UE's access, as the AMF reports it to the SMF (TS 29.502 6.1.6.2.2), and the SMF to the PCF (TS 29.512 5.6.2.3).

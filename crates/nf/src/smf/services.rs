@@ -4,7 +4,7 @@ use super::context::SmContext;
 use super::env::Env;
 use super::procedure::{State, modification, refused_transfer, release, subscription_change};
 use super::{Smf, update};
-use crate::kit::{Caller, Instant, Key, Outbox, Owner, PendingReply};
+use crate::kit::{Caller, Instant, Key, Outbox, PendingReply};
 use pith_nas::GsmCause;
 use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData};
 use pith_sbi::{Cause, Problem, Request, Response};
@@ -93,14 +93,14 @@ impl Smf {
         if names_itself || (has_prepared && data.ho_state.is_some()) {
             return Ok(key);
         }
-        amf.owner.check(from).map(|()| key)
+        amf.check(from).map(|()| key)
     }
 
     /// The session that a reference identifies, if the caller owns it.
     fn find_own(&mut self, reference: &str, from: Caller) -> Result<Key, Box<Problem>> {
         let key = self.find(reference)?;
-        let owner = self.sessions.get_mut(key).map_or(Owner::Process, |session| session.amf.owner);
-        owner.check(from).map(|()| key)
+        let Some(session) = self.sessions.get_mut(key) else { return Ok(key) };
+        session.amf.check(from).map(|()| key)
     }
 
     /// Runs a step on the session that was found; the step answers the request. If none was found, refuses the request.

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// What a crash must not change.
 #[derive(Debug, Default)]
 pub(super) struct BeforeCrash {
-    /// SUPI and 5G-GUTI of registered UEs.
-    registered: BTreeSet<(String, String)>,
+    /// SUPI and 5G-GUTI of registered UEs; without the 5G-GUTI if it may be a new one, which `soft` has not written.
+    registered: BTreeSet<(String, Option<String>)>,
     /// SUPI, PDU session identity and address of established sessions.
     sessions: BTreeSet<(String, u64, String)>,
 }
@@ -62,7 +62,8 @@ impl World {
             if is_unwritten {
                 unwritten.insert(text(&ue["supi"]));
             } else if ue["rm"] == "RM-REGISTERED" && !is_leaving && !is_coming {
-                before.registered.insert((text(&ue["supi"]), text(&ue["guti"])));
+                let may_be_new = self.plan.residency == Residency::Soft && ue["procedure"] != "Idle";
+                before.registered.insert((text(&ue["supi"]), (!may_be_new).then(|| text(&ue["guti"]))));
             }
         }
         // What the procedure created at other NFs is lost, too.
@@ -84,7 +85,7 @@ impl World {
             .inspected_in(process, Inspect::Ues)
             .iter()
             .filter(|ue| ue["rm"] == "RM-REGISTERED")
-            .map(|ue| (text(&ue["supi"]), text(&ue["guti"])))
+            .flat_map(|ue| [None, Some(text(&ue["guti"]))].map(|guti| (text(&ue["supi"]), guti)))
             .collect();
         let lost: Vec<_> = before.registered.difference(&registered).collect();
         self.demand(lost.is_empty(), || format!("registrations lost by the crash: {lost:?}"))?;

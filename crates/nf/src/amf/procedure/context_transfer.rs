@@ -151,8 +151,10 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
         !begins && (served.contains(&it.snssai) || emergency::is_session(env, it.snssai, &it.dnn))
     };
     let (taken, left): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_taken);
-    let ids: Vec<u8> = taken.iter().map(|session| session.id).collect();
-    ue.sessions.extend(taken);
+    // The UE may have been handed over to this AMF, which has them already.
+    let new: Vec<_> = taken.into_iter().filter(|it| ue.session(it.id).is_none()).collect();
+    let ids: Vec<u8> = new.iter().map(|session| session.id).collect();
+    ue.sessions.extend(new);
     // The old AMF releases the others: they are its own.
     let mut report = namf::UeRegStatusUpdateReqData::new(namf::UeContextTransferStatus::Transferred);
     report.to_release_session_list = left.into_iter().map(|session| session.id).collect();

@@ -105,16 +105,15 @@ fn with_security(
         // Any message passes the check by null integrity.
         return Err(not_found());
     }
-    // In a handover to another AMF the COUNTs are that one's.
-    if ue.mobility.is_departure() {
-        return Err(not_found());
-    }
+    // In a handover to another AMF the next COUNTs are that one's.
+    let of_target = if ue.mobility.is_departure() { RESERVED_NAS_COUNTS } else { 0 };
     let security = ue.security.as_mut().ok_or_else(not_found)?;
     check(security, request)?;
-    let unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
+    let unconfirmed = security.unconfirmed.saturating_add(of_target + RESERVED_NAS_COUNTS);
     if unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
         return Err(not_found());
     }
+    security.nas.skip_to_send(of_target);
     let (seaf_data, mut mm) = security_data(security).ok_or_else(not_found)?;
     security.nas.skip_to_send(RESERVED_NAS_COUNTS);
     security.unconfirmed = unconfirmed;

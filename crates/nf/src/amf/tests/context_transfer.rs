@@ -36,14 +36,14 @@ fn second() -> AmfConfig {
 }
 
 /// Delivers the open call of that operation to the other shard, and its answer back.
-fn carry(from: &mut World, to: &mut World, operation: Operation) {
+pub(super) fn carry(from: &mut World, to: &mut World, operation: Operation) {
     let at = from.calls.iter().position(|(_, _, request)| request.operation() == operation).unwrap();
     let (tag, _, request) = from.calls.remove(at);
     let reply = to.request(request);
     from.reply(tag, reply);
 }
 
-fn comes(new: &mut World, phone: &mut Phone, kind: RegistrationKind) {
+pub(super) fn comes(new: &mut World, phone: &mut Phone, kind: RegistrationKind) {
     new.script.insert(Operation::UeContextTransfer, None);
     new.script.insert(Operation::RegistrationStatusUpdate, None);
     let request = phone.registration_request(kind);

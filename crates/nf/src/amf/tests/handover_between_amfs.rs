@@ -189,8 +189,13 @@ pub(super) fn notify(world: &mut World, id: AmfUeNgapId) {
 }
 
 pub(super) fn confirm_release(world: &mut World) {
+    let cause = confirm_any_release(world);
+    assert_eq!(cause, Cause::RadioNetwork(CauseRadioNetwork::successful_handover));
+}
+
+/// The source gNB has released the UE. Returns the cause of the command.
+pub(super) fn confirm_any_release(world: &mut World) -> Cause {
     let command: UeContextReleaseCommand = take_message!(world, GNB, UeContextReleaseCommand);
-    assert_eq!(command.cause, Cause::RadioNetwork(CauseRadioNetwork::successful_handover));
     let UeNgapIds::Pair(amf_ue_ngap_id, ran_ue_ngap_id) = command.ids else { panic!("{:?}", command.ids) };
     let complete = pith_ngap::UeContextReleaseComplete {
         amf_ue_ngap_id,
@@ -200,6 +205,7 @@ pub(super) fn confirm_release(world: &mut World) {
         diagnostics: None,
     };
     world.ngap(GNB, "UeContextReleaseComplete", complete.encode());
+    command.cause
 }
 
 pub(super) fn cancel(amfs: &mut Amfs) {

@@ -1,5 +1,6 @@
 //! N2 handover between two AMFs: answers that are late or lost, and messages that cross each other.
 
+use super::context_transfer::{carry, comes};
 use super::deregistration::notified;
 use super::handover_between_amfs::*;
 use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
@@ -229,4 +230,23 @@ fn a_session_that_is_not_switched_is_announced_also_after_the_registration() {
         update.serving_nf_id.is_some() && update.up_cnx_state == Some(UpCnxState::Deactivated),
         "{update:?}"
     );
+}
+
+/// The UE did not find the target gNB, and begins there again. The target AMF gets its context as from any AMF, but with COUNTs after those that it
+/// may have used for the handover.
+#[test]
+fn a_ue_that_fails_to_arrive_registers_at_the_target_amf_with_its_sessions() {
+    let mut amfs = Amfs::new(&[5]);
+    amfs.commanded(&[5]);
+    let Amfs { mut source, mut target, mut phone, .. } = amfs;
+    (phone.gnb, phone.ran_id) = (OTHER_GNB, pith_types::RanUeNgapId(77));
+    comes(&mut target, &mut phone, RegistrationKind::MobilityUpdating);
+    carry(&mut target, &mut source, Operation::UeContextTransfer);
+    carry(&mut target, &mut source, Operation::RegistrationStatusUpdate);
+    phone.accepted(&mut target);
+    assert_eq!((target.amf.audit().registered, target.amf.audit().sessions), (1, 1));
+    confirm_any_release(&mut source);
+    let ladder = source.take_ladder();
+    assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
+    source.assert_empty();
 }

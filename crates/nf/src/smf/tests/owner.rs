@@ -1,6 +1,7 @@
 //! The NFs whose requests for a session are accepted, and the callbacks that are: TS 33.501 13.1, TS 23.502 4.2.2.2.2 step 17.
 
 use super::world::*;
+use crate::kit::{Caller, Nf, Tag};
 use crate::testing::{client, instance, root};
 use pith_sbi::namf_communication::{
     N1N2MessageTransferCause, N1N2MsgTxfrFailureNotification, N1N2TransferFailureNotification,
@@ -44,6 +45,23 @@ fn the_amf_that_created_a_session_owns_it_until_another_amf_serves_the_ue() {
     world.bench.caller = client(3);
     world.release_by_amf();
     assert_eq!(world.bench.nf.audit().contexts, 0);
+}
+
+/// The former AMF is in the SMF's process, and has not got the report of the new one.
+#[test]
+fn the_amf_of_the_smfs_process_does_not_release_a_session_of_another_amf() {
+    let mut world = World::new();
+    world.establish();
+    world.gnb_answers();
+    world.update(|data| data.serving_nf_id = Some(instance(3)));
+    world.release_by_amf();
+    assert_eq!(world.bench.nf.audit().contexts, 0, "it has named itself, but is the same process");
+
+    let mut world = established();
+    world.bench.caller = Caller::Local { nf: Nf::Amf, tag: Tag::new(1, 1) };
+    let end = release(&world);
+    assert_eq!(world.bench.request(end).problem().status, 403);
+    assert_eq!(world.bench.nf.audit().contexts, 1);
 }
 
 /// It may name itself with any request: messages for the UE go to it from then on.

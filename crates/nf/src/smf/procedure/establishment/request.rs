@@ -64,7 +64,7 @@ impl Smf {
             let from = reply.caller();
             self.with_session(now, old, out, |state, session, env| {
                 // An AMF that did not request the end is notified; otherwise its UE would keep a session without a user plane.
-                if state.is_alive() && session.amf.owner.check(from).is_err() {
+                if state.is_alive() && session.amf.check(from).is_err() {
                     consumer::notify_released(session, env);
                 }
                 if matches!(accepted.source, Source::Subscription(_)) {
