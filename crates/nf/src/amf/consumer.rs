@@ -436,17 +436,20 @@ pub(crate) fn report_usage(ue: &UeContext, env: &mut Env<'_>, id: u8, transfer: 
 /// Requests the SMF to activate the session's user plane; `None` if there is no such session. An SMF that may not know that this AMF serves the
 /// session learns it.
 pub(crate) fn activate(ue: &mut UeContext, env: &mut Env<'_>, id: u8) -> Option<CallId> {
-    let is_unannounced = ue.session(id)?.is_unannounced();
-    let serving =
-        if is_unannounced { serving_amf(ue, env, id) } else { nsmf::SmContextUpdateData::default() };
     let body = nsmf::SmContextUpdateData {
         up_cnx_state: Some(nsmf::UpCnxState::Activating),
         ue_location: location(ue),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),
-        ..serving
+        ..unknown_amf(ue, env, id)?
     };
     update(ue, env, id, body)
+}
+
+/// This AMF, if the SMF may not know that it serves the session; `None` if there is no such session.
+fn unknown_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> Option<nsmf::SmContextUpdateData> {
+    let is_unannounced = ue.session(id)?.is_unannounced();
+    Some(if is_unannounced { serving_amf(ue, env, id) } else { nsmf::SmContextUpdateData::default() })
 }
 
 /// Requests the SMF to switch the session's path to the target gNB of an Xn handover (TS 29.502 5.2.2.3.3.2); `None` if there is no
@@ -464,7 +467,7 @@ pub(crate) fn switch_path(
         ue_location: location(ue),
         an_type: Some(AccessType::ThreeGppAccess),
         rat_type: Some(RatType::Nr),
-        ..Default::default()
+        ..unknown_amf(ue, env, id)?
     };
     update(ue, env, id, body)
 }

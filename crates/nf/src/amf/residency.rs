@@ -132,7 +132,10 @@ impl Amf {
                     // The UE takes them into use before it answers.
                     let is_offered = ue.is_registered()
                         && matches!(ue.procedure, Procedure::AwaitingSecurityModeComplete(_));
-                    let is_renewed = ue.old_guti.is_some() || has_new_keys || is_offered;
+                    // Until the UE confirms its 5G-GUTI: the former one, if there is any, may be another AMF's.
+                    let has_new_guti = ue.old_guti.is_some()
+                        || matches!(ue.procedure, Procedure::AwaitingRegistrationComplete(_));
+                    let is_renewed = has_new_guti || has_new_keys || is_offered;
                     let connection = ue.connection.and_then(|key| self.shared.connections.get(key));
                     // The next process would keep a connection that gNB or SMFs no longer have.
                     let is_leaving = keeps_connections
@@ -587,7 +590,7 @@ fn has_resources_at_gnb(ue: &UeContext, connection: Option<&NgConnection>) -> bo
 /// planes since the document was written, if it may be behind.
 fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tracking) {
     end_procedure(ue);
-    mobility::announce_again(ue);
+    mobility::announce_again(&mut ue.sessions, &ue.mobility);
     ue.mobility = Mobility::Idle;
     ue.withdrawn = None;
     ue.access_keys.reset();

@@ -67,7 +67,7 @@ impl Amf {
         if is_cut {
             ue.sessions.retain(|session| session.sm_context.is_some());
             ue.sessions.iter_mut().for_each(PduSession::lose_calls);
-            mobility::announce_again(&mut ue);
+            mobility::announce_again(&mut ue.sessions, &ue.mobility);
         }
         if fate == Fate::Ends {
             ue.rm = super::context::RmState::Deregistered;

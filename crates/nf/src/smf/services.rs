@@ -7,6 +7,7 @@ use super::{Smf, update};
 use crate::kit::{Caller, Instant, Key, Outbox, PendingReply};
 use pith_nas::GsmCause;
 use pith_sbi::nsmf_pdusession::{HoState, SmContextUpdateData};
+use pith_sbi::nudm_uecm::DeregistrationReason;
 use pith_sbi::{Cause, Problem, Request, Response};
 
 impl Smf {
@@ -53,7 +54,12 @@ impl Smf {
                 });
             }
             Request::DeregistrationNotification(notification) => {
-                self.serve_notification(now, notification.uri.id(), reply, out, |state, session, _| {
+                let is_duplicate =
+                    notification.body.dereg_reason == DeregistrationReason::DuplicatePduSession;
+                self.serve_notification(now, notification.uri.id(), reply, out, |state, session, env| {
+                    if is_duplicate {
+                        return release::end_duplicate(state, session, env);
+                    }
                     release::release_when_established(state, session, GsmCause::RegularDeactivation)
                 });
             }

@@ -417,9 +417,9 @@ fn an_smf_deletes_only_its_own_registration() {
     assert_eq!(delete(1).operations(), [Operation::DeleteSmfRegistration]);
 }
 
-/// The context that had the session was lost, and its subscription would stay.
+/// The context that had the session was lost, and its subscription would stay; or it is still there, and is to end.
 #[test]
-fn the_implicit_subscription_of_a_lost_smf_context_ends() {
+fn the_smf_context_that_had_the_session_is_notified_and_its_implicit_subscription_ends() {
     let registration = |context: u8| {
         let mut registration = SmfRegistration::new(instance(1), 5, Snssai::of_sst(1), plmn());
         let path = format!("/nsmf-callback/v1/dereg-notify/{}", reference(context));
@@ -439,7 +439,15 @@ fn the_implicit_subscription_of_a_lost_smf_context_ends() {
             return (None, seen.operations());
         };
         let ended = remove.subs_id.clone();
-        (Some(ended), bench.reply(tag, Ok(Response::NoContent)).operations())
+        let seen = bench.reply(tag, Ok(Response::NoContent));
+        let operations = seen.operations();
+        let notified = bench.reply(seen.call().0, Ok(Response::NoContent));
+        let Request::DeregistrationNotification(notification) = notified.call().1 else {
+            panic!("{notified:?}")
+        };
+        assert_eq!(notification.body.dereg_reason, DeregistrationReason::DuplicatePduSession);
+        assert!(notification.uri.id() == reference(2), "{:?}", notification.uri);
+        (Some(ended), operations)
     };
     let stored = vec![Operation::CreateOrUpdateSmfRegistration];
     assert_eq!(register(None), (None, stored.clone()));

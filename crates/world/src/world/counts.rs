@@ -10,6 +10,8 @@ const KEPT: usize = 127;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     keys: u64,
+    /// The connection on which this key began.
+    first: u64,
     /// The latest, with the connections that they were sent on, in the order of connections.
     latest: VecDeque<(u64, u8)>,
 }
@@ -27,7 +29,11 @@ impl Counts {
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
         if self.latest.is_empty() || starts && self.keys < keys {
-            *self = Self { keys, latest: VecDeque::new() };
+            *self = Self { keys, first: connection, latest: VecDeque::new() };
+        }
+        if connection < self.first {
+            // Of a former key: an AMF answers on a connection that the UE has left.
+            return Ok(());
         }
         let place = self.latest.partition_point(|(of, _)| *of <= connection);
         let last = place.checked_sub(1).and_then(|before| self.latest.get(before));
@@ -75,5 +81,15 @@ mod tests {
         assert!(note(&mut counts, 1, CIPHERED, 5));
         assert!(!note(&mut counts, 1, CIPHERED, 0));
         assert!(note(&mut counts, 1, NEW_CONTEXT, 0));
+    }
+
+    #[test]
+    fn a_late_message_under_the_former_key_is_none_of_the_new_one() {
+        let mut counts = Counts::default();
+        assert!(note(&mut counts, 1, CIPHERED, 5));
+        assert!(note(&mut counts, 2, NEW_CONTEXT, 0));
+        assert!(note(&mut counts, 1, CIPHERED, 6));
+        assert!(note(&mut counts, 3, CIPHERED, 6));
+        assert!(!note(&mut counts, 3, CIPHERED, 6));
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod path_switch;
 use super::context::{CallId, Env, UeContext};
 use super::delivery;
 use super::procedure::subscription_change;
+use super::session::PduSession;
 use crate::kit::Level;
 use crate::kit::document::pack_enum;
 use pith_sbi::Reply;
@@ -55,12 +56,12 @@ pack_enum!(Mobility {
     9 => AwaitingN2InfoNotify(state),
 });
 
-/// The process ends while SMFs are requested to switch the paths to the target gNB: they may not have got the requests, with which the sessions
-/// become this AMF's if another one has served the UE.
-pub(crate) fn announce_again(ue: &mut UeContext) {
-    if let Mobility::AwaitingSessionCompletion(state) = &ue.mobility {
+/// The process ends, or the UE moves on, while SMFs are requested to switch the paths to the target gNB: they may not have got the requests, with
+/// which the sessions become this AMF's if another one has served the UE.
+pub(crate) fn announce_again(sessions: &mut [PduSession], state: &Mobility) {
+    if let Mobility::AwaitingSessionCompletion(state) = state {
         let ids: Vec<u8> = state.sessions().collect();
-        ue.sessions.iter_mut().filter(|it| ids.contains(&it.id)).for_each(|it| it.note_active(true));
+        sessions.iter_mut().filter(|it| ids.contains(&it.id)).for_each(|it| it.note_active(true));
     }
 }
 

@@ -692,6 +692,7 @@ pub(super) fn withdraw(ue: &mut UeContext, env: &mut Env<'_>, state: &Mobility) 
         release_target(env, target, CANCELLED);
     }
     cancel_sessions(ue, env, &prepared_sessions(state));
+    super::announce_again(&mut ue.sessions, state);
     if let Mobility::AwaitingN2InfoNotify(state) = state {
         state.withdraw(ue, env);
     }

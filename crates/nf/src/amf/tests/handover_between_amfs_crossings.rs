@@ -5,7 +5,7 @@ use super::deregistration::notified;
 use super::handover_between_amfs::*;
 use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
 use super::world::*;
-use crate::kit::{Input, Target, Timer};
+use crate::kit::{Input, N2Input, Target, Timer};
 use pith_nas::gmm::RegistrationComplete;
 use pith_nas::ie::RegistrationKind;
 use pith_sbi::common::UeContextId;
@@ -249,4 +249,27 @@ fn a_ue_that_fails_to_arrive_registers_at_the_target_amf_with_its_sessions() {
     let ladder = source.take_ladder();
     assert!(!ladder.contains("ReleaseSmContext"), "{ladder}");
     source.assert_empty();
+}
+
+/// The UE goes on to a third gNB before the SMF has answered the target AMF's first request, which may be lost: the next one names the AMF, too.
+#[test]
+fn a_path_switch_before_the_sessions_are_switched_announces_the_target_amf() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    let mut target = amfs.target;
+    target.input(Input::N2(N2Input::GnbUp { gnb: GNB, info: World::gnb_info(GNB).into() }));
+    let request = pith_ngap::PathSwitchRequest {
+        ran_ue_ngap_id: pith_types::RanUeNgapId(91),
+        source_amf_ue_ngap_id: id,
+        location: Some(location()),
+        security_capabilities: None,
+        sessions: transfers(&[5]),
+        failed: None,
+    };
+    target.ngap(GNB, "PathSwitchRequest", request.encode());
+    let updates = updates(&target);
+    let Some(update) = updates.last() else { panic!() };
+    assert_eq!(update.to_be_switched, Some(true));
+    assert_eq!(update.guami, Some(target_config().guami));
 }

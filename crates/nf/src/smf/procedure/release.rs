@@ -273,6 +273,13 @@ pub(in crate::smf) fn end_state(state: State, session: &mut SmContext, env: &mut
     end(state.into_held(), session, env)
 }
 
+/// Another SM context has the UE's session with that identity: an AMF that did not know this one has let the UE establish it again. Its registration
+/// in the UDM is the other context's.
+pub(in crate::smf) fn end_duplicate(state: State, session: &mut SmContext, env: &mut Env<'_>) -> State {
+    session.is_registered = false;
+    end_and_notify_amf(state.into_held(), session, env)
+}
+
 /// Ends a session without messages to UE, gNB and AMF: deletes the sessions at the UPFs, the policy association and the UDM
 /// registration, and releases the address.
 pub(in crate::smf) fn end(mut held: Held, session: &mut SmContext, env: &mut Env<'_>) -> State {

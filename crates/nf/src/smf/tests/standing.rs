@@ -417,8 +417,12 @@ pub(super) fn not_delivered(world: &mut World, uri: Uri) {
 
 /// The UDM withdraws the session.
 pub(super) fn withdraw(world: &mut World) {
+    deregistered(world, DeregistrationReason::SubscriptionWithdrawn);
+}
+
+fn deregistered(world: &mut World, reason: DeregistrationReason) {
     let uri = Uri::callback(&crate::testing::root("smf"), &NfType::Smf, "dereg-notify", &world.reference);
-    let body = DeregistrationData::new(DeregistrationReason::SubscriptionWithdrawn);
+    let body = DeregistrationData::new(reason);
     let seen = world.bench.request(DeregistrationNotification { uri, body });
     world.follow(seen);
 }
@@ -433,6 +437,17 @@ fn a_withdrawn_session_is_released() {
     assert_eq!(world.take_ladder(), "amf <- 204", "once is enough");
     world.uplink(PduSessionReleaseComplete::new());
     world.is_quiet();
+}
+
+/// The UE has established it again, over an AMF that did not know this session; its registration in the UDM is that of the other.
+#[test]
+fn a_session_that_another_context_has_ends_without_messages_to_the_ue() {
+    let mut world = World::established();
+    deregistered(&mut world, DeregistrationReason::DuplicatePduSession);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("amf <- SmContextStatusNotify") && ladder.contains("DeleteSmPolicy"), "{ladder}");
+    assert!(!ladder.contains("SmfDeregistration") && !ladder.contains("N1N2"), "{ladder}");
+    assert_eq!(world.bench.nf.audit().contexts, 0);
 }
 
 #[test]

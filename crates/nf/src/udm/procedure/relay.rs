@@ -9,7 +9,10 @@ use pith_sbi::nudm_sdm::{
     DataSetName, GetDataSets, PduSession, SdmSubscription, SubscriptionDataSets, UeContextInSmfData,
 };
 use pith_sbi::nudm_ueau::AuthEvent;
-use pith_sbi::nudm_uecm::{RegisterSmf, SmfRegistration, SmfRegistrationInfo};
+use pith_sbi::nudm_uecm::{
+    DeregistrationData, DeregistrationNotification, DeregistrationReason, RegisterSmf, SmfRegistration,
+    SmfRegistrationInfo,
+};
 use pith_sbi::nudr_dr::{
     CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, CreateSdmSubscriptions,
     DeleteAuthenticationStatus, DeleteSmfRegistration, QueryAmData, QueryAmfContextThreeGpp,
@@ -29,14 +32,14 @@ pub(in crate::udm) enum Relay {
     SmfRegistrations,
     /// The registrations as the UE's PDU sessions (TS 29.503 5.2.2.2: UE Context in SMF data).
     PduSessions,
-    /// The registration of an SMF, as a resource of the UDM.
-    SmfRegistered(Supi, SmfRegistration),
+    /// The registration of an SMF, as a resource of the UDM. The SMF context that had the session before is notified.
+    SmfRegistered(Box<RegisterSmf>, Option<Uri>),
     /// The subscription, as a resource of the UDM.
     Subscribed(Supi, SdmSubscription),
     /// The registration of the session that another one replaces.
     FormerSmfRegistration(Box<RegisterSmf>),
     /// The subscription of the SMF of the former registration has ended: then the new one is stored.
-    FormerUnsubscribed(Box<RegisterSmf>),
+    FormerUnsubscribed(Box<RegisterSmf>, Option<Uri>),
     /// The registration that an SMF deletes.
     SmfRegistrationToDelete(Supi, Caller),
     /// The authentication event, as a resource of the UDM.
@@ -202,28 +205,59 @@ fn subscriber(id: &str) -> Option<NfInstanceId> {
 }
 
 /// Registers an SMF for a session, after the end of the implicit subscription of the SMF context that had the session before: that was lost before
-/// it could deregister.
+/// it could deregister, or the UE has established the session again without its end.
 fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
     let former = match reply {
-        Ok(Response::SmfRegistration(former)) => subscription_of(&former),
+        Ok(Response::SmfRegistration(former)) => Some(former),
         Ok(_) => None,
         Err(problem) if problem.status == 404 => None,
         Err(problem) => return Step::Answer(Err(problem), Vec::new()),
     };
-    match former.filter(|former| subscription_of(&request.body).as_ref() != Some(former)) {
+    let former = former.filter(|former| is_other_context(former, &request.body));
+    let duplicate = former.as_ref().and_then(|former| former.dereg_callback_uri.clone());
+    match former.and_then(|former| subscription_of(&former)) {
         Some(subs_id) => {
             let remove = RemoveSdmSubscriptions { ue_id: request.ue_id.clone(), subs_id };
-            let relay = Relay::FormerUnsubscribed(Box::new(request));
+            let relay = Relay::FormerUnsubscribed(Box::new(request), duplicate);
             Step::Call(remove.into(), Transaction::Relay(relay))
         }
-        None => store_registration(request),
+        None => store_registration(request, duplicate),
     }
 }
 
-fn store_registration(RegisterSmf { ue_id, pdu_session_id, body }: RegisterSmf) -> Step {
-    let relay = Relay::SmfRegistered(ue_id.clone(), body.clone());
+/// Whether the former registration is that of another SMF context. Callback URIs of other vendors' SMFs name no contexts.
+fn is_other_context(former: &SmfRegistration, new: &SmfRegistration) -> bool {
+    if former.smf_instance_id != new.smf_instance_id {
+        return true;
+    }
+    let context =
+        |of: &SmfRegistration| of.dereg_callback_uri.as_ref().and_then(|uri| context_in_reference(uri.id()));
+    context(former).zip(context(new)).is_some_and(|(former, new)| former != new)
+}
+
+fn store_registration(request: RegisterSmf, duplicate: Option<Uri>) -> Step {
+    let RegisterSmf { ue_id, pdu_session_id, body } = request.clone();
+    let relay = Relay::SmfRegistered(Box::new(request), duplicate);
     let store = CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body };
     Step::Call(store.into(), Transaction::Relay(relay))
+}
+
+/// The new registration is stored: the SMF of the former one deletes its context (TS 29.503 5.3.2.3).
+fn smf_registered(config: &UdmConfig, request: RegisterSmf, duplicate: Option<Uri>, reply: Reply) -> Step {
+    let answer = reply.map(|stored| match stored {
+        Response::SmfRegistrationCreated(_) => {
+            let RegisterSmf { ue_id: supi, pdu_session_id: id, body } = request;
+            let path = format!("/nudm-uecm/v1/{supi}/registrations/smf-registrations/{id}");
+            let location = Uri::new(&config.identity.api_root, &path);
+            Response::SmfRegistrationCreated(Box::new(Created { location, body }))
+        }
+        updated => updated,
+    });
+    let notification = duplicate.filter(|_| answer.is_ok()).map(|uri| {
+        let body = DeregistrationData::new(DeregistrationReason::DuplicatePduSession);
+        DeregistrationNotification { uri, body }.into()
+    });
+    Step::Answer(answer, notification.into_iter().collect())
 }
 
 /// The id of the implicit subscription of the SMF context in a registration, if its callback URI names it.
@@ -306,11 +340,14 @@ impl Relay {
         match self {
             Self::DataSets(sets) => return sets.note(reply),
             Self::FormerSmfRegistration(request) => return replace_registration(*request, reply),
-            Self::FormerUnsubscribed(request) => {
+            Self::FormerUnsubscribed(request, duplicate) => {
                 return match reply {
                     Err(problem) if problem.status != 404 => Step::Answer(Err(problem), Vec::new()),
-                    _ => store_registration(*request),
+                    _ => store_registration(*request, duplicate),
                 };
+            }
+            Self::SmfRegistered(request, duplicate) => {
+                return smf_registered(config, *request, duplicate, reply);
             }
             Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
             Self::Unsubscribed(delete) => {
@@ -349,11 +386,6 @@ impl Relay {
             }
             (Self::PduSessions, Response::SmfRegList(list)) => {
                 Response::UeContextInSmfData(Box::new(pdu_sessions(*list)))
-            }
-            (Self::SmfRegistered(supi, body), Response::SmfRegistrationCreated(_)) => {
-                let id = body.pdu_session_id;
-                let location = location(format!("/nudm-uecm/v1/{supi}/registrations/smf-registrations/{id}"));
-                Response::SmfRegistrationCreated(Box::new(Created { location, body }))
             }
             (Self::Subscribed(supi, body), Response::SdmSubscriptionCreated(_)) => {
                 let id = body.subscription_id.as_deref().unwrap_or_default();
