@@ -224,6 +224,15 @@ impl PduSession {
         self.calls.len() + self.held.len() >= MAX_OPEN
     }
 
+    /// A request after the last report has failed, and changed nothing: that report counts as the latest again, and is repeated if the SMF does
+    /// not answer it.
+    pub fn note_refused_change(&mut self) {
+        let mut reports = self.calls.iter().filter(|(_, call)| matches!(call, SessionCall::Report(_)));
+        if let Some((call, _)) = reports.next_back() {
+            self.last_call = *call;
+        }
+    }
+
     /// Makes room for a report. A later report supersedes an earlier one, so the oldest is dropped: its request has
     /// been sent, and is not repeated, or is not sent at all.
     pub fn make_room_for_report(&mut self) {

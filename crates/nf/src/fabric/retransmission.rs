@@ -183,6 +183,7 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::RegisterSmf(_)
         | Request::ReleaseUeContext(_)
         | Request::N2InfoNotify(_)
+        | Request::RegistrationStatusUpdate(_)
         | Request::SmPolicyUpdateNotify(_) => true,
         // The second one replaces the first.
         Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),
@@ -288,6 +289,19 @@ mod tests {
         }
         assert_eq!(retransmissions.reply(tag, lost()), ReplyAction::Deliver(GIVEN, lost()));
         assert!(retransmissions.kept.is_empty());
+    }
+
+    /// Without it the AMF that had the UE before releases its sessions.
+    #[test]
+    fn the_report_that_a_ue_context_was_transferred_is_repeated() {
+        let ue_context_id = "imsi-999700000000001".parse().unwrap();
+        let status = pith_sbi::namf_communication::UeContextTransferStatus::Transferred;
+        let body = pith_sbi::namf_communication::UeRegStatusUpdateReqData::new(status);
+        let request = pith_sbi::namf_communication::RegistrationStatusUpdate { ue_context_id, body }.into();
+        let call = Call { nf: Nf::Amf, tag: GIVEN, target: Target::Root(root()), request };
+        let mut retransmissions = Retransmissions::default();
+        let tag = retransmissions.note(&call, &root());
+        assert!(matches!(retransmissions.reply(tag, lost()), ReplyAction::RetryAfter(..)));
     }
 
     #[test]

@@ -169,6 +169,8 @@ impl AwaitingFlowMobility {
         ));
         if problem.is_some_and(|problem| problem.status == 404) {
             ue.sessions.retain(|session| session.id != id);
+        } else if let Some(session) = ue.session_mut(id) {
+            session.note_refused_change();
         }
     }
 

@@ -116,6 +116,24 @@ fn sessions_of_which_the_smf_or_the_amf_knows_nothing_fail() {
     assert_eq!(causes(&confirm(&mut world).failed), [CauseRadioNetwork::unspecified]);
 }
 
+/// The gNB's answer to the setup is lost on its way to the SMF, which can't move flows that it has not set up.
+#[test]
+fn a_report_before_a_refused_indication_is_repeated() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.register(&mut world);
+    world.script.insert(Operation::UpdateSmContext, None);
+    phone.establish(&mut world, 5);
+    indicate(&mut world, &phone, &[5]);
+    assert_eq!(world.calls.len(), 2);
+    let (tag, ..) = world.calls.remove(1);
+    world.reply(tag, refused());
+    world.take_ladder();
+    world.reply_to(Operation::UpdateSmContext, Err(Problem::timed_out().into()));
+    assert_eq!(world.take_ladder(), "smf  <- UpdateSmContext");
+    let Request::UpdateSmContext(update) = &world.calls[0].2 else { panic!() };
+    assert_eq!(update.body.n2_sm_info_type, Some(N2SmInfoType::PduResSetupRsp));
+}
+
 #[test]
 fn a_second_indication_meanwhile_fails() {
     let (mut world, phone) = connected(&[5, 6]);
