@@ -11,12 +11,17 @@ use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// The kernel's mount point for a BPF file system; directories below it can be created only after the mount.
 const USUAL_POINT: &str = "/sys/fs/bpf";
 
 /// The mount source by which Pith recognises its own mounts, also those of a killed process.
 const SOURCE: &CStr = c"pith";
+
+/// How often, and after what pause, a file system is unmounted that is in use.
+const BUSY_TRIES: u32 = 5;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Creates the directory in a BPF file system, and mounts one if needed.
 pub fn open(folder: &Path) -> io::Result<()> {
@@ -68,11 +73,22 @@ pub fn close(folder: &Path) {
             let _ = std::fs::remove_dir(folder);
         }
         if has_only_preloaded(point)
-            && let Err(error) = unmount(point)
+            && let Err(error) = unmount_when_unused(point)
         {
             tracing::debug!(%error, "the BPF file system on {} stays", point.display());
         }
     }
+}
+
+/// A process that another thread starts has this one's open directories until it executes its program.
+fn unmount_when_unused(point: &Path) -> io::Result<()> {
+    for _ in 0..BUSY_TRIES {
+        match unmount(point) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(BUSY_PAUSE),
+            result => return result,
+        }
+    }
+    unmount(point)
 }
 
 /// Whether a BPF file system contains only the kernel's own entries (`kernel/bpf/preload`).

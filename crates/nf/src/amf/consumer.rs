@@ -469,6 +469,10 @@ pub(crate) fn switch_path(
         rat_type: Some(RatType::Nr),
         ..unknown_amf(ue, env, id)?
     };
+    let session = ue.session_mut(id)?;
+    if session.user_plane == UserPlane::Unannounced {
+        session.user_plane = UserPlane::Activated;
+    }
     update(ue, env, id, body)
 }
 
@@ -482,7 +486,11 @@ pub(crate) fn move_flows(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer
         rat_type: Some(RatType::Nr),
         ..Default::default()
     };
-    update(ue, env, id, body)
+    let before = ue.session(id)?.last_call;
+    let call = update(ue, env, id, body);
+    // A report before it is repeated unless the SMF has moved the flows.
+    ue.session_mut(id)?.last_call = before;
+    call
 }
 
 /// Requests the SMF to prepare an N2 handover of the session (TS 29.502 5.2.2.3.4.2); `None` if there is no such session.
@@ -551,13 +559,14 @@ pub(crate) fn cancel_handover(ue: &mut UeContext, env: &mut Env<'_>, id: u8) {
 
 /// Reports that the target gNB of an Xn handover has no resources for the session (TS 29.502 5.2.2.3.3.3).
 pub(crate) fn path_switch_setup_failed(ue: &mut UeContext, env: &mut Env<'_>, id: u8, transfer: Vec<u8>) {
+    let Some(serving) = unknown_amf(ue, env, id) else { return };
     let Some(session) = ue.session_mut(id) else { return };
     session.user_plane = UserPlane::Deactivated;
     let body = nsmf::SmContextUpdateData {
         failed_to_be_switched: Some(true),
         n2_sm_info: Some(BinaryData::from(transfer)),
         n2_sm_info_type: Some(nsmf::N2SmInfoType::PathSwitchSetupFail),
-        ..Default::default()
+        ..serving
     };
     notify_smf(ue, env, id, body);
 }

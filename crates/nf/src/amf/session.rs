@@ -224,13 +224,9 @@ impl PduSession {
         self.calls.len() + self.held.len() >= MAX_OPEN
     }
 
-    /// A request after the last report has failed, and changed nothing: that report counts as the latest again, and is repeated if the SMF does
-    /// not answer it.
-    pub fn note_refused_change(&mut self) {
-        let mut reports = self.calls.iter().filter(|(_, call)| matches!(call, SessionCall::Report(_)));
-        if let Some((call, _)) = reports.next_back() {
-            self.last_call = *call;
-        }
+    /// The SMF has served that request: it has got the reports before it.
+    pub fn note_served(&mut self, call: CallId) {
+        self.last_call = CallId(self.last_call.0.max(call.0));
     }
 
     /// Makes room for a report. A later report supersedes an earlier one, so the oldest is dropped: its request has

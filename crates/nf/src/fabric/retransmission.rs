@@ -184,6 +184,7 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::ReleaseUeContext(_)
         | Request::N2InfoNotify(_)
         | Request::RegistrationStatusUpdate(_)
+        | Request::DeregistrationNotification(_)
         | Request::SmPolicyUpdateNotify(_) => true,
         // The second one replaces the first.
         Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),
@@ -222,6 +223,11 @@ fn resource(root: &ApiRoot, request: &Request) -> Option<String> {
         // An AMF has one context of a UE that is being handed over: a late release would end the next handover.
         Request::CreateUeContext(request) => Some(format!("{root}/{}", request.ue_context_id)),
         Request::ReleaseUeContext(request) => Some(format!("{root}/{}", request.ue_context_id)),
+        // A report of an earlier transfer.
+        Request::UeContextTransfer(request) => Some(format!("{root}/transfer/{}", request.ue_context_id)),
+        Request::RegistrationStatusUpdate(request) => {
+            Some(format!("{root}/transfer/{}", request.ue_context_id))
+        }
         // Each notification has all rules of the session.
         Request::SmPolicyUpdateNotify(request) => Some(request.uri.to_string()),
         Request::RegisterSmf(request) => Some(format!("{}/{}", request.ue_id, request.pdu_session_id)),

@@ -47,6 +47,7 @@ pub(super) fn register(session: &mut SmContext, env: &mut Env<'_>, supi: Supi) {
     body.dnn = Some(session.dnn.clone());
     let callback = Uri::callback(&identity.api_root, &NfType::Smf, "dereg-notify", &env.reference(session));
     body.dereg_callback_uri = Some(callback);
+    body.registration_time = Some(identity.date_time(env.now));
     let pdu_session_id = session.pdu_session_id;
     env.notify_nf(Target::any(), RegisterSmf { ue_id: supi, pdu_session_id, body });
 }

@@ -253,15 +253,25 @@ pub(super) struct AmfLink {
 }
 
 impl AmfLink {
-    /// Refuses a caller that is not this AMF. The AMF of the SMF's process is no exception: an AMF in another process may have taken the UE
-    /// over from it.
+    /// Whether the caller prepares a handover of the UE.
+    pub fn is_handover_target(&self, from: Caller) -> bool {
+        self.handover_target.is_some_and(|target| check(target, from).is_ok())
+    }
+
+    /// Refuses a caller that is not this AMF.
     pub fn check(&self, from: Caller) -> Result<(), Box<Problem>> {
-        match (self.owner, Owner::of(from)) {
-            (Owner::Client(_), Owner::Process) => {
-                Err(Problem::of_status(403).detail("the session is another AMF's").into())
-            }
-            (owner, _) => owner.check(from),
+        check(self.owner, from)
+    }
+}
+
+/// As [`Owner::check`]. The AMF of the SMF's process is no exception: an AMF in another process may have taken the UE over from it. (If that one's
+/// UEs come to this process by a take-over, their AMF must name itself first.)
+fn check(owner: Owner, from: Caller) -> Result<(), Box<Problem>> {
+    match (owner, Owner::of(from)) {
+        (Owner::Client(_), Owner::Process) => {
+            Err(Problem::of_status(403).detail("the session is another AMF's").into())
         }
+        (owner, _) => owner.check(from),
     }
 }
 

@@ -95,8 +95,7 @@ impl Smf {
             Some(HoState::Completed) => false,
             _ => data.serving_nf_id.is_some(),
         };
-        let has_prepared = amf.handover_target.is_some_and(|target| target.admits(from));
-        if names_itself || (has_prepared && data.ho_state.is_some()) {
+        if names_itself || (amf.is_handover_target(from) && data.ho_state.is_some()) {
             return Ok(key);
         }
         amf.check(from).map(|()| key)

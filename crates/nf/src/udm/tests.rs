@@ -21,7 +21,7 @@ use pith_sbi::nudm_sdm::{
 use pith_sbi::nudm_ueau::{AuthenticationInfoRequest, AuthenticationVector, GenerateAuthData};
 use pith_sbi::nudm_uecm::{
     Amf3GppAccessRegistration, Amf3GppAccessRegistrationModification, DeregistrationReason, RegisterSmf,
-    SmfDeregistration, SmfRegistration, ThreeGppRegistration, UpdateThreeGppRegistration,
+    RegistrationReason, SmfDeregistration, SmfRegistration, ThreeGppRegistration, UpdateThreeGppRegistration,
 };
 use pith_sbi::nudr_dr::{AuthenticationSubscription, SequenceNumber};
 use pith_sbi::{Cause, Created, Hex, Operation, Response, SecretText, Uri};
@@ -454,6 +454,61 @@ fn the_smf_context_that_had_the_session_is_notified_and_its_implicit_subscriptio
     assert_eq!(register(Some(1)), (None, stored.clone()), "the same context");
     let ended = implicit_subscription_of(&reference(2));
     assert_eq!(register(Some(2)), (Some(ended), stored));
+}
+
+/// The registration `new` after `former`: the reason in the notification of the former SMF; `Err` if it is refused.
+fn replaced(former: SmfRegistration, new: SmfRegistration) -> Result<Option<DeregistrationReason>, u16> {
+    let mut bench = bench();
+    let asked = bench.request(RegisterSmf { ue_id: supi(), pdu_session_id: 5, body: new });
+    let mut seen = bench.reply(asked.call().0, Ok(Response::SmfRegistration(Box::new(former))));
+    if seen.calls().is_empty() {
+        return Err(seen.problem().status);
+    }
+    if let Request::RemoveSdmSubscriptions(_) = seen.call().1 {
+        seen = bench.reply(seen.call().0, Ok(Response::NoContent));
+    }
+    let seen = bench.reply(seen.call().0, Ok(Response::NoContent));
+    Ok(seen.calls().into_iter().find_map(|(_, _, request)| match request {
+        Request::DeregistrationNotification(it) => Some(it.body.dereg_reason.clone()),
+        _ => None,
+    }))
+}
+
+/// An SMF of the same set, or one that got the context from the former one, has not made a second session.
+#[test]
+fn only_another_smf_context_is_a_duplicate() {
+    let registration = |smf: u8, callback: &str| {
+        let mut registration = SmfRegistration::new(instance(smf), 5, Snssai::of_sst(1), plmn());
+        registration.dereg_callback_uri = Some(Uri::new(&root("smf"), callback));
+        registration
+    };
+    let duplicate = Ok(Some(DeregistrationReason::DuplicatePduSession));
+    assert_eq!(replaced(registration(1, "/a"), registration(2, "/b")), duplicate);
+    assert_eq!(replaced(registration(1, "/a"), registration(2, "/a")), Ok(None), "the set's callback URI");
+    let of_set = |smf, callback| {
+        let mut registration = registration(smf, callback);
+        registration.smf_set_id = Some("set1.smfset.5gc.mnc070.mcc999".into());
+        registration
+    };
+    assert_eq!(replaced(of_set(1, "/a"), of_set(2, "/b")), Ok(None));
+    let mut transferred = registration(2, "/b");
+    transferred.registration_reason = Some(RegistrationReason::SmfContextTransferred);
+    let reason = Ok(Some(DeregistrationReason::SmfContextTransferred));
+    assert_eq!(replaced(registration(1, "/a"), transferred), reason);
+}
+
+/// Its answer was lost, and the session has been established again meanwhile.
+#[test]
+fn a_repeated_registration_of_a_former_smf_context_is_refused() {
+    let registration = |smf: u8, time: i64| {
+        let mut registration = SmfRegistration::new(instance(smf), 5, Snssai::of_sst(1), plmn());
+        registration.dereg_callback_uri = Some(Uri::new(&root("smf"), &format!("/{smf}")));
+        registration.registration_time = Some(DateTime::from_unix_ms(time));
+        registration
+    };
+    assert_eq!(replaced(registration(2, 2000), registration(1, 1000)), Err(403));
+    let duplicate = Ok(Some(DeregistrationReason::DuplicatePduSession));
+    assert_eq!(replaced(registration(1, 1000), registration(2, 2000)), duplicate);
 }
 
 /// TS 29.503 5.2.2.3.2: `implicitUnsubscribe`.

@@ -12,6 +12,8 @@ pub(super) struct Counts {
     keys: u64,
     /// The connection on which this key began.
     first: u64,
+    /// Those of the former key: an AMF may still send on a connection that the UE has left.
+    former: Option<Box<Self>>,
     /// The latest, with the connections that they were sent on, in the order of connections.
     latest: VecDeque<(u64, u8)>,
 }
@@ -29,12 +31,16 @@ impl Counts {
         }
         let starts = header == SecurityHeaderType::IntegrityProtectedWithNewContext;
         if self.latest.is_empty() || starts && self.keys < keys {
-            *self = Self { keys, first: connection, latest: VecDeque::new() };
+            let former = Self { former: None, ..std::mem::take(self) };
+            *self = Self { keys, first: connection, former: Some(Box::new(former)), latest: VecDeque::new() };
         }
         if connection < self.first {
-            // Of a former key: an AMF answers on a connection that the UE has left.
-            return Ok(());
+            return self.former.as_mut().map_or(Ok(()), |former| former.take(connection, sequence));
         }
+        self.take(connection, sequence)
+    }
+
+    fn take(&mut self, connection: u64, sequence: u8) -> Result<(), String> {
         let place = self.latest.partition_point(|(of, _)| *of <= connection);
         let last = place.checked_sub(1).and_then(|before| self.latest.get(before));
         let last = last.map_or(sequence, |(_, last)| *last);
@@ -89,6 +95,7 @@ mod tests {
         assert!(note(&mut counts, 1, CIPHERED, 5));
         assert!(note(&mut counts, 2, NEW_CONTEXT, 0));
         assert!(note(&mut counts, 1, CIPHERED, 6));
+        assert!(!note(&mut counts, 1, CIPHERED, 6), "the former key has COUNTs, too");
         assert!(note(&mut counts, 3, CIPHERED, 6));
         assert!(!note(&mut counts, 3, CIPHERED, 6));
     }

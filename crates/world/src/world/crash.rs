@@ -62,7 +62,9 @@ impl World {
             if is_unwritten {
                 unwritten.insert(text(&ue["supi"]));
             } else if ue["rm"] == "RM-REGISTERED" && !is_leaving && !is_coming {
-                let may_be_new = self.plan.residency == Residency::Soft && ue["procedure"] != "Idle";
+                let gets_new = ["AwaitingRegistrationComplete", "AwaitingConfigurationUpdateComplete"]
+                    .contains(&ue["procedure"].as_str().unwrap_or_default());
+                let may_be_new = self.plan.residency == Residency::Soft && gets_new;
                 before.registered.insert((text(&ue["supi"]), (!may_be_new).then(|| text(&ue["guti"]))));
             }
         }

@@ -115,6 +115,7 @@ impl AwaitingFlowMobility {
                 self.ask(ue, env, (open.session, open.transfer), open.repetitions + 1);
             } else {
                 self.take(ue, env, open.session, reply);
+                self.note_served(ue, &open);
             }
         }
         self.go_on(ue, env)
@@ -169,8 +170,14 @@ impl AwaitingFlowMobility {
         ));
         if problem.is_some_and(|problem| problem.status == 404) {
             ue.sessions.retain(|session| session.id != id);
-        } else if let Some(session) = ue.session_mut(id) {
-            session.note_refused_change();
+        }
+    }
+
+    /// If the flows have moved, the SMF has got the gNB's reports before the indication.
+    fn note_served(&self, ue: &mut UeContext, call: &OpenCall) {
+        let is_confirmed = self.confirmed.iter().any(|item| item.pdu_session_id == call.session);
+        if let Some(session) = ue.session_mut(call.session).filter(|_| is_confirmed) {
+            session.note_served(call.id);
         }
     }
 

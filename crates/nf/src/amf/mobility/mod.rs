@@ -11,7 +11,7 @@ pub(crate) mod path_switch;
 use super::context::{CallId, Env, UeContext};
 use super::delivery;
 use super::procedure::subscription_change;
-use super::session::PduSession;
+use super::session::{PduSession, UserPlane};
 use crate::kit::Level;
 use crate::kit::document::pack_enum;
 use pith_sbi::Reply;
@@ -56,13 +56,24 @@ pack_enum!(Mobility {
     9 => AwaitingN2InfoNotify(state),
 });
 
-/// The process ends, or the UE moves on, while SMFs are requested to switch the paths to the target gNB: they may not have got the requests, with
+/// The process ends, or the UE moves on, while SMFs are requested to switch the paths to a target gNB: they may not have got the requests, with
 /// which the sessions become this AMF's if another one has served the UE.
 pub(crate) fn announce_again(sessions: &mut [PduSession], state: &Mobility) {
-    if let Mobility::AwaitingSessionCompletion(state) = state {
-        let ids: Vec<u8> = state.sessions().collect();
-        sessions.iter_mut().filter(|it| ids.contains(&it.id)).for_each(|it| it.note_active(true));
-    }
+    let ids: Vec<u8> = match state {
+        Mobility::AwaitingSessionCompletion(state) => state.sessions().collect(),
+        Mobility::AwaitingPathSwitch(state) => state.sessions().collect(),
+        Mobility::Idle
+        | Mobility::AwaitingSessionPreparation(_)
+        | Mobility::AwaitingHandoverRequestAcknowledge(_)
+        | Mobility::AwaitingHandoverCommand(_)
+        | Mobility::AwaitingHandoverNotify(_)
+        | Mobility::AwaitingFlows(_)
+        | Mobility::AwaitingUeContextCreation(_)
+        | Mobility::AwaitingN2InfoNotify(_) => return,
+    };
+    // Other states of the user plane are those of later requests of the SMF, which knows this AMF.
+    let may_be_unknown = |it: &&mut PduSession| ids.contains(&it.id) && it.user_plane == UserPlane::Activated;
+    sessions.iter_mut().filter(may_be_unknown).for_each(|it| it.note_active(true));
 }
 
 impl Mobility {

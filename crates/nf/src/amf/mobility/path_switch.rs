@@ -63,7 +63,9 @@ pub(crate) fn request(
         return refuse(ue, env, (key, target), message, why);
     }
     let Some(next_hop) = access_keys::next_hop(ue) else { return };
-    let (first, queued) = match std::mem::take(&mut ue.mobility) {
+    let former = std::mem::take(&mut ue.mobility);
+    super::announce_again(&mut ue.sessions, &former);
+    let (first, queued) = match former {
         Mobility::AwaitingPathSwitch(state) => state.supersede(ue, env, key, target),
         // The gNBs move the UE over Xn instead.
         state => {
@@ -230,6 +232,11 @@ pub(crate) fn refuse_unknown(env: &mut Env<'_>, target: RanSide, message: &PathS
 }
 
 impl AwaitingPathSwitch {
+    /// The sessions whose SMFs have not answered.
+    pub fn sessions(&self) -> impl Iterator<Item = u8> {
+        self.calls.iter().map(|(_, id)| *id)
+    }
+
     /// Whether the state waits for a call that meets the condition.
     pub fn awaits_any(&self, meets: impl Fn(CallId) -> bool) -> bool {
         self.calls.iter().any(|(id, _)| meets(*id))
@@ -276,7 +283,8 @@ impl AwaitingPathSwitch {
         ));
         match problem {
             Some(problem) if problem.status == 404 => ue.sessions.retain(|session| session.id != id),
-            _ => consumer::deactivate(ue, env, id),
+            // An SMF that knows another AMF as the UE's refuses, too.
+            _ => consumer::announce_deactivated(ue, env, id),
         }
     }
 

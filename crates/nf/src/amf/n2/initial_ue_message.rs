@@ -18,6 +18,7 @@ use super::{N2Origin, error_indication, release_connection};
 use crate::amf::config::{EMERGENCY_UES, HALF_OPEN_CONTEXT};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
+use crate::amf::mobility::departure;
 use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, service_request, ue_context_release};
 use crate::amf::retained::KnownUe;
@@ -243,8 +244,8 @@ fn open_unverified(pdu: &[u8]) -> Result<Uplink, Refusal> {
 /// Assigns the connection to the UE. A previous connection is stale: otherwise the UE would not
 /// have started another one.
 fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMessage) {
-    if ue.transferred_to.take().is_some() {
-        // The other AMF may have announced itself to the SMFs.
+    if ue.transferred_to.take().is_some() || departure::may_be_complete(ue) {
+        // The other AMF, or the target of a handover, may have announced itself to the SMFs.
         ue.sessions.iter_mut().for_each(|session| session.note_active(true));
     }
     if let Some(old) = ue.connection.take() {

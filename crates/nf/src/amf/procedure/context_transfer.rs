@@ -120,11 +120,16 @@ impl AwaitingUeContextTransfer {
         self.old_amf.sessions = context.session_context_list.into_iter().map(session).collect();
         self.attempt.is_verified = true;
         self.attempt.transferred_from = Some(self.old_amf);
-        registration::on_identified(ue, env, supi.into());
+        let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
+        if registration::needs_new_key(ue, env) {
+            // A former context of the UE stays until it is authenticated: it may have the sessions already, by a handover.
+            ue.supi = Some(supi);
+        } else {
+            registration::on_identified(ue, env, supi.into());
+        }
         if is_emergency {
             emergency::take_registration(ue, env);
         }
-        let attempt = self.attempt.unpack_nas_container(ue, Some(received.uplink))?;
         registration::identify(ue, env, attempt)
     }
 }

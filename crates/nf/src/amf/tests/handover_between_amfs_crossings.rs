@@ -5,14 +5,15 @@ use super::deregistration::notified;
 use super::handover_between_amfs::*;
 use super::n2_handover::{acknowledge, answer, failure, refuse, states, updates};
 use super::world::*;
+use crate::amf::session::PduSession;
 use crate::kit::{Input, N2Input, Target, Timer};
 use pith_nas::gmm::RegistrationComplete;
-use pith_nas::ie::RegistrationKind;
+use pith_nas::ie::{RegistrationKind, ServiceType};
 use pith_sbi::common::UeContextId;
 use pith_sbi::namf_communication as namf;
-use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, UpCnxState};
+use pith_sbi::nsmf_pdusession::{HoState, N2SmInfoType, SmContextUpdateData as Update, UpCnxState};
 use pith_sbi::{Cause as SbiCause, Operation, Problem, Reply, Response};
-use pith_types::FiveGGuti;
+use pith_types::{FiveGGuti, RanUeNgapId};
 use std::sync::Arc;
 
 #[test]
@@ -239,7 +240,7 @@ fn a_ue_that_fails_to_arrive_registers_at_the_target_amf_with_its_sessions() {
     let mut amfs = Amfs::new(&[5]);
     amfs.commanded(&[5]);
     let Amfs { mut source, mut target, mut phone, .. } = amfs;
-    (phone.gnb, phone.ran_id) = (OTHER_GNB, pith_types::RanUeNgapId(77));
+    (phone.gnb, phone.ran_id) = (OTHER_GNB, RanUeNgapId(77));
     comes(&mut target, &mut phone, RegistrationKind::MobilityUpdating);
     carry(&mut target, &mut source, Operation::UeContextTransfer);
     carry(&mut target, &mut source, Operation::RegistrationStatusUpdate);
@@ -254,22 +255,43 @@ fn a_ue_that_fails_to_arrive_registers_at_the_target_amf_with_its_sessions() {
 /// The UE goes on to a third gNB before the SMF has answered the target AMF's first request, which may be lost: the next one names the AMF, too.
 #[test]
 fn a_path_switch_before_the_sessions_are_switched_announces_the_target_amf() {
-    let mut amfs = Amfs::new(&[5]);
-    let (id, _) = amfs.commanded(&[5]);
+    let mut amfs = Amfs::new(&[5, 6]);
+    let (id, _) = amfs.commanded(&[5, 6]);
     amfs.notified(id);
     let mut target = amfs.target;
     target.input(Input::N2(N2Input::GnbUp { gnb: GNB, info: World::gnb_info(GNB).into() }));
     let request = pith_ngap::PathSwitchRequest {
-        ran_ue_ngap_id: pith_types::RanUeNgapId(91),
+        ran_ue_ngap_id: RanUeNgapId(91),
         source_amf_ue_ngap_id: id,
         location: Some(location()),
         security_capabilities: None,
         sessions: transfers(&[5]),
-        failed: None,
+        failed: Some(transfers(&[6])),
     };
     target.ngap(GNB, "PathSwitchRequest", request.encode());
     let updates = updates(&target);
-    let Some(update) = updates.last() else { panic!() };
-    assert_eq!(update.to_be_switched, Some(true));
-    assert_eq!(update.guami, Some(target_config().guami));
+    for (is_asked, id) in [(|it: &Update| it.to_be_switched, 5), (|it: &Update| it.failed_to_be_switched, 6)]
+    {
+        let Some(update) = updates.iter().find(|it| is_asked(it) == Some(true)) else {
+            panic!("{updates:?}")
+        };
+        assert_eq!(update.guami, Some(target_config().guami), "session {id}");
+    }
+    assert!(target.amf.ues.iter().all(|(_, ue)| ue.session(5).is_some_and(PduSession::has_user_plane)));
+}
+
+/// N2InfoNotify is late, and the UE returns to the source AMF: the SMF knows the target AMF as the UE's.
+#[test]
+fn a_ue_that_returns_to_the_source_amf_is_announced_again() {
+    let mut amfs = Amfs::new(&[5]);
+    let (id, _) = amfs.commanded(&[5]);
+    amfs.notified(id);
+    let Amfs { mut source, mut phone, .. } = amfs;
+    (phone.gnb, phone.ran_id, phone.amf_id) = (GNB, RanUeNgapId(92), None);
+    source.script.insert(Operation::ReleaseUeContext, None);
+    let request = phone.service_request(ServiceType::Signalling);
+    let nas = phone.initial_nas(request);
+    phone.connect(&mut source, nas);
+    let updates = updates(&source);
+    assert!(updates.iter().any(|it| it.guami == Some(config().guami)), "{updates:?}");
 }

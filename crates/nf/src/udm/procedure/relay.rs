@@ -10,8 +10,8 @@ use pith_sbi::nudm_sdm::{
 };
 use pith_sbi::nudm_ueau::AuthEvent;
 use pith_sbi::nudm_uecm::{
-    DeregistrationData, DeregistrationNotification, DeregistrationReason, RegisterSmf, SmfRegistration,
-    SmfRegistrationInfo,
+    DeregistrationData, DeregistrationNotification, DeregistrationReason, RegisterSmf, RegistrationReason,
+    SmfRegistration, SmfRegistrationInfo,
 };
 use pith_sbi::nudr_dr::{
     CreateAuthenticationStatus, CreateOrUpdateSmfRegistration, CreateSdmSubscriptions,
@@ -33,13 +33,13 @@ pub(in crate::udm) enum Relay {
     /// The registrations as the UE's PDU sessions (TS 29.503 5.2.2.2: UE Context in SMF data).
     PduSessions,
     /// The registration of an SMF, as a resource of the UDM. The SMF context that had the session before is notified.
-    SmfRegistered(Box<RegisterSmf>, Option<Uri>),
+    SmfRegistered(Box<RegisterSmf>, Option<Box<DeregistrationNotification>>),
     /// The subscription, as a resource of the UDM.
     Subscribed(Supi, SdmSubscription),
     /// The registration of the session that another one replaces.
     FormerSmfRegistration(Box<RegisterSmf>),
     /// The subscription of the SMF of the former registration has ended: then the new one is stored.
-    FormerUnsubscribed(Box<RegisterSmf>, Option<Uri>),
+    FormerUnsubscribed(Box<RegisterSmf>, Option<Box<DeregistrationNotification>>),
     /// The registration that an SMF deletes.
     SmfRegistrationToDelete(Supi, Caller),
     /// The authentication event, as a resource of the UDM.
@@ -214,36 +214,70 @@ fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
         Err(problem) => return Step::Answer(Err(problem), Vec::new()),
     };
     let former = former.filter(|former| is_other_context(former, &request.body));
-    let duplicate = former.as_ref().and_then(|former| former.dereg_callback_uri.clone());
+    let times =
+        former.as_ref().and_then(|former| former.registration_time.zip(request.body.registration_time));
+    if times.is_some_and(|(former, new)| new < former) {
+        // A request whose answer was lost, and that is repeated.
+        let problem = Problem::of_status(403).detail("another SM context has been registered since");
+        return Step::refuse(problem);
+    }
+    let notification = former.as_ref().and_then(|former| notification_of(former, &request));
     match former.and_then(|former| subscription_of(&former)) {
         Some(subs_id) => {
             let remove = RemoveSdmSubscriptions { ue_id: request.ue_id.clone(), subs_id };
-            let relay = Relay::FormerUnsubscribed(Box::new(request), duplicate);
+            let relay = Relay::FormerUnsubscribed(Box::new(request), notification);
             Step::Call(remove.into(), Transaction::Relay(relay))
         }
-        None => store_registration(request, duplicate),
+        None => store_registration(request, notification),
     }
 }
 
-/// Whether the former registration is that of another SMF context. Callback URIs of other vendors' SMFs name no contexts.
+/// The notification of the SMF that was registered before (TS 29.503 5.3.2.3).
+fn notification_of(
+    former: &SmfRegistration,
+    request: &RegisterSmf,
+) -> Option<Box<DeregistrationNotification>> {
+    let uri = former.dereg_callback_uri.clone()?;
+    let new = &request.body;
+    let is_transferred = new.registration_reason == Some(RegistrationReason::SmfContextTransferred);
+    let mut body = DeregistrationData::new(if is_transferred {
+        DeregistrationReason::SmfContextTransferred
+    } else {
+        DeregistrationReason::DuplicatePduSession
+    });
+    body.pdu_session_id = Some(request.pdu_session_id);
+    body.new_smf_instance_id = is_transferred.then_some(new.smf_instance_id);
+    Some(Box::new(DeregistrationNotification { uri, body }))
+}
+
+/// Whether the former registration is that of another SMF context. Callback URIs of other vendors' SMFs name no contexts. SMFs of a set share
+/// theirs.
 fn is_other_context(former: &SmfRegistration, new: &SmfRegistration) -> bool {
+    if former.dereg_callback_uri == new.dereg_callback_uri {
+        return false;
+    }
     if former.smf_instance_id != new.smf_instance_id {
-        return true;
+        return former.smf_set_id.is_none() || former.smf_set_id != new.smf_set_id;
     }
     let context =
         |of: &SmfRegistration| of.dereg_callback_uri.as_ref().and_then(|uri| context_in_reference(uri.id()));
     context(former).zip(context(new)).is_some_and(|(former, new)| former != new)
 }
 
-fn store_registration(request: RegisterSmf, duplicate: Option<Uri>) -> Step {
+fn store_registration(request: RegisterSmf, notification: Option<Box<DeregistrationNotification>>) -> Step {
     let RegisterSmf { ue_id, pdu_session_id, body } = request.clone();
-    let relay = Relay::SmfRegistered(Box::new(request), duplicate);
+    let relay = Relay::SmfRegistered(Box::new(request), notification);
     let store = CreateOrUpdateSmfRegistration { ue_id, pdu_session_id, body };
     Step::Call(store.into(), Transaction::Relay(relay))
 }
 
-/// The new registration is stored: the SMF of the former one deletes its context (TS 29.503 5.3.2.3).
-fn smf_registered(config: &UdmConfig, request: RegisterSmf, duplicate: Option<Uri>, reply: Reply) -> Step {
+/// The new registration is stored, or may be: the SMF of the former one deletes its context.
+fn smf_registered(
+    config: &UdmConfig,
+    request: RegisterSmf,
+    notification: Option<Box<DeregistrationNotification>>,
+    reply: Reply,
+) -> Step {
     let answer = reply.map(|stored| match stored {
         Response::SmfRegistrationCreated(_) => {
             let RegisterSmf { ue_id: supi, pdu_session_id: id, body } = request;
@@ -253,10 +287,8 @@ fn smf_registered(config: &UdmConfig, request: RegisterSmf, duplicate: Option<Ur
         }
         updated => updated,
     });
-    let notification = duplicate.filter(|_| answer.is_ok()).map(|uri| {
-        let body = DeregistrationData::new(DeregistrationReason::DuplicatePduSession);
-        DeregistrationNotification { uri, body }.into()
-    });
+    let may_be_stored = answer.as_ref().map_or_else(|problem| problem.status == 504, |_| true);
+    let notification = notification.filter(|_| may_be_stored).map(|notification| (*notification).into());
     Step::Answer(answer, notification.into_iter().collect())
 }
 
@@ -340,14 +372,14 @@ impl Relay {
         match self {
             Self::DataSets(sets) => return sets.note(reply),
             Self::FormerSmfRegistration(request) => return replace_registration(*request, reply),
-            Self::FormerUnsubscribed(request, duplicate) => {
+            Self::FormerUnsubscribed(request, notification) => {
                 return match reply {
                     Err(problem) if problem.status != 404 => Step::Answer(Err(problem), Vec::new()),
-                    _ => store_registration(*request, duplicate),
+                    _ => store_registration(*request, notification),
                 };
             }
-            Self::SmfRegistered(request, duplicate) => {
-                return smf_registered(config, *request, duplicate, reply);
+            Self::SmfRegistered(request, notification) => {
+                return smf_registered(config, *request, notification, reply);
             }
             Self::SmfRegistrationToDelete(supi, from) => return delete_registration(supi, from, reply),
             Self::Unsubscribed(delete) => {

@@ -32,7 +32,9 @@ pub(crate) use network::{
     AwaitingPolicyAssociation, AwaitingSliceSelection, AwaitingSubscriptionData, AwaitingUecmRegistration,
 };
 pub(crate) use reject::fail;
-pub(crate) use request::{Attempt, AuthenticationPurpose, begin, begins_registration, identify};
+pub(crate) use request::{
+    Attempt, AuthenticationPurpose, begin, begins_registration, identify, needs_new_key,
+};
 pub(crate) use take_over::{on_identified, take_over};
 
 use super::activation::{self, Purpose};

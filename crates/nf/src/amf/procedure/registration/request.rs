@@ -265,7 +265,7 @@ pub(crate) fn identify(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt) 
 /// Whether the UE must be authenticated although its message is protected: by null integrity, the COUNTs are almost
 /// exhausted (TS 24.501 4.4.3.5), the UE's capability differs from the one by which the algorithms were
 /// selected, or another AMF selected them by another order of priority (TS 33.501 6.7.1.2).
-fn needs_new_key(ue: &UeContext, env: &Env<'_>) -> bool {
+pub(crate) fn needs_new_key(ue: &UeContext, env: &Env<'_>) -> bool {
     let Some(context) = &ue.security else { return true };
     let preferred = choose_algorithms(env.config, &context.capability);
     ue.is_unauthenticated()
