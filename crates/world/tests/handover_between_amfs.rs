@@ -33,8 +33,7 @@ fn a_ue_takes_the_algorithms_of_the_amf_to_which_it_is_handed_over() {
     ] {
         let plan = Plan { ciphering: first, other_ciphering: Some(other), ..Plan::two_amfs() };
         let mut world = World::new(plan);
-        let (gutis, authentications) =
-            world.run_handovers(3).unwrap_or_else(|failure| panic!("{failure}"));
+        let (gutis, authentications) = world.run_handovers(3).unwrap_or_else(|failure| panic!("{failure}"));
         assert_eq!((gutis.len(), authentications), (4, 1));
     }
 }

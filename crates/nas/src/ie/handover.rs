@@ -86,8 +86,12 @@ mod tests {
             ng_ksi: NgKsi::Native(3),
             sequence_number: 0x7f,
         };
-        let other =
-            IntraN1Container { has_new_k_amf: true, ng_ksi: NgKsi::Mapped(2), sequence_number: 0, ..container };
+        let other = IntraN1Container {
+            has_new_k_amf: true,
+            ng_ksi: NgKsi::Mapped(2),
+            sequence_number: 0,
+            ..container
+        };
         for (container, octets) in [(container, "1122334421037f"), (other, "11223344211a00")] {
             assert_eq!(hex::encode(container.octets()), octets);
             assert_eq!(IntraN1Container::from_octets(&hex::decode(octets).unwrap()), Some(container));

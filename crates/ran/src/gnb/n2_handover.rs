@@ -22,9 +22,9 @@ use pith_ngap::transfer::{
 };
 use pith_ngap::{
     Cause, CauseProtocol, CauseRadioNetwork, DownlinkRanStatusTransfer, GlobalRanNodeId, HandoverCancel,
-    HandoverCancelAcknowledge, HandoverCommand, HandoverFailure, HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
-    HandoverRequired, HandoverType, RanStatus, SessionTransfer, SetupItem, TargetId, UeContextReleaseRequest,
-    UplinkRanStatusTransfer,
+    HandoverCancelAcknowledge, HandoverCommand, HandoverFailure, HandoverNotify, HandoverPreparationFailure,
+    HandoverRequest, HandoverRequestAcknowledge, HandoverRequired, HandoverType, RanStatus, SessionTransfer,
+    SetupItem, TargetId, UeContextReleaseRequest, UplinkRanStatusTransfer,
 };
 use pith_types::{RanUeNgapId, Tai};
 use std::time::Duration;

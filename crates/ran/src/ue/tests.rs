@@ -219,7 +219,10 @@ fn a_ue_that_does_not_accept_a_nas_container_stays_with_its_algorithms() {
     for (clause, octets) in cases {
         let (mut ue, violations) = commanded(&octets);
         assert!(ue.refuses_handover(), "{octets:02x?}");
-        assert!(violations.iter().any(|violation| violation.clause == clause), "{octets:02x?}: {violations:?}");
+        assert!(
+            violations.iter().any(|violation| violation.clause == clause),
+            "{octets:02x?}: {violations:?}"
+        );
         ue.take_nas_change();
         assert_eq!(ue.current_security_context.unwrap().last_downlink(), Some(0x280));
     }

@@ -360,13 +360,7 @@ impl World {
     }
 
     /// A UE leaves its gNB for a cell that is prepared for it. A UE that has no such connection any longer does not arrive.
-    pub(super) fn leave_for(
-        &mut self,
-        source: usize,
-        key: UeKey,
-        cell: Cell,
-        nas_container: Option<&[u8]>,
-    ) {
+    pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell, nas_container: Option<&[u8]>) {
         let Some(ue) = self.gnbs[source].connections.remove(&key) else { return };
         self.gnbs[source].bearers.retain(|(of, _), _| *of != key);
         let amfs = self.plan.amfs();

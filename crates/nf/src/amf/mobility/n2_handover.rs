@@ -380,8 +380,7 @@ impl AwaitingSessionPreparation {
             return stay(ue, env);
         }
         let ids: Vec<u8> = self.sessions.iter().map(|item| item.pdu_session_id).collect();
-        let selected =
-            if ue.arrival.is_some() { arrival::select_algorithms(ue, env) } else { Ok(None) };
+        let selected = if ue.arrival.is_some() { arrival::select_algorithms(ue, env) } else { Ok(None) };
         let nas_container = match selected {
             Ok(container) => container.map(|container| container.octets()),
             Err(error) => {

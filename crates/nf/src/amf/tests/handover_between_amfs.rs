@@ -14,7 +14,7 @@ use pith_crypto::kdf;
 use pith_crypto::keys::KSeaf;
 use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm, MessageInput, NasMac};
 use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
-use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::ie::{NgKsi, RegistrationKind, UeSecurityCapability};
 use pith_nas::security::Algorithms;
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::{
@@ -347,15 +347,15 @@ fn config_of_other_algorithms() -> AmfConfig {
 
 /// The UE takes the algorithms 128-NEA1 and 128-NIA1 of a container into use, with its K_AMF and COUNTs.
 fn take_container(phone: &mut Phone, octets: &[u8]) {
-    let algorithms =
-        Algorithms { integrity: IntegrityAlgorithm::Nia1, ciphering: CipheringAlgorithm::Nea1 };
+    let algorithms = Algorithms { integrity: IntegrityAlgorithm::Nia1, ciphering: CipheringAlgorithm::Nea1 };
     let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi().imsi(), &[0, 0]);
     let former = phone.security.take().unwrap();
-    // The UE has got all messages of the source AMF.
-    let count = former.last_received().unwrap().plus(1).unwrap();
+    // The UE has got all messages of the source AMF. The target AMF leaves one COUNT out.
+    let count = former.last_received().unwrap().plus(2).unwrap();
     let [.., sequence_number] = *octets else { panic!() };
     assert_eq!(sequence_number, count.sequence_number());
-    assert_eq!(octets[4..6], [0x11, 0], "128-NEA1, 128-NIA1; K_AMF is kept, with ngKSI 0");
+    let NgKsi::Native(ng_ksi) = phone.ng_ksi else { panic!() };
+    assert_eq!(octets[4..6], [0x11, ng_ksi], "128-NEA1, 128-NIA1; K_AMF is kept");
     let mac = NasMac::new(algorithms.integrity, &kdf::k_nas_int(&k_amf, algorithms.integrity));
     let input = MessageInput { count: u32::MAX, bearer: 1, direction: Direction::Downlink };
     assert_eq!(octets[..4], mac.mac(input, &octets[4..]));
