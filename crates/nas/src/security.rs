@@ -20,6 +20,7 @@ pub use acceptance::{
 pub use count::NasCount;
 
 use crate::header::{EPD_5GMM, SecurityHeaderType};
+use crate::ie::{IntraN1Container, NasSecurityAlgorithms, NgKsi};
 use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm, MessageInput, NasCipher, NasMac};
 use serde::{Deserialize, Serialize, Serializer};
@@ -70,6 +71,15 @@ pub struct Algorithms {
     /// Ciphering.
     pub ciphering: CipheringAlgorithm,
 }
+
+impl From<Algorithms> for NasSecurityAlgorithms {
+    fn from(Algorithms { integrity, ciphering }: Algorithms) -> Self {
+        Self { ciphering: ciphering as u8, integrity: integrity as u8 }
+    }
+}
+
+/// COUNT of the MAC of a container for a handover: none of a message (TS 33.501 6.9.2.3.3).
+pub const CONTAINER_COUNT: u32 = u32::MAX;
 
 /// Keys, algorithms and NAS COUNTs of one side of a context. It is not `Clone`: two copies would
 /// send the same COUNT twice. It can be transferred by serialisation.
@@ -232,6 +242,24 @@ impl NasSecurity {
             self.cipher.apply(input, &mut plain);
         }
         Ok(plain)
+    }
+
+    /// The container that changes the UE's context to this one in a handover between AMFs, with K_AMF kept (TS 33.501 6.9.2.3.3). It uses up
+    /// one downlink COUNT, and its MAC is of another one, [`CONTAINER_COUNT`].
+    pub fn handover_container(&mut self, ng_ksi: NgKsi) -> Result<IntraN1Container, SecurityError> {
+        let count = self.next_to_send.ok_or(SecurityError::CountExhausted)?;
+        self.next_to_send = count.plus(1);
+        let mut container = IntraN1Container {
+            mac: [0; 4],
+            algorithms: self.algorithms().into(),
+            has_new_k_amf: false,
+            ng_ksi,
+            sequence_number: count.sequence_number(),
+        };
+        let bearer = self.connection as u8;
+        let input = MessageInput { count: CONTAINER_COUNT, bearer, direction: Direction::Downlink };
+        container.mac = self.mac.mac(input, &container.authenticated());
+        Ok(container)
     }
 
     /// Ciphers the value of the NAS message container in the next message (TS 24.501 4.4.6).

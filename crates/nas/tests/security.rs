@@ -2,6 +2,7 @@
 
 use pith_crypto::keys::{KNasEnc, KNasInt};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+use pith_nas::ie::NgKsi;
 use pith_nas::security::{Algorithms, Connection, Envelope, NasCount};
 use pith_nas::{NasSecurity, Role, SecurityError, SecurityHeaderType as Header};
 use proptest::prelude::*;
@@ -188,4 +189,17 @@ proptest! {
         protected.extend(octets);
         let _ = context(Role::Ue, 1, 1).unprotect(&protected);
     }
+}
+
+/// The MAC is AES-CMAC of OpenSSL over COUNT 2^32-1, BEARER 1, DIRECTION 1, and the octets after it.
+#[test]
+fn the_container_of_a_handover_uses_up_one_count_and_has_the_mac_of_another() {
+    let mut network = at(context(Role::Network, 2, 1), 0x1fe, Some(7));
+    let container = network.handover_container(NgKsi::Native(5)).unwrap();
+    assert_eq!(hex::encode(container.octets()), "9ddbc7c31205fe");
+    assert_eq!(network.next_to_send().map(NasCount::value), Some(0x1ff));
+    assert_eq!(network.last_received().map(NasCount::value), Some(7));
+    let mut last = at(context(Role::Network, 2, 1), 0xff_ffff, None);
+    assert!(last.handover_container(NgKsi::Native(5)).is_ok());
+    assert_eq!(last.handover_container(NgKsi::Native(5)), Err(SecurityError::CountExhausted));
 }

@@ -5,6 +5,7 @@ use crate::journal::SharedJournal;
 use crate::observed::{NfView, Observed};
 use crate::plan::{Plan, Residency};
 use pith_crypto::jws::{JwsAlgorithm, SigningKey};
+use pith_crypto::nas::IntegrityAlgorithm;
 use pith_crypto::suci::{HomeNetworkPrivateKey, HomeNetworkPublicKey, Profile};
 use pith_nf::amf::{Amf, AmfConfig};
 use pith_nf::ausf::{Ausf, AusfConfig};
@@ -320,8 +321,11 @@ impl ShardFactory<'_> {
     fn amf_config(&self, identity: Identity) -> AmfConfig {
         let guami = guami(self.plan, self.process);
         let mut config = AmfConfig::new(identity, guami, slices(), vec![self.tai()]);
-        config.ciphering.retain(|algorithm| *algorithm != self.plan.ciphering);
-        config.ciphering.insert(0, self.plan.ciphering);
+        prefer(&mut config.ciphering, self.plan.ciphering);
+        if let Some(ciphering) = self.plan.other_ciphering.filter(|_| self.plan.area(self.process) > 0) {
+            prefer(&mut config.ciphering, ciphering);
+            prefer(&mut config.integrity, IntegrityAlgorithm::Nia1);
+        }
         config.timers.t3512 = PERIODIC_UPDATE;
         config.retains_ues = self.plan.retaining != 0;
         config.shares_blocks = self.is_in_set();
@@ -434,4 +438,10 @@ pub(crate) fn n4_config(
         owners,
         shards: plan.shards as u8,
     }
+}
+
+/// The algorithm has the highest priority.
+fn prefer<T: PartialEq>(algorithms: &mut Vec<T>, preferred: T) {
+    algorithms.retain(|algorithm| *algorithm != preferred);
+    algorithms.insert(0, preferred);
 }

@@ -127,6 +127,8 @@ pub struct Plan {
     pub oauth2: bool,
     /// The ciphering that the AMF likes most.
     pub ciphering: CipheringAlgorithm,
+    /// Of several AMFs, those of other areas than the first one prefer 128-NIA1 and that ciphering, if it is given.
+    pub other_ciphering: Option<CipheringAlgorithm>,
     /// Where contexts are stored.
     pub residency: Residency,
     /// Contexts are in the runtime's own store, which all processes of the world share. What a change writes there.
@@ -186,6 +188,7 @@ impl Plan {
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
             ues: if is_crowded { 50 } else { 1 + dice.index(6) },
             ciphering: ciphers[dice.index(ciphers.len())],
+            other_ciphering: None,
             reloads: true,
             residency: stored.residency,
             store: stored.form,
@@ -347,6 +350,7 @@ impl Plan {
             breaks_out: false,
             oauth2: false,
             ciphering: CipheringAlgorithm::Nea0,
+            other_ciphering: None,
             residency: Residency::None,
             store: None,
             store_latency: None,

@@ -1,6 +1,7 @@
 //! Mobility between two AMFs of different AMF Sets, end to end: gNBs and UEs that check their keys, NRF, SMF and UPF.
 //! N2 handover (TS 23.502 4.9.1.3), and registration in CM-IDLE with UE context transfer (4.2.2.2.2).
 
+use pith_crypto::nas::CipheringAlgorithm;
 use pith_world::{Plan, World};
 
 #[test]
@@ -9,7 +10,7 @@ fn a_ue_goes_from_amf_to_amf_and_back() {
         for shards in [1, 2] {
             let mut world = World::new(Plan { oauth2, shards, ..Plan::two_amfs() });
             world.keep_ladder();
-            let gutis = world.run_handovers(3).unwrap_or_else(|failure| panic!("{failure}"));
+            let (gutis, _) = world.run_handovers(3).unwrap_or_else(|failure| panic!("{failure}"));
             let sets: Vec<u16> = gutis.iter().map(|guti| guti.guami.amf_id.set).collect();
             assert_eq!(sets, [1, 2, 1, 2], "each AMF gives the UE a 5G-GUTI of its own");
             let ladder = world.ladder();
@@ -20,6 +21,20 @@ fn a_ue_goes_from_amf_to_amf_and_back() {
             assert_eq!(count("N2InfoNotify"), 3);
             assert_eq!(count("ReleaseUEContext"), 0);
         }
+    }
+}
+
+/// The UE takes the algorithms of each AMF with the handover, and is authenticated once only (TS 33.501 6.9.2.3.3).
+#[test]
+fn a_ue_takes_the_algorithms_of_the_amf_to_which_it_is_handed_over() {
+    for (first, other) in [
+        (CipheringAlgorithm::Nea2, CipheringAlgorithm::Nea1),
+        (CipheringAlgorithm::Nea0, CipheringAlgorithm::Nea2),
+    ] {
+        let plan = Plan { ciphering: first, other_ciphering: Some(other), ..Plan::two_amfs() };
+        let mut world = World::new(plan);
+        let (gutis, authentications) = world.run_handovers(3).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!((gutis.len(), authentications), (4, 1));
     }
 }
 

@@ -4,6 +4,7 @@ use super::config::AmfConfig;
 use crate::kit::document::{Pack, Reader, UnpackError, Writer};
 use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KGnb};
+use pith_crypto::nas::IntegrityAlgorithm;
 use pith_nas::ie::UeSecurityCapability;
 use pith_nas::security::{Algorithms, Connection};
 use pith_nas::{NasCount, NasSecurity, Role, Unprotected};
@@ -36,14 +37,15 @@ const OVERFLOWS_AHEAD: u16 = 15;
 impl SecurityContext {
     /// The security context after a primary authentication. Both COUNTs start at 0.
     pub fn new(ng_ksi: u8, k_amf: KAmf, capability: UeSecurityCapability, algorithms: Algorithms) -> Self {
-        let nas = NasSecurity::new(
-            Role::Network,
-            Connection::ThreeGpp,
-            algorithms,
-            kdf::k_nas_int(&k_amf, algorithms.integrity),
-            kdf::k_nas_enc(&k_amf, algorithms.ciphering),
-        );
+        let nas = nas_security(&k_amf, algorithms);
         Self { ng_ksi, k_amf, capability, nas, unconfirmed: 0 }
+    }
+
+    /// Changes the algorithms, and with them the NAS keys. K_AMF and the COUNTs stay (TS 33.501 6.9.2.3.3).
+    pub fn change_algorithms(&mut self, algorithms: Algorithms) {
+        let mut nas = nas_security(&self.k_amf, algorithms);
+        nas.resume(self.nas.next_to_send(), self.nas.last_received());
+        self.nas = nas;
     }
 
     /// Notes that the UE may have used any COUNT, and may have another context: messages were accepted or sent since this one was
@@ -68,6 +70,16 @@ impl SecurityContext {
     pub fn k_gnb(&self, uplink: NasCount) -> KGnb {
         kdf::k_gnb(&self.k_amf, uplink.value(), kdf::AccessType::ThreeGpp)
     }
+}
+
+fn nas_security(k_amf: &KAmf, algorithms: Algorithms) -> NasSecurity {
+    NasSecurity::new(
+        Role::Network,
+        Connection::ThreeGpp,
+        algorithms,
+        kdf::k_nas_int(k_amf, algorithms.integrity),
+        kdf::k_nas_enc(k_amf, algorithms.ciphering),
+    )
 }
 
 /// The key set identifier after another one. That of a document may be any octet.
@@ -106,6 +118,25 @@ pub(crate) fn choose_algorithms(config: &AmfConfig, ue: &UeSecurityCapability) -
     Some(Algorithms { integrity, ciphering })
 }
 
+/// The algorithms of a UE that another AMF hands over: the preferred ones, or those in use if either integrity protection is null. A change
+/// from null integrity could not be verified by a UE that does not share K_AMF, and one to it by none (TS 33.501 5.5.2, 6.9.2.3.3). `None` if
+/// they are not permitted, or not supported by the UE.
+pub(crate) fn algorithms_after_handover(
+    config: &AmfConfig,
+    ue: &UeSecurityCapability,
+    in_use: Algorithms,
+) -> Option<Algorithms> {
+    let chosen = choose_algorithms(config, ue)?;
+    if chosen.integrity != IntegrityAlgorithm::Nia0 && in_use.integrity != IntegrityAlgorithm::Nia0 {
+        return Some(chosen);
+    }
+    let is_permitted = config.integrity.contains(&in_use.integrity)
+        && config.ciphering.contains(&in_use.ciphering)
+        && ue.supports_ia(in_use.integrity as u8)
+        && ue.supports_ea(in_use.ciphering as u8);
+    is_permitted.then_some(in_use)
+}
+
 /// Whether a UE supports the mandatory algorithms: 5G-EA0, 128-5G-EA1 and 128-5G-EA2 (TS 33.501
 /// 5.2.2), 128-5G-IA1 and 128-5G-IA2 (5.2.3). A capability without them is forged or not
 /// conformant: the registration is rejected before the UE is challenged (TS 24.501 5.5.1.2.8).
@@ -130,7 +161,7 @@ pub(crate) fn ngap_capabilities(ue: &UeSecurityCapability) -> pith_ngap::Securit
 mod tests {
     use super::super::tests::world::config;
     use super::*;
-    use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
+    use pith_crypto::nas::CipheringAlgorithm;
 
     #[test]
     fn the_preferred_algorithm_of_the_ue_is_selected() {
@@ -147,6 +178,21 @@ mod tests {
     #[test]
     fn null_integrity_is_not_selected_unless_configured() {
         assert!(choose_algorithms(&config(), &UeSecurityCapability::of_5gs(0xf0, 0x80)).is_none());
+    }
+
+    #[test]
+    fn a_handover_changes_neither_from_null_integrity_nor_to_it() {
+        let all = UeSecurityCapability::of_5gs(0xf0, 0xf0);
+        let of = |integrity| Algorithms { integrity, ciphering: CipheringAlgorithm::Nea2 };
+        let (null, nia1, nia2) =
+            (of(IntegrityAlgorithm::Nia0), of(IntegrityAlgorithm::Nia1), of(IntegrityAlgorithm::Nia2));
+        let mut config = config();
+        assert_eq!(algorithms_after_handover(&config, &all, nia1), Some(nia2));
+        assert_eq!(algorithms_after_handover(&config, &all, null), None);
+        config.integrity = vec![IntegrityAlgorithm::Nia0, IntegrityAlgorithm::Nia1];
+        assert_eq!(algorithms_after_handover(&config, &all, nia1), Some(nia1));
+        assert_eq!(algorithms_after_handover(&config, &all, null), Some(null));
+        assert_eq!(algorithms_after_handover(&config, &all, nia2), None, "it is not permitted");
     }
 
     #[test]

@@ -35,16 +35,22 @@ pub(super) fn ue_of(container: &[u8]) -> Option<UeKey> {
     Some(UeKey(u32::from_be_bytes(ue)))
 }
 
-/// From the target gNB: its cell.
-pub(super) fn target_to_source(Cell { pci, arfcn }: Cell) -> Vec<u8> {
-    let rrc = [&[RRC][..], &pci.to_be_bytes(), &arfcn.to_be_bytes()].concat();
+/// The longest NAS container that a gNB passes on: the length of RRC is one octet.
+pub(super) const MAX_NAS_CONTAINER: usize = 64;
+
+/// From the target gNB: its cell, and the AMF's NAS container for the UE, if there is one.
+pub(super) fn target_to_source(Cell { pci, arfcn }: Cell, nas_container: Option<&[u8]>) -> Vec<u8> {
+    let nas_container = nas_container.unwrap_or_default();
+    let rrc = [&[RRC][..], &pci.to_be_bytes(), &arfcn.to_be_bytes(), nas_container].concat();
     [&[HEAD, rrc.len() as u8][..], &rrc].concat()
 }
 
-/// The cell of the container.
-pub(super) fn cell_of(container: &[u8]) -> Option<Cell> {
-    let (pci, arfcn) = rrc_of(container)?.split_first_chunk()?;
-    Some(Cell { pci: u16::from_be_bytes(*pci), arfcn: u32::from_be_bytes(arfcn.try_into().ok()?) })
+/// The cell and the NAS container in the container.
+pub(super) fn command_in(container: &[u8]) -> Option<(Cell, Option<Vec<u8>>)> {
+    let (pci, rest) = rrc_of(container)?.split_first_chunk()?;
+    let (arfcn, nas_container) = rest.split_first_chunk()?;
+    let cell = Cell { pci: u16::from_be_bytes(*pci), arfcn: u32::from_be_bytes(*arfcn) };
+    Some((cell, (!nas_container.is_empty()).then(|| nas_container.to_vec())))
 }
 
 /// What follows the message of RRC in a container.
@@ -73,7 +79,9 @@ mod tests {
         let container = source_to_target(UeKey(0x0102_0304), plmn, 0x21, 0x20);
         assert_eq!(ue_of(&container), Some(UeKey(0x0102_0304)));
         let cell = Cell { pci: 33, arfcn: 620_033 };
-        assert_eq!(cell_of(&target_to_source(cell)), Some(cell));
+        assert_eq!(command_in(&target_to_source(cell, None)), Some((cell, None)));
+        let longest = vec![7; MAX_NAS_CONTAINER];
+        assert_eq!(command_in(&target_to_source(cell, Some(&longest))), Some((cell, Some(longest))));
         assert_eq!(hex::encode(source_to_target(UeKey(1), plmn, 0x21, 0x20)), SOURCE_TO_TARGET);
     }
 
@@ -82,7 +90,7 @@ mod tests {
         for octets in
             [&[][..], &[0], &[0, 5, 0x80, 1, 2, 3], &[0, 5, 0x81, 1, 2, 3, 4], &[4, 5, 0x80, 1, 2, 3, 4]]
         {
-            assert_eq!((ue_of(octets), cell_of(octets)), (None, None), "{octets:02x?}");
+            assert_eq!((ue_of(octets), command_in(octets)), (None, None), "{octets:02x?}");
         }
     }
 }

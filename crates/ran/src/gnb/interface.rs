@@ -99,6 +99,8 @@ pub enum Input<'a> {
     RequireHandover { ue: UeKey, node: GlobalRanNodeId, tai: Tai },
     /// A UE that left another gNB by [`Output::Leaving`] is in this gNB's cell.
     Arrive { ue: UeKey },
+    /// A UE that was to leave by [`Output::Leaving`] stays: it does not accept the NAS container.
+    TakeBack { ue: UeKey },
     /// The downlink of a UE's sessions moves to these tunnels: those of a secondary gNB, or back to the gNB's own (dual connectivity).
     MoveFlows { ue: UeKey, tunnels: Vec<(u8, Tunnel)> },
     /// A UE arrives from another gNB.
@@ -134,7 +136,12 @@ pub enum Output {
         cell: Cell,
     },
     /// A UE leaves for the cell of another gNB, which has prepared the handover.
-    Leaving { ue: UeKey, cell: Cell },
+    Leaving {
+        ue: UeKey,
+        cell: Cell,
+        /// Of the target AMF for the UE, if the NAS security changes.
+        nas_container: Option<Vec<u8>>,
+    },
     /// The target gNB has a tunnel for packets of a bearer that the source gNB forwards.
     ForwardingTunnel { ue: UeKey, teid: Teid, bearer: Bearer },
     /// The source gNB forwards packets of a bearer, whose UE leaves, into a tunnel of the UPF.

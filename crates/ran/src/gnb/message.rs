@@ -71,6 +71,7 @@ impl Gnb {
             Message::PduSessionResourceModifyConfirm(message) => self.receive_modify_confirm(stream, message),
             Message::HandoverRequest(message) => self.receive_handover_request(stream, message),
             Message::HandoverCommand(message) => self.receive_handover_command(stream, message),
+            Message::HandoverCancelAcknowledge(message) => self.receive_cancel_acknowledge(stream, &message),
             Message::HandoverPreparationFailure(message) => {
                 self.receive_preparation_failure(stream, &message)
             }

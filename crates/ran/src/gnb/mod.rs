@@ -208,6 +208,7 @@ impl Gnb {
             Input::XnHandover(handover) => self.receive_xn_handover(*handover),
             Input::RequireHandover { ue, node, tai } => self.require_handover(ue, node, tai),
             Input::Arrive { ue } => self.arrive(ue),
+            Input::TakeBack { ue } => self.take_back(ue),
             Input::MoveFlows { ue, tunnels } => self.move_flows(ue, tunnels),
             Input::Reset => self.reset(),
             Input::Timeout => self.on_timeout(),

@@ -11,7 +11,7 @@
 //!   | <- UE CONTEXT RELEASE COMMAND     |                                |
 //! ```
 
-use super::containers::{cell_of, source_to_target, target_to_source, ue_of};
+use super::containers::{MAX_NAS_CONTAINER, command_in, source_to_target, target_to_source, ue_of};
 use super::handover::{AsKeys, Cell};
 use super::{Gnb, Output, UeContext, UeKey};
 use pith_crypto::kdf;
@@ -21,10 +21,10 @@ use pith_ngap::transfer::{
     HandoverRequiredTransfer, HandoverResourceAllocationUnsuccessfulTransfer, Tunnel,
 };
 use pith_ngap::{
-    Cause, CauseProtocol, CauseRadioNetwork, DownlinkRanStatusTransfer, GlobalRanNodeId, HandoverCommand,
-    HandoverFailure, HandoverNotify, HandoverPreparationFailure, HandoverRequest, HandoverRequestAcknowledge,
-    HandoverRequired, HandoverType, RanStatus, SessionTransfer, SetupItem, TargetId, UeContextReleaseRequest,
-    UplinkRanStatusTransfer,
+    Cause, CauseProtocol, CauseRadioNetwork, DownlinkRanStatusTransfer, GlobalRanNodeId, HandoverCancel,
+    HandoverCancelAcknowledge, HandoverCommand, HandoverFailure, HandoverNotify, HandoverPreparationFailure,
+    HandoverRequest, HandoverRequestAcknowledge, HandoverRequired, HandoverType, RanStatus, SessionTransfer,
+    SetupItem, TargetId, UeContextReleaseRequest, UplinkRanStatusTransfer,
 };
 use pith_types::{RanUeNgapId, Tai};
 use std::time::Duration;
@@ -112,6 +112,10 @@ impl Gnb {
             );
             return self.refuse_handover(stream, &request);
         };
+        if request.nas_container.as_ref().is_some_and(|container| container.len() > MAX_NAS_CONTAINER) {
+            self.violation("TS 24.501 9.11.2.6", "a NAS container that is too long");
+            return self.refuse_handover(stream, &request);
+        }
         self.check_handover_request(stream, &request);
         let ran_ue_ngap_id = self.allocate_ran_id();
         let Cell { pci, arfcn } = self.cell();
@@ -146,7 +150,7 @@ impl Gnb {
             ran_ue_ngap_id,
             admitted: Some(admitted),
             failed: (!failed.is_empty()).then_some(failed),
-            target_to_source: target_to_source(self.cell()),
+            target_to_source: target_to_source(self.cell(), request.nas_container.as_deref()),
             diagnostics: None,
         };
         self.send(self.stream_for(ran_ue_ngap_id), acknowledge.encode());
@@ -242,7 +246,7 @@ impl Gnb {
         };
         let ue = context.ue;
         self.check_command(&command, sessions);
-        let Some(cell) = cell_of(&command.target_to_source) else {
+        let Some((cell, nas_container)) = command_in(&command.target_to_source) else {
             return self.violation(
                 "TS 38.413 9.3.1.21",
                 "the AMF changed the transparent container of the target gNB",
@@ -257,7 +261,30 @@ impl Gnb {
             let transfer = UplinkRanStatusTransfer { amf_ue_ngap_id, ran_ue_ngap_id, status };
             self.send(self.stream_for(ran_ue_ngap_id), transfer.encode());
         }
-        self.out.push(Output::Leaving { ue, cell });
+        self.out.push(Output::Leaving { ue, cell, nas_container });
+    }
+
+    /// The UE does not accept the handover command: it has established its connection here again (TS 38.331 5.3.5.8.2), and the gNB cancels the
+    /// handover (TS 38.413 8.4.5.2).
+    pub(super) fn take_back(&mut self, ue: UeKey) {
+        let mut contexts = self.contexts.iter_mut();
+        let found = contexts.find(|(_, context)| context.ue == ue && context.part == Part::Left);
+        let Some((ran_id, context)) = found else { return };
+        let ran_ue_ngap_id = *ran_id;
+        context.part = Part::None;
+        let Some(amf_ue_ngap_id) = context.amf_id else { return };
+        self.ran_ids.insert(ue, ran_ue_ngap_id);
+        self.departures.retain(|(_, id)| *id != ran_ue_ngap_id);
+        let cause = Some(Cause::RadioNetwork(CauseRadioNetwork::handover_cancelled));
+        let cancel = HandoverCancel { amf_ue_ngap_id, ran_ue_ngap_id, cause };
+        self.send(self.stream_for(ran_ue_ngap_id), cancel.encode());
+    }
+
+    /// HANDOVER CANCEL ACKNOWLEDGE (TS 38.413 8.4.5.2).
+    pub(super) fn receive_cancel_acknowledge(&mut self, stream: u16, message: &HandoverCancelAcknowledge) {
+        let ids = (message.amf_ue_ngap_id, message.ran_ue_ngap_id);
+        // No state depends on it.
+        let _ = self.check_ids("HandoverCancelAcknowledge", ids.0, ids.1, stream);
     }
 
     fn check_command(&mut self, command: &HandoverCommand, required: u16) {

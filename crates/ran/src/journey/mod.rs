@@ -102,6 +102,8 @@ pub(crate) enum HandoverFailure {
     NotPossible,
     #[error("HANDOVER PREPARATION FAILURE")]
     Refused,
+    #[error("the UE does not accept the NAS container")]
+    NotAccepted,
     #[error("not all sessions are confirmed")]
     NotConfirmed,
 }

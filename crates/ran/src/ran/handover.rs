@@ -54,6 +54,14 @@ impl FormerTunnels {
         }
     }
 
+    /// The UE stays at the source gNB.
+    fn withdraw(&mut self, ue: UeKey, bearers: &[Bearer]) {
+        for bearer in bearers {
+            self.forwarded.remove(&bearer.downlink);
+        }
+        self.offered.retain(|_, (endpoint, _)| endpoint.ue != ue);
+    }
+
     /// The tunnel into which packets of this one are forwarded.
     pub fn forwarded(&self, teid: Teid) -> Option<Tunnel> {
         self.forwarded.get(&teid).copied()
@@ -147,14 +155,27 @@ impl Ran {
         self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::XnHandover(Box::new(handover))));
     }
 
-    /// The UE leaves its gNB for a cell that is prepared for it (TS 23.502 4.9.1.3).
-    pub(super) fn leave_for(&mut self, key: UeKey, cell: Cell) {
+    /// The UE leaves its gNB for a cell that is prepared for it (TS 23.502 4.9.1.3), unless it does not accept the NAS container.
+    pub(super) fn leave_for(&mut self, key: UeKey, cell: Cell, nas_container: Option<&[u8]>) {
         let Some(source) = self.subscribers.get(key.0 as usize).map(|subscriber| subscriber.gnb) else {
             return;
         };
         let Some(target) = self.neighbours(source).find(|gnb| self.gnbs[*gnb].cell() == cell) else { return };
+        self.ue_input(key, ue::Input::HandoverCommand { nas_container });
+        if self.ue(key).is_some_and(ue::Ue::refuses_handover) {
+            return self.stay_at(key, source);
+        }
         self.leave_gnb(key, target);
         self.pending.push_back(PendingOutput::Gnb(target, gnb::Input::Arrive { ue: key }));
+    }
+
+    /// The UE does not leave, and its gNB forwards no packets.
+    fn stay_at(&mut self, key: UeKey, source: usize) {
+        if let Some(subscriber) = self.subscribers.get(key.0 as usize) {
+            self.former_tunnels.withdraw(key, &subscriber.bearers);
+        }
+        self.pending.push_back(PendingOutput::Gnb(source, gnb::Input::TakeBack { ue: key }));
+        self.fail_handover(key, HandoverFailure::NotAccepted);
     }
 
     /// From now on the UE is at another gNB. The packets in its former tunnels still reach it.

@@ -313,7 +313,9 @@ impl Ran {
                 self.former_tunnels.offer(teid, Endpoint::of(ue, &bearer));
             }
             gnb::Output::Forward { ue, bearer, to } => self.former_tunnels.forward(ue, bearer, to),
-            gnb::Output::Leaving { ue, cell } => self.leave_for(ue, cell),
+            gnb::Output::Leaving { ue, cell, nas_container } => {
+                self.leave_for(ue, cell, nas_container.as_deref())
+            }
             gnb::Output::HandoverFailed { ue, refused } => {
                 let why = if refused { HandoverFailure::Refused } else { HandoverFailure::NotPossible };
                 self.fail_handover(ue, why);

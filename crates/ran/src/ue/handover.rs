@@ -1,10 +1,11 @@
-//! Handover: keys of the access stratum in the target cell (TS 33.501 6.9.2.3.4).
+//! Handover: keys of the access stratum in the target cell, and the NAS container that changes the algorithms of NAS (TS 33.501 6.9.2.3.4).
 
 use super::Ue;
 use super::security::SecurityContext;
 use crate::gnb::Cell;
 use pith_crypto::kdf;
 use pith_crypto::keys::{KAmf, KGnb, Nh};
+use pith_nas::ie::{IntraN1Container, NasSecurityAlgorithms};
 
 /// Keys of the access stratum, from the setup of the connection on.
 pub(super) struct AsKeys {
@@ -39,7 +40,70 @@ impl AsKeys {
     }
 }
 
+/// What a handover command changes of NAS, until the UE is in the target cell.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NasChange {
+    /// Nothing.
+    #[default]
+    None,
+    /// The NAS container is not accepted: the UE stays in the source cell.
+    Refused,
+    /// The algorithms, and the downlink COUNT of the container.
+    Accepted { algorithms: NasSecurityAlgorithms, count: u32 },
+}
+
 impl Ue {
+    /// Whether the UE does not follow the last handover command.
+    pub fn refuses_handover(&self) -> bool {
+        self.nas_change == NasChange::Refused
+    }
+
+    /// The UE verifies the NAS container before it leaves its cell.
+    pub(super) fn receive_handover_command(&mut self, nas_container: Option<&[u8]>) {
+        self.nas_change = match nas_container {
+            None => NasChange::None,
+            Some(octets) => self.check_nas_container(octets).unwrap_or(NasChange::Refused),
+        };
+    }
+
+    fn check_nas_container(&mut self, octets: &[u8]) -> Option<NasChange> {
+        let Some(container) = IntraN1Container::from_octets(octets) else {
+            self.violation("TS 24.501 9.11.2.6", format!("NAS container {octets:02x?}"));
+            return None;
+        };
+        if container.has_new_k_amf {
+            self.violation("TS 33.501 6.9.2.3.4", "a new K_AMF, which this UE does not support");
+            return None;
+        }
+        let algorithms = container.algorithms;
+        if !self.are_acceptable(algorithms) {
+            return None;
+        }
+        let current = self.current_security_context.as_ref();
+        let Some(context) = current.filter(|context| context.ng_ksi == container.ng_ksi) else {
+            let text = format!("a NAS container for {:?}, which is not in use", container.ng_ksi);
+            self.violation("TS 33.501 6.9.2.3.4", text);
+            return None;
+        };
+        match context.check_container(&container) {
+            Ok(count) => Some(NasChange::Accepted { algorithms, count }),
+            Err(failure) => {
+                self.violation("TS 33.501 6.9.2.3.4", format!("NAS container: {failure:?}"));
+                None
+            }
+        }
+    }
+
+    /// The UE is in the target cell: messages have the new algorithms in both directions. The COUNTs go on, and the container has used up a
+    /// downlink COUNT. Until now messages of the source AMF may have arrived.
+    pub(super) fn take_nas_change(&mut self) {
+        let NasChange::Accepted { algorithms, count } = std::mem::take(&mut self.nas_change) else { return };
+        let current = self.current_security_context.as_ref();
+        if let Some(Ok(changed)) = current.map(|context| context.after_container(algorithms, count)) {
+            self.current_security_context = Some(changed);
+        }
+    }
+
     /// The gNB hands the UE over: its key must be the one that the UE derives.
     pub(super) fn check_handover(&mut self, key: &[u8; 32], chaining_count: u8, cell: Cell) {
         if self.current_security_context.as_ref().is_some_and(SecurityContext::is_null) {

@@ -36,6 +36,11 @@ pub enum Input<'a> {
         /// The UE security capabilities that the AMF sent to the gNB.
         capabilities: SecurityCapabilities,
     },
+    /// The source gNB commands a handover through the AMF.
+    HandoverCommand {
+        /// Of the target AMF, if the NAS security changes.
+        nas_container: Option<&'a [u8]>,
+    },
     /// The gNB hands the UE over to a cell of another gNB.
     HandedOver {
         /// K_NG-RAN* of the target gNB.

@@ -142,6 +142,8 @@ pub struct Ue {
     k_gnb_count: Option<u32>,
     /// Keys of the access stratum.
     as_keys: Option<handover::AsKeys>,
+    /// What the handover in progress changes of NAS.
+    nas_change: handover::NasChange,
     /// Register again when the connection is released.
     register_when_idle: Option<RegistrationKind>,
     /// The user deregisters when the procedure in progress is over.
@@ -186,6 +188,7 @@ impl Ue {
             initial: None,
             k_gnb_count: None,
             as_keys: None,
+            nas_change: handover::NasChange::None,
             register_when_idle: None,
             wants_to_deregister: false,
             registration_attempts: 0,
@@ -254,8 +257,10 @@ impl Ue {
             Input::Nas(_) if self.is_off() => {}
             Input::Nas(octets) => self.receive_nas(octets),
             Input::SecurityActivated { k_gnb, capabilities } => self.check_as_security(&k_gnb, capabilities),
+            Input::HandoverCommand { nas_container } => self.receive_handover_command(nas_container),
             Input::HandedOver { key, chaining_count, cell } => {
-                self.check_handover(&key, chaining_count, cell)
+                self.check_handover(&key, chaining_count, cell);
+                self.take_nas_change();
             }
             Input::UserPlane { session, up } => self.sessions.note_user_plane(session, up),
             Input::ConnectionReleased => self.on_connection_released(),
@@ -335,6 +340,7 @@ impl Ue {
         self.connection = Connection::Idle;
         self.k_gnb_count = None;
         self.as_keys = None;
+        self.nas_change = handover::NasChange::None;
         self.authentication.forget_challenge();
         self.authentication.failures = 0;
         self.authentication.partial = None;

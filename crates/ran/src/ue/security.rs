@@ -10,7 +10,7 @@ use pith_crypto::nas::{
 };
 use pith_nas::SecurityHeaderType;
 use pith_nas::header::EPD_5GMM;
-use pith_nas::ie::{NasSecurityAlgorithms, NgKsi};
+use pith_nas::ie::{IntraN1Container, NasSecurityAlgorithms, NgKsi};
 use std::cell::OnceCell;
 
 /// BEARER: the NAS connection identifier of 3GPP access (TS 33.501 6.4.3.1).
@@ -21,6 +21,8 @@ const BEFORE_SEQUENCE_NUMBER: usize = 6;
 const HEADER: usize = 7;
 /// NAS COUNT has 24 bits (TS 24.501 4.4.3.1).
 const COUNT_END: u32 = 1 << 24;
+/// COUNT of the MAC of a handover's container: 2^32 - 1, which no message has (TS 33.501 6.9.2.3.3).
+const CONTAINER_COUNT: u32 = u32::MAX;
 
 /// Why a protected message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,25 @@ impl SecurityContext {
     pub fn with_algorithms(&self, algorithms: NasSecurityAlgorithms) -> Result<Self, UnknownAlgorithm> {
         let other = Self::new(self.ng_ksi, self.k_amf.clone(), algorithms)?;
         Ok(Self { uplink: self.uplink, downlink: self.downlink, ..other })
+    }
+
+    /// The context after a handover whose container has that downlink COUNT.
+    pub fn after_container(
+        &self,
+        algorithms: NasSecurityAlgorithms,
+        count: u32,
+    ) -> Result<Self, UnknownAlgorithm> {
+        let other = self.with_algorithms(algorithms)?;
+        Ok(Self { downlink: self.downlink.max(Some(count)), ..other })
+    }
+
+    /// Checks the container of a handover with the K_NASint of its algorithm; returns its downlink COUNT (TS 33.501 6.9.2.3.3, 6.9.2.3.4).
+    pub fn check_container(&self, container: &IntraN1Container) -> Result<u32, CheckFailure> {
+        let count = self.estimate(container.sequence_number).ok_or(CheckFailure::Exhausted)?;
+        let other = self.with_algorithms(container.algorithms).map_err(|_| CheckFailure::Mac)?;
+        let input = input(CONTAINER_COUNT, Direction::Downlink);
+        let is_valid = other.keys().mac.verify(input, &container.authenticated(), container.mac);
+        if is_valid { Ok(count) } else { Err(CheckFailure::Mac) }
     }
 
     /// Whether its messages have no protection.

@@ -124,7 +124,7 @@ impl Ue {
 
     /// Whether the UE supports the algorithms; null integrity is for emergency sessions only (TS
     /// 24.501 5.4.2.3).
-    fn are_acceptable(&mut self, algorithms: NasSecurityAlgorithms) -> bool {
+    pub(super) fn are_acceptable(&mut self, algorithms: NasSecurityAlgorithms) -> bool {
         let own = self.settings.security_capability;
         if algorithms.integrity == 0 {
             self.violation("TS 24.501 5.4.2.3", "null integrity 5G-IA0 without emergency services");

@@ -3,9 +3,13 @@
 use super::security::SecurityContext;
 use super::*;
 use pith_crypto::Algorithm;
+use pith_crypto::keys::KAmf;
 use pith_crypto::milenage::Milenage;
+use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
 use pith_crypto::sqn::UsimSequence;
-use pith_nas::ie::PduSessionType;
+use pith_nas::ie::{IntraN1Container, NasSecurityAlgorithms, NgKsi, PduSessionType};
+use pith_nas::security::Algorithms;
+use pith_nas::{NasCount, NasSecurity, Role, SecurityHeaderType};
 use pith_types::Tac;
 
 struct Recorded {
@@ -136,5 +140,90 @@ fn free5gc_and_open5gs_serve_our_ue_without_violation() {
             Deregistered { by_network: false },
         ];
         assert_eq!(events, expected, "{core}");
+    }
+}
+
+const K_AMF: [u8; 32] = [9; 32];
+
+/// The AMF's side of a context with 128-NEA1 and 128-NIA1, which has sent messages up to COUNT 0x2fe.
+fn of_target_amf() -> NasSecurity {
+    let (integrity, ciphering) = (IntegrityAlgorithm::Nia1, CipheringAlgorithm::Nea1);
+    let k_amf = KAmf::new(K_AMF);
+    let mut amf = NasSecurity::new(
+        Role::Network,
+        pith_nas::security::Connection::ThreeGpp,
+        Algorithms { integrity, ciphering },
+        pith_crypto::kdf::k_nas_int(&k_amf, integrity),
+        pith_crypto::kdf::k_nas_enc(&k_amf, ciphering),
+    );
+    amf.resume(NasCount::new(0x2ff), None);
+    amf
+}
+
+/// A UE with 128-NEA2 and 128-NIA2 in use that has got the AMF's messages but the last ones, and gets a handover command.
+fn commanded(nas_container: &[u8]) -> (Ue, Vec<Violation>) {
+    let (mut ue, mut out) = (ue(), Vec::new());
+    let settings = Settings {
+        security_capability: UeSecurityCapability::of_5gs(0xe0, 0xe0),
+        ..Settings::clone(&ue.settings)
+    };
+    ue.settings = Arc::new(settings);
+    let in_use = NasSecurityAlgorithms { ciphering: 2, integrity: 2 };
+    let context = SecurityContext::new(NgKsi::Native(1), KAmf::new(K_AMF), in_use).unwrap();
+    ue.current_security_context = Some(context.after_container(in_use, 0x280).unwrap());
+    ue.connection = Connection::Secured;
+    ue.handle(Instant::START, Input::HandoverCommand { nas_container: Some(nas_container) }, &mut out);
+    let violation =
+        |output: Output| if let Output::Violation(violation) = output { Some(violation) } else { None };
+    (ue, out.into_iter().filter_map(violation).collect())
+}
+
+/// TS 33.501 6.9.2.3.4.
+#[test]
+fn the_ue_takes_the_algorithms_of_a_nas_container_in_the_target_cell() {
+    let mut amf = of_target_amf();
+    let (mut ue, violations) = commanded(&amf.handover_container(NgKsi::Native(1)).unwrap().octets());
+    assert_eq!(violations, []);
+    assert!(!ue.refuses_handover());
+    let (former, sealed) = (ue.current_security_context.as_mut().unwrap(), b"before");
+    former.seal(SecurityHeaderType::IntegrityProtectedAndCiphered, sealed);
+    ue.take_nas_change();
+    let context = ue.current_security_context.as_mut().unwrap();
+    assert_eq!((context.next_uplink(), context.last_downlink()), (1, Some(0x2ff)), "the COUNTs go on");
+    let header = SecurityHeaderType::IntegrityProtectedAndCiphered;
+    let uplink = context.seal(header, b"uplink");
+    assert_eq!(amf.unprotect(&uplink).unwrap().plain, b"uplink");
+    let downlink = amf.protect(header, b"downlink").unwrap();
+    assert_eq!(context.open(&downlink), Ok(b"downlink".to_vec()));
+}
+
+#[test]
+fn a_ue_that_does_not_accept_a_nas_container_stays_with_its_algorithms() {
+    let container = of_target_amf().handover_container(NgKsi::Native(1)).unwrap();
+    let changed = |change: &dyn Fn(&mut IntraN1Container)| {
+        let mut container = container;
+        change(&mut container);
+        container.octets()
+    };
+    let cases = [
+        ("TS 24.501 9.11.2.6", container.octets()[..6].to_vec()),
+        ("TS 33.501 6.9.2.3.4", changed(&|it| it.mac[0] ^= 1)),
+        ("TS 33.501 6.9.2.3.4", changed(&|it| it.sequence_number ^= 1)),
+        ("TS 33.501 6.9.2.3.4", changed(&|it| it.algorithms.ciphering = 2)),
+        ("TS 33.501 6.9.2.3.4", changed(&|it| it.ng_ksi = NgKsi::Native(2))),
+        ("TS 33.501 6.9.2.3.4", changed(&|it| it.has_new_k_amf = true)),
+        ("TS 24.501 5.4.2.3", changed(&|it| it.algorithms.integrity = 0)),
+        ("TS 24.501 5.4.2.2", changed(&|it| it.algorithms.ciphering = 3)),
+        ("TS 24.501 5.4.2.2", changed(&|it| it.algorithms.integrity = 9)),
+    ];
+    for (clause, octets) in cases {
+        let (mut ue, violations) = commanded(&octets);
+        assert!(ue.refuses_handover(), "{octets:02x?}");
+        assert!(
+            violations.iter().any(|violation| violation.clause == clause),
+            "{octets:02x?}: {violations:?}"
+        );
+        ue.take_nas_change();
+        assert_eq!(ue.current_security_context.unwrap().last_downlink(), Some(0x280));
     }
 }

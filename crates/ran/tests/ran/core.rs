@@ -44,6 +44,8 @@ pub enum Fault {
     RepeatNextHop,
     /// Change the PDCP counts of the source gNB.
     ChangeCounts,
+    /// Send a NAS container with a wrong MAC.
+    WrongNasContainer,
     /// Refuse handovers.
     RefuseHandover,
     /// Page no UE.
@@ -64,6 +66,8 @@ pub struct Subscriber {
 #[derive(Default)]
 pub struct Core {
     pub fault: Option<Fault>,
+    /// The algorithms of NAS change with each N2 handover.
+    pub changes_algorithms: bool,
     pub subscribers: HashMap<String, Subscriber>,
     /// The IMSI of each connection.
     pub connections: HashMap<(usize, RanUeNgapId), String>,
@@ -142,6 +146,7 @@ impl Core {
             Message::HandoverRequestAcknowledge(acknowledge) => self.command(gnb, acknowledge),
             Message::UplinkRanStatusTransfer(transfer) => self.transfer_status(transfer),
             Message::HandoverNotify(notify) => self.complete(&notify),
+            Message::HandoverCancel(cancel) => self.cancel(&cancel),
             Message::UeContextReleaseComplete(_) | Message::PduSessionResourceReleaseResponse(_) => vec![],
             other => panic!("{other:?}"),
         }
@@ -322,12 +327,28 @@ impl Subscriber {
         GmmMessage::from(request).encode()
     }
 
-    fn command_security(&mut self) -> Vec<u8> {
-        let (integrity, ciphering) = (IntegrityAlgorithm::Nia2, CipheringAlgorithm::Nea2);
+    fn security(&self, integrity: IntegrityAlgorithm, ciphering: CipheringAlgorithm) -> NasSecurity {
         let k_amf = self.k_amf.as_ref().unwrap();
         let keys = (kdf::k_nas_int(k_amf, integrity), kdf::k_nas_enc(k_amf, ciphering));
         let algorithms = Algorithms { integrity, ciphering };
-        let mut security = NasSecurity::new(Role::Network, Connection::ThreeGpp, algorithms, keys.0, keys.1);
+        NasSecurity::new(Role::Network, Connection::ThreeGpp, algorithms, keys.0, keys.1)
+    }
+
+    /// Changes the algorithms, and returns the container for the UE.
+    pub fn change_algorithms(&mut self) -> Vec<u8> {
+        let former = self.security.take().unwrap();
+        let mut security = match former.algorithms().integrity {
+            IntegrityAlgorithm::Nia2 => self.security(IntegrityAlgorithm::Nia1, CipheringAlgorithm::Nea1),
+            _ => self.security(IntegrityAlgorithm::Nia2, CipheringAlgorithm::Nea2),
+        };
+        security.resume(former.next_to_send(), former.last_received());
+        let container = security.handover_container(network::security_mode_command().ng_ksi).unwrap();
+        self.security = Some(security);
+        container.octets()
+    }
+
+    fn command_security(&mut self) -> Vec<u8> {
+        let mut security = self.security(IntegrityAlgorithm::Nia2, CipheringAlgorithm::Nea2);
         let command = GmmMessage::from(network::security_mode_command()).encode();
         let header = SecurityHeaderType::IntegrityProtectedWithNewContext;
         let protected = security.protect(header, &command).unwrap();

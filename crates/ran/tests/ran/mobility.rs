@@ -133,6 +133,13 @@ impl Core {
         };
         let imsi = imsi_of_id(ids.amf);
         let item = setup_item(&imsi, None);
+        let nas_container = match self.fault {
+            Some(Fault::WrongNasContainer) => Some(vec![1, 2, 3, 4, 0x11, 0, 0x20]),
+            _ if self.changes_algorithms => {
+                self.subscribers.get_mut(&imsi).map(|subscriber| subscriber.change_algorithms())
+            }
+            _ => None,
+        };
         let request = HandoverRequest {
             amf_ue_ngap_id: ids.amf,
             handover_type: required.handover_type,
@@ -141,7 +148,7 @@ impl Core {
             security_capabilities: CAPABILITIES,
             security_context: self.next_hop(&imsi),
             new_security_context: None,
-            nas_container: None,
+            nas_container,
             sessions: vec![HandoverItem {
                 pdu_session_id: item.pdu_session_id,
                 snssai: item.snssai,
@@ -190,6 +197,17 @@ impl Core {
         };
         self.elsewhere.push((self.relocations[&imsi].target, transfer.encode().unwrap()));
         vec![]
+    }
+
+    pub fn cancel(&mut self, cancel: &HandoverCancel) -> Vec<Vec<u8>> {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (cancel.amf_ue_ngap_id, cancel.ran_ue_ngap_id);
+        let imsi = imsi_of_id(amf_ue_ngap_id);
+        let target = self.relocations.remove(&imsi).unwrap().target;
+        let (ran, _) = self.prepared.remove(&imsi).unwrap();
+        self.connections.remove(&(target, ran));
+        self.elsewhere.push((target, release_command(UeIds { amf: amf_ue_ngap_id, ran })));
+        let acknowledge = HandoverCancelAcknowledge { amf_ue_ngap_id, ran_ue_ngap_id, diagnostics: None };
+        vec![acknowledge.encode().unwrap()]
     }
 
     pub fn complete(&mut self, notify: &HandoverNotify) -> Vec<Vec<u8>> {
@@ -344,6 +362,32 @@ fn a_refused_handover_leaves_the_ue_at_its_gnb() {
     world.run(Duration::from_secs(60));
     assert_eq!(world.ran.statistics().failures.get("N2 handover: HANDOVER PREPARATION FAILURE"), Some(&1));
     assert!(world.ran.gnb(0).unwrap().ids_of(UeKey(0)).is_some() && world.violations().is_empty());
+}
+
+/// TS 33.501 6.9.2.3.4: the messages after each handover have the new algorithms.
+#[test]
+fn ues_take_the_algorithms_of_nas_containers() {
+    let mut world = World::new(plan(Profile::N2, None, 3), 2, 2, Arrivals::AtOnce);
+    world.core.changes_algorithms = true;
+    world.begin();
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.violations(), Vec::<String>::new());
+    assert_eq!(count(&world, "N2 handover"), (6, 0));
+}
+
+/// TS 38.413 8.4.5.2: the source gNB cancels the handover.
+#[test]
+fn a_ue_that_does_not_accept_a_nas_container_stays_at_its_gnb() {
+    let mut world = World::new(plan(Profile::N2, None, 1), 2, 1, Arrivals::AtOnce);
+    world.core.fault = Some(Fault::WrongNasContainer);
+    world.begin();
+    world.run(Duration::from_secs(60));
+    let why = "N2 handover: the UE does not accept the NAS container";
+    assert_eq!(world.ran.statistics().failures.get(why), Some(&1));
+    assert!(world.violations().iter().any(|text| text.starts_with("TS 33.501 6.9.2.3.4")));
+    assert!(world.ran.gnb(0).unwrap().ids_of(UeKey(0)).is_some());
+    assert_eq!(world.ran.gnb(1).unwrap().ue_count(), 0);
+    assert!(world.core.relocations.is_empty());
 }
 
 #[test]

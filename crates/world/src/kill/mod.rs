@@ -135,6 +135,7 @@ impl Kill {
             breaks_out: upfs > 1 && !self.procedure.needs_classifier && dice.chance(500),
             oauth2: needs_amfs,
             ciphering: ciphers[dice.index(2)],
+            other_ciphering: None,
             residency: self.residency,
             store_latency: None,
             store: (self.residency.needs_runtime_store() || self.victim == Victim::Instance)

@@ -300,7 +300,9 @@ impl World {
             Output::HandedOver { ue, key, chaining_count, cell } => {
                 self.signal_to_ue(gnb, ue, super::radio::Downlink::HandedOver { key, chaining_count, cell });
             }
-            Output::Leaving { ue, cell } => self.leave_for(gnb, ue, cell),
+            Output::Leaving { ue, cell, nas_container } => {
+                self.leave_for(gnb, ue, cell, nas_container.as_deref());
+            }
             // Packets of the worlds do not take the tunnels of gNBs that UEs have left.
             Output::ForwardingTunnel { .. } | Output::Forward { .. } => {}
             Output::PathSwitched { .. } | Output::HandoverFailed { .. } => {}

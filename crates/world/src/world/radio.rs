@@ -360,13 +360,15 @@ impl World {
     }
 
     /// A UE leaves its gNB for a cell that is prepared for it. A UE that has no such connection any longer does not arrive.
-    pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell) {
+    pub(super) fn leave_for(&mut self, source: usize, key: UeKey, cell: Cell, nas_container: Option<&[u8]>) {
         let Some(ue) = self.gnbs[source].connections.remove(&key) else { return };
         self.gnbs[source].bearers.retain(|(of, _), _| *of != key);
         let amfs = self.plan.amfs();
         let of_amf = (source % amfs..self.gnbs.len()).step_by(amfs);
         let target = of_amf.into_iter().find(|at| self.gnbs[*at].gnb.cell() == cell);
         let Some(target) = target.filter(|_| self.ues[ue].connection == Some(key.0.into())) else { return };
+        // A container that the UE does not accept is a violation.
+        self.ue_input(ue, Input::HandoverCommand { nas_container });
         self.gnbs[target].connections.insert(key, ue);
         self.ues[ue].gnb = target;
         self.gnb_input(target, GnbInput::Arrive { ue: key });

@@ -98,8 +98,8 @@ impl World {
     }
 
     /// One UE registers, establishes a session, and is handed over to the gNB of another AMF some times, without faults. After each handover
-    /// UE, AMFs, SMF and UPF have the same state. Returns the 5G-GUTIs that the UE had, one at each AMF.
-    pub fn run_handovers(&mut self, times: u32) -> Result<Vec<FiveGGuti>, Box<Failure>> {
+    /// UE, AMFs, SMF and UPF have the same state. Returns the 5G-GUTIs that the UE had, one at each AMF, and how often it was authenticated.
+    pub fn run_handovers(&mut self, times: u32) -> Result<(Vec<FiveGGuti>, u64), Box<Failure>> {
         self.run_single_registration()?;
         let mut gutis: Vec<_> = self.ues[0].ue.guti().into_iter().collect();
         for _ in 0..times {
@@ -115,11 +115,10 @@ impl World {
         }
         self.everyone(|_| Act::Deregister { switch_off: false })?;
         self.check_empty()?;
-        Ok(gutis)
+        Ok((gutis, self.authentications(0)))
     }
 
-    /// As [`World::run_handovers`], but the UE is in CM-IDLE when it comes to the tracking area of another AMF. Returns how often it was
-    /// authenticated, too.
+    /// As [`World::run_handovers`], but the UE is in CM-IDLE when it comes to the tracking area of another AMF.
     pub fn run_reselections(&mut self, times: u32) -> Result<(Vec<FiveGGuti>, u64), Box<Failure>> {
         self.run_single_registration()?;
         let mut gutis: Vec<_> = self.ues[0].ue.guti().into_iter().collect();

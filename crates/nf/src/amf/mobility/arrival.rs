@@ -3,7 +3,7 @@
 //! | step | state | from | timer | TS 23.502 4.9.1.3 |
 //! |---|---|---|---|---|
 //! | CreateUEContext | | source AMF | | .2 3 |
-//! | HANDOVER REQUEST to the target gNB, as within an AMF | those of [`super::n2_handover`] | SMFs, target gNB | preparation | .2 4 to 11 |
+//! | HANDOVER REQUEST to the target gNB, as within an AMF, with a NAS container if the algorithms change | those of [`super::n2_handover`] | SMFs, target gNB | preparation | .2 4 to 11 |
 //! | 201 with what HANDOVER COMMAND has | [`super::n2_handover::AwaitingHandoverNotify`] | target gNB | completion | .2 12 |
 //! | N2InfoNotify; UpdateSMContext (COMPLETED), a session each | [`super::n2_handover::AwaitingSessionCompletion`] | SMFs | | .3 6 to 14 |
 //! | the UE's registration update: UDM, PCF, a 5G-GUTI of this AMF | [`crate::amf::procedure::registration`] | UE | | .3 12 |
@@ -19,12 +19,14 @@ use crate::amf::context::{DeferredAction, Env, RmState, UeContext};
 use crate::amf::emergency;
 use crate::amf::error::TransferError;
 use crate::amf::procedure::context_transfer::{Received, session};
+use crate::amf::security::algorithms_after_handover;
 use crate::amf::session::{PduSession, UserPlane};
 use crate::amf::slices::{self, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use crate::kit::{Caller, GnbHandle, Owner, PendingReply};
 use bytes::Bytes;
+use pith_nas::ie::{IntraN1Container, NgKsi};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, RanStatus, SessionTransfer, TargetId, UserLocation,
 };
@@ -134,6 +136,24 @@ fn take_context(
         session.user_plane = UserPlane::Activated;
     }
     not_served.into_iter().map(|session| session.id).collect()
+}
+
+/// Takes the algorithms that this AMF prefers into use, if they are others than the source AMF's. Returns the NAS container that tells the UE
+/// (TS 33.501 6.9.2.3.3). It is called once, for HANDOVER REQUEST: until HANDOVER NOTIFY the UE gets no NAS message of this AMF.
+pub(super) fn select_algorithms(
+    ue: &mut UeContext,
+    env: &Env<'_>,
+) -> Result<Option<IntraN1Container>, HandoverError> {
+    let context = ue.security.as_mut().ok_or(HandoverError::Security)?;
+    let in_use = context.nas.algorithms();
+    let selected = algorithms_after_handover(env.config, &context.capability, in_use);
+    let selected = selected.ok_or(HandoverError::Security)?;
+    if selected == in_use {
+        return Ok(None);
+    }
+    context.change_algorithms(selected);
+    let container = context.nas.handover_container(NgKsi::Native(context.ng_ksi));
+    container.map(Some).map_err(|_| HandoverError::Security)
 }
 
 /// The target cell is not known before HANDOVER NOTIFY: the first one of the gNB.

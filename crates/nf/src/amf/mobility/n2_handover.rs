@@ -126,7 +126,7 @@ pub(crate) enum HandoverError {
     /// This AMF serves none of the UE's slices.
     #[error("none of the UE's slices is served")]
     NoSlices,
-    /// This AMF does not permit the UE's NAS algorithms, or can't continue with its keys.
+    /// This AMF permits no NAS algorithms that the UE supports, or can't continue with its keys.
     #[error("the UE's NAS security is not permitted here")]
     Security,
     /// The UE is connected to this AMF, or this AMF has no room for it.
@@ -369,8 +369,8 @@ impl AwaitingSessionPreparation {
         self.go_on(ue, env)
     }
 
-    /// HANDOVER REQUEST to the target gNB, once all SMFs have replied (TS 38.413 8.4.2.2; TS 33.501 6.9.2.3.3). The algorithms of NAS do
-    /// not change within an AMF, so there is no NAS container.
+    /// HANDOVER REQUEST to the target gNB, once all SMFs have replied (TS 38.413 8.4.2.2; TS 33.501 6.9.2.3.3). The algorithms of NAS
+    /// change only if another AMF hands the UE over.
     fn go_on(self, ue: &mut UeContext, env: &mut Env<'_>) -> Mobility {
         if !self.calls.is_empty() {
             return self.into();
@@ -380,6 +380,15 @@ impl AwaitingSessionPreparation {
             return stay(ue, env);
         }
         let ids: Vec<u8> = self.sessions.iter().map(|item| item.pdu_session_id).collect();
+        let selected = if ue.arrival.is_some() { arrival::select_algorithms(ue, env) } else { Ok(None) };
+        let nas_container = match selected {
+            Ok(container) => container.map(|container| container.octets()),
+            Err(error) => {
+                cancel_sessions(ue, env, &ids);
+                fail_preparation(ue, env, error);
+                return stay(ue, env);
+            }
+        };
         let is_connected = env.gnbs.contains_key(&self.target);
         let key =
             if is_connected { env.connections.open_for_handover(ue.id.block, self.target) } else { None };
@@ -394,7 +403,7 @@ impl AwaitingSessionPreparation {
         connection.ue = Some(ue.key);
         let target = connection.id;
         let Self { cause, source_to_target, sessions, to_release, .. } = self;
-        let content = n2::HandoverContent { cause, next_hop, sessions, source_to_target };
+        let content = n2::HandoverContent { cause, next_hop, nas_container, sessions, source_to_target };
         n2::handover_request(ue, env, key, content);
         ue.start(env, Timer::Handover, env.config.timers.handover_preparation);
         AwaitingHandoverRequestAcknowledge { target, sessions: ids, to_release }.into()

@@ -161,6 +161,7 @@ pub(crate) fn initial_context_setup_request(
 pub(crate) struct HandoverContent {
     pub cause: Option<Cause>,
     pub next_hop: NextHop,
+    pub nas_container: Option<Vec<u8>>,
     pub sessions: Vec<HandoverItem>,
     pub source_to_target: Vec<u8>,
 }
@@ -176,7 +177,7 @@ pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, cont
         security_capabilities: security::ngap_capabilities(&context.capability),
         security_context: (&content.next_hop).into(),
         new_security_context: None,
-        nas_container: None,
+        nas_container: content.nas_container,
         sessions: content.sessions,
         allowed_nssai: ue.slices.allowed.clone(),
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),

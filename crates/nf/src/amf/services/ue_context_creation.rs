@@ -11,7 +11,7 @@ use crate::amf::mobility::n2_handover::{self, HandoverError};
 use crate::amf::mobility::{departure, n14};
 use crate::amf::n2::MAX_RADIO_CAPABILITY;
 use crate::amf::procedure::context_transfer;
-use crate::amf::security::is_acceptable;
+use crate::amf::security::{algorithms_after_handover, is_acceptable};
 use crate::amf::{Amf, consumer};
 use crate::kit::{Caller, Instant, Outbox, PendingReply};
 use pith_crypto::keys::Nh;
@@ -96,18 +96,14 @@ impl Amf {
         Ok(Creation { data, target: (gnb, target), security, next_hop })
     }
 
-    /// The UE's keys, if this AMF can continue with them: its configuration permits the algorithms, which the UE supports, and K_AMF is
-    /// the one in use. Without a NAS container for the UE this AMF changes neither (TS 33.501 6.9.2.3.3).
+    /// The UE's keys, if this AMF can continue with them: its configuration permits algorithms that the UE supports, and K_AMF is the one in
+    /// use. HANDOVER REQUEST changes the algorithms ([`arrival::select_algorithms`]).
     fn security_of(&self, context: &namf::UeContext) -> Option<(context_transfer::Received, NextHop)> {
         let (nh, chaining_count) = context.seaf_data.as_ref()?.next_hop()?;
         let received = context_transfer::received(context)?;
-        let (algorithms, capability) = (received.security.nas.algorithms(), received.security.capability);
-        let config = &self.shared.config;
+        let (in_use, capability) = (received.security.nas.algorithms(), received.security.capability);
         let is_permitted = is_acceptable(&capability)
-            && config.integrity.contains(&algorithms.integrity)
-            && config.ciphering.contains(&algorithms.ciphering)
-            && capability.supports_ia(algorithms.integrity as u8)
-            && capability.supports_ea(algorithms.ciphering as u8);
+            && algorithms_after_handover(&self.shared.config, &capability, in_use).is_some();
         is_permitted.then_some((received, NextHop { nh: Nh::new(nh), chaining_count }))
     }
 

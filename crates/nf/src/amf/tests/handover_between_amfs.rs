@@ -12,9 +12,10 @@ use crate::kit::{
 use crate::testing::{Stored, client};
 use pith_crypto::kdf;
 use pith_crypto::keys::KSeaf;
-use pith_crypto::nas::IntegrityAlgorithm;
+use pith_crypto::nas::{CipheringAlgorithm, Direction, IntegrityAlgorithm, MessageInput, NasMac};
 use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationComplete};
-use pith_nas::ie::{RegistrationKind, UeSecurityCapability};
+use pith_nas::ie::{NgKsi, RegistrationKind, UeSecurityCapability};
+use pith_nas::security::Algorithms;
 use pith_nas::{GmmCause, GmmMessage};
 use pith_ngap::{
     Cause, CauseRadioNetwork, EarlyRanStatus, HandoverCancel, HandoverCommand, HandoverFailure,
@@ -332,6 +333,79 @@ fn the_target_gnb_gets_the_next_hop_of_the_source_amf() {
     assert_eq!(&request.sessions[0].transfer[..], b"PDU_RES_SETUP_REQ");
     let capabilities = request.security_capabilities;
     assert_eq!((capabilities.nr_encryption, capabilities.nr_integrity), (0xc000, 0xc000));
+    assert_eq!(request.nas_container, None, "the algorithms stay");
+}
+
+/// A target AMF that prefers 128-NEA1 and 128-NIA1 to those in use, which it permits, too.
+fn config_of_other_algorithms() -> AmfConfig {
+    AmfConfig {
+        integrity: vec![IntegrityAlgorithm::Nia1, IntegrityAlgorithm::Nia2],
+        ciphering: vec![CipheringAlgorithm::Nea1, CipheringAlgorithm::Nea2],
+        ..target_config()
+    }
+}
+
+/// The UE takes the algorithms 128-NEA1 and 128-NIA1 of a container into use, with its K_AMF and COUNTs.
+fn take_container(phone: &mut Phone, octets: &[u8]) {
+    let algorithms = Algorithms { integrity: IntegrityAlgorithm::Nia1, ciphering: CipheringAlgorithm::Nea1 };
+    let k_amf = kdf::k_amf(&KSeaf::new(K_SEAF), supi().imsi(), &[0, 0]);
+    let former = phone.security.take().unwrap();
+    // The UE has got all messages of the source AMF. The target AMF leaves one COUNT out.
+    let count = former.last_received().unwrap().plus(2).unwrap();
+    let [.., sequence_number] = *octets else { panic!() };
+    assert_eq!(sequence_number, count.sequence_number());
+    let NgKsi::Native(ng_ksi) = phone.ng_ksi else { panic!() };
+    assert_eq!(octets[4..6], [0x11, ng_ksi], "128-NEA1, 128-NIA1; K_AMF is kept");
+    let mac = NasMac::new(algorithms.integrity, &kdf::k_nas_int(&k_amf, algorithms.integrity));
+    let input = MessageInput { count: u32::MAX, bearer: 1, direction: Direction::Downlink };
+    assert_eq!(octets[..4], mac.mac(input, &octets[4..]));
+    let mut security = security_of(&supi(), algorithms);
+    security.resume(former.next_to_send(), Some(count));
+    phone.security = Some(security);
+}
+
+/// TS 33.501 6.9.2.3.3: the target AMF selects the algorithms by its own order of priority. K_AMF stays, and the NAS COUNTs go on.
+#[test]
+fn a_target_amf_that_prefers_other_algorithms_changes_them_with_a_nas_container() {
+    let mut amfs = Amfs::with(config_of_other_algorithms(), &[5]);
+    let request = amfs.requested(&[5]);
+    let id = request.amf_ue_ngap_id;
+    acknowledge(&mut amfs.target, id, &[5], &[]);
+    answer(&mut amfs.target, Some(N2SmInfoType::HandoverCmd));
+    amfs.created();
+    let _ = take_message!(amfs.source, GNB, HandoverCommand);
+    take_container(&mut amfs.phone, &request.nas_container.expect("a NAS container"));
+    let notification = amfs.notified(id);
+    assert_eq!(amfs.source.request(*notification), Ok(Response::NoContent));
+    answer(&mut amfs.target, None);
+    let Amfs { mut target, mut phone, .. } = amfs;
+    // Both directions have the new algorithms, and the UE need not be authenticated for them.
+    target.take_ladder();
+    let message = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(&mut target, message);
+    phone.accepted(&mut target);
+    phone.send(&mut target, RegistrationComplete::new());
+    assert_eq!(
+        target.take_ladder(),
+        "\
+gnb2 -> UplinkNasTransport
+udm  <- ThreeGppRegistration
+udm  <- GetDataSets
+udm  <- SdmSubscribe
+pcf  <- CreateAmPolicyAssociation
+gnb2 <- DownlinkNasTransport
+gnb2 -> UplinkNasTransport"
+    );
+}
+
+/// The source AMF continues with its algorithms.
+#[test]
+fn a_ue_that_stays_keeps_the_algorithms_of_the_source_amf() {
+    let mut amfs = Amfs::with(config_of_other_algorithms(), &[5]);
+    amfs.commanded(&[5]);
+    cancel(&mut amfs);
+    release_at_target(&mut amfs);
+    assert_stays(amfs);
 }
 
 /// TS 29.502 5.2.2.3.4.2 to 5.2.2.3.4.4.
@@ -610,10 +684,10 @@ fn a_gnb_that_is_not_connected_to_the_target_amf_is_an_unknown_target() {
     assert_eq!(refusal.cause(), Some(&SbiCause::HandoverFailure));
 }
 
-/// It could not use the UE's algorithms, and does not change them at a handover.
+/// The UE supports 128-NIA1 and 128-NIA2.
 #[test]
-fn algorithms_that_the_target_amf_does_not_permit_are_refused() {
-    let config = AmfConfig { integrity: vec![IntegrityAlgorithm::Nia1], ..target_config() };
+fn a_ue_without_an_algorithm_that_the_target_amf_permits_is_refused() {
+    let config = AmfConfig { integrity: vec![IntegrityAlgorithm::Nia3], ..target_config() };
     let mut amfs = Amfs::with(config, &[5]);
     let request = amfs.require(&[5]);
     amfs.create(*request);
