@@ -12,7 +12,7 @@ use pith_crypto::keys::{Autn, Opc, Rand, SubscriberKey};
 use pith_crypto::milenage::Milenage;
 use pith_crypto::sqn::Sqn;
 use pith_crypto::suci::{HomeNetworkPrivateKey, Profile, encode_msin};
-use pith_sbi::common::{AuthType, RatType, SupiOrSuci};
+use pith_sbi::common::{AuthType, DateTime, RatType, SupiOrSuci};
 use pith_sbi::nausf_ueauthentication::ResynchronizationInfo;
 use pith_sbi::nudm_sdm::{
     AccessAndMobilitySubscriptionData, DataSetName, GetDataSets, GetUeCtxInSmfData, SdmSubscribe,
