@@ -45,6 +45,7 @@ mod slices;
 mod subscription;
 mod table;
 mod take_over;
+mod trace;
 #[cfg(feature = "testing")]
 #[allow(missing_docs, clippy::new_without_default, clippy::should_implement_trait, clippy::duplicate_mod)]
 #[path = "tests/world.rs"]
@@ -180,6 +181,7 @@ impl Amf {
         procedure::subscription_change::resume(ue, &mut env);
         procedure::deregistration::resume(ue, &mut env);
         mobility::n2_handover::await_registration(ue, &mut env);
+        trace::resume(ue, &mut env);
         self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;
         if ue.is_over() {
