@@ -99,6 +99,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-departure", only(&source)),
         ("amf-arrival", only(&target)),
         ("amf-withdrawn", only(&super::handover_between_amfs_crossings::withdrawn())),
+        ("amf-traced", only(&super::trace::traced())),
         ("amf-emergency", only(&super::emergency::unauthenticated())),
         ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
     ];
