@@ -181,7 +181,9 @@ fn a_message_that_cannot_be_encoded_is_an_error() {
 
 fn trace_start(activation: TraceActivation) -> Vec<u8> {
     let ids = (AmfUeNgapId::from_wire(42).unwrap(), RanUeNgapId(7));
-    TraceStart { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, activation: Some(activation) }.encode().unwrap()
+    TraceStart { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, activation: Some(activation) }
+        .encode()
+        .unwrap()
 }
 
 #[test]

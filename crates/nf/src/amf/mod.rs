@@ -45,13 +45,13 @@ mod slices;
 mod subscription;
 mod table;
 mod take_over;
-mod trace;
 #[cfg(feature = "testing")]
 #[allow(missing_docs, clippy::new_without_default, clippy::should_implement_trait, clippy::duplicate_mod)]
 #[path = "tests/world.rs"]
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use config::{AmfConfig, EmergencyServices, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;

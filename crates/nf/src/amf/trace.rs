@@ -294,7 +294,8 @@ pub(super) fn cell_traffic(ue: &UeContext, env: &mut Env<'_>, message: &CellTraf
         let id = message.trace.map_or_else(|| "without id".into(), |id| id.to_string());
         let cell = message.cell.map_or_else(|| "unknown".into(), |it| format!("{} {}", it.plmn, it.cell));
         let entity = message.collection_entity.map_or_else(|| "unknown".into(), |entity| entity.to_string());
-        let uri: String = message.collection_entity_uri.iter().flat_map(|it| it.chars()).take(URI_SHOWN).collect();
+        let uri: String =
+            message.collection_entity_uri.iter().flat_map(|it| it.chars()).take(URI_SHOWN).collect();
         let uri = if uri.is_empty() { uri } else { format!(" {uri:?}") };
         format!("{}: cell traffic trace {id}, cell {cell}, trace collection entity {entity}{uri}", ue.name())
     });

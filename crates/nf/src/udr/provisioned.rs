@@ -1,6 +1,8 @@
 //! Provisioned data: the resources of TS 29.505 and TS 29.519 as views of one subscriber.
 
-use crate::kit::{AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber, SubscriberTrace};
+use crate::kit::{
+    AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber, SubscriberTrace,
+};
 use pith_sbi::common::{
     Area, Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, RestrictionType,
     ServiceAreaRestriction, SscMode, SubscribedDefaultQos,

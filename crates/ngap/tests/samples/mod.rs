@@ -147,8 +147,16 @@ macro_rules! messages {
 
 /// All samples.
 pub fn all() -> Vec<Message> {
-    let parts =
-        [interface(), nas_and_context(), sessions(), handover(), path_switch(), the_rest(), relayed(), traces()];
+    let parts = [
+        interface(),
+        nas_and_context(),
+        sessions(),
+        handover(),
+        path_switch(),
+        the_rest(),
+        relayed(),
+        traces(),
+    ];
     parts.into_iter().flatten().collect()
 }
 

@@ -46,7 +46,10 @@ impl Gnb {
     pub(super) fn activate_trace(&mut self, ran_id: RanUeNgapId, activation: &TraceActivation) {
         let (id, TracedInterfaces(interfaces)) = (activation.id, activation.interfaces);
         if interfaces & !TracedInterfaces::ALL.0 != 0 {
-            self.violation("TS 38.413 9.3.1.14", format!("reserved bits in Interfaces To Trace: {interfaces:#010b}"));
+            self.violation(
+                "TS 38.413 9.3.1.14",
+                format!("reserved bits in Interfaces To Trace: {interfaces:#010b}"),
+            );
         }
         let Some(context) = self.contexts.get_mut(&ran_id) else { return };
         if context.traces.iter().any(|active| active.reference() == id.reference()) {

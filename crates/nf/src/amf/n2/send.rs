@@ -168,12 +168,7 @@ pub(crate) struct HandoverContent {
 }
 
 /// HANDOVER REQUEST to the target gNB (TS 38.413 8.4.2).
-pub(crate) fn handover_request(
-    ue: &mut UeContext,
-    env: &mut Env<'_>,
-    key: Key,
-    content: HandoverContent,
-) {
+pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, content: HandoverContent) {
     let trace = ue.activate_trace(env, key);
     let (Some(connection), Some(context)) = (env.connections.get(key), &ue.security) else { return };
     let message = HandoverRequest {

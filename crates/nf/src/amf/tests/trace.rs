@@ -1,6 +1,6 @@
 //! Traces of a UE at its gNB (TS 32.422 4.1.2; TS 38.413 8.11).
 
-use super::handover_between_amfs::{Amfs, target_config, take_message};
+use super::handover_between_amfs::{Amfs, take_message, target_config};
 use super::n2_handover::{acknowledge, answer, notify, require};
 use super::subscription_change::notified;
 use super::world::*;
@@ -235,7 +235,7 @@ fn the_trace_goes_to_the_target_amf() {
         source.downlinks.clear();
     });
     let request = amfs.require(&[5]);
-    let sent = request.body.json_data.ue_context.trace_data.clone();
+    let sent = request.body.ue_context.trace_data.clone();
     assert_eq!(sent, Some(TraceData { interface_list: Some("f8".into()), ..trace(1) }));
     amfs.create(*request);
     answer(&mut amfs.target, Some(N2SmInfoType::PduResSetupReq));
