@@ -24,6 +24,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-withdrawn-1", include_str!("../../../tests/golden/amf-withdrawn-1.hex")),
     ("amf-arrival-1", include_str!("../../../tests/golden/amf-arrival-1.hex")),
     ("amf-arrival-2", include_str!("../../../tests/golden/amf-arrival-2.hex")),
+    ("amf-traced-1", include_str!("../../../tests/golden/amf-traced-1.hex")),
     ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
     ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
 ];
