@@ -208,10 +208,10 @@ fn a_trace_activation_that_is_not_understood_counts_as_absent() {
             let _ = Message::decode(&right[..at]);
         }
     }
-    // The address of 32 bits has a length octet of 31: with one of 30, it is no IP address.
+    // The octet before the address ends with the lower five bits of its length, and padding. An address of 31 bits is no IP address.
     let at = right.windows(5).position(|it| it[1..] == [192, 0, 2, 9]).unwrap();
     let mut short = right.clone();
-    short[at] = short[at].wrapping_sub(2);
+    short[at] = short[at].wrapping_sub(8);
     if let Ok(Message::TraceStart(message)) = Message::decode(&short) {
         assert_eq!(message.activation, None);
     }
