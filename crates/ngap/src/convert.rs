@@ -573,3 +573,4 @@ convert_transfers! {
 
 mod mobility;
 mod node;
+mod trace;

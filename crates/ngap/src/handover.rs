@@ -3,6 +3,7 @@
 use crate::error::Diagnostics;
 use crate::macros::message;
 use crate::mobility::{EarlyRanStatus, HandoverItem, MobilityRestrictions, NextHop, RanStatus, TargetId};
+use crate::trace::TraceActivation;
 use crate::types::{Cause, SecurityCapabilities, SessionTransfer, UserLocation};
 use oxirush_ngap::ngap::HandoverType;
 use pith_types::{Ambr, AmfUeNgapId, Guami, RanUeNgapId, Snssai};
@@ -74,6 +75,8 @@ message! {
         req sessions: Vec<HandoverItem> = PDUSessionResourceSetupListHOReq,
         /// Slices that the UE is allowed to use.
         req allowed_nssai: Vec<Snssai> = AllowedNSSAI,
+        /// The trace to begin.
+        lax trace: TraceActivation = TraceActivation,
         /// IMEISV with the last four digits of the serial number masked.
         lax masked_imeisv: [u8; 8] = MaskedIMEISV,
         /// Transparent container between the gNBs.

@@ -17,6 +17,7 @@ mod paging;
 mod path_switch;
 mod pdu_session;
 mod peek;
+mod trace;
 pub mod transfer;
 mod types;
 mod ue_context;
@@ -47,8 +48,9 @@ pub use nas_transport::{
 };
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
-    HandoverFlag, HandoverType, PagingDRX as PagingDrx, RRCEstablishmentCause as RrcEstablishmentCause,
-    RRCState as RrcState, TimeToWait, UERetentionInformation as UeRetentionInformation,
+    HandoverFlag, HandoverType, PagingDRX as PagingDrx, PrivacyIndicator,
+    RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait, TraceDepth,
+    UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
@@ -58,6 +60,10 @@ pub use pdu_session::{
     PduSessionResourceReleaseResponse, PduSessionResourceSetupRequest, PduSessionResourceSetupResponse,
 };
 pub use peek::{Peek, peek};
+pub use trace::{
+    CellTrafficTrace, CollectionEntity, DeactivateTrace, NgRanTraceId, NrCgi, TraceActivation,
+    TraceFailureIndication, TraceStart, TracedInterfaces,
+};
 pub use types::{
     Cause, GlobalRanNodeId, ModifyItem, NgConnection, ResetScope, SecurityCapabilities, SessionTransfer,
     SetupItem, SupportedTa, UeNgapIds, UserLocation,

@@ -8,6 +8,7 @@ use crate::nas_transport::*;
 use crate::paging::Paging;
 use crate::path_switch::*;
 use crate::pdu_session::*;
+use crate::trace::*;
 use crate::ue_context::*;
 use oxirush_ngap::Deviation;
 use oxirush_ngap::ngap::{Criticality, NGAPPDU, NgapPduKind};
@@ -154,6 +155,10 @@ messages! {
     Initiating_DownlinkRANEarlyStatusTransfer => DownlinkRanEarlyStatusTransfer,
     Initiating_UplinkRANConfigurationTransfer => UplinkRanConfigurationTransfer,
     Initiating_DownlinkRANConfigurationTransfer => DownlinkRanConfigurationTransfer,
+    Initiating_TraceStart => TraceStart,
+    Initiating_TraceFailureIndication => TraceFailureIndication,
+    Initiating_DeactivateTrace => DeactivateTrace,
+    Initiating_CellTrafficTrace => CellTrafficTrace,
 }
 
 fn other(pdu: &NGAPPDU<'_>) -> Other {

@@ -3,6 +3,7 @@
 use crate::error::Diagnostics;
 use crate::macros::message;
 use crate::mobility::MobilityRestrictions;
+use crate::trace::TraceActivation;
 use crate::types::{Cause, SecurityCapabilities, SessionTransfer, SetupItem, UeNgapIds, UserLocation};
 use pith_types::{Ambr, AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 
@@ -23,6 +24,8 @@ message! {
         req security_capabilities: SecurityCapabilities = UESecurityCapabilities,
         /// K_gNB (TS 33.501 6.8.1.1).
         req security_key: [u8; 32] = SecurityKey,
+        /// The trace to begin.
+        lax trace: TraceActivation = TraceActivation,
         /// Mobility restrictions of the UE.
         lax mobility_restrictions: MobilityRestrictions = MobilityRestrictionList,
         /// The UE's radio capabilities, if the AMF has them.

@@ -178,3 +178,41 @@ fn a_message_that_cannot_be_encoded_is_an_error() {
     let error = Paging { s_tmsi, tais: vec![tai; 17] }.encode().unwrap_err();
     assert!(error.to_string().starts_with("Paging cannot be encoded"), "{error}");
 }
+
+fn trace_start(activation: TraceActivation) -> Vec<u8> {
+    let ids = (AmfUeNgapId::from_wire(42).unwrap(), RanUeNgapId(7));
+    TraceStart { amf_ue_ngap_id: ids.0, ran_ue_ngap_id: ids.1, activation: Some(activation) }
+        .encode()
+        .unwrap()
+}
+
+#[test]
+fn a_trace_activation_that_is_not_understood_counts_as_absent() {
+    let activation = |ipv4: Option<[u8; 4]>, ipv6: Option<[u8; 16]>| TraceActivation {
+        id: NgRanTraceId::new([0x99, 0xf9, 0x07, 0, 0, 1], 0xabcd),
+        interfaces: TracedInterfaces::NG_C,
+        depth: TraceDepth::maximum,
+        collection_entity: CollectionEntity { ipv4: ipv4.map(Into::into), ipv6: ipv6.map(Into::into) },
+    };
+    let right = trace_start(activation(Some([192, 0, 2, 9]), None));
+    let Ok(Message::TraceStart(message)) = Message::decode(&right) else { panic!() };
+    let trace = message.activation.unwrap();
+    assert_eq!((trace.id.reference(), trace.id.session()), ([0x99, 0xf9, 0x07, 0, 0, 1], 0xabcd));
+    assert_eq!(trace.id.to_string(), "99f907000001abcd");
+    // Any octet of the IE may be wrong: the PDU is refused, or read without the IE, or with another value.
+    for at in 0..right.len() {
+        for bit in 0..8 {
+            let mut wrong = right.clone();
+            wrong[at] ^= 1 << bit;
+            let _ = Message::decode(&wrong);
+            let _ = Message::decode(&right[..at]);
+        }
+    }
+    // The octet before the address ends with the lower five bits of its length, and padding. An address of 31 bits is no IP address.
+    let at = right.windows(5).position(|it| it[1..] == [192, 0, 2, 9]).unwrap();
+    let mut short = right.clone();
+    short[at] = short[at].wrapping_sub(8);
+    if let Ok(Message::TraceStart(message)) = Message::decode(&short) {
+        assert_eq!(message.activation, None);
+    }
+}

@@ -629,6 +629,7 @@ pub(crate) fn release_all(ue: &mut UeContext, env: &mut Env<'_>) {
     release_all_sessions(ue, env);
     delete_policy(ue, env);
     (ue.subscription, ue.restrictions, ue.slices) = (None, None, Slices::default());
+    ue.subscribe_trace(None, env.out);
     (ue.sdm_call, ue.refresh_call) = (None, None);
     unsubscribe(ue, env);
     let Some(ue_id) = ue.supi.clone() else { return };

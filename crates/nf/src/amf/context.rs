@@ -72,6 +72,8 @@ pub(crate) struct UeContext {
     pub radio_capability: Option<Bytes>,
     /// Mobility restrictions; `None` if there are none, and UE and gNB know that.
     pub restrictions: Option<Box<super::restrictions::Restrictions>>,
+    /// The trace; `None` if there is none, and no gNB has one.
+    pub trace: Option<Box<super::trace::UeTrace>>,
     /// Emergency registration and session.
     pub emergency: super::emergency::Emergency,
     /// Subscription data from the UDM.
@@ -293,6 +295,7 @@ impl UeContext {
             registration_area: Vec::new(),
             radio_capability: None,
             restrictions: None,
+            trace: None,
             emergency: Default::default(),
             subscription: None,
             sdm_subscription: None,

@@ -15,6 +15,7 @@
 //!  emergency     emergency registration and session, and the arrival below; absent if there are none
 //!  returned      NAS messages that the gNB has returned; absent if there are none
 //!                arrival: the AMF from which the UE is being handed over; none in any document that is stored
+//!  trace         the subscribed trace, and what gNBs have got of it; absent if there is none
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -56,6 +57,7 @@ const OFFERED: Section = Section { id: 12, name: "offered security context", ver
 const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", version: 1 };
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
 const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
+const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -75,11 +77,12 @@ pub(super) const SECTIONS: &[Section] = &[
     RESTRICTIONS,
     RETURNED,
     EMERGENCY,
+    TRACE,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY];
+const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -94,6 +97,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     RESTRICTIONS,
     RETURNED,
     EMERGENCY,
+    TRACE,
     TIMERS,
 ];
 
@@ -212,6 +216,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         MOBILITY => !(ue.mobility.is_idle() && ue.access_keys.is_initial() && ue.withdrawn.is_none()),
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
+        TRACE => ue.trace.is_some(),
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
@@ -269,6 +274,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         registration_area,
         radio_capability,
         restrictions,
+        trace,
         emergency,
         subscription,
         sdm_subscription,
@@ -336,6 +342,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         PROCEDURE => procedure.pack(writer),
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
+        TRACE => trace.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
@@ -450,6 +457,7 @@ fn read(
         PROCEDURE => ue.procedure = Pack::unpack(reader)?,
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
+        TRACE => ue.trace = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;

@@ -134,6 +134,7 @@ pub(crate) fn end_subscription(ue: &mut UeContext, env: &mut Env<'_>, snssai: Sn
     consumer::unsubscribe(ue, env);
     (ue.sdm_call, ue.refresh_call) = (None, None);
     (ue.subscription, ue.restrictions) = (None, None);
+    ue.subscribe_trace(None, env.out);
     ue.slices = Slices { allowed: vec![snssai], rejected: Vec::new() };
 }
 

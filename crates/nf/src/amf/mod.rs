@@ -51,6 +51,7 @@ mod take_over;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 pub use config::{AmfConfig, EmergencyServices, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
@@ -180,6 +181,7 @@ impl Amf {
         procedure::subscription_change::resume(ue, &mut env);
         procedure::deregistration::resume(ue, &mut env);
         mobility::n2_handover::await_registration(ue, &mut env);
+        trace::resume(ue, &mut env);
         self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;
         if ue.is_over() {

@@ -64,9 +64,10 @@ pub use residency::{Change, DocumentSink, RESERVED_COUNTS, StoreScope, StoredKey
 pub use rng::Rng;
 pub use sbi::{Caller, Identity, Nf, Selection, Tag, Target};
 pub use store::{MAX_DOCUMENTS, StoreError, StoreRequest, StoreResponse, collection_of};
+pub(crate) use subscriber::check_trace;
 pub use subscriber::{
     AkaAlgorithm, Authentication, AuthenticationMethod, MobilityRestrictions, Secret, SubscribedDnn,
-    SubscribedSlice, Subscriber,
+    SubscribedSlice, Subscriber, SubscriberTrace,
 };
 pub use time::{Duration, Instant, WallClock};
 pub use timer::{Timer, TimerKey};

@@ -1,9 +1,11 @@
 //! One subscriber as provisioned by the operator: the source of all provisioned data of
 //! Nudr_DataRepository (TS 29.505).
 
-use pith_sbi::common::{CoreNetworkType, RatType};
-use pith_types::{Ambr, BitRate, Dnn, Snssai, Supi, Tac, five_qi};
+use pith_sbi::common::{CoreNetworkType, RatType, TraceData, TraceDepth};
+use pith_types::{Ambr, BitRate, Dnn, Plmn, Snssai, Supi, Tac, five_qi};
 use serde::{Deserialize, Serialize};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 use zeroize::Zeroize;
 
 /// A subscriber: keys, bit rates, slices and data networks.
@@ -26,6 +28,94 @@ pub struct Subscriber {
     /// Mobility restrictions; the default restricts nothing.
     #[serde(default, skip_serializing_if = "MobilityRestrictions::is_empty")]
     pub restrictions: MobilityRestrictions,
+    /// The trace of the subscriber, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<SubscriberTrace>,
+}
+
+/// A trace of a subscriber (TS 32.422 4.1.2; TS 29.571 `TraceData`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubscriberTrace {
+    /// Trace Reference, such as `99970-00000a`: MCC, MNC, and the Trace ID.
+    pub trace_ref: Arc<str>,
+    /// How much is recorded.
+    pub trace_depth: TraceDepth,
+    /// Types of NFs that record, in hexadecimal digits (TS 32.422 5.4).
+    pub ne_type_list: Arc<str>,
+    /// Triggering events, in hexadecimal digits (TS 32.422 5.1).
+    pub event_list: Arc<str>,
+    /// IPv4 address of the trace collection entity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection_entity_ipv4_addr: Option<Ipv4Addr>,
+    /// IPv6 address of the trace collection entity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub collection_entity_ipv6_addr: Option<Ipv6Addr>,
+    /// Interfaces, in hexadecimal digits (TS 32.422 5.5); without it, all interfaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface_list: Option<Arc<str>>,
+}
+
+impl SubscriberTrace {
+    /// As data of the subscription.
+    pub fn data(&self) -> TraceData {
+        let mut data = TraceData::new(
+            self.trace_ref.clone(),
+            self.trace_depth.clone(),
+            self.ne_type_list.clone(),
+            self.event_list.clone(),
+        );
+        data.collection_entity_ipv4_addr = self.collection_entity_ipv4_addr;
+        data.collection_entity_ipv6_addr = self.collection_entity_ipv6_addr;
+        data.interface_list = self.interface_list.clone();
+        data
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_trace(&self.data()).map(drop).map_err(|why| format!("{why} in 'trace'"))?;
+        if self.collection_entity_ipv4_addr.is_none() && self.collection_entity_ipv6_addr.is_none() {
+            return Err("'trace' needs 'collectionEntityIpv4Addr' or 'collectionEntityIpv6Addr': gNBs send records there".into());
+        }
+        Ok(())
+    }
+}
+
+/// Octets of a list in a trace at most. TS 32.422 5.1, 5.4 and 5.5 define fewer.
+const MOST_TRACE_OCTETS: usize = 64;
+
+/// Checks the texts and the depth of a trace; the error names the member. Returns the Trace Reference: PLMN and Trace ID (TS 32.422 5.6).
+pub(crate) fn check_trace(data: &TraceData) -> Result<[u8; 6], &'static str> {
+    let lists = [
+        (&*data.ne_type_list, "'neTypeList' has no 1 to 64 octets in hexadecimal digits"),
+        (&*data.event_list, "'eventList' has no 1 to 64 octets in hexadecimal digits"),
+        (
+            data.interface_list.as_deref().unwrap_or("00"),
+            "'interfaceList' has no 1 to 64 octets in hexadecimal digits",
+        ),
+    ];
+    if let Some((_, why)) = lists.iter().find(|(text, _)| !is_octets(text)) {
+        return Err(why);
+    }
+    if matches!(data.trace_depth, TraceDepth::Other(_)) {
+        return Err("unknown 'traceDepth'");
+    }
+    trace_reference(&data.trace_ref).ok_or("'traceRef' is not like 99970-00000a")
+}
+
+fn is_octets(text: &str) -> bool {
+    let is_complete = !text.is_empty() && text.len().is_multiple_of(2) && text.len() <= 2 * MOST_TRACE_OCTETS;
+    is_complete && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+fn trace_reference(text: &str) -> Option<[u8; 6]> {
+    let (plmn, id) = text.split_once('-')?;
+    let (mcc, mnc) = plmn.split_at_checked(3)?;
+    let [a, b, c] = Plmn::new(mcc, mnc).ok()?.to_bcd();
+    if !id.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let [d, e, f] = parse_hex(id)?;
+    Some([a, b, c, d, e, f])
 }
 
 /// Mobility restrictions of a subscriber (TS 23.501 5.3.4.1; TS 29.503 6.1.6.2.4), in every network.
@@ -199,6 +289,7 @@ impl Subscriber {
                 }],
             }],
             restrictions: MobilityRestrictions::default(),
+            trace: None,
         }
     }
 
@@ -236,7 +327,8 @@ impl Subscriber {
         if self.slices.iter().flat_map(|slice| &slice.dnns).any(arp) {
             return Err("'arp' is 1 to 15".into());
         }
-        self.restrictions.check()
+        self.restrictions.check()?;
+        self.trace.as_ref().map_or(Ok(()), SubscriberTrace::check)
     }
 }
 
@@ -346,5 +438,49 @@ mod tests {
         assert!(bad.check().unwrap_err().contains("default: true"));
         bad.authentication.opc = None;
         assert!(bad.check().unwrap_err().contains("opc"));
+    }
+
+    fn traced(member: &str, value: serde_json::Value) -> Result<(), String> {
+        let mut trace = serde_json::json!({
+            "traceRef": "99970-00000A", "traceDepth": "MINIMUM", "neTypeList": "0040", "eventList": "01",
+            "collectionEntityIpv6Addr": "2001:db8::9",
+        });
+        trace[member] = value;
+        let trace = serde_json::from_value(trace).map_err(|error| error.to_string())?;
+        Subscriber { trace: Some(trace), ..subscriber() }.check()
+    }
+
+    #[test]
+    fn errors_in_a_trace_name_the_member() {
+        assert_eq!(traced("interfaceList", "f8".into()), Ok(()));
+        assert_eq!(traced("traceRef", "310410-ffffff".into()), Ok(()));
+        let long = "0".repeat(130);
+        let cases = [
+            ("traceRef", "99970"),
+            ("traceRef", "99970-00000"),
+            ("traceRef", "99970-+0000a"),
+            ("traceRef", "9997-00000a"),
+            ("traceRef", "9997x-00000a"),
+            ("traceRef", "99\u{e9}70-00000a"),
+            ("traceDepth", "DEEP"),
+            ("neTypeList", ""),
+            ("neTypeList", "0"),
+            ("eventList", "0g"),
+            ("interfaceList", &long),
+            ("collectionEntityIpv6Addr", "192.0.2.9"),
+        ];
+        for (member, value) in cases {
+            let error = traced(member, value.into()).unwrap_err();
+            assert!(error.contains(member) || error.contains("IPv6"), "{member} {value}: {error}");
+        }
+        let error = traced("collectionEntityIpv6Addr", serde_json::Value::Null).unwrap_err();
+        assert!(error.contains("collectionEntityIpv4Addr"), "{error}");
+        assert!(traced("jobType", "TRACE_ONLY".into()).unwrap_err().contains("jobType"));
+    }
+
+    #[test]
+    fn a_trace_reference_has_plmn_and_trace_id() {
+        assert_eq!(trace_reference("99970-00000a"), Some([0x99, 0xf9, 0x07, 0, 0, 0x0a]));
+        assert_eq!(trace_reference("310410-ABCDEF"), Some([0x13, 0x00, 0x14, 0xab, 0xcd, 0xef]));
     }
 }

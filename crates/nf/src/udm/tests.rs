@@ -477,7 +477,7 @@ fn replaced(former: SmfRegistration, new: SmfRegistration) -> Result<Option<Dere
 /// An SMF of the same set, or one that got the context from the former one, has not made a second session.
 #[test]
 fn only_another_smf_context_is_a_duplicate() {
-    let registration = |smf: u8, callback: &str| {
+    let registration = |smf: u128, callback: &str| {
         let mut registration = SmfRegistration::new(instance(smf), 5, Snssai::of_sst(1), plmn());
         registration.dereg_callback_uri = Some(Uri::new(&root("smf"), callback));
         registration
@@ -500,7 +500,7 @@ fn only_another_smf_context_is_a_duplicate() {
 /// Its answer was lost, and the session has been established again meanwhile.
 #[test]
 fn a_repeated_registration_of_a_former_smf_context_is_refused() {
-    let registration = |smf: u8, time: i64| {
+    let registration = |smf: u128, time: i64| {
         let mut registration = SmfRegistration::new(instance(smf), 5, Snssai::of_sst(1), plmn());
         registration.dereg_callback_uri = Some(Uri::new(&root("smf"), &format!("/{smf}")));
         registration.registration_time = Some(DateTime::from_unix_ms(time));

@@ -1,6 +1,8 @@
 //! Provisioned data: the resources of TS 29.505 and TS 29.519 as views of one subscriber.
 
-use crate::kit::{AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber};
+use crate::kit::{
+    AkaAlgorithm, AuthenticationMethod, Secret, SubscribedDnn, SubscribedSlice, Subscriber, SubscriberTrace,
+};
 use pith_sbi::common::{
     Area, Arp, AuthType, PduSessionType, PreemptionCapability, PreemptionVulnerability, RestrictionType,
     ServiceAreaRestriction, SscMode, SubscribedDefaultQos,
@@ -107,6 +109,7 @@ fn am_data(subscriber: &Subscriber) -> AccessAndMobilitySubscriptionData {
         core_network_type_restrictions: restrictions.core_network_type_restrictions.clone(),
         forbidden_areas: areas(&restrictions.forbidden_tacs),
         service_area_restriction: allowed.or_else(not_allowed),
+        trace_data: subscriber.trace.as_ref().map(SubscriberTrace::data),
         ..Default::default()
     }
 }

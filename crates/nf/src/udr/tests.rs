@@ -75,6 +75,21 @@ fn access_and_mobility_data_holds_ambr_and_slices() {
 }
 
 #[test]
+fn access_and_mobility_data_holds_the_trace() {
+    let trace = serde_json::json!({"traceRef": "99970-00000A", "traceDepth": "MINIMUM_WO_VENDOR_EXTENSION", "neTypeList": "0040",
+        "eventList": "01", "collectionEntityIpv6Addr": "2001:db8::9", "interfaceList": "f8"});
+    let trace = Some(serde_json::from_value(trace).unwrap());
+    let known = StoreResponse::Subscriber(Some(std::sync::Arc::new(Subscriber { trace, ..subscriber() })));
+    let query = QueryAmData { ue_id: supi(), serving_plmn_id: serving() };
+    let Response::AmData(data) = ask(query, known).answer().clone() else { panic!() };
+    let data = data.trace_data.unwrap();
+    assert_eq!((&*data.trace_ref, &*data.ne_type_list, &*data.event_list), ("99970-00000A", "0040", "01"));
+    assert_eq!(data.trace_depth, pith_sbi::common::TraceDepth::MinimumWoVendorExtension);
+    assert_eq!(data.collection_entity_ipv6_addr, Some("2001:db8::9".parse().unwrap()));
+    assert_eq!((data.collection_entity_ipv4_addr, data.interface_list.as_deref()), (None, Some("f8")));
+}
+
+#[test]
 fn several_data_sets_come_in_one_answer() {
     let query = |dataset_names| {
         let response =

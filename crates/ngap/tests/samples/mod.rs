@@ -119,6 +119,23 @@ fn restrictions() -> MobilityRestrictions {
     }
 }
 
+fn trace_id() -> NgRanTraceId {
+    NgRanTraceId([0x99, 0xf9, 0x07, 0, 0, 1, 0x12, 0x34])
+}
+
+fn trace() -> TraceActivation {
+    let [ipv4, ipv6] = ["192.0.2.9", "2001:db8::9"];
+    TraceActivation {
+        id: trace_id(),
+        interfaces: TracedInterfaces::ALL,
+        depth: TraceDepth::mediumWithoutVendorSpecificExtension,
+        collection_entity: CollectionEntity {
+            ipv4: Some(ipv4.parse().unwrap()),
+            ipv6: Some(ipv6.parse().unwrap()),
+        },
+    }
+}
+
 /// The PDCP counts of one radio bearer with sequence numbers of 12 bits, all of them 0.
 fn status() -> RanStatus {
     RanStatus::decode(&[0; 12]).unwrap()
@@ -130,8 +147,16 @@ macro_rules! messages {
 
 /// All samples.
 pub fn all() -> Vec<Message> {
-    let parts =
-        [interface(), nas_and_context(), sessions(), handover(), path_switch(), the_rest(), relayed()];
+    let parts = [
+        interface(),
+        nas_and_context(),
+        sessions(),
+        handover(),
+        path_switch(),
+        the_rest(),
+        relayed(),
+        traces(),
+    ];
     parts.into_iter().flatten().collect()
 }
 
@@ -231,6 +256,7 @@ pub fn nas_and_context() -> Vec<Message> {
             allowed_nssai: slices(),
             security_capabilities: security(),
             security_key: [0xa5; 32],
+            trace: Some(trace()),
             mobility_restrictions: Some(restrictions()),
             ue_radio_capability: Some(vec![1; 20]),
             rfsp_index: Some(256),
@@ -315,7 +341,7 @@ pub fn handover() -> Vec<Message> {
             security_capabilities: security(), security_context: next_hop(), new_security_context: Some(()),
             nas_container: Some(vec![6, 7]),
             sessions: vec![HandoverItem { pdu_session_id: 5, snssai: slice(), transfer: setup_request() }],
-            allowed_nssai: vec![slice()], masked_imeisv: Some([1; 8]), source_to_target: vec![1, 2, 3],
+            allowed_nssai: vec![slice()], trace: Some(trace()), masked_imeisv: Some([1; 8]), source_to_target: vec![1, 2, 3],
             mobility_restrictions: Some(restrictions()),
             guami: Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() },
         },
@@ -408,4 +434,24 @@ pub fn relayed() -> Vec<Message> {
         UplinkRanConfigurationTransfer { son: son.clone() },
         DownlinkRanConfigurationTransfer { son },
     }
+}
+
+/// Traces of UEs.
+pub fn traces() -> Vec<Message> {
+    let (amf_ue_ngap_id, ran_ue_ngap_id, trace_id) = (amf(), RAN, Some(trace_id()));
+    let ipv6_only = CollectionEntity { ipv4: None, ..trace().collection_entity };
+    messages![
+        TraceStart { amf_ue_ngap_id, ran_ue_ngap_id, activation: Some(trace()) },
+        TraceFailureIndication { amf_ue_ngap_id, ran_ue_ngap_id, trace: trace_id, cause: Some(CAUSE) },
+        DeactivateTrace { amf_ue_ngap_id, ran_ue_ngap_id, trace: trace_id },
+        CellTrafficTrace {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            trace: trace_id,
+            cell: Some(NrCgi { plmn: plmn(), cell: NrCellIdentity::new(0x1_0000_0010) }),
+            collection_entity: Some(ipv6_only),
+            privacy: Some(PrivacyIndicator::logged_MDT),
+            collection_entity_uri: Some("https://tce.example/traces".into()),
+        },
+    ]
 }

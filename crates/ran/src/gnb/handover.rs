@@ -18,8 +18,8 @@ use pith_ngap::transfer::{
     Tunnel,
 };
 use pith_ngap::{
-    NextHop, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure, SecurityCapabilities,
-    SessionTransfer,
+    NextHop, NgRanTraceId, PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure,
+    SecurityCapabilities, SessionTransfer,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId, Teid};
 
@@ -52,6 +52,8 @@ pub struct XnHandover {
     amf_id: AmfUeNgapId,
     keys: AsKeys,
     bearers: Vec<Bearer>,
+    /// Trace Activation (TS 38.423 9.1.1.1).
+    traces: Vec<NgRanTraceId>,
 }
 
 impl XnHandover {
@@ -98,12 +100,12 @@ impl Gnb {
         let context = self.contexts.remove(&ran_id)?;
         self.ran_ids.remove(&ue);
         self.departed.insert(ran_id, self.now);
-        Some(XnHandover { ue, amf_id, keys, bearers: context.bearers })
+        Some(XnHandover { ue, amf_id, keys, bearers: context.bearers, traces: context.traces })
     }
 
     /// A UE arrives from another gNB: it gets the keys, and the AMF switches the path.
     pub(super) fn receive_xn_handover(&mut self, handover: XnHandover) {
-        let XnHandover { ue, amf_id, keys, bearers } = handover;
+        let XnHandover { ue, amf_id, keys, bearers, traces } = handover;
         if self.state != NgState::Up {
             return self.out.push(Output::Released { ue });
         }
@@ -150,6 +152,7 @@ impl Gnb {
             switching,
             moving: Vec::new(),
             part: Default::default(),
+            traces,
         };
         self.contexts.insert(ran_ue_ngap_id, context);
         self.ran_ids.insert(ue, ran_ue_ngap_id);

@@ -49,6 +49,8 @@ impl Gnb {
             Message::LocationReportingControl(control) => {
                 self.receive_location_reporting_control(stream, &control);
             }
+            Message::TraceStart(message) => self.receive_trace_start(stream, message),
+            Message::DeactivateTrace(message) => self.receive_deactivate_trace(stream, &message),
             // The simulator has no Xn of its own: another gNB's request for its addresses has no answer (TS 38.413 8.8.2).
             Message::DownlinkRanConfigurationTransfer(_) => {}
             Message::DownlinkNasTransport(transport) => {

@@ -18,6 +18,7 @@ mod pdu_session;
 mod reset;
 mod restrictions;
 mod retention;
+mod trace;
 mod ue_context;
 
 pub use handover::{Cell, XnHandover};
@@ -26,7 +27,7 @@ pub use interface::{Bearer, Event, Input, Output, QosFlows, UeKey};
 use crate::clock::Instant;
 use crate::violation::Violation;
 use pith_ngap::{
-    Cause, CauseRadioNetwork, EncodeError, ErrorIndication, RrcEstablishmentCause, UserLocation,
+    Cause, CauseRadioNetwork, EncodeError, ErrorIndication, NgRanTraceId, RrcEstablishmentCause, UserLocation,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
 use retention::Deferred;
@@ -111,6 +112,8 @@ struct UeContext {
     moving: Vec<flow_mobility::Moving>,
     /// Its part in an N2 handover.
     part: n2_handover::Part,
+    /// The active traces.
+    traces: Vec<NgRanTraceId>,
 }
 
 /// A UE that found the cell barred, with its first message.

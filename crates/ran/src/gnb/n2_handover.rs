@@ -138,8 +138,12 @@ impl Gnb {
             switching: Vec::new(),
             moving: Vec::new(),
             part: Part::Arriving,
+            traces: Vec::new(),
         };
         self.contexts.insert(ran_ue_ngap_id, context);
+        if let Some(activation) = &request.trace {
+            self.activate_trace(ran_ue_ngap_id, activation);
+        }
         let (admitted, failed) = self.admit(ran_ue_ngap_id, &request);
         if admitted.is_empty() {
             self.contexts.remove(&ran_ue_ngap_id);

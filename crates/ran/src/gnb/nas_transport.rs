@@ -47,6 +47,7 @@ impl Gnb {
             switching: Vec::new(),
             moving: Vec::new(),
             part: Default::default(),
+            traces: Vec::new(),
         };
         self.contexts.insert(ran_ue_ngap_id, context);
         self.ran_ids.insert(ue, ran_ue_ngap_id);

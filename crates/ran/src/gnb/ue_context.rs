@@ -38,6 +38,9 @@ impl Gnb {
         let (ue, k_gnb, capabilities) = (context.ue, request.security_key, request.security_capabilities);
         context.keys = Some(AsKeys::new(k_gnb, capabilities));
         self.out.push(Output::SecurityActivated { ue, k_gnb, capabilities });
+        if let Some(activation) = &request.trace {
+            self.activate_trace(known.0, activation);
+        }
         let sessions = self.set_up_sessions(known.0, request.sessions.unwrap_or_default());
         let response = InitialContextSetupResponse {
             amf_ue_ngap_id,

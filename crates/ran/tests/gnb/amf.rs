@@ -166,6 +166,7 @@ pub fn initial_context_setup() -> InitialContextSetupRequest {
             eutra_integrity: 0,
         },
         security_key: [9; 32],
+        trace: None,
         mobility_restrictions: None,
         ue_radio_capability: None,
         rfsp_index: None,

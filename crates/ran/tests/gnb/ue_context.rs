@@ -201,3 +201,59 @@ fn restrictions_must_permit_what_the_amf_requests() {
     let other = MobilityRestrictions { serving_plmn: "208/93".parse().unwrap(), ..restrictions(&[2], &[1]) };
     assert_eq!(given(other), Some("TS 38.413 9.3.1.85"));
 }
+
+fn trace(session: u16) -> TraceActivation {
+    TraceActivation {
+        id: NgRanTraceId::new([0x99, 0xf9, 0x07, 0, 0, 1], session),
+        interfaces: TracedInterfaces::ALL,
+        depth: TraceDepth::minimum,
+        collection_entity: CollectionEntity { ipv4: Some([192, 0, 2, 9].into()), ipv6: None },
+    }
+}
+
+fn start(pair: &mut Pair, activation: Option<TraceActivation>) {
+    let message = TraceStart { amf_ue_ngap_id: amf_id(), ran_ue_ngap_id: RAN, activation };
+    pair.give(STREAM, message.encode().unwrap());
+}
+
+fn deactivate(pair: &mut Pair, trace: Option<NgRanTraceId>) {
+    let message = DeactivateTrace { amf_ue_ngap_id: amf_id(), ran_ue_ngap_id: RAN, trace };
+    pair.give(STREAM, message.encode().unwrap());
+}
+
+#[test]
+fn a_trace_is_started_and_stopped_without_an_answer() {
+    let mut pair = Pair::with_context();
+    start(&mut pair, Some(trace(1)));
+    assert_eq!(pair.gnb.traces_of(UE), [trace(1).id]);
+    deactivate(&mut pair, Some(trace(1).id));
+    assert!(pair.gnb.traces_of(UE).is_empty() && pair.sent.is_empty());
+    pair.assert_clean();
+}
+
+#[test]
+fn a_trace_begins_with_the_ue_context() {
+    let mut pair = Pair::with_ue();
+    let request = InitialContextSetupRequest { trace: Some(trace(7)), ..initial_context_setup() };
+    pair.give(STREAM, request.encode().unwrap());
+    assert_eq!(pair.gnb.traces_of(UE), [trace(7).id]);
+    pair.assert_clean();
+}
+
+#[test]
+fn a_trace_is_started_and_stopped_once() {
+    let mut pair = Pair::with_context();
+    start(&mut pair, None);
+    assert_eq!(pair.violation(), "TS 38.413 9.2.10.1");
+    start(&mut pair, Some(TraceActivation { interfaces: TracedInterfaces(0x81), ..trace(1) }));
+    assert_eq!(pair.violation(), "TS 38.413 9.3.1.14");
+    start(&mut pair, Some(trace(2)));
+    assert_eq!(pair.violation(), "TS 38.413 8.11.1.2");
+    assert_eq!(pair.gnb.traces_of(UE), [trace(1).id]);
+    deactivate(&mut pair, Some(trace(2).id));
+    assert_eq!(pair.violation(), "TS 38.413 8.11.3.2");
+    deactivate(&mut pair, Some(trace(1).id));
+    assert_eq!(pair.violation(), "TS 38.413 8.11.3.2");
+    deactivate(&mut pair, None);
+    assert_eq!(pair.violation(), "TS 38.413 9.2.10.3");
+}

@@ -489,6 +489,7 @@ fn initial_context_setup(
             eutra_integrity: 0xc000,
         },
         security_key,
+        trace: None,
         mobility_restrictions: None,
         ue_radio_capability: None,
         rfsp_index: None,

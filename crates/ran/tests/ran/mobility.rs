@@ -155,6 +155,7 @@ impl Core {
                 transfer: item.transfer,
             }],
             allowed_nssai: vec![Snssai::of_sst(1)],
+            trace: None,
             masked_imeisv: None,
             source_to_target: required.source_to_target,
             mobility_restrictions: None,

@@ -549,6 +549,9 @@ fn schemas_and_values_have_the_same_members() {
     let restrictions = json!({"ratRestrictions": ["NR"], "coreNetworkTypeRestrictions": ["EPC"],
         "forbiddenTacs": ["000002"], "allowedTacs": ["000001"], "notAllowedTacs": ["000003"]});
     full.restrictions = serde_json::from_value(restrictions).unwrap();
+    let trace = json!({"traceRef": "99970-00000a", "traceDepth": "MINIMUM", "neTypeList": "0040", "eventList": "01",
+        "collectionEntityIpv4Addr": "192.0.2.9", "collectionEntityIpv6Addr": "2001:db8::9", "interfaceList": "f8"});
+    full.trace = serde_json::from_value(trace).unwrap();
     agrees("Subscriber", &serde_json::to_value(full).unwrap());
     agrees("Added", &serde_json::to_value(crate::store::Added::default()).unwrap());
     run(async { agrees("Status", &Client::new().send("GET", "/v1/status", None).await.1) });

@@ -94,8 +94,9 @@ impl Database {
             Err(error) => return Err(error),
         };
         Ok(old.is_none_or(|old| {
-            let Subscriber { supi: _, authentication: _, gpsi, ambr, slices, restrictions } = &*old;
-            (gpsi, ambr, slices, restrictions) != (&new.gpsi, &new.ambr, &new.slices, &new.restrictions)
+            let Subscriber { supi: _, authentication: _, gpsi, ambr, slices, restrictions, trace } = &*old;
+            let others = (gpsi, ambr, slices, restrictions, trace);
+            others != (&new.gpsi, &new.ambr, &new.slices, &new.restrictions, &new.trace)
         }))
     }
 

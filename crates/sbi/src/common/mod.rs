@@ -7,6 +7,7 @@ mod location;
 mod patch;
 mod qos;
 mod time;
+mod trace;
 
 pub use binary::{BinaryData, MediaType};
 pub use enums::*;
@@ -17,6 +18,7 @@ pub use location::{
 pub use patch::{ChangeItem, ChangeType, NotifyItem, PatchItem, PatchOperation, PatchResult, ReportItem};
 pub use qos::{Arp, SubscribedDefaultQos, UpSecurity};
 pub use time::{DateTime, DateTimeError};
+pub use trace::{TraceData, TraceDepth};
 
 use crate::record::record;
 use crate::uri::Uri;

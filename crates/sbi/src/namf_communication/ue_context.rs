@@ -1,7 +1,9 @@
 //! A UE context for the transfer between AMFs.
 
 use super::{CipheringAlgorithm, IntegrityAlgorithm, KeyAmfType, ScType};
-use crate::common::{AccessType, Area, CoreNetworkType, NfInstanceId, RatType, ServiceAreaRestriction};
+use crate::common::{
+    AccessType, Area, CoreNetworkType, NfInstanceId, RatType, ServiceAreaRestriction, TraceData,
+};
 use crate::npcf_ampolicycontrol::RequestTrigger;
 use crate::octets::{Base64, Hex, SecretText};
 use crate::record::record;
@@ -44,6 +46,8 @@ record! {
             pcf_am_policy_uri: Uri,
             /// Service area restriction.
             service_area_restriction: ServiceAreaRestriction,
+            /// The trace of the subscriber.
+            trace_data: TraceData,
         }
         repeated {
             /// GPSIs.

@@ -1,7 +1,7 @@
 //! Subscription data for the AMF: AMBR, slices, restrictions, DNNs.
 
 use crate::common::{
-    Area, CoreNetworkType, NfInstanceId, RatType, ServiceAreaRestriction, SupportedFeatures,
+    Area, CoreNetworkType, NfInstanceId, RatType, ServiceAreaRestriction, SupportedFeatures, TraceData,
 };
 use crate::record::record;
 use pith_types::{Ambr, Snssai};
@@ -48,6 +48,8 @@ record! {
             mps_priority: bool,
             /// Whether the mission critical service is subscribed.
             mcs_priority: bool,
+            /// The trace of the subscriber; null, as absent, if there is none.
+            trace_data: TraceData,
         }
         repeated {
             /// GPSIs, such as `msisdn-491234`.

@@ -96,16 +96,17 @@ fn take_security(ue: &mut UeContext, Received { security, uplink }: Received, ne
     access_keys::adopt(ue, next_hop);
 }
 
-/// Takes restrictions, slices and sessions. Returns the sessions of slices that this AMF does not serve.
+/// Takes restrictions, trace, slices and sessions. Returns the sessions of slices that this AMF does not serve.
 fn take_context(
     ue: &mut UeContext,
-    env: &Env<'_>,
+    env: &mut Env<'_>,
     context: namf::UeContext,
     has_user_plane: impl Fn(u8) -> bool,
 ) -> Vec<u8> {
     let is_emergency = emergency::is_registered_elsewhere(env, &context);
     if !is_emergency {
         ue.restrict_as_transferred(&context);
+        ue.subscribe_trace(context.trace_data.as_ref(), env.out);
     }
     ue.pei = context.pei;
     let plmn = ue.location.map_or(env.config.guami.plmn_id, |location| location.tai.plmn_id);

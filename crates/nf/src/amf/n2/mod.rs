@@ -27,6 +27,7 @@ use super::error::unknown_connection;
 use super::mobility::{flow_mobility, n2_handover, path_switch};
 use super::n1::{self, NasOutcome};
 use super::procedure::{context_setup, nas_non_delivery, pdu_session_resources, ue_context_release};
+use super::trace;
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
     Cause, CauseProtocol, Class, ErrorIndication, HandoverFailure, HandoverNotify,
@@ -366,7 +367,9 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
         RrcInactiveTransitionReport,
         SecondaryRatDataUsageReport,
         LocationReport,
-        LocationReportingFailureIndication
+        LocationReportingFailureIndication,
+        TraceFailureIndication,
+        CellTrafficTrace
     )
 }
 
@@ -382,6 +385,8 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
             uplink_nas_transport(ue, env, from.gnb, &message);
         }
         Message::UeContextReleaseRequest(_) => n2_handover::target_lost(ue, env),
+        Message::TraceFailureIndication(message) => trace::failed(ue, env, &message),
+        Message::CellTrafficTrace(message) => trace::cell_traffic(ue, env, &message),
         Message::ErrorIndication(error) if ue_context_release::is_unknown_ue(&error) => {
             n2_handover::target_lost(ue, env);
         }
@@ -449,6 +454,8 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::LocationReportingFailureIndication(message) => {
             reports::not_located(ue, env, message.cause);
         }
+        Message::TraceFailureIndication(message) => trace::failed(ue, env, &message),
+        Message::CellTrafficTrace(message) => trace::cell_traffic(ue, env, &message),
         Message::UeContextModificationFailure(message) => reports::not_modified(ue, env, message.cause),
         Message::PduSessionResourceModifyIndication(message) => {
             reports::located(ue, env, from.gnb, message.location);

@@ -135,6 +135,7 @@ pub(crate) fn initial_context_setup_request(
     sessions: Vec<SetupItem>,
 ) {
     let Some(key) = ue.connection else { return };
+    let trace = ue.activate_trace(env, key);
     let (Some(connection), Some(context)) = (env.connections.get_mut(key), &ue.security) else { return };
     let message = InitialContextSetupRequest {
         amf_ue_ngap_id: connection.id,
@@ -145,6 +146,7 @@ pub(crate) fn initial_context_setup_request(
         allowed_nssai: ue.slices.allowed.clone(),
         security_capabilities: security::ngap_capabilities(&context.capability),
         security_key: *context.k_gnb(ue.k_gnb_count).as_bytes(),
+        trace,
         ue_radio_capability: ue.radio_capability.as_ref().map(|capability| capability.to_vec()),
         rfsp_index: ue.rfsp().map(u64::from),
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
@@ -167,7 +169,8 @@ pub(crate) struct HandoverContent {
 }
 
 /// HANDOVER REQUEST to the target gNB (TS 38.413 8.4.2).
-pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, content: HandoverContent) {
+pub(crate) fn handover_request(ue: &mut UeContext, env: &mut Env<'_>, key: Key, content: HandoverContent) {
+    let trace = ue.activate_trace(env, key);
     let (Some(connection), Some(context)) = (env.connections.get(key), &ue.security) else { return };
     let message = HandoverRequest {
         amf_ue_ngap_id: connection.id,
@@ -180,6 +183,7 @@ pub(crate) fn handover_request(ue: &UeContext, env: &mut Env<'_>, key: Key, cont
         nas_container: content.nas_container,
         sessions: content.sessions,
         allowed_nssai: ue.slices.allowed.clone(),
+        trace,
         masked_imeisv: ue.pei.as_ref().and_then(masked_imeisv),
         source_to_target: content.source_to_target,
         mobility_restrictions: ue.mobility_restrictions(&env.config.equivalent_plmns),

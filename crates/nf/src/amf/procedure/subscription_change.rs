@@ -5,6 +5,7 @@
 //! | UE-AMBR, RFSP index | sends them to the gNB (TS 38.413 8.3.4) |
 //! | mobility restrictions | sends them to UE and gNB; deregisters a UE that may no longer be registered where it is (TS 24.501 5.5.2.3.1) |
 //! | a slice of the Allowed NSSAI is not subscribed, or not served, any longer | sends another Allowed NSSAI; if there is none, the UE registers again (TS 23.501 5.15.5.2.2) |
+//! | a trace | starts or stops it at the gNB ([`crate::amf::trace`]) |
 //! | other subscribed slices | sends a Configured NSSAI, if the UE is connected (TS 23.501 5.15.4.2) |
 //!
 //! The UE gets CONFIGURATION UPDATE COMMAND ([`configuration_update`]) at once, after a handover in progress, or when it connects. SMFs release the sessions of slices and data
@@ -58,6 +59,7 @@ pub(crate) fn on_refreshed(ue: &mut UeContext, env: &mut Env<'_>, reply: Reply) 
         return env.out.log(Level::Warn, || format!("{}: the changed subscription can't be read", ue.name()));
     };
     let has_other_restrictions = ue.restrict(restricted.as_ref());
+    ue.subscribe_trace(restricted.as_ref().and_then(|data| data.trace_data.as_ref()), env.out);
     let before = (ue.ambr(), ue.rfsp());
     follow_subscription(ue);
     let former = ue.subscription.replace(Box::new(subscription));

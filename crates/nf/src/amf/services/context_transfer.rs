@@ -155,6 +155,7 @@ pub(in crate::amf) fn context_for_handover(ue: &UeContext, next_hop: &NextHop) -
         context.gpsi_list = subscription.gpsi.iter().cloned().collect();
     }
     ue.describe_restrictions(&mut context);
+    context.trace_data = ue.subscribed_trace();
     Some(context)
 }
 

@@ -24,6 +24,7 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-withdrawn-1", include_str!("../../../tests/golden/amf-withdrawn-1.hex")),
     ("amf-arrival-1", include_str!("../../../tests/golden/amf-arrival-1.hex")),
     ("amf-arrival-2", include_str!("../../../tests/golden/amf-arrival-2.hex")),
+    ("amf-traced-1", include_str!("../../../tests/golden/amf-traced-1.hex")),
     ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
     ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
 ];
@@ -99,6 +100,7 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-departure", only(&source)),
         ("amf-arrival", only(&target)),
         ("amf-withdrawn", only(&super::handover_between_amfs_crossings::withdrawn())),
+        ("amf-traced", only(&super::trace::traced())),
         ("amf-emergency", only(&super::emergency::unauthenticated())),
         ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
     ];

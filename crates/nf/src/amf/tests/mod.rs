@@ -36,6 +36,7 @@ mod service_request;
 mod slices;
 mod subscription_change;
 mod take_over;
+mod trace;
 #[allow(clippy::duplicate_mod)]
 pub(crate) mod world;
 mod xn_handover;

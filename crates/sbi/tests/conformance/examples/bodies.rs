@@ -82,13 +82,21 @@ pub fn sdm_subscription() -> Value {
     })
 }
 
+fn trace_data() -> Value {
+    json!({
+        "traceRef": "99970-00000a", "traceDepth": "MEDIUM_WO_VENDOR_EXTENSION", "neTypeList": "0040",
+        "eventList": "01", "collectionEntityIpv4Addr": "192.0.2.9",
+        "collectionEntityIpv6Addr": "2001:db8::9", "interfaceList": "f8"
+    })
+}
+
 pub fn am_data() -> Value {
     json!({
         "gpsis": ["msisdn-491701234567"], "subscribedUeAmbr": ambr(),
         "nssai": {"defaultSingleNssais": [{"sst": 1}], "singleNssais": [{"sst": 2, "sd": "00000a"}]},
         "ratRestrictions": ["WLAN"], "forbiddenAreas": [{"tacs": ["00000f"]}],
         "serviceAreaRestriction": area(), "coreNetworkTypeRestrictions": ["EPC"],
-        "rfspIndex": 1, "subsRegTimer": 3600, "micoAllowed": false,
+        "rfspIndex": 1, "subsRegTimer": 3600, "micoAllowed": false, "traceData": trace_data(),
         "subscribedDnnList": ["internet", "*"]
     })
 }
@@ -247,7 +255,7 @@ pub fn ue_context() -> Value {
     json!({
         "supi": SUPI, "pei": "imei-353490069873319", "gpsiList": ["msisdn-491701234567"],
         "routingIndicator": "0000", "drxParameter": "BQ==", "subRfsp": 1, "usedRfsp": 5,
-        "subUeAmbr": ambr(),
+        "subUeAmbr": ambr(), "traceData": trace_data(),
         "seafData": {"ngKsi": {"tsc": "NATIVE", "ksi": 1},
             "keyAmf": {"keyType": "KAMF", "keyVal": KEY}, "nh": KEY, "ncc": 2,
             "keyAmfChangeInd": false},

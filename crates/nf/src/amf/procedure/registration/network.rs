@@ -94,6 +94,7 @@ impl AwaitingSubscriptionData {
             }
         };
         ue.restrict(data.am_data.as_ref());
+        ue.subscribe_trace(data.am_data.as_ref().and_then(|data| data.trace_data.as_ref()), env.out);
         let Some(subscription) = Subscription::of(data) else {
             return emergency::accept_or_fail(ue, env, self.attempt, RegistrationError::ServicesNotAllowed);
         };
