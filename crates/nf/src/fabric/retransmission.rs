@@ -184,7 +184,6 @@ fn may_be_repeated(request: &Request) -> bool {
         | Request::ReleaseUeContext(_)
         | Request::N2InfoNotify(_)
         | Request::RegistrationStatusUpdate(_)
-        | Request::DeregistrationNotification(_)
         | Request::SmPolicyUpdateNotify(_) => true,
         // The second one replaces the first.
         Request::SdmSubscribe(request) => request.body.implicit_unsubscribe == Some(true),

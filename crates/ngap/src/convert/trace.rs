@@ -29,7 +29,7 @@ convert!(
 impl Read<wire::TransportLayerAddress<'_>> for CollectionEntity {
     fn read(wire: wire::TransportLayerAddress<'_>) -> Result<Self, Bad> {
         let bits = wire.0;
-        if bits.len() % 8 != 0 {
+        if !bits.len().is_multiple_of(8) {
             return Err(Bad("Transport Layer Address that is no IP address"));
         }
         let octets = bits.as_octets();

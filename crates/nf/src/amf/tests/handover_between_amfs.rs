@@ -403,6 +403,7 @@ gnb2 -> UplinkNasTransport"
 fn a_ue_that_stays_keeps_the_algorithms_of_the_source_amf() {
     let mut amfs = Amfs::with(config_of_other_algorithms(), &[5]);
     amfs.commanded(&[5]);
+    amfs.source.script.insert(Operation::ReleaseUeContext, None);
     cancel(&mut amfs);
     release_at_target(&mut amfs);
     assert_stays(amfs);
