@@ -130,6 +130,8 @@ pub(crate) struct UeContext {
     /// A gNB or an SMF gets in this turn what the stored document may lack, such as a user plane: it is stored also in a transaction, or
     /// the next process would not know what to deactivate.
     pub must_store: bool,
+    /// Another AMF, or a former context, loses the UE in this turn: it is stored before anything is sent, also with `soft`.
+    pub must_store_at_once: bool,
 }
 
 /// Resources at other NFs that are being released.
@@ -323,6 +325,7 @@ impl UeContext {
             released_sessions: Vec::new(),
             counts_end: None,
             must_store: false,
+            must_store_at_once: false,
         }
     }
 

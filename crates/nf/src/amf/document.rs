@@ -302,6 +302,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         released_sessions: _,
         counts_end: _,
         must_store: _,
+        must_store_at_once: _,
     } = ue;
     match *section {
         IDENTITY => {
@@ -499,7 +500,7 @@ impl super::Amf {
             Err(error) => panic!("{} in {}: {error}", ue.name(), ue.procedure.name()),
         };
         (loaded.connection, loaded.half_open) = (ue.connection, ue.half_open.take());
-        loaded.must_store = ue.must_store;
+        (loaded.must_store, loaded.must_store_at_once) = (ue.must_store, ue.must_store_at_once);
         if let (Some(connection), Some(stored)) = (connection, stored) {
             let StoredConnection { id, ran_id, gnb, stream, context, queued } = stored;
             assert_eq!(gnbs.gnb(&gnb), Some(connection.gnb), "the gNB of {}", ue.name());

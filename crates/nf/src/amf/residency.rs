@@ -99,6 +99,9 @@ impl Amf {
         if std::mem::take(&mut ue.must_store) {
             self.tracker.require_in_transaction(ue.id);
         }
+        if std::mem::take(&mut ue.must_store_at_once) {
+            self.tracker.require(ue.id, procedure);
+        }
         let Some(below) = self.tracker.counts_below(ue.id) else { return };
         if next_count(ue).is_some_and(|next| next > below) {
             self.tracker.require(ue.id, procedure);

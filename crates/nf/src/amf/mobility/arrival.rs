@@ -205,7 +205,7 @@ pub(super) fn arrived(ue: &mut UeContext, env: &mut Env<'_>, arrival: Arrival) {
     let now = env.config.identity.date_time(env.now);
     (ue.rm, ue.since) = (RmState::Registered, now);
     // The SMFs switch the paths to this AMF's gNB.
-    ue.must_store = true;
+    (ue.must_store, ue.must_store_at_once) = (true, true);
     if let Some(supi) = &ue.supi {
         env.index.free_arrival(supi, ue.key);
         if let Some(old) = env.index.claim_supi(supi, ue.key) {

@@ -169,7 +169,8 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     }
     emergency::note_transferred_session(ue, env);
     // It stays registered during its update, also if the process ends: the old AMF has deleted its context.
-    (ue.rm, ue.must_store) = (RmState::Registered, true);
+    ue.rm = RmState::Registered;
+    (ue.must_store, ue.must_store_at_once) = (true, true);
     for id in ids {
         // For the old AMF the UE may still be connected.
         if let Some(session) = ue.session_mut(id) {

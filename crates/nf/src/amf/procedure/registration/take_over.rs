@@ -73,7 +73,8 @@ pub(crate) fn take_over(ue: &mut UeContext, env: &mut Env<'_>, old: &mut UeConte
         ue.sessions.append(&mut live);
         if old.is_registered() {
             // The UE stays registered during its update, also if the process ends: the document of the former context is deleted.
-            (ue.rm, ue.must_store) = (RmState::Registered, true);
+            ue.rm = RmState::Registered;
+            (ue.must_store, ue.must_store_at_once) = (true, true);
             ue.registration_area = std::mem::take(&mut old.registration_area);
         }
         consumer::announce_sessions(ue, env);
