@@ -1,8 +1,7 @@
 //! The container of a handover that changes the NAS security context.
 
 use super::{NasSecurityAlgorithms, NgKsi};
-use crate::error::Malformed;
-use crate::wire::{Cursor, Ie};
+use crate::wire::Ie;
 use serde::{Deserialize, Serialize};
 
 /// Bit 5 of the octet with ngKSI.
@@ -45,30 +44,19 @@ impl IntraN1Container {
 
     /// The container with these octets; `None` if there are not seven.
     pub fn from_octets(octets: &[u8]) -> Option<Self> {
-        Self::decode(octets).ok()
+        let [mac @ .., algorithms, keys, sequence_number]: [u8; 7] = octets.try_into().ok()?;
+        Some(Self {
+            mac,
+            algorithms: NasSecurityAlgorithms::decode(&[algorithms]).ok()?,
+            has_new_k_amf: keys & K_AMF_CHANGE != 0,
+            ng_ksi: NgKsi::decode(&[keys]).ok()?,
+            sequence_number,
+        })
     }
 
     /// The octets on the wire.
     pub fn octets(&self) -> Vec<u8> {
         [&self.mac[..], &self.authenticated()].concat()
-    }
-}
-
-impl Ie for IntraN1Container {
-    fn decode(value: &[u8]) -> Result<Self, Malformed> {
-        let mut cursor = Cursor(value);
-        let mac = cursor.array()?;
-        let [algorithms, keys, sequence_number] = cursor.array()?;
-        cursor.end(Self {
-            mac,
-            algorithms: NasSecurityAlgorithms::decode(&[algorithms])?,
-            has_new_k_amf: keys & K_AMF_CHANGE != 0,
-            ng_ksi: NgKsi::decode(&[keys])?,
-            sequence_number,
-        })
-    }
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend(self.octets());
     }
 }
 

@@ -509,6 +509,7 @@ fn a_repeated_registration_of_a_former_smf_context_is_refused() {
     assert_eq!(replaced(registration(2, 2000), registration(1, 1000)), Err(403));
     let duplicate = Ok(Some(DeregistrationReason::DuplicatePduSession));
     assert_eq!(replaced(registration(1, 1000), registration(2, 2000)), duplicate);
+    assert_eq!(replaced(registration(1, 900_000), registration(2, 2000)), duplicate, "a clock that is wrong");
 }
 
 /// TS 29.503 5.2.2.3.2: `implicitUnsubscribe`.

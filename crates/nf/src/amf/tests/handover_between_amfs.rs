@@ -268,11 +268,18 @@ smf  <- UpdateSmContext"
     let Amfs { mut target, mut phone, .. } = amfs;
     assert_eq!((target.amf.audit().registered, target.amf.audit().connected), (1, 1));
     // The UE is outside its registration area (TS 23.502 4.9.1.3.3 step 12).
-    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
-    phone.send(&mut target, request);
-    phone.accepted(&mut target);
+    registers_without_authentication(&mut target, &mut phone);
     assert_eq!(phone.guti.unwrap().guami, target_config().guami, "a 5G-GUTI of this AMF");
-    phone.send(&mut target, RegistrationComplete::new());
+    assert_eq!((target.amf.audit().registered, target.amf.audit().sessions), (1, 1));
+    assert_eq!(target.running(), [], "no registration is awaited");
+}
+
+/// The UE's registration update at the target AMF, after the handover.
+fn registers_without_authentication(target: &mut World, phone: &mut Phone) {
+    let request = phone.registration_request(RegistrationKind::MobilityUpdating);
+    phone.send(target, request);
+    phone.accepted(target);
+    phone.send(target, RegistrationComplete::new());
     assert_eq!(
         target.take_ladder(),
         "\
@@ -284,8 +291,6 @@ pcf  <- CreateAmPolicyAssociation
 gnb2 <- DownlinkNasTransport
 gnb2 -> UplinkNasTransport"
     );
-    assert_eq!((target.amf.audit().registered, target.amf.audit().sessions), (1, 1));
-    assert_eq!(target.running(), [], "no registration is awaited");
 }
 
 /// TS 23.501 5.16.4.1: no subscription applies to it at the target AMF either.
@@ -381,21 +386,7 @@ fn a_target_amf_that_prefers_other_algorithms_changes_them_with_a_nas_container(
     let Amfs { mut target, mut phone, .. } = amfs;
     // Both directions have the new algorithms, and the UE need not be authenticated for them.
     target.take_ladder();
-    let message = phone.registration_request(RegistrationKind::MobilityUpdating);
-    phone.send(&mut target, message);
-    phone.accepted(&mut target);
-    phone.send(&mut target, RegistrationComplete::new());
-    assert_eq!(
-        target.take_ladder(),
-        "\
-gnb2 -> UplinkNasTransport
-udm  <- ThreeGppRegistration
-udm  <- GetDataSets
-udm  <- SdmSubscribe
-pcf  <- CreateAmPolicyAssociation
-gnb2 <- DownlinkNasTransport
-gnb2 -> UplinkNasTransport"
-    );
+    registers_without_authentication(&mut target, &mut phone);
 }
 
 /// The source AMF continues with its algorithms.

@@ -214,9 +214,7 @@ fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
         Err(problem) => return Step::Answer(Err(problem), Vec::new()),
     };
     let former = former.filter(|former| is_other_context(former, &request.body));
-    let times =
-        former.as_ref().and_then(|former| former.registration_time.zip(request.body.registration_time));
-    if times.is_some_and(|(former, new)| new < former) {
+    if former.as_ref().is_some_and(|former| is_repetition(&request.body, former)) {
         // A request whose answer was lost, and that is repeated.
         let problem = Problem::of_status(403).detail("another SM context has been registered since");
         return Step::refuse(problem);
@@ -230,6 +228,17 @@ fn replace_registration(request: RegisterSmf, reply: Reply) -> Step {
         }
         None => store_registration(request, notification),
     }
+}
+
+/// An SMF repeats a request that is not answered for less than this. Times further apart are those of a wrong clock, which must not keep other
+/// SMFs from registering.
+const REPEATED_MS: i64 = 60_000;
+
+/// Whether a request is older than the registration of another SM context, which has the session since.
+fn is_repetition(request: &SmfRegistration, stored: &SmfRegistration) -> bool {
+    let times = stored.registration_time.zip(request.registration_time);
+    let age = times.map(|(stored, new)| stored.unix_ms().saturating_sub(new.unix_ms()));
+    age.is_some_and(|age| (1..REPEATED_MS).contains(&age))
 }
 
 /// The notification of the SMF that was registered before (TS 29.503 5.3.2.3).
