@@ -5,6 +5,7 @@
 //!  plan     the parameters of a seed        network      the NFs of the test network
 //!  world    the agenda, and dispatch        observed     observed NFs; journal: the ladder
 //!  user     the actions of UEs' users       invariant    conditions after each step, and when all is idle
+//!  many     the worlds of many seeds        kill         crash points of each procedure
 //! ```
 
 mod database;
@@ -12,6 +13,7 @@ mod dice;
 mod documents;
 mod journal;
 mod kill;
+mod many;
 mod network;
 mod observed;
 mod plan;
@@ -25,6 +27,7 @@ pub use journal::TraceEntry;
 pub use kill::{
     Breach, BreachKind, BrokenRun, Kill, Options, PROCEDURES, Procedure, Row, Table, Victim, campaign,
 };
+pub use many::{Outcome, reports_of, run_worlds};
 pub use pith_runtime::residency::WriteForm;
 pub use plan::{Faults, Plan, Residency};
 pub use stores::StoreOperations;

@@ -6,7 +6,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod command;
 
-use pith_world::{Plan, World};
+use pith_world::{Outcome, Plan, World, run_worlds};
 use std::process::ExitCode;
 
 const USAGE: &str =
@@ -54,60 +54,84 @@ fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
-fn run(options: Options) -> ExitCode {
-    let (mut failed, mut steps) = (0, 0);
-    let (mut moved, mut ended, mut lost) = (0, 0, 0);
-    let mut violations = std::collections::BTreeMap::<String, u64>::new();
-    for seed in options.from..options.from.saturating_add(options.seeds) {
-        let plan = match (options.instances, options.areas) {
-            (0, 1) => Plan::of_seed(seed),
-            (0, areas) => Plan::of_areas(seed, areas),
-            (instances, _) => Plan::of_instances(seed, instances),
-        };
-        if options.ladder {
-            println!("{plan:?}");
-        }
-        let mut world = World::new(plan);
-        if options.ladder {
-            world.keep_ladder();
-        }
-        // The panic has been reported on the standard error output; other seeds are still run.
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run_phases()));
-        if options.ladder {
-            world.ladder().iter().for_each(|entry| println!("{entry}"));
-        }
-        match result {
-            Err(_) => {
-                failed += 1;
+/// Sums of the reports of worlds.
+#[derive(Debug, Default)]
+struct Sums {
+    worlds: u64,
+    failed: u64,
+    steps: u64,
+    moved: u64,
+    ended: u32,
+    losses: usize,
+}
+
+impl Sums {
+    fn add(&mut self, seed: u64, outcome: &Outcome) {
+        self.worlds += 1;
+        match outcome {
+            Outcome::Completed(report) => {
+                self.steps += report.steps;
+                (self.moved, self.ended) = (self.moved + u64::from(report.moved), self.ended + report.ended);
+                self.losses += report.losses.len();
+            }
+            Outcome::Broken(failure) => {
+                self.failed += 1;
+                let at = failure.at.as_micros() / 1_000_000;
+                println!("seed {seed} at {at} s: {}", failure.what);
+            }
+            Outcome::Panicked => {
+                self.failed += 1;
                 println!("seed {seed}: a panic");
             }
-            Ok(Ok(report)) => {
-                steps += report.steps;
-                (moved, ended) = (moved + u64::from(report.moved), ended + report.ended);
-                lost += report.losses.len();
-                for (violation, count) in report.violations {
-                    *violations.entry(violation).or_default() += count;
-                }
-            }
-            Ok(Err(failure)) => {
-                failed += 1;
-                println!(
-                    "seed {} at {} s: {}",
-                    failure.seed,
-                    failure.at.as_micros() / 1_000_000,
-                    failure.what
-                );
-            }
         }
     }
-    println!("{} worlds, {steps} steps, {failed} failed", options.seeds);
+}
+
+fn plan(options: Options, seed: u64) -> Plan {
+    match (options.instances, options.areas) {
+        (0, 1) => Plan::of_seed(seed),
+        (0, areas) => Plan::of_areas(seed, areas),
+        (instances, _) => Plan::of_instances(seed, instances),
+    }
+}
+
+fn run(options: Options) -> ExitCode {
+    let mut sums = Sums::default();
+    if options.ladder {
+        let (outcome, seed) = (with_ladder(plan(options, options.from)), options.from);
+        sums.add(seed, &outcome);
+    } else {
+        let seeds = options.from..options.from.saturating_add(options.seeds);
+        run_worlds(seeds.map(|seed| plan(options, seed)), |seed, outcome| {
+            sums.add(seed, &outcome);
+            if sums.worlds.is_multiple_of(100) && sums.worlds < options.seeds {
+                eprintln!("{} of {} worlds, {} failed", sums.worlds, options.seeds, sums.failed);
+            }
+        });
+    }
+    let Sums { worlds, steps, failed, moved, ended, losses } = sums;
+    println!("{worlds} worlds, {steps} steps, {failed} failed");
     if options.instances > 0 {
         println!(
-            "{moved} blocks passed between living shards, {ended} instances ended with status 75, {lost} losses"
+            "{moved} blocks passed between living shards, {ended} instances ended with status 75, {losses} losses"
         );
     }
-    if options.ladder {
-        violations.iter().for_each(|(violation, count)| println!("{count:>6} {violation}"));
-    }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one world, and prints its messages and the violations that UEs and gNBs reported.
+fn with_ladder(plan: Plan) -> Outcome {
+    println!("{plan:?}");
+    let mut world = World::new(plan);
+    world.keep_ladder();
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run_phases()));
+    world.ladder().iter().for_each(|entry| println!("{entry}"));
+    match result {
+        Ok(Ok(report)) => {
+            report.violations.iter().for_each(|(violation, count)| println!("{count:>6} {violation}"));
+            Outcome::Completed(report)
+        }
+        Ok(Err(failure)) => Outcome::Broken(failure),
+        Err(_) => Outcome::Panicked,
+    }
 }

@@ -11,32 +11,56 @@ use pith_sbi::{Reply, Request, Response};
 use pith_types::{BlockId, ContextId, OwnerMap};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// An NF, and whether its state may have changed since [`NfView::take_changed`].
+struct Watched<T> {
+    nf: Mutex<T>,
+    is_changed: AtomicBool,
+}
+
+impl<T> Watched<T> {
+    fn lock(&self) -> MutexGuard<'_, T> {
+        self.nf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The world's access to an NF.
-pub(crate) struct NfView<T>(Arc<Mutex<T>>);
+pub(crate) struct NfView<T>(Arc<Watched<T>>);
 
 impl<T> NfView<T> {
     pub fn look(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
+    }
+
+    /// Whether the state may have changed since the last call.
+    pub fn take_changed(&self) -> bool {
+        self.0.is_changed.swap(false, Ordering::Relaxed)
     }
 }
 
 /// Wraps the NF in its shard.
 pub(crate) struct Observed<T> {
     place: CallerId,
-    inner: Arc<Mutex<T>>,
+    watched: Arc<Watched<T>>,
     journal: SharedJournal,
 }
 
 impl<T> Observed<T> {
     pub fn new(place: CallerId, inner: T, journal: SharedJournal) -> (Self, NfView<T>) {
-        let inner = Arc::new(Mutex::new(inner));
-        (Self { place, inner: Arc::clone(&inner), journal }, NfView(inner))
+        let watched = Arc::new(Watched { nf: Mutex::new(inner), is_changed: true.into() });
+        (Self { place, watched: Arc::clone(&watched), journal }, NfView(watched))
     }
 
     fn inner(&self) -> MutexGuard<'_, T> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watched.lock()
+    }
+
+    /// For what may change its state.
+    fn inner_mut(&mut self) -> MutexGuard<'_, T> {
+        self.watched.is_changed.store(true, Ordering::Relaxed);
+        self.watched.lock()
     }
 
     fn note_input(&self, input: &Input) {
@@ -93,30 +117,30 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox) {
         self.note_input(&input);
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).handle(now, input, out);
+        self.inner_mut().handle(now, input, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn operate(&mut self, now: Instant, what: &Order, out: &mut Outbox, list: &mut Vec<serde_json::Value>) {
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).operate(now, what, out, list);
+        self.inner_mut().operate(now, what, out, list);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn inspect(&self, what: Inspect, list: &mut Vec<serde_json::Value>) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).inspect(what, list);
+        self.inner().inspect(what, list);
     }
 
     fn absent_for(&self, order: &Order) -> Option<ContextId> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).absent_for(order)
+        self.inner().absent_for(order)
     }
 
     fn has_context(&self, request: &Request) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).has_context(request)
+        self.inner().has_context(request)
     }
 
     fn reload_contexts(&mut self) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).reload_contexts();
+        self.inner_mut().reload_contexts();
     }
 
     fn has_required_contexts(&self) -> bool {
@@ -124,11 +148,11 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn track_contexts(&mut self, tracking: Tracking) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).track_contexts(tracking);
+        self.inner_mut().track_contexts(tracking);
     }
 
     fn store_contexts(&mut self, scope: StoreScope, sink: &mut dyn DocumentSink) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).store_contexts(scope, sink);
+        self.inner_mut().store_contexts(scope, sink);
     }
 
     fn restore_context(
@@ -138,62 +162,61 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         document: &[u8],
         is_stale: bool,
     ) -> Result<(), UnpackError> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.restore_context(now, id, document, is_stale)
+        self.inner_mut().restore_context(now, id, document, is_stale)
     }
 
     fn begin_restoring(&mut self, blocks: &BTreeSet<BlockId>) {
-        self.inner().begin_restoring(blocks);
+        self.inner_mut().begin_restoring(blocks);
     }
 
     fn needs(&self, input: &Input) -> Needs {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).needs(input)
+        self.inner().needs(input)
     }
 
     fn note_restored(&mut self, block: BlockId) {
-        self.inner().note_restored(block);
+        self.inner_mut().note_restored(block);
     }
 
     fn resume_restored(&mut self, now: Instant, is_needed: bool, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_restored(now, is_needed, out);
+        self.inner_mut().resume_restored(now, is_needed, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn finish_restoring(&mut self, now: Instant, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).finish_restoring(now, out);
+        self.inner_mut().finish_restoring(now, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn resume_contexts(&mut self, now: Instant, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).resume_contexts(now, out);
+        self.inner_mut().resume_contexts(now, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn store_failed(&mut self, id: ContextId) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).store_failed(id);
+        self.inner_mut().store_failed(id);
     }
 
     fn store_all_contexts(&mut self) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).store_all_contexts();
+        self.inner_mut().store_all_contexts();
     }
 
     fn accept_new_contexts(&mut self, accepted: bool) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).accept_new_contexts(accepted);
+        self.inner_mut().accept_new_contexts(accepted);
     }
 
     fn context_of(&self, input: &Input) -> Option<ContextId> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).context_of(input)
+        self.inner().context_of(input)
     }
 
     fn is_resident(&self, id: ContextId) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).is_resident(id)
+        self.inner().is_resident(id)
     }
 
     fn drop_context(&mut self, id: ContextId) -> bool {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).drop_context(id)
+        self.inner_mut().drop_context(id)
     }
 
     fn put_context(
@@ -204,24 +227,23 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         out: &mut Outbox,
     ) -> Result<(), UnpackError> {
         let before = out.effects().len();
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let put = inner.put_context(now, id, document, out);
+        let put = self.inner_mut().put_context(now, id, document, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
         put
     }
 
     fn forget_context(&mut self, now: Instant, id: ContextId, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).forget_context(now, id, out);
+        self.inner_mut().forget_context(now, id, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn take_missed(&mut self) -> Vec<ContextId> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).take_missed()
+        self.inner_mut().take_missed()
     }
 
     fn begin_take_over(&mut self) {
-        self.inner().begin_take_over();
+        self.inner_mut().begin_take_over();
     }
 
     fn take_over_context(
@@ -231,11 +253,11 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
         document: &[u8],
         fate: Fate,
     ) -> Result<(), UnpackError> {
-        self.inner().take_over_context(now, id, document, fate)
+        self.inner_mut().take_over_context(now, id, document, fate)
     }
 
     fn finish_take_over(&mut self, now: Instant, out: &mut Outbox) {
-        self.inner().finish_take_over(now, out);
+        self.inner_mut().finish_take_over(now, out);
     }
 
     fn in_step(&self) -> Option<ContextId> {
@@ -251,7 +273,7 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn take_touched(&mut self, list: &mut Vec<ContextId>) {
-        self.inner().take_touched(list);
+        self.inner_mut().take_touched(list);
     }
 
     fn is_in_transaction(&self, id: ContextId) -> bool {
@@ -263,7 +285,7 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn note_written(&mut self) {
-        self.inner().note_written();
+        self.inner_mut().note_written();
     }
 
     fn withholds(&self, message: &N2Effect) -> bool {
@@ -271,7 +293,7 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn change_owners(&mut self, owners: &Arc<OwnerMap>) {
-        self.inner().change_owners(owners);
+        self.inner_mut().change_owners(owners);
     }
 
     fn unsettled(&self, block: BlockId) -> Option<ContextId> {
@@ -287,32 +309,32 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn pass_block(&mut self, now: Instant, block: BlockId, out: &mut Outbox) -> PassedPart {
-        self.inner().pass_block(now, block, out)
+        self.inner_mut().pass_block(now, block, out)
     }
 
     fn take_block(&mut self, now: Instant, block: BlockId, part: PassedPart, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner().take_block(now, block, part, out);
+        self.inner_mut().take_block(now, block, part, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn change_instances(&mut self, instances: &Arc<SetInstances>) {
-        self.inner().change_instances(instances);
+        self.inner_mut().change_instances(instances);
     }
 
     fn make_idle(&mut self, now: Instant, block: BlockId, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner().make_idle(now, block, out);
+        self.inner_mut().make_idle(now, block, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
     fn adopt_block(&mut self, block: BlockId) {
-        self.inner().adopt_block(block);
+        self.inner_mut().adopt_block(block);
     }
 
     fn resume_adopted(&mut self, now: Instant, out: &mut Outbox) {
         let before = out.effects().len();
-        self.inner().resume_adopted(now, out);
+        self.inner_mut().resume_adopted(now, out);
         out.effects().iter().skip(before).for_each(|effect| self.note_effect(effect));
     }
 
@@ -325,11 +347,11 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn note_address(&mut self, news: AddressNews) {
-        self.inner().note_address(news);
+        self.inner_mut().note_address(news);
     }
 
     fn take_address_news(&mut self) -> Vec<(BlockId, AddressNews)> {
-        self.inner().take_address_news()
+        self.inner_mut().take_address_news()
     }
 
     fn addresses_elsewhere(&self) -> Vec<IpAddr> {
@@ -341,7 +363,7 @@ impl<T: NetworkFunction> NetworkFunction for Observed<T> {
     }
 
     fn replies_owed(&self) -> Option<usize> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).replies_owed()
+        self.inner().replies_owed()
     }
 }
 

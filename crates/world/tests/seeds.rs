@@ -1,17 +1,13 @@
 //! 256 worlds: the regression test of the NFs under faults.
 
-use pith_world::{Failure, Plan, Residency, World};
+use pith_world::{Plan, Residency, reports_of};
 
 const SEEDS: u64 = 256;
 
 #[test]
 fn every_seed_keeps_the_invariants() {
-    let failures: Vec<Box<Failure>> =
-        (0..SEEDS).filter_map(|seed| World::run(Plan::of_seed(seed)).err()).collect();
-    let told: Vec<String> =
-        failures.iter().map(|failure| format!("seed {}: {}", failure.seed, failure.what)).collect();
-    let first = failures.first().map(|failure| failure.to_string()).unwrap_or_default();
-    assert!(failures.is_empty(), "{}\n\nthe first one:\n{first}", told.join("\n"));
+    let (_, failures) = reports_of((0..SEEDS).map(Plan::of_seed));
+    assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
@@ -36,14 +32,14 @@ fn each_fault_of_the_store_is_drawn_with_each_residency() {
 
 #[test]
 fn worlds_differ_and_are_busy() {
-    let (mut sessions, mut classifiers, mut steps) = (0, 0, 0);
-    for seed in (0..64).step_by(4) {
-        let report = World::run(Plan::of_seed(seed)).expect("a world without faults");
-        assert!(report.violations.is_empty(), "seed {seed}: {:?}", report.violations);
-        sessions += report.sessions;
-        classifiers += report.classifiers;
-        steps += report.steps;
+    let (reports, failures) = reports_of((0..64).step_by(4).map(Plan::of_seed));
+    assert_eq!(failures, Vec::<String>::new(), "worlds without faults");
+    for report in &reports {
+        assert!(report.violations.is_empty(), "{:?}", report.violations);
     }
+    let sessions: usize = reports.iter().map(|report| report.sessions).sum();
+    let classifiers: usize = reports.iter().map(|report| report.classifiers).sum();
+    let steps: u64 = reports.iter().map(|report| report.steps).sum();
     assert!(sessions > 10 && steps > 10_000, "{sessions} sessions, {steps} steps");
     assert!(classifiers > 3, "{classifiers} classifiers");
 }

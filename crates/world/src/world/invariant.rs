@@ -141,11 +141,11 @@ impl World {
         Ok(())
     }
 
-    /// Index entries lead to contexts, and every wait ends by a timer or a call.
+    /// Index entries lead to contexts, and every wait ends by a timer or a call. Both change in a step of their AMF only.
     fn check_amfs(&self) -> Result<(), Box<Failure>> {
         for (process, it) in self.processes.iter().enumerate() {
             for (shard, host) in it.shard_hosts.iter().enumerate() {
-                let Some(amf) = &host.views.amf else { continue };
+                let Some(amf) = host.views.amf.as_ref().filter(|amf| amf.take_changed()) else { continue };
                 let audit = amf.look().audit();
                 let sound = audit.dangling == 0 && audit.orphaned_connections == 0;
                 self.demand(sound, || format!("AMF {process}.{shard}: {audit:?}"))?;
