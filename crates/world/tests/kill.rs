@@ -1,4 +1,4 @@
-//! A slice of `make kill`: every second crash point of each procedure, or (`shared`, `embedded`) every sixteenth, in one world for each
+//! A slice of `make kill`: every fifth crash point of each procedure, or (`shared`, `embedded`) every sixteenth, in one world for each
 //! residency.
 
 use pith_world::{Kill, Options, PROCEDURES, Plan, Residency, Table, Victim, World, WriteForm, campaign};
@@ -12,7 +12,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
             residencies: vec![residency],
             victims: vec![Victim::Core],
             procedure: None,
-            stride: if residency.needs_runtime_store() { 16 } else { 2 },
+            stride: if residency.needs_runtime_store() { 16 } else { 5 },
             threads: 2,
             retains_ues: false,
         };
@@ -25,7 +25,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
         .collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     let points: u64 = table.values().map(|row| row.points).sum();
-    assert!(points > 1200, "{points} crash points");
+    assert!(points > 500, "{points} crash points");
     // A document of all NFs of a UE has room for one AMF.
     let of_two_amfs = PROCEDURES.iter().filter(|it| it.name.contains("-amf")).count();
     let of_one_document = Residency::STORED.iter().filter(|it| it.needs_runtime_store()).count();
@@ -33,7 +33,7 @@ fn no_crash_point_breaks_what_the_residency_promises() {
     assert_eq!(table.len(), all - of_two_amfs * of_one_document);
 }
 
-/// Every third input of each procedure, or (`shared`, `embedded`) every sixteenth, in two worlds with several shards.
+/// Every seventh input of each procedure, or (`shared`, `embedded`) every sixteenth, in two worlds with several shards.
 #[test]
 fn no_panic_of_a_shard_breaks_what_the_residency_promises() {
     let mut table = Table::new();
@@ -43,7 +43,7 @@ fn no_panic_of_a_shard_breaks_what_the_residency_promises() {
             residencies: vec![residency],
             victims: vec![Victim::Shard],
             procedure: None,
-            stride: if residency.needs_runtime_store() { 16 } else { 3 },
+            stride: if residency.needs_runtime_store() { 16 } else { 7 },
             threads: 2,
             retains_ues: false,
         };
@@ -56,7 +56,7 @@ fn no_panic_of_a_shard_breaks_what_the_residency_promises() {
         .collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     let points: u64 = table.values().map(|row| row.points).sum();
-    assert!(points > 1000, "{points} panics");
+    assert!(points > 400, "{points} panics");
 }
 
 #[test]

@@ -28,14 +28,14 @@ fn failures(residency: Residency, step: usize, victim: Victim) -> (u32, Vec<Stri
 fn no_procedure_notices_that_its_ue_passes_to_another_shard() {
     let mut all = Vec::new();
     for residency in [Residency::None, Residency::Durable, Residency::Stateless] {
-        let (moved, failures) = failures(residency, 50, Victim::Core);
-        assert!(moved > 200, "{residency:?}: {moved} blocks passed");
+        let (moved, failures) = failures(residency, 80, Victim::Core);
+        assert!(moved > 120, "{residency:?}: {moved} blocks passed");
         all.extend(failures.into_iter().map(|failure| format!("{residency:?}: {failure}")));
     }
     assert!(all.is_empty(), "{} failures:\n{}", all.len(), all.join("\n"));
 }
 
-/// A shard panics at every third input after the begin of a move: the former owner, or the new one while it takes the block.
+/// A shard panics at every seventh input after the begin of a move: the former owner, or the new one while it takes the block.
 #[test]
 fn no_panic_in_a_move_loses_a_ue() {
     let options = Options {
@@ -43,7 +43,7 @@ fn no_panic_in_a_move_loses_a_ue() {
         residencies: vec![Residency::Durable, Residency::Soft, Residency::Procedural, Residency::Stateless],
         victims: vec![Victim::Move],
         procedure: None,
-        stride: 3,
+        stride: 7,
         threads: 2,
         retains_ues: false,
     };
@@ -53,5 +53,5 @@ fn no_panic_in_a_move_loses_a_ue() {
         broken.map(|broken| format!("pith-world kill {}: {}", broken.run, broken.what)).collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
     let points: u64 = table.values().map(|row| row.points).sum();
-    assert!(points > 500, "{points} panics");
+    assert!(points > 200, "{points} panics");
 }

@@ -189,6 +189,9 @@ impl World {
                 return self.to_shard(process, shard, input);
             }
             self.to_shard(process, shard, ShardInput::Reply { nf, tag: exchange.tag, from, reply });
+        } else {
+            // As after a lost reply: what the killed caller had created is known if its UE makes the request again.
+            self.watch.may_leak |= exchange.creates && reply.is_ok();
         }
     }
 }
