@@ -207,11 +207,12 @@ fn each_input_in_each_state_is_answered_and_leaves_nothing_behind() {
     }
 }
 
+/// Each state has another third of the pairs.
 #[test]
 fn two_inputs_in_each_state_are_answered_and_leave_nothing_behind() {
-    for state in STATES {
-        for (_, first) in INPUTS {
-            for (_, second) in INPUTS {
+    for (number, state) in STATES.into_iter().enumerate() {
+        for (at, (_, first)) in INPUTS.into_iter().enumerate() {
+            for (_, second) in INPUTS.into_iter().skip((number + at) % 3).step_by(3) {
                 let mut world = world_in(state);
                 first(&mut world);
                 second(&mut world);
