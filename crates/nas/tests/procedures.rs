@@ -109,7 +109,7 @@ impl Protocol {
 fn in_rust_case(name: &str) -> String {
     let mut converted = String::new();
     for word in name.split(|character: char| !character.is_ascii_alphanumeric()) {
-        let letters = word.trim_start_matches("5G").chars();
+        let letters = word.trim_start_matches('5').chars();
         converted.extend(letters.clone().take(1).map(|letter| letter.to_ascii_uppercase()));
         converted.extend(letters.skip(1).map(|letter| letter.to_ascii_lowercase()));
     }
