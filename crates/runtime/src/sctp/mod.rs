@@ -41,6 +41,7 @@ pub use config::SctpConfig;
 pub use event::{DownReason, SctpEvent};
 pub use former::{FormerPeer, ParseFormerPeerError};
 pub use kernel::KernelTransport;
+pub(crate) use poll::{decode_address, encode_address};
 pub use mode::{ParseSctpModeError, SctpMode, UDP_ENCAPSULATION_PORT};
 pub use table::AssociationId;
 pub use user::{Encapsulation, IngressCounters, UserTransport};
