@@ -115,8 +115,8 @@ impl Order {
 /// The generator as ordered.
 fn generator_of(order: &Order) -> Result<Generator, String> {
     let (frame, [teid_at, address_at]) = order.frame()?;
-    let mut generator = Generator::load()
-        .map_err(|error| format!("{error}; this needs root, and a build with clang"))?;
+    let mut generator =
+        Generator::load().map_err(|error| format!("{error}; this needs root, and a build with clang"))?;
     generator.set_device(0, &order.interface).map_err(|error| format!("{}: {error}", order.interface))?;
     let rate: u64 = order.option("rate", 0)?;
     let traffic = Traffic {

@@ -105,7 +105,7 @@ impl Generator {
     fn word(&self, number: usize) -> u64 {
         let value = self.map("bench").lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
         let value = value.unwrap_or_default();
-        value.get(number * 8..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_ne_bytes(*word))
+        value.get(number * 8..).and_then(<[u8]>::first_chunk::<8>).map_or(0, |word| u64::from_ne_bytes(*word))
     }
 
     /// Frames that all sinks of this object received since it was loaded, and those of them with a mark.
@@ -114,7 +114,7 @@ impl Generator {
         let of_cpus = of_cpus.ok().flatten().unwrap_or_default();
         let sum = |at: usize| {
             let words = of_cpus.iter().filter_map(|value| value.get(at..)?.first_chunk());
-            words.map(|word| u64::from_ne_bytes(*word)).sum()
+            words.map(|word| u64::from_ne_bytes(*word)).sum::<u64>()
         };
         (sum(0), sum(8))
     }

@@ -50,9 +50,11 @@ pub fn run() -> Vec<Row> {
         Row::of(name, (flows.installed, cores, PACKET), Spread::of(runs), generator)
     };
     let rows = cases.into_iter().zip(gross);
-    rows.flat_map(|(case, of_case)| of_case.into_iter().zip(CORES).map(move |(runs, cores)| (case, runs, cores)))
-        .map(|(case, runs, cores)| row(case, runs, cores))
-        .collect()
+    rows.flat_map(|(case, of_case)| {
+        of_case.into_iter().zip(CORES).map(move |(runs, cores)| (case, runs, cores))
+    })
+    .map(|(case, runs, cores)| row(case, runs, cores))
+    .collect()
 }
 
 fn measure(case: Case, flows: Flows, cores: u32) -> Vec<f64> {

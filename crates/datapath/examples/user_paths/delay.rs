@@ -58,7 +58,12 @@ pub fn run() -> String {
     }
     println!(
         "\n{:<20} {:>5} {:>7} {:>9} {:>34} {:>22}",
-        "added delay, µs", "load", "kpps", "packets", "from due: p50, p99, p99.9, max", "from sent: p50, p99.9"
+        "added delay, µs",
+        "load",
+        "kpps",
+        "packets",
+        "from due: p50, p99, p99.9, max",
+        "from sent: p50, p99.9"
     );
     let mut rows = Vec::new();
     for (results, (name, _, flows)) in results.iter().zip(CASES) {
@@ -88,11 +93,7 @@ impl Delays {
         let micros = |nanos: u64| nanos as f64 / 1e3;
         let all = [0.5, 0.99, 0.999, 1.0].map(|part| format!("{:.1}", micros(due.quantile(part)))).join(", ");
         let forwarding = [0.5, 0.999].map(|part| format!("{:.1}", micros(sent.quantile(part)))).join(", ");
-        println!(
-            "{name:<20} {load:>4}% {:>7.0} {:>9} {all:>34} {forwarding:>22}",
-            self.kpps(),
-            due.count()
-        );
+        println!("{name:<20} {load:>4}% {:>7.0} {:>9} {all:>34} {forwarding:>22}", self.kpps(), due.count());
     }
 
     fn json(&self, name: &str, sessions: u32, load: u32) -> String {

@@ -7,9 +7,9 @@
 use super::cpu::put_off;
 use super::net::{FAR_AWAY, Net, RADIO, SERVER, UPF_CPU, UPF_N3, WORKER, install, start_portable, ue};
 use super::one_packet::{self, OnePacket};
-use super::support::{self, Host, cpu_of};
 use super::progress::Progress;
 use super::row::{Row, Spread};
+use super::support::{self, Host, cpu_of};
 use pith_pfcp::gtpu::{GTPU_PORT, UlPduSessionInformation};
 use pith_upf::contract::*;
 use std::net::{SocketAddr, UdpSocket};
@@ -80,12 +80,20 @@ pub fn run(wanted: &str) -> Vec<Row> {
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    let flows = [(TrafficDirection::Up, 1), (TrafficDirection::Down, 1), (TrafficDirection::Up, MANY), (TrafficDirection::Down, MANY)];
-    flows.into_iter().flat_map(|(direction, flows)| {
-        [64, 1400].into_iter().flat_map(move |size| {
-            [Wire::Trains, Wire::Singly].map(move |wire| Case { direction, size, flows, wire })
+    let flows = [
+        (TrafficDirection::Up, 1),
+        (TrafficDirection::Down, 1),
+        (TrafficDirection::Up, MANY),
+        (TrafficDirection::Down, MANY),
+    ];
+    flows
+        .into_iter()
+        .flat_map(|(direction, flows)| {
+            [64, 1400].into_iter().flat_map(move |size| {
+                [Wire::Trains, Wire::Singly].map(move |wire| Case { direction, size, flows, wire })
+            })
         })
-    }).filter(Case::is_reported)
+        .filter(Case::is_reported)
 }
 
 impl std::fmt::Display for Case {

@@ -21,7 +21,12 @@ pub struct Row {
 
 impl Row {
     /// Of runs in which a packet of the generator alone takes `generator` nanoseconds.
-    pub fn of(name: &'static str, (sessions, cores, octets): (u32, u32, usize), gross: Spread, generator: f64) -> Self {
+    pub fn of(
+        name: &'static str,
+        (sessions, cores, octets): (u32, u32, usize),
+        gross: Spread,
+        generator: f64,
+    ) -> Self {
         Self { name, sessions, cores, octets, gross, net: gross.less(generator) }
     }
 }
@@ -69,10 +74,7 @@ pub fn print(rows: &[Row]) {
     );
     for row in rows {
         let Row { name, sessions, cores, octets, gross, net } = row;
-        println!(
-            "{name:<28} {sessions:>8} {cores:>5} {octets:>6} {:>9.0} {gross:>22} {net:>22}",
-            kpps(row)
-        );
+        println!("{name:<28} {sessions:>8} {cores:>5} {octets:>6} {:>9.0} {gross:>22} {net:>22}", kpps(row));
     }
 }
 

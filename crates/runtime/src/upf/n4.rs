@@ -52,11 +52,19 @@ impl N4 {
         // SAFETY: each header points at a name and a vector on this stack, and the vector at a buffer of the batch.
         let count = unsafe {
             let none = std::ptr::null_mut();
-            libc::recvmmsg(self.socket.as_raw_fd(), headers.as_mut_ptr(), BATCH as u32, libc::MSG_DONTWAIT as _, none)
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT as _,
+                none,
+            )
         };
         let count = usize::try_from(count).unwrap_or(0);
         let filled = headers.iter().zip(&names).take(count);
-        batch.received.extend(filled.map(|(header, name)| Some((decode_address(name)?, header.msg_len as usize))));
+        batch
+            .received
+            .extend(filled.map(|(header, name)| Some((decode_address(name)?, header.msg_len as usize))));
         count < BATCH
     }
 

@@ -104,9 +104,7 @@ impl Bench {
             Case::Upf(_, rules) => Setup { rules, ..usual },
             Case::Nat(_) => Setup { nat: true, ..usual },
             Case::PlainOuter => Setup { marking: false, ..usual },
-            Case::Shaped(rate) | Case::AtAmbr(rate, _) => {
-                Setup { rate: rate / u64::from(sessions), ..usual }
-            }
+            Case::Shaped(rate) | Case::AtAmbr(rate, _) => Setup { rate: rate / u64::from(sessions), ..usual },
         };
         let upf = setup.start();
         if setup.nat {

@@ -63,7 +63,7 @@ impl Setup {
             Rules::Filters => add_filters(&mut session),
             Rules::Quota => {
                 let limit = VolumeLimits { total: Some(MUCH), ..VolumeLimits::default() };
-                (session.urrs[0].threshold, session.urrs[0].quota) = (limit.clone(), limit);
+                (session.urrs[0].threshold, session.urrs[0].quota) = (limit, limit);
             }
         }
         session
