@@ -15,7 +15,8 @@ struct bench {
 	u64 interval;   /* nanoseconds between packets; 0: no pause */
 	u64 next;       /* time at which the next packet is due */
 	u64 early;      /* number of polls before a packet was due */
-	u64 first_interval; /* of sink_of_adaptive() */
+	u64 pace;       /* nanoseconds between packets that user space should keep: sink_of_adaptive() */
+	u64 first_pace;
 	u32 destinations;   /* number of destination addresses, spread over the packets; 0, 1: the frame's own */
 	u32 destination_at; /* offset of the first one; 0: nowhere */
 	u32 stamp_at;       /* offset of the time stamps that generate_timed() writes */
@@ -126,11 +127,11 @@ int sink(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* Shifts of the interval by which a sender of ECT(1) answers a mark, and a packet without one: it settles where one packet
- * of some sixty is marked. */
+/* Shifts of the pace by which a sender of ECT(1) answers a mark, and a packet without one: it settles where one packet of some
+ * sixty is marked. */
 #define SLOWER 7
 #define FASTER 13
-/* The interval stays between these parts of its first value. */
+/* The pace stays between these parts of its first value. */
 #define FASTEST(first) ((first) / 2)
 #define SLOWEST(first) ((first) * 2)
 
@@ -145,15 +146,15 @@ int sink_of_adaptive(struct xdp_md *ctx)
 	if (!arrived || !bench || (void *)(tos + 1) > end)
 		return XDP_DROP;
 	arrived->packets++;
-	u64 interval = bench->interval, first = bench->first_interval;
+	u64 pace = bench->pace, first = bench->first_pace;
 	if ((*tos & 3) == 3) {
 		arrived->marked++;
-		interval += interval >> SLOWER;
+		pace += pace >> SLOWER;
 	} else {
-		interval -= interval >> FASTER;
+		pace -= pace >> FASTER;
 	}
-	if (interval >= FASTEST(first) && interval <= SLOWEST(first))
-		bench->interval = interval;
+	if (pace >= FASTEST(first) && pace <= SLOWEST(first))
+		bench->pace = pace;
 	return XDP_DROP;
 }
 

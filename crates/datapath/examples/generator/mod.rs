@@ -3,10 +3,12 @@
 
 #![allow(dead_code)]
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, libbpf_sys};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, libbpf_sys};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.o"));
 /// Bytes that are written for each packet: `FRAME` of the program.
@@ -26,8 +28,10 @@ pub struct Traffic {
     pub address_at: usize,
     pub destinations: u32,
     pub destination_at: usize,
-    /// Nanoseconds between packets.
+    /// Nanoseconds between packets, which the program keeps.
     pub interval: u64,
+    /// The same for [`Call::keep_pace`], until an adaptive sink changes it.
+    pub pace: u64,
     /// Offsets of the time stamps of timed programs, in the generated frame and in the forwarded one.
     pub stamp_at: usize,
     pub stamp_after: usize,
@@ -41,7 +45,7 @@ impl Traffic {
             words.iter().for_each(|word| value.extend(word.to_ne_bytes()));
         };
         words(&mut value, &[self.sessions, self.teid_at as u32, self.address_at as u32, self.train]);
-        for long in [self.interval, 0, 0, self.interval] {
+        for long in [self.interval, 0, 0, self.pace, self.pace] {
             value.extend(long.to_ne_bytes());
         }
         let offsets = [self.destination_at, self.stamp_at, self.stamp_after].map(|at| at as u32);
@@ -94,18 +98,7 @@ impl Generator {
 
     /// Frames generated since `configure`.
     pub fn generated(&self) -> u64 {
-        self.word(0)
-    }
-
-    /// Polls at which no frame was due.
-    pub fn early(&self) -> u64 {
-        self.word(5)
-    }
-
-    fn word(&self, number: usize) -> u64 {
-        let value = self.map("bench").lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        let value = value.unwrap_or_default();
-        value.get(number * 8..).and_then(<[u8]>::first_chunk::<8>).map_or(0, |word| u64::from_ne_bytes(*word))
+        word(&self.map("bench"), 0)
     }
 
     /// Frames that all sinks of this object received since it was loaded, and those of them with a mark.
@@ -123,7 +116,8 @@ impl Generator {
     pub fn call(&self, program: &str) -> Call {
         let program = self.object.progs().find(|found| found.name() == program).expect("there is one");
         let program = program.as_fd().try_clone_to_owned().expect("a descriptor");
-        Call { program, frame: self.frame.clone() }
+        let bench = self.object.maps().find(|map| map.name() == "bench").expect("the program has it");
+        Call { program, frame: self.frame.clone(), bench: MapHandle::try_from(&bench).expect("a descriptor") }
     }
 }
 
@@ -131,12 +125,32 @@ impl Generator {
 pub struct Call {
     program: OwnedFd,
     frame: Vec<u8>,
+    bench: MapHandle,
 }
+
+/// The longest sleep that a sender makes up for.
+const MAX_LATE: Duration = Duration::from_millis(4);
 
 impl Call {
     /// Octets of a frame.
     pub fn octets(&self) -> usize {
         self.frame.len()
+    }
+
+    /// Runs the program for that time, a few frames every millisecond, so that the CPU idles between; at the pace of its settings.
+    pub fn keep_pace(&mut self, time: Duration) -> io::Result<()> {
+        let (begin, mut last, mut due) = (Instant::now(), Instant::now(), 0.0);
+        while begin.elapsed() < time {
+            thread::sleep(Duration::from_millis(1));
+            let pace = word(&self.bench, PACE).max(1) as f64;
+            due += last.elapsed().min(MAX_LATE).as_nanos() as f64 / pace;
+            last = Instant::now();
+            if due >= 1.0 {
+                self.run(due as u32, 0)?;
+                due = due.fract();
+            }
+        }
+        Ok(())
     }
 
     /// Runs the program for that many frames, and lets them leave in batches; 0: the kernel's number.
@@ -159,6 +173,15 @@ impl Call {
             error => Err(error),
         }
     }
+}
+
+/// The place of `pace` in `struct bench`, in words.
+const PACE: usize = 6;
+
+/// A word of `struct bench`.
+fn word(bench: &impl MapCore, number: usize) -> u64 {
+    let value = bench.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+    value.get(number * 8..).and_then(<[u8]>::first_chunk::<8>).map_or(0, |word| u64::from_ne_bytes(*word))
 }
 
 /// The index of an interface.

@@ -9,7 +9,7 @@ use super::row::{Row, Spread};
 use super::xdp::cases::{Flows, MANY, NONE, SOME, scattered, usual};
 use super::xdp::{Bench, Case, Generators, PACKET, TrafficDirection, apart};
 
-const TURNS: usize = 3;
+const TURNS: usize = 2;
 const RUNS: usize = 6;
 const CORES: [u32; 2] = [1, 2];
 

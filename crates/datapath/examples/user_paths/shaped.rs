@@ -19,10 +19,7 @@ use std::time::{Duration, Instant};
 const WORKER: &str = "pith-upf-0";
 /// The CPU that generates frames.
 const GENERATOR: usize = CPU + 1;
-/// Polls of the generator for a due frame, in a run of a second or more.
-const LOOKS: u32 = 10_000_000;
-/// Never due, in nanoseconds.
-const NEVER: u64 = u64::MAX >> 1;
+const RUN: Duration = Duration::from_millis(700);
 const RUNS: usize = 4;
 /// Octets of a full-sized user packet.
 const FULL: usize = 1400;
@@ -37,8 +34,6 @@ struct Run {
     generated: u64,
     arrived: u64,
     marked: u64,
-    /// The number of polls before a frame was due.
-    early: u64,
     /// The number of packets that went through user space.
     by_worker: u64,
     seconds: f64,
@@ -49,14 +44,9 @@ struct Run {
 }
 
 impl Run {
-    /// Nanoseconds of the generator's CPU for each packet, without its polling.
-    fn sending(&self, look: f64) -> f64 {
-        (self.generator.as_nanos() as f64 - self.early as f64 * look) / self.generated as f64
-    }
-
-    /// All of it for each packet.
-    fn whole(&self, look: f64) -> f64 {
-        self.sending(look) + self.worker.as_nanos() as f64 / self.generated as f64
+    /// Nanoseconds of CPU for each packet.
+    fn gross(&self) -> f64 {
+        (self.generator + self.worker).as_nanos() as f64 / self.generated as f64
     }
 
     fn percent(&self, of: u64) -> f64 {
@@ -64,59 +54,44 @@ impl Run {
     }
 }
 
-/// What the generator itself costs: a poll, and a frame of each size.
-struct Generator {
-    look: f64,
-    small: f64,
-    full: f64,
-}
-
 /// The rows, and, as JSON, the share of a core at 4 Gbit/s.
 pub fn run() -> (Vec<Row>, String) {
-    let mut progress = Progress::of("shaped", 7);
-    let generator = generator(&mut progress);
+    let mut progress = Progress::of("shaped", 6);
     let (at_ambr, paced) = (|ecn| Case::AtAmbr(AMBR, ecn), FULL as u64 * 8 * 1_000_000_000 / AMBR);
+    let full = (FULL, paced * 100 / OFFERED);
+    let small = (PACKET, 2500);
+    let [alone_full, alone_small] = [full, small].map(|frame| {
+        let runs = apart(move || runs(Case::Discard(TrafficDirection::Down), scattered(SOME), frame));
+        progress.step("the generator alone");
+        Spread::of(runs.iter().map(Run::gross).collect()).median
+    });
     let rows = [
-        ("at-ambr-tcp", at_ambr(Ecn::NotCapable), scattered(1), (FULL, paced * 100 / OFFERED)),
-        ("at-ambr-ect1", at_ambr(Ecn::Scalable), scattered(1), (FULL, paced * 100 / OFFERED)),
-        ("afxdp-shaped", Case::Shaped(160_000_000), scattered(SOME), (PACKET, 2500)),
+        ("at-ambr-tcp", at_ambr(Ecn::NotCapable), scattered(1), full, alone_full),
+        ("at-ambr-ect1", at_ambr(Ecn::Scalable), scattered(1), full, alone_full),
+        ("afxdp-shaped", Case::Shaped(160_000_000), scattered(SOME), small, alone_small),
     ];
-    let rows = rows.map(|(name, case, flows, (octets, interval))| {
-        let runs = apart(move || runs(case, flows, (octets, interval)));
+    let rows = rows.map(|(name, case, flows, frame, alone)| {
+        let runs = apart(move || runs(case, flows, frame));
         progress.step(name);
-        let alone = if octets == FULL { generator.full } else { generator.small };
-        row(name, (flows, octets), &runs, generator.look, alone)
+        row(name, (flows, frame.0), &runs, alone)
     });
     let on_a_core = on_a_core();
     progress.step("4 Gbit/s");
     (rows.into(), on_a_core)
 }
 
-fn row(name: &'static str, (flows, octets): (Flows, usize), runs: &[Run], look: f64, alone: f64) -> Row {
-    let middle = &runs[runs.len() / 2];
+fn row(name: &'static str, (flows, octets): (Flows, usize), runs: &[Run], alone: f64) -> Row {
+    let last = runs.last().expect("there are runs");
     println!(
         "{name}: {:.0} kpps offered; {:.0}% arrived, {:.0}% by user space, {:.1}% marked; worker {:.0}% of a core",
-        middle.generated as f64 / middle.seconds / 1e3,
-        middle.percent(middle.arrived),
-        middle.percent(middle.by_worker),
-        middle.percent(middle.marked),
-        middle.worker.as_secs_f64() * 100.0 / middle.seconds
+        last.generated as f64 / last.seconds / 1e3,
+        last.percent(last.arrived),
+        last.percent(last.by_worker),
+        last.percent(last.marked),
+        last.worker.as_secs_f64() * 100.0 / last.seconds
     );
-    let gross = runs.iter().map(|run| run.whole(look)).collect();
+    let gross = runs.iter().map(Run::gross).collect();
     Row::of(name, (flows.installed, 2, octets), Spread::of(gross), alone)
-}
-
-/// The generator alone.
-fn generator(progress: &mut Progress) -> Generator {
-    let discard = Case::Discard(TrafficDirection::Down);
-    let mut median = |frame, by: &dyn Fn(&Run) -> f64| {
-        let runs = apart(move || runs(discard, scattered(SOME), frame));
-        progress.step("the generator alone");
-        Spread::of(runs.iter().map(by).collect()).median
-    };
-    let look = median((PACKET, NEVER), &|run| run.generator.as_nanos() as f64 / run.early as f64);
-    let sending = |run: &Run| run.sending(look);
-    Generator { look, small: median((PACKET, 2500), &sending), full: median((FULL, 10_000), &sending) }
 }
 
 /// 5 Gbit/s for sessions limited to 4: the run with the most.
@@ -135,14 +110,14 @@ fn on_a_core() -> String {
 }
 
 /// The runs, after one that is left out.
-fn runs(case: Case, flows: Flows, (octets, interval): (usize, u64)) -> Vec<Run> {
+fn runs(case: Case, flows: Flows, (octets, pace): (usize, u64)) -> Vec<Run> {
     let mut bench = Bench::set_up(TrafficDirection::Down);
     let adapts = matches!(case, Case::AtAmbr(_, Ecn::Scalable));
     let sink = if adapts { "sink_of_adaptive" } else { "sink" };
     let (_links, mut upf) = bench.start_with(case, flows.installed, sink);
     let mut before = 0;
     let runs = (0..=RUNS).map(|_| {
-        let traffic = Traffic { interval, ..traffic_of(case, flows) };
+        let traffic = Traffic { pace, ..traffic_of(case, flows) };
         bench.configure_as(&traffic, frame_of(case, flows, octets));
         let mut run = one(&bench, &mut upf, flows.installed);
         run.by_worker -= std::mem::replace(&mut before, run.by_worker);
@@ -167,7 +142,6 @@ fn one(bench: &Bench, upf: &mut Option<UserPlane>, sessions: u32) -> Run {
         generated: bench.generator().generated(),
         arrived: packets - arrived.0,
         marked: marked - arrived.1,
-        early: bench.generator().early(),
         by_worker: upf.as_ref().map_or(0, |upf| through_user_space(upf, sessions)),
         seconds,
         generator: generating.join().unwrap(),
@@ -181,7 +155,7 @@ fn generate_on(bench: &Bench, cpu: usize) -> thread::JoinHandle<Duration> {
     thread::spawn(move || {
         pin(cpu);
         let before = used_by("thread-self").expect("it lives");
-        call.run(LOOKS, 0).unwrap();
+        call.keep_pace(RUN).unwrap();
         used_by("thread-self").expect("it lives") - before
     })
 }

@@ -13,7 +13,6 @@ use super::support::{GNB_TEID, Kind, Lab, SERVER, TEID, lab, receive_much, sessi
 use pith_datapath::DatapathConfig;
 use pith_upf::contract::*;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 

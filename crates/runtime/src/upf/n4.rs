@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Datagrams of a batch; events get their turn between two.
-const BATCH: usize = 64;
+const BATCH: usize = 32;
 /// Longer than any datagram. Pages of the buffers that no datagram reaches take no memory.
 const LONGEST: usize = 65_536;
 
