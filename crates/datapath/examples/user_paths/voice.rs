@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Sessions with voice; as many are beside them.
 const CALLS: u32 = 4;
 const SESSIONS: u32 = 2 * CALLS;
-const RUN: Duration = Duration::from_secs(6);
+const RUN: Duration = Duration::from_secs(5);
 /// Time between a call's packets: 50 a second.
 const FRAME: Duration = Duration::from_millis(20);
 /// RTP header and a voice frame.
