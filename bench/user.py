@@ -133,14 +133,15 @@ def print_nat(gross):
 
 def print_cores(rows):
     """What two CPUs forward, against one, by the CPU time of a packet."""
-    gross = {(row["name"], row["cores"]): row["ns_gross"] for row in rows if "-cores" in row["name"]}
+    gross = {(row["name"], row["cores"]): row["gross"] for row in rows if "-cores" in row["name"]}
     for name in sorted({name for name, _ in gross}):
         one, two = gross.get((name, 1)), gross.get((name, 2))
         if not one or not two:
             continue
-        times = 2 * one / two
-        goal = f", of 1.7: {verdict(times >= 1.7)}" if not name.startswith("kernel") else ""
-        print(f"{name:<32} two CPUs {times:.2f} times one ({one:.0f} and {two:.0f} ns gross){goal}")
+        # What else runs on the machine disturbs medians more than the lowest runs.
+        middle, lowest = (2 * one[kind] / two[kind] for kind in ("median", "least"))
+        goal = f", of 1.7: {verdict(min(middle, lowest) >= 1.7)}" if not name.startswith("kernel") else ""
+        print(f"{name:<32} two CPUs {middle:.2f} times one by medians ({one['median']:.0f} and {two['median']:.0f} ns gross), {lowest:.2f} by the lowest runs ({one['least']:.0f} and {two['least']:.0f}){goal}")
 
 
 def print_ambr(gross, ns):
@@ -170,14 +171,15 @@ def print_portable(ns):
 
 def print_delay(result):
     """The delay that each path adds, against the kernel's at the same part of its capacity."""
-    p999 = {(row["name"], row["load"]): row["delay_ns"]["p999"] for row in result.get("delay", [])}
-    for name, load in p999:
-        kernel = p999.get(("kernel-masquerade" if name.startswith("default") else "kernel-forward", load))
-        if name.startswith("kernel") or not kernel:
-            continue
-        part = p999[name, load] / kernel
-        goal = f", of 1.5: {verdict(part <= 1.5)}" if load == 80 else ""
-        print(f"{'delay of ' + name:<32} p99.9 {p999[name, load] / 1000:.1f} µs at {load}%, {part:.2f} of the kernel's ({kernel / 1000:.1f}){goal}")
+    for kind, since in (("delay_ns", "since due"), ("since_sent_ns", "since sent")):
+        p999 = {(row["name"], row["load"]): row[kind]["p999"] for row in result.get("delay", [])}
+        for name, load in p999:
+            kernel = p999.get(("kernel-masquerade" if name.startswith("default") else "kernel-forward", load))
+            if name.startswith("kernel") or not kernel:
+                continue
+            part = p999[name, load] / kernel
+            goal = f", of 1.5: {verdict(part <= 1.5)}" if load == 80 else ""
+            print(f"{'delay of ' + name:<32} {since}: p99.9 {p999[name, load] / 1000:.1f} µs at {load}%, {part:.2f} of the kernel's ({kernel / 1000:.1f}){goal}")
 
 
 def print_voice(result):

@@ -17,6 +17,8 @@ struct bench {
 	u64 early;      /* number of polls before a packet was due */
 	u64 pace;       /* nanoseconds between packets that user space should keep: sink_of_adaptive() */
 	u64 first_pace;
+	u64 last;       /* time of the last poll of generate_timed() */
+	u64 pauses;     /* times that the CPU was taken away from it */
 	u32 destinations;   /* number of destination addresses, spread over the packets; 0, 1: the frame's own */
 	u32 destination_at; /* offset of the first one; 0: nowhere */
 	u32 stamp_at;       /* offset of the time stamps that generate_timed() writes */
@@ -209,6 +211,8 @@ struct stamps {
 };
 
 #define LAST_STAMP 255
+/* Nanoseconds that no packet takes. */
+#define LONGEST 10000000000ull
 
 INLINE struct stamps *stamps_at(u64 at, void *data, void *end)
 {
@@ -217,8 +221,11 @@ INLINE struct stamps *stamps_at(u64 at, void *data, void *end)
 	return (void *)(stamps + 1) <= end ? stamps : 0;
 }
 
+/* A longer time between two polls, which forward a packet at most, means that the CPU was taken away. */
+#define PAUSE 100000
+
 /* Sends at the times of a Poisson process of its own, whatever becomes of the packets: what is late is made up for, and never
- * left out. */
+ * left out. Only the time in which other processes had the CPU is no time of the process. */
 SEC("xdp")
 int generate_timed(struct xdp_md *ctx)
 {
@@ -226,7 +233,14 @@ int generate_timed(struct xdp_md *ctx)
 	struct bench *bench = settings_of();
 	if (!bench || data + FRAME > end)
 		return XDP_ABORTED;
-	u64 now = bpf_ktime_get_ns(), due = bench->next ? bench->next : now;
+	u64 now = bpf_ktime_get_ns(), away = bench->last ? now - bench->last : 0;
+	u64 due = bench->next ? bench->next : now;
+	bench->last = now;
+	if (away > PAUSE) {
+		bench->pauses++;
+		due += away;
+		bench->next = due;
+	}
 	if (now < due) {
 		bench->early++;
 		return XDP_DROP;
@@ -251,7 +265,8 @@ int sink_timed(struct xdp_md *ctx)
 		return XDP_DROP;
 	arrived->packets++;
 	const struct stamps *stamps = stamps_at(bench->stamp_after, data, end);
-	if (stamps) {
+	/* The kernel sends packets of its own, such as those of neighbour discovery. */
+	if (stamps && stamps->due <= stamps->sent && stamps->sent <= now && now - stamps->due < LONGEST) {
 		count_delay(ADDED, now - stamps->sent);
 		count_delay(EXPECTED, now - stamps->due);
 		count_delay(LATE, stamps->sent - stamps->due);

@@ -45,7 +45,7 @@ impl Traffic {
             words.iter().for_each(|word| value.extend(word.to_ne_bytes()));
         };
         words(&mut value, &[self.sessions, self.teid_at as u32, self.address_at as u32, self.train]);
-        for long in [self.interval, 0, 0, self.pace, self.pace] {
+        for long in [self.interval, 0, 0, self.pace, self.pace, 0, 0] {
             value.extend(long.to_ne_bytes());
         }
         let offsets = [self.destination_at, self.stamp_at, self.stamp_after].map(|at| at as u32);
@@ -99,6 +99,11 @@ impl Generator {
     /// Frames generated since `configure`.
     pub fn generated(&self) -> u64 {
         word(&self.map("bench"), 0)
+    }
+
+    /// Times that the CPU was taken away from a timed program since `configure`.
+    pub fn pauses(&self) -> u64 {
+        word(&self.map("bench"), PAUSES)
     }
 
     /// Frames that all sinks of this object received since it was loaded, and those of them with a mark.
@@ -175,8 +180,9 @@ impl Call {
     }
 }
 
-/// The place of `pace` in `struct bench`, in words.
+// Places in `struct bench`, in words.
 const PACE: usize = 6;
+const PAUSES: usize = 9;
 
 /// A word of `struct bench`.
 fn word(bench: &impl MapCore, number: usize) -> u64 {

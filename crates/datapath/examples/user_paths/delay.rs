@@ -3,7 +3,8 @@
 //! A BPF program sends at the times of a Poisson process, whatever becomes of the packets (an open loop): a packet that is late,
 //! because the CPU still forwards those before it, or was taken away, is sent as soon as possible, with the time at which it was
 //! due. The time from there to its arrival is its delay; so time that a packet waits for the CPU counts, as in the queue of a
-//! network card. The time since its transmission, which leaves out that wait, and the wait itself, are reported, too.
+//! network card. Time in which other processes had the CPU, more than 100 µs between two polls, is no time of the Poisson process;
+//! such pauses are counted. The time since its transmission, which leaves out that wait, and the wait itself, are reported, too.
 //!
 //! Capacity is what the same CPU forwards without pauses, with its generator, one packet at a time.
 
@@ -42,6 +43,8 @@ const CASES: [(&str, Case, Flows); 6] = [
 struct Delays {
     /// Thousands of packets a second, of each turn.
     offered: Vec<f64>,
+    /// Times that the CPU was taken away.
+    pauses: u64,
     /// From due to arrival; from transmission to arrival; from due to transmission.
     of: [Histogram; HISTOGRAMS],
 }
@@ -76,8 +79,9 @@ pub fn run() -> String {
 }
 
 impl Delays {
-    fn add(&mut self, (offered, counts): (f64, Vec<u64>)) {
+    fn add(&mut self, (offered, pauses, counts): (f64, u64, Vec<u64>)) {
         self.offered.push(offered);
+        self.pauses += pauses;
         for (histogram, counts) in [1, 0, 2].into_iter().zip(counts.chunks(BINS)) {
             let histogram = &mut self.of[histogram];
             counts.iter().enumerate().for_each(|(bin, count)| histogram.add(bin, *count));
@@ -99,10 +103,11 @@ impl Delays {
     fn json(&self, name: &str, sessions: u32, load: u32) -> String {
         let [due, sent, late] = &self.of;
         format!(
-            "{{\"name\":\"{name}\",\"sessions\":{sessions},\"load\":{load},\"kpps\":{:.1},\"packets\":{},\
+            "{{\"name\":\"{name}\",\"sessions\":{sessions},\"load\":{load},\"kpps\":{:.1},\"packets\":{},\"pauses\":{},\
              \"delay_ns\":{},\"since_sent_ns\":{},\"sender_late_ns\":{}}}",
             self.kpps(),
             due.count(),
+            self.pauses,
             due.json(),
             sent.json(),
             late.json()
@@ -110,15 +115,16 @@ impl Delays {
     }
 }
 
-/// For each load the offered rate in kpps, and the program's histograms.
-fn measure(case: Case, flows: Flows) -> Vec<(f64, Vec<u64>)> {
+/// For each load the offered rate in kpps, the number of pauses, and the program's histograms.
+fn measure(case: Case, flows: Flows) -> Vec<(f64, u64, Vec<u64>)> {
     apart(move || {
         let mut bench = Bench::set_up(case.direction());
         let _running = bench.start_with(case, flows.installed, "sink_timed");
         let nanos = capacity(&mut bench, case, flows);
         let at = |load: u32| {
             let between = nanos * 100.0 / f64::from(load);
-            (1e6 / between, delays(&mut bench, case, flows, between))
+            let counts = delays(&mut bench, case, flows, between);
+            (1e6 / between, bench.generator().pauses(), counts)
         };
         LOADS.into_iter().map(at).collect()
     })
