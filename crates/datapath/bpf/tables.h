@@ -296,7 +296,7 @@ struct link {
 struct settings {
 	u64 started;                 /* the clock's time when the datapath started */
 	u32 cpus;                    /* entries in `cpus` */
-	u32 senders;                 /* CPUs and workers, which take turns in ids of outer headers */
+	u32 senders;                 /* CPUs and workers, which take turns in ids of outer headers; a power of two */
 	u32 n3_v4[N3_ADDRESSES];     /* wire; packets leave from the first; 0: none */
 	struct address n3_v6[N3_ADDRESSES];
 	u32 ue_mtu;                  /* longest packet for a UE */

@@ -5,10 +5,11 @@
 
 #![allow(unsafe_code)]
 
+mod generator;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder, ProgramInput, libbpf_sys};
+use generator::{ETHERNET, Generator, TUNNEL, Traffic};
 use pith_pfcp::gtpu::UlPduSessionInformation;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -37,12 +38,6 @@ GRO (ethtool -K IF gro on).
   --rate N         packets in a second; 0: all that it can    (0)
   --seconds N      how long                                   (10)";
 
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.o"));
-/// Bytes that are rewritten for each packet: `FRAME` in `bpf/bench.bpf.c`.
-const FRAME: usize = 80;
-const ETHERNET: usize = 14;
-/// IPv4, UDP, GTP-U with PDU Session Container.
-const TUNNEL: usize = 20 + 8 + 16;
 /// Frames of one call, including those that are not due yet: some tenths of a second. At the start of each
 /// call the kernel waits milliseconds for all CPUs.
 const FRAMES: u32 = 1 << 18;
@@ -87,7 +82,7 @@ impl Order {
     }
 
     /// The frame of the first session, and the offsets of its TEID and UE address.
-    fn frame(&self) -> Result<(Vec<u8>, [u32; 2]), String> {
+    fn frame(&self) -> Result<(Vec<u8>, [usize; 2]), String> {
         let bytes: usize = self.option("bytes", 100)?;
         if !(60..=3000).contains(&bytes) {
             return Err("--bytes: 60 to 3000".into());
@@ -98,7 +93,7 @@ impl Order {
         let link = [&self.link_address()?[..], &[2, 0, 0, 0, 0, 9, 8, 0]].concat();
         if !self.uplink {
             let packet = support::udp(server, ue, port, &payload);
-            return Ok(([link, packet].concat(), [0, ETHERNET as u32 + 16]));
+            return Ok(([link, packet].concat(), [0, ETHERNET + 16]));
         }
         let inner = support::udp(ue, server, port, &payload);
         let information = UlPduSessionInformation { qfi: self.option("qfi", 9)?, qos_monitoring: None };
@@ -107,7 +102,7 @@ impl Order {
         let (gnb, upf) = (self.option("gnb", support::GNB)?, self.option("upf", support::UPF)?);
         let mut outer = support::udp(gnb, upf, 2152, &[&header[..], &inner].concat());
         outer[20..22].copy_from_slice(&2152u16.to_be_bytes());
-        Ok(([link, outer].concat(), [(ETHERNET + 32) as u32, (ETHERNET + TUNNEL + 12) as u32]))
+        Ok(([link, outer].concat(), [ETHERNET + 32, ETHERNET + TUNNEL + 12]))
     }
 
     fn link_address(&self) -> Result<[u8; 6], String> {
@@ -117,82 +112,36 @@ impl Order {
     }
 }
 
-/// The program and its initial frame.
-struct Generator {
-    object: Object,
-    frame: Vec<u8>,
-}
-
-impl Generator {
-    fn new(order: &Order) -> Result<Self, String> {
-        let (frame, places) = order.frame()?;
-        let load = || ObjectBuilder::default().open_memory(OBJECT)?.load();
-        let object = load().map_err(|error| format!("{error}; this needs root, and a build with clang"))?;
-        let generator = Self { object, frame };
-        let interface =
-            std::ffi::CString::new(order.interface.as_str()).map_err(|error| error.to_string())?;
-        // SAFETY: the name ends with a zero byte and lives during the call.
-        let index = unsafe { libc::if_nametoindex(interface.as_ptr()) };
-        if index == 0 {
-            return Err(format!("there is no interface {}", order.interface));
-        }
-        generator.put("devices", &index.to_ne_bytes());
-        let rate: u64 = order.option("rate", 0)?;
-        let interval = 1_000_000_000u64.checked_div(rate).unwrap_or(0);
-        let mut value = vec![0; 16];
-        for word in [order.option("sessions", 1)?, places[0], places[1], order.option("train", 16)?] {
-            value.extend(word.to_ne_bytes());
-        }
-        for word in [interval, 0, 0] {
-            value.extend(word.to_ne_bytes());
-        }
-        value.extend(&generator.frame[..FRAME]);
-        generator.put("bench", &value);
-        Ok(generator)
-    }
-
-    fn put(&self, table: &str, value: &[u8]) {
-        let table = self.object.maps().find(|map| map.name() == table).expect("the program has it");
-        table.update(&[0; 4], value, MapFlags::ANY).expect("the table has a first entry");
-    }
-
-    /// Packets sent so far.
-    fn sent(&self) -> u64 {
-        let table = self.object.maps().find(|map| map.name() == "bench").expect("the program has it");
-        let value = table.lookup(&[0; 4], MapFlags::ANY).ok().flatten().unwrap_or_default();
-        value.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word))
-    }
-
-    fn run(&self, time: Duration) -> Result<(), String> {
-        let program = self.object.progs_mut().find(|program| program.name() == "generate");
-        let program = program.expect("the program is there");
-        let begin = Instant::now();
-        while begin.elapsed() < time {
-            let input = ProgramInput {
-                data_in: Some(&self.frame),
-                flags: libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES,
-                repeat: FRAMES,
-                ..ProgramInput::default()
-            };
-            match program.test_run(input) {
-                Err(error) if error.kind() != libbpf_rs::ErrorKind::Interrupted => {
-                    return Err(error.to_string());
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
+/// The generator as ordered.
+fn generator_of(order: &Order) -> Result<Generator, String> {
+    let (frame, [teid_at, address_at]) = order.frame()?;
+    let mut generator =
+        Generator::load().map_err(|error| format!("{error}; this needs root, and a build with clang"))?;
+    generator.set_device(0, &order.interface).map_err(|error| format!("{}: {error}", order.interface))?;
+    let rate: u64 = order.option("rate", 0)?;
+    let traffic = Traffic {
+        sessions: order.option("sessions", 1)?,
+        train: order.option("train", 16)?,
+        teid_at,
+        address_at,
+        interval: 1_000_000_000u64.checked_div(rate).unwrap_or(0),
+        ..Traffic::default()
+    };
+    generator.configure(&traffic, frame);
+    Ok(generator)
 }
 
 fn go() -> Result<(), String> {
     let order = Order::read()?;
-    let generator = Generator::new(&order)?;
-    let begin = Instant::now();
-    generator.run(Duration::from_secs_f64(order.option("seconds", 10.0)?))?;
-    let (sent, seconds) = (generator.sent(), begin.elapsed().as_secs_f64());
+    let generator = generator_of(&order)?;
+    let time = Duration::from_secs_f64(order.option("seconds", 10.0)?);
+    let (begin, mut call) = (Instant::now(), generator.call("generate"));
+    while begin.elapsed() < time {
+        call.run(FRAMES, 0).map_err(|error| error.to_string())?;
+    }
+    let (sent, seconds) = (generator.generated(), begin.elapsed().as_secs_f64());
     let rate = sent as f64 / seconds;
-    let bits = rate * (generator.frame.len() * 8) as f64;
+    let bits = rate * (call.octets() * 8) as f64;
     println!("{sent} packets in {seconds:.2} s: {:.0} kpps, {:.2} Gbit/s", rate / 1e3, bits / 1e9);
     Ok(())
 }

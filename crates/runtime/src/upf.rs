@@ -3,6 +3,7 @@
 
 mod busy;
 mod inspect;
+mod n4;
 mod question;
 mod succession;
 mod trace;
@@ -17,6 +18,7 @@ use crate::gate::Gate;
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use n4::{Batch, N4};
 use pith_datapath::{DatapathConfig, Host, PathReport, StartError, UserPlane};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Effect, HostAddresses, Input, Severity, Upf};
@@ -32,9 +34,6 @@ use succession::Succession;
 use tokio::sync::oneshot;
 use trace::Traces;
 use warnings::Warnings;
-
-/// Datagrams read in a row before events get their turn.
-const DATAGRAMS: usize = 64;
 
 /// Longest and shortest interval between checks of UPF-C's timers.
 const TICK: Duration = Duration::from_millis(250);
@@ -104,7 +103,6 @@ impl UpfThread {
         let refuses_unknown = restoration.is_zero();
         let (datapath, report) = UserPlane::start_and_report(DatapathConfig { refuses_unknown, ..datapath })?;
         let (waker, sleeper) = waker()?;
-        n4.set_nonblocking(true)?;
         let closing = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&closing);
         let (inbox, asked) = unbounded();
@@ -113,7 +111,7 @@ impl UpfThread {
             succession: Succession::new(succession::OF_XDP),
             silence: (!restoration.is_zero()).then(|| Succession::new(restoration)),
             upf,
-            n4,
+            n4: N4::new(n4)?,
             datapath,
             asked,
             traces: Traces::default(),
@@ -153,7 +151,7 @@ struct Driver {
     /// While unknown TEIDs get no Error Indication.
     silence: Option<Succession>,
     upf: Upf,
-    n4: UdpSocket,
+    n4: N4,
     datapath: UserPlane,
     asked: Receiver<Asked>,
     traces: Traces,
@@ -168,12 +166,12 @@ struct Driver {
 
 impl Driver {
     fn run(&mut self, sleeper: &Sleeper, closing: &AtomicBool) {
-        let mut datagram = vec![0; 65_535];
+        let mut batch = Batch::new();
         let mut events: Vec<Event> = Vec::new();
         let mut busy = Busy::begin(self.now(), thread_cpu_time());
         while !closing.load(Ordering::SeqCst) {
             self.follow_host();
-            if self.read(&mut datagram) {
+            if self.read(&mut batch) {
                 busy.note_empty_queue(self.now());
             }
             self.datapath.poll_events(&mut events);
@@ -184,17 +182,19 @@ impl Driver {
             self.close_controllers();
             self.tend_succession();
             self.answer_questions();
+            self.n4.flush();
             let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
             let asked = &self.asked;
             let is_busy = || closing.load(Ordering::SeqCst) || !asked.is_empty();
             sleeper.sleep(&descriptors, Some(self.until_tick(self.now())), is_busy);
-            if let Some(percent) = busy.measure(self.now(), thread_cpu_time()) {
+            if let Some(percent) = busy.measure(self.now(), thread_cpu_time) {
                 self.handle(Input::Busy { percent });
             }
         }
         // Messages that SMFs sent before the end are still handled, such as a release of the association.
-        self.read(&mut datagram);
+        self.read(&mut batch);
         self.handle(Input::Shutdown { graceful: GRACE });
+        self.n4.flush();
     }
 
     /// Notifies UPF-C of the host's addresses, to which no tunnel may lead.
@@ -239,12 +239,13 @@ impl Driver {
     }
 
     /// Handles pending datagrams; returns whether the socket is empty.
-    fn read(&mut self, buffer: &mut [u8]) -> bool {
-        for _ in 0..DATAGRAMS {
-            let Ok((length, peer)) = self.n4.recv_from(buffer) else { return true };
-            self.handle(Input::Datagram { peer, octets: buffer.get(..length).unwrap_or_default() });
+    fn read(&mut self, batch: &mut Batch) -> bool {
+        let is_empty = self.n4.receive(batch);
+        for (peer, octets) in batch.iter() {
+            self.handle(Input::Datagram { peer, octets });
         }
-        false
+        self.n4.flush();
+        is_empty
     }
 
     fn answer_questions(&mut self) {
@@ -279,12 +280,7 @@ impl Driver {
         self.upf.handle(now, input, &mut self.datapath, &mut self.effects);
         for effect in self.effects.drain(..) {
             match effect {
-                Effect::Send { peer, octets } => {
-                    // Lost requests are retransmitted after T1.
-                    if let Err(error) = self.n4.send_to(&octets, peer) {
-                        tracing::debug!(%peer, %error, "cannot send a PFCP datagram");
-                    }
-                }
+                Effect::Send { peer, octets } => self.n4.send(peer, octets),
                 Effect::Notice(notice) => match notice.severity() {
                     Severity::Debug => tracing::debug!("{notice}"),
                     Severity::Info => {

@@ -231,15 +231,18 @@ impl Context<'_> {
     /// Encodes and sends a message, and returns its octets.
     pub fn send(&mut self, peer: SocketAddr, seid: u64, sequence: u32, message: &Message) -> Vec<u8> {
         let mut octets = Vec::with_capacity(256);
-        match message.encode(seid, sequence, &mut octets) {
-            Ok(()) => self.out.push(Effect::Send { peer, octets: octets.clone() }),
+        let encoded = message.encode(seid, sequence, &mut octets);
+        // It is kept for long: without spare capacity.
+        let kept = octets.clone();
+        match encoded {
+            Ok(()) => self.out.push(Effect::Send { peer, octets }),
             Err(_) => self.notice(Notice::RequestFailed {
                 peer,
                 message_type: message.message_type(),
                 reason: "the message is too long",
             }),
         }
-        octets
+        kept
     }
 
     pub fn notice(&mut self, notice: Notice) {

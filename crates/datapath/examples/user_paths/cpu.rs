@@ -48,3 +48,9 @@ pub fn pin(cpu: usize) {
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
     }
 }
+
+/// Sets the nice value of this thread.
+pub fn set_nice(nice: libc::c_int) {
+    // SAFETY: takes no pointers; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
+}

@@ -7,8 +7,9 @@
 use super::cpu::put_off;
 use super::net::{FAR_AWAY, Net, RADIO, SERVER, UPF_CPU, UPF_N3, WORKER, install, start_portable, ue};
 use super::one_packet::{self, OnePacket};
+use super::progress::Progress;
+use super::row::{Row, Spread};
 use super::support::{self, Host, cpu_of};
-use super::{Row, Spread};
 use pith_pfcp::gtpu::{GTPU_PORT, UlPduSessionInformation};
 use pith_upf::contract::*;
 use std::net::{SocketAddr, UdpSocket};
@@ -19,7 +20,9 @@ use std::time::{Duration, Instant};
 /// Duration of a measurement, and number of turns: both loops alternate, so that disturbances affect both.
 const RUN: Duration = Duration::from_millis(200);
 const RUNS: usize = 3;
-const TURNS: usize = 4;
+const TURNS: usize = 3;
+/// Flows, each of another UE, of some cases.
+const MANY: u32 = 1000;
 /// Packets of a train, as formed by a sender's GSO or a card's GRO.
 const TRAIN: u32 = 40;
 
@@ -65,18 +68,32 @@ pub fn run(wanted: &str) -> Vec<Row> {
     if wanted.is_empty() {
         sessions(&net.upf);
     }
+    let cases: Vec<_> = cases().filter(|case| case.to_string().contains(wanted)).collect();
+    let mut progress = Progress::of("portable", cases.len());
     println!("{:<44} {:>8} {:>12} {:>10}", "path", "kpps", "CPU ns/pkt", "delivered");
-    cases().filter(|case| case.to_string().contains(wanted)).flat_map(|case| measure(&net, case)).collect()
+    let mut rows = Vec::new();
+    for case in cases {
+        rows.extend(measure(&net, case));
+        progress.step(&case.to_string());
+    }
+    rows
 }
 
 fn cases() -> impl Iterator<Item = Case> {
-    let up = [1, 1000].map(|flows| (TrafficDirection::Up, flows));
-    let directions = up.into_iter().chain([(TrafficDirection::Down, 1)]);
-    directions.flat_map(|(direction, flows)| {
-        [64, 1400].into_iter().flat_map(move |size| {
-            [Wire::Trains, Wire::Singly].map(move |wire| Case { direction, size, flows, wire })
+    let flows = [
+        (TrafficDirection::Up, 1),
+        (TrafficDirection::Down, 1),
+        (TrafficDirection::Up, MANY),
+        (TrafficDirection::Down, MANY),
+    ];
+    flows
+        .into_iter()
+        .flat_map(|(direction, flows)| {
+            [64, 1400].into_iter().flat_map(move |size| {
+                [Wire::Trains, Wire::Singly].map(move |wire| Case { direction, size, flows, wire })
+            })
         })
-    })
+        .filter(Case::is_reported)
 }
 
 impl std::fmt::Display for Case {
@@ -87,22 +104,30 @@ impl std::fmt::Display for Case {
 }
 
 impl Case {
+    /// Trains of many flows on the way down are those of single packets: a train is one flow's.
+    fn is_reported(&self) -> bool {
+        self.flows == 1 || self.direction == TrafficDirection::Up || self.wire == Wire::Singly
+    }
+
     /// The names of the rows of the portable path and of the loop.
-    fn names(self) -> Option<[&'static str; 2]> {
-        match (self.size, self.direction, self.wire) {
-            (64, TrafficDirection::Up, Wire::Trains) => Some(["portable-ul", "one-packet-ul"]),
-            (64, TrafficDirection::Up, Wire::Singly) => Some(["portable-ul-singly", "one-packet-ul-singly"]),
-            (64, TrafficDirection::Down, Wire::Trains) => Some(["portable-dl", "one-packet-dl"]),
-            (64, TrafficDirection::Down, Wire::Singly) => {
-                Some(["portable-dl-singly", "one-packet-dl-singly"])
-            }
-            (1400, TrafficDirection::Up, Wire::Singly) => {
-                Some(["portable-1400-ul-singly", "one-packet-1400-ul-singly"])
-            }
-            (1400, TrafficDirection::Down, Wire::Singly) => {
-                Some(["portable-1400-dl-singly", "one-packet-1400-dl-singly"])
-            }
-            _ => None,
+    fn names(self) -> [&'static str; 2] {
+        use TrafficDirection::{Down, Up};
+        use Wire::{Singly, Trains};
+        match (self.flows, self.size, self.direction, self.wire) {
+            (1, 64, Up, Trains) => ["portable-64-ul", "one-packet-64-ul"],
+            (1, 64, Down, Trains) => ["portable-64-dl", "one-packet-64-dl"],
+            (1, 64, Up, Singly) => ["portable-64-ul-singly", "one-packet-64-ul-singly"],
+            (1, 64, Down, Singly) => ["portable-64-dl-singly", "one-packet-64-dl-singly"],
+            (1, _, Up, Trains) => ["portable-ul", "one-packet-ul"],
+            (1, _, Down, Trains) => ["portable-dl", "one-packet-dl"],
+            (1, _, Up, Singly) => ["portable-ul-singly", "one-packet-ul-singly"],
+            (1, _, Down, Singly) => ["portable-dl-singly", "one-packet-dl-singly"],
+            (_, 64, _, Trains) => ["portable-many-64-ul", "one-packet-many-64-ul"],
+            (_, _, _, Trains) => ["portable-many-ul", "one-packet-many-ul"],
+            (_, 64, Up, Singly) => ["portable-single-64-ul", "one-packet-single-64-ul"],
+            (_, 64, Down, Singly) => ["portable-single-64-dl", "one-packet-single-64-dl"],
+            (_, _, Up, Singly) => ["portable-single-ul", "one-packet-single-ul"],
+            (_, _, Down, Singly) => ["portable-single-dl", "one-packet-single-dl"],
         }
     }
 
@@ -128,14 +153,8 @@ fn measure(net: &Net, case: Case) -> Vec<Row> {
         report(&format!("{name}: {case}"), best);
         Spread::of(runs.iter().map(Run::each).collect())
     });
-    let row = |(name, gross): (&'static str, Spread)| Row {
-        name,
-        sessions: case.flows,
-        kpps: 1e6 / gross.least,
-        ns_per_packet: gross.least,
-        gross,
-    };
-    case.names().into_iter().flat_map(|names| names.into_iter().zip(each)).map(row).collect()
+    let row = |(name, gross)| Row::of(name, (case.flows, 1, case.size), gross, 0.0);
+    case.names().into_iter().zip(each).map(row).collect()
 }
 
 fn portable(net: &Net, case: Case) -> Vec<Run> {
@@ -215,7 +234,9 @@ fn send_uplink(case: Case) -> u64 {
     if case.wire == Wire::Trains {
         set_segment(&socket, trains[0].len() / per_call as usize);
     }
-    send_all(&socket, (UPF_N3, GTPU_PORT).into(), &trains, per_call)
+    let upf = SocketAddr::from((UPF_N3, GTPU_PORT));
+    let trains: Vec<_> = trains.iter().map(|train| (upf, &train[..])).collect();
+    send_all(&socket, &trains, per_call)
 }
 
 fn gpdu(number: u32, size: usize) -> Vec<u8> {
@@ -244,17 +265,20 @@ fn send_downlink(case: Case) -> u64 {
     if case.wire == Wire::Trains {
         set_segment(&socket, payload);
     }
-    send_all(&socket, (ue(0), 5000).into(), &[vec![0; payload * per_call as usize]], per_call)
+    let train = vec![0; payload * per_call as usize];
+    let to: Vec<_> = (0..case.flows).map(|flow| (SocketAddr::from((ue(flow), 5000)), &train[..])).collect();
+    send_all(&socket, &to, per_call)
 }
 
-fn send_all(socket: &UdpSocket, to: SocketAddr, trains: &[Vec<u8>], per_call: u32) -> u64 {
+/// Sends trains in turn for the duration of the run, and returns the number of packets.
+fn send_all(socket: &UdpSocket, trains: &[(SocketAddr, &[u8])], per_call: u32) -> u64 {
     let deadline = Instant::now() + RUN;
     let mut sent = 0;
-    for (count, train) in trains.iter().cycle().enumerate() {
+    for (count, (to, train)) in trains.iter().cycle().enumerate() {
         if count % 64 == 0 && Instant::now() > deadline {
             break;
         }
-        if socket.send_to(train, to).is_ok() {
+        if socket.send_to(train, *to).is_ok() {
             sent += u64::from(per_call);
         }
     }

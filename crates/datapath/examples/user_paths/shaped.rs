@@ -1,33 +1,39 @@
-//! Sessions that are offered more than their rate, by AF_XDP: the cost of a packet, and a worker's share of a
-//! core at 4 Gbit/s. One CPU generates at a steady rate and runs the kernel's receive path; the other is the
-//! worker's.
+//! Sessions that are offered more than their rate: the cost of a packet where packets wait for their rate, and where the
+//! sender adapts to marks; and a worker's share of a core at 4 Gbit/s. One CPU generates and runs the kernel's receive path;
+//! the other is the worker's.
 
-use super::cpu::put_off;
+use super::cpu::{pin, put_off, used_by};
+use super::generator::Traffic;
+use super::progress::Progress;
+use super::row::{Row, Spread};
 use super::support::cpu_of;
+use super::xdp::cases::{Flows, SOME, scattered};
+use super::xdp::frame::{frame_of, traffic_of};
 use super::xdp::{Bench, CPU, Case, PACKET, TrafficDirection, apart};
-use super::{Row, Spread};
 use pith_datapath::UserPlane;
 use pith_upf::contract::{Datapath, SessionId};
+use pith_upf::qos::Ecn;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const SESSIONS: u32 = 1000;
 const WORKER: &str = "pith-upf-0";
 /// The CPU that generates frames.
 const GENERATOR: usize = CPU + 1;
-/// Polls of the generator for a due frame, in a run of a second or more.
-const LOOKS: u32 = 10_000_000;
-/// Never due, in nanoseconds.
-const NEVER: u64 = u64::MAX >> 1;
-const RUNS: usize = 3;
+const RUN: Duration = Duration::from_millis(700);
+const RUNS: usize = 4;
+/// Octets of a full-sized user packet.
+const FULL: usize = 1400;
+/// The AMBR of the session at its AMBR, in bit/s.
+const AMBR: u64 = 1_000_000_000;
+/// Offered part of the AMBR, in percent: TCP keeps the queue full, and loses little.
+const OFFERED: u64 = 105;
 
 /// The result of a run.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     generated: u64,
     arrived: u64,
-    /// The number of polls before a frame was due.
-    early: u64,
+    marked: u64,
     /// The number of packets that went through user space.
     by_worker: u64,
     seconds: f64,
@@ -38,95 +44,124 @@ struct Run {
 }
 
 impl Run {
-    /// Nanoseconds of the generator's CPU for each packet, without its polling.
-    fn sending(&self, look: f64) -> f64 {
-        (self.generator.as_nanos() as f64 - self.early as f64 * look) / self.generated as f64
+    /// Nanoseconds of CPU for each packet.
+    fn gross(&self) -> f64 {
+        (self.generator + self.worker).as_nanos() as f64 / self.generated as f64
+    }
+
+    fn percent(&self, of: u64) -> f64 {
+        of as f64 * 100.0 / self.generated as f64
     }
 }
 
-/// The row of `afxdp-shaped`, and, as JSON, the share of a core at 4 Gbit/s.
-pub fn run() -> (Row, String) {
-    let interval = 2500;
-    let rate = 1_000_000_000 / interval * PACKET as u64 * 8 / 2;
-    let idle =
-        best(Case::Discard(TrafficDirection::Down), (PACKET, NEVER), |run| run.generator.as_secs_f64());
-    let look = idle.generator.as_nanos() as f64 / idle.early as f64;
-    let sending = |run: &Run| run.sending(look);
-    let discarded = best(Case::Discard(TrafficDirection::Down), (PACKET, interval), sending);
-    // Some packets are forwarded by the program, because their session has returned to it.
-    let worker = |run: &Run| run.worker.as_nanos() as f64 / run.by_worker.max(1) as f64;
-    let cost = |run: &Run| run.sending(look) - discarded.sending(look) + worker(run);
-    let shaped =
-        best(Case::Shaped(rate), (PACKET, interval), |run| -(run.by_worker as f64 / run.generated as f64));
-    let net = cost(&shaped);
-    println!("afxdp-shaped {SESSIONS}: {net:.0} ns, {:.0} of them the worker's; {shaped:?}", worker(&shaped));
-    let gross = net + discarded.sending(look);
-    let gross = Spread::of(vec![gross]);
-    let row =
-        Row { name: "afxdp-shaped", sessions: SESSIONS, kpps: 1e6 / gross.least, ns_per_packet: net, gross };
-    (row, on_a_core())
+/// The rows, and, as JSON, the share of a core at 4 Gbit/s.
+pub fn run() -> (Vec<Row>, String) {
+    let mut progress = Progress::of("shaped", 6);
+    let (at_ambr, paced) = (|ecn| Case::AtAmbr(AMBR, ecn), FULL as u64 * 8 * 1_000_000_000 / AMBR);
+    let full = (FULL, paced * 100 / OFFERED);
+    let small = (PACKET, 2500);
+    let [alone_full, alone_small] = [full, small].map(|frame| {
+        let runs = apart(move || runs(Case::Discard(TrafficDirection::Down), scattered(SOME), frame));
+        progress.step("the generator alone");
+        Spread::of(runs.iter().map(Run::gross).collect()).median
+    });
+    let rows = [
+        ("at-ambr-tcp", at_ambr(Ecn::NotCapable), scattered(1), full, alone_full),
+        ("at-ambr-ect1", at_ambr(Ecn::Scalable), scattered(1), full, alone_full),
+        ("afxdp-shaped", Case::Shaped(160_000_000), scattered(SOME), small, alone_small),
+    ];
+    let rows = rows.map(|(name, case, flows, frame, alone)| {
+        let runs = apart(move || runs(case, flows, frame));
+        progress.step(name);
+        row(name, (flows, frame.0), &runs, alone)
+    });
+    let on_a_core = on_a_core();
+    progress.step("4 Gbit/s");
+    (rows.into(), on_a_core)
 }
 
-/// 5 Gbit/s for sessions limited to 4.
+fn row(name: &'static str, (flows, octets): (Flows, usize), runs: &[Run], alone: f64) -> Row {
+    let last = runs.last().expect("there are runs");
+    println!(
+        "{name}: {:.0} kpps offered; {:.0}% arrived, {:.0}% by user space, {:.1}% marked; worker {:.0}% of a core",
+        last.generated as f64 / last.seconds / 1e3,
+        last.percent(last.arrived),
+        last.percent(last.by_worker),
+        last.percent(last.marked),
+        last.worker.as_secs_f64() * 100.0 / last.seconds
+    );
+    let gross = runs.iter().map(Run::gross).collect();
+    Row::of(name, (flows.installed, 2, octets), Spread::of(gross), alone)
+}
+
+/// 5 Gbit/s for sessions limited to 4: the run with the most.
 fn on_a_core() -> String {
-    const BYTES: usize = 1400;
-    let gbit = |packets: u64, run: &Run| packets as f64 * BYTES as f64 * 8e-9 / run.seconds;
-    let run = best(Case::Shaped(4_000_000_000), (BYTES, 2240), |run| -gbit(run.arrived, run));
+    let gbit = |packets: u64, run: &Run| packets as f64 * FULL as f64 * 8e-9 / run.seconds;
+    let runs = apart(|| runs(Case::Shaped(4_000_000_000), scattered(SOME), (FULL, 2240)));
+    let most = runs.into_iter().max_by(|a, b| gbit(a.arrived, a).total_cmp(&gbit(b.arrived, b)));
+    let run = most.expect("there are runs");
     let (offered, shaped) = (gbit(run.generated, &run), gbit(run.arrived, &run));
     let core = run.worker.as_secs_f64() / run.seconds;
     println!(
-        "{SESSIONS} sessions that may have 4 Gbit/s, offered {offered:.2}: {shaped:.2}, {:.0}% of a core",
+        "{SOME} sessions that may have 4 Gbit/s, offered {offered:.2}: {shaped:.2}, {:.0}% of a core",
         core * 100.0
     );
-    format!(
-        "{{\"sessions\":{SESSIONS},\"offered_gbit\":{offered:.3},\"gbit\":{shaped:.3},\"core\":{core:.3}}}"
-    )
+    format!("{{\"sessions\":{SOME},\"offered_gbit\":{offered:.3},\"gbit\":{shaped:.3},\"core\":{core:.3}}}")
 }
 
-/// The run with the least of a measure: on a shared machine it is the least disturbed.
-fn best(case: Case, frame: (usize, u64), by: impl Fn(&Run) -> f64) -> Run {
-    let runs = apart(move || runs(case, frame)).into_iter();
-    runs.min_by(|a, b| by(a).total_cmp(&by(b))).expect("there are runs")
-}
-
-fn runs(case: Case, (bytes, interval): (usize, u64)) -> Vec<Run> {
-    let bench = Bench::set_up(TrafficDirection::Down);
-    let (_links, mut upf) = bench.start(case, SESSIONS);
-    let mut run = || {
-        bench.frame(case, SESSIONS, 1, (bytes, interval));
-        let (before, begin) = (cpu_of(WORKER) + put_off(CPU), Instant::now());
-        let generating = bench.generate_on(GENERATOR, LOOKS);
-        while !generating.is_finished() {
-            if let Some(upf) = &mut upf {
-                upf.poll_events(&mut Vec::new());
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        let seconds = begin.elapsed().as_secs_f64();
-        let (generated, arrived) = bench.arrivals();
-        let worker = cpu_of(WORKER) + put_off(CPU) - before;
-        let by_worker = upf.as_ref().map_or(0, through_user_space);
-        Run {
-            generated,
-            arrived,
-            early: bench.early(),
-            by_worker,
-            seconds,
-            generator: generating.join().unwrap(),
-            worker,
-        }
-    };
+/// The runs, after one that is left out.
+fn runs(case: Case, flows: Flows, (octets, pace): (usize, u64)) -> Vec<Run> {
+    let mut bench = Bench::set_up(TrafficDirection::Down);
+    let adapts = matches!(case, Case::AtAmbr(_, Ecn::Scalable));
+    let sink = if adapts { "sink_of_adaptive" } else { "sink" };
+    let (_links, mut upf) = bench.start_with(case, flows.installed, sink);
     let mut before = 0;
-    let runs = (0..RUNS).map(|_| {
-        let mut run = run();
+    let runs = (0..=RUNS).map(|_| {
+        let traffic = Traffic { pace, ..traffic_of(case, flows) };
+        bench.configure_as(&traffic, frame_of(case, flows, octets));
+        let mut run = one(&bench, &mut upf, flows.installed);
         run.by_worker -= std::mem::replace(&mut before, run.by_worker);
         run
     });
-    runs.collect()
+    runs.skip(1).collect()
+}
+
+fn one(bench: &Bench, upf: &mut Option<UserPlane>, sessions: u32) -> Run {
+    let arrived = bench.generator().arrivals();
+    let (before, begin) = (cpu_of(WORKER) + put_off(CPU), Instant::now());
+    let generating = generate_on(bench, GENERATOR);
+    while !generating.is_finished() {
+        if let Some(upf) = upf {
+            upf.poll_events(&mut Vec::new());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let (packets, marked) = bench.generator().arrivals();
+    Run {
+        generated: bench.generator().generated(),
+        arrived: packets - arrived.0,
+        marked: marked - arrived.1,
+        by_worker: upf.as_ref().map_or(0, |upf| through_user_space(upf, sessions)),
+        seconds,
+        generator: generating.join().unwrap(),
+        worker: cpu_of(WORKER) + put_off(CPU) - before,
+    }
+}
+
+/// Generates on another CPU, and returns the CPU time that this took.
+fn generate_on(bench: &Bench, cpu: usize) -> thread::JoinHandle<Duration> {
+    let mut call = bench.generator().call("generate");
+    thread::spawn(move || {
+        pin(cpu);
+        let before = used_by("thread-self").expect("it lives");
+        call.keep_pace(RUN).unwrap();
+        used_by("thread-self").expect("it lives") - before
+    })
 }
 
 /// Packets of all sessions that were queued, or checked for it.
-fn through_user_space(upf: &UserPlane) -> u64 {
-    let flows = (1..=u64::from(SESSIONS)).flat_map(|id| upf.flows(SessionId(id)));
-    flows.map(|flow| flow.count.offered().packets).sum()
+fn through_user_space(upf: &UserPlane, sessions: u32) -> u64 {
+    let flows = (1..=u64::from(sessions)).flat_map(|id| upf.flows(SessionId(id)));
+    flows.map(|flow| flow.count.offered().packets - flow.count.fast.packets).sum()
 }

@@ -181,9 +181,10 @@ pub struct OuterIds {
 }
 
 impl OuterIds {
-    /// The ids of one of several senders, which use disjoint ids. `place` is below `places`.
+    /// The ids of one of several senders, which use disjoint ids. `place` is below `places`. A power of two divides the
+    /// number of ids; with another step, senders would use each other's ids after 65,536.
     pub fn new(place: usize, places: usize) -> Self {
-        Self { next: place as u16, step: places as u16 }
+        Self { next: place as u16, step: places.next_power_of_two() as u16 }
     }
 
     fn take(&mut self) -> u16 {
@@ -211,5 +212,24 @@ impl Outer {
             set_ipv4_checksum(ip);
         }
         header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn workers_never_use_the_outer_id_of_another() {
+        for places in 1..=9 {
+            let mut owners = HashMap::new();
+            for place in 0..places {
+                let mut ids = OuterIds::new(place, places);
+                for _ in 0..70_000 {
+                    assert_eq!(*owners.entry(ids.take()).or_insert(place), place, "of {places}");
+                }
+            }
+        }
     }
 }

@@ -484,7 +484,7 @@ pub struct Settings {
     /// Start time of the datapath.
     pub started: u64,
     pub cpus: u32,
-    /// Number of CPUs and workers, which take turns in ids of outer headers.
+    /// CPUs and workers, which take turns in ids of outer headers, rounded up to a power of two.
     pub senders: u32,
     /// In wire order.
     pub n3_v4: [u32; N3_ADDRESSES],

@@ -74,8 +74,9 @@ impl Sizes {
         self.sessions / 8 + SPARE
     }
 
+    /// Places in the turn of outer ids. A power of two divides the number of ids, so that places keep their ids for ever.
     fn senders(&self) -> u32 {
-        self.cpus + self.workers
+        (self.cpus + self.workers).next_power_of_two()
     }
 
     /// Entries of a table; `None`: as declared in the program.

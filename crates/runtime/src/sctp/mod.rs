@@ -42,6 +42,7 @@ pub use event::{DownReason, SctpEvent};
 pub use former::{FormerPeer, ParseFormerPeerError};
 pub use kernel::KernelTransport;
 pub use mode::{ParseSctpModeError, SctpMode, UDP_ENCAPSULATION_PORT};
+pub(crate) use poll::{decode_address, encode_address};
 pub use table::AssociationId;
 pub use user::{Encapsulation, IngressCounters, UserTransport};
 

@@ -72,7 +72,7 @@ pub(super) fn family(address: IpAddr) -> c_int {
 }
 
 /// An address in the form of system calls.
-pub(super) fn encode_address(address: SocketAddr) -> (sockaddr_storage, socklen_t) {
+pub(crate) fn encode_address(address: SocketAddr) -> (sockaddr_storage, socklen_t) {
     // SAFETY: all-zero bytes are a valid sockaddr_storage, which is large and aligned enough for both families.
     let mut storage: sockaddr_storage = unsafe { std::mem::zeroed() };
     let length = match address {
@@ -106,7 +106,7 @@ pub(super) fn encode_address(address: SocketAddr) -> (sockaddr_storage, socklen_
 }
 
 /// The address in a system call's result; `None` for other families.
-pub(super) fn decode_address(storage: &sockaddr_storage) -> Option<SocketAddr> {
+pub(crate) fn decode_address(storage: &sockaddr_storage) -> Option<SocketAddr> {
     let place = &raw const *storage;
     match c_int::from(storage.ss_family) {
         libc::AF_INET => {

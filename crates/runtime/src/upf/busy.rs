@@ -30,12 +30,14 @@ impl Busy {
         self.emptied = now;
     }
 
-    /// At the end of an interval, the load in percent: 100 in case of overload.
-    pub fn measure(&mut self, now: Duration, used: Duration) -> Option<u8> {
+    /// At the end of an interval, the load in percent: 100 in case of overload. Only then is `used` called, which takes a system
+    /// call.
+    pub fn measure(&mut self, now: Duration, used: impl FnOnce() -> Duration) -> Option<u8> {
         let span = now.saturating_sub(self.begun);
         if span < SPAN {
             return None;
         }
+        let used = used();
         let worked = used.saturating_sub(self.used_before);
         (self.begun, self.used_before) = (now, used);
         if now.saturating_sub(self.emptied) >= SPAN {
@@ -57,11 +59,11 @@ mod tests {
     #[test]
     fn the_load_is_reported_at_the_end_of_an_interval() {
         let mut busy = Busy::begin(at(0), at(40));
-        assert_eq!(busy.measure(at(400), at(400)), None);
+        assert_eq!(busy.measure(at(400), || at(400)), None);
         busy.note_empty_queue(at(900));
-        assert_eq!(busy.measure(at(1000), at(540)), Some(50));
+        assert_eq!(busy.measure(at(1000), || at(540)), Some(50));
         busy.note_empty_queue(at(1900));
-        assert_eq!(busy.measure(at(2000), at(1540)), Some(100), "intervals are independent");
+        assert_eq!(busy.measure(at(2000), || at(1540)), Some(100), "intervals are independent");
     }
 
     /// The thread was runnable all the time, but had the processor for a tenth of it.
@@ -69,14 +71,14 @@ mod tests {
     fn waiting_for_a_processor_is_no_load() {
         let mut busy = Busy::begin(at(0), at(0));
         (1..=10).for_each(|round| busy.note_empty_queue(at(round * 100)));
-        assert_eq!(busy.measure(at(1000), at(100)), Some(10));
+        assert_eq!(busy.measure(at(1000), || at(100)), Some(10));
     }
 
     #[test]
     fn a_queue_that_is_never_empty_is_overload() {
         let mut busy = Busy::begin(at(0), at(0));
-        assert_eq!(busy.measure(at(1000), at(300)), Some(100));
+        assert_eq!(busy.measure(at(1000), || at(300)), Some(100));
         busy.note_empty_queue(at(1001));
-        assert_eq!(busy.measure(at(2000), at(600)), Some(30));
+        assert_eq!(busy.measure(at(2000), || at(600)), Some(30));
     }
 }

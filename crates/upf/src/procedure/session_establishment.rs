@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pith_pfcp::IeType;
-use pith_pfcp::ie::{Cause, Choice, FSeid, FTeid, PdnType, PfcpSeReqFlags};
+use pith_pfcp::ie::{Cause, Choice, FSeid, FTeid, NodeId, PdnType, PfcpSeReqFlags};
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionEstablishmentResponse};
 use pith_pfcp::rules::{CreatedPdr, CreatedTrafficEndpoint};
 
@@ -37,18 +37,18 @@ impl Upf {
         &mut self,
         context: &mut Context<'_>,
         peer: SocketAddr,
-        request: SessionEstablishmentRequest,
+        mut request: SessionEstablishmentRequest,
     ) -> Result<SessionEstablishmentResponse, Rejection> {
         // 1. Can this UPF serve the request?
         self.check_establishment(peer, &request)?;
         // 2. The rules as provisioned.
-        let mut rules = RuleSet::establish(&request, self.config.max_rules)?;
+        let mut rules = RuleSet::establish(&mut request, self.config.max_rules)?;
         // 3. F-TEIDs, which are freed if a later step fails.
         let id = self.sessions.next_id();
         let set = self.set_of(&request.node_id).cloned();
         let restoring = request.pfcp_se_req_flags.is_some_and(|flags| flags.contains(PfcpSeReqFlags::RESTI));
         if restoring {
-            self.delete_restored(context, &request);
+            self.delete_restored(context, &request.node_id, &rules);
         }
         let (none, local) = (BTreeSet::new(), self.config.n3);
         let allocation = allocate(&mut rules, id, &mut self.sessions.teids, local, &none, restoring)?;
@@ -128,20 +128,20 @@ impl Upf {
 
     /// The SMF restores a session that the UPF still has: the SMF of its set that had it did not know more of it, or its answer was lost. Its
     /// F-TEIDs are free for the new one. So it ends, even if the request fails.
-    fn delete_restored(&mut self, context: &mut Context<'_>, request: &SessionEstablishmentRequest) {
-        let f_teids = request.create_pdrs.iter().filter_map(|pdr| pdr.pdi.local_f_teid);
+    fn delete_restored(&mut self, context: &mut Context<'_>, node: &NodeId, rules: &RuleSet) {
+        let f_teids = rules.pdrs.values().filter_map(|pdr| pdr.pdi.local_f_teid);
         let teids = f_teids.filter_map(|f_teid| match f_teid {
             FTeid::Allocated { teid, .. } => Some(Teid(teid)),
             FTeid::Choose { .. } => None,
         });
         let owners: BTreeSet<_> = teids.filter_map(|teid| self.sessions.teids.owner(teid)).collect();
-        let ues = request.create_pdrs.iter().flat_map(|pdr| &pdr.pdi.ue_ip_addresses);
+        let ues = rules.pdrs.values().flat_map(|pdr| &pdr.pdi.ue_ip_addresses);
         let addresses: Vec<_> = ues.filter_map(|ue| ue.ipv4).collect();
         let is_former = |id: &SessionId| {
             self.sessions.get(*id).is_some_and(|session| {
                 let has_address =
                     session.ue.v4.is_some_and(|address| addresses.contains(&Choice::Given(address)));
-                has_address && self.may_replace(&request.node_id, session)
+                has_address && self.may_replace(node, session)
             })
         };
         let former: Vec<_> = owners.into_iter().filter(is_former).collect();

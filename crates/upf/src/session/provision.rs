@@ -1,5 +1,7 @@
 //! Rules as provisioned by the SMF: created, updated, removed (TS 29.244 5.6.3, 6.3.2, 6.3.3).
 
+use std::mem::take;
+
 use pith_pfcp::ie::*;
 use pith_pfcp::message::{SessionEstablishmentRequest, SessionModificationRequest};
 use pith_pfcp::rules::*;
@@ -22,16 +24,19 @@ pub struct RuleSet {
 type UpdateResult = Result<(), Rejection>;
 
 impl RuleSet {
-    /// The rules of a new session; at most `max` of each kind.
-    pub fn establish(request: &SessionEstablishmentRequest, max: usize) -> Result<Self, Rejection> {
+    /// The rules of a new session, taken out of its request; at most `max` of each kind.
+    pub fn establish(request: &mut SessionEstablishmentRequest, max: usize) -> Result<Self, Rejection> {
         let mut rules = RuleSet::default();
-        let endpoints = request.create_traffic_endpoints.iter();
-        endpoints.cloned().try_for_each(|endpoint| rules.create_endpoint(endpoint))?;
-        request.create_bars.iter().cloned().try_for_each(|bar| rules.create_bar(bar))?;
-        request.create_fars.iter().cloned().try_for_each(|far| rules.create_far(far))?;
-        request.create_qers.iter().cloned().try_for_each(|qer| rules.create_qer(qer))?;
-        request.create_urrs.iter().cloned().try_for_each(|urr| rules.create_urr(urr))?;
-        request.create_pdrs.iter().cloned().try_for_each(|pdr| rules.create_pdr(pdr))?;
+        rules.pdrs.reserve(request.create_pdrs.len());
+        rules.fars.reserve(request.create_fars.len());
+        rules.qers.reserve(request.create_qers.len());
+        let endpoints = take(&mut request.create_traffic_endpoints);
+        endpoints.into_iter().try_for_each(|endpoint| rules.create_endpoint(endpoint))?;
+        take(&mut request.create_bars).into_iter().try_for_each(|bar| rules.create_bar(bar))?;
+        take(&mut request.create_fars).into_iter().try_for_each(|far| rules.create_far(far))?;
+        take(&mut request.create_qers).into_iter().try_for_each(|qer| rules.create_qer(qer))?;
+        take(&mut request.create_urrs).into_iter().try_for_each(|urr| rules.create_urr(urr))?;
+        take(&mut request.create_pdrs).into_iter().try_for_each(|pdr| rules.create_pdr(pdr))?;
         rules.check_count(max)?;
         Ok(rules)
     }

@@ -30,6 +30,11 @@ impl<K: Ord + Copy, V> RuleMap<K, V> {
         self.place(id).is_ok()
     }
 
+    /// Allocates memory for that many rules more.
+    pub fn reserve(&mut self, count: usize) {
+        self.0.reserve_exact(count);
+    }
+
     /// Adds a rule, unless the id exists. Returns whether it was added.
     pub fn add(&mut self, id: K, rule: V) -> bool {
         let Err(place) = self.place(id) else { return false };

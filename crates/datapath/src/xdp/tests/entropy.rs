@@ -69,7 +69,9 @@ fn the_program_and_user_space_choose_the_same_port() {
             ports.insert(port);
             labels.insert([sent[15] & 0x0f, sent[16], sent[17]]);
             // The same flow, another packet.
-            assert_eq!(port_and_packet(&lab.run(&frame).1, over_v6).0, port);
+            let next = lab.run(&frame).1;
+            assert_eq!(port_and_packet(&next, over_v6).0, port);
+            assert_eq!(next[14..18], sent[14..18], "over IPv6 these octets end with the flow label");
         }
         assert!(forwarded > 150, "{forwarded}");
         assert!(ports.len() > 90, "{}", ports.len());
