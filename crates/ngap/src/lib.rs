@@ -44,11 +44,12 @@ pub use mobility::{
     SonTransfer, TargetId,
 };
 pub use nas_transport::{
-    DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, RerouteNasRequest, UplinkNasTransport,
+    AmfInformationReroute, DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, RerouteNasRequest,
+    UplinkNasTransport,
 };
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
-    HandoverFlag, HandoverType, PagingDRX as PagingDrx, PrivacyIndicator,
+    HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx, PrivacyIndicator,
     RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait, TraceDepth,
     UERetentionInformation as UeRetentionInformation,
 };
@@ -71,6 +72,6 @@ pub use types::{
 pub use ue_context::{
     InitialContextSetupFailure, InitialContextSetupRequest, InitialContextSetupResponse,
     UeContextModificationFailure, UeContextModificationRequest, UeContextModificationResponse,
-    UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest,
-    UeRadioCapabilityInfoIndication,
+    UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest, UeRadioCapabilityCheckRequest,
+    UeRadioCapabilityCheckResponse, UeRadioCapabilityInfoIndication, UeTnlaBindingReleaseRequest,
 };

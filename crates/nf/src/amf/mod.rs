@@ -32,6 +32,7 @@ mod passage;
 mod pending_table;
 mod procedure;
 mod procedure_name;
+mod reallocation;
 mod refusal;
 mod residency;
 mod restoring;
@@ -182,6 +183,7 @@ impl Amf {
         procedure::deregistration::resume(ue, &mut env);
         mobility::n2_handover::await_registration(ue, &mut env);
         trace::resume(ue, &mut env);
+        procedure::voice_match::resume(ue, &mut env);
         self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;
         if ue.is_over() {

@@ -412,6 +412,7 @@ fn without_request(pdu: Vec<u8>, released: &[u8]) -> Option<Vec<u8>> {
     let message = DownlinkNasTransport {
         amf_ue_ngap_id,
         ran_ue_ngap_id,
+        old_amf: None,
         nas_pdu: nas_pdu?,
         mobility_restrictions: None,
         ue_ambr: None,

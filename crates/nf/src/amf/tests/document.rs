@@ -103,6 +103,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-traced", only(&super::trace::traced())),
         ("amf-emergency", only(&super::emergency::unauthenticated())),
         ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
+        ("amf-rerouted", only(&super::reallocation::rerouted())),
+        ("amf-voice", only(&super::voice_match::untold())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -23,6 +23,7 @@ mod owner;
 mod paging;
 mod panic;
 mod pdu_session;
+mod reallocation;
 mod registration_update;
 mod release;
 mod reports;
@@ -37,6 +38,7 @@ mod slices;
 mod subscription_change;
 mod take_over;
 mod trace;
+mod voice_match;
 #[allow(clippy::duplicate_mod)]
 pub(crate) mod world;
 mod xn_handover;
