@@ -44,14 +44,14 @@ pub use mobility::{
     SonTransfer, TargetId,
 };
 pub use nas_transport::{
-    AmfInformationReroute, DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, RerouteNasRequest,
-    UplinkNasTransport,
+    AmfInformationReroute, DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication,
+    RerouteNasRequest, UplinkNasTransport,
 };
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
-    HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx, PrivacyIndicator,
-    RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait, TraceDepth,
-    UERetentionInformation as UeRetentionInformation,
+    HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx,
+    PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait,
+    TraceDepth, UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
@@ -72,6 +72,7 @@ pub use types::{
 pub use ue_context::{
     InitialContextSetupFailure, InitialContextSetupRequest, InitialContextSetupResponse,
     UeContextModificationFailure, UeContextModificationRequest, UeContextModificationResponse,
-    UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest, UeRadioCapabilityCheckRequest,
-    UeRadioCapabilityCheckResponse, UeRadioCapabilityInfoIndication, UeTnlaBindingReleaseRequest,
+    UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest,
+    UeRadioCapabilityCheckRequest, UeRadioCapabilityCheckResponse, UeRadioCapabilityInfoIndication,
+    UeTnlaBindingReleaseRequest,
 };

@@ -320,11 +320,12 @@ impl ShardFactory<'_> {
             Nf::Udr => self.watch(nf, Udr::new(own)).0,
             Nf::Nssf => {
                 let all = all_slices(self.plan).into_iter();
-                let amfs = self.plan.reallocates.then(|| AmfsOfSlices {
-                    slices: slices(),
-                    amfs: TargetAmfs::Set { region: 2, set: 2 },
-                });
-                let (slices, amfs) = (all.map(|slice| (slice, Vec::new())).collect(), amfs.into_iter().collect());
+                let amfs = self
+                    .plan
+                    .reallocates
+                    .then(|| AmfsOfSlices { slices: slices(), amfs: TargetAmfs::Set { region: 2, set: 2 } });
+                let (slices, amfs) =
+                    (all.map(|slice| (slice, Vec::new())).collect(), amfs.into_iter().collect());
                 self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf(), amfs })).0
             }
             Nf::Nrf | Nf::Agent => {
@@ -348,7 +349,8 @@ impl ShardFactory<'_> {
 
     fn amf_config(&self, identity: Identity) -> AmfConfig {
         let guami = guami(self.plan, self.process);
-        let mut config = AmfConfig::new(identity, guami, amf_slices(self.plan, self.process), vec![self.tai()]);
+        let mut config =
+            AmfConfig::new(identity, guami, amf_slices(self.plan, self.process), vec![self.tai()]);
         config.name = amf_name(self.plan, self.process);
         prefer(&mut config.ciphering, self.plan.ciphering);
         if let Some(ciphering) = self.plan.other_ciphering.filter(|_| self.plan.area(self.process) > 0) {
@@ -395,6 +397,7 @@ impl ShardFactory<'_> {
             dns: vec![Ipv4Addr::new(1, 1, 1, 1).into()],
             mtu: 1400,
             ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },
+            is_ladn: false,
         };
         let edge = UpfService { data_networks: Some(Vec::new()), ..UpfService::of_all(UPFS[1]) };
         let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };

@@ -1,5 +1,6 @@
 //! Operator configuration of an AMF.
 
+use super::ladn::Ladn;
 use super::pending_table::Bounds;
 use super::retained::Retention;
 use crate::kit::{Duration, Identity, SetInstances};
@@ -49,6 +50,8 @@ pub struct AmfConfig {
     pub retention: Retention,
     /// Emergency services; `None`: not supported.
     pub emergency: Option<EmergencyServices>,
+    /// Local area data networks.
+    pub ladns: Vec<Ladn>,
     /// IMS voice over PS sessions is supported (TS 23.501 5.16.3.2).
     pub ims_voice: bool,
     /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
@@ -178,6 +181,7 @@ impl AmfConfig {
             congestion_backoff: Duration::from_secs(60),
             retention: Retention { contexts: 16_384, time: Duration::from_secs(24 * 3600) },
             emergency: None,
+            ladns: Vec::new(),
             ims_voice: false,
             retains_ues: false,
         }

@@ -7,7 +7,7 @@ use super::procedure::registration::begins_registration;
 use super::reallocation::NssfSlices;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
-use super::{n2, residency};
+use super::{ladn, n2, residency};
 use crate::kit::{Selection, Target};
 use bytes::Bytes;
 use pith_nas::GmmMessage;
@@ -15,8 +15,8 @@ use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::RegistrationKind;
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::common::{
-    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci,
-    SupportedFeatures, UeContextId, UserLocation,
+    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, PresenceState, RatType,
+    SupiOrSuci, SupportedFeatures, UeContextId, UserLocation,
 };
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nausf_ueauthentication as nausf;
@@ -274,6 +274,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     body.n1_sm_msg = Some(payload.clone().into());
     body.rat_type = Some(RatType::Nr);
     body.ue_location = location(ue);
+    body.presence_in_ladn = ladn::presence(ue, env.config, &dnn);
     let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn), ..Selection::default() });
     let call = ue.call(env, target, nsmf::PostSmContexts { body });
     if let Some(session) = ue.session_mut(id) {
@@ -324,6 +325,12 @@ fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpda
         sm_context_status_uri: Some(status_callback(ue, env, id)),
         ..Default::default()
     }
+}
+
+/// Whether the UE is in the service area of a session's LADN.
+pub(crate) fn report_presence(ue: &mut UeContext, env: &mut Env<'_>, id: u8, presence: PresenceState) {
+    let presence_in_ladn = Some(presence);
+    notify_smf(ue, env, id, nsmf::SmContextUpdateData { presence_in_ladn, ..Default::default() });
 }
 
 /// Sends the SMF a report, which is retransmitted if the SMF does not answer.

@@ -89,7 +89,8 @@ pub(super) const SECTIONS: &[Section] = &[
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REALLOCATION, VOICE];
+const OPTIONAL: &[Section] =
+    &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REALLOCATION, VOICE];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[

@@ -25,6 +25,7 @@ mod emergency;
 mod error;
 mod gnbs;
 mod inspect;
+mod ladn;
 mod mobility;
 mod n1;
 mod n2;
@@ -56,6 +57,7 @@ mod trace;
 
 pub use config::{AmfConfig, EmergencyServices, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
+pub use ladn::Ladn;
 pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 

@@ -13,7 +13,9 @@ use pith_nas::{TemporaryIdentity, peek_temporary_identity};
 use pith_ngap::{AmfInformationReroute, InitialUeMessage};
 use pith_sbi::common::AccessType;
 use pith_sbi::namf_communication::RegistrationContextContainer;
-use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, ConfiguredSnssai};
+use pith_sbi::nnssf_nsselection::{
+    AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, ConfiguredSnssai,
+};
 use pith_types::Snssai;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@ use super::guard;
 use crate::kit::{Identity, Nf};
 use pith_sbi::namf_communication::{N1MessageClass, N1MessageNotify};
 use pith_sbi::nnrf_nfmanagement::{
-    AmfInfo, DefaultNotificationSubscription, DnnSmfInfoItem, IpEndPoint, NfProfile, NfService, NfServiceStatus,
-    NfServiceVersion, NfStatus, NotificationType, SmfInfo, SnssaiSmfInfoItem, UriScheme,
+    AmfInfo, DefaultNotificationSubscription, DnnSmfInfoItem, IpEndPoint, NfProfile, NfService,
+    NfServiceStatus, NfServiceVersion, NfStatus, NotificationType, SmfInfo, SnssaiSmfInfoItem, UriScheme,
 };
 use pith_sbi::{Hex, NfType, Scheme, ServiceName};
 use pith_types::{Dnn, Guami, Plmn, Snssai, Tai};

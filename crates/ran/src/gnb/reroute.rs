@@ -64,7 +64,11 @@ impl Gnb {
                     reroute: request.reroute,
                     ..message
                 };
-                self.out.push(Output::Reroute { ue, amf_set: request.amf_set_id, message: Box::new(message) });
+                self.out.push(Output::Reroute {
+                    ue,
+                    amf_set: request.amf_set_id,
+                    message: Box::new(message),
+                });
             }
             _ => self.violation("TS 38.413 9.2.5.5", "NGAP Message is not the UE's INITIAL UE MESSAGE"),
         }
@@ -80,8 +84,7 @@ impl Gnb {
 
     /// A rerouted message goes to this endpoint's AMF, under a new id.
     pub(super) fn send_rerouted(&mut self, ue: UeKey, message: InitialUeMessage) {
-        let is_emergency =
-            message.establishment_cause == Some(pith_ngap::RrcEstablishmentCause::emergency);
+        let is_emergency = message.establishment_cause == Some(pith_ngap::RrcEstablishmentCause::emergency);
         let ran_ue_ngap_id = self.allocate_ran_id();
         self.open(ue, ran_ue_ngap_id, is_emergency);
         let message = InitialUeMessage { ran_ue_ngap_id, ..message };

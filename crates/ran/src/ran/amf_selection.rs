@@ -65,9 +65,16 @@ impl Ran {
 
     /// An AMF has a UE's first message rerouted: to the first endpoint of the gNB with an AMF of that set. Without one the UE loses its
     /// connection.
-    pub(super) fn reroute(&mut self, endpoint: usize, key: UeKey, amf_set: u16, message: Box<InitialUeMessage>) {
+    pub(super) fn reroute(
+        &mut self,
+        endpoint: usize,
+        key: UeKey,
+        amf_set: u16,
+        message: Box<InitialUeMessage>,
+    ) {
         let first = endpoint / self.amfs * self.amfs;
-        let target = (first..first + self.amfs).find(|at| *at != endpoint && self.gnbs[*at].serves_set(amf_set));
+        let target =
+            (first..first + self.amfs).find(|at| *at != endpoint && self.gnbs[*at].serves_set(amf_set));
         let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
         let Some(target) = target else {
             return self.pending.push_back(PendingOutput::Ue(key, Signal::Released));

@@ -20,7 +20,10 @@ fn reroute(ngap_message: Vec<u8>) -> RerouteNasRequest {
         ngap_message,
         amf_set_id: 5,
         allowed_nssai: Some(vec![Snssai::of_sst(2)]),
-        reroute: Some(AmfInformationReroute { rejected_in_ta: vec![Snssai::of_sst(3)], ..Default::default() }),
+        reroute: Some(AmfInformationReroute {
+            rejected_in_ta: vec![Snssai::of_sst(3)],
+            ..Default::default()
+        }),
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.network(config);
     findings.amf(config);
     findings.sessions(config);
-    findings.data_networks(&config.smf.data_networks);
+    findings.data_networks(config);
     findings.prefixes(&config.smf.data_networks);
     findings.upfs(config);
     findings.n4_peers(config);
@@ -95,7 +95,11 @@ impl Findings {
     fn slices_of_amfs(&mut self, config: &Config) {
         let slices = &config.network.slices;
         let known = |some: &[Snssai]| some.iter().all(|slice| slices.contains(slice));
-        self.require(known(&config.amf.slices), "amf.slices", "'network.slices' does not have that slice: add it");
+        self.require(
+            known(&config.amf.slices),
+            "amf.slices",
+            "'network.slices' does not have that slice: add it",
+        );
         for (at, amfs) in config.nssf.amfs.iter().enumerate() {
             let path = |setting: &str| format!("nssf.amfs[{at}].{setting}");
             let is_known = known(&amfs.slices) && !amfs.slices.is_empty();
@@ -221,7 +225,8 @@ impl Findings {
         }
     }
 
-    fn data_networks(&mut self, networks: &[DataNetwork]) {
+    fn data_networks(&mut self, config: &Config) {
+        let networks = &config.smf.data_networks;
         let names: Vec<_> = networks.iter().map(|network| &network.name).collect();
         self.list("smf.data_networks", &names, 64);
         for (at, network) in networks.iter().enumerate() {
@@ -237,6 +242,8 @@ impl Findings {
             let gateway = network.gateway();
             let inside = pool.contains(gateway) && gateway != pool.address();
             self.require(inside, path("gateway"), format!("the gateway must be a host of the pool {pool}"));
+            let is_known = network.ladn.iter().all(|tac| config.network.tracking_areas.contains(tac));
+            self.require(is_known, path("ladn"), "'network.tracking_areas' does not have that area: add it");
             self.require((1280..=9000).contains(&network.mtu), path("mtu"), "an MTU must be 1280 to 9000");
             self.require(network.dns.len() <= 4, path("dns"), "there are at most 4 name servers");
             if let Some(other) = networks[..at].iter().find(|other| other.pool.overlaps(pool)) {

@@ -5,7 +5,7 @@ use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
@@ -16,6 +16,7 @@ use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use pith_sbi::ApiRoot;
+use pith_types::Tai;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,6 +161,8 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
     amf.ims_voice = config.amf.ims_voice;
+    amf.ladns =
+        config.smf.data_networks.iter().filter(|it| !it.ladn.is_empty()).map(|it| ladn(config, it)).collect();
     amf.emergency = config.amf.emergency.as_ref().map(|it| emergency_services(config, it));
     let timers = &config.amf.timers;
     amf.timers.t3512 = timers.t3512.0;
@@ -219,6 +222,13 @@ const fn ciphering(algorithm: &Ciphering) -> CipheringAlgorithm {
     }
 }
 
+/// A local area data network.
+fn ladn(config: &Config, network: &crate::config::DataNetwork) -> Ladn {
+    let plmns = config.network.plmns.iter();
+    let tais = plmns.flat_map(|plmn| network.ladn.iter().map(|tac| Tai { plmn_id: *plmn, tac: *tac }));
+    Ladn { dnn: network.name.clone(), tais: tais.collect() }
+}
+
 /// Every data network in every slice.
 fn smf_config(config: &Config) -> SmfConfig {
     let networks = config.smf.data_networks.iter();
@@ -232,6 +242,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             dns: network.dns.clone(),
             mtu: network.mtu,
             ambr: network.ambr,
+            is_ladn: !network.ladn.is_empty(),
         })
     });
     let breakouts = config.smf.data_networks.iter().flat_map(|network| {

@@ -1,10 +1,10 @@
 //! The operations of Namf_Communication.
 
 use super::{
-    N1MessageNotification, N1N2MessageTransferReqData, N1N2MessageTransferRspData, N1N2MsgTxfrFailureNotification, N2InfoContainer,
-    N2InfoContent, N2InfoNotificationRspData, N2InformationNotification, N2SmInformation,
-    UeContextCreateData, UeContextCreatedData, UeContextRelease, UeContextTransferReqData,
-    UeContextTransferRspData, UeRegStatusUpdateReqData, UeRegStatusUpdateRspData,
+    N1MessageNotification, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
+    N1N2MsgTxfrFailureNotification, N2InfoContainer, N2InfoContent, N2InfoNotificationRspData,
+    N2InformationNotification, N2SmInformation, UeContextCreateData, UeContextCreatedData, UeContextRelease,
+    UeContextTransferReqData, UeContextTransferRspData, UeRegStatusUpdateReqData, UeRegStatusUpdateRspData,
 };
 use crate::common::{BinaryData, MediaType, UeContextId};
 use crate::http::{Parts, Visit, json_bodies, multipart_bodies};

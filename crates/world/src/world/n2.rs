@@ -48,12 +48,7 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
         };
         let mut gnb = Gnb::new(settings);
         gnb.share_ran_ids((number % plan.amfs()) as u32, plan.amfs() as u32);
-        SimGnb {
-            gnb,
-            association: None,
-            connections: BTreeMap::new(),
-            bearers: BTreeMap::new(),
-        }
+        SimGnb { gnb, association: None, connections: BTreeMap::new(), bearers: BTreeMap::new() }
     };
     (0..plan.gnbs * plan.amfs()).map(sim_gnb).collect()
 }

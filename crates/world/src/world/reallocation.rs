@@ -7,7 +7,13 @@ use pith_types::RanUeNgapId;
 
 impl World {
     /// An AMF has a UE's first message rerouted to an AMF of that set.
-    pub(super) fn reroute(&mut self, endpoint: usize, ue: UeKey, amf_set: u16, message: Box<InitialUeMessage>) {
+    pub(super) fn reroute(
+        &mut self,
+        endpoint: usize,
+        ue: UeKey,
+        amf_set: u16,
+        message: Box<InitialUeMessage>,
+    ) {
         let target = self.endpoints_of(endpoint).find(|at| self.gnbs[*at].gnb.serves_set(amf_set));
         match target.filter(|target| *target != endpoint) {
             Some(target) => {

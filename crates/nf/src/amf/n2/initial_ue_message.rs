@@ -23,7 +23,7 @@ use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, service_request, ue_context_release};
 use crate::amf::reallocation::Reallocation;
 use crate::amf::retained::KnownUe;
-use crate::amf::{Amf, n2};
+use crate::amf::{Amf, ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_nas::ie::MobileIdentity;
@@ -77,7 +77,7 @@ impl Amf {
             Owner::Outdated(key) => (Some(key), None),
             Owner::Unknown(uplink) => {
                 (self.half_open(now, from, kept + octets_kept(message.nas_pdu.len())), Some(uplink))
-            },
+            }
         };
         let Some(key) = key else {
             out.log(Level::Error, || "the limit of UE contexts is reached".into());
@@ -168,7 +168,13 @@ impl Amf {
 
     /// A gNB reuses a RAN-UE-NGAP-ID only when the id is no longer in use (TS 38.413 8.6.1.2):
     /// the connection that had the id is closed.
-    pub(in crate::amf) fn drop_stale(&mut self, now: Instant, from: N2Origin, ran_id: RanUeNgapId, out: &mut Outbox) {
+    pub(in crate::amf) fn drop_stale(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        ran_id: RanUeNgapId,
+        out: &mut Outbox,
+    ) {
         if let Some(stale) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
             self.connection_lost(now, stale, out);
         }
@@ -268,7 +274,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
     }
     ue.connection = Some(key);
     ue.stop(env, Timer::TransferredContext);
-    ue.location = Some(message.location);
+    ladn::relocate(ue, env, Some(message.location));
     ue.stop(env, Timer::MobileReachable);
     ue.stop(env, Timer::ImplicitDeregistration);
 }

@@ -23,7 +23,6 @@ use crate::amf::services::context_for_registration;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf, Owner, Selection, Target};
 use pith_ngap::{GlobalRanNodeId, RerouteNasRequest};
-use pith_sbi::namf_communication as namf;
 use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use pith_sbi::{Cause, NfInstanceId, Problem, Reply};
 use pith_types::Plmn;
@@ -98,7 +97,11 @@ pub(super) fn targets(
     let own = env.config.identity.instance_id;
     let candidates = info.candidate_amf_list.iter().copied().filter(|candidate| *candidate != own);
     let candidates: Vec<_> = candidates.take(MOST_CANDIDATES).collect();
-    (set.is_some() || !candidates.is_empty()).then_some(Targets { candidates, set, may_ask_set: set.is_some() })
+    (set.is_some() || !candidates.is_empty()).then_some(Targets {
+        candidates,
+        set,
+        may_ask_set: set.is_some(),
+    })
 }
 
 impl Targets {
@@ -185,7 +188,8 @@ fn reroute(ue: &mut UeContext, env: &mut Env<'_>, nssf: &NssfSlices, set: AmfSet
     leave(ue, env);
     if ue.is_registered() {
         let rerouted = pith_ngap::peek(&request.ngap_message).and_then(|it| it.nas_pdu).map(<[u8]>::to_vec);
-        ue.reallocation = rerouted.map(|rerouted| Box::new(Reallocation { rerouted, ..Reallocation::default() }));
+        ue.reallocation =
+            rerouted.map(|rerouted| Box::new(Reallocation { rerouted, ..Reallocation::default() }));
         on_connection_lost(ue, env);
         on_idle(ue, env);
     }

@@ -54,7 +54,9 @@ pub(crate) fn begin(ue: &UeContext, env: &mut Env<'_>) {
 /// UE RADIO CAPABILITY CHECK RESPONSE. One that was not requested changes nothing.
 pub(crate) fn answered(ue: &mut UeContext, env: &mut Env<'_>, message: &UeRadioCapabilityCheckResponse) {
     if !env.config.ims_voice || ue.voice != VoiceMatch::Unknown || !ue.is_registered() {
-        return env.out.log(Level::Debug, || format!("{}: a capability check that was not requested", ue.name()));
+        return env
+            .out
+            .log(Level::Debug, || format!("{}: a capability check that was not requested", ue.name()));
     }
     let is_supported = message.ims_voice_support == ImsVoiceSupport::supported;
     ue.voice = if is_supported { VoiceMatch::Supported } else { VoiceMatch::NotSupportedUntold };

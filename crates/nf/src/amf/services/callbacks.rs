@@ -33,7 +33,8 @@ impl Amf {
         };
         let has_moved = notification.body.dereg_reason == DeregistrationReason::UeRegistrationAreaChange;
         self.with_ue(now, key, out, |ue, env| {
-            if let (Procedure::AwaitingAmfReallocation(_), Reason::ServedElsewhere) = (&ue.procedure, reason) {
+            if let (Procedure::AwaitingAmfReallocation(_), Reason::ServedElsewhere) = (&ue.procedure, reason)
+            {
                 // The target AMF has registered: its answer is about to arrive.
                 ue.registered_in_udm = false;
                 return;

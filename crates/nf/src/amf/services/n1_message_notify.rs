@@ -65,12 +65,14 @@ impl Amf {
     fn check_passed_on(&self, body: namf::N1MessageNotification) -> Result<PassedOn, Box<Problem>> {
         let incorrect = |param, why: &str| Box::new(Problem::mandatory_ie_incorrect(param, why));
         let container = body.registration_ctxt_container;
-        let container = container.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer"))?;
+        let container =
+            container.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer"))?;
         let request = registration_request(&body.n1_message_container)
             .ok_or_else(|| incorrect("/n1MessageContainer", "not a REGISTRATION REQUEST in cleartext"))?;
         let context = &container.ue_context;
         let supi = context.supi.clone();
-        let supi = supi.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer/ueContext/supi"))?;
+        let supi =
+            supi.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer/ueContext/supi"))?;
         let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
         if !context_transfer::are_sessions(sessions) {
             return Err(incorrect(
@@ -121,8 +123,7 @@ fn take(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, passed_on: Passed
     }
     ue.connection = Some(connection);
     ue.location = Some(location);
-    ue.initial =
-        Initial { wants_context: container.ue_context_request == Some(true), ..Initial::default() };
+    ue.initial = Initial { wants_context: container.ue_context_request == Some(true), ..Initial::default() };
     let old_amf = Some(Arc::clone(&container.initial_amf_name));
     let origin = Some(Origin { nssf: NssfSlices::of_container(&container), old_amf });
     ue.reallocation = Some(Box::new(Reallocation { origin, ..Reallocation::default() }));

@@ -14,6 +14,7 @@ mod handover_between_amfs;
 mod handover_between_amfs_crossings;
 mod identification;
 mod initial_registration;
+mod ladn;
 mod n2_errors;
 mod n2_handover;
 mod nas_non_delivery;

@@ -121,8 +121,8 @@ gnb2 <- InitialContextSetupRequest"
 
 #[test]
 fn a_registered_ue_is_passed_on_with_its_session() {
-    let (mut initial, mut target, mut phone) = worlds(&[1, 2]);
-    target = world_of(target_config(), &[1, 2], nssf(&[1, 2]));
+    let (mut initial, _, mut phone) = worlds(&[1, 2]);
+    let mut target = world_of(target_config(), &[1, 2], nssf(&[1, 2]));
     returns(&mut initial, &mut phone);
     carry(&mut initial, &mut target, Operation::N1MessageNotify);
     let ladder = initial.take_ladder();
@@ -247,8 +247,7 @@ fn the_context_of_a_rerouted_ue_is_given_away_once_and_for_its_own_message() {
     let transfer = |world: &mut World, phone: &Phone, nas: &[u8]| {
         let mut body =
             namf::UeContextTransferReqData::new(namf::TransferReason::MobiReg, AccessType::ThreeGppAccess);
-        body.reg_request =
-            Some(namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, nas.to_vec()));
+        body.reg_request = Some(namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, nas.to_vec()));
         let ue_context_id = pith_sbi::common::UeContextId::FiveGGuti(phone.guti.unwrap());
         world.request(namf::UeContextTransfer { ue_context_id, body })
     };
@@ -377,13 +376,16 @@ fn what_another_amf_passes_on_is_checked() {
     }
     let changes: [(&str, u16, Change); 10] = [
         ("no container", 400, |it| it.body.registration_ctxt_container = None),
-        ("another reference", 404, |it| it.uri = "http://127.0.0.2:7000/namf-callback/v1/n1-message/x".parse().unwrap()),
+        ("another reference", 404, |it| {
+            it.uri = "http://127.0.0.2:7000/namf-callback/v1/n1-message/x".parse().unwrap()
+        }),
         ("no SUPI", 400, |it| container(it).ue_context.supi = None),
         ("no keys", 400, |it| container(it).ue_context.seaf_data = None),
         ("no NAS message", 400, |it| it.body.n1_message_container.n1_message_content = vec![0x7e].into()),
         ("a service request", 400, |it| {
             let mut phone = Phone::default();
-            phone.guti = Some(pith_types::FiveGGuti { guami: config().guami, tmsi: pith_types::FiveGTmsi(1) });
+            phone.guti =
+                Some(pith_types::FiveGGuti { guami: config().guami, tmsi: pith_types::FiveGTmsi(1) });
             let request = phone.service_request(pith_nas::ie::ServiceType::Data);
             it.body.n1_message_container.n1_message_content = GmmMessage::from(request).encode().into();
         }),

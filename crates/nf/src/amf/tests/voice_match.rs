@@ -5,7 +5,7 @@ use super::world::{GNB, Phone, World, config};
 use crate::amf::AmfConfig;
 use pith_nas::GmmMessage;
 use pith_nas::gmm::{ConfigurationUpdateComplete, RegistrationAccept, RegistrationComplete};
-use pith_nas::ie::{UpdateType, RegistrationKind};
+use pith_nas::ie::{RegistrationKind, UpdateType};
 use pith_ngap::{
     Cause, CauseProtocol, ErrorIndication, ImsVoiceSupport, UeRadioCapabilityCheckRequest,
     UeRadioCapabilityCheckResponse, UeRadioCapabilityInfoIndication,
@@ -64,8 +64,7 @@ fn without_the_setting_ims_voice_is_not_indicated() {
 fn the_gnb_is_asked_once_whether_the_radio_capability_suffices() {
     let (mut world, mut phone) = (world(), Phone::default());
     assert!(registers(&mut world, &mut phone));
-    let request: UeRadioCapabilityCheckRequest =
-        take_message!(world, GNB, UeRadioCapabilityCheckRequest);
+    let request: UeRadioCapabilityCheckRequest = take_message!(world, GNB, UeRadioCapabilityCheckRequest);
     assert_eq!((request.ran_ue_ngap_id, request.ue_radio_capability), (phone.ran_id, None));
     answers(&mut world, &phone, ImsVoiceSupport::supported);
     phone.send(&mut world, RegistrationComplete::new());
@@ -100,8 +99,7 @@ fn another_radio_capability_is_checked_again() {
     phone.send(&mut world, RegistrationComplete::new());
     phone.release(&mut world);
     let mut request = phone.registration_request(RegistrationKind::MobilityUpdating);
-    request.update_type =
-        Some(UpdateType { ng_ran_radio_capability_update: true, ..Default::default() });
+    request.update_type = Some(UpdateType { ng_ran_radio_capability_update: true, ..Default::default() });
     let nas = phone.initial_nas(request);
     phone.connect(&mut world, nas);
     phone.accepted(&mut world);
@@ -112,8 +110,7 @@ fn another_radio_capability_is_checked_again() {
     };
     world.ngap(GNB, "UeRadioCapabilityInfoIndication", message.encode());
     phone.context_setup_response(&mut world, &[]);
-    let request: UeRadioCapabilityCheckRequest =
-        take_message!(world, GNB, UeRadioCapabilityCheckRequest);
+    let request: UeRadioCapabilityCheckRequest = take_message!(world, GNB, UeRadioCapabilityCheckRequest);
     assert_eq!(request.ue_radio_capability, Some(vec![7; 9]), "the gNB need not ask the UE");
 }
 

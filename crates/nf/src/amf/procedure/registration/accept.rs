@@ -8,7 +8,7 @@ use crate::amf::mobility::departure;
 use crate::amf::procedure::activation::Activated;
 use crate::amf::procedure::{Procedure, Step, configuration_update, voice_match};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::{delivery, n1, n2};
+use crate::amf::{delivery, ladn, n1, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
@@ -117,6 +117,7 @@ fn message(
         accept.allowed_nssai = Some(ue.slices.allowed_nssai());
         accept.rejected_nssai = ue.slices.rejected_nssai();
     }
+    accept.ladn_information = ladn::information(ue, config, attempt.request.ladn_indication.as_ref());
     accept.network_feature_support = Some(network_features(ue, config));
     accept.emergency_number_list = emergency_numbers(config);
     accept.t3512 = Some(GprsTimer3::at_least(config.t3512(is_emergency)));
