@@ -1,7 +1,7 @@
 //! Local area data networks (TS 23.501 5.6.5; TS 24.501 5.5.1.2.4, 5.4.4.3): data networks that are available in some tracking areas only.
 //!
-//! UEs get the areas with REGISTRATION ACCEPT and CONFIGURATION UPDATE COMMAND. The SMF of a session is told whether the UE is in the area when
-//! the session is requested, and when the UE enters or leaves the area: it decides about the session.
+//! UEs get the areas with REGISTRATION ACCEPT and CONFIGURATION UPDATE COMMAND. The AMF informs the SMF of a session whether the UE is in the
+//! area when the session is requested, and when the UE enters or leaves the area; the SMF decides about the session.
 
 use super::config::AmfConfig;
 use super::consumer;

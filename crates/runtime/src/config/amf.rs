@@ -30,8 +30,8 @@ section! {
         max_ues: u32 = 1 << 18,
         /// Lengths of the timers of TS 24.501 table 10.2.2.
         timers: AmfTimers = AmfTimers::default(),
-        /// Indicate to UEs that IMS voice is supported (TS 23.501 5.16.3.2): for a network with a data network 'ims'. gNBs are asked whether
-        /// the UE's radio capabilities suffice.
+        /// Indicate to UEs that IMS voice is supported (TS 23.501 5.16.3.2): for a network with a data network 'ims'. The AMF asks gNBs
+        /// whether the UE's radio capabilities suffice.
         ims_voice: bool = false,
         /// Emergency services (TS 23.501 5.16.4): off without this section, such as
         /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.

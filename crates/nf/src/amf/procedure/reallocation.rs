@@ -27,7 +27,7 @@ use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use pith_sbi::{Cause, NfInstanceId, Problem, Reply};
 use pith_types::Plmn;
 
-/// Candidates that are asked one after the other, while the UE waits.
+/// Candidates that get the request one after the other, while the UE waits.
 const MOST_CANDIDATES: usize = 3;
 
 /// A target AMF has the UE's registration, and has not answered yet.

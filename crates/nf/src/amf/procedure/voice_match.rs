@@ -25,14 +25,14 @@ pub(crate) enum VoiceMatch {
     Unknown,
     Supported,
     NotSupported,
-    /// It is not supported, and the UE was told that it is.
+    /// It is not supported, and REGISTRATION ACCEPT has indicated that it is.
     NotSupportedUntold,
 }
 
 pack_enum!(VoiceMatch { 0 => Unknown, 1 => Supported, 2 => NotSupported, 3 => NotSupportedUntold });
 
 impl VoiceMatch {
-    /// What the UE is told with REGISTRATION ACCEPT.
+    /// What REGISTRATION ACCEPT indicates.
     pub const fn may_be_supported(self) -> bool {
         matches!(self, Self::Unknown | Self::Supported)
     }
@@ -74,7 +74,7 @@ pub(crate) fn note_told(ue: &mut UeContext) {
     }
 }
 
-/// A step of the UE is over: tells a UE that was told otherwise, when no procedure is in progress. Only REGISTRATION ACCEPT has the indication
+/// A step of the UE is over: a UE that has the wrong indication registers again, when no procedure is in progress. Only REGISTRATION ACCEPT has the indication
 /// (TS 24.501 8.2.7.12); if the UE does not register, it gets that with its next update.
 pub(crate) fn resume(ue: &mut UeContext, env: &mut Env<'_>) {
     let is_untold = ue.voice == VoiceMatch::NotSupportedUntold && ue.is_registered();

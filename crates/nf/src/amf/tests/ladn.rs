@@ -48,7 +48,7 @@ fn registers(world: &mut World, phone: &mut Phone, asked: Option<&str>) -> Box<R
     accept
 }
 
-/// Answers the open calls. Returns the presences that the SMF was told.
+/// Answers the open calls. Returns the presences in them.
 fn told(world: &mut World) -> Vec<PresenceState> {
     let mut presences = Vec::new();
     while let Some((tag, _, request)) = world.calls.pop() {

@@ -54,7 +54,7 @@ fn updates(world: &mut World, phone: &mut Phone, has_other_capability: bool) -> 
 fn without_the_setting_ims_voice_is_not_indicated() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     assert!(!registers(&mut world, &mut phone));
-    assert!(world.downlinks.is_empty(), "and no gNB is asked");
+    assert!(world.downlinks.is_empty(), "and no gNB gets a request");
     answers(&mut world, &phone, ImsVoiceSupport::not_supported);
     phone.send(&mut world, RegistrationComplete::new());
     assert!(world.downlinks.is_empty());
@@ -78,7 +78,7 @@ fn the_gnb_is_asked_once_whether_the_radio_capability_suffices() {
 #[test]
 fn a_ue_without_the_capability_registers_and_is_told() {
     let (mut world, mut phone) = (world(), Phone::default());
-    assert!(registers(&mut world, &mut phone), "nobody knows yet");
+    assert!(registers(&mut world, &mut phone), "it is not known yet");
     world.downlinks.clear();
     answers(&mut world, &phone, ImsVoiceSupport::not_supported);
     assert!(world.downlinks.is_empty(), "after the registration");
@@ -140,7 +140,7 @@ fn a_gnb_that_can_not_answer_is_asked_at_the_next_connection() {
     let _: UeRadioCapabilityCheckRequest = take_message!(world, GNB, UeRadioCapabilityCheckRequest);
 }
 
-/// A UE that was told that IMS voice is supported, and is not capable of it: for documents.
+/// A UE with the indication that IMS voice is supported, which is not capable of it: for documents.
 pub(super) fn untold() -> World {
     let (mut world, mut phone) = (world(), Phone::default());
     registers(&mut world, &mut phone);
