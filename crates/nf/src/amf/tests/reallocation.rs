@@ -278,7 +278,6 @@ fn a_rerouted_ue_without_a_context_is_authenticated_by_the_target_amf() {
         reroute: None,
     };
     target.ngap(OTHER_GNB, "InitialUeMessage", message.encode());
-    let request = RegistrationRequest { requested_nssai: None, ..request };
     assert_eq!(allowed(&phone.authenticate(&mut target, request)), [2]);
     assert!(!target.take_ladder().contains("NsSelectionGet"), "the initial AMF has asked");
 }

@@ -158,7 +158,7 @@ impl AwaitingSliceSelection {
                 if let Some(targets) = reallocation::targets(ue, env, &info, &nssf) {
                     return reallocation::proceed(ue, env, self.attempt, (nssf, targets));
                 }
-                nssf.served(&served)
+                return serve_here(ue, env, self.attempt, &nssf);
             }
             other => {
                 let why = other.err().map_or_else(String::new, |problem| format!(": {problem}"));
@@ -174,7 +174,7 @@ impl AwaitingSliceSelection {
     }
 }
 
-/// No other AMF takes the UE: it gets the slices that this one serves.
+/// No other AMF takes the UE: it gets the slices that this one serves, of those that the NSSF allows if there are such.
 pub(in crate::amf::procedure) fn serve_here(
     ue: &mut UeContext,
     env: &mut Env<'_>,
