@@ -151,25 +151,22 @@ impl AwaitingSliceSelection {
         if ue.is_emergency_registered() {
             return on_policy_decided(ue, env, self.attempt);
         }
-        let served = served(ue, env);
-        let slices = match reply {
+        let problem = match reply {
             Ok(Response::AuthorizedNetworkSliceInfo(info)) => {
                 let nssf = NssfSlices::of_nssf((*info).clone());
-                if let Some(targets) = reallocation::targets(ue, env, &info, &nssf) {
-                    return reallocation::proceed(ue, env, self.attempt, (nssf, targets));
-                }
-                return serve_here(ue, env, self.attempt, &nssf);
+                return match reallocation::targets(ue, env, &info, &nssf) {
+                    Some(targets) => reallocation::proceed(ue, env, self.attempt, (nssf, targets)),
+                    None => serve_here(ue, env, self.attempt, &nssf),
+                };
             }
-            other => {
-                let why = other.err().map_or_else(String::new, |problem| format!(": {problem}"));
-                env.out.log(Level::Warn, || format!("NSSF sent no slices{why}"));
-                let subscription = ue
-                    .subscription
-                    .as_deref()
-                    .ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
-                slices::decide_alone(&requested(&self.attempt), subscription, &served)
-            }
+            other => other.err(),
         };
+        let why = problem.map_or_else(String::new, |problem| format!(": {problem}"));
+        env.out.log(Level::Warn, || format!("NSSF sent no slices{why}"));
+        let served = served(ue, env);
+        let subscription =
+            ue.subscription.as_deref().ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
+        let slices = slices::decide_alone(&requested(&self.attempt), subscription, &served);
         allow(ue, env, self.attempt, slices)
     }
 }
