@@ -49,7 +49,7 @@ impl Amf {
             return Err(Problem::context_not_found().into());
         }
         let passed_on = self.check_passed_on(notification.body)?;
-        let is_full = self.ues.len() > self.shared.config.max_ues as usize;
+        let is_full = self.ues.len() >= self.shared.config.max_ues as usize;
         if is_full || self.shared.refuses_new || !self.shared.connections.has_room() {
             return Err(Problem::new(Cause::NfCongestion).into());
         }

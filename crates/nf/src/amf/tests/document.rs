@@ -27,6 +27,8 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-traced-1", include_str!("../../../tests/golden/amf-traced-1.hex")),
     ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
     ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
+    ("amf-rerouted-1", include_str!("../../../tests/golden/amf-rerouted-1.hex")),
+    ("amf-voice-1", include_str!("../../../tests/golden/amf-voice-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
