@@ -118,6 +118,7 @@ impl DataNetwork {
             dns: public_dns(),
             mtu: default_mtu(),
             ambr: default_ambr(),
+            ladn: Vec::new(),
             breakouts: Vec::new(),
             shared: None,
             nat_addresses: Vec::new(),
