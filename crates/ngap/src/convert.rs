@@ -573,4 +573,5 @@ convert_transfers! {
 
 mod mobility;
 mod node;
+mod reroute;
 mod trace;

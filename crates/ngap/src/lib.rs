@@ -44,13 +44,14 @@ pub use mobility::{
     SonTransfer, TargetId,
 };
 pub use nas_transport::{
-    DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication, RerouteNasRequest, UplinkNasTransport,
+    AmfInformationReroute, DownlinkNasTransport, InitialUeMessage, NasNonDeliveryIndication,
+    RerouteNasRequest, UplinkNasTransport,
 };
 pub use oxirush_ngap::ngap::{
     CauseMisc, CauseNas, CauseProtocol, CauseRadioNetwork, CauseTransport, EventType as LocationEvent,
-    HandoverFlag, HandoverType, PagingDRX as PagingDrx, PrivacyIndicator,
-    RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait, TraceDepth,
-    UERetentionInformation as UeRetentionInformation,
+    HandoverFlag, HandoverType, IMSVoiceSupportIndicator as ImsVoiceSupport, PagingDRX as PagingDrx,
+    PrivacyIndicator, RRCEstablishmentCause as RrcEstablishmentCause, RRCState as RrcState, TimeToWait,
+    TraceDepth, UERetentionInformation as UeRetentionInformation,
 };
 pub use paging::Paging;
 pub use path_switch::{PathSwitchRequest, PathSwitchRequestAcknowledge, PathSwitchRequestFailure};
@@ -72,5 +73,6 @@ pub use ue_context::{
     InitialContextSetupFailure, InitialContextSetupRequest, InitialContextSetupResponse,
     UeContextModificationFailure, UeContextModificationRequest, UeContextModificationResponse,
     UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest,
-    UeRadioCapabilityInfoIndication,
+    UeRadioCapabilityCheckRequest, UeRadioCapabilityCheckResponse, UeRadioCapabilityInfoIndication,
+    UeTnlaBindingReleaseRequest,
 };

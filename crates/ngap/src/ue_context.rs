@@ -5,6 +5,7 @@ use crate::macros::message;
 use crate::mobility::MobilityRestrictions;
 use crate::trace::TraceActivation;
 use crate::types::{Cause, SecurityCapabilities, SessionTransfer, SetupItem, UeNgapIds, UserLocation};
+use oxirush_ngap::ngap::IMSVoiceSupportIndicator;
 use pith_types::{Ambr, AmfUeNgapId, Guami, RanUeNgapId, Snssai};
 
 message! {
@@ -12,6 +13,8 @@ message! {
     InitialContextSetupRequest = InitiatingMessage InitialContextSetup InitialContextSetupRequest {
         req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// AMF Name of the AMF that redirected the UE to this one.
+        opt old_amf: String = OldAMF,
         /// UE-AMBR; mandatory with sessions.
         opt ue_ambr: Ambr = UEAggregateMaximumBitRate,
         /// The serving AMF.
@@ -141,5 +144,35 @@ message! {
         req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
         /// The capabilities, transparent to the AMF.
         lax ue_radio_capability: Vec<u8> = UERadioCapability,
+    }
+}
+
+message! {
+    /// UE RADIO CAPABILITY CHECK REQUEST (TS 38.413 9.2.13.2): do the UE's radio capabilities suffice for IMS voice?
+    UeRadioCapabilityCheckRequest = InitiatingMessage UERadioCapabilityCheck UERadioCapabilityCheckRequest {
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// The capabilities, if the AMF has them.
+        lax ue_radio_capability: Vec<u8> = UERadioCapability,
+    }
+}
+
+message! {
+    /// UE RADIO CAPABILITY CHECK RESPONSE (TS 38.413 9.2.13.3).
+    UeRadioCapabilityCheckResponse = SuccessfulOutcome UERadioCapabilityCheck UERadioCapabilityCheckResponse {
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
+        /// Whether they suffice.
+        req ims_voice_support: IMSVoiceSupportIndicator = IMSVoiceSupportIndicator,
+        /// Errors in the request that its criticality permits to ignore.
+        lax diagnostics: Diagnostics = CriticalityDiagnostics,
+    }
+}
+
+message! {
+    /// UE TNLA BINDING RELEASE REQUEST (TS 38.413 9.2.12.1): the UE is bound to no TNL association until its next message.
+    UeTnlaBindingReleaseRequest = InitiatingMessage UETNLABindingRelease UETNLABindingReleaseRequest {
+        req amf_ue_ngap_id: AmfUeNgapId = AMF_UE_NGAP_ID,
+        req ran_ue_ngap_id: RanUeNgapId = RAN_UE_NGAP_ID,
     }
 }

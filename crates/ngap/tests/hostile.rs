@@ -158,8 +158,10 @@ fn a_peek_sees_the_s_tmsi_of_an_initial_ue_message() {
         location,
         establishment_cause: Some(RrcEstablishmentCause::mo_Data),
         s_tmsi: Some(s_tmsi),
+        amf_set_id: None,
         ue_context_request: None,
         allowed_nssai: None,
+        reroute: None,
     };
     let encoded = initial.encode().unwrap();
     let seen = peek(&encoded).unwrap();

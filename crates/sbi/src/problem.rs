@@ -68,6 +68,7 @@ open_enum! {
         N2SmError = "N2_SM_ERROR",
         SnssaiDenied = "SNSSAI_DENIED",
         DnnDenied = "DNN_DENIED",
+        OutOfLadnServiceArea = "OUT_OF_LADN_SERVICE_AREA",
         PdutypeDenied = "PDUTYPE_DENIED",
         SscDenied = "SSC_DENIED",
         SubscriptionDenied = "SUBSCRIPTION_DENIED",
@@ -132,6 +133,7 @@ impl Cause {
             | N2SmError
             | SnssaiDenied
             | DnnDenied
+            | OutOfLadnServiceArea
             | PdutypeDenied
             | SscDenied
             | SubscriptionDenied

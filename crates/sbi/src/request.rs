@@ -103,7 +103,7 @@ requests! {
     }
     namf_communication {
         N1N2MessageTransfer, UeContextTransfer, RegistrationStatusUpdate, CreateUeContext, ReleaseUeContext,
-        N1N2TransferFailureNotification, N2InfoNotify,
+        N1N2TransferFailureNotification, N2InfoNotify, N1MessageNotify,
     }
     npcf_ampolicycontrol {
         CreateAmPolicyAssociation, ReadAmPolicyAssociation, UpdateAmPolicyAssociation,
@@ -167,6 +167,7 @@ impl Request {
             Self::SmContextStatusNotify(notification) => &notification.uri,
             Self::N1N2TransferFailureNotification(notification) => &notification.uri,
             Self::N2InfoNotify(notification) => &notification.uri,
+            Self::N1MessageNotify(notification) => &notification.uri,
             Self::AmPolicyUpdateNotify(notification) => &notification.uri,
             Self::AmPolicyTerminateNotify(notification) => &notification.uri,
             Self::SmPolicyUpdateNotify(notification) => &notification.uri,
@@ -190,6 +191,9 @@ impl Request {
                 return r.body.ue_context.supi.clone().or_else(|| supi_of(&r.ue_context_id));
             }
             Self::ReleaseUeContext(r) => return supi_of(&r.ue_context_id),
+            Self::N1MessageNotify(r) => {
+                return r.body.registration_ctxt_container.as_ref()?.ue_context.supi.clone();
+            }
             Self::PostSmContexts(r) => return r.body.supi.clone(),
             Self::SearchNfInstances(r) => return r.supi.clone(),
             Self::CreateAmPolicyAssociation(r) => &r.body.supi,

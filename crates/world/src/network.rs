@@ -14,7 +14,7 @@ use pith_nf::gateway::n2::{N2Config, N2Gateway};
 use pith_nf::gateway::n4::{N4Config, N4Peer, StoredRun};
 use pith_nf::kit::{Identity, Level, NetworkFunction, Nf, ReferenceKey, References};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer, TokenSigner};
-use pith_nf::nssf::{Nssf, NssfConfig};
+use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, TargetAmfs};
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
@@ -96,6 +96,29 @@ pub(crate) fn ng_setup_request(name: &str, gnb: u32) -> Vec<u8> {
 /// The tracking area of an AMF, where each has its own.
 pub(crate) fn tai_of_area(area: usize) -> Tai {
     Tai { tac: Tac::new(1 + area as u32), ..tai() }
+}
+
+/// A slice that no UE requests.
+fn other_slice() -> Snssai {
+    Snssai::of_sst(9)
+}
+
+/// Slices of gNBs and of the network.
+pub(crate) fn all_slices(plan: &Plan) -> Vec<Snssai> {
+    let other = plan.reallocates.then(other_slice);
+    slices().into_iter().chain(other).collect()
+}
+
+/// Slices of an AMF.
+fn amf_slices(plan: &Plan, process: usize) -> Vec<Snssai> {
+    if plan.reallocates && plan.area(process) == 0 { vec![other_slice()] } else { slices() }
+}
+
+fn amf_name(plan: &Plan, process: usize) -> String {
+    match plan.area(process) {
+        0 => "pith".into(),
+        area => format!("pith-{area}"),
+    }
 }
 
 /// In a set the AMF Pointer is the number of the instance.
@@ -296,8 +319,14 @@ impl ShardFactory<'_> {
             Nf::Udr if self.shard == 0 => self.watch(nf, Udr::new(own).notifying_changes()).0,
             Nf::Udr => self.watch(nf, Udr::new(own)).0,
             Nf::Nssf => {
-                let slices = slices().into_iter().map(|slice| (slice, Vec::new())).collect();
-                self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf() })).0
+                let all = all_slices(self.plan).into_iter();
+                let amfs = self
+                    .plan
+                    .reallocates
+                    .then(|| AmfsOfSlices { slices: slices(), amfs: TargetAmfs::Set { region: 2, set: 2 } });
+                let (slices, amfs) =
+                    (all.map(|slice| (slice, Vec::new())).collect(), amfs.into_iter().collect());
+                self.watch(nf, Nssf::new(NssfConfig { slices, nrf: self.nrf(), amfs })).0
             }
             Nf::Nrf | Nf::Agent => {
                 let config = NrfConfig {
@@ -320,7 +349,9 @@ impl ShardFactory<'_> {
 
     fn amf_config(&self, identity: Identity) -> AmfConfig {
         let guami = guami(self.plan, self.process);
-        let mut config = AmfConfig::new(identity, guami, slices(), vec![self.tai()]);
+        let mut config =
+            AmfConfig::new(identity, guami, amf_slices(self.plan, self.process), vec![self.tai()]);
+        config.name = amf_name(self.plan, self.process);
         prefer(&mut config.ciphering, self.plan.ciphering);
         if let Some(ciphering) = self.plan.other_ciphering.filter(|_| self.plan.area(self.process) > 0) {
             prefer(&mut config.ciphering, ciphering);
@@ -334,7 +365,7 @@ impl ShardFactory<'_> {
 
     /// The tracking area of the AMF.
     fn tai(&self) -> Tai {
-        tai_of_area(self.plan.area(self.process))
+        tai_of_area(self.plan.tracking_area(self.plan.area(self.process)))
     }
 
     const fn is_in_set(&self) -> bool {
@@ -366,6 +397,7 @@ impl ShardFactory<'_> {
             dns: vec![Ipv4Addr::new(1, 1, 1, 1).into()],
             mtu: 1400,
             ambr: Ambr { uplink: BitRate::mbps(100), downlink: BitRate::mbps(100) },
+            is_ladn: false,
         };
         let edge = UpfService { data_networks: Some(Vec::new()), ..UpfService::of_all(UPFS[1]) };
         let breakout = Breakout { dnn: dnn(), upf: edge.name.clone(), destinations: vec![BREAKOUT] };
@@ -400,11 +432,11 @@ const ADOPTION: Duration = Duration::from_secs(1);
 /// The N2 gateway of a process with that owner map.
 pub(crate) fn n2_gateway(plan: &Plan, process: usize, owners: Arc<OwnerMap>) -> N2Gateway {
     let gateway = N2Gateway::new(N2Config {
-        amf_name: "pith".into(),
+        amf_name: amf_name(plan, process),
         guamis: vec![guami(plan, process)],
         relative_capacity: u8::MAX,
-        plmns: vec![(plmn(), slices())],
-        tais: vec![tai_of_area(plan.area(process))],
+        plmns: vec![(plmn(), amf_slices(plan, process))],
+        tais: vec![tai_of_area(plan.tracking_area(plan.area(process)))],
         instance: plan.instance(process),
         owners,
         shards: plan.shards as u8,

@@ -113,6 +113,9 @@ pub struct Plan {
     pub areas: usize,
     /// gNBs. Each has an association with every AMF of its area.
     pub gnbs: usize,
+    /// The AMFs of the areas serve the first area all together, and each gNB has an association with each of them. The UEs' slice is that of
+    /// the second AMF: the first one passes UEs on (AMF re-allocation).
+    pub reallocates: bool,
     /// A bit for each gNB: it retains its UEs while it has no association.
     pub retaining: u8,
     /// UEs.
@@ -183,6 +186,7 @@ impl Plan {
             instances: 0,
             lease: LEASE,
             areas: 1,
+            reallocates: false,
             gnbs: 1 + dice.index(3),
             // Drawn apart, too.
             retaining: Dice::new(seed ^ 0x7265_7461_696e).below(8) as u8,
@@ -285,6 +289,9 @@ impl Plan {
 
     /// The number of AMFs with which a gNB has associations.
     pub(crate) const fn amfs(&self) -> usize {
+        if self.reallocates {
+            return self.areas;
+        }
         if self.instances == 0 { 1 } else { self.instances }
     }
 
@@ -292,6 +299,11 @@ impl Plan {
     pub(crate) fn area(&self, process: usize) -> usize {
         let before = self.processes.iter().take(process).filter(|nfs| nfs.contains(&Nf::Amf)).count();
         if self.areas > 1 { before } else { 0 }
+    }
+
+    /// The tracking area of an AMF's area.
+    pub(crate) const fn tracking_area(&self, area: usize) -> usize {
+        if self.reallocates { 0 } else { area }
     }
 
     /// The area of a gNB.
@@ -333,6 +345,11 @@ impl Plan {
         Self { processes: vec![Nf::ALL.to_vec(), vec![Nf::Amf]], areas: 2, gnbs: 2, ..Self::clean() }
     }
 
+    /// Two AMFs of different AMF Sets at one gNB, of which the first does not serve the UE's slice.
+    pub fn two_amfs_of_slices() -> Self {
+        Self { reallocates: true, gnbs: 1, ..Self::two_amfs() }
+    }
+
     /// One UE that registers and establishes a session, all in one process, without faults: for ladders.
     pub fn clean() -> Self {
         Self {
@@ -342,6 +359,7 @@ impl Plan {
             instances: 0,
             lease: LEASE,
             areas: 1,
+            reallocates: false,
             gnbs: 1,
             retaining: 0,
             ues: 1,

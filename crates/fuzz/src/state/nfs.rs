@@ -105,7 +105,7 @@ pub fn nrf(input: &[u8]) -> Result<(), CheckFailed> {
 
 /// Slices.
 pub fn nssf(input: &[u8]) -> Result<(), CheckFailed> {
-    let config = NssfConfig { slices: vec![(Snssai::of_sst(1), Vec::new())], nrf: root() };
+    let config = NssfConfig { slices: vec![(Snssai::of_sst(1), Vec::new())], nrf: root(), amfs: Vec::new() };
     let mut stage = Stage::new(Nssf::new(config), Database::default());
     stage.play(&OF_NSSF.0, &mut Choices::new(input))
 }

@@ -57,6 +57,7 @@ fn smf() -> Smf {
         dns: vec![Ipv4Addr::new(9, 9, 9, 9).into()],
         mtu: 1400,
         ambr: Ambr { uplink: BitRate::mbps(50), downlink: BitRate::mbps(50) },
+        is_ladn: false,
     };
     let config = SmfConfig {
         peers: None,

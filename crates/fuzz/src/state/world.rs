@@ -190,8 +190,10 @@ fn initial_ue_message(observed: &ObservedMessages, choices: &mut Choices<'_>) ->
         location: location(),
         establishment_cause: None,
         s_tmsi,
+        amf_set_id: None,
         ue_context_request: Some(()),
         allowed_nssai: None,
+        reroute: None,
     }
     .encode()
     .unwrap_or_default()

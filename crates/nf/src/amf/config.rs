@@ -1,5 +1,6 @@
 //! Operator configuration of an AMF.
 
+use super::ladn::Ladn;
 use super::pending_table::Bounds;
 use super::retained::Retention;
 use crate::kit::{Duration, Identity, SetInstances};
@@ -49,6 +50,10 @@ pub struct AmfConfig {
     pub retention: Retention,
     /// Emergency services; `None`: not supported.
     pub emergency: Option<EmergencyServices>,
+    /// Local area data networks.
+    pub ladns: Vec<Ladn>,
+    /// IMS voice over PS sessions is supported (TS 23.501 5.16.3.2).
+    pub ims_voice: bool,
     /// After a restart UEs stay connected at gNBs that retain them (UE Retention Information, TS 38.413 8.7.1.2).
     pub retains_ues: bool,
 }
@@ -176,6 +181,8 @@ impl AmfConfig {
             congestion_backoff: Duration::from_secs(60),
             retention: Retention { contexts: 16_384, time: Duration::from_secs(24 * 3600) },
             emergency: None,
+            ladns: Vec::new(),
+            ims_voice: false,
             retains_ues: false,
         }
     }
@@ -276,7 +283,7 @@ pub(super) const HALF_OPEN: Bounds =
 
 /// Octets of an unauthenticated context without its messages: context, connection, procedure and
 /// table entries.
-pub(super) const HALF_OPEN_CONTEXT: usize = 2_152;
+pub(super) const HALF_OPEN_CONTEXT: usize = 2_168;
 
 /// Limits of connections in a shard for which UE CONTEXT RELEASE COMMAND was sent and not answered.
 /// If a gNB does not answer, a connection stays until the NGAP guard timer expires.

@@ -79,7 +79,7 @@ pub(crate) enum RanContext {
 const UNASSIGNED: RanUeNgapId = RanUeNgapId(u32::MAX);
 
 /// The stream of a connection that the AMF begins: not that of messages without a UE (TS 38.412 7).
-const HANDOVER_STREAM: u16 = 1;
+pub(super) const HANDOVER_STREAM: u16 = 1;
 
 /// All connections of a shard.
 #[derive(Debug)]

@@ -4,16 +4,19 @@
 use super::context::{CallId, Env, UeContext};
 use super::mobility::n14::sbi_cause;
 use super::procedure::registration::begins_registration;
+use super::reallocation::NssfSlices;
 use super::session::{SessionCall, UserPlane};
 use super::slices::Slices;
-use super::{n2, residency};
+use super::{ladn, n2, residency};
 use crate::kit::{Selection, Target};
 use bytes::Bytes;
+use pith_nas::GmmMessage;
+use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::RegistrationKind;
 use pith_ngap::{Cause, CauseRadioNetwork};
 use pith_sbi::common::{
-    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, RatType, SupiOrSuci,
-    SupportedFeatures, UeContextId, UserLocation,
+    AccessType, BinaryData, GNbId, GlobalRanNodeId, Ncgi, NrLocation, PlmnIdNid, PresenceState, RatType,
+    SupiOrSuci, SupportedFeatures, UeContextId, UserLocation,
 };
 use pith_sbi::namf_communication as namf;
 use pith_sbi::nausf_ueauthentication as nausf;
@@ -23,7 +26,7 @@ use pith_sbi::nsmf_pdusession as nsmf;
 use pith_sbi::nudm_sdm as sdm;
 use pith_sbi::nudm_uecm as uecm;
 use pith_sbi::{ApiRoot, Base64, NfType, Reply, ResourceUri, Response, Uri};
-use pith_types::{ContextId, FiveGGuti, Snssai, Tai};
+use pith_types::{AmfUeNgapId, ContextId, FiveGGuti, RanUeNgapId, Snssai, Tai};
 use std::sync::Arc;
 
 /// Requests that change or delete a resource go to the NF that created it.
@@ -271,6 +274,7 @@ pub(crate) fn create_session(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payl
     body.n1_sm_msg = Some(payload.clone().into());
     body.rat_type = Some(RatType::Nr);
     body.ue_location = location(ue);
+    body.presence_in_ladn = ladn::presence(ue, env.config, &dnn);
     let target = Target::Service(Selection { snssai: Some(snssai), dnn: Some(dnn), ..Selection::default() });
     let call = ue.call(env, target, nsmf::PostSmContexts { body });
     if let Some(session) = ue.session_mut(id) {
@@ -321,6 +325,12 @@ fn serving_amf(ue: &mut UeContext, env: &Env<'_>, id: u8) -> nsmf::SmContextUpda
         sm_context_status_uri: Some(status_callback(ue, env, id)),
         ..Default::default()
     }
+}
+
+/// Whether the UE is in the service area of a session's LADN.
+pub(crate) fn report_presence(ue: &mut UeContext, env: &mut Env<'_>, id: u8, presence: PresenceState) {
+    let presence_in_ladn = Some(presence);
+    notify_smf(ue, env, id, nsmf::SmContextUpdateData { presence_in_ladn, ..Default::default() });
 }
 
 /// Sends the SMF a report, which is retransmitted if the SMF does not answer.
@@ -511,15 +521,17 @@ pub(crate) fn prepare_handover(
 
 /// The target of a handover as an SBI data type.
 pub(crate) fn target_id(target: &pith_ngap::TargetId) -> Option<nsmf::NgRanTargetId> {
-    let pith_ngap::TargetId::RanNode { node: pith_ngap::GlobalRanNodeId::Gnb { plmn, id, bits }, tai } =
-        target
-    else {
-        return None;
-    };
-    let mut node = GlobalRanNodeId::new(*plmn);
+    let pith_ngap::TargetId::RanNode { node, tai } = target else { return None };
+    Some(nsmf::NgRanTargetId::new(sbi_node(*node)?, *tai))
+}
+
+/// A gNB.
+fn sbi_node(node: pith_ngap::GlobalRanNodeId) -> Option<GlobalRanNodeId> {
+    let pith_ngap::GlobalRanNodeId::Gnb { plmn, id, bits } = node else { return None };
+    let mut node = GlobalRanNodeId::new(plmn);
     let digits = usize::from(bits.div_ceil(4));
-    node.g_nb_id = Some(GNbId { bit_length: *bits, g_nb_value: format!("{id:0digits$x}").into() });
-    Some(nsmf::NgRanTargetId::new(node, *tai))
+    node.g_nb_id = Some(GNbId { bit_length: bits, g_nb_value: format!("{id:0digits$x}").into() });
+    Some(node)
 }
 
 fn handover_update(state: nsmf::HoState) -> nsmf::SmContextUpdateData {
@@ -670,6 +682,43 @@ pub(crate) fn report_transfer(
     let ue_context_id = UeContextId::FiveGGuti(guti);
     env.call_without_reply(Target::Root(peer), namf::RegistrationStatusUpdate { ue_context_id, body });
 }
+
+/// Namf_Communication_N1MessageNotify to an AMF that is to serve the UE: the URI of an AMF of another vendor is in its profile. `None` if the
+/// location is not known.
+pub(crate) fn pass_registration_on(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    (target, context): (Target, namf::UeContext),
+    (gnb, (amf_id, ran_id)): (pith_ngap::GlobalRanNodeId, (AmfUeNgapId, RanUeNgapId)),
+    request: &RegistrationRequest,
+    nssf: &NssfSlices,
+) -> Option<CallId> {
+    let content = BinaryData::from(GmmMessage::from(request.clone()).encode());
+    let mut container = namf::RegistrationContextContainer::new(
+        context,
+        AccessType::ThreeGppAccess,
+        ran_id.0,
+        sbi_node(gnb)?,
+        env.config.name.as_str(),
+        location(ue)?,
+    );
+    container.ue_context_request = Some(ue.initial.wants_context);
+    container.initial_amf_n2_ap_id = Some(amf_id.value());
+    nssf.fill(&mut container);
+    let message = namf::N1MessageContainer::new(namf::N1MessageClass::FiveGmm, content);
+    let mut body = namf::N1MessageNotification::new(message);
+    body.registration_ctxt_container = Some(container);
+    body.guami = Some(env.config.guami);
+    let uri = namf::N1MessageNotify::callback_uri(
+        &env.config.identity.api_root,
+        &NfType::Amf,
+        REGISTRATIONS_OF_OTHER_AMFS,
+    );
+    Some(ue.call(env, target, namf::N1MessageNotify { uri, body }))
+}
+
+/// The reference in the callback URI of this AMF's default notification subscription (TS 29.510 6.1.6.2.4).
+pub(crate) const REGISTRATIONS_OF_OTHER_AMFS: &str = "default";
 
 /// Namf_Communication_CreateUEContext to an AMF that serves the tracking area; `None` if the SUPI is not known.
 pub(crate) fn create_ue_context(

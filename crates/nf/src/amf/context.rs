@@ -64,12 +64,16 @@ pub(crate) struct UeContext {
     pub connection: Option<Key>,
     /// Parameters of the INITIAL UE MESSAGE that opened the connection.
     pub initial: Initial,
+    /// Its re-allocation to or from another AMF, while it registers.
+    pub reallocation: Option<Box<super::reallocation::Reallocation>>,
     /// Last known location.
     pub location: Option<UserLocation>,
     /// Registration area sent to the UE.
     pub registration_area: Vec<Tai>,
     /// UE radio capability received from a gNB, for the next gNB.
     pub radio_capability: Option<Bytes>,
+    /// Whether its radio capabilities suffice for IMS voice.
+    pub voice: super::procedure::voice_match::VoiceMatch,
     /// Mobility restrictions; `None` if there are none, and UE and gNB know that.
     pub restrictions: Option<Box<super::restrictions::Restrictions>>,
     /// The trace; `None` if there is none, and no gNB has one.
@@ -293,9 +297,11 @@ impl UeContext {
             k_gnb_count: pith_nas::NasCount::ZERO,
             connection: None,
             initial: Initial::default(),
+            reallocation: None,
             location: None,
             registration_area: Vec::new(),
             radio_capability: None,
+            voice: Default::default(),
             restrictions: None,
             trace: None,
             emergency: Default::default(),

@@ -16,6 +16,8 @@
 //!  returned      NAS messages that the gNB has returned; absent if there are none
 //!                arrival: the AMF from which the UE is being handed over; none in any document that is stored
 //!  trace         the subscribed trace, and what gNBs have got of it; absent if there is none
+//!  re-allocation what a registration needs that is passed on to another AMF, or came from one; absent if there is nothing
+//!  voice         whether the radio capabilities suffice for IMS voice; absent if that is not known
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -31,6 +33,7 @@
 use super::connection::{NgConnection, RanContext};
 use super::context::UeContext;
 use super::emergency::Emergency;
+use super::procedure::voice_match::VoiceMatch;
 use super::retained::KnownUe;
 use super::security::SecurityContext;
 use crate::kit::document::{
@@ -58,6 +61,8 @@ const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", v
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
 const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
+const REALLOCATION: Section = Section { id: 17, name: "re-allocation", version: 1 };
+const VOICE: Section = Section { id: 18, name: "IMS voice", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -78,11 +83,14 @@ pub(super) const SECTIONS: &[Section] = &[
     RETURNED,
     EMERGENCY,
     TRACE,
+    REALLOCATION,
+    VOICE,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE];
+const OPTIONAL: &[Section] =
+    &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REALLOCATION, VOICE];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -98,6 +106,8 @@ const LOCAL_SECTIONS: &[Section] = &[
     RETURNED,
     EMERGENCY,
     TRACE,
+    REALLOCATION,
+    VOICE,
     TIMERS,
 ];
 
@@ -217,6 +227,8 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
         TRACE => ue.trace.is_some(),
+        REALLOCATION => ue.reallocation.is_some(),
+        VOICE => ue.voice != VoiceMatch::Unknown,
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
@@ -270,9 +282,11 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         k_gnb_count,
         connection: _,
         initial,
+        reallocation,
         location,
         registration_area,
         radio_capability,
+        voice,
         restrictions,
         trace,
         emergency,
@@ -344,6 +358,8 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         TRACE => trace.pack(writer),
+        REALLOCATION => reallocation.pack(writer),
+        VOICE => voice.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
@@ -459,6 +475,8 @@ fn read(
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         TRACE => ue.trace = Pack::unpack(reader)?,
+        REALLOCATION => ue.reallocation = Pack::unpack(reader)?,
+        VOICE => ue.voice = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;

@@ -93,6 +93,9 @@ pub(crate) enum RegistrationError {
     /// The UE did not answer after all retransmissions: nothing more is sent.
     #[error("UE does not answer")]
     NoAnswer,
+    /// The AMF to which the UE was passed on did not answer: it may serve the UE.
+    #[error("the AMF to which the UE was passed on does not answer")]
+    ReallocationUnanswered,
 }
 
 /// Why authentication failed (TS 24.501 5.4.1.3.5, 5.4.1.3.7; TS 33.501 6.1.3.2).
@@ -146,7 +149,7 @@ impl RegistrationError {
             Self::ServingNetworkNotAuthorized => Reject(GmmCause::ServingNetworkNotAuthorized),
             Self::NoSlicesAvailable(_) => Reject(GmmCause::NoNetworkSlicesAvailable),
             Self::Congestion | Self::AwaitsOwner => Reject(GmmCause::Congestion),
-            Self::SecurityModeRejected(_) | Self::NoAnswer => None,
+            Self::SecurityModeRejected(_) | Self::NoAnswer | Self::ReallocationUnanswered => None,
         }
     }
 
@@ -164,7 +167,9 @@ impl RegistrationError {
     pub fn ngap_cause(&self) -> NgapCause {
         NgapCause::Nas(match self {
             Self::AuthenticationFailed { .. } => CauseNas::authentication_failure,
-            Self::SecurityModeRejected(_) | Self::NoAnswer => CauseNas::unspecified,
+            Self::SecurityModeRejected(_) | Self::NoAnswer | Self::ReallocationUnanswered => {
+                CauseNas::unspecified
+            }
             _ => CauseNas::normal_release,
         })
     }
@@ -192,7 +197,7 @@ impl RegistrationError {
             Self::Congestion => "congestion",
             Self::AwaitsOwner => "context not available",
             Self::WrongAnswer(_) => "wrong answer of an NF",
-            Self::Problem { is_unanswered: true, .. } => "no answer of an NF",
+            Self::Problem { is_unanswered: true, .. } | Self::ReallocationUnanswered => "no answer of an NF",
             Self::Problem { .. } => "refused by an NF",
             Self::NoAnswer => "no answer",
         }

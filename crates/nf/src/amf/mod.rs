@@ -25,6 +25,7 @@ mod emergency;
 mod error;
 mod gnbs;
 mod inspect;
+mod ladn;
 mod mobility;
 mod n1;
 mod n2;
@@ -32,6 +33,7 @@ mod passage;
 mod pending_table;
 mod procedure;
 mod procedure_name;
+mod reallocation;
 mod refusal;
 mod residency;
 mod restoring;
@@ -55,6 +57,7 @@ mod trace;
 
 pub use config::{AmfConfig, EmergencyServices, NetworkNames, Peer, ServedPlmn, Timers};
 pub use inspect::Audit;
+pub use ladn::Ladn;
 pub use n1::{NasOutcome, Silence};
 pub use retained::Retention;
 
@@ -182,6 +185,7 @@ impl Amf {
         procedure::deregistration::resume(ue, &mut env);
         mobility::n2_handover::await_registration(ue, &mut env);
         trace::resume(ue, &mut env);
+        procedure::voice_match::resume(ue, &mut env);
         self.replies_owed = self.replies_owed + ue.replies_owed() - owed;
         self.in_step = None;
         if ue.is_over() {

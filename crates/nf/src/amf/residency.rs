@@ -601,6 +601,7 @@ fn recover(ue: &mut UeContext, config: &AmfConfig, is_stale: bool, tracking: &Tr
     subscription_change::repeat(ue);
     ue.timers.clear();
     ue.initial = Initial::default();
+    ue.reallocation.take_if(|it| it.rerouted.is_empty());
     let own = &config.identity.api_root;
     ue.sessions.retain(|session| session.sm_context.is_some());
     for session in &mut ue.sessions {

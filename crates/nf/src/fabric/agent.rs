@@ -364,6 +364,11 @@ impl Agent {
         self.cache.instance_at(root, &request.target_nf()?).map(|found| found.id)
     }
 
+    /// The callback URI in the profile of the AMF to which a registration is passed on.
+    pub(super) fn registration_callback(&self, root: &Arc<ApiRoot>) -> Option<Uri> {
+        self.cache.registration_callback(root).cloned()
+    }
+
     /// Whether the NF that a request is for, at that apiRoot, reads embedded documents, as far as the NRF has told.
     pub(super) fn reads_embedded(&self, root: &Arc<ApiRoot>, request: &Request) -> bool {
         let found = request.target_nf().and_then(|nf_type| self.cache.instance_at(root, &nf_type));

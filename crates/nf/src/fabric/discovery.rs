@@ -7,7 +7,7 @@ use crate::kit::{Duration, Instant, Nf, Selection, Target};
 use foldhash::fast::FixedState;
 use pith_sbi::nnrf_nfdiscovery::SearchNfInstances;
 use pith_sbi::nnrf_nfmanagement::{NfProfile, UriScheme};
-use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceName};
+use pith_sbi::{ApiRoot, NfInstanceId, NfType, Reply, Request, Response, ServiceName, Uri};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub(super) struct Query {
     service: ServiceName,
     selection: Selection,
     instance: Option<NfInstanceId>,
+    /// AMFs that receive registrations of other AMFs: the call goes to the callback URI in the profile.
+    is_registration: bool,
 }
 
 impl Query {
@@ -36,7 +38,8 @@ impl Query {
             Target::Instance(instance) => (Selection::default(), Some(*instance)),
             Target::Root(_) | Target::Context(_) => return None,
         };
-        if call.request.target_uri().is_some() {
+        let is_registration = matches!(call.request, Request::N1MessageNotify(_));
+        if call.request.target_uri().is_some() && !is_registration {
             return Self::of_consumer(call);
         }
         let service = call.request.service();
@@ -46,6 +49,7 @@ impl Query {
             service,
             selection,
             instance,
+            is_registration,
         })
     }
 
@@ -59,6 +63,7 @@ impl Query {
             service,
             selection: Selection::default(),
             instance: None,
+            is_registration: false,
         })
     }
 
@@ -74,6 +79,10 @@ impl Query {
         query.dnn = self.selection.dnn.clone();
         query.tai = self.selection.tai;
         query.guami = self.selection.guami;
+        if let Some((region, set)) = self.selection.amf_set {
+            query.amf_region_id = Some(format!("{region:02x}").into());
+            query.amf_set_id = Some(format!("{set:03x}").into());
+        }
         query.target_nf_instance_id = self.instance;
         query.into()
     }
@@ -131,6 +140,8 @@ pub(super) struct Cache {
     numbered: u64,
     /// The NF Sets of instances of the last result.
     sets: Vec<(Arc<ApiRoot>, Vec<Arc<str>>)>,
+    /// Where AMFs receive registrations of other AMFs, by the root of that URI.
+    registration_callbacks: HashMap<Arc<ApiRoot>, Uri>,
 }
 
 impl Cache {
@@ -192,13 +203,16 @@ impl Cache {
                 let validity =
                     result.validity_period.map_or(VALIDITY, |s| Duration::from_secs(s.max(1).into()));
                 let of_set = |profile: &NfProfile| {
-                    let root = candidate(profile, &question.service)?.root;
+                    let root = candidate(profile, &question)?.root;
                     Some((root, profile.nf_set_id_list.clone()))
                 };
                 self.sets = result.nf_instances.iter().filter_map(of_set).collect();
                 let is_wanted = |found: &Candidate| !(question.selection.is_other && is_own(&found.root));
-                let candidates = result.nf_instances.iter().filter_map(|p| candidate(p, &question.service));
+                let candidates = result.nf_instances.iter().filter_map(|p| candidate(p, &question));
                 let candidates = candidates.filter(is_wanted).collect();
+                if question.is_registration {
+                    self.note_registration_callbacks(&result.nf_instances);
+                }
                 Answer { candidates, until: now + validity }
             }
             _ => Answer { candidates: Vec::new(), until: now },
@@ -221,6 +235,21 @@ impl Cache {
         Some(QueryResult { question, waiting, not_found })
     }
 
+    /// Notes where these AMFs receive registrations of other AMFs.
+    fn note_registration_callbacks(&mut self, profiles: &[NfProfile]) {
+        if self.registration_callbacks.len() >= LIMIT {
+            self.registration_callbacks.clear();
+        }
+        for uri in profiles.iter().filter_map(NfProfile::registration_callback) {
+            self.registration_callbacks.insert(Arc::clone(&uri.root), uri.clone());
+        }
+    }
+
+    /// Where the AMF with that root receives registrations of other AMFs.
+    pub(super) fn registration_callback(&self, root: &Arc<ApiRoot>) -> Option<&Uri> {
+        self.registration_callbacks.get(root)
+    }
+
     /// The instance of that NF type that the NRF returned for that apiRoot.
     pub(super) fn instance_at(&self, root: &Arc<ApiRoot>, nf_type: &NfType) -> Option<Instance> {
         self.instances.get(&(Arc::clone(root), nf_type.clone())).copied()
@@ -237,12 +266,17 @@ impl Cache {
     }
 }
 
-fn candidate(profile: &NfProfile, service: &ServiceName) -> Option<Candidate> {
+fn candidate(profile: &NfProfile, question: &Query) -> Option<Candidate> {
     // An NF may offer a service in cleartext, too, for those that have nothing better.
-    let offered = profile.services().filter(|offered| offered.service_name == *service);
+    let offered = profile.services().filter(|offered| offered.service_name == question.service);
     let offered = offered.min_by_key(|offered| offered.scheme != UriScheme::Https)?;
+    let root = if question.is_registration {
+        Arc::clone(&profile.registration_callback()?.root)
+    } else {
+        Arc::new(offered.api_root()?)
+    };
     Some(Candidate {
-        root: Arc::new(offered.api_root()?),
+        root,
         instance: Instance { id: profile.nf_instance_id, reads_embedded: profile.reads_embedded() },
         priority: offered.priority.or(profile.priority).unwrap_or(0),
         load: offered.load.or(profile.load).unwrap_or(0),
@@ -269,6 +303,7 @@ mod tests {
             service: ServiceName::NamfComm,
             selection: Selection { tai: Some(tai), is_other: true, ..Selection::default() },
             instance: None,
+            is_registration: false,
         };
         let Request::SearchNfInstances(query) = question.query(NfType::Amf) else { panic!() };
         assert_eq!(query.tai, Some(tai));
@@ -308,6 +343,7 @@ mod tests {
                 service,
                 selection: Selection::default(),
                 instance: None,
+                is_registration: false,
             };
             cache.asked.insert(1, PendingQuery { question, waiting: Vec::new() });
             let found = SearchResult::new(vec![at(nf, number)]);

@@ -30,6 +30,9 @@ pub fn shard_of_remote(owners: &OwnerMap, instance: InstanceId, request: &Reques
         Request::CreateSmPolicy(request) => Some(&request.body.supi),
         Request::CreateAmPolicyAssociation(request) => Some(&request.body.supi),
         Request::CreateUeContext(request) => request.body.ue_context.supi.as_ref(),
+        Request::N1MessageNotify(request) => {
+            request.body.registration_ctxt_container.as_ref().and_then(|it| it.ue_context.supi.as_ref())
+        }
         _ => None,
     };
     let Some(supi) = supi else { return shard_of(owners, instance, request) };

@@ -2,9 +2,10 @@
 
 use super::guard;
 use crate::kit::{Identity, Nf};
+use pith_sbi::namf_communication::{N1MessageClass, N1MessageNotify};
 use pith_sbi::nnrf_nfmanagement::{
-    AmfInfo, DnnSmfInfoItem, IpEndPoint, NfProfile, NfService, NfServiceStatus, NfServiceVersion, NfStatus,
-    SmfInfo, SnssaiSmfInfoItem, UriScheme,
+    AmfInfo, DefaultNotificationSubscription, DnnSmfInfoItem, IpEndPoint, NfProfile, NfService,
+    NfServiceStatus, NfServiceVersion, NfStatus, NotificationType, SmfInfo, SnssaiSmfInfoItem, UriScheme,
 };
 use pith_sbi::{Hex, NfType, Scheme, ServiceName};
 use pith_types::{Dnn, Guami, Plmn, Snssai, Tai};
@@ -85,7 +86,10 @@ pub fn profile(nf: Nf, identity: &Identity, config: &ProfileConfig) -> NfProfile
     }
     profile.nf_set_id_list = set_id(nf, config).into_iter().collect();
     match nf {
-        Nf::Amf => profile.amf_info = amf_info(config),
+        Nf::Amf => {
+            profile.amf_info = amf_info(config);
+            profile.default_notification_subscriptions = vec![registrations_of_other_amfs(identity)];
+        }
         Nf::Smf => profile.smf_info = Some(smf_info(config)),
         _ => {}
     }
@@ -163,6 +167,14 @@ fn amf_info(config: &ProfileConfig) -> Option<AmfInfo> {
     let mut info = AmfInfo::new(set, Hex([first.region]), config.guamis.clone());
     info.tai_list = config.tais.clone();
     Some(info)
+}
+
+/// Other AMFs pass registrations on to this one (TS 29.518 5.2.2.3.5).
+fn registrations_of_other_amfs(identity: &Identity) -> DefaultNotificationSubscription {
+    let uri = N1MessageNotify::callback_uri(&identity.api_root, &NfType::Amf, "default");
+    let mut subscription = DefaultNotificationSubscription::new(NotificationType::N1Messages, uri);
+    subscription.n1_message_class = Some(N1MessageClass::FiveGmm);
+    subscription
 }
 
 fn smf_info(config: &ProfileConfig) -> SmfInfo {

@@ -612,8 +612,14 @@ impl Shard {
     }
 
     /// Routes a call; the agent holds it if discovery is needed first.
-    fn call(&mut self, now: Instant, call: Call, out: &mut Vec<ShardEffect>) {
+    fn call(&mut self, now: Instant, mut call: Call, out: &mut Vec<ShardEffect>) {
         let route = self.agent.route(now, &call);
+        // The URI of a default notification subscription is in the profile of the AMF that was chosen (TS 29.518 5.2.2.3.5).
+        if let (Request::N1MessageNotify(notification), Ok(Route::Http(root))) = (&mut call.request, &route)
+            && let Some(uri) = self.agent.registration_callback(root)
+        {
+            notification.uri = uri;
+        }
         // The AMF learns the SMF before the SMF can send anything.
         if let (Request::PostSmContexts(_), Ok(route)) = (&call.request, &route)
             && let Some(instance) = self.agent.instance_of(route, &call)

@@ -127,6 +127,8 @@ pub struct Selection {
     pub tai: Option<Tai>,
     /// The AMF of that GUAMI.
     pub guami: Option<Guami>,
+    /// An AMF of that region and set.
+    pub amf_set: Option<(u8, u16)>,
     /// Not an instance of this process, nor of its set.
     pub is_other: bool,
 }

@@ -9,7 +9,7 @@ use pith_sbi::nnssf_nsselection::{
     AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo, ConfiguredSnssai, NsSelectionGet,
     NsiInformation, SliceInfoForPduSession, SliceInfoForRegistration,
 };
-use pith_sbi::{ApiRoot, Cause, Problem, Reply, Request, Response, Uri};
+use pith_sbi::{ApiRoot, Cause, NfInstanceId, Problem, Reply, Request, Response, Uri};
 use pith_types::{Snssai, Tai};
 use std::sync::Arc;
 
@@ -20,6 +20,31 @@ pub struct NssfConfig {
     pub slices: Vec<(Snssai, Vec<Tai>)>,
     /// The NRF of the slices' NFs.
     pub nrf: Arc<ApiRoot>,
+    /// Slices that certain AMFs serve. Any AMF serves the others.
+    pub amfs: Vec<AmfsOfSlices>,
+}
+
+/// The AMFs that serve some slices (TS 23.501 5.15.5.2.1).
+#[derive(Debug, Clone)]
+pub struct AmfsOfSlices {
+    /// The slices.
+    pub slices: Vec<Snssai>,
+    /// Their AMFs.
+    pub amfs: TargetAmfs,
+}
+
+/// AMFs that can serve a UE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetAmfs {
+    /// Those of an AMF Set.
+    Set {
+        /// AMF Region ID.
+        region: u8,
+        /// AMF Set ID.
+        set: u16,
+    },
+    /// These instances.
+    Instances(Vec<NfInstanceId>),
 }
 
 /// The NSSF of a shard. It is stateless.
@@ -79,10 +104,28 @@ impl Nssf {
         if allowed.is_empty() {
             return Err(Box::new(Problem::new(Cause::SnssaiNotSupported)));
         }
+        self.name_amfs(&mut authorized, &allowed, tai);
         let list: Vec<_> = allowed.into_iter().map(AllowedSnssai::new).collect();
         authorized.allowed_nssai_list = vec![AllowedNssai::new(list, AccessType::ThreeGppAccess)];
         authorized.configured_nssai = self.configured(info);
         Ok(authorized)
+    }
+
+    /// The AMFs that serve all allowed slices, or the first of them that not every AMF serves: then the target AMF decides which of
+    /// the others it serves, too.
+    fn name_amfs(&self, authorized: &mut AuthorizedNetworkSliceInfo, allowed: &[Snssai], tai: Option<Tai>) {
+        let serves = |entry: &&AmfsOfSlices, slice: &Snssai| entry.slices.contains(slice);
+        let all = self.config.amfs.iter().find(|it| allowed.iter().all(|slice| serves(it, slice)));
+        let one = || self.config.amfs.iter().find(|it| allowed.iter().any(|slice| serves(it, slice)));
+        match all.or_else(one).map(|entry| &entry.amfs) {
+            Some(TargetAmfs::Set { region, set }) => {
+                let Some(plmn) = tai.map(|tai| tai.plmn_id) else { return };
+                let name = format!("{}-{}-{region:02x}-{set:03x}", plmn.mcc(), plmn.mnc());
+                authorized.target_amf_set = Some(name.into());
+            }
+            Some(TargetAmfs::Instances(instances)) => authorized.candidate_amf_list.clone_from(instances),
+            None => {}
+        }
     }
 
     /// Slices that the UE may request here: the subscribed ones that the network has.

@@ -17,7 +17,7 @@ fn slice(sst: u8) -> Snssai {
 /// Slice 1 is offered everywhere, slice 2 in tracking area 2.
 fn bench() -> Bench<Nssf> {
     let slices = vec![(slice(1), vec![]), (slice(2), vec![tai(2)])];
-    Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf") }))
+    Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf"), amfs: Vec::new() }))
 }
 
 fn request() -> NsSelectionGet {
@@ -120,4 +120,40 @@ fn a_session_gets_the_nrf_of_its_slice() {
 #[test]
 fn a_request_without_slice_information_is_refused() {
     assert_eq!(bench().request(request()).problem().status, 400);
+}
+
+/// Slice 2 has an AMF Set, slice 3 two AMFs.
+fn register_with_amfs(requested: &[u8]) -> AuthorizedNetworkSliceInfo {
+    let slices = [1, 2, 3].map(|sst| (slice(sst), vec![])).to_vec();
+    let amfs = vec![
+        AmfsOfSlices { slices: vec![slice(2)], amfs: TargetAmfs::Set { region: 2, set: 7 } },
+        AmfsOfSlices {
+            slices: vec![slice(1), slice(3)],
+            amfs: TargetAmfs::Instances(vec![instance(5), instance(6)]),
+        },
+    ];
+    let mut bench = Bench::new(Nssf::new(NssfConfig { slices, nrf: root("nrf"), amfs }));
+    let info = SliceInfoForRegistration {
+        subscribed_nssai: [1, 2, 3].map(|sst| SubscribedSnssai::new(slice(sst))).to_vec(),
+        requested_nssai: requested.iter().copied().map(slice).collect(),
+        ..Default::default()
+    };
+    let seen = bench.request(NsSelectionGet { slice_info_request_for_registration: Some(info), ..request() });
+    authorized(&seen).clone()
+}
+
+#[test]
+fn the_amfs_of_a_slice_are_named_with_it() {
+    let info = register_with_amfs(&[2]);
+    assert_eq!((info.target_amf_set.as_deref(), info.candidate_amf_list), (Some("999-70-02-007"), vec![]));
+    let info = register_with_amfs(&[1, 3]);
+    assert_eq!((info.target_amf_set, info.candidate_amf_list), (None, vec![instance(5), instance(6)]));
+}
+
+#[test]
+fn amfs_that_serve_all_slices_are_named_before_those_that_serve_some() {
+    let info = register_with_amfs(&[3]);
+    assert_eq!(info.candidate_amf_list.len(), 2);
+    let info = register_with_amfs(&[2, 3]);
+    assert_eq!(info.target_amf_set.as_deref(), Some("999-70-02-007"), "none serves both");
 }

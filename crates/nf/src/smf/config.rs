@@ -25,6 +25,8 @@ pub struct DataNetwork {
     pub mtu: u16,
     /// Session-AMBR where the subscription has none.
     pub ambr: Ambr,
+    /// It is a local area data network: the AMF says whether a UE is in its service area (TS 23.501 5.6.5).
+    pub is_ladn: bool,
 }
 
 /// A range of addresses: network and prefix length.

@@ -47,6 +47,9 @@ pub(super) enum EstablishmentError {
     /// The 5GSM message is no PDU SESSION ESTABLISHMENT REQUEST, or SUPI, DNN or slice are missing.
     #[error("the request is no complete PDU SESSION ESTABLISHMENT REQUEST")]
     WrongMessage,
+    /// A LADN session of a UE that is outside the service area, or of which the AMF does not say that it is inside.
+    #[error("the UE is outside the service area of the local area data network")]
+    OutsideLadn,
     /// An emergency session that is not configured.
     #[error("emergency sessions with that data network and slice are not configured ('amf.emergency')")]
     NoEmergencyServices,
@@ -92,6 +95,7 @@ impl EstablishmentError {
             Self::SscMode => GsmCause::NotSupportedSscMode,
             Self::Message(error) => error.gsm_cause().unwrap_or(GsmCause::ProtocolErrorUnspecified),
             Self::WrongMessage => GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
+            Self::OutsideLadn => GsmCause::OutOfLadnServiceArea,
             Self::NoEmergencyServices => GsmCause::RequestRejectedUnspecified,
             Self::Resources | Self::UserPlane(_) => GsmCause::InsufficientResources,
             Self::Network(_) => GsmCause::NetworkFailure,
@@ -108,6 +112,7 @@ impl EstablishmentError {
                 Cause::PdutypeNotSupported
             }
             Self::SscMode => Cause::SscNotSupported,
+            Self::OutsideLadn => Cause::OutOfLadnServiceArea,
             Self::Message(_) | Self::WrongMessage => Cause::N1SmError,
             Self::Resources | Self::UserPlane(_) => Cause::InsufficientResources,
             Self::Network(_) => Cause::NetworkFailure,

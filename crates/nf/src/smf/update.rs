@@ -4,14 +4,15 @@
 use super::context::SmContext;
 use super::env::Env;
 use super::procedure::{
-    AwaitingResourceSetup, Established, State, flow_mobility, handover, modification, modification_request,
-    path_switch, refused_transfer, release, user_plane,
+    AwaitingResourceSetup, Established, State, flow_mobility, handover, ladn, modification,
+    modification_request, path_switch, refused_transfer, release, user_plane,
 };
 use super::{n1, n2};
 use crate::kit::{Caller, Level, Outbox, Owner, PendingReply};
 use bytes::Bytes;
 use pith_nas::{GsmBody, GsmCause, GsmMessage, NasError};
 use pith_ngap::transfer::{ModifyResponseTransfer, SecondaryRatUsageTransfer, SetupResponseTransfer};
+use pith_sbi::common::PresenceState;
 use pith_sbi::nsmf_pdusession::{
     HoState, N2SmInfoType, SmContextUpdateData, SmContextUpdateErrorData, SmContextUpdatedData, UpCnxState,
 };
@@ -31,6 +32,12 @@ pub(super) fn on_update(
         let next = release::end_state(state, session, env);
         acknowledge(reply, env.out);
         return next;
+    }
+    let leaves = data.presence_in_ladn == Some(PresenceState::OutOfArea)
+        && !matches!(state, S::Abandoned(_) | S::Over);
+    if leaves && env.config.network(&session.dnn, &session.snssai).is_some_and(|network| network.is_ladn) {
+        acknowledge(reply, env.out);
+        return ladn::left(state, session, env);
     }
     match state {
         S::AwaitingUplinkSwitch(state) => state.on_update(session, env, reply, data),

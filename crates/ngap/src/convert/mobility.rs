@@ -275,3 +275,4 @@ convert_transfers! {
     PDUSessionResourceModifyListModCfm PDUSessionResourceModifyItemModCfm
     PDUSessionResourceFailedToModifyListModCfm PDUSessionResourceFailedToModifyItemModCfm
 }
+convert!(wire::IMSVoiceSupportIndicator, wire::IMSVoiceSupportIndicator, Ok, |own| *own);

@@ -241,15 +241,18 @@ pub fn nas_and_context() -> Vec<Message> {
             location: location(),
             establishment_cause: Some(RrcEstablishmentCause::mo_Signalling),
             s_tmsi: Some(s_tmsi()),
+            amf_set_id: None,
             ue_context_request: Some(()),
             allowed_nssai: None,
+            reroute: None,
         },
-        DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), mobility_restrictions: Some(restrictions()), ue_ambr: None, allowed_nssai: Some(slices()) },
+        DownlinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, old_amf: None, nas_pdu: nas(), mobility_restrictions: Some(restrictions()), ue_ambr: None, allowed_nssai: Some(slices()) },
         UplinkNasTransport { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: nas(), location: Some(location()) },
         NasNonDeliveryIndication { amf_ue_ngap_id, ran_ue_ngap_id, nas_pdu: Some(nas()), cause },
         InitialContextSetupRequest {
             amf_ue_ngap_id,
             ran_ue_ngap_id,
+            old_amf: Some("amf1.example.org".into()),
             ue_ambr: Some(ambr()),
             guami: guami(),
             sessions: Some(setup_items()),
@@ -280,6 +283,9 @@ pub fn nas_and_context() -> Vec<Message> {
         UeContextModificationResponse { amf_ue_ngap_id, ran_ue_ngap_id, diagnostics: None },
         UeContextModificationFailure { amf_ue_ngap_id, ran_ue_ngap_id, cause, diagnostics: None },
         UeRadioCapabilityInfoIndication { amf_ue_ngap_id, ran_ue_ngap_id, ue_radio_capability: Some(vec![4, 5]) },
+        UeRadioCapabilityCheckRequest { amf_ue_ngap_id, ran_ue_ngap_id, ue_radio_capability: Some(vec![4, 5]) },
+        UeRadioCapabilityCheckResponse { amf_ue_ngap_id, ran_ue_ngap_id, ims_voice_support: ImsVoiceSupport::not_supported, diagnostics: None },
+        UeTnlaBindingReleaseRequest { amf_ue_ngap_id, ran_ue_ngap_id },
     }
 }
 
@@ -408,11 +414,29 @@ pub fn the_rest() -> Vec<Message> {
         },
         RerouteNasRequest {
             ran_ue_ngap_id, amf_ue_ngap_id: Some(amf_ue_ngap_id), ngap_message: vec![0, 15, 0x40, 0],
-            amf_set_id: 0x3ff, allowed_nssai: Some(vec![slice()]),
+            amf_set_id: 0x3ff, allowed_nssai: Some(vec![slice()]), reroute: Some(reroute()),
+        },
+        InitialUeMessage {
+            ran_ue_ngap_id, nas_pdu: nas(), location: location(),
+            establishment_cause: Some(RrcEstablishmentCause::mo_Signalling), s_tmsi: None,
+            amf_set_id: Some(0x3ff), ue_context_request: None, allowed_nssai: Some(vec![slice()]),
+            reroute: Some(reroute()),
+        },
+        DownlinkNasTransport {
+            amf_ue_ngap_id, ran_ue_ngap_id, old_amf: Some("amf1.example.org".into()), nas_pdu: nas(),
+            mobility_restrictions: None, ue_ambr: None, allowed_nssai: None,
         },
         AmfStatusIndication {
             unavailable_guamis: vec![Guami { plmn_id: plmn(), amf_id: "02a07f".parse().unwrap() }],
         },
+    }
+}
+
+fn reroute() -> AmfInformationReroute {
+    AmfInformationReroute {
+        configured: vec![slice(), Snssai::of_sst(1)],
+        rejected_in_plmn: vec![Snssai::of_sst(7)],
+        rejected_in_ta: vec![],
     }
 }
 

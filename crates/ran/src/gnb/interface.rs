@@ -1,10 +1,14 @@
 //! Inputs and outputs of a gNB.
 
 use super::handover::{Cell, XnHandover};
+use super::reroute::Redirected;
 use crate::violation::Violation;
 use pith_ngap::transfer::Tunnel;
-use pith_ngap::{Cause, CauseRadioNetwork, GlobalRanNodeId, RrcEstablishmentCause, SecurityCapabilities};
-use pith_types::{Ambr, FiveGSTmsi, Tai, Teid};
+use pith_ngap::{
+    Cause, CauseRadioNetwork, GlobalRanNodeId, InitialUeMessage, Message, RrcEstablishmentCause,
+    SecurityCapabilities,
+};
+use pith_types::{Ambr, FiveGSTmsi, RanUeNgapId, Tai, Teid};
 use std::net::IpAddr;
 
 /// A UE, by the caller's number.
@@ -85,6 +89,10 @@ pub enum Input<'a> {
         /// The identity that the UE sent over RRC.
         s_tmsi: Option<FiveGSTmsi>,
     },
+    /// A UE's first message that another AMF of the gNB does not serve.
+    Rerouted { ue: UeKey, message: Box<InitialUeMessage> },
+    /// The answer to [`Output::Redirect`]: the UE, if another endpoint had it.
+    Redirected { found: Option<Redirected>, stream: u16, message: Box<Message> },
     /// A UE sends a NAS message on its connection.
     Uplink { ue: UeKey, nas: Vec<u8> },
     /// The gNB requests the AMF to release a UE's context.
@@ -167,6 +175,10 @@ pub enum Output {
     BearerMoved { ue: UeKey, bearer: Bearer },
     /// Radio bearers and the tunnel are released.
     BearerDown { ue: UeKey, bearer: Bearer },
+    /// The AMF has a UE's first message rerouted to an AMF of that set. The endpoint has no connection of the UE any longer.
+    Reroute { ue: UeKey, amf_set: u16, message: Box<InitialUeMessage> },
+    /// The AMF has taken over a UE from the AMF of another endpoint ([`super::Gnb::give_up`]).
+    Redirect { old_amf: String, ran_id: RanUeNgapId, stream: u16, message: Box<Message> },
     /// A UE's radio connection is released.
     Released { ue: UeKey },
     /// Page a UE in the cell.

@@ -29,7 +29,7 @@ impl Gnb {
         self.send(COMMON_STREAM, indication.encode());
     }
 
-    fn dispatch(&mut self, stream: u16, message: Message) {
+    pub(super) fn dispatch(&mut self, stream: u16, message: Message) {
         if self.state != NgState::Up && !is_of_setup(&message) {
             return self.violation("TS 38.413 8.7.1.1", format!("{} before NG Setup", message.name()));
         }
@@ -56,6 +56,10 @@ impl Gnb {
             Message::DownlinkNasTransport(transport) => {
                 self.receive_downlink_nas_transport(stream, transport)
             }
+            Message::UeRadioCapabilityCheckRequest(request) => {
+                self.receive_radio_capability_check(stream, &request);
+            }
+            Message::RerouteNasRequest(request) => self.receive_reroute_nas_request(stream, request),
             Message::InitialContextSetupRequest(request) => {
                 self.receive_initial_context_setup_request(stream, request);
             }

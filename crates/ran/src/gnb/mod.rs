@@ -15,6 +15,7 @@ mod message;
 mod n2_handover;
 mod nas_transport;
 mod pdu_session;
+mod reroute;
 mod reset;
 mod restrictions;
 mod retention;
@@ -23,11 +24,13 @@ mod ue_context;
 
 pub use handover::{Cell, XnHandover};
 pub use interface::{Bearer, Event, Input, Output, QosFlows, UeKey};
+pub use reroute::Redirected;
 
 use crate::clock::Instant;
 use crate::violation::Violation;
 use pith_ngap::{
-    Cause, CauseRadioNetwork, EncodeError, ErrorIndication, NgRanTraceId, RrcEstablishmentCause, UserLocation,
+    Cause, CauseRadioNetwork, EncodeError, ErrorIndication, ImsVoiceSupport, NgRanTraceId,
+    RrcEstablishmentCause, UserLocation,
 };
 use pith_types::{AmfUeNgapId, FiveGSTmsi, Guami, NrCellIdentity, Plmn, RanUeNgapId, Snssai, Tac, Tai};
 use retention::Deferred;
@@ -128,6 +131,8 @@ struct BarredUe {
 /// One gNB.
 pub struct Gnb {
     settings: Settings,
+    /// Its answer to UE RADIO CAPABILITY CHECK REQUEST.
+    ims_voice: ImsVoiceSupport,
     /// Without an AMF the cell is barred (TS 38.304 5.3.1): UEs connect when it has one again.
     bars_cell: bool,
     barred: Vec<BarredUe>,
@@ -147,6 +152,8 @@ pub struct Gnb {
     /// UEs that left by an N2 handover, until when the AMF is to release them.
     departures: VecDeque<(Instant, RanUeNgapId)>,
     last_ran_id: u32,
+    /// Distance of its RAN UE NGAP IDs.
+    ran_id_step: u32,
     next_teid: u32,
     /// It has opened tunnels for UEs of other gNBs: no TEID is used twice from then on.
     has_lent_tunnels: bool,
@@ -165,6 +172,7 @@ impl Gnb {
         Self {
             next_teid: settings.first_teid,
             settings,
+            ims_voice: ImsVoiceSupport::supported,
             bars_cell: false,
             barred: Vec::new(),
             state: NgState::Down,
@@ -178,6 +186,7 @@ impl Gnb {
             deferred: Vec::new(),
             departures: VecDeque::new(),
             last_ran_id: 0,
+            ran_id_step: 1,
             has_lent_tunnels: false,
             deadline: None,
             now: Instant::START,
@@ -190,6 +199,11 @@ impl Gnb {
         self.bars_cell = true;
     }
 
+    /// UEs of the cell are not capable of IMS voice.
+    pub const fn deny_ims_voice(&mut self) {
+        self.ims_voice = ImsVoiceSupport::not_supported;
+    }
+
     /// Handles one input; appends the outputs to `out`.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Vec<Output>) {
         self.now = now;
@@ -199,6 +213,8 @@ impl Gnb {
             Input::AssociationDown => self.on_association_down(),
             Input::Pdu { stream, octets } => self.receive(stream, octets),
             Input::Connect { ue, nas, cause, s_tmsi } => self.connect(ue, nas, cause, s_tmsi),
+            Input::Rerouted { ue, message } => self.send_rerouted(ue, *message),
+            Input::Redirected { found, stream, message } => self.receive_redirecting(found, stream, *message),
             Input::Uplink { ue, nas } if self.is_retaining(ue) => {
                 self.deferred.push(Deferred::Uplink { ue, nas });
             }

@@ -36,6 +36,23 @@ impl Gnb {
         }
         let ran_ue_ngap_id = self.allocate_ran_id();
         let stream = self.stream_for(ran_ue_ngap_id);
+        self.open(ue, ran_ue_ngap_id, cause == RrcEstablishmentCause::emergency);
+        let message = InitialUeMessage {
+            ran_ue_ngap_id,
+            nas_pdu,
+            location: self.location(),
+            establishment_cause: Some(cause),
+            s_tmsi,
+            amf_set_id: None,
+            ue_context_request: Some(()),
+            allowed_nssai: None,
+            reroute: None,
+        };
+        self.send(stream, message.encode());
+    }
+
+    /// A UE's connection that the AMF has not answered yet.
+    pub(super) fn open(&mut self, ue: UeKey, ran_id: RanUeNgapId, is_emergency: bool) {
         let context = UeContext {
             ue,
             amf_id: None,
@@ -43,24 +60,14 @@ impl Gnb {
             is_set_up: false,
             bearers: Vec::new(),
             keys: None,
-            is_emergency: cause == RrcEstablishmentCause::emergency,
+            is_emergency,
             switching: Vec::new(),
             moving: Vec::new(),
             part: Default::default(),
             traces: Vec::new(),
         };
-        self.contexts.insert(ran_ue_ngap_id, context);
-        self.ran_ids.insert(ue, ran_ue_ngap_id);
-        let message = InitialUeMessage {
-            ran_ue_ngap_id,
-            nas_pdu,
-            location: self.location(),
-            establishment_cause: Some(cause),
-            s_tmsi,
-            ue_context_request: Some(()),
-            allowed_nssai: None,
-        };
-        self.send(stream, message.encode());
+        self.contexts.insert(ran_id, context);
+        self.ran_ids.insert(ue, ran_id);
     }
 
     /// UEs that found the cell barred connect.
@@ -73,7 +80,7 @@ impl Gnb {
     /// The next id in sequence, so that an id stays unused as long as possible (TS 38.413 10.6).
     pub(super) fn allocate_ran_id(&mut self) -> RanUeNgapId {
         loop {
-            self.last_ran_id = self.last_ran_id.wrapping_add(1);
+            self.last_ran_id = self.last_ran_id.wrapping_add(self.ran_id_step);
             let id = RanUeNgapId(self.last_ran_id);
             if !self.contexts.contains_key(&id) {
                 self.unanswered.remove(&id);
@@ -96,6 +103,9 @@ impl Gnb {
     /// DOWNLINK NAS TRANSPORT (TS 38.413 8.6.2.2).
     pub(super) fn receive_downlink_nas_transport(&mut self, stream: u16, transport: DownlinkNasTransport) {
         let (amf_id, ran_id) = (transport.amf_ue_ngap_id, transport.ran_ue_ngap_id);
+        if let Some(old_amf) = self.redirected_from(transport.old_amf.as_ref(), ran_id) {
+            return self.await_redirected((old_amf, ran_id), stream, transport.into());
+        }
         let Some(known) = self.check_ids("DownlinkNasTransport", amf_id, ran_id, stream) else { return };
         if self.returns_nas(known.0) {
             return self.return_nas(transport);

@@ -16,6 +16,7 @@ use pith_ngap::{
     InitialContextSetupResponse, LocationEvent, LocationReport, LocationReportingControl,
     LocationReportingFailureIndication, UeContextModificationRequest, UeContextModificationResponse,
     UeContextReleaseCommand, UeContextReleaseComplete, UeContextReleaseRequest, UeNgapIds,
+    UeRadioCapabilityCheckRequest, UeRadioCapabilityCheckResponse,
 };
 use pith_types::{AmfUeNgapId, RanUeNgapId};
 
@@ -27,6 +28,9 @@ impl Gnb {
         request: InitialContextSetupRequest,
     ) {
         let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
+        if let Some(old_amf) = self.redirected_from(request.old_amf.as_ref(), ran_ue_ngap_id) {
+            return self.await_redirected((old_amf, ran_ue_ngap_id), stream, request.into());
+        }
         let known = self.check_ids("InitialContextSetupRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
         let Some(known) = known else { return };
         let stream = self.stream_for(known.0);
@@ -104,6 +108,29 @@ impl Gnb {
             diagnostics: None,
         };
         self.send(stream, failure.encode());
+    }
+
+    /// UE RADIO CAPABILITY CHECK REQUEST (TS 38.413 8.14.2.2). Without the capability in it the gNB needs the UE's, for which it needs AS security
+    /// (TS 38.331 5.6.1.2).
+    pub(super) fn receive_radio_capability_check(
+        &mut self,
+        stream: u16,
+        request: &UeRadioCapabilityCheckRequest,
+    ) {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (request.amf_ue_ngap_id, request.ran_ue_ngap_id);
+        let known = self.check_ids("UeRadioCapabilityCheckRequest", amf_ue_ngap_id, ran_ue_ngap_id, stream);
+        let Some(known) = known else { return };
+        let has_security = self.contexts.get(&known.0).is_some_and(|context| context.is_set_up);
+        if request.ue_radio_capability.is_none() && !has_security {
+            return self.violation("TS 38.331 5.6.1.2", "a capability check without AS security");
+        }
+        let response = UeRadioCapabilityCheckResponse {
+            amf_ue_ngap_id,
+            ran_ue_ngap_id,
+            ims_voice_support: self.ims_voice,
+            diagnostics: None,
+        };
+        self.send(self.stream_for(known.0), response.encode());
     }
 
     /// UE CONTEXT MODIFICATION REQUEST (TS 38.413 8.3.4.2).

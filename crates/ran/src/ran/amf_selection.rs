@@ -8,16 +8,22 @@
 //!  no identity          -> any AMF
 //!  among several        -> by Relative AMF Capacity
 //! ```
+//!
+//! The selected AMF may pass the UE on to another one (AMF re-allocation, TS 23.502 4.2.2.2.3).
 
-use super::{Gnb, Ran};
-use crate::gnb::UeKey;
-use pith_types::FiveGSTmsi;
+use super::{Gnb, PendingOutput, Ran, Signal};
+use crate::gnb::{self, UeKey};
+use pith_ngap::{InitialUeMessage, Message};
+use pith_types::{FiveGSTmsi, RanUeNgapId};
 
 impl Ran {
     /// The number of AMFs to which each gNB connects. A gNB has as many consecutive endpoints.
     pub fn connect_to_amfs(&mut self, amfs: usize) {
         self.amfs = amfs.max(1);
         self.assigned = vec![0; self.gnbs.len()];
+        for (at, gnb) in self.gnbs.iter_mut().enumerate() {
+            gnb.share_ran_ids((at % self.amfs) as u32, self.amfs as u32);
+        }
     }
 
     /// Number of endpoints that have completed NG Setup.
@@ -55,6 +61,44 @@ impl Ran {
         self.assigned[selected] += 1;
         subscriber.gnb = selected;
         selected
+    }
+
+    /// An AMF has a UE's first message rerouted: to the first endpoint of the gNB with an AMF of that set. Without one the UE loses its
+    /// connection.
+    pub(super) fn reroute(
+        &mut self,
+        endpoint: usize,
+        key: UeKey,
+        amf_set: u16,
+        message: Box<InitialUeMessage>,
+    ) {
+        let first = endpoint / self.amfs * self.amfs;
+        let target =
+            (first..first + self.amfs).find(|at| *at != endpoint && self.gnbs[*at].serves_set(amf_set));
+        let Some(subscriber) = self.subscribers.get_mut(key.0 as usize) else { return };
+        let Some(target) = target else {
+            return self.pending.push_back(PendingOutput::Ue(key, Signal::Released));
+        };
+        subscriber.gnb = target;
+        let input = gnb::Input::Rerouted { ue: key, message };
+        self.pending.push_back(PendingOutput::Gnb(target, input));
+    }
+
+    /// The AMF of an endpoint has taken over a UE from the AMF of another endpoint of the gNB.
+    pub(super) fn redirect(
+        &mut self,
+        endpoint: usize,
+        (old_amf, ran_id): (&str, RanUeNgapId),
+        (stream, message): (u16, Box<Message>),
+    ) {
+        let first = endpoint / self.amfs * self.amfs;
+        let mut endpoints = self.gnbs[first..first + self.amfs].iter_mut();
+        let found = endpoints.find_map(|gnb| gnb.give_up(old_amf, ran_id));
+        if let Some(subscriber) = found.and_then(|it| self.subscribers.get_mut(it.ue().0 as usize)) {
+            subscriber.gnb = endpoint;
+        }
+        let input = gnb::Input::Redirected { found, stream, message };
+        self.pending.push_back(PendingOutput::Gnb(endpoint, input));
     }
 
     /// The endpoints of other gNBs with the same AMF, beginning with the next gNB.

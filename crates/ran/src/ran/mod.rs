@@ -334,6 +334,10 @@ impl Ran {
             gnb::Output::BearerDown { ue, bearer } => {
                 self.pending.push_back(PendingOutput::Ue(ue, Signal::Bearer(bearer, false)));
             }
+            gnb::Output::Reroute { ue, amf_set, message } => self.reroute(gnb, ue, amf_set, message),
+            gnb::Output::Redirect { old_amf, ran_id, stream, message } => {
+                self.redirect(gnb, (&old_amf, ran_id), (stream, message));
+            }
             gnb::Output::Released { ue } => self.pending.push_back(PendingOutput::Ue(ue, Signal::Released)),
             gnb::Output::Paging(s_tmsi) => self.page(gnb, s_tmsi),
             gnb::Output::Event(event) => self.out.push(Output::GnbEvent { gnb, event }),

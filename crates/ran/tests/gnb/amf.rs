@@ -144,6 +144,7 @@ pub fn downlink(nas_pdu: Vec<u8>) -> DownlinkNasTransport {
     DownlinkNasTransport {
         amf_ue_ngap_id: amf_id(),
         ran_ue_ngap_id: RAN,
+        old_amf: None,
         nas_pdu,
         mobility_restrictions: None,
         ue_ambr: None,
@@ -155,6 +156,7 @@ pub fn initial_context_setup() -> InitialContextSetupRequest {
     InitialContextSetupRequest {
         amf_ue_ngap_id: amf_id(),
         ran_ue_ngap_id: RAN,
+        old_amf: None,
         ue_ambr: None,
         guami: guami(),
         sessions: None,

@@ -4,5 +4,6 @@ mod amf;
 mod flow_mobility;
 mod management;
 mod pdu_session;
+mod reroute;
 mod retention;
 mod ue_context;

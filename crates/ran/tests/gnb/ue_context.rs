@@ -257,3 +257,25 @@ fn a_trace_is_started_and_stopped_once() {
     deactivate(&mut pair, None);
     assert_eq!(pair.violation(), "TS 38.413 9.2.10.3");
 }
+
+#[test]
+fn a_capability_check_is_answered() {
+    let request = |capability: Option<Vec<u8>>| {
+        let (amf_ue_ngap_id, ran_ue_ngap_id) = (amf_id(), RAN);
+        UeRadioCapabilityCheckRequest { amf_ue_ngap_id, ran_ue_ngap_id, ue_radio_capability: capability }
+    };
+    let mut pair = Pair::with_context();
+    pair.give(STREAM, request(None).encode().unwrap());
+    let Message::UeRadioCapabilityCheckResponse(response) = pair.message() else { panic!() };
+    assert_eq!(response.ims_voice_support, ImsVoiceSupport::supported);
+    pair.gnb.deny_ims_voice();
+    pair.give(STREAM, request(None).encode().unwrap());
+    let Message::UeRadioCapabilityCheckResponse(response) = pair.message() else { panic!() };
+    assert_eq!(response.ims_voice_support, ImsVoiceSupport::not_supported);
+    pair.assert_clean();
+    let mut pair = Pair::with_ue();
+    pair.give(STREAM, request(None).encode().unwrap());
+    assert_eq!(pair.violation(), "TS 38.331 5.6.1.2");
+    pair.give(STREAM, request(Some(vec![1])).encode().unwrap());
+    assert!(matches!(pair.message(), Message::UeRadioCapabilityCheckResponse(_)));
+}

@@ -456,6 +456,7 @@ fn downlink(ids: UeIds, nas_pdu: Vec<u8>) -> Vec<u8> {
     let message = DownlinkNasTransport {
         amf_ue_ngap_id: amf,
         ran_ue_ngap_id: ran,
+        old_amf: None,
         nas_pdu,
         mobility_restrictions: None,
         ue_ambr: None,
@@ -478,6 +479,7 @@ fn initial_context_setup(
     InitialContextSetupRequest {
         amf_ue_ngap_id: ids.amf,
         ran_ue_ngap_id: ids.ran,
+        old_amf: None,
         ue_ambr: Some(ambr()),
         guami: guti("999700000000000").guami,
         sessions,

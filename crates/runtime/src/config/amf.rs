@@ -1,7 +1,7 @@
 //! The AMF's settings.
 
 use super::section::{item, section};
-use super::text::{Period, text_value, words};
+use super::text::{Period, list, text_value, words};
 use pith_types::{Dnn, Plmn, Snssai};
 use std::net::{IpAddr, Ipv4Addr};
 use std::{fmt, str::FromStr};
@@ -17,6 +17,9 @@ section! {
         set: u16 = 1,
         /// AMF Pointer, 0 to 63.
         pointer: u8 = 0,
+        /// Slices that this AMF serves, of network.slices; all of them by default. 'nssf.amfs' names the AMFs of the others.
+        #[serde(with = "list")]
+        slices: Vec<Snssai> = Vec::new(),
         /// The N2 endpoint, to which gNBs connect.
         n2: N2 = N2::default(),
         /// Algorithms of the NAS security, best first (TS 33.501 6.7.2).
@@ -27,6 +30,9 @@ section! {
         max_ues: u32 = 1 << 18,
         /// Lengths of the timers of TS 24.501 table 10.2.2.
         timers: AmfTimers = AmfTimers::default(),
+        /// Indicate to UEs that IMS voice is supported (TS 23.501 5.16.3.2): for a network with a data network 'ims'. The AMF asks gNBs
+        /// whether the UE's radio capabilities suffice.
+        ims_voice: bool = false,
         /// Emergency services (TS 23.501 5.16.4): off without this section, such as
         /// {dnn: sos, slice: {sst: 1}, numbers: [{number: '110', services: [police]}]}. AMF and SMF use it.
         emergency: Option<Emergency> = None,

@@ -6,7 +6,7 @@ use super::{
 };
 use pith_datapath::{FirewallRule, NetworkPolicy, UePool};
 use pith_nas::ie::EmergencyNumberList;
-use pith_types::five_qi;
+use pith_types::{Snssai, five_qi};
 use pith_upf::contract::{AddressRange, Direction};
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -27,7 +27,7 @@ pub(super) fn findings(config: &Config) -> Vec<Finding> {
     findings.network(config);
     findings.amf(config);
     findings.sessions(config);
-    findings.data_networks(&config.smf.data_networks);
+    findings.data_networks(config);
     findings.prefixes(&config.smf.data_networks);
     findings.upfs(config);
     findings.n4_peers(config);
@@ -81,6 +81,7 @@ impl Findings {
         self.require(amf.pointer <= 63, "amf.pointer", "an AMF Pointer must be 0 to 63");
         let most = (1000..=1 << 24).contains(&amf.max_ues);
         self.require(most, "amf.max_ues", "this must be 1000 to 16777216");
+        self.slices_of_amfs(config);
         self.list("amf.n2.addresses", &amf.n2.addresses, 8);
         self.require(amf.n2.port != 0, "amf.n2.port", "a port must be 1 to 65535; gNBs expect 38412");
         self.n2(&amf.n2);
@@ -88,6 +89,24 @@ impl Findings {
         self.list("amf.security.ciphering", &amf.security.ciphering, 4);
         if let Some(emergency) = &amf.emergency {
             self.emergency(config, emergency);
+        }
+    }
+
+    fn slices_of_amfs(&mut self, config: &Config) {
+        let slices = &config.network.slices;
+        let known = |some: &[Snssai]| some.iter().all(|slice| slices.contains(slice));
+        self.require(
+            known(&config.amf.slices),
+            "amf.slices",
+            "'network.slices' does not have that slice: add it",
+        );
+        for (at, amfs) in config.nssf.amfs.iter().enumerate() {
+            let path = |setting: &str| format!("nssf.amfs[{at}].{setting}");
+            let is_known = known(&amfs.slices) && !amfs.slices.is_empty();
+            self.require(is_known, path("slices"), "list one or more slices of 'network.slices'");
+            let is_one = amfs.set.is_some() != !amfs.instances.is_empty();
+            self.require(is_one, path("set"), "name either an AMF Set or instances");
+            self.require(amfs.set.unwrap_or(0) <= 1023, path("set"), "an AMF Set ID must be 0 to 1023");
         }
     }
 
@@ -100,7 +119,7 @@ impl Findings {
             path("dnn"),
             "'smf.data_networks' has no data network of that name: add one",
         );
-        let has_slice = config.network.slices.contains(&emergency.slice);
+        let has_slice = config.amf_slices().contains(&emergency.slice);
         self.require(has_slice, path("slice"), "'network.slices' does not have that slice: add it");
         let fits = five_qi::is_standardised(emergency.five_qi) && !five_qi::is_gbr(emergency.five_qi);
         let sentence = "choose a standardised 5QI without guaranteed bit rate: IMS signalling has 5";
@@ -206,7 +225,8 @@ impl Findings {
         }
     }
 
-    fn data_networks(&mut self, networks: &[DataNetwork]) {
+    fn data_networks(&mut self, config: &Config) {
+        let networks = &config.smf.data_networks;
         let names: Vec<_> = networks.iter().map(|network| &network.name).collect();
         self.list("smf.data_networks", &names, 64);
         for (at, network) in networks.iter().enumerate() {
@@ -222,6 +242,8 @@ impl Findings {
             let gateway = network.gateway();
             let inside = pool.contains(gateway) && gateway != pool.address();
             self.require(inside, path("gateway"), format!("the gateway must be a host of the pool {pool}"));
+            let is_known = network.ladn.iter().all(|tac| config.network.tracking_areas.contains(tac));
+            self.require(is_known, path("ladn"), "'network.tracking_areas' does not have that area: add it");
             self.require((1280..=9000).contains(&network.mtu), path("mtu"), "an MTU must be 1280 to 9000");
             self.require(network.dns.len() <= 4, path("dns"), "there are at most 4 name servers");
             if let Some(other) = networks[..at].iter().find(|other| other.pool.overlaps(pool)) {
@@ -525,6 +547,10 @@ mod tests {
             ("upf: {interfaces: [eth1], tunnel_interfaces: [eth2]}", "also be listed in 'interfaces'"),
             ("upf: {sessions: 0}", "1 to 1048576"),
             ("amf: {max_ues: 10}", "1000 to 16777216"),
+            ("amf: {slices: ['2']}", "'network.slices' does not have that slice"),
+            ("nssf: {amfs: [{slices: ['1']}]}", "either an AMF Set or instances"),
+            ("nssf: {amfs: [{slices: ['9'], set: 7}]}", "list one or more slices"),
+            ("nssf: {amfs: [{slices: ['1'], set: 1024}]}", "0 to 1023"),
             ("amf: {emergency: {dnn: sos, slice: {sst: 1}}}", "'smf.data_networks' has no data network"),
             (
                 "amf: {emergency: {dnn: internet, slice: {sst: 9}}}",

@@ -15,6 +15,7 @@ mod instances;
 mod ipv6;
 mod n6;
 mod network;
+mod nssf;
 mod position;
 mod read;
 mod render;
@@ -36,6 +37,7 @@ pub use instances::NfSet;
 pub use ipv6::Ipv6Net;
 pub use n6::{FirewallRule, IpNet, PacketFilter, Permit, StaticRoute};
 pub use network::{HomeNetworkKey, Network, SuciProfile};
+pub use nssf::{AmfsOfSlices, Nssf};
 pub use read::{ConfigError, Wrong};
 pub use render::default_yaml;
 pub use sbi::{
@@ -52,6 +54,7 @@ pub use smf_filter::SmfFilter;
 pub use text::{Ipv4Net, Period};
 pub use upfs::{Breakout, UpfPool, UpfService};
 
+use pith_types::Snssai;
 use std::path::PathBuf;
 
 section::section! {
@@ -61,6 +64,8 @@ section::section! {
         network: Network = Network::default(),
         /// Access and Mobility Management Function (AMF).
         amf: Amf = Amf::default(),
+        /// Network Slice Selection Function (NSSF).
+        nssf: Nssf = Nssf::default(),
         /// Session Management Function (SMF): data networks and UE addresses.
         smf: Smf = Smf::default(),
         /// N4: PFCP between the SMF and its UPFs.
@@ -99,6 +104,11 @@ impl Config {
     /// 2.10.1).
     pub const fn amf_pointer(&self) -> u8 {
         if self.set.is_used() { self.set.instance } else { self.amf.pointer }
+    }
+
+    /// Slices that the AMF serves.
+    pub fn amf_slices(&self) -> &[Snssai] {
+        if self.amf.slices.is_empty() { &self.network.slices } else { &self.amf.slices }
     }
 
     /// How many shards this machine gets.

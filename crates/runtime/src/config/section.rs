@@ -101,6 +101,7 @@ plain!(
     std::net::IpAddr,
     std::net::Ipv4Addr,
     std::net::SocketAddr,
+    pith_sbi::NfInstanceId,
     pith_types::Ambr,
     pith_types::Dnn,
     pith_types::Plmn,

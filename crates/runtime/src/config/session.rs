@@ -7,7 +7,7 @@ use super::smf_filter::SmfFilter;
 use super::text::{Ipv4Net, Period, words};
 use super::upfs::{Breakout, UpfService};
 use pith_datapath::{NetworkPolicy, PortBlocks, UePool};
-use pith_types::{Ambr, BitRate, Dnn};
+use pith_types::{Ambr, BitRate, Dnn, Tac};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -49,6 +49,10 @@ item! {
         /// Session-AMBR of subscribers without their own.
         #[serde(default = "default_ambr")]
         ambr: Ambr,
+        /// Tracking areas of a local area data network (LADN, TS 23.501 5.6.5), which 'network.tracking_areas' has: UEs elsewhere get no
+        /// session, and lose theirs when they leave. Everywhere if empty.
+        #[serde(default)]
+        ladn: Vec<Tac>,
         /// Local breakout: destinations whose packets leave at another UPF near the gNBs. The first entry
         /// applies whose UPF serves the UE's area and has an association.
         #[serde(default)]
@@ -114,6 +118,7 @@ impl DataNetwork {
             dns: public_dns(),
             mtu: default_mtu(),
             ambr: default_ambr(),
+            ladn: Vec::new(),
             breakouts: Vec::new(),
             shared: None,
             nat_addresses: Vec::new(),

@@ -110,7 +110,7 @@ impl Identities {
             amf_name: config.amf.name.clone(),
             guamis: guamis(config),
             relative_capacity: u8::MAX,
-            plmns: config.network.plmns.iter().map(|plmn| (*plmn, config.network.slices.clone())).collect(),
+            plmns: config.network.plmns.iter().map(|plmn| (*plmn, config.amf_slices().to_vec())).collect(),
             tais: tais(config),
             instance: self.instance,
             owners: Arc::clone(&self.owners),

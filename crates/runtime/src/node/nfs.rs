@@ -5,17 +5,18 @@ use super::identities::{Identities, guamis, profile_config, tais};
 use super::{Hosting, StartError, nf_of};
 use crate::config::{Binding, Ciphering, Config, Emergency, EmergencyService, ExternalSecurity, Integrity};
 use pith_crypto::nas::{CipheringAlgorithm, IntegrityAlgorithm};
-use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, ServedPlmn};
+use pith_nf::amf::{Amf, AmfConfig, EmergencyServices, Ladn, ServedPlmn};
 use pith_nf::ausf::{Ausf, AusfConfig};
 use pith_nf::fabric::{Agent, AgentConfig, Hosted, Shard, profile};
 use pith_nf::kit::{Level, NetworkFunction, Nf, References, Rng, WallClock};
 use pith_nf::nrf::{Nrf, NrfConfig, TokenIssuer};
-use pith_nf::nssf::{Nssf, NssfConfig};
+use pith_nf::nssf::{AmfsOfSlices, Nssf, NssfConfig, TargetAmfs};
 use pith_nf::pcf::Pcf;
 use pith_nf::smf::{Breakout, DataNetwork, Smf, SmfConfig, UpfService};
 use pith_nf::udm::{HomeNetworkKey, Udm, UdmConfig};
 use pith_nf::udr::Udr;
 use pith_sbi::ApiRoot;
+use pith_types::Tai;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,7 +149,7 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
         plmn_id: identity.plmn,
         amf_id: pith_types::AmfId { region: 0, set: 0, pointer: 0 },
     });
-    let slices = config.network.slices.clone();
+    let slices = config.amf_slices().to_vec();
     let mut amf = AmfConfig::new(identity, guami, slices.clone(), tais(config));
     amf.name = config.amf.name.clone();
     let plmns = config.network.plmns.iter();
@@ -159,6 +160,9 @@ fn amf_config(config: &Config, identity: pith_nf::kit::Identity) -> AmfConfig {
     amf.max_ues = part.saturating_add(part / 8).min(amf.most_ues());
     amf.shares_blocks = config.set.is_used();
     amf.retains_ues = config.amf.n2.retain_ues;
+    amf.ims_voice = config.amf.ims_voice;
+    amf.ladns =
+        config.smf.data_networks.iter().filter(|it| !it.ladn.is_empty()).map(|it| ladn(config, it)).collect();
     amf.emergency = config.amf.emergency.as_ref().map(|it| emergency_services(config, it));
     let timers = &config.amf.timers;
     amf.timers.t3512 = timers.t3512.0;
@@ -218,6 +222,13 @@ const fn ciphering(algorithm: &Ciphering) -> CipheringAlgorithm {
     }
 }
 
+/// A local area data network.
+fn ladn(config: &Config, network: &crate::config::DataNetwork) -> Ladn {
+    let plmns = config.network.plmns.iter();
+    let tais = plmns.flat_map(|plmn| network.ladn.iter().map(|tac| Tai { plmn_id: *plmn, tac: *tac }));
+    Ladn { dnn: network.name.clone(), tais: tais.collect() }
+}
+
 /// Every data network in every slice.
 fn smf_config(config: &Config) -> SmfConfig {
     let networks = config.smf.data_networks.iter();
@@ -231,6 +242,7 @@ fn smf_config(config: &Config) -> SmfConfig {
             dns: network.dns.clone(),
             mtu: network.mtu,
             ambr: network.ambr,
+            is_ladn: !network.ladn.is_empty(),
         })
     });
     let breakouts = config.smf.data_networks.iter().flat_map(|network| {
@@ -298,5 +310,12 @@ fn nrf_config(config: &Config) -> NrfConfig {
 
 fn nssf_config(config: &Config, identities: &Identities) -> NssfConfig {
     let slices = config.network.slices.iter().map(|slice| (*slice, Vec::new()));
-    NssfConfig { slices: slices.collect(), nrf: Arc::clone(&identities.nrf) }
+    let amfs = config.nssf.amfs.iter().map(|it| AmfsOfSlices {
+        slices: it.slices.clone(),
+        amfs: match it.set {
+            Some(set) => TargetAmfs::Set { region: it.region.unwrap_or(config.amf.region), set },
+            None => TargetAmfs::Instances(it.instances.clone()),
+        },
+    });
+    NssfConfig { slices: slices.collect(), nrf: Arc::clone(&identities.nrf), amfs: amfs.collect() }
 }

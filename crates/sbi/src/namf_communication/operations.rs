@@ -1,10 +1,10 @@
 //! The operations of Namf_Communication.
 
 use super::{
-    N1N2MessageTransferReqData, N1N2MessageTransferRspData, N1N2MsgTxfrFailureNotification, N2InfoContainer,
-    N2InfoContent, N2InfoNotificationRspData, N2InformationNotification, N2SmInformation,
-    UeContextCreateData, UeContextCreatedData, UeContextRelease, UeContextTransferReqData,
-    UeContextTransferRspData, UeRegStatusUpdateReqData, UeRegStatusUpdateRspData,
+    N1MessageNotification, N1N2MessageTransferReqData, N1N2MessageTransferRspData,
+    N1N2MsgTxfrFailureNotification, N2InfoContainer, N2InfoContent, N2InfoNotificationRspData,
+    N2InformationNotification, N2SmInformation, UeContextCreateData, UeContextCreatedData, UeContextRelease,
+    UeContextTransferReqData, UeContextTransferRspData, UeRegStatusUpdateReqData, UeRegStatusUpdateRspData,
 };
 use crate::common::{BinaryData, MediaType, UeContextId};
 use crate::http::{Parts, Visit, json_bodies, multipart_bodies};
@@ -22,6 +22,7 @@ multipart_bodies!(@body UeContextCreateData);
 multipart_bodies!(@body UeContextCreatedData);
 multipart_bodies!(@body N2InformationNotification);
 multipart_bodies!(@body N2InfoNotificationRspData);
+multipart_bodies!(@body N1MessageNotification);
 
 impl Parts for N1N2MessageTransferReqData {
     fn visit(&mut self, visit: Visit<'_>) {
@@ -49,6 +50,12 @@ impl Parts for UeContextTransferReqData {
         if let Some(container) = &mut self.reg_request {
             visit("n1Message", MediaType::FiveGNas, &mut container.n1_message_content);
         }
+    }
+}
+
+impl Parts for N1MessageNotification {
+    fn visit(&mut self, visit: Visit<'_>) {
+        visit("n1Message", MediaType::FiveGNas, &mut self.n1_message_container.n1_message_content);
     }
 }
 
@@ -176,4 +183,9 @@ callbacks! {
     N2InfoNotify "Namf_Communication_N2InfoNotify" "n2-info" ""
     body N2InformationNotification
     => [NoContent, N2InfoNotified];
+
+    /// Passes the REGISTRATION REQUEST of a UE on to the AMF that is to serve it.
+    N1MessageNotify "Namf_Communication_N1MessageNotify" "n1-message" ""
+    body N1MessageNotification
+    => [NoContent];
 }

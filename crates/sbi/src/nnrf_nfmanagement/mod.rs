@@ -15,7 +15,10 @@ pub use operations::{
     RegisterNfInstance, RemoveSubscription, UpdateNfInstance, UpdateSubscription,
 };
 pub(crate) use operations::{route, route_callback};
-pub use profile::{NfProfile, NfStatus, PlmnSnssai, UriList, VendorSpecificFeature};
+pub use profile::{
+    DefaultNotificationSubscription, NfProfile, NfStatus, NotificationType, PlmnSnssai, UriList,
+    VendorSpecificFeature,
+};
 pub use service::{IpEndPoint, NfService, NfServiceStatus, NfServiceVersion, UriScheme};
 pub use subscription::{
     ConditionEventType, NotifCondition, NotificationData, NotificationEventType, SubscrCond, SubscriptionData,

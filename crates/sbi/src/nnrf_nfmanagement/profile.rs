@@ -2,7 +2,9 @@
 
 use super::{AmfInfo, AusfInfo, NfService, PcfInfo, SmfInfo, UdmInfo, UdrInfo, UpfInfo};
 use crate::common::{DateTime, ExtSnssai, Links, NfInstanceId, NfType};
+use crate::namf_communication::N1MessageClass;
 use crate::record::{open_enum, record};
+use crate::uri::Uri;
 use pith_types::Plmn;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -26,6 +28,30 @@ record! {
             feature_name: Arc<str>,
             /// Its version.
             feature_version: Arc<str>,
+        }
+    }
+}
+
+open_enum! {
+    /// What a default notification subscription is for.
+    NotificationType {
+        N1Messages = "N1_MESSAGES",
+        N2Information = "N2_INFORMATION",
+    }
+}
+
+record! {
+    /// A notification that an NF receives without having subscribed (TS 29.510 6.1.6.2.4).
+    DefaultNotificationSubscription {
+        required {
+            /// What it is for.
+            notification_type: NotificationType,
+            /// Where the notification is sent.
+            callback_uri: Uri,
+        }
+        optional {
+            /// Class of NAS messages.
+            n1_message_class: N1MessageClass,
         }
     }
 }
@@ -110,6 +136,8 @@ record! {
             nf_set_id_list: Vec<Arc<str>>,
             /// Serving areas.
             serving_scope: Vec<Arc<str>>,
+            /// Notifications that the NF receives without having subscribed.
+            default_notification_subscriptions: Vec<DefaultNotificationSubscription>,
             /// Features of vendors, by their IANA private enterprise numbers.
             vendor_specific_features: BTreeMap<Arc<str>, Vec<VendorSpecificFeature>>,
         }
@@ -132,6 +160,16 @@ impl NfProfile {
         let features = self.vendor_specific_features.get(crate::embedded::VENDOR);
         features.into_iter().flatten().any(|feature| &*feature.feature_name == crate::embedded::FEATURE)
     }
+
+    /// Where the NF, an AMF, receives registrations that another AMF passes on (TS 29.518 5.2.2.3.5).
+    pub fn registration_callback(&self) -> Option<&Uri> {
+        let is_that = |it: &&DefaultNotificationSubscription| {
+            it.notification_type == NotificationType::N1Messages
+                && it.n1_message_class == Some(N1MessageClass::FiveGmm)
+        };
+        self.default_notification_subscriptions.iter().find(is_that).map(|it| &it.callback_uri)
+    }
+
     /// The services in either representation.
     pub fn services(&self) -> impl Iterator<Item = &NfService> {
         self.nf_services.iter().chain(self.nf_service_list.values())

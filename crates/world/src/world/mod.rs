@@ -25,6 +25,7 @@ mod panic;
 mod path;
 mod process;
 mod radio;
+mod reallocation;
 mod restoring;
 mod run;
 mod sbi;

@@ -40,18 +40,15 @@ pub(super) fn gnbs(plan: &Plan) -> Vec<SimGnb> {
             name: format!("gnb{id}"),
             plmn: network::plmn(),
             id: id as u32,
-            tac: network::tai_of_area(plan.area_of_gnb(number)).tac,
-            slices: network::slices(),
+            tac: network::tai_of_area(plan.tracking_area(plan.area_of_gnb(number))).tac,
+            slices: network::all_slices(plan),
             n3: IpAddr::V4(Ipv4Addr::new(10, 3, 1, number as u8 + 1)),
             first_teid: 1,
             retains_ues: plan.retaining & 1 << (id - 1) != 0,
         };
-        SimGnb {
-            gnb: Gnb::new(settings),
-            association: None,
-            connections: BTreeMap::new(),
-            bearers: BTreeMap::new(),
-        }
+        let mut gnb = Gnb::new(settings);
+        gnb.share_ran_ids((number % plan.amfs()) as u32, plan.amfs() as u32);
+        SimGnb { gnb, association: None, connections: BTreeMap::new(), bearers: BTreeMap::new() }
     };
     (0..plan.gnbs * plan.amfs()).map(sim_gnb).collect()
 }
@@ -87,11 +84,17 @@ impl World {
         let up: Vec<usize> = (first..first + amfs).filter(|at| self.gnbs[*at].gnb.is_up()).collect();
         let has_pointer = |at: &&usize| {
             let mut guamis = self.gnbs[**at].gnb.amf().guamis.iter();
-            s_tmsi.is_some_and(|s_tmsi| guamis.any(|guami| guami.amf_id.pointer == s_tmsi.amf_pointer))
+            s_tmsi.is_some_and(|s_tmsi| {
+                guamis.any(|guami| {
+                    (guami.amf_id.set, guami.amf_id.pointer) == (s_tmsi.amf_set, s_tmsi.amf_pointer)
+                })
+            })
         };
         let selected = up.iter().find(has_pointer).copied();
         selected.unwrap_or_else(|| match up.len() {
             0 => first,
+            // That UE is to be passed on.
+            _ if self.plan.reallocates => up[0],
             number => up[self.dice.index(number)],
         })
     }
@@ -328,6 +331,10 @@ impl World {
                     ue,
                     super::radio::Downlink::UserPlane { session: bearer.session, up: false },
                 );
+            }
+            Output::Reroute { ue, amf_set, message } => self.reroute(gnb, ue, amf_set, message),
+            Output::Redirect { old_amf, ran_id, stream, message } => {
+                self.redirect(gnb, (&old_amf, ran_id), (stream, message));
             }
             Output::Released { ue } => self.release_ue(gnb, ue),
         }

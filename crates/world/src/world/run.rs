@@ -118,6 +118,26 @@ impl World {
         Ok((gutis, self.authentications(0)))
     }
 
+    /// One UE registers at an AMF that does not serve its slice, and establishes a session; twice. Returns its last 5G-GUTI, and how often it was
+    /// authenticated.
+    pub fn run_reallocation(&mut self) -> Result<(Option<FiveGGuti>, u64), Box<Failure>> {
+        let mut guti = None;
+        for _ in 0..2 {
+            self.run_single_registration()?;
+            for act in [Act::Idle, Act::RequestService] {
+                self.at(Duration::ZERO, SimEvent::Act { ue: 0, act });
+                self.pass(Duration::from_secs(5))?;
+            }
+            self.check_quiet()?;
+            let agreed = self.check_agreement()?;
+            self.demand(agreed.sessions == 1, || "there is no session".into())?;
+            guti = self.ues[0].ue.guti();
+            self.everyone(|_| Act::Deregister { switch_off: true })?;
+            self.check_empty()?;
+        }
+        Ok((guti, self.authentications(0)))
+    }
+
     /// As [`World::run_handovers`], but the UE is in CM-IDLE when it comes to the tracking area of another AMF.
     pub fn run_reselections(&mut self, times: u32) -> Result<(Vec<FiveGGuti>, u64), Box<Failure>> {
         self.run_single_registration()?;

@@ -141,8 +141,10 @@ impl HostilePhone {
                 location: location(),
                 establishment_cause: None,
                 s_tmsi,
+                amf_set_id: None,
                 ue_context_request: Some(()),
                 allowed_nssai: None,
+                reroute: None,
             }
             .encode()
         });

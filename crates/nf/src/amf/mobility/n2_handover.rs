@@ -23,7 +23,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::gnbs::Gnbs;
 use crate::amf::procedure::configuration_update;
 use crate::amf::session::{PduSession, UserPlane};
-use crate::amf::{delivery, n2};
+use crate::amf::{delivery, ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{GnbHandle, Key, Level, Timer};
 use pith_ngap::transfer::HandoverPreparationUnsuccessfulTransfer;
@@ -528,7 +528,7 @@ impl AwaitingHandoverNotify {
         message: &HandoverNotify,
     ) -> Mobility {
         ue.stop(env, Timer::Handover);
-        ue.location = message.location.or(ue.location);
+        let moved = ladn::note_location(ue, env.config, message.location);
         let source = ue.connection.replace(key);
         let left = source.and_then(|source| env.connections.get(source)).map(|it| (it.gnb, it.ran_id));
         if let Some(connection) = env.connections.get_mut(key) {
@@ -564,6 +564,7 @@ impl AwaitingHandoverNotify {
             let call = consumer::complete_handover(ue, env, id, is_new_amf);
             calls.extend(call.map(|call| (call, id)));
         }
+        moved.report(ue, env);
         AwaitingSessionCompletion { calls }.go_on(ue, env)
     }
 }

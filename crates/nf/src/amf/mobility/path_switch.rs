@@ -18,7 +18,7 @@ use crate::amf::context::{CallId, Env, UeContext};
 use crate::amf::error::unknown_connection;
 use crate::amf::procedure::{nas_non_delivery, ue_context_release};
 use crate::amf::session::UserPlane;
-use crate::amf::{consumer, delivery, n2, security};
+use crate::amf::{consumer, delivery, ladn, n2, security};
 use crate::kit::document::pack_struct;
 use crate::kit::{Key, Level, N2Effect, Outbox};
 use pith_ngap::transfer::{PathSwitchRequestUnsuccessfulTransfer, SetupUnsuccessfulTransfer};
@@ -87,7 +87,7 @@ pub(crate) fn request(
             )
         });
     }
-    ue.location = message.location.or(ue.location);
+    let moved = ladn::note_location(ue, env.config, message.location);
     let mut state = Box::new(AwaitingPathSwitch {
         calls: Vec::new(),
         source: first.unwrap_or(former),
@@ -111,6 +111,7 @@ pub(crate) fn request(
             None => state.released.push(unsuccessful(id, UNKNOWN_SESSION)),
         }
     }
+    moved.report(ue, env);
     ue.mobility = state.go_on(ue, env);
 }
 
@@ -412,6 +413,7 @@ fn without_request(pdu: Vec<u8>, released: &[u8]) -> Option<Vec<u8>> {
     let message = DownlinkNasTransport {
         amf_ue_ngap_id,
         ran_ue_ngap_id,
+        old_amf: None,
         nas_pdu: nas_pdu?,
         mobility_restrictions: None,
         ue_ambr: None,

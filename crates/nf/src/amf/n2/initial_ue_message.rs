@@ -21,8 +21,9 @@ use crate::amf::context::{DeferredAction, Env, UeContext, host_of};
 use crate::amf::mobility::departure;
 use crate::amf::n1::{self, Refusal, Uplink};
 use crate::amf::procedure::{self, service_request, ue_context_release};
+use crate::amf::reallocation::Reallocation;
 use crate::amf::retained::KnownUe;
-use crate::amf::{Amf, n2};
+use crate::amf::{Amf, ladn, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Instant, Key, Level, Outbox, Timer};
 use pith_nas::ie::MobileIdentity;
@@ -60,7 +61,7 @@ impl Amf {
         &mut self,
         now: Instant,
         from: N2Origin,
-        message: InitialUeMessage,
+        (message, pdu): (InitialUeMessage, &[u8]),
         out: &mut Outbox,
     ) {
         self.drop_stale(now, from, message.ran_ue_ngap_id, out);
@@ -68,11 +69,15 @@ impl Amf {
             out.log(Level::Error, || "the limit of NG connections is reached".into());
             return overloaded(from, &message, out);
         }
+        let reallocation = Reallocation::of_initial(&message, pdu);
+        let kept = reallocation.as_ref().map_or(0, |it| it.initial.len());
         let (key, uplink) = match self.owner(now, &message) {
             Owner::Known(key, uplink) => (Some(key), Some(uplink)),
             Owner::Former(known, uplink) => (self.restore(now, *known), Some(uplink)),
             Owner::Outdated(key) => (Some(key), None),
-            Owner::Unknown(uplink) => (self.half_open(now, from, message.nas_pdu.len()), Some(uplink)),
+            Owner::Unknown(uplink) => {
+                (self.half_open(now, from, kept + octets_kept(message.nas_pdu.len())), Some(uplink))
+            }
         };
         let Some(key) = key else {
             out.log(Level::Error, || "the limit of UE contexts is reached".into());
@@ -84,6 +89,7 @@ impl Amf {
             let address = (from.gnb, from.stream);
             let connection = env.connections.open(ue.id.block, address, message.ran_ue_ngap_id);
             attach(ue, env, connection.expect("there is room for one"), &message);
+            ue.reallocation = reallocation;
             ue.initial =
                 Initial { wants_context: message.ue_context_request.is_some(), nas_pdu: message.nas_pdu };
             begin(ue, env, uplink);
@@ -99,11 +105,11 @@ impl Amf {
     }
 
     /// Creates a context for an unauthenticated UE.
-    fn half_open(&mut self, now: Instant, from: N2Origin, nas_octets: usize) -> Option<Key> {
+    pub(in crate::amf) fn half_open(&mut self, now: Instant, from: N2Origin, octets: usize) -> Option<Key> {
         let since = self.shared.config.identity.date_time(now);
         let ids = &mut self.shared.ids;
         let key = self.ues.insert_with(|key| Box::new(UeContext::new((key, ids.allocate(key)), since)))?;
-        let octets = HALF_OPEN_CONTEXT + octets_kept(nas_octets);
+        let octets = HALF_OPEN_CONTEXT + octets;
         let host = host_of(&self.shared.gnbs, Some(from.gnb));
         let place = self.shared.half_open.insert(host, key, octets);
         if let Some(ue) = self.ues.get_mut(key) {
@@ -133,7 +139,7 @@ impl Amf {
     }
 
     /// Aborts registrations beyond the limits of unauthenticated UEs.
-    pub(super) fn give_up_excess(&mut self, now: Instant, from: N2Origin, out: &mut Outbox) {
+    pub(in crate::amf) fn give_up_excess(&mut self, now: Instant, from: N2Origin, out: &mut Outbox) {
         let host = host_of(&self.shared.gnbs, Some(from.gnb));
         while let Some(key) = self.excess(host) {
             self.with_ue(now, key, out, |ue, env| {
@@ -162,7 +168,13 @@ impl Amf {
 
     /// A gNB reuses a RAN-UE-NGAP-ID only when the id is no longer in use (TS 38.413 8.6.1.2):
     /// the connection that had the id is closed.
-    pub(super) fn drop_stale(&mut self, now: Instant, from: N2Origin, ran_id: RanUeNgapId, out: &mut Outbox) {
+    pub(in crate::amf) fn drop_stale(
+        &mut self,
+        now: Instant,
+        from: N2Origin,
+        ran_id: RanUeNgapId,
+        out: &mut Outbox,
+    ) {
         if let Some(stale) = self.shared.connections.find_by_ran(from.gnb, ran_id) {
             self.connection_lost(now, stale, out);
         }
@@ -223,7 +235,7 @@ impl Amf {
 
 /// Octets that a NAS message of an unauthenticated UE occupies at most: the message is kept decoded, with a copy of what is
 /// encoded inside.
-pub(super) const fn octets_kept(nas_octets: usize) -> usize {
+pub(in crate::amf) const fn octets_kept(nas_octets: usize) -> usize {
     2 * nas_octets
 }
 
@@ -262,7 +274,7 @@ fn attach(ue: &mut UeContext, env: &mut Env<'_>, key: Key, message: &InitialUeMe
     }
     ue.connection = Some(key);
     ue.stop(env, Timer::TransferredContext);
-    ue.location = Some(message.location);
+    ladn::relocate(ue, env, Some(message.location));
     ue.stop(env, Timer::MobileReachable);
     ue.stop(env, Timer::ImplicitDeregistration);
 }

@@ -12,7 +12,7 @@ mod send;
 mod setup;
 
 pub(crate) use initial_ue_message::Initial;
-use initial_ue_message::octets_kept;
+pub(in crate::amf) use initial_ue_message::octets_kept;
 pub(crate) use send::{
     HandoverContent, close, deliver, downlink_nas_transport, error_indication, handover_request,
     modify_sessions, modify_ue_context, open_context, page, rekey, release, release_connection,
@@ -26,7 +26,9 @@ use super::context::{Env, UeContext};
 use super::error::unknown_connection;
 use super::mobility::{flow_mobility, n2_handover, path_switch};
 use super::n1::{self, NasOutcome};
-use super::procedure::{context_setup, nas_non_delivery, pdu_session_resources, ue_context_release};
+use super::procedure::{
+    context_setup, nas_non_delivery, pdu_session_resources, ue_context_release, voice_match,
+};
 use super::trace;
 use crate::kit::{GnbHandle, Instant, Key, Level, Outbox};
 use pith_ngap::{
@@ -50,7 +52,7 @@ impl Amf {
             return;
         }
         match Message::decode(pdu) {
-            Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, message, out),
+            Ok(Message::InitialUeMessage(message)) => self.initial_ue_message(now, from, (message, pdu), out),
             Ok(Message::Other(other)) => self.unknown_procedure(from, pdu, other, out),
             Ok(message) => self.ue_associated(now, from, pdu, message, out),
             Err(error) => self.ngap_error(from, pdu, &error, out),
@@ -353,6 +355,7 @@ fn ids(message: &Message) -> Option<(AmfUeNgapId, RanUeNgapId)> {
         UeContextModificationResponse,
         UeContextModificationFailure,
         UeRadioCapabilityInfoIndication,
+        UeRadioCapabilityCheckResponse,
         PduSessionResourceSetupResponse,
         PduSessionResourceReleaseResponse,
         PduSessionResourceModifyResponse,
@@ -405,6 +408,7 @@ fn from_target(ue: &mut UeContext, env: &mut Env<'_>, (from, key): (N2Origin, Ke
 
 /// Dispatches a PDU to its procedure.
 fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message) {
+    ue.note_redirected();
     match message {
         Message::UplinkNasTransport(message) => {
             uplink_nas_transport(ue, env, from.gnb, &message);
@@ -418,6 +422,7 @@ fn to_ue(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, message: Message
         Message::InitialContextSetupFailure(message) => context_setup::failure(ue, env, message),
         Message::UeContextReleaseRequest(message) => ue_context_release::request(ue, env, &message),
         Message::UeRadioCapabilityInfoIndication(message) => radio_capability(ue, env, message),
+        Message::UeRadioCapabilityCheckResponse(message) => voice_match::answered(ue, env, &message),
         Message::PduSessionResourceSetupResponse(message) => {
             pdu_session_resources::set_up(ue, env, message.setup, message.failed);
         }

@@ -3,7 +3,7 @@
 use super::send;
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
-use crate::amf::{Amf, consumer, refusal};
+use crate::amf::{Amf, consumer, ladn, refusal};
 use crate::kit::{GnbHandle, GnbInfo, Instant, Level, N2Effect, Outbox};
 use pith_ngap::{
     Cause, LocationEvent, LocationReportingControl, LocationRequest, SecondaryRatDataUsageReport,
@@ -52,7 +52,7 @@ fn request_location(ue: &UeContext, env: &mut Env<'_>) -> Result<(), &'static st
 pub(super) fn located(ue: &mut UeContext, env: &mut Env<'_>, gnb: GnbHandle, location: Option<UserLocation>) {
     let Some(reported) = location else { return };
     if env.gnbs.serves(gnb, &reported.tai) {
-        ue.location = location;
+        ladn::relocate(ue, env, location);
     } else {
         env.out.log(Level::Warn, || {
             let Tai { plmn_id, tac } = reported.tai;

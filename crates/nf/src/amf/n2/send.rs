@@ -89,6 +89,7 @@ pub(crate) fn downlink_nas_transport(ue: &UeContext, env: &mut Env<'_>, nas_pdu:
     let message = DownlinkNasTransport {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
+        old_amf: ue.old_amf(),
         nas_pdu,
         mobility_restrictions,
         ue_ambr: None,
@@ -140,6 +141,7 @@ pub(crate) fn initial_context_setup_request(
     let message = InitialContextSetupRequest {
         amf_ue_ngap_id: connection.id,
         ran_ue_ngap_id: connection.ran_id,
+        old_amf: ue.old_amf(),
         ue_ambr: (!sessions.is_empty()).then(|| ue.ambr().unwrap_or(UNLIMITED)),
         guami: env.config.guami,
         sessions: (!sessions.is_empty()).then_some(sessions),

@@ -87,6 +87,8 @@ pack_struct!(Challenge { ng_ksi, rand, hxres_star, context });
 /// Requests a challenge from the AUSF (TS 29.509 5.2.2.2.2).
 pub(crate) fn begin(ue: &mut UeContext, env: &mut Env<'_>, attempt: Attempt, identity: SupiOrSuci) -> Step {
     let ng_ksi = attempt.next_ng_ksi(ue);
+    // From now on the UE takes no message of an AMF that does not have its security context.
+    ue.forget_initial_message();
     ask(ue, env, attempt, identity, ng_ksi, None)
 }
 

@@ -10,6 +10,7 @@
 use super::deregistration::{self, Reason};
 use super::{Procedure, Step, registration, subscription_change};
 use crate::amf::context::{Env, UeContext};
+use crate::amf::ladn;
 use crate::amf::n1;
 use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
@@ -19,7 +20,8 @@ use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
 use pith_nas::gmm::ConfigurationUpdateCommand;
 use pith_nas::ie::{
-    ConfigurationUpdateIndication, MobileIdentity, NetworkName, NetworkSlicingIndication, TaiList,
+    ConfigurationUpdateIndication, LadnInformation, MobileIdentity, NetworkName, NetworkSlicingIndication,
+    TaiList,
 };
 use pith_ngap::{Cause, CauseNas};
 use pith_types::Snssai;
@@ -105,6 +107,11 @@ fn add_areas(ue: &mut UeContext, env: &Env<'_>, command: &mut ConfigurationUpdat
     let area = &ue.registration_area;
     command.tai_list = (!area.is_empty()).then(|| TaiList::of(area));
     command.service_area_list = ue.changed_service_area_list();
+    if !env.config.ladns.is_empty() {
+        // An empty list takes the place of the former one.
+        let information = ladn::information(ue, env.config, None);
+        command.ladn_information = Some(information.unwrap_or(LadnInformation(Vec::new())));
+    }
     ue.note_restrictions_in_command();
 }
 

@@ -1,6 +1,6 @@
 //! Initial context setup (TS 38.413 8.3.1): the gNB's answers.
 
-use super::{pdu_session_resources, ue_context_release};
+use super::{pdu_session_resources, ue_context_release, voice_match};
 use crate::amf::connection::RanContext;
 use crate::amf::context::{Env, UeContext};
 use crate::amf::{delivery, n2, refusal};
@@ -13,6 +13,7 @@ pub(crate) fn response(ue: &mut UeContext, env: &mut Env<'_>, message: InitialCo
     n2::open_context(ue, env);
     delivery::guard_release(ue, env);
     pdu_session_resources::set_up(ue, env, message.setup, message.failed);
+    voice_match::begin(ue, env);
 }
 
 /// INITIAL CONTEXT SETUP FAILURE: the gNB has no UE context. The NAS message in the request may not

@@ -171,7 +171,12 @@ pub(crate) fn confirm(ue: &mut UeContext, env: &mut Env<'_>, attempt: &mut Attem
     // It stays registered during its update, also if the process ends: the old AMF has deleted its context.
     ue.rm = RmState::Registered;
     (ue.must_store, ue.must_store_at_once) = (true, true);
-    for id in ids {
+    announce_idle(ue, env, &ids);
+}
+
+/// Notifies the SMFs of sessions that another AMF had, and has them deactivate the user planes.
+pub(crate) fn announce_idle(ue: &mut UeContext, env: &mut Env<'_>, ids: &[u8]) {
+    for id in ids.iter().copied() {
         // For the old AMF the UE may still be connected.
         if let Some(session) = ue.session_mut(id) {
             session.user_plane = UserPlane::Unannounced;

@@ -16,6 +16,7 @@ pub(crate) mod nas_transport;
 pub(crate) mod null_security_mode;
 pub(crate) mod paging;
 pub(crate) mod pdu_session_resources;
+pub(crate) mod reallocation;
 pub(crate) mod reauthentication;
 pub(crate) mod registration;
 pub(crate) mod security_mode;
@@ -23,6 +24,7 @@ pub(crate) mod service_request;
 pub(crate) mod session_reply;
 pub(crate) mod subscription_change;
 pub(crate) mod ue_context_release;
+pub(crate) mod voice_match;
 
 use super::context::{CallId, Env, UeContext};
 use super::error::RegistrationError;
@@ -66,6 +68,8 @@ pub(crate) enum Procedure {
     AwaitingSubscriptionData(registration::AwaitingSubscriptionData),
     /// Registration: slice selection is requested from the NSSF.
     AwaitingSliceSelection(registration::AwaitingSliceSelection),
+    /// Registration: another AMF is to serve the UE.
+    AwaitingAmfReallocation(Box<reallocation::AwaitingAmfReallocation>),
     /// Registration: a policy is requested from the PCF.
     AwaitingPolicyAssociation(registration::AwaitingPolicyAssociation),
     /// Registration or service request: SMFs activate user planes.
@@ -101,6 +105,7 @@ pack_enum!(Procedure {
     16 => AwaitingPagingResponse(state),
     17 => AwaitingDeregistrationAccept(state),
     18 => AwaitingNullSecurityModeComplete(state),
+    19 => AwaitingAmfReallocation(state),
 });
 
 /// The result of a procedure's step.
@@ -212,6 +217,7 @@ impl Procedure {
             | Self::AwaitingUecmRegistration(_)
             | Self::AwaitingSubscriptionData(_)
             | Self::AwaitingSliceSelection(_)
+            | Self::AwaitingAmfReallocation(_)
             | Self::AwaitingPolicyAssociation(_) => true,
         }
     }
@@ -231,6 +237,7 @@ impl Procedure {
             Self::AwaitingUecmRegistration(_) => "AwaitingUecmRegistration",
             Self::AwaitingSubscriptionData(_) => "AwaitingSubscriptionData",
             Self::AwaitingSliceSelection(_) => "AwaitingSliceSelection",
+            Self::AwaitingAmfReallocation(_) => "AwaitingAmfReallocation",
             Self::AwaitingPolicyAssociation(_) => "AwaitingPolicyAssociation",
             Self::AwaitingSessionActivation(_) => "AwaitingSessionActivation",
             Self::AwaitingRegistrationComplete(_) => "AwaitingRegistrationComplete",
@@ -260,6 +267,7 @@ impl Procedure {
             Self::AwaitingUecmRegistration(state) => meets(state.call),
             Self::AwaitingSubscriptionData(state) => meets(state.call),
             Self::AwaitingSliceSelection(state) => meets(state.call),
+            Self::AwaitingAmfReallocation(state) => meets(state.call),
             Self::AwaitingPolicyAssociation(state) => meets(state.call),
             Self::AwaitingSessionActivation(state) => state.awaits_any(meets),
             Self::Idle
@@ -364,6 +372,7 @@ pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, repl
         P::AwaitingUecmRegistration(state) => state.on_reply(ue, env, reply),
         P::AwaitingSubscriptionData(state) => state.on_reply(ue, env, reply),
         P::AwaitingSliceSelection(state) => state.on_reply(ue, env, reply),
+        P::AwaitingAmfReallocation(state) => state.on_reply(ue, env, reply),
         P::AwaitingPolicyAssociation(state) => state.on_reply(ue, env, reply),
         P::AwaitingSessionActivation(state) => Ok(state.on_reply(ue, env, call, reply)),
         state => Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::NotExpected) }),

@@ -7,7 +7,7 @@ use crate::amf::context::{Env, UeContext};
 use crate::amf::mobility::departure;
 use crate::amf::n2;
 use crate::amf::procedure::deregistration::{self, Reason};
-use crate::amf::procedure::{context_transfer, subscription_change};
+use crate::amf::procedure::{Procedure, context_transfer, subscription_change};
 use crate::amf::session::PduSession;
 use crate::kit::{Instant, Level, Outbox};
 use pith_sbi::npcf_ampolicycontrol::{AmPolicyTerminateNotify, AmPolicyUpdateNotify};
@@ -33,6 +33,12 @@ impl Amf {
         };
         let has_moved = notification.body.dereg_reason == DeregistrationReason::UeRegistrationAreaChange;
         self.with_ue(now, key, out, |ue, env| {
+            if let (Procedure::AwaitingAmfReallocation(_), Reason::ServedElsewhere) = (&ue.procedure, reason)
+            {
+                // The target AMF has registered: its answer is about to arrive.
+                ue.registered_in_udm = false;
+                return;
+            }
             if has_moved && (ue.transferred_to.is_some() || departure::may_be_complete(ue)) {
                 return context_transfer::await_status(ue, env);
             }

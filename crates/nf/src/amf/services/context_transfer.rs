@@ -9,6 +9,7 @@ use crate::amf::Amf;
 use crate::amf::access_keys::NextHop;
 use crate::amf::context::{RmState, UeContext};
 use crate::amf::procedure;
+use crate::amf::reallocation::Reallocation;
 use crate::amf::security::SecurityContext;
 use crate::kit::{Caller, Instant, Outbox, Owner};
 use pith_nas::GmmMessage;
@@ -94,6 +95,13 @@ fn check(
     }
 }
 
+/// Whether this AMF has verified the message before, and has had the gNB reroute it. It is accepted once, as any other.
+fn take_rerouted(ue: &mut UeContext, request: &namf::N1MessageContainer) -> bool {
+    let message = &request.n1_message_content.content;
+    let is_it = |it: &mut Box<Reallocation>| !message.is_empty() && it.rerouted == **message;
+    ue.reallocation.take_if(is_it).is_some()
+}
+
 /// The context with keys, in answer to a message that passed the integrity check. Reserves COUNTs
 /// for the new AMF.
 fn with_security(
@@ -107,21 +115,35 @@ fn with_security(
     }
     // In a handover to another AMF the next COUNTs are that one's.
     let of_target = if ue.mobility.is_departure() { RESERVED_NAS_COUNTS } else { 0 };
+    let is_rerouted = request.is_some_and(|request| take_rerouted(ue, request));
     let security = ue.security.as_mut().ok_or_else(not_found)?;
-    check(security, request)?;
-    let unconfirmed = security.unconfirmed.saturating_add(of_target + RESERVED_NAS_COUNTS);
-    if unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
+    if !is_rerouted {
+        check(security, request)?;
+    }
+    if security.unconfirmed.saturating_add(of_target + RESERVED_NAS_COUNTS) > MAX_UNCONFIRMED_NAS_COUNTS {
         return Err(not_found());
     }
     security.nas.skip_to_send(of_target);
-    let (seaf_data, mut mm) = security_data(security).ok_or_else(not_found)?;
+    security.unconfirmed += of_target;
+    context_for_registration(ue).ok_or_else(not_found)
+}
+
+/// The context with keys, for an AMF that goes on with the UE's registration; reserves COUNTs for it. `None` without keys, or if too many COUNTs
+/// are reserved already.
+pub(in crate::amf) fn context_for_registration(ue: &mut UeContext) -> Option<namf::UeContext> {
+    let security = ue.security.as_mut()?;
+    let unconfirmed = security.unconfirmed.saturating_add(RESERVED_NAS_COUNTS);
+    if unconfirmed > MAX_UNCONFIRMED_NAS_COUNTS {
+        return None;
+    }
+    let (seaf_data, mut mm) = security_data(security)?;
     security.nas.skip_to_send(RESERVED_NAS_COUNTS);
     security.unconfirmed = unconfirmed;
     mm.allowed_nssai = allowed_nssai(ue);
     let mut context = without_security(ue);
     context.seaf_data = Some(seaf_data);
     context.mm_context_list = vec![mm];
-    Ok(context)
+    Some(context)
 }
 
 /// The UE context without keys.

@@ -3,10 +3,13 @@
 
 mod callbacks;
 mod context_transfer;
+mod n1_message_notify;
 mod n1_n2_message_transfer;
 mod ue_context_creation;
 
-pub(super) use context_transfer::{MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS, context_for_handover};
+pub(super) use context_transfer::{
+    MAX_UNCONFIRMED_NAS_COUNTS, RESERVED_NAS_COUNTS, context_for_handover, context_for_registration,
+};
 
 use super::Amf;
 use crate::kit::{Instant, Key, Outbox, PendingReply};
@@ -27,6 +30,7 @@ impl Amf {
             Request::CreateUeContext(request) => return self.create_ue_context(now, reply, *request, out),
             Request::ReleaseUeContext(request) => self.release_ue_context(now, from, &request, out),
             Request::N2InfoNotify(notification) => self.n2_info_notify(now, &notification, out),
+            Request::N1MessageNotify(notification) => self.n1_message_notify(now, *notification, out),
             Request::DeregistrationNotification(notification) => {
                 self.deregistration_notification(now, &notification, out)
             }

@@ -27,6 +27,8 @@ const GOLDEN: &[(&str, &str)] = &[
     ("amf-traced-1", include_str!("../../../tests/golden/amf-traced-1.hex")),
     ("amf-emergency-1", include_str!("../../../tests/golden/amf-emergency-1.hex")),
     ("amf-null-security-mode-1", include_str!("../../../tests/golden/amf-null-security-mode-1.hex")),
+    ("amf-rerouted-1", include_str!("../../../tests/golden/amf-rerouted-1.hex")),
+    ("amf-voice-1", include_str!("../../../tests/golden/amf-voice-1.hex")),
 ];
 
 /// A registered UE with a session, CM-CONNECTED.
@@ -103,6 +105,8 @@ fn documents_of_earlier_versions_are_read_and_damaged_ones_refused() {
         ("amf-traced", only(&super::trace::traced())),
         ("amf-emergency", only(&super::emergency::unauthenticated())),
         ("amf-null-security-mode", only(&super::emergency::in_security_mode())),
+        ("amf-rerouted", only(&super::reallocation::rerouted())),
+        ("amf-voice", only(&super::voice_match::untold())),
     ];
     check_documents(GOLDEN, &written, |octets| repack(&world, octets));
 }

@@ -19,8 +19,10 @@ fn begin(world: &mut World, gnb: crate::kit::GnbHandle, ran: u32, padding: usize
         location: location(),
         establishment_cause: None,
         s_tmsi: None,
+        amf_set_id: None,
         ue_context_request: Some(()),
         allowed_nssai: None,
+        reroute: None,
     };
     world.ngap(gnb, "InitialUeMessage", message.encode());
     world.ladder.clear();

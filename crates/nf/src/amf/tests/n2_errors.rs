@@ -174,6 +174,7 @@ fn a_message_that_only_an_amf_sends_is_not_for_an_amf() {
     let message = pith_ngap::DownlinkNasTransport {
         amf_ue_ngap_id: phone.amf_id.unwrap(),
         ran_ue_ngap_id: phone.ran_id,
+        old_amf: None,
         nas_pdu: vec![1],
         mobility_restrictions: None,
         ue_ambr: None,

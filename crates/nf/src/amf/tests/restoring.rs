@@ -21,8 +21,10 @@ fn initial(s_tmsi: Option<FiveGSTmsi>) -> Input {
         location: location(),
         establishment_cause: None,
         s_tmsi,
+        amf_set_id: None,
         ue_context_request: None,
         allowed_nssai: None,
+        reroute: None,
     };
     pdu(message.encode().unwrap())
 }

@@ -495,8 +495,10 @@ impl Phone {
             location: self.location,
             establishment_cause: None,
             s_tmsi: self.guti.map(|guti| guti.s_tmsi()),
+            amf_set_id: None,
             ue_context_request: Some(()),
             allowed_nssai: None,
+            reroute: None,
         };
         world.ngap(self.gnb, "InitialUeMessage", message.encode());
     }

@@ -140,6 +140,7 @@ const fn consumers_of(operation: Operation) -> Consumers {
         | O::SmContextStatusNotify
         | O::N1N2TransferFailureNotification
         | O::N2InfoNotify
+        | O::N1MessageNotify
         | O::AmPolicyUpdateNotify
         | O::AmPolicyTerminateNotify
         | O::SmPolicyUpdateNotify

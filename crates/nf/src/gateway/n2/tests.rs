@@ -129,8 +129,10 @@ fn initial_with(ran: u32, nas_pdu: Vec<u8>, s_tmsi: Option<FiveGSTmsi>) -> Vec<u
         location: UserLocation { cell_plmn: plmn(), cell: NrCellIdentity::new(1), tai },
         establishment_cause: None,
         s_tmsi,
+        amf_set_id: None,
         ue_context_request: None,
         allowed_nssai: None,
+        reroute: None,
     }
     .encode()
     .unwrap()

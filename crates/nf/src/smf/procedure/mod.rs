@@ -9,6 +9,7 @@ pub(super) mod establishment;
 pub(super) mod flow_mobility;
 pub(super) mod forwarding;
 pub(super) mod handover;
+pub(super) mod ladn;
 pub(super) mod lost_tunnel;
 pub(super) mod modification;
 pub(super) mod modification_request;

@@ -9,6 +9,7 @@ mod flow_mobility;
 mod flows;
 mod handover;
 mod ipv6;
+mod ladn;
 mod modification_request;
 mod owner;
 mod panic;

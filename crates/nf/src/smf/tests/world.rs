@@ -46,6 +46,7 @@ pub(super) fn config() -> SmfConfig {
             dns: vec!["9.9.9.9".parse().unwrap()],
             mtu: 1400,
             ambr: ambr(50),
+            is_ladn: false,
         }],
         t3591: Duration::from_secs(16),
         t3592: Duration::from_secs(16),

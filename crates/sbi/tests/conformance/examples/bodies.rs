@@ -188,7 +188,9 @@ pub fn profile() -> Value {
         "nfServices": [service()],
         "nfServiceList": {"sm": service()},
         "customInfo": {"shard": 3}, "nfSetIdList": ["set1.amfset.5gc.mnc070.mcc999"],
-        "defaultNotificationSubscriptions": []
+        "defaultNotificationSubscriptions": [{"notificationType": "N1_MESSAGES",
+            "callbackUri": "http://127.0.0.1:7777/namf-callback/v1/n1-message/default",
+            "n1MessageClass": "5GMM"}]
     })
 }
 

@@ -51,7 +51,7 @@ pub fn request(operation: Operation) -> Request {
         Op::PostSmContexts | Op::UpdateSmContext | Op::ReleaseSmContext | Op::RetrieveSmContext
         | Op::SmContextStatusNotify => nsmf(operation),
         Op::N1N2MessageTransfer | Op::UeContextTransfer | Op::RegistrationStatusUpdate
-        | Op::CreateUeContext | Op::ReleaseUeContext | Op::N2InfoNotify
+        | Op::CreateUeContext | Op::ReleaseUeContext | Op::N2InfoNotify | Op::N1MessageNotify
         | Op::N1N2TransferFailureNotification => namf(operation),
         Op::CreateAmPolicyAssociation | Op::ReadAmPolicyAssociation
         | Op::UpdateAmPolicyAssociation | Op::DeleteAmPolicyAssociation
@@ -396,6 +396,13 @@ fn namf(operation: Operation) -> Request {
             })),
         }
         .into(),
+        Operation::N1MessageNotify => amf::N1MessageNotify {
+            uri: amf::N1MessageNotify::callback_uri(&root(), &NfType::Amf, "default"),
+            body: with(read(rerouted_registration()), |body: &mut amf::N1MessageNotification| {
+                body.n1_message_container.n1_message_content = Bytes::from_static(NAS).into();
+            }),
+        }
+        .into(),
         _ => amf::N1N2TransferFailureNotification {
             uri: amf::N1N2TransferFailureNotification::callback_uri(&root(), &NfType::Smf, "8"),
             body: read(json!({
@@ -405,6 +412,23 @@ fn namf(operation: Operation) -> Request {
         }
         .into(),
     }
+}
+
+fn rerouted_registration() -> serde_json::Value {
+    json!({
+        "n1MessageContainer": {"n1MessageClass": "5GMM", "n1MessageContent": {"contentId": "n1Message"}},
+        "registrationCtxtContainer": {
+            "ueContext": ue_context(), "anType": "3GPP_ACCESS", "anN2ApId": 17,
+            "ranNodeId": {"plmnId": plmn(), "gNbId": {"bitLength": 24, "gNBValue": "00000a"}},
+            "initialAmfName": "amf1.example.org", "userLocation": location(), "rrcEstCause": "3",
+            "ueContextRequest": true, "initialAmfN2ApId": 4711,
+            "allowedNssai": {"allowedSnssaiList": [{"allowedSnssai": {"sst": 2}}],
+                "accessType": "3GPP_ACCESS"},
+            "configuredNssai": [{"configuredSnssai": {"sst": 2}}],
+            "rejectedNssaiInPlmn": [{"sst": 7}], "rejectedNssaiInTa": [{"sst": 8}]
+        },
+        "guami": guami()
+    })
 }
 
 fn ue_context_create() -> serde_json::Value {

@@ -6,9 +6,9 @@ use crate::amf::config::AmfConfig;
 use crate::amf::context::{Env, RmState, UeContext};
 use crate::amf::mobility::departure;
 use crate::amf::procedure::activation::Activated;
-use crate::amf::procedure::{Procedure, Step, configuration_update};
+use crate::amf::procedure::{Procedure, Step, configuration_update, voice_match};
 use crate::amf::retransmission::{Expiry, Retransmission};
-use crate::amf::{delivery, n1, n2};
+use crate::amf::{delivery, ladn, n1, n2};
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Timer};
 use pith_nas::GmmMessage;
@@ -46,10 +46,12 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, attempt: &Attempt, a
     let new_guti =
         (kind != RegistrationKind::PeriodicUpdating || ue.guti.is_none()).then(|| renew_guti(ue, env));
     let message = message(ue, env.config, attempt, new_guti, &activated);
+    voice_match::note_told(ue);
     let plain = GmmMessage::from(message).encode();
     let nas_pdu = n1::seal(ue, &plain);
     let wants_context = ue.initial.wants_context || attempt.begins_registration();
     n2::deliver(ue, env, nas_pdu, activated.sessions, wants_context);
+    ue.reallocation = None;
     ue.note_restrictions_sent();
     delivery::send_queued(ue, env);
     if new_guti.is_none() {
@@ -115,7 +117,8 @@ fn message(
         accept.allowed_nssai = Some(ue.slices.allowed_nssai());
         accept.rejected_nssai = ue.slices.rejected_nssai();
     }
-    accept.network_feature_support = Some(network_features(config));
+    accept.ladn_information = ladn::information(ue, config, attempt.request.ladn_indication.as_ref());
+    accept.network_feature_support = Some(network_features(ue, config));
     accept.emergency_number_list = emergency_numbers(config);
     accept.t3512 = Some(GprsTimer3::at_least(config.t3512(is_emergency)));
     accept.t3502 = Some(GprsTimer2::at_least(config.timers.t3502));
@@ -131,10 +134,11 @@ fn message(
     accept
 }
 
-/// Emergency services are supported over NR only, and without fallback to EPS (TS 24.501 9.11.3.5, EMC and EMF).
-fn network_features(config: &AmfConfig) -> NetworkFeatureSupport {
+/// IMS voice over NR, with `amf.ims_voice` (TS 23.501 5.16.3.2). Emergency services are supported over NR only, and without fallback to EPS (TS 24.501 9.11.3.5, EMC and EMF).
+fn network_features(ue: &UeContext, config: &AmfConfig) -> NetworkFeatureSupport {
     let emergency_services = u8::from(config.emergency.is_some());
-    NetworkFeatureSupport { emergency_services, further: vec![0], ..Default::default() }
+    let ims_voice_three_gpp = config.ims_voice && ue.voice.may_be_supported();
+    NetworkFeatureSupport { ims_voice_three_gpp, emergency_services, further: vec![0], ..Default::default() }
 }
 
 /// The local emergency numbers (TS 24.501 5.3.12A).

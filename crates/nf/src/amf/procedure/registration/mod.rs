@@ -10,6 +10,7 @@
 //! | secured, not registered here | [`AwaitingUecmRegistration`] | UDM | | 14a |
 //! | | [`AwaitingSubscriptionData`] | UDM | | 14b |
 //! | slices not decided here | [`AwaitingSliceSelection`] | NSSF | | 4.2.2.2.3 |
+//! | slices of other AMFs | [`super::reallocation`] | target AMF | | 4.2.2.2.3 |
 //! | | [`AwaitingPolicyAssociation`] | PCF | | 16 |
 //! | uplink data pending | [`super::activation`] | SMFs | | 17 |
 //! | REGISTRATION ACCEPT | [`AwaitingRegistrationComplete`] | UE | T3550 | 21-22 |
@@ -24,6 +25,8 @@ mod reject;
 mod request;
 mod take_over;
 
+pub(super) use network::serve_here;
+
 pub(crate) use accept::{
     AwaitingRegistrationComplete, accept, confirm_guti_in_use, drop_old_guti, registration_area, renew_guti,
 };
@@ -33,7 +36,7 @@ pub(crate) use network::{
 };
 pub(crate) use reject::fail;
 pub(crate) use request::{
-    Attempt, AuthenticationPurpose, begin, begins_registration, identify, needs_new_key,
+    Attempt, AuthenticationPurpose, begin, begins_registration, go_on, identify, needs_new_key,
 };
 pub(crate) use take_over::{on_identified, take_over};
 

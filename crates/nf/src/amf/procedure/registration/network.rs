@@ -5,14 +5,12 @@ use super::{Attempt, emergency, on_policy_decided};
 use crate::amf::consumer;
 use crate::amf::context::{AmPolicy, CallId, Env, UeContext};
 use crate::amf::error::RegistrationError;
-use crate::amf::procedure::{Procedure, RegistrationStep, Step};
+use crate::amf::procedure::{Procedure, RegistrationStep, Step, reallocation};
+use crate::amf::reallocation::NssfSlices;
 use crate::amf::slices::{self, Decision, Slices};
 use crate::amf::subscription::Subscription;
 use crate::kit::document::pack_struct;
 use crate::kit::{Level, Nf};
-use pith_nas::ie::SnssaiRejection;
-use pith_sbi::common::AccessType;
-use pith_sbi::nnssf_nsselection::AuthorizedNetworkSliceInfo;
 use pith_sbi::{Operation, Reply, Response};
 use pith_types::Snssai;
 
@@ -115,6 +113,11 @@ pub(super) fn select_slices(ue: &mut UeContext, env: &mut Env<'_>, attempt: Atte
     let subscription =
         ue.subscription.as_deref().ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
     let requested = requested(&attempt);
+    if let Some(origin) = ue.reallocation.as_ref().and_then(|it| it.origin.as_ref()) {
+        // The initial AMF has asked its NSSF. To ask once more could send the UE back.
+        let slices = origin.slices(&requested, subscription, &served(ue, env));
+        return allow(ue, env, attempt, slices);
+    }
     match slices::decide(&requested, subscription, &served(ue, env)) {
         Decision::Local(slices) => allow(ue, env, attempt, slices),
         Decision::AskNssf => {
@@ -148,36 +151,41 @@ impl AwaitingSliceSelection {
         if ue.is_emergency_registered() {
             return on_policy_decided(ue, env, self.attempt);
         }
-        let served = served(ue, env);
-        let slices = match reply {
-            Ok(Response::AuthorizedNetworkSliceInfo(info)) => by_nssf(*info, &served),
-            other => {
-                let why = other.err().map_or_else(String::new, |problem| format!(": {problem}"));
-                env.out.log(Level::Warn, || format!("NSSF sent no slices{why}"));
-                let subscription = ue
-                    .subscription
-                    .as_deref()
-                    .ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
-                slices::decide_alone(&requested(&self.attempt), subscription, &served)
+        let problem = match reply {
+            Ok(Response::AuthorizedNetworkSliceInfo(info)) => {
+                let nssf = NssfSlices::of_nssf((*info).clone());
+                return match reallocation::targets(ue, env, &info, &nssf) {
+                    Some(targets) => reallocation::proceed(ue, env, self.attempt, (nssf, targets)),
+                    None => serve_here(ue, env, self.attempt, &nssf),
+                };
             }
+            other => other.err(),
         };
+        let why = problem.map_or_else(String::new, |problem| format!(": {problem}"));
+        env.out.log(Level::Warn, || format!("NSSF sent no slices{why}"));
+        let served = served(ue, env);
+        let subscription =
+            ue.subscription.as_deref().ok_or(RegistrationError::WrongAnswer(Operation::GetDataSets))?;
+        let slices = slices::decide_alone(&requested(&self.attempt), subscription, &served);
         allow(ue, env, self.attempt, slices)
     }
 }
 
-/// The slices that the NSSF allows and this AMF serves. A slice that only another AMF set serves is
-/// not available here: this AMF does not perform AMF re-allocation.
-fn by_nssf(info: AuthorizedNetworkSliceInfo, served: &[Snssai]) -> Slices {
-    let here =
-        info.allowed_nssai_list.into_iter().filter(|list| list.access_type == AccessType::ThreeGppAccess);
-    let authorised = here.flat_map(|list| list.allowed_snssai_list).map(|allowed| allowed.allowed_snssai);
-    let (allowed, elsewhere): (Vec<_>, Vec<_>) = authorised.partition(|slice| served.contains(slice));
-    let in_plmn = info.rejected_nssai_in_plmn.into_iter();
-    let in_area = info.rejected_nssai_in_ta.into_iter().chain(elsewhere);
-    let rejected = in_plmn.map(|slice| (slice, SnssaiRejection::NotAvailableInPlmn));
-    let rejected =
-        rejected.chain(in_area.map(|slice| (slice, SnssaiRejection::NotAvailableInRegistrationArea)));
-    Slices { allowed, rejected: rejected.collect() }
+/// No other AMF takes the UE: it gets the slices that this one serves, of those that the NSSF allows if there are such.
+pub(in crate::amf::procedure) fn serve_here(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    attempt: Attempt,
+    nssf: &NssfSlices,
+) -> RegistrationStep {
+    let served = served(ue, env);
+    let mut slices = nssf.served(&served);
+    if slices.allowed.is_empty()
+        && let Some(subscription) = ue.subscription.as_deref()
+    {
+        slices = slices::decide_alone(&requested(&attempt), subscription, &served);
+    }
+    allow(ue, env, attempt, slices)
 }
 
 /// Slices are selected: Npcf_AMPolicyControl_Create (step 16), unless there is an association already.

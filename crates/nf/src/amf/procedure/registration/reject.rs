@@ -24,6 +24,7 @@ pub(crate) fn fail(ue: &mut UeContext, env: &mut Env<'_>, error: &RegistrationEr
         // A registration reject ends the security context (TS 33.501 6.8.1.1.1).
         ue.discards_security = true;
     }
+    ue.reallocation = None;
     n2::release(ue, env, error.ngap_cause());
     outcome
 }

@@ -6,14 +6,15 @@ use crate::amf::emergency;
 use crate::amf::error::RegistrationError;
 use crate::amf::n1::{NasOutcome, Silence};
 use crate::amf::procedure::{
-    self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification,
+    self, Procedure, RegistrationStep, Step, authentication, context_transfer, identification, voice_match,
 };
 use crate::amf::security::{choose_algorithms, is_acceptable, ng_ksi_after};
+use crate::amf::session::PduSession;
 use crate::kit::document::{pack_enum, pack_struct};
 use pith_nas::gmm::RegistrationRequest;
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, RegistrationType};
 use pith_nas::{GmmMessage, NasCount};
-use pith_types::FiveGGuti;
+use pith_types::{FiveGGuti, Supi};
 
 /// A registration in progress.
 #[derive(Debug)]
@@ -147,6 +148,30 @@ pub(crate) fn begin(
     procedure::settle(ue, env, step)
 }
 
+/// Goes on with the registration of a UE that another AMF has authenticated and passed on, with its sessions (TS 23.502 4.2.2.2.3 step 8).
+pub(crate) fn go_on(
+    ue: &mut UeContext,
+    env: &mut Env<'_>,
+    request: Box<RegistrationRequest>,
+    (supi, sessions): (Supi, Vec<PduSession>),
+) {
+    ue.since = env.config.identity.date_time(env.now);
+    let attempt = Attempt {
+        request,
+        is_verified: true,
+        has_been_asked: true,
+        ng_ksi_was_in_use: false,
+        purpose: AuthenticationPurpose::Registration,
+        transferred_from: None,
+    };
+    super::on_identified(ue, env, supi.into());
+    let ids: Vec<u8> = sessions.iter().map(|session| session.id).collect();
+    ue.sessions = sessions;
+    context_transfer::announce_idle(ue, env, &ids);
+    let step = check(ue, env, &attempt).and_then(|()| identify(ue, env, attempt));
+    procedure::settle(ue, env, step);
+}
+
 /// Whether the request repeats the one that is being processed: the procedure continues as if there had been
 /// one request (TS 24.501 5.5.1.2.8 e and f). A request with other IEs starts a new procedure.
 fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
@@ -222,6 +247,7 @@ impl Attempt {
         }
         if self.request.update_type.is_some_and(|update| update.ng_ran_radio_capability_update) {
             ue.radio_capability = None;
+            voice_match::forget(ue);
         }
         ue.capability = self.request.ue_security_capability.or(ue.capability);
         match &ue.capability {

@@ -87,6 +87,7 @@ fn is_mobility_update(ue: &UeContext) -> bool {
         Procedure::AwaitingUecmRegistration(state) => &state.attempt,
         Procedure::AwaitingSubscriptionData(state) => &state.attempt,
         Procedure::AwaitingSliceSelection(state) => &state.attempt,
+        Procedure::AwaitingAmfReallocation(state) => state.attempt(),
         Procedure::AwaitingPolicyAssociation(state) => &state.attempt,
         _ => return false,
     };

@@ -11,6 +11,7 @@ use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
 use pith_nas::ie::{PcoRequest, PduSessionType, SscMode};
 use pith_nas::{GsmBody, GsmMessage};
+use pith_sbi::common::PresenceState;
 use pith_sbi::nsmf_pdusession::{RequestType, SmContextCreateData, SmContextCreateErrorData};
 use pith_sbi::{Problem, ProblemMore};
 use pith_types::{Dnn, Snssai, Supi, Tac, UeIdentity};
@@ -131,6 +132,10 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let Some(network) = config.network(&dnn, &snssai) else {
         return Err(refused(unknown_network(config, &dnn, &snssai)));
     };
+    // Without the AMF's word the UE counts as outside (TS 23.502 4.3.2.2.1 step 3).
+    if network.is_ladn && data.presence_in_ladn != Some(PresenceState::InArea) {
+        return Err(refused(EstablishmentError::OutsideLadn));
+    }
     let ip = check_kind(&message, network).map_err(refused)?;
     let location = data.ue_location.as_ref().and_then(|location| location.nr_location.as_ref());
     let tac = location.map(|location| location.tai.tac);

@@ -1,0 +1,142 @@
+//! Namf_Communication_N1MessageNotify at the target AMF of a re-allocation (TS 29.518 5.2.2.3.5; TS 23.502 4.2.2.2.3 steps 7A, 8): another AMF
+//! passes on the registration of a UE whose slices it does not serve.
+//!
+//! The UE's gNB must be connected to this AMF. The registration goes on with the keys, the sessions and the NSSF's answer that the initial AMF
+//! sends; this AMF passes it on to no third one. What the other AMF says is checked before a context is made of it, as at a handover.
+
+use crate::amf::Amf;
+use crate::amf::connection::HANDOVER_STREAM;
+use crate::amf::consumer::REGISTRATIONS_OF_OTHER_AMFS;
+use crate::amf::context::{Env, RmState, UeContext};
+use crate::amf::mobility::{n2_handover, n14};
+use crate::amf::n2::{Initial, N2Origin, octets_kept};
+use crate::amf::procedure::context_transfer::{self, Received};
+use crate::amf::procedure::registration;
+use crate::amf::reallocation::{NssfSlices, Origin, Reallocation};
+use crate::kit::{GnbHandle, Instant, Outbox};
+use pith_nas::GmmMessage;
+use pith_nas::gmm::RegistrationRequest;
+use pith_ngap::{TargetId, UserLocation};
+use pith_sbi::namf_communication as namf;
+use pith_sbi::nsmf_pdusession::NgRanTargetId;
+use pith_sbi::{Cause, Problem, Reply, Response};
+use pith_types::{RanUeNgapId, Supi};
+use std::sync::Arc;
+
+/// Octets of a REGISTRATION REQUEST that is passed on.
+const MAX_MESSAGE: usize = 8 << 10;
+
+/// A checked request.
+struct PassedOn {
+    request: Box<RegistrationRequest>,
+    supi: Supi,
+    security: Received,
+    gnb: GnbHandle,
+    ran_id: RanUeNgapId,
+    location: UserLocation,
+    container: namf::RegistrationContextContainer,
+}
+
+impl Amf {
+    /// Takes the UE, and goes on with its registration.
+    pub(super) fn n1_message_notify(
+        &mut self,
+        now: Instant,
+        notification: namf::N1MessageNotify,
+        out: &mut Outbox,
+    ) -> Reply {
+        if notification.uri.id() != REGISTRATIONS_OF_OTHER_AMFS {
+            return Err(Problem::context_not_found().into());
+        }
+        let passed_on = self.check_passed_on(notification.body)?;
+        let is_full = self.ues.len() >= self.shared.config.max_ues as usize;
+        if is_full || self.shared.refuses_new || !self.shared.connections.has_room() {
+            return Err(Problem::new(Cause::NfCongestion).into());
+        }
+        let from = N2Origin { gnb: passed_on.gnb, stream: HANDOVER_STREAM };
+        self.drop_stale(now, from, passed_on.ran_id, out);
+        let octets = octets_kept(MAX_MESSAGE);
+        let key = self.half_open(now, from, octets).ok_or_else(|| Problem::new(Cause::NfCongestion))?;
+        self.with_ue(now, key, out, |ue, env| take(ue, env, from, passed_on));
+        self.give_up_excess(now, from, out);
+        Ok(Response::NoContent)
+    }
+
+    fn check_passed_on(&self, body: namf::N1MessageNotification) -> Result<PassedOn, Box<Problem>> {
+        let incorrect = |param, why: &str| Box::new(Problem::mandatory_ie_incorrect(param, why));
+        let container = body.registration_ctxt_container;
+        let container =
+            container.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer"))?;
+        let request = registration_request(&body.n1_message_container)
+            .ok_or_else(|| incorrect("/n1MessageContainer", "not a REGISTRATION REQUEST in cleartext"))?;
+        let context = &container.ue_context;
+        let supi = context.supi.clone();
+        let supi =
+            supi.ok_or_else(|| Problem::mandatory_ie_missing("/registrationCtxtContainer/ueContext/supi"))?;
+        let sessions = context.session_context_list.iter().map(|session| session.pdu_session_id);
+        if !context_transfer::are_sessions(sessions) {
+            return Err(incorrect(
+                "/registrationCtxtContainer/ueContext/sessionContextList",
+                "not different PDU sessions of a UE",
+            ));
+        }
+        let security = context_transfer::received(context).ok_or_else(|| {
+            incorrect("/registrationCtxtContainer/ueContext/seafData", "no security context that is in use")
+        })?;
+        let refused = |why: &str| Box::new(Problem::of_status(403).detail(why));
+        let location = container.user_location.nr_location.as_ref();
+        let location = location.ok_or_else(|| refused("the UE is not in NR"))?;
+        let tai = location.tai;
+        if !self.shared.config.tais.contains(&tai) {
+            return Err(refused("this AMF does not serve the UE's tracking area"));
+        }
+        let node = n14::target_of(&NgRanTargetId::new(container.ran_node_id.clone(), tai));
+        let gnb = match &node {
+            Some(TargetId::RanNode { node, tai }) => n2_handover::gnb_of(&self.shared.gnbs, node, tai),
+            _ => None,
+        };
+        let gnb = gnb.ok_or_else(|| refused("the UE's gNB is not connected to this AMF"))?;
+        let location = UserLocation { cell_plmn: location.ncgi.plmn_id, cell: location.ncgi.nr_cell_id, tai };
+        let ran_id = RanUeNgapId(container.an_n2_ap_id);
+        Ok(PassedOn { request, supi, security, gnb, ran_id, location, container })
+    }
+}
+
+/// The REGISTRATION REQUEST in a message that is not protected.
+fn registration_request(message: &namf::N1MessageContainer) -> Option<Box<RegistrationRequest>> {
+    let content = &message.n1_message_content.content;
+    let is_short = content.len() <= MAX_MESSAGE && message.n1_message_class == namf::N1MessageClass::FiveGmm;
+    match is_short.then(|| GmmMessage::decode(content)) {
+        Some(Ok(GmmMessage::RegistrationRequest(request))) => Some(request),
+        _ => None,
+    }
+}
+
+/// The UE is this AMF's, with its connection at the gNB. Its sessions are announced to the SMFs; an update leaves it registered, also if the
+/// process ends, as the initial AMF has no context of it any longer.
+fn take(ue: &mut UeContext, env: &mut Env<'_>, from: N2Origin, passed_on: PassedOn) {
+    let PassedOn { request, supi, security, gnb: _, ran_id, location, container } = passed_on;
+    let address = (from.gnb, from.stream);
+    let Some(connection) = env.connections.open(ue.id.block, address, ran_id) else { return };
+    if let Some(connection) = env.connections.get_mut(connection) {
+        connection.ue = Some(ue.key);
+    }
+    ue.connection = Some(connection);
+    ue.location = Some(location);
+    ue.initial = Initial { wants_context: container.ue_context_request == Some(true), ..Initial::default() };
+    let old_amf = Some(Arc::clone(&container.initial_amf_name));
+    let origin = Some(Origin { nssf: NssfSlices::of_container(&container), old_amf });
+    ue.reallocation = Some(Box::new(Reallocation { origin, ..Reallocation::default() }));
+    ue.k_gnb_count = security.uplink;
+    ue.capability = Some(security.security.capability);
+    ue.security = Some(security.security);
+    ue.pei = container.ue_context.pei;
+    let sessions = container.ue_context.session_context_list.into_iter();
+    let sessions: Vec<_> = sessions.map(context_transfer::session).collect();
+    let begins = registration::begins_registration(request.registration_type.kind);
+    if !begins {
+        ue.rm = RmState::Registered;
+        (ue.must_store, ue.must_store_at_once) = (true, true);
+    }
+    registration::go_on(ue, env, request, (supi, sessions));
+}

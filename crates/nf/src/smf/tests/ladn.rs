@@ -1,0 +1,87 @@
+//! Local area data networks (TS 23.501 5.6.5).
+
+use super::world::*;
+use pith_nas::gsm::PduSessionReleaseComplete;
+use pith_nas::{GsmBody, GsmCause};
+use pith_sbi::Cause;
+use pith_sbi::common::PresenceState;
+
+/// The data network is available in some tracking areas.
+fn world() -> World {
+    let mut config = config();
+    config.data_networks[0].is_ladn = true;
+    World::with(config, &["upf"])
+}
+
+fn requests(world: &mut World, presence: Option<PresenceState>) {
+    world.post_with("internet", establishment(|_| {}), |data| data.presence_in_ladn = presence);
+}
+
+fn reports(world: &mut World, presence: PresenceState) {
+    world.take_ladder();
+    world.update(|data| data.presence_in_ladn = Some(presence));
+}
+
+#[test]
+fn a_session_outside_the_service_area_is_rejected() {
+    for presence in [Some(PresenceState::OutOfArea), Some(PresenceState::Unknown), None] {
+        let mut world = world();
+        requests(&mut world, presence);
+        assert_eq!(world.reject(), GsmCause::OutOfLadnServiceArea);
+        assert_eq!(world.refusal(), &Cause::OutOfLadnServiceArea);
+        world.is_quiet();
+    }
+}
+
+#[test]
+fn a_ue_that_leaves_the_service_area_loses_its_session() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    reports(&mut world, PresenceState::InArea);
+    assert_eq!(world.take_ladder(), "amf <- 204", "it stays");
+    reports(&mut world, PresenceState::OutOfArea);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("upf <- SessionDeletionRequest\namf <- N1N2MessageTransfer"), "{ladder}");
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::OutOfLadnServiceArea);
+    assert!(world.transfers.last().unwrap().n2_info_container.is_some(), "the gNB, too");
+    world.uplink(PduSessionReleaseComplete::new());
+    world.is_quiet();
+}
+
+#[test]
+fn a_session_without_a_user_plane_ends_without_a_message_to_the_ue() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    world.gnb_answers();
+    world.deactivate();
+    reports(&mut world, PresenceState::OutOfArea);
+    let ladder = world.take_ladder();
+    assert!(ladder.contains("amf <- SmContextStatusNotify") && !ladder.contains("N1N2"), "{ladder}");
+    world.is_quiet();
+}
+
+/// The gNB has not answered yet: the session is released when it has.
+#[test]
+fn a_ue_that_leaves_during_the_establishment_loses_its_session_after_it() {
+    let mut world = world();
+    requests(&mut world, Some(PresenceState::InArea));
+    reports(&mut world, PresenceState::OutOfArea);
+    assert_eq!(world.take_ladder(), "amf <- 204");
+    world.gnb_answers();
+    let GsmBody::PduSessionReleaseCommand(command) = &world.n1.last().unwrap().body else { panic!() };
+    assert_eq!(command.cause, GsmCause::OutOfLadnServiceArea);
+    world.uplink(PduSessionReleaseComplete::new());
+    world.is_quiet();
+}
+
+#[test]
+fn a_data_network_that_is_no_ladn_is_served_everywhere() {
+    let mut world = World::new();
+    requests(&mut world, Some(PresenceState::OutOfArea));
+    world.gnb_answers();
+    reports(&mut world, PresenceState::OutOfArea);
+    assert_eq!(world.take_ladder(), "amf <- 204");
+    assert_eq!(world.bench.nf.audit().contexts, 1);
+}
