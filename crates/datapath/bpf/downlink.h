@@ -14,6 +14,12 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 		return pass_to_user(path, found->session);
 	struct cpu *cpu = path->cpu;
 	u32 reason = enforce(found->session, found->index, rule, DOWNLINK, length, path->now);
+	u32 queue = NO_QUEUE;
+	if (reason == RATE_EXCEEDED && settings.shapes) {
+		queue = joins_virtual_queue(found, rule, flow, DOWNLINK);
+		if (queue != NO_QUEUE)
+			reason = PASSES(YELLOW);
+	}
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->index);
 		if (flow->natted)
@@ -27,6 +33,8 @@ INLINE int forward_downlink(struct xdp_md *ctx, struct path *path, const struct 
 	if (mapping)
 		translate(ctx, before(ctx, flow), mapping);
 	take_hop(flow);
+	if (queue == MARKED)
+		merge_ecn(ctx, before(ctx, flow), flow->v6, CE);
 	return send_by_tunnel(ctx, path, rule, route, flow, qfi);
 }
 
@@ -76,14 +84,30 @@ NOINLINE int find_sender(struct sender *sender, u32 v6)
 	return 0;
 }
 
+INLINE int is_sender(const struct sender *sender, const struct address *from, u8 v6)
+{
+	return sender->is.high == from->high && sender->is.low == from->low && sender->v6 == v6;
+}
+
+/* As route_entry(). */
+INLINE struct sender *sender_entry(const struct address *from, u8 v6)
+{
+	u32 index = route_index(from);
+	struct sender *first = slot(&senders, index);
+	if (!first || is_sender(first, from, v6))
+		return first;
+	struct sender *second = slot(&senders, index ^ 1);
+	return second && (is_sender(second, from, v6) || second->until < first->until) ? second : first;
+}
+
 /* The area of a packet's source; HERE, if it is a UE's of this UPF. */
 INLINE u32 area_of_sender(const struct flow *flow, u64 now)
 {
 	const struct address *from = &flow->source;
-	struct sender *sender = slot(&senders, route_index(from));
+	struct sender *sender = sender_entry(from, flow->v6);
 	if (!sender)
 		return CLOSED_MAY;
-	if (sender->until < now || sender->is.high != from->high || sender->is.low != from->low || sender->v6 != flow->v6) {
+	if (sender->until < now || !is_sender(sender, from, flow->v6)) {
 		sender->is = *from;
 		find_sender(sender, flow->v6);
 		sender->until = now + ROUTE_LIFE;

@@ -86,6 +86,36 @@ INLINE u32 admit_one(struct session *session, u8 direction, u32 bytes, u64 ticks
 	return green ? GREEN : YELLOW;
 }
 
+/* The longest virtual queue of a session, and that from which on its packets are marked, in nanoseconds. */
+#define VIRTUAL_QUEUE 4000000ull
+#define MARKED_QUEUE 1000000ull
+
+/* The results of join_virtual_queue(). */
+enum { NO_QUEUE, UNMARKED, MARKED };
+
+/* Admits a packet above its session's rate whose sender slows down by marks (L4S, RFC 9331): it does not wait, but it is charged, and
+ * marked by the length of the queue that it would find if packets waited. Packets beyond VIRTUAL_QUEUE have to wait. */
+NOINLINE int join_virtual_queue(u32 index, u32 direction, u32 bytes)
+{
+	struct session *session = slot(&sessions, index);
+	u64 way = direction;
+	if (!session)
+		return NO_QUEUE;
+	SCALAR(way);
+	struct meter *meter = &session->meters[way & (BLOCK_METERS - 1)];
+	struct bucket *peak = &meter->peak;
+	if (meter->committed.rate != NO_LIMIT || peak->rate == NO_LIMIT || !peak->rate)
+		return NO_QUEUE;
+	/* The clock of the other decisions is a tick old: as long as this queue. */
+	u64 ticks = (bpf_ktime_get_ns() - settings.started + 1) * TICKS;
+	u64 full_at = *(volatile u64 *)&peak->full_at, empty_at = ticks + peak->burst;
+	u64 queue = full_at > empty_at ? full_at - empty_at : 0;
+	if (queue > VIRTUAL_QUEUE * TICKS)
+		return NO_QUEUE;
+	charge(peak, ticks, bytes);
+	return queue > MARKED_QUEUE * TICKS ? MARKED : UNMARKED;
+}
+
 /* Whether a packet refused by its rates is red, because it exceeds a QoS flow's own maximum rate, or only
  * dropped: pith_upf::qos::Flow::is_above_own_rate(). */
 NOINLINE int fate_of_refused(u32 first, u32 second, u32 third, u64 now)
@@ -255,6 +285,12 @@ INLINE u32 enforce(struct session *session, u32 index, const struct rule *rule, 
 	if (first == own && rule->meters[1] == NO_INDEX)
 		return passes_or_red(admit_one(session, direction, bytes, ticks));
 	return passes_or_red(admit(first, rule->meters[1], rule->meters[2], bytes, ticks));
+}
+
+/* Whether the session's AMBR is the only rate of a rule's packets. */
+INLINE int has_ambr_only(const struct rule *rule, u32 index, u8 direction)
+{
+	return rule->meters[0] == (IN_BLOCK | (index * BLOCK_METERS + direction)) && rule->meters[1] == NO_INDEX;
 }
 
 /* Counts a forwarded packet in its URRs. */

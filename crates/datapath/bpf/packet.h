@@ -255,6 +255,12 @@ INLINE u8 tos_of(const struct flow *flow)
 	return flow->v6 ? traffic_class(flow->at) : ((struct iphdr *)flow->at)->tos;
 }
 
+/* Whether the packet's sender slows down by many marks: ECT(1), or CE, which that may have been (RFC 9331 5.1). */
+INLINE int is_scalable(const struct flow *flow)
+{
+	return tos_of(flow) & ECT_1;
+}
+
 /* Whether a router of the tunnel's path reported congestion that the packet cannot carry on (RFC 6040 4.2). */
 INLINE int loses_congestion(const struct flow *flow)
 {

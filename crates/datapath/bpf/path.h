@@ -113,18 +113,39 @@ NOINLINE int shape(u32 index)
 	return 0;
 }
 
+/* A packet above its session's rate: whether it joins the virtual queue instead of waiting. */
+INLINE u32 joins_virtual_queue(const struct found *found, const struct rule *rule, const struct flow *flow, u8 direction)
+{
+	if (!is_scalable(flow) || !has_ambr_only(rule, found->index, direction))
+		return NO_QUEUE;
+	return join_virtual_queue(found->index, direction, flow->length);
+}
+
 INLINE void touch(struct path *path, struct session *session)
 {
 	if (session->last_packet != path->now)
 		session->last_packet = path->now;
 }
 
-/* The slot in the key's entry of a direct-mapped table, plus one; 0 if the entry is for another key. */
-INLINE u32 direct_slot(void *table, u32 key)
+/* The slot in an entry of a set, plus one; 0 if the entry is for another key. */
+INLINE u32 slot_in_entry(void *table, u32 index, u32 key)
 {
-	u64 *entry = slot(table, key & settings.direct_mask);
+	u64 *entry = slot(table, index);
 	u64 found = entry ? *(volatile u64 *)entry : 0;
 	return found >> 32 == key ? found : 0;
+}
+
+/* The slot of a key in the set of eight entries, one cache line, that its low bits select, plus one; 0 if it is not there. Keys
+ * are first at the place of their low bits, where sequential ones are. */
+INLINE u32 direct_slot(void *table, u32 key)
+{
+	u32 index = key & settings.direct_mask;
+	u32 found = slot_in_entry(table, index, key);
+#pragma unroll
+	for (u32 i = 1; i < SET_ENTRIES; i++)
+		if (!found)
+			found = slot_in_entry(table, index ^ i, key);
+	return found;
 }
 
 /* The session in a slot, found in a direct-mapped table (slot plus one) or a hash table (`rare`). */

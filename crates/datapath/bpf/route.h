@@ -11,10 +11,8 @@
 INLINE u32 route_index(const struct address *to)
 {
 	u64 mixed = (to->high ^ to->low) * 0x9e3779b97f4a7c15ull;
-	return mixed >> 54;
+	return mixed >> 32 & settings.route_mask;
 }
-
-_Static_assert(ROUTES == 1 << (64 - 54), "route_index() gives an index of `routes`");
 
 /* The area of an address. */
 INLINE u32 area_of(u64 high, u64 low, u32 v6)
@@ -77,15 +75,31 @@ NOINLINE int find_route(struct xdp_md *ctx, struct route *route, u32 v6)
 	return 0;
 }
 
+INLINE int is_route_to(const struct route *route, const struct address *to, u8 v6)
+{
+	return route->to.high == to->high && route->to.low == to->low && route->v6 == v6;
+}
+
+/* The entry of a destination in the cache: of its two entries the one that has it, otherwise the older one. */
+INLINE struct route *route_entry(const struct address *to, u8 v6)
+{
+	u32 index = route_index(to);
+	struct route *first = slot(&routes, index);
+	if (!first || is_route_to(first, to, v6))
+		return first;
+	struct route *second = slot(&routes, index ^ 1);
+	return second && (is_route_to(second, to, v6) || second->until < first->until) ? second : first;
+}
+
 /* The route to a destination. None if user space must handle the packets: unresolved neighbour,
  * destination on this host, or an interface that is not configured. */
 INLINE const struct route *route_to(struct xdp_md *ctx, struct address to, u32 v6, u64 now)
 {
-	struct route *route = slot(&routes, route_index(&to));
+	u8 family = v6 ? 1 : 0;
+	struct route *route = route_entry(&to, family);
 	if (!route)
 		return 0;
-	u8 family = v6 ? 1 : 0;
-	if (route->until < now || route->to.high != to.high || route->to.low != to.low || route->v6 != family) {
+	if (route->until < now || !is_route_to(route, &to, family)) {
 		route->to = to;
 		route->v6 = family;
 		find_route(ctx, route, v6);

@@ -10,12 +10,10 @@
  * Frames that are not addressed to a configured interface, by VLAN and destination MAC, are passed to the kernel, except
  * GTP-U. A packet is either handled here (redirected or dropped, and counted) or passed on unchanged and uncounted. */
 #include "downlink.h"
-#include "uplink.h"
+#include "spread.h"
 
-SEC("xdp")
-int pith_upf(struct xdp_md *ctx)
+INLINE int handle(struct xdp_md *ctx, u32 frame)
 {
-	u32 frame = read_frame(ctx);
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = slot(&cpus, number);
 	if (!cpu)
@@ -31,11 +29,30 @@ int pith_upf(struct xdp_md *ctx)
 	if (verdict == NOT_UPLINK)
 		verdict = frame & FRAME_OURS ? downlink(ctx, &path, frame) : XDP_PASS;
 	LEAVE(cpu);
+	return verdict;
+}
+
+SEC("xdp")
+int pith_upf(struct xdp_md *ctx)
+{
+	u32 frame = read_frame(ctx);
+	u32 is_tunnels = frame & FRAME_TUNNELS && frame & FRAME_OURS;
+	int verdict = settings.spread > 1 && is_tunnels ? spread_uplink(ctx, frame) : NOT_UPLINK;
+	if (verdict == NOT_UPLINK)
+		verdict = handle(ctx, frame);
 	if (verdict != UNKNOWN_SESSION)
 		return verdict;
 	if (settings.pinned)
 		bpf_tail_call(ctx, &predecessor, 0);
 	return XDP_PASS;
+}
+
+/* On the CPU that another one gave a packet. A predecessor needs no call: only packets of known tunnels are given away. */
+SEC("xdp/cpumap")
+int pith_upf_spread(struct xdp_md *ctx)
+{
+	int verdict = handle(ctx, read_frame(ctx));
+	return verdict == UNKNOWN_SESSION ? XDP_PASS : verdict;
 }
 
 /* Only helpers that the kernel offers to GPL programs need this; the text is under Apache-2.0 as well. */

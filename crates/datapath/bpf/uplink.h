@@ -111,7 +111,7 @@ INLINE int pass_between(struct xdp_md *ctx, struct path *path, const struct foun
 }
 
 INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct found *found, const struct rule *rule,
-			  const struct flow *flow)
+			  struct flow *flow)
 {
 	const struct route *route = route_to(ctx, flow->destination, flow->v6, path->now);
 	if (!route)
@@ -131,6 +131,14 @@ INLINE int forward_uplink(struct xdp_md *ctx, struct path *path, const struct fo
 	struct cpu *cpu = path->cpu;
 	u32 length = flow->length;
 	u32 reason = enforce(found->session, found->index, rule, UPLINK, length, path->now);
+	u32 queue = NO_QUEUE;
+	if (reason == RATE_EXCEEDED && settings.shapes) {
+		queue = joins_virtual_queue(found, rule, flow, UPLINK);
+		if (queue != NO_QUEUE)
+			reason = PASSES(YELLOW);
+	}
+	if (queue == MARKED)
+		flow->outer_ecn = CE;
 	if (reason == RATE_EXCEEDED && settings.shapes) {
 		shape(found->index);
 		/* Without a route the worker sends by the kernel, which translates. */

@@ -60,6 +60,9 @@ pub struct DatapathConfig {
     /// IPv6 also with a flow label, so that receivers and routers spread flows. Otherwise, and on the portable path, from
     /// port 2152.
     pub flow_ports: bool,
+    /// Whether the XDP path spreads the packets of tunnels over all CPUs by TEID. All packets of a gNB arrive at one CPU: this
+    /// helps if that is busier than the others, and costs more CPU time a packet.
+    pub spread: bool,
     /// Whether outer headers get the ECN field of their packet (RFC 6040 4.1, normal mode), so that routers between UPF and
     /// gNB mark packets instead of dropping them; otherwise zero. The receiver must follow RFC 6040, too.
     pub outer_ecn: bool,
@@ -116,6 +119,7 @@ impl Default for DatapathConfig {
             sessions: 16_384,
             pin: None,
             flow_ports: true,
+            spread: false,
             outer_ecn: true,
             refuses_unknown: true,
         }

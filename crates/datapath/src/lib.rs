@@ -3,6 +3,7 @@
 mod automatic;
 mod boundary;
 mod config;
+mod fib;
 pub mod packet;
 mod portable;
 mod rules;

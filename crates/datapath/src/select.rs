@@ -40,7 +40,8 @@ impl PathReport {
         let hook = if xdp.is_native() { "in the driver" } else { "after the driver (generic)" };
         let nat = if xdp.translates() { ", with NAT" } else { "" };
         let queued = if xdp.uses_af_xdp() { "AF_XDP" } else { "the kernel" };
-        let detail = format!("{hook} of {interfaces}{nat}; queued packets by {queued}");
+        let spread = if config.spread { ", uplink over all CPUs" } else { "" };
+        let detail = format!("{hook} of {interfaces}{nat}{spread}; queued packets by {queued}");
         let by_kernel = !xdp.pools_by_kernel().is_empty();
         let faster = match (xdp.is_native(), by_kernel) {
             (false, _) => Some("'upf.xdp: native', if the driver supports it".to_owned()),
@@ -107,7 +108,8 @@ impl UserPlane {
                 Ok((Self::Xdp(xdp), report))
             }
             StartedPath::Portable(_, error) if config.path == PathChoice::Xdp => Err(error.into()),
-            StartedPath::Portable(portable, error) => {
+            StartedPath::Portable(mut portable, error) => {
+                portable.bypass_forwarding(configured);
                 let report = PathReport::portable(Some(Obstacle { reason: error.to_string(), remedy: None }));
                 Ok((Self::portable(portable, configured)?, report))
             }

@@ -259,6 +259,8 @@ fn the_kernel_lets_no_packet_with_another_destination_through_either() {
         run("nft add chain ip others prerouting { type nat hook prerouting priority -100 ; }");
         run(&format!("nft add rule ip others prerouting ip daddr {to_radio} dnat to {GNB}"));
         run(&format!("nft add rule ip others prerouting ip daddr {to_host} redirect"));
+        // The UPF notices the rules, and leaves packets to the kernel.
+        std::thread::sleep(Duration::from_millis(500));
         let host = UdpSocket::bind(("0.0.0.0", GTPU_PORT + 1)).unwrap();
         lab.uplink(TEID, &udp(UE, to_radio, GTPU_PORT, &gpdu(GNB_TEID + 1, b"forged")));
         lab.uplink(TEID, &udp(UE, to_host, GTPU_PORT + 1, b"to the host"));
@@ -298,6 +300,8 @@ fn a_gnb_behind_a_router_is_closed_to_gtpu_only() {
         run("nft add table ip others");
         run("nft add chain ip others prerouting { type nat hook prerouting priority -100 ; }");
         run(&format!("nft add rule ip others prerouting ip daddr 192.0.2.1 dnat to {radio}"));
+        // The UPF notices the rule, and leaves packets to the kernel.
+        std::thread::sleep(Duration::from_millis(500));
         let redirected = Ipv4Addr::new(192, 0, 2, 1);
         lab.uplink(TEID, &udp(UE, redirected, GTPU_PORT, b"forged"));
         lab.uplink(TEID, &udp(UE, redirected, 7000, b"hello"));

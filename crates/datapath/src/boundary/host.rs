@@ -124,7 +124,8 @@ fn local_route(body: &[u8]) -> Option<(AddressRange, u8)> {
     Some((AddressRange { address: ip_address(address)?, prefix: *head.get(1)? }, *head.get(7)?))
 }
 
-fn ip_address(octets: &[u8]) -> Option<IpAddr> {
+/// The address of 4 or 16 octets.
+pub fn ip_address(octets: &[u8]) -> Option<IpAddr> {
     let v4 = || <[u8; 4]>::try_from(octets).ok().map(IpAddr::from);
     v4().or_else(|| <[u8; 16]>::try_from(octets).ok().map(IpAddr::from))
 }

@@ -79,6 +79,11 @@ pub fn complete_partial(header: &VnetHeader, packet: &mut [u8]) {
     }
 }
 
+/// Whether the header checksum of an IPv4 header is correct.
+pub fn has_right_checksum(header: &[u8]) -> bool {
+    Sum::default().add(header).checksum() == [0, 0]
+}
+
 /// Sets the header checksum of an IPv4 header.
 pub fn set_ipv4_checksum(header: &mut [u8]) {
     put(header, 10, &[0, 0]);

@@ -201,6 +201,24 @@ impl Frame {
         (self.payloads.len() < 2).then(|| self.first.clone())
     }
 
+    /// The first packet.
+    pub fn first(&self) -> Range<usize> {
+        self.first.clone()
+    }
+
+    /// Bytes of all packets.
+    pub fn octets(&self) -> usize {
+        match self.single() {
+            Some(packet) => packet.len(),
+            None => self.total + self.packets() * self.header_len(),
+        }
+    }
+
+    /// Bytes of the longest packet.
+    pub fn longest_packet(&self) -> usize {
+        self.first.len()
+    }
+
     /// The number of packets.
     pub fn packets(&self) -> usize {
         self.payloads.len().max(1)

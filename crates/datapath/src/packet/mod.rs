@@ -14,7 +14,7 @@ pub(crate) mod rfc6040;
 mod segment;
 mod vnet;
 
-pub use checksum::{complete_partial, set_ipv4_checksum};
+pub use checksum::{complete_partial, has_right_checksum, set_ipv4_checksum};
 pub use coalesce::{Coalescer, Frame};
 pub use ecn::{mark_congestion, merge_outer_ecn, tos_of};
 pub use entropy::source_port;

@@ -73,6 +73,11 @@ impl VnetHeader {
         [self.flags, self.gso_type, a, b, c, d, e, f, g, h]
     }
 
+    /// The header of the same packet behind a link header of that length.
+    pub fn behind(self, link_len: u16) -> Self {
+        Self { header_len: self.header_len + link_len, csum_start: self.csum_start + link_len, ..self }
+    }
+
     /// Payload bytes of each packet of a GSO packet, except that the last may have fewer; `None` for a single packet.
     pub fn segment_size(&self) -> Option<usize> {
         let is_gso = self.gso_type & !GSO_ECN != GSO_NONE && self.gso_size > 0;

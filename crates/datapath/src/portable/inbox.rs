@@ -4,8 +4,10 @@
 //! its messages before the first packet after its sleep. A message therefore counts as applied once it is
 //! posted and the worker is parked.
 
+use super::packet_out::PacketOut;
 use super::ports::Port;
 use crate::boundary::Reach;
+use crate::fib::Fib;
 use crate::rules::Rules;
 use crate::sys::EventFd;
 use pith_upf::contract::SessionId;
@@ -30,6 +32,10 @@ pub enum Message {
     Advertise(SessionId),
     /// Drops the packets held for a session.
     Discard(Arc<Rules>),
+    /// Sends packets to the data network by a packet socket.
+    SendBy(PacketOut),
+    /// Sets the routes to the data network.
+    Fib(Arc<Fib>),
     /// Adds an AF_XDP socket.
     Serve(Port),
     /// Sets the closed destinations.

@@ -11,6 +11,7 @@ mod link;
 mod n3;
 mod n6;
 mod pace;
+mod packet_out;
 mod path;
 mod ports;
 mod queued_packet;
@@ -24,10 +25,11 @@ mod worker;
 
 use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
+use crate::fib::Follower;
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
-use crate::sys::{GtpuSocket, TunQueue};
+use crate::sys::{GtpuSocket, PacketSocket, TunQueue};
 use crate::system::{FramedRoutes, Network, PortLog};
 use border::Border;
 use crossbeam_channel::Receiver;
@@ -35,6 +37,7 @@ use events::Events;
 pub(crate) use inbox::{Inbox, Message};
 use n3::N3Batch;
 use n6::N6Batch;
+use packet_out::PacketOut;
 use path::{Path, Shared, peer_of};
 use pith_pfcp::gtpu::{GTPU_PORT, Signalling};
 use pith_upf::contract::{
@@ -78,6 +81,8 @@ pub struct PortableDatapath {
     port_log: PortLog,
     framed: FramedRoutes,
     keeper: Keeper,
+    /// While packets bypass the kernel's forwarding.
+    follower: Option<Follower>,
     /// Dropped last: the system is restored after all workers have ended.
     _network: Network,
 }
@@ -93,7 +98,33 @@ impl PortableDatapath {
     /// Sets up the system and starts the workers. When this returns, packets are forwarded.
     pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
         let pools = Pools::on_heap(worker_count(&config));
-        Self::start_with(&config, Clock::start(), pools)
+        let mut datapath = Self::start_with(&config, Clock::start(), pools)?;
+        datapath.bypass_forwarding(&config);
+        Ok(datapath)
+    }
+
+    /// Sends packets to the data network by packet sockets, without the kernel's forwarding, while that changes nothing but the
+    /// cost.
+    pub(crate) fn bypass_forwarding(&mut self, config: &DatapathConfig) {
+        if config.pools.iter().all(|pool| config.needs_kernel(*pool)) {
+            return;
+        }
+        let sockets: Result<Vec<_>, _> = self.workers.iter().map(|_| PacketSocket::open()).collect();
+        let inboxes = self.workers.iter().map(|worker| Arc::clone(&worker.inbox)).collect();
+        let started = sockets.and_then(|sockets| {
+            for (worker, socket) in self.workers.iter().zip(sockets) {
+                worker
+                    .inbox
+                    .post(Message::SendBy(PacketOut::new(socket, Arc::clone(&self.shared.by_kernel))));
+            }
+            Follower::start(config, inboxes)
+        });
+        match started {
+            Ok(follower) => self.follower = Some(follower),
+            Err(error) => {
+                tracing::debug!(%error, "packets to N6 take the kernel's forwarding: no packet sockets");
+            }
+        }
     }
 
     /// As [`start`](Self::start), with meters and counters in these pools.
@@ -138,6 +169,7 @@ impl PortableDatapath {
             port_log: PortLog::of(config),
             framed: FramedRoutes::new(&config.tun),
             keeper,
+            follower: None,
             _network: network,
         };
         let mut sockets = Some(sockets);
@@ -149,6 +181,14 @@ impl PortableDatapath {
             datapath.start_worker(own, queue, ids, inbox, end)?;
         }
         Ok(datapath)
+    }
+
+    /// Makes the kernel confirm the neighbours to which the XDP program sends.
+    pub(crate) fn confirm_neighbours(&mut self, config: &DatapathConfig) {
+        match Follower::start_for_xdp(config) {
+            Ok(follower) => self.follower = Some(follower),
+            Err(error) => tracing::debug!(%error, "the neighbours of XDP are not confirmed"),
+        }
     }
 
     fn start_worker(

@@ -33,7 +33,7 @@ pub struct Shared {
     /// Whether packets between UEs are forwarded without the kernel.
     pub hairpin: bool,
     /// Pools whose packets the kernel must handle.
-    pub by_kernel: Box<[UePool]>,
+    pub by_kernel: Arc<[UePool]>,
     /// Whether packets above rates are queued or dropped.
     pub enforcement: Enforcement,
     /// Whether the source port by AF_XDP depends on the packet's flow.

@@ -166,6 +166,8 @@ impl Worker {
                 Message::Advertise(session) => advertised.push(session),
                 Message::Discard(rules) => queues.discard(path, tables, &rules, false),
                 Message::Reach(reach) => path.border.set_reach(reach),
+                Message::SendBy(out) => path.n6.packet_out = Some(out),
+                Message::Fib(fib) => path.n6.set_fib(fib),
                 Message::Peer { address, known } => path.border.set_peer(address, known),
                 Message::Serve(port) => path.ports.serve(port),
                 Message::Stop => self.stops = true,

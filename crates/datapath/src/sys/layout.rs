@@ -508,6 +508,10 @@ pub struct Settings {
     pub outer_ecn: bool,
     /// Whether the outer source port depends on the packet's flow.
     pub flow_ports: bool,
+    /// Entries of the caches of routes and of senders minus one.
+    pub route_mask: u32,
+    /// CPUs over which packets of tunnels are spread; 0: the receiving CPU handles them.
+    pub spread: u32,
 }
 
 /// Times of the kernel's connection tracking.
@@ -543,8 +547,8 @@ impl Settings {
         let none = std::iter::repeat(Link::default());
         octets.extend(first.into_iter().chain(others).chain(none).take(LINKS).flat_map(|link| link.encode()));
         let ConntrackTimes { hz, tcp, udp, udp_stream } = self.conntrack;
-        let last =
-            [tunnels, hz, tcp, udp, udp_stream, u32::from(self.outer_ecn), u32::from(self.flow_ports), 0];
+        let [ecn, ports] = [self.outer_ecn, self.flow_ports].map(u32::from);
+        let last = [tunnels, hz, tcp, udp, udp_stream, ecn, ports, self.route_mask, self.spread, 0];
         octets.extend(last.into_iter().flat_map(u32::to_ne_bytes));
         octets
     }
@@ -579,7 +583,7 @@ mod tests {
         assert_eq!((size_of::<Tally>(), size_of::<Refused>()), (64, 32));
         assert_eq!(size_of::<Matches>(), 6 * 64 + 16 * 80);
         assert_eq!(size_of::<Cpu>(), 320);
-        assert_eq!(Settings::default().encode().len(), 232 + 16 * LINKS);
+        assert_eq!(Settings::default().encode().len(), 240 + 16 * LINKS);
     }
 
     #[test]

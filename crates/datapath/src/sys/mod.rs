@@ -13,6 +13,7 @@ mod mount;
 #[cfg(test)]
 mod namespace;
 mod netlink;
+mod packet_socket;
 mod plain_tun;
 mod poll;
 mod prefetch;
@@ -34,6 +35,7 @@ pub use mount::{mount_bpf_fs, unmount};
 #[cfg(test)]
 pub use namespace::enter_namespace;
 pub use netlink::{NetlinkSocket, interface_index};
+pub use packet_socket::{FrameOut, PacketSocket};
 pub use plain_tun::PlainTun;
 pub use poll::wait_readable;
 pub use prefetch::prefetch;

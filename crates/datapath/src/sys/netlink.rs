@@ -25,7 +25,11 @@ impl NetlinkSocket {
 
     /// Opens a socket for the notifications of these groups (`RTMGRP_*`).
     pub fn subscribe(groups: u32) -> io::Result<Self> {
-        let socket = Self::open()?;
+        Self::subscribe_to(libc::NETLINK_ROUTE, groups)
+    }
+
+    fn subscribe_to(protocol: libc::c_int, groups: u32) -> io::Result<Self> {
+        let socket = Self::of(protocol)?;
         // SAFETY: all zero is a valid `sockaddr_nl`, whose size is said; it lives during the call.
         unsafe {
             let mut address = std::mem::zeroed::<libc::sockaddr_nl>();
@@ -35,6 +39,12 @@ impl NetlinkSocket {
             check(libc::bind(socket.0.as_raw_fd(), (&raw const address).cast(), length))?;
         }
         Ok(socket)
+    }
+
+    /// Opens a socket for the notifications of changed nftables rules (`NFNLGRP_NFTABLES`).
+    pub fn subscribe_to_nftables() -> io::Result<Self> {
+        const GROUP: u32 = 7;
+        Self::subscribe_to(libc::NETLINK_NETFILTER, 1 << (GROUP - 1))
     }
 
     /// Makes the kernel apply filters of dump requests, such as a routing table (`NETLINK_GET_STRICT_CHK`).
@@ -63,6 +73,13 @@ impl NetlinkSocket {
             check_len(libc::send(fd, request.as_ptr().cast(), request.len(), 0))?;
         }
         self.receive(answer)
+    }
+
+    /// Sends a request that the kernel does not answer.
+    pub fn send(&self, request: &[u8]) -> io::Result<()> {
+        // SAFETY: `request` is readable for its length.
+        check_len(unsafe { libc::send(self.0.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) })
+            .map(drop)
     }
 
     /// Reads a further answer to a request.

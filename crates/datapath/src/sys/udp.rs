@@ -10,9 +10,10 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Maximum number of buffers filled by one [`receive`](GtpuSocket::receive).
-pub const RECEIVE_SLOTS: usize = 16;
-/// Bytes of a buffer: the longest train of datagrams.
-pub const RECEIVE_SLOT: usize = 65_536;
+pub const RECEIVE_SLOTS: usize = 32;
+/// Bytes of a buffer: the longest train of datagrams, and an odd number of cache lines, so that buffers don't all start in the
+/// same cache sets.
+pub const RECEIVE_SLOT: usize = 65_536 + 5 * 64;
 /// Maximum number of datagrams that the kernel accepts in a train (the smallest UDP_MAX_SEGMENTS).
 pub const MAX_SEGMENTS: usize = 64;
 

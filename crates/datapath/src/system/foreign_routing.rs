@@ -44,6 +44,11 @@ pub fn foreign_routing(interfaces: &[String], families: &[libc::c_int]) -> io::R
     Ok(enslaved.map(|name| format!("{name} belongs to a VRF")))
 }
 
+/// Whether a routing rule is neither the kernel's nor Pith's.
+pub fn has_foreign_rule(family: u8) -> io::Result<bool> {
+    Ok(foreign_rule(family)?.is_some())
+}
+
 /// The priority of a rule that is neither the kernel's nor Pith's.
 fn foreign_rule(family: u8) -> io::Result<Option<u32>> {
     let mut found = None;

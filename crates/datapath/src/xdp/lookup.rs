@@ -1,6 +1,6 @@
 //! Look-up of sessions: tables of the program from a TEID or an address to a slot (index in `sessions`). For each
-//! kind of key there are two tables. The program first reads a direct-mapped table, indexed by the key's low bits.
-//! Of two keys with the same low bits, the later one is in the hash table instead.
+//! kind of key there are two tables. The program first reads a table of sets, each a cache line, selected by the key's low
+//! bits. A key that finds its set full is in the hash table instead.
 
 use super::XdpError;
 use super::program::Program;
@@ -10,6 +10,9 @@ use pith_upf::contract::AddressRange;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+
+/// Entries of a set (`bpf/tables.h`).
+const SET_ENTRIES: usize = 8;
 
 /// A key of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,7 +27,7 @@ pub enum Key {
 }
 
 impl Key {
-    /// The part of the key that an entry of the direct-mapped table contains; of a prefix only its last 32 bits.
+    /// The part of the key that an entry of a set contains; of a prefix only its last 32 bits.
     fn tag(self) -> u32 {
         match self {
             Self::Teid(teid) => teid,
@@ -64,7 +67,7 @@ pub struct Lookup {
 /// The tables of one kind of key.
 #[derive(Debug)]
 struct KeyTables {
-    /// Direct-mapped: key and slot plus one, or 0.
+    /// Sets of [`SET_ENTRIES`]: key and slot plus one, or 0.
     direct: MapMemory<AtomicU64>,
     hash: MapHandle,
     /// Keys in the hash table.
@@ -144,9 +147,15 @@ impl Networks {
 
 impl KeyTables {
     fn map(&mut self, key: Key, slot: u32, is_other: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        let Some(entry) = self.entry(key) else { return Err(XdpError::Missing) };
-        let found = entry.load(Relaxed);
-        if found == 0 || (may_be_for(found, key) && !is_other(slot_of(found))) {
+        let found = self.find(key);
+        let is_others = found.is_some_and(|entry| is_other(slot_of(entry.load(Relaxed))));
+        // The program reads no further than the first entry that may be for the key.
+        let entry = if is_others {
+            None
+        } else {
+            found.or_else(|| self.set(key).find(|entry| entry.load(Relaxed) == 0))
+        };
+        if let Some(entry) = entry {
             entry.store(u64::from(key.tag()) << 32 | u64::from(slot + 1), Release);
             return self.remove_from_hash(key, |_| true);
         }
@@ -157,12 +166,11 @@ impl KeyTables {
     }
 
     fn remove(&mut self, key: Key, is_own: impl Fn(u32) -> bool) -> Result<(), XdpError> {
-        if let Some(entry) = self.entry(key) {
-            let found = entry.load(Relaxed);
-            if may_be_for(found, key) && is_own(slot_of(found)) {
-                entry.store(0, Release);
-                return Ok(());
-            }
+        if let Some(entry) = self.find(key)
+            && is_own(slot_of(entry.load(Relaxed)))
+        {
+            entry.store(0, Release);
+            return Ok(());
         }
         self.remove_from_hash(key, is_own)
     }
@@ -180,9 +188,15 @@ impl KeyTables {
         Ok(())
     }
 
-    /// The entry of a key in the direct-mapped table, whose length is a power of two.
-    fn entry(&self, key: Key) -> Option<&AtomicU64> {
-        self.direct.at(key.tag() as usize & (self.direct.len() - 1)).first()
+    /// The entries of a key's set, in the program's order; the number of all entries is a power of two.
+    fn set(&self, key: Key) -> impl Iterator<Item = &AtomicU64> {
+        let first = key.tag() as usize & (self.direct.len() - 1);
+        (0..SET_ENTRIES.min(self.direct.len())).filter_map(move |at| self.direct.at(first ^ at).first())
+    }
+
+    /// The first entry that may be for a key.
+    fn find(&self, key: Key) -> Option<&AtomicU64> {
+        self.set(key).find(|entry| may_be_for(entry.load(Relaxed), key))
     }
 }
 

@@ -23,6 +23,7 @@ mod events;
 mod folder;
 mod lookup;
 mod program;
+mod spread;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -200,7 +201,7 @@ impl XdpDatapath {
         config: &DatapathConfig,
         prepared: Prepared,
         attached: AttachedProgram,
-        portable: PortableDatapath,
+        mut portable: PortableDatapath,
     ) -> Self {
         let (Prepared { program, tables, conntrack }, AttachedProgram { attached, ready, timer, events }) =
             (prepared, attached);
@@ -211,6 +212,7 @@ impl XdpDatapath {
         };
         let xsk_sockets = open_xsk_sockets(&program, &portable, config, attached.hook);
         portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
+        portable.confirm_neighbours(config);
         Self {
             attached,
             mirrored: HashMap::new(),

@@ -4,6 +4,7 @@ use super::XdpError;
 use super::attach::{Attached, Attachment, dismiss};
 use super::compile::address;
 use super::conntrack::Conntrack;
+use super::spread;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
@@ -16,7 +17,7 @@ use libbpf_rs::{ErrorKind, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, 
 use pith_upf::qos::{Enforcement, Meter};
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// The compiled `bpf/upf.bpf.c`; empty if built without clang.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/upf.o"));
@@ -40,10 +41,19 @@ pub const SESSION_BLOCK: usize = REFUSED_AT + BLOCK_FLOWS * size_of::<Refused>()
 pub struct Sizes {
     sessions: u32,
     cpus: u32,
+    /// CPUs over which packets of tunnels are spread.
+    spread: u32,
     workers: u32,
     /// Bytes of the ring of events, a power of two and of pages.
     pub events: u32,
 }
+
+/// Octets of the caches of routes and senders of all CPUs, if that does not make them too small.
+const ROUTE_CACHES: u32 = 16 << 20;
+/// Octets of an entry of each.
+const ROUTE_OCTETS: u32 = 64 + 40;
+const LEAST_ROUTES: u32 = 1 << 10;
+const MOST_ROUTES: u32 = 1 << 14;
 
 /// The ring has room for 4,681 events.
 const EVENTS: u32 = 1 << 18;
@@ -55,6 +65,7 @@ impl Sizes {
         Ok(Self {
             sessions: config.sessions.clamp(1, 1 << 20),
             cpus,
+            spread: spread_over(config, cpus),
             workers: workers as u32,
             events: EVENTS,
         })
@@ -72,6 +83,13 @@ impl Sizes {
     /// Slots for filters: only some sessions have filters.
     pub fn filters(&self) -> u32 {
         self.sessions / 8 + SPARE
+    }
+
+    /// Entries of a CPU's cache of routes and of its cache of senders: for 10,000 neighbours and more, unless there are many
+    /// CPUs.
+    fn routes(&self) -> u32 {
+        let fits = (ROUTE_CACHES / (ROUTE_OCTETS * self.cpus.max(1))).max(1);
+        (1 << fits.ilog2()).clamp(LEAST_ROUTES, MOST_ROUTES)
     }
 
     /// Places in the turn of outer ids. A power of two divides the number of ids, so that places keep their ids for ever.
@@ -92,7 +110,8 @@ impl Sizes {
             "direct_teid" | "direct_v4" | "direct_v6" => self.direct_entries(),
             "by_v4" | "by_v6" => self.sessions + SPARE,
             "framed" => self.sessions * 4 + SPARE,
-            "cpus" => self.cpus,
+            "routes" | "senders" => self.routes(),
+            "cpus" | "spread" => self.cpus,
             "events" => self.events,
             _ => return None,
         })
@@ -126,6 +145,7 @@ impl Program {
         let load = || -> Result<Object, XdpError> {
             let mut open = ObjectBuilder::default().open_memory(object)?;
             resize(&mut open, &settings, sizes)?;
+            spread::prepare(&mut open, sizes.spread);
             Ok(open.load()?)
         };
         let interrupted = |error: &XdpError| matches!(error, XdpError::Load(error) if error.kind() == ErrorKind::WouldBlock);
@@ -135,12 +155,20 @@ impl Program {
                 loaded = load();
             }
         }
-        Ok(Self { object: loaded?, sizes })
+        let program = Self { object: loaded?, sizes };
+        spread::start(&program, sizes.spread)?;
+        Ok(program)
     }
 
     pub fn table(&self, name: &str) -> Result<MapHandle, XdpError> {
         let found = self.object.maps().find(|map| map.name() == OsStr::new(name));
         Ok(MapHandle::try_from(&found.ok_or(XdpError::Missing)?)?)
+    }
+
+    /// A program of the object.
+    pub fn program(&self, name: &str) -> Result<OwnedFd, XdpError> {
+        let found = self.object.progs().find(|program| program.name() == OsStr::new(name));
+        Ok(found.ok_or(XdpError::Missing)?.as_fd().try_clone_to_owned()?)
     }
 
     /// A table's mapped memory, with `per_entry` values an entry.
@@ -304,6 +332,14 @@ impl Interface {
     }
 }
 
+/// The number of CPUs, if packets of tunnels are spread over them: those that are online from the first to the first gap.
+fn spread_over(config: &DatapathConfig, possible: u32) -> u32 {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let first =
+        online.trim().split(',').next().and_then(|range| range.strip_prefix("0-")?.parse::<u32>().ok());
+    first.filter(|_| config.spread).map_or(0, |last| (last + 1).min(possible))
+}
+
 /// The devices of those of these interfaces that exist.
 pub fn devices_there(names: &[String]) -> impl Iterator<Item = u32> {
     names.iter().filter_map(|name| Some(Interface::of(name).ok()?.device))
@@ -347,6 +383,8 @@ fn settings(config: &DatapathConfig, clock: &Clock, sizes: Sizes, links: Vec<Lin
         links,
         outer_ecn: config.outer_ecn,
         flow_ports: config.flow_ports,
+        route_mask: sizes.routes() - 1,
+        spread: sizes.spread,
         ..Settings::default()
     };
     let addresses = config.n3_addresses.iter().take(N3_ADDRESSES);

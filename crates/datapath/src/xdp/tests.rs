@@ -7,6 +7,8 @@ mod nat;
 #[path = "../../tests/support/random.rs"]
 #[allow(dead_code)]
 mod random;
+mod scalable;
+mod sets;
 mod shared;
 
 use super::areas::Areas;
@@ -88,6 +90,8 @@ fn lab_with(session: &Session, vlan: u16) -> Option<Lab> {
 struct Settings {
     /// The program translates the UE's packets.
     nat: bool,
+    /// Packets above rates wait in user space; otherwise they are dropped.
+    shapes: bool,
     /// Outer headers have zero ECN and the GTP-U port.
     plain: bool,
 }
@@ -122,7 +126,7 @@ fn lab_of(session: &Session, vlan: u16, settings: Settings) -> Option<Lab> {
         n3_addresses: vec![UPF.into(), "fd00::1".parse().unwrap()],
         sessions: 16,
         workers: 1,
-        enforcement: Enforcement::Police,
+        enforcement: if settings.shapes { Enforcement::Shape } else { Enforcement::Police },
         flow_ports: !settings.plain,
         outer_ecn: !settings.plain,
         ..DatapathConfig::default()
@@ -810,7 +814,7 @@ fn a_rule_is_chosen_by_its_filters_in_their_order() {
     assert_eq!(lab.run(&tunnelled(&other_flow)).0, REDIRECT);
 }
 
-/// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same entry in the direct-mapped tables.
+/// Two sessions whose TEIDs, addresses and prefixes have the same low bits, and therefore the same set.
 #[test]
 fn sessions_with_colliding_keys_are_found() {
     let Some(mut lab) = lab(&session()) else { return };

@@ -260,6 +260,9 @@ section! {
         /// false: from port 2152, for gNBs and firewalls that accept GTP-U from that port only. GTP-U
         /// signalling and the portable path always use port 2152.
         flow_ports: bool = true,
+        /// Let XDP spread uplink packets over all CPUs by TEID; each tunnel's packets stay in order. All packets of a gNB arrive
+        /// at one CPU: this helps if that is busier than the others, but each packet takes more CPU time.
+        spread: bool = false,
         /// Copy the ECN field of packets to their tunnel headers, so that routers between UPF and gNB mark
         /// packets instead of dropping them (RFC 6040). false: tunnel headers without ECN, for gNBs that do not
         /// copy these marks back.

@@ -88,6 +88,7 @@ pub(super) fn start(
             XdpHook::Generic => pith_datapath::XdpHook::Generic,
         },
         flow_ports: upf.flow_ports,
+        spread: upf.spread,
         outer_ecn: upf.outer_ecn,
         sessions: upf.sessions,
         pin: upf.pin.clone(),

@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 /// A DSCP beside the ECN field.
 const DSCP: u8 = 46 << 2;
 
-fn with_tos(mut packet: Vec<u8>, tos: u8) -> Vec<u8> {
+pub fn with_tos(mut packet: Vec<u8>, tos: u8) -> Vec<u8> {
     if packet[0] >> 4 == 6 {
         packet[0] = 0x60 | tos >> 4;
         packet[1] = tos << 4;

@@ -81,7 +81,7 @@ fn the_program_and_user_space_choose_the_same_port() {
 
 #[test]
 fn without_flow_ports_the_source_port_is_that_of_gtpu() {
-    let settings = super::Settings { plain: true, nat: false };
+    let settings = super::Settings { plain: true, ..super::Settings::default() };
     let Some(lab) = lab_of(&session(), 0, settings) else { return };
     let mut marked = down(64);
     marked[1] = 3;

@@ -17,7 +17,7 @@ const ACK: u8 = 0x10;
 
 /// A lab that translates, with a connection of the UE from port 5000 to the server's port 7000.
 fn nat_lab(protocol: u8) -> Option<Lab> {
-    let lab = lab_of(&session(), 0, Settings { nat: true, plain: false })?;
+    let lab = lab_of(&session(), 0, Settings { nat: true, ..Settings::default() })?;
     Entry::of(protocol).create();
     Some(lab)
 }
@@ -173,7 +173,7 @@ fn a_packet_without_udp_checksum_keeps_none() {
 #[test]
 fn checksums_stay_correct_for_all_ports() {
     for protocol in PROTOCOLS {
-        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, plain: false }) else { return };
+        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, ..Settings::default() }) else { return };
         let entry = Entry::of(protocol);
         for port in (1..=u16::MAX).step_by(61) {
             let public = (PUBLIC, port.rotate_left(5) | 1);
@@ -194,7 +194,7 @@ fn checksums_stay_correct_for_all_ports() {
 #[test]
 fn the_kernel_translates_what_it_has_not_yet_translated() {
     for protocol in PROTOCOLS {
-        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, plain: false }) else { return };
+        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, ..Settings::default() }) else { return };
         lab.passes("no connection, up", &up_of(protocol, ACK));
         lab.passes("no connection, down", &down_of(protocol, ACK));
         lab.passes("past NAT to the UE", &to_ue(&packet(protocol, (SERVER, 7000), (UE, 5000), 64, ACK)));
@@ -245,7 +245,7 @@ fn connections_that_the_kernel_changes_further_are_left_to_it() {
         ),
         ("a redirected port", Entry { reply: [(SERVER, 7001), (PUBLIC, PUBLIC_PORT)], ..Entry::of(UDP) }),
     ] {
-        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, plain: false }) else { return };
+        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, ..Settings::default() }) else { return };
         change.create();
         lab.passes(what, &up_of(UDP, 0));
         let from = change.reply[0];
@@ -263,12 +263,12 @@ fn a_connection_lives_while_the_program_forwards_its_packets() {
         (UDP, 0, 10, 29..=30),
         (TCP, SEEN_REPLY | ASSURED, 100, 431_999..=432_000),
     ] {
-        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, plain: false }) else { return };
+        let Some(lab) = lab_of(&session(), 0, Settings { nat: true, ..Settings::default() }) else { return };
         Entry { status: CONFIRMED | status, seconds, ..Entry::of(protocol) }.create();
         assert_eq!(lab.run(&up_of(protocol, ACK)).0, REDIRECT);
         assert!(after.contains(&lifetime()), "{protocol} {status} {seconds}: {}", lifetime());
     }
-    let Some(lab) = lab_of(&session(), 0, Settings { nat: true, plain: false }) else { return };
+    let Some(lab) = lab_of(&session(), 0, Settings { nat: true, ..Settings::default() }) else { return };
     Entry { status: CONFIRMED | SEEN_REPLY, seconds: 20, ..Entry::of(UDP) }.create();
     lab.passes("the kernel has to see that it is a stream", &up_of(UDP, 0));
 }
@@ -305,7 +305,7 @@ fn filters_match_the_ues_own_port() {
     special.filters = "permit out 17 from any to assigned 5000".parse::<FlowDescription>().unwrap().filters;
     session.pdrs.push(special);
     session.fars.push(Far { id: FarId(3), action: Action::Drop });
-    let Some(lab) = lab_of(&session, 0, Settings { nat: true, plain: false }) else { return };
+    let Some(lab) = lab_of(&session, 0, Settings { nat: true, ..Settings::default() }) else { return };
     Entry::of(UDP).create();
     lab.drops(&down_of(UDP, 0), DropReason::RuleDrop);
 }

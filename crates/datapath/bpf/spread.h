@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* Spreads the packets of tunnels over CPUs by TEID. All packets of a gNB have the same outer addresses, and an interface with one
+ * receive queue gives all packets to one CPU. Packets of a tunnel are handled by one CPU, in order.
+ *
+ *   frame ─▶ pith_upf on the receiving CPU ─ TEID known, another CPU's ─▶ cpumap ─▶ pith_upf_spread on that CPU
+ */
+#pragma once
+#include "uplink.h"
+
+/* By CPU number. User space sets the number of entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_CPUMAP);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct bpf_cpumap_val));
+} spread SEC(".maps");
+
+/* The CPU of a tunnel's packets: one of those below settings.spread. */
+INLINE u32 cpu_of(u32 teid)
+{
+	u64 mixed = teid * MIX >> 32;
+	return mixed * settings.spread >> 32;
+}
+
+/* Gives a packet of a known tunnel to its CPU. Returns an XDP verdict, or NOT_UPLINK if this CPU has to handle the frame. */
+NOINLINE int spread_uplink(struct xdp_md *ctx, u32 frame)
+{
+	struct gpdu gpdu = {};
+	struct cursor cursor = behind_link(ctx, frame);
+	if (!take_tunnel(&cursor, frame, &gpdu) || !direct_slot(&direct_teid, gpdu.teid))
+		return NOT_UPLINK;
+	u32 cpu = cpu_of(gpdu.teid);
+	if (cpu == bpf_get_smp_processor_id())
+		return NOT_UPLINK;
+	int verdict = bpf_redirect_map(&spread, cpu, XDP_PASS);
+	return verdict == XDP_REDIRECT ? verdict : NOT_UPLINK;
+}

@@ -1,0 +1,223 @@
+//! Reads routes, neighbours and links by rtnetlink.
+
+use super::prefixes::Prefixes;
+use super::{Fib, Neighbour, NextHop, Route};
+use crate::boundary::{ask, ip_address};
+use crate::system::{attributes, has_foreign_rule};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::AtomicBool;
+
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
+const RTM_NEWNEIGH: u16 = 28;
+const RTM_GETNEIGH: u16 = 30;
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_MASTER: u16 = 10;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+/// Own metrics such as an MTU, several next hops, a gateway of the other family, an encapsulation: for the kernel.
+const FOR_THE_KERNEL: [u16; 4] = [8, 9, 18, 22];
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+/// Lengths of struct ifinfomsg, struct rtmsg, struct ndmsg.
+const IFINFOMSG_LEN: usize = 16;
+const RTMSG_LEN: usize = 12;
+const NDMSG_LEN: usize = 12;
+const ARPHRD_ETHER: u16 = 1;
+const IFF_UP: u32 = 1;
+const RTN_UNICAST: u8 = 1;
+const TABLE_MAIN: u8 = 254;
+const TABLE_LOCAL: u8 = 255;
+/// `RTNH_F_DEAD | RTNH_F_LINKDOWN`.
+const RTNH_DOWN: u32 = 1 | 16;
+/// `NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT`.
+const NUD_RESOLVED: u16 = 2 | NUD_STALE | 8 | 16 | 128;
+const NUD_STALE: u16 = 4;
+/// With more routes each change would cost too much.
+const MOST_ROUTES: usize = 4_096;
+const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
+
+/// An Ethernet interface.
+#[derive(Debug)]
+struct Link {
+    address: [u8; 6],
+    mtu: u16,
+}
+
+/// A route before the choice by metric.
+#[derive(Debug)]
+struct Candidate {
+    network: (IpAddr, u8),
+    metric: u32,
+    route: Route,
+}
+
+impl Fib {
+    /// Reads the current tables. Packets never leave by the devices of `except`.
+    pub fn read(except: &[String]) -> io::Result<Self> {
+        let mut fib = Self::default();
+        for family in FAMILIES {
+            if has_foreign_rule(family)? {
+                return Ok(Self::default());
+            }
+        }
+        let links = read_links(except)?;
+        for family in FAMILIES {
+            fib.read_routes(family, &links)?;
+            fib.read_neighbours(family, &links)?;
+        }
+        Ok(fib)
+    }
+
+    fn read_routes(&mut self, family: u8, links: &HashMap<u32, Link>) -> io::Result<()> {
+        let mut candidates = Vec::new();
+        let mut request = vec![0; RTMSG_LEN];
+        request[0] = family;
+        ask(RTM_GETROUTE, &request, |kind, body| {
+            let table = body.get(4).copied().filter(|_| kind == RTM_NEWROUTE);
+            match table {
+                Some(TABLE_LOCAL) => {
+                    if let Some((network, length)) = network_of(body) {
+                        self.local.insert(network, length, ());
+                    }
+                }
+                Some(TABLE_MAIN) => candidates.extend(candidate(body, links)),
+                _ => {}
+            }
+        })?;
+        if candidates.len() <= MOST_ROUTES {
+            choose(candidates, &mut self.routes);
+        }
+        Ok(())
+    }
+
+    fn read_neighbours(&mut self, family: u8, links: &HashMap<u32, Link>) -> io::Result<()> {
+        let mut request = vec![0; NDMSG_LEN];
+        request[0] = family;
+        ask(RTM_GETNEIGH, &request, |kind, body| {
+            if kind == RTM_NEWNEIGH {
+                self.next_hops.extend(next_hop(body, links));
+            }
+        })
+    }
+}
+
+/// The neighbours on these devices whose link address the kernel has not confirmed recently.
+pub(super) fn stale_neighbours(devices: &[u32]) -> io::Result<Vec<Neighbour>> {
+    let (links, mut fib) = (read_links(&[])?, Fib::default());
+    for family in FAMILIES {
+        fib.read_neighbours(family, &links)?;
+    }
+    let is_due = |(neighbour, hop): (Neighbour, NextHop)| {
+        (hop.is_stale && devices.contains(&neighbour.device)).then_some(neighbour)
+    };
+    Ok(fib.next_hops.into_iter().filter_map(is_due).collect())
+}
+
+/// The Ethernet interfaces that are up and belong to no bridge, bonding or VRF.
+fn read_links(except: &[String]) -> io::Result<HashMap<u32, Link>> {
+    let mut links = HashMap::new();
+    ask(RTM_GETLINK, &[0; IFINFOMSG_LEN], |kind, body| {
+        if kind == RTM_NEWLINK {
+            links.extend(link(body, except));
+        }
+    })?;
+    Ok(links)
+}
+
+/// Reads struct ifinfomsg and attributes.
+fn link(body: &[u8], except: &[String]) -> Option<(u32, Link)> {
+    let (head, rest) = body.split_at_checked(IFINFOMSG_LEN)?;
+    let kind = u16::from_ne_bytes(*head.get(2..)?.first_chunk()?);
+    let name = value(rest, IFLA_IFNAME)?;
+    let is_excepted = except.iter().any(|except| name.strip_suffix(&[0]) == Some(except.as_bytes()));
+    let is_usable =
+        kind == ARPHRD_ETHER && word(head, 8)? & IFF_UP != 0 && value(rest, IFLA_MASTER).is_none();
+    if is_excepted || !is_usable {
+        return None;
+    }
+    let address = *value(rest, IFLA_ADDRESS)?.as_array()?;
+    let mtu = word(value(rest, IFLA_MTU)?, 0)?.min(u16::MAX.into()) as u16;
+    Some((word(head, 4)?, Link { address, mtu }))
+}
+
+/// Reads struct rtmsg and attributes of a route of the main table.
+fn candidate(body: &[u8], links: &HashMap<u32, Link>) -> Option<Candidate> {
+    let network = network_of(body)?;
+    let (head, rest) = body.split_at_checked(RTMSG_LEN)?;
+    let metric = value(rest, RTA_PRIORITY).and_then(|value| word(value, 0)).unwrap_or(0);
+    Some(Candidate { network, metric, route: plain_route(head, rest, links).unwrap_or(Route::Kernel) })
+}
+
+/// The route by one Ethernet next hop for all sources and types of service; `None`: another kind.
+fn plain_route(head: &[u8], rest: &[u8], links: &HashMap<u32, Link>) -> Option<Route> {
+    let [_, _, source_length, tos, _, _, _, kind, ..] = *head else { return None };
+    let is_plain = [source_length, tos, kind] == [0, 0, RTN_UNICAST] && word(head, 8)? & RTNH_DOWN == 0;
+    if !is_plain || FOR_THE_KERNEL.into_iter().any(|kind| value(rest, kind).is_some()) {
+        return None;
+    }
+    let device = word(value(rest, RTA_OIF)?, 0).filter(|device| links.contains_key(device))?;
+    Some(match value(rest, RTA_GATEWAY) {
+        Some(gateway) => Route::Gateway(Neighbour { device, address: ip_address(gateway)? }),
+        None => Route::OnLink(device),
+    })
+}
+
+/// The network of a route; without RTA_DST all addresses.
+fn network_of(route: &[u8]) -> Option<(IpAddr, u8)> {
+    let (head, rest) = route.split_at_checked(RTMSG_LEN)?;
+    let is_v4 = *head.first()? == libc::AF_INET as u8;
+    let any = if is_v4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    Some((value(rest, RTA_DST).map_or(Some(any), ip_address)?, *head.get(1)?))
+}
+
+/// Of routes to one network that with the lowest metric; two with the same are several next hops.
+fn choose(candidates: Vec<Candidate>, routes: &mut Prefixes<Route>) {
+    let mut best: HashMap<(IpAddr, u8), (u32, Route)> = HashMap::new();
+    for Candidate { network, metric, route } in candidates {
+        match best.entry(network) {
+            Entry::Vacant(place) => {
+                place.insert((metric, route));
+            }
+            Entry::Occupied(mut place) if metric < place.get().0 => {
+                place.insert((metric, route));
+            }
+            Entry::Occupied(mut place) if metric == place.get().0 => place.get_mut().1 = Route::Kernel,
+            Entry::Occupied(_) => {}
+        }
+    }
+    for ((network, length), (_, route)) in best {
+        routes.insert(network, length, route);
+    }
+}
+
+/// Reads struct ndmsg and attributes.
+fn next_hop(body: &[u8], links: &HashMap<u32, Link>) -> Option<(Neighbour, NextHop)> {
+    let (head, rest) = body.split_at_checked(NDMSG_LEN)?;
+    let state = u16::from_ne_bytes(*head.get(8..)?.first_chunk()?);
+    let device = word(head, 4).filter(|_| state & NUD_RESOLVED != 0)?;
+    let Link { address: own, mtu } = links.get(&device)?;
+    let to: [u8; 6] = *value(rest, NDA_LLADDR)?.as_array()?;
+    let mut ethernet = [0; 12];
+    ethernet.iter_mut().zip(to.iter().chain(own)).for_each(|(octet, from)| *octet = *from);
+    let neighbour = Neighbour { device, address: ip_address(value(rest, NDA_DST)?)? };
+    let is_stale = state & NUD_STALE != 0;
+    Some((neighbour, NextHop { device, ethernet, mtu: *mtu, is_stale, used: AtomicBool::new(false) }))
+}
+
+fn word(octets: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(*octets.get(at..)?.first_chunk()?))
+}
+
+fn value(octets: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(octets).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+}
