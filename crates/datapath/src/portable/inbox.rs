@@ -4,6 +4,7 @@
 //! its messages before the first packet after its sleep. A message therefore counts as applied once it is
 //! posted and the worker is parked.
 
+use super::handover::Order;
 use super::ports::Port;
 use crate::boundary::Reach;
 use crate::rules::Rules;
@@ -40,6 +41,8 @@ pub enum Message {
         /// Whether a tunnel has this peer.
         known: bool,
     },
+    /// A step of a handover to another process, or from one.
+    Order(Order),
     Stop,
 }
 
