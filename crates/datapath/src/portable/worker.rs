@@ -192,6 +192,10 @@ impl Worker {
                 Message::Stop => self.stops = true,
             }
         }
+        if self.holds {
+            // UEs of sessions that are taken over have their prefixes.
+            advertised.clear();
+        }
         // By the current rules, and not to a session that a later message has removed.
         for rules in advertised.into_iter().filter_map(|session| self.tables.by_id(session)) {
             self.path.advertise(rules, None);
