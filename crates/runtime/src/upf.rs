@@ -153,16 +153,16 @@ impl UpfThread {
         let (shell, asked) = Shell::new()?;
         Self::run(shell, report, Some(taken), move |sleeper, closing| {
             let swapped = if gate.wait() { prepared.swap() } else { Err(not_started()) };
-            let has_taken = swapped.is_ok();
-            // The receiver may have given up.
-            let _ = taking.send(swapped);
-            if has_taken {
-                let mut driver = Driver::succeeding(prepared, asked, restoration, succeedable);
-                driver.run(sleeper, closing);
-                driver.end();
-            } else {
+            // In both cases the receiver may have given up.
+            if swapped.is_err() {
                 prepared.datapath.leave();
+                let _ = taking.send(swapped);
+                return;
             }
+            let mut driver = Driver::succeeding(prepared, asked, restoration, succeedable);
+            let _ = taking.send(Ok(()));
+            driver.run(sleeper, closing);
+            driver.end();
         })
     }
 
