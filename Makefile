@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help setup build demo demo-split ueransim dissect ipv6 openapi branch faults restart outlive packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
+.PHONY: help setup build demo demo-split ueransim dissect ipv6 openapi branch faults restart outlive upgrade packets kernel-sctp hostile scas check test witnesses bench-control bench-residency bench-instructions bench-scale bench-user soak-user fuzz-user traffic world kill fuzz lint fmt
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ faults: build ## gNBs and UEs killed, invalid data on every port: no state is le
 
 outlive: build ## a core is killed (kill -9) under pings of 5 ms: counts the lost ones (--xdp, --retain, --victim core|smf|upf)
 	@scripts/outlive $(ARGS)
+upgrade: build ## 100 upgrades of a UPF under a constant stream, on each path: lost packets, usage at the SMF, times; then in a core, under pings
+	@PITH_UPGRADES=$${UPGRADES:-100} PITH_UPGRADE_PPS=$${PPS:-5000} scripts/cargo test --release --locked -p pith-runtime --test upgrade nothing_is_lost -- --nocapture --test-threads 1
+	@scripts/outlive --upgrade --xdp --kills $${UPGRADES:-100} --ues 10 --interval 5 --count 20000
 restart: build ## a core with stored contexts is killed (kill -9) and started again: UEs keep registration and sessions
 	@scripts/restart $(ARGS)
 

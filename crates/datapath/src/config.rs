@@ -234,6 +234,9 @@ pub enum StartError {
     /// The configuration requires XDP together with settings that XDP does not support.
     #[error("the XDP path is not available: {0}")]
     XdpSettings(String),
+    /// The configuration differs in what cannot change while packets flow.
+    #[error("{0} than in the running process: restart the UPF instead")]
+    TakeOver(&'static str),
     /// Out of threads or descriptors.
     #[error("workers cannot be started: {0}")]
     Workers(#[from] io::Error),

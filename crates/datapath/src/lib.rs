@@ -4,6 +4,7 @@ mod automatic;
 mod boundary;
 mod config;
 mod fib;
+mod handover;
 pub mod packet;
 mod portable;
 mod rules;
@@ -18,10 +19,11 @@ mod xdp;
 
 pub use boundary::{Boundary, Host, Permit, Tenant};
 pub use config::{DatapathConfig, PathChoice, StartError, UePool, XdpHook};
+pub use handover::{Handles, LinkHandle, QueuedOctets, WorkerHandles};
 pub use pith_upf::qos::{BufferLimits, Enforcement, SharedRate};
 pub use portable::PortableDatapath;
 pub use select::{PathReport, UserPlane};
-pub use sys::interface_addresses;
+pub use sys::{interface_addresses, monotonic};
 pub use system::{
     FirewallRule, Net, NetworkPolicy, PortBlock, PortBlocks, Protocol, StaticRoute, Verdict, parse_network,
 };

@@ -3,13 +3,16 @@
 use crate::automatic::{self, Obstacle};
 use crate::boundary::Host;
 use crate::config::{DatapathConfig, PathChoice, StartError, UePool};
+use crate::handover::{Handles, QueuedOctets};
 use crate::portable::PortableDatapath;
+use crate::rules::{Clock, Pools};
 use crate::xdp::{StartedPath, XdpDatapath, retire_predecessor};
 use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
 use pith_upf::qos::FlowUsage;
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -121,6 +124,111 @@ impl UserPlane {
     fn portable(portable: PortableDatapath, config: &DatapathConfig) -> Result<Self, StartError> {
         retire_predecessor(config)?;
         Ok(Self::Portable(portable))
+    }
+
+    /// Prepares to succeed the datapath of a running process, on the same path. No packet is handled, and nothing is changed in the
+    /// system, until [`activate`](Self::activate).
+    pub fn take_over(config: &DatapathConfig, handles: Handles) -> Result<(Self, PathReport), StartError> {
+        let has_xdp = !handles.links.is_empty();
+        let (user_plane, report) = match prepare(config.clone()) {
+            Ok(of_xdp) if has_xdp => {
+                let xdp = XdpDatapath::take_over(&of_xdp, handles)?;
+                let report = PathReport::of(&xdp, &of_xdp);
+                (Self::Xdp(Box::new(xdp)), report)
+            }
+            Err(_) if has_xdp => return Err(StartError::TakeOver("the packet path would be another one")),
+            prepared => {
+                let workers = DatapathConfig { workers: handles.workers.len(), ..config.clone() };
+                let pools = Pools::on_heap(handles.workers.len());
+                let clock = Clock::started_at(handles.clock);
+                let portable = PortableDatapath::start_with(&workers, clock, pools, handles.workers)?;
+                let obstacle = prepared
+                    .err()
+                    .unwrap_or_else(|| Some(Obstacle::new("as before the upgrade", "restart the UPF")));
+                (Self::Portable(portable), PathReport::portable(obstacle))
+            }
+        };
+        tracing::info!("user plane: {report}");
+        Ok((user_plane, report))
+    }
+
+    /// Replaces the running process's XDP program, if there is one: this datapath then forwards.
+    pub fn activate(&mut self) -> Result<(), StartError> {
+        match self {
+            Self::Portable(_) => Ok(()),
+            Self::Xdp(xdp) => Ok(xdp.activate()?),
+        }
+    }
+
+    /// Queues the packets that the former process had queued, and reads from sockets and TUN from now on.
+    pub fn go_on(&mut self, packets: Vec<QueuedOctets>) -> io::Result<()> {
+        match self {
+            Self::Portable(portable) => portable.resume(packets),
+            Self::Xdp(xdp) => xdp.go_on(packets),
+        }
+    }
+
+    /// Renews what the former process has set up in the system, and restores the system at the end; `former` are the values of
+    /// [`Handles::settings`].
+    pub fn own_system(
+        &mut self,
+        config: &DatapathConfig,
+        former: &[(String, String)],
+    ) -> Result<(), StartError> {
+        match self {
+            Self::Portable(portable) => {
+                portable.own_system(config, former)?;
+                portable.bypass_forwarding(config);
+                Ok(())
+            }
+            Self::Xdp(xdp) => xdp.own_system(former),
+        }
+    }
+
+    /// What a successor in another process needs. This datapath still runs.
+    pub fn handles(&self) -> io::Result<Handles> {
+        match self {
+            Self::Xdp(xdp) => xdp.handles(),
+            Self::Portable(portable) => Ok(Handles {
+                clock: portable.clock().started(),
+                workers: portable.worker_handles()?,
+                links: Vec::new(),
+                settings: portable.former_settings(),
+                queueing: portable.queueing(),
+            }),
+        }
+    }
+
+    /// Reads nothing more from sockets and TUN, where packets wait; XDP still forwards.
+    pub fn hold(&self) -> io::Result<()> {
+        match self {
+            Self::Portable(portable) => portable.hold(),
+            Self::Xdp(xdp) => xdp.hold(),
+        }
+    }
+
+    /// After the successor's activation: returns the queued packets. Afterwards the counters are final.
+    pub fn drain(&mut self) -> io::Result<Vec<QueuedOctets>> {
+        match self {
+            Self::Portable(portable) => portable.drain(),
+            Self::Xdp(xdp) => xdp.drain(),
+        }
+    }
+
+    /// Handles packets again, because there is no successor; `packets` are those that it gave away.
+    pub fn resume(&mut self, packets: Vec<QueuedOctets>) -> Result<(), StartError> {
+        match self {
+            Self::Portable(portable) => Ok(portable.resume(packets)?),
+            Self::Xdp(xdp) => Ok(xdp.resume(packets)?),
+        }
+    }
+
+    /// Ends without removing what the successor uses.
+    pub fn leave(self) {
+        match self {
+            Self::Portable(portable) => portable.leave(),
+            Self::Xdp(xdp) => xdp.leave(),
+        }
     }
 
     /// Readable while events are pending for [`poll_events`](Datapath::poll_events).
@@ -250,6 +358,10 @@ impl Datapath for UserPlane {
 
     fn usage(&self, session: SessionId) -> Option<SessionUsage> {
         self.path().usage(session)
+    }
+
+    fn add_usage(&mut self, session: SessionId, usage: &SessionUsage) {
+        self.path_mut().add_usage(session, usage);
     }
 
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {

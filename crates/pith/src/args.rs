@@ -117,6 +117,7 @@ Examples:
   pith nf udr --test-network
   pith nf amf --config pith.yaml
   pith nf upf
+  pith nf upf --take-over     # upgrade: sessions and packets of the running UPF go on in this process
 Each NF serves its address in 'sbi.addresses' of the configuration, and discovers the others through the NRF.
 ")]
 pub struct NfCommand {
@@ -129,6 +130,10 @@ pub struct NfCommand {
     /// Number of subscribers of the test network.
     #[arg(long, default_value_t = 1000, requires = "test_network")]
     pub subscribers: u32,
+    /// Take the running UPF over, also of another version: no session ends, no packet is lost that XDP forwards, and the former
+    /// process ends. Starts as usual if none is running. Both need the same 'upf.n3', 'upf.n4', 'upf.tun', 'upf.pin' and pools.
+    #[arg(long)]
+    pub take_over: bool,
 }
 
 /// Commands on UEs.

@@ -34,7 +34,7 @@ pub fn up(command: &UpCommand, cli: &Cli) -> Result<()> {
 pub fn nf(command: &NfCommand, cli: &Cli) -> Result<()> {
     let config = config_file::config(cli)?;
     logs::begin(&config.log)?;
-    let hosting = hosting(&command.names)?;
+    let hosting = Hosting { takes_over: command.take_over, ..hosting(&command.names)? };
     let hosted = hosting.clone().without_external(&config);
     if let Some(nf) = hosting.nfs.iter().find(|nf| !hosted.nfs.contains(nf)) {
         bail!("'{nf}' is configured as another vendor's NF in 'sbi.external.{nf}'");

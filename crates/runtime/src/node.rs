@@ -21,9 +21,10 @@ mod residency;
 mod security;
 mod set;
 mod smf_run;
+mod upgrade;
 mod user_plane;
 
-use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status, bind_socket};
+use crate::api::{ContextStatus, EmbeddedDocuments, Guard, Status};
 use crate::clock::Clock;
 use crate::config::{Config, HostedNf, StateEngine};
 use crate::edge::{EdgeHandle, EdgeMessage, FormerPeers, N2Side, N4Side, edge};
@@ -67,17 +68,19 @@ pub struct Hosting {
     /// Whether the core consists of several processes (`pith nf`). The SBI address of each is that of its first NF in
     /// `sbi.addresses`.
     pub several_processes: bool,
+    /// Whether the process takes a running UPF over, if there is one.
+    pub takes_over: bool,
 }
 
 impl Hosting {
     /// All NFs and the UPF: `pith up`.
     pub fn all() -> Self {
-        Self { nfs: Nf::ALL.to_vec(), upf: true, several_processes: false }
+        Self { nfs: Nf::ALL.to_vec(), upf: true, several_processes: false, takes_over: false }
     }
 
     /// Selected NFs: `pith nf`.
     pub fn some(nfs: Vec<Nf>, upf: bool) -> Self {
-        Self { nfs, upf, several_processes: true }
+        Self { nfs, upf, several_processes: true, takes_over: false }
     }
 
     /// Without the NFs that other vendors provide (`sbi.external`).
@@ -138,15 +141,18 @@ impl Node {
         let root = Arc::new(ApiRoot::new(security.scheme(), &address.to_string()));
         check_set(config, hosting)?;
         // Before the process enters the set: one that is started twice by mistake ends here, and not the one that serves.
-        let api_listeners = api_listeners(config, hosting)?;
+        let mut upgrade = upgrade::Upgrade::begin(config, hosting)?;
+        let api_listeners = api_listeners(config, hosting, &mut upgrade)?;
         let membership = set::join(config, contexts.as_ref(), clock, &root)?;
         let owners = Arc::clone(&membership.owners);
         let identities = Identities::new(config, hosting, count, clock, &security, reference_key, owners);
         let readiness = Readiness::new(clock, count);
 
         let (gate, opener) = Gate::closed();
-        let upf =
-            hosting.upf.then(|| user_plane::start(config, clock, &mut rng, gate.clone())).transpose()?;
+        let upf = hosting
+            .upf
+            .then(|| user_plane::start(config, clock, &mut rng, gate.clone(), upgrade))
+            .transpose()?;
         let edge_pair = edge()?;
         let has_edge = hosting.has(Nf::Amf) || hosting.has(Nf::Smf);
         let edge_handle = has_edge.then(|| edge_pair.0.clone());
@@ -215,6 +221,7 @@ impl Node {
         let housekeeping = Housekeeping::start()?;
         give_up_privileges()?;
         opener.open();
+        upf.as_ref().map_or(Ok(()), UpfThread::await_take_over)?;
         for shard in &shards {
             shard.send(ShardInput::Start);
             shard.wake();
@@ -456,14 +463,18 @@ fn engine_name(config: &Config) -> String {
 }
 
 /// The Unix socket, and the TCP socket if configured.
-fn api_listeners(config: &Config, hosting: &Hosting) -> Result<Vec<ApiListener>, StartError> {
+fn api_listeners(
+    config: &Config,
+    hosting: &Hosting,
+    upgrade: &mut upgrade::Upgrade,
+) -> Result<Vec<ApiListener>, StartError> {
     let first = hosting.nfs.first().map_or_else(|| "upf".to_owned(), ToString::to_string);
     let path = config.api_socket(hosting.several_processes.then_some(first.as_str()));
-    let socket = bind_socket(&path, config.api.socket_group.as_deref())?;
+    let socket = upgrade.bind_api(&path, config.api.socket_group.as_deref())?;
     let mut listeners = vec![ApiListener::Unix(socket, path)];
     let Some(address) = identities::api_address(config, hosting) else { return Ok(listeners) };
     if address.ip().is_loopback() || config.api.plain_http {
-        listeners.push(ApiListener::Tcp(bind(address, "api.listen")?));
+        listeners.push(ApiListener::Tcp(upgrade.api_at(|| bind(address, "api.listen"))?));
     } else {
         tracing::info!(
             "the API is not served at {address}: an address other than loopback needs 'api.plain_http'"
@@ -576,7 +587,7 @@ mod tests {
         let config = Config::parse(&yaml, "f").unwrap();
         let socket = config.api_socket(None);
         // Without AMF, SMF and UPF it has no socket beside the API's.
-        let hosting = Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, several_processes: false };
+        let hosting = Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, several_processes: false, takes_over: false };
         let give_up = || {
             assert!(socket.exists() && !is_served(&socket));
             Ok(())

@@ -2,6 +2,7 @@
 //! workers. Operators' queries are answered between two batches of PFCP messages.
 
 mod busy;
+mod handover;
 mod inspect;
 mod n4;
 mod question;
@@ -9,6 +10,7 @@ mod succession;
 mod trace;
 mod warnings;
 
+pub use handover::{Predecessor, Settings, Succeedable, TakeOverError, settings, socket_beside};
 pub use question::{Name, Page, Question, SeidText, TeidText};
 pub use trace::TraceRequest;
 
@@ -17,9 +19,10 @@ use crate::clock::{Clock, thread_cpu_time};
 use crate::gate::Gate;
 use crate::wait::{Sleeper, Waker, waker};
 use busy::Busy;
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use handover::{Estate, Prepared, Successors, now};
 use n4::{Batch, N4};
-use pith_datapath::{DatapathConfig, Host, PathReport, StartError, UserPlane};
+use pith_datapath::{DatapathConfig, Host, PathReport, StartError, UserPlane, monotonic};
 use pith_upf::contract::{Datapath, Event};
 use pith_upf::{Effect, HostAddresses, Input, Severity, Upf};
 use serde_json::Value;
@@ -51,6 +54,9 @@ pub enum UpfError {
     /// N4 cannot be served.
     #[error("user plane: {0}")]
     Io(#[from] io::Error),
+    /// A running UPF cannot be taken over.
+    #[error(transparent)]
+    TakeOver(#[from] TakeOverError),
 }
 
 /// The answer to a query.
@@ -86,6 +92,8 @@ impl UpfHandle {
 pub struct UpfThread {
     closing: Arc<AtomicBool>,
     handle: UpfHandle,
+    /// Gets the result of a take-over.
+    taken: Option<Receiver<Result<(), TakeOverError>>>,
     thread: JoinHandle<()>,
 }
 
@@ -100,34 +108,85 @@ impl UpfThread {
         restoration: Duration,
         gate: Gate,
     ) -> Result<Self, UpfError> {
+        Self::start_succeedable(clock, upf, n4, datapath, restoration, gate, None)
+    }
+
+    /// The same, for a process that another one may succeed.
+    pub fn start_succeedable(
+        clock: Clock,
+        upf: Upf,
+        n4: UdpSocket,
+        datapath: DatapathConfig,
+        restoration: Duration,
+        gate: Gate,
+        succeedable: Option<Succeedable>,
+    ) -> Result<Self, UpfError> {
         let refuses_unknown = restoration.is_zero();
         let (datapath, report) = UserPlane::start_and_report(DatapathConfig { refuses_unknown, ..datapath })?;
-        let (waker, sleeper) = waker()?;
+        let zero = monotonic().saturating_sub(clock.now().as_micros().saturating_mul(1000));
+        let silence = (!restoration.is_zero()).then(|| Succession::new(restoration));
+        let successors = succeedable.map(|process| Successors::await_on(process, false)).transpose()?;
+        let n4 = N4::new(n4)?;
+        let (shell, asked) = Shell::new()?;
+        let mut driver = Driver::new((upf, n4, datapath), asked, (zero, silence), successors);
+        Self::run(shell, report, None, move |sleeper, closing| {
+            if gate.wait() {
+                driver.run(sleeper, closing);
+            }
+            driver.end();
+        })
+    }
+
+    /// Takes a running UPF over, and starts the thread of UPF-C. [`Self::await_take_over`] returns the result.
+    pub fn take_over(
+        predecessor: Predecessor,
+        (config, seed): (pith_upf::Config, [u8; 32]),
+        datapath: &DatapathConfig,
+        restoration: Duration,
+        gate: Gate,
+        succeedable: Succeedable,
+    ) -> Result<Self, UpfError> {
+        let mut prepared = predecessor.prepare(config, seed, datapath)?;
+        let report = prepared.report.clone();
+        let (taking, taken) = bounded(1);
+        let (shell, asked) = Shell::new()?;
+        Self::run(shell, report, Some(taken), move |sleeper, closing| {
+            let swapped = if gate.wait() { prepared.swap() } else { Err(not_started()) };
+            // In both cases the receiver may have given up.
+            if swapped.is_err() {
+                prepared.datapath.leave();
+                let _ = taking.send(swapped);
+                return;
+            }
+            let mut driver = Driver::succeeding(prepared, asked, restoration, succeedable);
+            let _ = taking.send(Ok(()));
+            driver.run(sleeper, closing);
+            driver.end();
+        })
+    }
+
+    fn run(
+        Shell { sleeper, waker, inbox }: Shell,
+        report: PathReport,
+        taken: Option<Receiver<Result<(), TakeOverError>>>,
+        work: impl FnOnce(&Sleeper, &AtomicBool) + Send + 'static,
+    ) -> Result<Self, UpfError> {
         let closing = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&closing);
-        let (inbox, asked) = unbounded();
-        let mut driver = Driver {
-            clock,
-            succession: Succession::new(succession::OF_XDP),
-            silence: (!restoration.is_zero()).then(|| Succession::new(restoration)),
-            upf,
-            n4: N4::new(n4)?,
-            datapath,
-            asked,
-            traces: Traces::default(),
-            effects: Vec::new(),
-            warnings: Warnings::default(),
-            notes: Warnings::default(),
-            smfs: Vec::new(),
-            host: None,
-        };
-        let thread = thread::Builder::new().name("upf".into()).spawn(move || {
-            if gate.wait() {
-                driver.run(&sleeper, &seen);
+        let thread = thread::Builder::new().name("upf".into()).spawn(move || work(&sleeper, &seen))?;
+        let handle = UpfHandle { inbox, waker, report: Arc::new(report) };
+        Ok(Self { closing, handle, taken, thread })
+    }
+
+    /// After the gate was opened: waits until a take-over has succeeded or failed.
+    pub fn await_take_over(&self) -> Result<(), UpfError> {
+        match &self.taken {
+            None => Ok(()),
+            Some(taken) => {
+                let lost = || io::Error::other("the UPF's thread has ended");
+                Ok(taken.recv().map_err(|_| lost())??)
             }
-            driver.datapath.stop();
-        })?;
-        Ok(Self { closing, handle: UpfHandle { inbox, waker, report: Arc::new(report) }, thread })
+        }
     }
 
     /// A handle for queries.
@@ -145,8 +204,29 @@ impl UpfThread {
     }
 }
 
+/// The thread's means to wait, and what wakes it.
+struct Shell {
+    sleeper: Sleeper,
+    waker: Waker,
+    inbox: Sender<Asked>,
+}
+
+impl Shell {
+    /// A shell, and where queries arrive.
+    fn new() -> io::Result<(Self, Receiver<Asked>)> {
+        let (waker, sleeper) = waker()?;
+        let (inbox, asked) = unbounded();
+        Ok((Self { sleeper, waker, inbox }, asked))
+    }
+}
+
+fn not_started() -> TakeOverError {
+    io::Error::other("the new process does not start").into()
+}
+
 struct Driver {
-    clock: Clock,
+    /// The time at which UPF-C's clock was 0, in nanoseconds of the monotonic clock.
+    zero: u64,
     succession: Succession,
     /// While unknown TEIDs get no Error Indication.
     silence: Option<Succession>,
@@ -162,12 +242,63 @@ struct Driver {
     smfs: Vec<IpAddr>,
     /// The host's addresses that UPF-C knows.
     host: Option<Arc<Host>>,
+    /// Events to handle first.
+    events: Vec<Event>,
+    /// Processes that may take over.
+    successors: Option<Successors>,
+    /// Whether one has.
+    succeeded: bool,
 }
 
 impl Driver {
+    fn new(
+        (upf, n4, datapath): (Upf, N4, UserPlane),
+        asked: Receiver<Asked>,
+        (zero, silence): (u64, Option<Succession>),
+        successors: Option<Successors>,
+    ) -> Self {
+        Self {
+            zero,
+            succession: Succession::new(succession::OF_XDP),
+            silence,
+            upf,
+            n4,
+            datapath,
+            asked,
+            traces: Traces::default(),
+            effects: Vec::new(),
+            warnings: Warnings::default(),
+            notes: Warnings::default(),
+            smfs: Vec::new(),
+            host: None,
+            events: Vec::new(),
+            successors,
+            succeeded: false,
+        }
+    }
+
+    /// The driver of a UPF that has taken over another one: from now on it owns the system's settings, and awaits its own successors.
+    fn succeeding(
+        mut prepared: Prepared,
+        asked: Receiver<Asked>,
+        restoration: Duration,
+        mut succeedable: Succeedable,
+    ) -> Self {
+        prepared.own_system();
+        (std::mem::replace(&mut succeedable.begun, Box::new(|| ())))();
+        let successors = Successors::await_on(succeedable, true);
+        let successors = successors.inspect_err(|error| {
+            tracing::error!(%error, "user plane: this process cannot be upgraded without a restart");
+        });
+        let Prepared { zero, restoring, upf, datapath, n4, events, .. } = prepared;
+        let silence = restoring.then(|| Succession::new(restoration));
+        let driver = Self::new((upf, n4, datapath), asked, (zero, silence), successors.ok());
+        Self { events, ..driver }
+    }
+
     fn run(&mut self, sleeper: &Sleeper, closing: &AtomicBool) {
         let mut batch = Batch::new();
-        let mut events: Vec<Event> = Vec::new();
+        let mut events = std::mem::take(&mut self.events);
         let mut busy = Busy::begin(self.now(), thread_cpu_time());
         while !closing.load(Ordering::SeqCst) {
             self.follow_host();
@@ -183,7 +314,12 @@ impl Driver {
             self.tend_succession();
             self.answer_questions();
             self.n4.flush();
-            let descriptors = [self.n4.as_fd(), self.datapath.events_ready()];
+            if self.serve_successors() {
+                return;
+            }
+            let successors = self.successors.iter().flat_map(Successors::descriptors);
+            let descriptors: Vec<_> =
+                [self.n4.as_fd(), self.datapath.events_ready()].into_iter().chain(successors).collect();
             let asked = &self.asked;
             let is_busy = || closing.load(Ordering::SeqCst) || !asked.is_empty();
             sleeper.sleep(&descriptors, Some(self.until_tick(self.now())), is_busy);
@@ -195,6 +331,28 @@ impl Driver {
         self.read(&mut batch);
         self.handle(Input::Shutdown { graceful: GRACE });
         self.n4.flush();
+    }
+
+    /// Returns whether another process has taken over.
+    fn serve_successors(&mut self) -> bool {
+        let now = self.now();
+        let Self { upf, datapath, n4, zero, silence, successors, .. } = self;
+        let Some(successors) = successors else { return false };
+        let restoring = silence.is_some();
+        self.succeeded = successors.serve(&mut Estate { upf, datapath, n4: n4.socket(), zero: *zero, now, restoring });
+        self.succeeded
+    }
+
+    /// Stops the datapath, or leaves it to the process that has taken over.
+    fn end(self) {
+        if self.succeeded {
+            self.datapath.leave();
+            if let Some(successors) = self.successors {
+                successors.end();
+            }
+        } else {
+            self.datapath.stop();
+        }
     }
 
     /// Notifies UPF-C of the host's addresses, to which no tunnel may lead.
@@ -272,7 +430,7 @@ impl Driver {
     }
 
     fn now(&self) -> Duration {
-        Duration::from_micros(self.clock.now().as_micros())
+        now(self.zero)
     }
 
     fn handle(&mut self, input: Input<'_>) {

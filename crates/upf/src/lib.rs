@@ -5,6 +5,7 @@
 mod association;
 mod config;
 pub mod contract;
+pub mod handover;
 mod inspect;
 mod load;
 mod port;

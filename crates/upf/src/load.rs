@@ -6,6 +6,8 @@ use pith_pfcp::Message;
 use pith_pfcp::ie::{CodedDuration, CpFunctionFeatures, Metric, SequenceNumber};
 use pith_pfcp::message::{LoadControlInformation, OverloadControlInformation};
 
+use serde::{Deserialize, Serialize};
+
 use crate::contract::Rates;
 use crate::upf::Upf;
 
@@ -17,7 +19,7 @@ const OVERLOADED: u8 = 85;
 const VALIDITY: u64 = 10;
 
 /// A metric with the sequence number of its last change.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ReportedMetric {
     metric: u8,
     sequence: u32,
@@ -32,7 +34,7 @@ impl ReportedMetric {
 }
 
 /// The reported values.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// UPF-C's share of its time that it is busy, in percent.
     pub busy: u8,

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use pith_pfcp::MessageType;
 
+use crate::handover::{Octets, ResponseRecord};
+
 /// A sequence number is unique among a peer's pending requests.
 type Key = (SocketAddr, u32);
 
@@ -70,6 +72,32 @@ impl Responses {
         self.kept.retain(|(to, _), _| *to != peer);
     }
 
+    /// The responses that are still stored at `now`, by age, for the UPF's successor.
+    pub fn records(&self, now: Duration) -> impl Iterator<Item = ResponseRecord> {
+        let keys = self.by_age.values().flatten();
+        keys.filter_map(move |(until, key)| {
+            let Response { request, octets, until: current } = self.kept.get(key)?;
+            let is_current = current == until && *until > now;
+            is_current.then(|| ResponseRecord {
+                peer: key.0,
+                sequence: key.1,
+                request: *request,
+                octets: Octets(octets.to_vec()),
+                until: *until,
+            })
+        })
+    }
+
+    /// Stores a response of the UPF's predecessor.
+    pub fn adopt(&mut self, record: ResponseRecord) {
+        let ResponseRecord { peer, sequence, request, octets: Octets(octets), until } = record;
+        let key = (peer, sequence);
+        if self.kept.len() < MAX_RESPONSES {
+            self.by_age.entry(peer.ip()).or_default().push_back((until, key));
+            self.kept.insert(key, Response { request, octets: octets.into(), until });
+        }
+    }
+
     fn drop_expired(&mut self, peer: IpAddr, now: Duration) {
         let oldest = |responses: &Self| responses.by_age.get(&peer)?.front().copied();
         while oldest(self).is_some_and(|(until, _)| until <= now) {
@@ -114,6 +142,16 @@ impl<P> Outstanding<P> {
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }
+
+    /// How often it was sent.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// When it is sent again.
+    pub fn due(&self) -> Duration {
+        self.due
+    }
 }
 
 /// The result of an expired T1.
@@ -147,6 +185,36 @@ impl<P> Requests<P> {
             t1,
             n1,
         }
+    }
+
+    /// All pending requests, with their sequence numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Outstanding<P>)> {
+        self.waiting.iter().map(|(sequence, request)| (*sequence, request))
+    }
+
+    /// The last sequence number.
+    pub fn last_sequence(&self) -> u32 {
+        self.last_sequence
+    }
+
+    /// Uses sequence numbers after that of the UPF's predecessor.
+    pub fn continue_after(&mut self, last_sequence: u32) {
+        self.last_sequence = last_sequence & 0x00ff_ffff;
+    }
+
+    /// Adds a request that the UPF's predecessor has sent so many times, and that is due again at a time.
+    pub fn adopt(
+        &mut self,
+        (sequence, message_type): (u32, MessageType),
+        peer: SocketAddr,
+        octets: Vec<u8>,
+        purpose: P,
+        (attempts, due): (u32, Duration),
+    ) {
+        self.take(sequence);
+        self.timers.insert((due, sequence));
+        *self.by_peer.entry(peer).or_default() += 1;
+        self.waiting.insert(sequence, Outstanding { peer, message_type, purpose, octets, attempts, due });
     }
 
     /// A sequence number that no pending request has.
@@ -224,7 +292,7 @@ impl<P> Requests<P> {
             return Some(Expired::Failed(sequence, self.take(sequence)?));
         }
         self.timers.remove(&(due, sequence));
-        request.attempts += 1;
+        request.attempts = request.attempts.saturating_add(1);
         request.due = now + self.t1;
         self.timers.insert((request.due, sequence));
         Some(Expired::Again(request.peer, request.octets.clone()))

@@ -35,6 +35,8 @@ impl Datapath for RecordingDatapath {
         self.sessions.get(&session).map(|_| SessionUsage::default())
     }
 
+    fn add_usage(&mut self, _session: SessionId, _usage: &SessionUsage) {}
+
     fn count_dropped(&mut self, _reason: DropReason) {}
 
     fn poll_events(&mut self, _events: &mut Vec<Event>) {}

@@ -127,6 +127,13 @@ impl Keeper {
         }
     }
 
+    /// Keeps the packet filter's sets equal from now on; an empty value: not any more.
+    pub fn filter_by(&self, filter: ClosedSets) {
+        let mut state = self.shared.state();
+        state.filter = filter;
+        state.filter.replace(&state.reach);
+    }
+
     /// Adds a BPF program's table, and keeps it equal.
     pub fn mirror(&self, mut program: Box<dyn Mirror>) {
         let mut state = self.shared.state();

@@ -4,6 +4,7 @@
 //! its messages before the first packet after its sleep. A message therefore counts as applied once it is
 //! posted and the worker is parked.
 
+use super::handover::Order;
 use super::packet_out::PacketOut;
 use super::ports::Port;
 use crate::boundary::Reach;
@@ -46,6 +47,8 @@ pub enum Message {
         /// Whether a tunnel has this peer.
         known: bool,
     },
+    /// A step of a handover to another process, or from one.
+    Order(Order),
     Stop,
 }
 

@@ -6,6 +6,7 @@ mod downlink;
 mod events;
 mod framed;
 mod gpdu;
+mod handover;
 mod inbox;
 mod link;
 mod n3;
@@ -26,11 +27,12 @@ mod worker;
 use crate::boundary::{Host, Keeper, MAX_TENANTS, Mirror, Reach};
 use crate::config::{DatapathConfig, StartError, UePool};
 use crate::fib::Follower;
+use crate::handover::WorkerHandles;
 use crate::rules::{
     Clock, Drops, Installed, Now, Pools, Rules, Sessions, Tracer, Worker as Index, WorkerCounters, total,
 };
 use crate::sys::{GtpuSocket, PacketSocket, TunQueue};
-use crate::system::{FramedRoutes, Network, PortLog};
+use crate::system::{ClosedSets, FramedRoutes, Network, PortLog};
 use border::Border;
 use crossbeam_channel::Receiver;
 use events::Events;
@@ -84,13 +86,14 @@ pub struct PortableDatapath {
     /// While packets bypass the kernel's forwarding.
     follower: Option<Follower>,
     /// Dropped last: the system is restored after all workers have ended.
-    _network: Network,
+    network: Network,
 }
 
 #[derive(Debug)]
 struct Handle {
     inbox: Arc<Inbox>,
     counters: Arc<WorkerCounters>,
+    shared: handover::Shared,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -98,7 +101,7 @@ impl PortableDatapath {
     /// Sets up the system and starts the workers. When this returns, packets are forwarded.
     pub fn start(config: DatapathConfig) -> Result<Self, StartError> {
         let pools = Pools::on_heap(worker_count(&config));
-        let mut datapath = Self::start_with(&config, Clock::start(), pools)?;
+        let mut datapath = Self::start_with(&config, Clock::start(), pools, Vec::new())?;
         datapath.bypass_forwarding(&config);
         Ok(datapath)
     }
@@ -127,19 +130,28 @@ impl PortableDatapath {
         }
     }
 
-    /// As [`start`](Self::start), with meters and counters in these pools.
+    /// As [`start`](Self::start), with meters and counters in these pools. With the descriptors of another process's workers, these
+    /// workers read nothing yet, and the system stays as it is, until [`resume`](Self::resume) and
+    /// [`own_system`](Self::own_system).
     pub(crate) fn start_with(
         config: &DatapathConfig,
         clock: Clock,
         pools: Pools,
+        inherited: Vec<WorkerHandles>,
     ) -> Result<Self, StartError> {
         check(config)?;
-        let count = worker_count(config);
+        let count = worker_count(config).max(inherited.len());
+        let inherits = !inherited.is_empty();
+        if !inherits {
+            let addresses = config.n3_addresses.iter().take(MAX_ADDRESSES);
+            addresses.copied().try_for_each(nobody_else_has)?;
+        }
         let first_id = pools.first_sender;
         let ids = (first_id..).map(|place| OuterIds::new(place, first_id + count));
-        let tun = |_| TunQueue::open(&config.tun).map_err(|error| StartError::tun(&config.tun, error));
-        let queues = (0..count).map(tun).collect::<Result<Vec<_>, _>>()?;
-        let network = Network::set_up(config)?;
+        let mut inherited = inherited.into_iter();
+        let descriptors = (0..count).map(|_| Descriptors::of(config, inherited.next()));
+        let descriptors = descriptors.collect::<Result<Vec<_>, _>>()?;
+        let network = if inherits { Network::inherited() } else { Network::set_up(config)? };
         let inboxes = (0..count).map(|_| Inbox::new().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         let (worker_queues, ends): (Vec<_>, Vec<_>) = inboxes.iter().cloned().map(WorkerQueue::new).unzip();
         let shared = Arc::new(Shared {
@@ -158,27 +170,24 @@ impl PortableDatapath {
             #[cfg(test)]
             delay: path::Delay::default(),
         });
-        let sockets = bind_all(&config.n3_addresses)?;
+        let sockets = descriptors.first().map_or(&[] as &[_], |first| first.sockets.as_slice());
+        let sockets = sockets.iter().map(GtpuSocket::try_clone).collect::<Result<Vec<_>, _>>()?;
         let keeper = Keeper::start(config, inboxes.clone(), network.closed_sets(config))?;
         let mut datapath = Self {
             sessions: Sessions::new(pools, config.enforcement).sharing(&config.shared_rates),
             shared,
             drops: Drops::default(),
-            sockets: sockets.iter().map(GtpuSocket::try_clone).collect::<Result<_, _>>()?,
+            sockets,
             workers: Vec::new(),
             port_log: PortLog::of(config),
-            framed: FramedRoutes::new(&config.tun),
+            framed: FramedRoutes::new(&config.tun, inherits),
             keeper,
             follower: None,
-            _network: network,
+            network,
         };
-        let mut sockets = Some(sockets);
-        for ((queue, ids), (inbox, end)) in queues.into_iter().zip(ids).zip(inboxes.into_iter().zip(ends)) {
-            let own = match sockets.take() {
-                Some(first) => first,
-                None => bind_all(&config.n3_addresses)?,
-            };
-            datapath.start_worker(own, queue, ids, inbox, end)?;
+        let workers = descriptors.into_iter().zip(ids).zip(inboxes.into_iter().zip(ends));
+        for ((descriptors, ids), (inbox, end)) in workers {
+            datapath.start_worker(descriptors, ids, inbox, end, inherits)?;
         }
         Ok(datapath)
     }
@@ -193,13 +202,14 @@ impl PortableDatapath {
 
     fn start_worker(
         &mut self,
-        sockets: Vec<GtpuSocket>,
-        tun: TunQueue,
+        Descriptors { sockets, tun }: Descriptors,
         outer_ids: OuterIds,
         inbox: Arc<Inbox>,
         incoming: Receiver<QueuedPacket>,
+        holds: bool,
     ) -> Result<(), StartError> {
         let index = self.workers.len();
+        let shared = handover::Shared::of(&sockets, &tun)?;
         let counters = Arc::new(WorkerCounters::default());
         let path = Path {
             worker: Index(index),
@@ -220,10 +230,10 @@ impl PortableDatapath {
             now: self.shared.clock.now(),
         };
         let queues = Queues::new(Arc::clone(&self.shared.room), incoming);
-        let worker = Worker::new(Arc::clone(&inbox), path, queues);
+        let worker = Worker::new(Arc::clone(&inbox), path, queues, holds);
         let builder = thread::Builder::new().name(format!("pith-upf-{index}")).stack_size(STACK);
         let thread = Some(builder.spawn(|| worker.run())?);
-        self.workers.push(Handle { inbox, counters, thread });
+        self.workers.push(Handle { inbox, counters, shared, thread });
         Ok(())
     }
 
@@ -309,6 +319,35 @@ impl PortableDatapath {
         self.shared.refuses.store(refuse, Relaxed);
     }
 
+    /// Its clock.
+    pub(crate) fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    /// Former values of the kernel's settings, which are restored at the end.
+    pub(crate) fn former_settings(&self) -> Vec<(String, String)> {
+        self.network.former_settings()
+    }
+
+    /// Renews what the former process has set up in the system, and restores the system at the end; `former` are values of settings
+    /// from before that process.
+    pub(crate) fn own_system(
+        &mut self,
+        config: &DatapathConfig,
+        former: &[(String, String)],
+    ) -> Result<(), StartError> {
+        self.network.own(config, former)?;
+        self.framed.own();
+        self.keeper.filter_by(self.network.closed_sets(config));
+        Ok(())
+    }
+
+    /// Ends without restoring the system, of which another process has become the owner.
+    pub(crate) fn leave(mut self) {
+        self.network.leave();
+        self.keeper.filter_by(ClosedSets::default());
+    }
+
     /// The current time of this datapath.
     pub(crate) fn now(&self) -> Now {
         self.shared.clock.now()
@@ -382,6 +421,10 @@ impl Datapath for PortableDatapath {
         self.sessions.usage(session, self.now())
     }
 
+    fn add_usage(&mut self, session: SessionId, usage: &SessionUsage) {
+        self.sessions.add_usage(session, usage, self.now());
+    }
+
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
         self.sessions.flows(session)
     }
@@ -445,7 +488,33 @@ fn check(config: &DatapathConfig) -> Result<(), StartError> {
             return Err(StartError::PortBlocks { gateway, prefix, blocks: blocks.capacity() });
         }
     }
-    config.n3_addresses.iter().take(MAX_ADDRESSES).try_for_each(|address| nobody_else_has(*address))
+    Ok(())
+}
+
+/// A worker's sockets, one for each N3 address, and its queue of the TUN interface.
+struct Descriptors {
+    sockets: Vec<GtpuSocket>,
+    tun: TunQueue,
+}
+
+impl Descriptors {
+    /// Those of a former process's worker, if there is one; new ones for addresses that it does not have.
+    fn of(config: &DatapathConfig, inherited: Option<WorkerHandles>) -> Result<Self, StartError> {
+        let tun_error = |error| StartError::tun(&config.tun, error);
+        let Some(WorkerHandles { sockets, tun, batched }) = inherited else {
+            let sockets = bind_all(&config.n3_addresses)?;
+            return Ok(Self { sockets, tun: TunQueue::open(&config.tun).map_err(tun_error)? });
+        };
+        let mut known = sockets.into_iter().map(GtpuSocket::inherit).collect::<Result<Vec<_>, _>>()?;
+        let mut of_address =
+            |address: &IpAddr| match known.iter().position(|it| it.address().ip() == *address) {
+                Some(at) => Ok(known.swap_remove(at)),
+                None => bind(address),
+            };
+        let addresses = config.n3_addresses.iter().take(MAX_ADDRESSES);
+        let sockets = addresses.map(&mut of_address).collect::<Result<_, _>>()?;
+        Ok(Self { sockets, tun: TunQueue::inherit(tun, batched).map_err(tun_error)? })
+    }
 }
 
 /// Binds the address once without sharing: a second UPF on the same address would share its packets
@@ -455,11 +524,12 @@ fn nobody_else_has(address: IpAddr) -> Result<(), StartError> {
 }
 
 fn bind_all(addresses: &[IpAddr]) -> Result<Vec<GtpuSocket>, StartError> {
-    let bind = |address: &IpAddr| {
-        let socket = GtpuSocket::bind(SocketAddr::new(*address, GTPU_PORT));
-        socket.map_err(|error| StartError::bind(*address, error))
-    };
     addresses.iter().take(MAX_ADDRESSES).map(bind).collect()
+}
+
+fn bind(address: &IpAddr) -> Result<GtpuSocket, StartError> {
+    let socket = GtpuSocket::bind(SocketAddr::new(*address, GTPU_PORT));
+    socket.map_err(|error| StartError::bind(*address, error))
 }
 
 #[cfg(test)]

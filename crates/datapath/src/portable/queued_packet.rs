@@ -50,6 +50,11 @@ impl QueuedPacket {
         Ingress { origin: self.origin, qfi: self.qfi, flow }
     }
 
+    /// Where it arrived.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
     /// The received QFI.
     pub fn qfi(&self) -> Option<Qfi> {
         self.qfi

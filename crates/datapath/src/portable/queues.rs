@@ -23,8 +23,8 @@ const MAX_SPARE: usize = 1024;
 /// A worker's queued packets.
 #[derive(Debug)]
 pub struct Queues {
-    engine: Engine<QueuedPacket>,
-    incoming: Receiver<QueuedPacket>,
+    pub(super) engine: Engine<QueuedPacket>,
+    pub(super) incoming: Receiver<QueuedPacket>,
     /// Packets being sent; until they are sent, later packets must not overtake them.
     leaving: Vec<QueuedPacket>,
     /// Packets to N6, concatenated.

@@ -12,6 +12,7 @@
 //! A batch is: receive packets, take messages, forward the packets. `install` does not wait for awake workers, so the rules of
 //! a received packet may have been posted while the worker was about to receive it.
 
+use super::handover::Order;
 use super::inbox::{Inbox, Message};
 use super::pace::Pace;
 use super::path::Path;
@@ -19,9 +20,11 @@ use super::queues::Queues;
 use super::signalling::Signaller;
 use super::tables::Tables;
 use crate::sys::{Datagram, RECEIVE_SLOT, RECEIVE_SLOTS, wait_readable};
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bits of ready descriptors: the wake-up, the TUN queue, then the GTP-U sockets, then the AF_XDP sockets.
 const WAKE: u32 = 1;
@@ -34,9 +37,9 @@ const READS: usize = 16;
 #[derive(Debug)]
 pub struct Worker {
     inbox: Arc<Inbox>,
-    tables: Tables,
-    path: Path,
-    queues: Queues,
+    pub(super) tables: Tables,
+    pub(super) path: Path,
+    pub(super) queues: Queues,
     signaller: Signaller,
     arena: Box<[u8]>,
     received: Vec<Datagram>,
@@ -46,6 +49,10 @@ pub struct Worker {
     taken: Vec<Message>,
     /// Whether the worker received the message to stop.
     stops: bool,
+    /// Whether sockets and TUN are another process's to read.
+    pub(super) holds: bool,
+    /// Orders to execute when no batch is in progress.
+    pub(super) orders: Vec<Order>,
 }
 
 /// Whether the worker continues.
@@ -56,7 +63,7 @@ enum Continuation {
 }
 
 impl Worker {
-    pub fn new(inbox: Arc<Inbox>, path: Path, queues: Queues) -> Self {
+    pub fn new(inbox: Arc<Inbox>, path: Path, queues: Queues, holds: bool) -> Self {
         let pace = Pace::new(path.now);
         Self {
             inbox,
@@ -70,6 +77,8 @@ impl Worker {
             pace,
             taken: Vec::new(),
             stops: false,
+            holds,
+            orders: Vec::new(),
         }
     }
 
@@ -98,8 +107,8 @@ impl Worker {
             return false;
         }
         let before = self.path.counters.packets_received();
-        let more_uplink = ready & !(WAKE | TUN) != 0 && self.uplink();
-        let more_downlink = ready & TUN != 0 && self.downlink();
+        let more_uplink = ready & !(WAKE | TUN) != 0 && !self.holds && self.uplink();
+        let more_downlink = ready & TUN != 0 && !self.holds && self.downlink();
         let packets = self.path.counters.packets_received() - before;
         let (more_redirected, frames) =
             if ready & !(WAKE | TUN) != 0 { self.forward_redirected() } else { (false, false) };
@@ -110,6 +119,7 @@ impl Worker {
     fn begin_batch(&mut self) -> Continuation {
         self.path.now = self.path.shared.clock.now();
         self.take_messages();
+        self.execute_orders();
         if self.stops { Continuation::Stop } else { Continuation::Continue }
     }
 
@@ -132,11 +142,7 @@ impl Worker {
             }
             return ALL;
         }
-        let sockets = self.path.sockets.iter().map(AsFd::as_fd);
-        let others = [self.inbox.wake_fd().as_fd(), self.path.tun.as_fd()];
-        let ports = self.path.ports.fds();
-        let all: Vec<_> = others.into_iter().chain(sockets).chain(ports).collect();
-        let ready = wait_readable(&all, due).unwrap_or_else(|error| {
+        let ready = self.wait(due).unwrap_or_else(|error| {
             tracing::error!(%error, "a datapath worker cannot wait for packets");
             std::thread::sleep(std::time::Duration::from_millis(100));
             ALL
@@ -146,6 +152,20 @@ impl Worker {
             self.inbox.wake_fd().clear();
         }
         ready
+    }
+
+    /// Waits for a readable descriptor. A worker that holds waits for a wake-up and for AF_XDP only.
+    fn wait(&self, due: Option<Duration>) -> io::Result<u32> {
+        let wake = self.inbox.wake_fd().as_fd();
+        if self.holds {
+            let all: Vec<_> = [wake].into_iter().chain(self.path.ports.fds()).collect();
+            let ready = wait_readable(&all, due)?;
+            return Ok(if ready & !WAKE == 0 { ready } else { ready & WAKE | !(WAKE | TUN) });
+        }
+        let sockets = self.path.sockets.iter().map(AsFd::as_fd);
+        let others = [wake, self.path.tun.as_fd()];
+        let all: Vec<_> = others.into_iter().chain(sockets).chain(self.path.ports.fds()).collect();
+        wait_readable(&all, due)
     }
 
     fn take_messages(&mut self) {
@@ -170,8 +190,13 @@ impl Worker {
                 Message::Fib(fib) => path.n6.set_fib(fib),
                 Message::Peer { address, known } => path.border.set_peer(address, known),
                 Message::Serve(port) => path.ports.serve(port),
+                Message::Order(order) => self.orders.push(order),
                 Message::Stop => self.stops = true,
             }
+        }
+        if self.holds {
+            // UEs of sessions that are taken over have their prefixes.
+            advertised.clear();
         }
         // By the current rules, and not to a session that a later message has removed.
         for rules in advertised.into_iter().filter_map(|session| self.tables.by_id(session)) {
@@ -225,7 +250,7 @@ impl Worker {
 
     /// Forwards a batch of frames redirected by the program. Returns whether there may be more, and whether
     /// there were any.
-    fn forward_redirected(&mut self) -> (bool, bool) {
+    pub(super) fn forward_redirected(&mut self) -> (bool, bool) {
         let (mut more, mut any) = (false, false);
         for port in 0..self.path.ports.len() {
             self.frames.clear();

@@ -69,6 +69,11 @@ impl SessionState {
         self.traced.store(traced, Relaxed);
     }
 
+    /// Records a packet that another datapath has seen.
+    pub fn note_packet(&self, time: u64) {
+        self.last_packet.fetch_max(time, Relaxed);
+    }
+
     /// The time of its last packet; 0: none.
     pub fn last_packet(&self) -> u64 {
         self.last_packet.load(Relaxed)

@@ -35,6 +35,11 @@ impl From<Now> for Time {
 }
 
 impl Now {
+    /// The time of an age, as stored; not 0.
+    pub fn before(self, age: Duration) -> u64 {
+        self.0.saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)).max(1)
+    }
+
     /// The age of a time stored as nanoseconds; `None` for never.
     pub fn since(self, stored: u64) -> Option<Duration> {
         (stored != 0).then(|| Duration::from_nanos(self.0.saturating_sub(stored)))
@@ -50,6 +55,11 @@ pub struct Clock {
 impl Clock {
     pub fn start() -> Self {
         Self { started: monotonic() }
+    }
+
+    /// The clock of another process that this one succeeds.
+    pub fn started_at(started: u64) -> Self {
+        Self { started: started.min(monotonic()) }
     }
 
     /// The system's time at the start, in nanoseconds.

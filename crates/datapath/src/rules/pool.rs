@@ -5,7 +5,8 @@
 //!   exhausted, its slots are on the heap, and the BPF program leaves their packets to the portable path.
 //!
 //! A counter that a BPF program shares is one value, to which CPUs and workers add by atomic instructions: its memory does not
-//! depend on their number. On the heap a URR has a value for each worker, which only that worker writes.
+//! depend on their number. On the heap a URR has a value for each worker, which only that worker writes, and one for usage that
+//! another datapath has counted.
 
 use crate::sys::MapMemory;
 use crate::sys::layout::{
@@ -40,7 +41,8 @@ impl Pools {
         Self {
             session_blocks: BlockPool::default(),
             meters: Pool::on_heap(1),
-            urrs: Pool::on_heap(workers),
+            // And one for usage of another datapath.
+            urrs: Pool::on_heap(workers + 1),
             limits: Pool::on_heap(1),
             first_sender: 0,
         }

@@ -88,6 +88,25 @@ impl Sessions {
         })
     }
 
+    /// Adds usage that another datapath counted.
+    pub fn add_usage(&self, id: SessionId, usage: &SessionUsage, now: Now) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        for urr in &usage.urrs {
+            if let Some(used) = entry.urrs.iter().find(|used| used.urr.id == urr.id) {
+                used.counter.add(urr, now);
+            }
+        }
+        if let Some(age) = usage.last_packet {
+            entry.rules.state.note_packet(now.before(age));
+        }
+    }
+
+    /// The sessions with queued packets.
+    pub fn waiting(&self) -> impl Iterator<Item = SessionId> {
+        let waiting = self.entries.iter().filter(|(_, entry)| entry.rules.state.is_waiting());
+        waiting.map(|(id, _)| *id)
+    }
+
     /// The counters of each of its flows.
     pub fn flows(&self, id: SessionId) -> Vec<FlowUsage> {
         self.entries.get(&id).map(|entry| entry.rules.qos().usage()).unwrap_or_default()

@@ -53,6 +53,25 @@ impl UrrCounter {
         last.store(now.0, Relaxed);
     }
 
+    /// Adds what another datapath has counted.
+    pub fn add(&self, usage: &UrrUsage, now: Now) {
+        // On the heap, no worker writes the last value.
+        let Some([up, down]) = self.slot.values().last() else { return };
+        let Volume { uplink, downlink, uplink_packets, downlink_packets } = usage.volume;
+        for (half, packets, bytes) in [(up, uplink_packets, uplink), (down, downlink_packets, downlink)] {
+            half.volume.packets.fetch_add(packets, Relaxed);
+            half.volume.bytes.fetch_add(bytes, Relaxed);
+        }
+        if let Some(first) = usage.first_packet.map(|age| now.before(age)) {
+            let earliest = |known: u64| if known == 0 { first } else { known.min(first) };
+            // The closure always returns `Some`.
+            let _ = up.first.fetch_update(Relaxed, Relaxed, |known| Some(earliest(known)));
+        }
+        if let Some(last) = usage.last_packet.map(|age| now.before(age)) {
+            up.last.fetch_max(last, Relaxed);
+        }
+    }
+
     /// The volume of all workers, and of a BPF program.
     pub fn volume(&self) -> Volume {
         self.slot.values().fold(Volume::default(), |mut volume, halves| {
@@ -171,6 +190,22 @@ mod tests {
         assert_eq!((usage.id, usage.volume), (UrrId(3), expected));
         assert_eq!(usage.first_packet, Some(Duration::from_nanos(9_500)));
         assert_eq!(usage.last_packet, Some(Duration::from_nanos(7_000)));
+    }
+
+    #[test]
+    fn usage_of_another_datapath_is_added() {
+        let counter = UrrCounter::new(UrrId(3), &Pools::on_heap(1), None);
+        counter.count(Worker(0), Direction::Uplink, 100, Now(5_000));
+        let volume = Volume { uplink: 1, downlink: 2, uplink_packets: 3, downlink_packets: 4 };
+        let ages = |first, last| (Some(Duration::from_nanos(first)), Some(Duration::from_nanos(last)));
+        let (first_packet, last_packet) = ages(9_000, 7_000);
+        let more = UrrUsage { id: UrrId(3), volume, first_packet, last_packet };
+        counter.add(&more, Now(10_000));
+        counter.count(Worker(0), Direction::Uplink, 100, Now(11_000));
+        let usage = counter.usage(Now(12_000));
+        let total = Volume { uplink: 201, downlink: 2, uplink_packets: 5, downlink_packets: 4 };
+        assert_eq!(usage.volume, total);
+        assert_eq!((usage.first_packet, usage.last_packet), ages(11_000, 1_000));
     }
 
     #[test]

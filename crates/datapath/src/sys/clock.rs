@@ -11,6 +11,13 @@ pub fn monotonic() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Waits until no CPU executes what it began before: a grace period of the kernel's RCU, in which BPF programs run. `false` if the
+/// kernel does not offer it.
+pub fn wait_for_grace_period() -> bool {
+    // SAFETY: takes no pointers. MEMBARRIER_CMD_GLOBAL waits for a grace period.
+    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) == 0 }
+}
+
 /// The kernel's ticks a second (CONFIG_HZ): the coarse clock advances once a tick.
 pub fn kernel_ticks() -> io::Result<u32> {
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };

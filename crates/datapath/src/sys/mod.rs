@@ -25,7 +25,7 @@ mod xdp;
 mod xsk;
 mod xsk_ring;
 
-pub use clock::{kernel_ticks, monotonic};
+pub use clock::{kernel_ticks, monotonic, wait_for_grace_period};
 pub use event::EventFd;
 pub use link::{
     detach_link, is_bpf_fs, link_target, pin_link, pinned_link, replace_program, xdp_program_name,

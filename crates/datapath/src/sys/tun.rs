@@ -3,7 +3,7 @@
 use super::{RING, Ring, check, check_len};
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Bytes of the virtio-net header before every packet read or written.
@@ -28,6 +28,30 @@ impl TunQueue {
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")?;
         attach(&file, name, libc::IFF_MULTI_QUEUE | libc::IFF_VNET_HDR)?;
+        let mut queue = Self::of(file)?;
+        queue.ring = Ring::new().ok().and_then(|ring| probe(ring, &queue.file));
+        Ok(queue)
+    }
+
+    /// A queue that another process has opened. A probe would lose a packet in it: `batched` says whether that process found that
+    /// the kernel reads by io_uring without waiting.
+    pub fn inherit(queue: OwnedFd, batched: bool) -> io::Result<Self> {
+        let mut queue = Self::of(File::from(queue))?;
+        queue.ring = Ring::new().ok().filter(|_| batched);
+        Ok(queue)
+    }
+
+    /// Whether reads and writes are batched by io_uring.
+    pub fn is_batched(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Its descriptor, for another process.
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        self.file.as_fd().try_clone_to_owned()
+    }
+
+    fn of(file: File) -> io::Result<Self> {
         // USO requires Linux 6.2; without it each UDP datagram is a packet.
         const TCP: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6;
         const UDP: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
@@ -35,8 +59,7 @@ impl TunQueue {
         if !segments_udp {
             set_offload(&file, TCP)?;
         }
-        let ring = Ring::new().ok().and_then(|ring| probe(ring, &file));
-        Ok(Self { file, segments_udp, ring })
+        Ok(Self { file, segments_udp, ring: None })
     }
 
     /// Whether frames of several UDP datagrams (virtio GSO type UDP_L4) are supported.

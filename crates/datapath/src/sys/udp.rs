@@ -97,6 +97,18 @@ impl GtpuSocket {
         Ok(Self { socket: UdpSocket::from(fd), address })
     }
 
+    /// A socket that another process has bound. Datagrams in it may be pending.
+    pub fn inherit(socket: OwnedFd) -> io::Result<Self> {
+        let socket = UdpSocket::from(socket);
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address })
+    }
+
+    /// Its descriptor, for another process.
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        self.socket.as_fd().try_clone_to_owned()
+    }
+
     /// Fills `arena`, which has [`RECEIVE_SLOTS`] slots of [`RECEIVE_SLOT`] bytes, with received datagrams
     /// and appends them to `received`; `WouldBlock` if there are none.
     pub fn receive(&self, arena: &mut [u8], received: &mut Vec<Datagram>) -> io::Result<()> {

@@ -27,6 +27,30 @@ impl Switch {
         fs::write(setting, "1")?;
         Ok(Self { setting, former: Some(now) })
     }
+
+    /// A setting that a former process may have enabled; `former` are values from before that.
+    pub fn inherit(setting: &'static str, former: &[(String, String)]) -> io::Result<Self> {
+        let mut switch = Self::enable(setting)?;
+        switch.adopt(former);
+        Ok(switch)
+    }
+
+    /// Restores the value in `former` at the end, if it is there.
+    pub fn adopt(&mut self, former: &[(String, String)]) {
+        if let Some((_, value)) = former.iter().find(|(name, _)| name == self.setting) {
+            self.former = Some(value.clone());
+        }
+    }
+
+    /// The name of the setting and its former value, if it was changed.
+    pub fn former(&self) -> Option<(String, String)> {
+        Some((self.setting.to_owned(), self.former.clone()?))
+    }
+
+    /// Keeps the value at the end.
+    pub fn keep(&mut self) {
+        self.former = None;
+    }
 }
 
 impl Drop for Switch {

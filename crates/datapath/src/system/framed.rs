@@ -15,12 +15,19 @@ pub struct FramedRoutes {
     route: Option<Route>,
     /// The number of sessions with each network.
     users: HashMap<AddressRange, usize>,
+    /// Whether another process's routes are still there: those of the sessions that this one takes over.
+    inherits: bool,
 }
 
 impl FramedRoutes {
-    /// No routes yet, by that interface.
-    pub fn new(tun: &str) -> Self {
-        Self { tun: tun.to_owned(), route: None, users: HashMap::new() }
+    /// No routes yet, by that interface; or with `inherits` those of another process.
+    pub fn new(tun: &str, inherits: bool) -> Self {
+        Self { tun: tun.to_owned(), route: None, users: HashMap::new(), inherits }
+    }
+
+    /// From now on, routes of sessions are added and deleted.
+    pub fn own(&mut self) {
+        self.inherits = false;
     }
 
     /// Adds routes to these networks by the interface. Failures are logged and have no other effect.
@@ -52,6 +59,9 @@ impl FramedRoutes {
         done: &str,
         change: fn(&mut Route, &TableRoute) -> std::io::Result<()>,
     ) {
+        if self.inherits {
+            return;
+        }
         let route = TableRoute { table: MAIN, to, via: None };
         if self.route.is_none() {
             self.route = Route::open(&self.tun).ok();

@@ -37,12 +37,12 @@ use std::io;
 use std::net::IpAddr;
 
 /// The settings; dropping this restores the system. The interface itself ends with its last queue.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Network {
-    _forwarding: Vec<Switch>,
-    _routes: Vec<NetworkRoutes>,
-    _tables: Tables,
-    _iptables: Iptables,
+    forwarding: Vec<Switch>,
+    routes: Vec<NetworkRoutes>,
+    tables: Tables,
+    iptables: Iptables,
     /// Whether the packet filter checks closed destinations.
     closes: bool,
 }
@@ -62,42 +62,79 @@ impl Network {
         let v6 = config.pools.iter().any(|pool| pool.gateway.is_ipv6());
         interface::quieten(&config.tun, v6);
         interface::bring_up(config)?;
-        let families = [
-            (config.forwards(IpAddr::is_ipv4), forwarding::V4),
-            (config.forwards(IpAddr::is_ipv6), forwarding::V6),
-        ];
-        let forwarding = families
-            .into_iter()
-            .filter(|(wanted, _)| *wanted)
-            .map(|(_, setting)| {
-                let what = format!("turning forwarding on in {setting}");
-                Switch::enable(setting).map_err(StartError::setup(what))
-            })
-            .collect::<Result<_, _>>()?;
+        let forwarding = forward(config, &[])?;
         let routes = NetworkRoutes::set_up(config)?;
-        let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
-        let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
-        let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
-        let by_kernel = !config.is_hairpin_direct();
-        let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
-        let (filter, closes) = match packet_filter(config, closed) {
-            Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
-            Ok(filter) => (filter, false),
-            Err(error) => {
-                tracing::debug!(%error, "no packet filter for closed destinations");
-                let filter = packet_filter(config, Vec::new()).map_err(|error| advise(config, error));
-                (filter.map_err(StartError::setup(what))?, false)
-            }
-        };
-        if !closes {
-            tracing::warn!(
-                "closed destinations are checked by the UPF, but not by the kernel's packet filter: install nftables for it"
-            );
-        }
-        let Filter { tables, iptables } = filter;
+        let (Filter { tables, iptables }, closes) = filter(config)?;
         let iptables = iptables.unwrap_or_default();
-        Ok(Self { _forwarding: forwarding, _routes: routes, _tables: tables, _iptables: iptables, closes })
+        Ok(Self { forwarding, routes, tables, iptables, closes })
     }
+
+    /// Another process's settings, which this one leaves as they are.
+    pub fn inherited() -> Self {
+        Self::default()
+    }
+
+    /// Becomes the owner of a former process's settings, with `former` values of those that it changed. The packet filter is renewed
+    /// in one transaction; addresses and routes are as they were.
+    pub fn own(&mut self, config: &DatapathConfig, former: &[(String, String)]) -> Result<(), StartError> {
+        self.forwarding = forward(config, former)?;
+        self.routes = NetworkRoutes::inherit(config)?;
+        let (Filter { tables, iptables }, closes) = filter(config)?;
+        (self.tables, self.iptables, self.closes) = (tables, iptables.unwrap_or_default(), closes);
+        Ok(())
+    }
+
+    /// The settings that were changed, with their former values.
+    pub fn former_settings(&self) -> Vec<(String, String)> {
+        self.forwarding.iter().filter_map(Switch::former).collect()
+    }
+
+    /// Leaves all settings to another process.
+    pub fn leave(&mut self) {
+        self.forwarding.iter_mut().for_each(Switch::keep);
+        std::mem::take(&mut self.routes).into_iter().for_each(std::mem::forget);
+        std::mem::forget(std::mem::take(&mut self.tables));
+        std::mem::forget(std::mem::take(&mut self.iptables));
+    }
+}
+
+/// Enables forwarding of the address families in use; `former` are values from before a former process.
+fn forward(config: &DatapathConfig, former: &[(String, String)]) -> Result<Vec<Switch>, StartError> {
+    let families = [
+        (config.forwards(IpAddr::is_ipv4), forwarding::V4),
+        (config.forwards(IpAddr::is_ipv6), forwarding::V6),
+    ];
+    let wanted = families.into_iter().filter(|(wanted, _)| *wanted);
+    wanted
+        .map(|(_, setting)| {
+            let what = format!("turning forwarding on in {setting}");
+            Switch::inherit(setting, former).map_err(StartError::setup(what))
+        })
+        .collect()
+}
+
+/// Sets up the packet filter. Returns whether it checks closed destinations.
+fn filter(config: &DatapathConfig) -> Result<(Filter, bool), StartError> {
+    let what = "setting up NAT and firewall (nftables, or for NAT alone iptables where nft is missing)";
+    let host = Host::read().map_err(StartError::setup("reading this host's addresses"))?;
+    let reach = Reach::compile(&config.whole_boundary(), &config.pools, &host, (&[], &[]));
+    let by_kernel = !config.is_hairpin_direct();
+    let closed = closed::tables(&config.tun, &reach, &one_sided_interfaces(config), by_kernel);
+    let (filter, closes) = match packet_filter(config, closed) {
+        Ok(filter @ Filter { iptables: None, .. }) => (filter, true),
+        Ok(filter) => (filter, false),
+        Err(error) => {
+            tracing::debug!(%error, "no packet filter for closed destinations");
+            let filter = packet_filter(config, Vec::new()).map_err(|error| advise(config, error));
+            (filter.map_err(StartError::setup(what))?, false)
+        }
+    };
+    if !closes {
+        tracing::warn!(
+            "closed destinations are checked by the UPF, but not by the kernel's packet filter: install nftables for it"
+        );
+    }
+    Ok((filter, closes))
 }
 
 /// Runs a command, whose words are separated by spaces.

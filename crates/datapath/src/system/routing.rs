@@ -23,28 +23,28 @@ impl NetworkRoutes {
         networks.map(|(policy, number)| Self::of(config, policy, number)).collect()
     }
 
+    /// The routes that a former process has set up by the same configuration.
+    pub fn inherit(config: &DatapathConfig) -> Result<Vec<Self>, StartError> {
+        let networks = config.policies.iter().zip(0..).filter(|(policy, _)| !policy.routes.is_empty());
+        let of = |(policy, number)| {
+            let (route, rule) = (open(config)?, rule(config, policy, number));
+            let routes = table_routes(config, policy, rule.table).collect();
+            Ok(Self { route, rule, routes })
+        };
+        networks.map(of).collect()
+    }
+
     fn of(config: &DatapathConfig, policy: &NetworkPolicy, number: u32) -> Result<Self, StartError> {
-        let (mut route, table) = (open(config)?, table(&config.tun, number));
+        let (mut route, rule) = (open(config)?, rule(config, policy, number));
+        let table = rule.table;
         // Routes by interfaces other than TUN outlive a killed process.
         route
             .delete_routes(table)
             .map_err(StartError::setup(format!("clearing the routing table {table}")))?;
-        let rule = Rule {
-            from: policy.pool.network(),
-            interface: config.tun.clone(),
-            table,
-            priority: FIRST_PRIORITY + number,
-        };
         let leading = format!("leading {} to its routes", policy.pool.gateway);
         route.add_rule(&rule).map_err(StartError::setup(leading))?;
         let mut routes = Self { route, rule, routes: Vec::new() };
-        // Routes to UEs take precedence over the network's routes.
-        for pool in &config.pools {
-            routes.add(TableRoute { table, to: pool.network(), via: None })?;
-        }
-        for StaticRoute { to, via } in &policy.routes {
-            routes.add(TableRoute { table, to: *to, via: Some(*via) })?;
-        }
+        table_routes(config, policy, table).try_for_each(|route| routes.add(route))?;
         Ok(routes)
     }
 
@@ -70,6 +70,27 @@ impl Drop for NetworkRoutes {
             }
         }
     }
+}
+
+/// The rule that selects a network's table.
+fn rule(config: &DatapathConfig, policy: &NetworkPolicy, number: u32) -> Rule {
+    Rule {
+        from: policy.pool.network(),
+        interface: config.tun.clone(),
+        table: table(&config.tun, number),
+        priority: FIRST_PRIORITY + number,
+    }
+}
+
+/// The routes of a network's table. Routes to UEs take precedence over the network's routes.
+fn table_routes<'a>(
+    config: &'a DatapathConfig,
+    policy: &'a NetworkPolicy,
+    table: u32,
+) -> impl Iterator<Item = TableRoute> + 'a {
+    let to_ues = config.pools.iter().map(move |pool| TableRoute { table, to: pool.network(), via: None });
+    let routes = policy.routes.iter();
+    to_ues.chain(routes.map(move |StaticRoute { to, via }| TableRoute { table, to: *to, via: Some(*via) }))
 }
 
 fn open(config: &DatapathConfig) -> Result<Route, StartError> {

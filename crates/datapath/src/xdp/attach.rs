@@ -2,9 +2,13 @@
 //! outlive the process, and packets of existing sessions are still forwarded. The next process replaces the
 //! program between two packets and registers the old one as predecessor for packets of sessions that it does
 //! not know, until the predecessor is dismissed (docs/adr/0015).
+//!
+//! In an upgrade the next process gets the attachments themselves, and has all sessions before it replaces the program
+//! (docs/adr/0028).
 
 use super::program::PROGRAM;
 use super::{XdpError, folder};
+use crate::handover::LinkHandle;
 use crate::sys::{
     Hook, attach_xdp, detach_link, is_bpf_fs, link_target, pin_link, pinned_link, replace_program,
     xdp_program_name,
@@ -31,8 +35,35 @@ pub struct Attached {
 
 #[derive(Debug)]
 struct Link {
-    _descriptor: OwnedFd,
+    device: u32,
+    descriptor: OwnedFd,
     pin: Option<PathBuf>,
+}
+
+impl Attached {
+    /// No attachment yet, at this hook later.
+    pub fn none(hook: Hook) -> Self {
+        Self { links: Vec::new(), _folder: None, hook, succeeds: false }
+    }
+
+    /// The attachments, for another process.
+    pub fn handles(&self) -> io::Result<Vec<LinkHandle>> {
+        let generic = self.hook == Hook::Generic;
+        let handle =
+            |link: &Link| Ok(LinkHandle { device: link.device, generic, link: link.descriptor.try_clone()? });
+        self.links.iter().map(handle).collect()
+    }
+
+    /// Attaches this program again, after another process has perhaps replaced it.
+    pub fn reclaim(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        self.links.iter().try_for_each(|link| replace_program(link.descriptor.as_fd(), program))
+    }
+
+    /// Leaves the attachments and their pins to another process.
+    pub fn leave(mut self) {
+        self.links.iter_mut().for_each(|link| link.pin = None);
+        std::mem::forget(self._folder.take());
+    }
 }
 
 impl Drop for Link {
@@ -77,12 +108,26 @@ impl Attachment<'_> {
             let found = pin.as_deref().map_or(Ok(None), |pin| self.take_over(device, pin))?;
             attached.succeeds |= found.is_some();
             let link = match found {
-                Some(descriptor) => Link { _descriptor: descriptor, pin },
+                Some(descriptor) => Link { device, descriptor, pin },
                 None => self.attach(device, hook, pin)?,
             };
             attached.links.push(link);
         }
         Ok(attached)
+    }
+
+    /// Replaces the program of a running process, whose attachments these are, between two packets. An error leaves some perhaps
+    /// replaced; that process then attaches its own again.
+    pub fn succeed(&self, links: Vec<LinkHandle>, hook: Hook) -> Result<Attached, XdpError> {
+        for LinkHandle { device, link, .. } in &links {
+            let failed = |source| XdpError::Attach { device: *device, source };
+            replace_program(link.as_fd(), self.program).map_err(failed)?;
+        }
+        // Only now: until all are replaced, pins and file system are the other process's.
+        let of =
+            |LinkHandle { device, link, .. }| Link { device, descriptor: link, pin: self.pin(hook, device) };
+        let folder = self.folder.map(|folder| OpenFolder(folder.to_owned()));
+        Ok(Attached { links: links.into_iter().map(of).collect(), _folder: folder, hook, succeeds: false })
     }
 
     /// Whether a previous process left a pin for this hook.
@@ -105,7 +150,7 @@ impl Attachment<'_> {
         if let Some(pin) = &pin {
             pin_link(descriptor.as_fd(), pin).map_err(|source| XdpError::pin(pin, source))?;
         }
-        Ok(Link { _descriptor: descriptor, pin })
+        Ok(Link { device, descriptor, pin })
     }
 
     /// Opens the pinned attachment of a device and replaces its program, which becomes the predecessor.

@@ -16,7 +16,7 @@ const LONGEST: u32 = 30 * 24 * 3600;
 #[derive(Debug)]
 pub struct Conntrack {
     times: ConntrackTimes,
-    _liberal: Switch,
+    liberal: Switch,
 }
 
 impl Conntrack {
@@ -37,7 +37,22 @@ impl Conntrack {
         };
         let liberal =
             Switch::enable(LIBERAL).map_err(|source| XdpError::Conntrack { what: LIBERAL.into(), source })?;
-        Ok(Self { times, _liberal: liberal })
+        Ok(Self { times, liberal })
+    }
+
+    /// The setting that was changed, with its former value.
+    pub fn former_setting(&self) -> Option<(String, String)> {
+        self.liberal.former()
+    }
+
+    /// Restores the value from before a former process at the end.
+    pub fn adopt(&mut self, former: &[(String, String)]) {
+        self.liberal.adopt(former);
+    }
+
+    /// Leaves the setting to another process.
+    pub fn leave(&mut self) {
+        self.liberal.keep();
     }
 
     pub fn times(&self) -> ConntrackTimes {

@@ -21,6 +21,7 @@ mod compile;
 mod conntrack;
 mod events;
 mod folder;
+mod handover;
 mod lookup;
 mod program;
 mod spread;
@@ -40,6 +41,7 @@ use attach::Attached;
 use compile::{N3Side, compile};
 use conntrack::Conntrack;
 use events::Events;
+use handover::Inherited;
 use pith_upf::contract::{
     Counters, Datapath, DropReason, Event, Session, SessionId, SessionUsage, TracedPacket, Tunnel,
 };
@@ -160,6 +162,9 @@ pub struct XdpDatapath {
     natted: Vec<UePool>,
     /// While the program translates addresses.
     conntrack: Option<Conntrack>,
+    config: DatapathConfig,
+    /// What is taken over from a running process, until that is done.
+    inherited: Inherited,
     /// Determines the tenant of each session.
     reach: Arc<Reach>,
     ready: Gathered,
@@ -188,10 +193,17 @@ impl XdpDatapath {
             Ok((prepared, pools)) => (Ok(prepared), pools),
             Err(error) => (Err(error), Pools::on_heap(worker_count(config))),
         };
-        let portable = PortableDatapath::start_with(config, clock, pools)?;
-        match prepared.and_then(|prepared| Ok((prepared.attach(config, &portable)?, prepared))) {
-            Ok((attached, prepared)) => {
-                Ok(StartedPath::Xdp(Box::new(Self::of(config, prepared, attached, portable))))
+        let portable = PortableDatapath::start_with(config, clock, pools, Vec::new())?;
+        let attached = prepared.and_then(|prepared| {
+            let connected = prepared.connect(&portable)?;
+            Ok((prepared.program.attach(config, Vec::new())?, connected, prepared))
+        });
+        match attached {
+            Ok((attached, connected, prepared)) => {
+                let sockets = open_xsk_sockets(&prepared.program, &portable, config, (attached.hook, false));
+                let mut xdp = Self::of(config, prepared, (attached, connected), portable);
+                xdp.xsk_sockets = sockets;
+                Ok(StartedPath::Xdp(Box::new(xdp)))
             }
             Err(error) => Ok(StartedPath::Portable(portable, error)),
         }
@@ -200,17 +212,16 @@ impl XdpDatapath {
     fn of(
         config: &DatapathConfig,
         prepared: Prepared,
-        attached: AttachedProgram,
+        (attached, connected): (Attached, Connected),
         mut portable: PortableDatapath,
     ) -> Self {
-        let (Prepared { program, tables, conntrack }, AttachedProgram { attached, ready, timer, events }) =
-            (prepared, attached);
+        let (Prepared { program, tables, conntrack }, Connected { ready, timer, events }) =
+            (prepared, connected);
         let pools = config.pools.iter().copied();
         let by_kernel = match conntrack {
             Some(_) => pools.clone().filter(|pool| config.is_only_by_kernel(*pool)).collect(),
             None => config.pools_by_kernel().collect(),
         };
-        let xsk_sockets = open_xsk_sockets(&program, &portable, config, attached.hook);
         portable.refuse_unknown(config.refuses_unknown && !attached.succeeds);
         portable.confirm_neighbours(config);
         Self {
@@ -226,7 +237,9 @@ impl XdpDatapath {
             ready,
             timer,
             events,
-            xsk_sockets,
+            xsk_sockets: XskSockets::default(),
+            inherited: Inherited::default(),
+            config: config.clone(),
             portable,
             program,
         }
@@ -302,7 +315,8 @@ impl XdpDatapath {
         let waits = self.waiting.contains_key(&id)
             || before.as_ref().is_some_and(|before| before.user_space)
             || rules.state.is_waiting()
-            || rules.state.is_traced();
+            || rules.state.is_traced()
+            || self.inherited.queueing.contains(&id);
         let mut compiled = compile(&rules, self.n3, self.reach.tenant(rules.ue));
         if rules.ue.v4.is_some_and(|v4| self.natted.iter().any(|pool| pool.contains(v4.into()))) {
             compiled.session.flags |= UE_NAT;
@@ -377,6 +391,10 @@ impl Datapath for XdpDatapath {
         Some(with_last_packet(self.portable.usage(session)?, age))
     }
 
+    fn add_usage(&mut self, session: SessionId, usage: &SessionUsage) {
+        self.portable.add_usage(session, usage);
+    }
+
     fn flows(&self, session: SessionId) -> Vec<FlowUsage> {
         self.portable.flows(session)
     }
@@ -419,13 +437,13 @@ fn open_xsk_sockets(
     program: &Program,
     workers: &PortableDatapath,
     config: &DatapathConfig,
-    hook: Hook,
+    (hook, inherits): (Hook, bool),
 ) -> XskSockets {
     if hook == Hook::Generic {
         return XskSockets::default();
     }
     let devices = Program::devices(&config.interfaces).unwrap_or_default();
-    XskSockets::start(program, workers, &devices)
+    XskSockets::start(program, workers, &devices, inherits)
 }
 
 fn add_dropped(counters: &mut Counters, reason: DropReason, more: u64) {
@@ -446,10 +464,9 @@ struct Prepared {
     conntrack: Option<Conntrack>,
 }
 
-/// The attached program, its events and timer.
+/// The program's events, and the timer.
 #[derive(Debug)]
-struct AttachedProgram {
-    attached: Attached,
+struct Connected {
     ready: Gathered,
     timer: Timer,
     events: Events,
@@ -485,17 +502,13 @@ fn load(
 }
 
 impl Prepared {
-    fn attach(
-        &self,
-        config: &DatapathConfig,
-        portable: &PortableDatapath,
-    ) -> Result<AttachedProgram, XdpError> {
+    /// Connects the program with the portable path.
+    fn connect(&self, portable: &PortableDatapath) -> Result<Connected, XdpError> {
         let (events, timer) = (Events::new(&self.program)?, Timer::new()?);
         let ready = [portable.events_ready().as_raw_fd(), events.ready(), timer.as_fd().as_raw_fd()];
         let ready = Gathered::of(&ready)?;
         portable.mirror_areas(Box::new(Areas::of(&self.program)?));
-        let attached = self.program.attach(config)?;
-        Ok(AttachedProgram { attached, ready, timer, events })
+        Ok(Connected { ready, timer, events })
     }
 }
 

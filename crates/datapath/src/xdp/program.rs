@@ -7,6 +7,7 @@ use super::conntrack::Conntrack;
 use super::spread;
 use crate::boundary::{one_sided_interfaces, tunnel_interfaces};
 use crate::config::{DatapathConfig, XdpHook};
+use crate::handover::LinkHandle;
 use crate::rules::{BlockPool, BlockValues, Clock, Pool, Pools};
 use crate::sys::layout::{
     BLOCK_FLOWS, BLOCK_METERS, FlowCell, Limits, Link, N3_ADDRESSES, Refused, SESSION_FLOWS, Session,
@@ -208,8 +209,9 @@ impl Program {
         })
     }
 
-    /// Attaches the program to the interfaces; the fast path is active from then on.
-    pub fn attach(&self, config: &DatapathConfig) -> Result<Attached, XdpError> {
+    /// Attaches the program to the interfaces, or to the attachments of a running process, if there are any; the fast path is active
+    /// from then on.
+    pub fn attach(&self, config: &DatapathConfig, links: Vec<LinkHandle>) -> Result<Attached, XdpError> {
         let DatapathConfig { interfaces: names, xdp_hook: hook, pin, .. } = config;
         let one_sided = one_sided_interfaces(config);
         let mut interfaces = names.iter().map(|name| Interface::of(name)).collect::<Result<Vec<_>, _>>()?;
@@ -227,6 +229,10 @@ impl Program {
             devices,
             folder: pin.as_deref(),
         };
+        if !links.is_empty() {
+            let hook = if links.iter().any(|link| link.generic) { Hook::Generic } else { Hook::Native };
+            return attachment.succeed(links, hook);
+        }
         let veth = interfaces.iter().any(|interface| interface.driver == "veth");
         match hook {
             XdpHook::Native => attachment.start(Hook::Native),
@@ -242,6 +248,12 @@ impl Program {
             // for them.
             XdpHook::Auto | XdpHook::Generic => attachment.start(Hook::Generic),
         }
+    }
+
+    /// Attaches the program again, after another process has perhaps replaced it.
+    pub fn reclaim(&self, attached: &Attached) -> Result<(), XdpError> {
+        let program = self.object.progs().find(|program| program.name() == OsStr::new(PROGRAM));
+        Ok(attached.reclaim(program.ok_or(XdpError::Missing)?.as_fd())?)
     }
 
     /// Releases the predecessor.

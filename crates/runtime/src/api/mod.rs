@@ -37,7 +37,7 @@ pub use gather::{Gather, Topic};
 pub use guard::{Caller, Guard};
 pub use inspect::{ContextStatus, EmbeddedDocuments, InstanceStatus, SetStatus, Status};
 pub use openapi::description;
-pub use socket::bind as bind_socket;
+pub use socket::{Unnamed, bind as bind_socket};
 pub use tokens::Tokens;
 
 use crate::config::Config;

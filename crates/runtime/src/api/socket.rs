@@ -23,21 +23,45 @@ fn bind_there(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
             "another process listens there: stop it, or give this process another socket",
         ));
     }
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-    }
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let new = PathBuf::from(name);
-    let _ = fs::remove_file(&new);
-    let listener = UnixListener::bind(&new)?;
-    let named = permit(&new, group).and_then(|()| fs::rename(&new, path));
-    if let Err(error) = named {
-        let _ = fs::remove_file(&new);
-        return Err(error);
-    }
-    listener.set_nonblocking(true)?;
+    let (listener, unnamed) = Unnamed::bind(path, group)?;
+    unnamed.publish()?;
     Ok(listener)
+}
+
+/// A socket that is not at its path yet; dropping it removes the socket.
+#[derive(Debug)]
+pub struct Unnamed {
+    now: PathBuf,
+    path: PathBuf,
+}
+
+impl Unnamed {
+    /// Listens on a socket beside its path, where another process may still listen.
+    pub fn bind(path: &Path, group: Option<&str>) -> io::Result<(UnixListener, Self)> {
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}", std::process::id()));
+        let new = PathBuf::from(name);
+        let _ = fs::remove_file(&new);
+        let listener = UnixListener::bind(&new)?;
+        let unnamed = Self { now: new, path: path.to_owned() };
+        permit(&unnamed.now, group)?;
+        listener.set_nonblocking(true)?;
+        Ok((listener, unnamed))
+    }
+
+    /// Gives it its path, in place of another process's socket.
+    pub fn publish(self) -> io::Result<()> {
+        fs::rename(&self.now, &self.path)
+    }
+}
+
+impl Drop for Unnamed {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.now);
+    }
 }
 
 fn permit(socket: &Path, group: Option<&str>) -> io::Result<()> {
@@ -73,6 +97,9 @@ mod tests {
         assert!(error.contains("another process") && error.contains("'api.socket'"), "{error}");
         drop(first);
         let own = fs::metadata(&directory).unwrap().gid().to_string();
+        let (_listener, unnamed) = Unnamed::bind(&path, None).unwrap();
+        drop(unnamed);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1, "only the named one");
         let _again = bind(&path, Some(&own)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o660);
         assert!(bind(&directory.join("x"), Some("no such group")).is_err());

@@ -420,7 +420,7 @@ mod tests {
         let none = of("residency: none").unwrap();
         assert!(none.starts_with(&log) && none.contains("'residency' is none"), "{none}");
         // A process of `pith nf` has a directory of its own.
-        let nf = Hosting { nfs: vec![Nf::Amf], upf: false, several_processes: true };
+        let nf = Hosting { nfs: vec![Nf::Amf], upf: false, several_processes: true, takes_over: false };
         assert_eq!(warning(&directory, "residency: none", &nf), None);
         std::fs::rename(directory.join("contexts"), directory.join("aside")).unwrap();
         std::fs::create_dir(directory.join("contexts")).unwrap();

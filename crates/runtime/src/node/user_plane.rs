@@ -1,6 +1,7 @@
 //! Sets up the UPF of a process from the configuration.
 
 use super::StartError;
+use super::upgrade::Upgrade;
 use crate::clock::Clock;
 use crate::config::{Config, DataNetwork, HostedNf, Ipv6Net, PacketPath, PredefinedRule, XdpHook};
 use crate::gate::Gate;
@@ -40,16 +41,10 @@ fn check_pools(networks: &[DataNetwork], tun: &str) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Sets up the datapath and starts UPF-C.
-pub(super) fn start(
-    config: &Config,
-    clock: Clock,
-    rng: &mut Rng,
-    gate: Gate,
-) -> Result<UpfThread, StartError> {
+/// The datapath of a configuration.
+pub(super) fn datapath(config: &Config) -> DatapathConfig {
     let upf = &config.upf;
     let own = config.networks_of_upf();
-    check_pools(&own, &upf.tun)?;
     let networks = own.iter();
     // The pools of several UPFs, which an intermediate UPF has, have their prefixes in common.
     let of_v6 = networks_with_prefixes(&own);
@@ -63,7 +58,7 @@ pub(super) fn start(
         let prefixes = network.pool6.map(prefixes);
         network.shared.map(|ambr| SharedRate { network: address, prefix, prefixes, rates: rates(ambr) })
     });
-    let datapath = DatapathConfig {
+    DatapathConfig {
         n3_addresses: vec![upf.n3.into()],
         tun: upf.tun.clone(),
         pools: pools.collect(),
@@ -93,8 +88,22 @@ pub(super) fn start(
         sessions: upf.sessions,
         pin: upf.pin.clone(),
         ..DatapathConfig::default()
-    };
-    let socket = crate::udp::bind(upf.n4, "upf.n4")?;
+    }
+}
+
+/// Sets up the datapath, or takes that of a running UPF over, and starts UPF-C.
+pub(super) fn start(
+    config: &Config,
+    clock: Clock,
+    rng: &mut Rng,
+    gate: Gate,
+    mut upgrade: Upgrade,
+) -> Result<UpfThread, StartError> {
+    let upf = &config.upf;
+    let own = config.networks_of_upf();
+    check_pools(&own, &upf.tun)?;
+    let of_v6 = networks_with_prefixes(&own);
+    let datapath = datapath(config);
     let n3 = GtpuAddress { v4: Some(upf.n3), v6: None };
     let smfs = config.smfs_of_upf();
     let defaults = pith_upf::Config::new(upf.n4.ip(), n3, clock.unix_seconds());
@@ -115,8 +124,26 @@ pub(super) fn start(
         predefined: predefined(&upf.predefined_rules),
         ..defaults
     };
-    let control = Upf::new(control, rng.octets());
-    Ok(UpfThread::start(clock, control, socket, datapath, config.upf.restoration.0, gate)?)
+    let (predecessor, restoration) = (upgrade.predecessor.take(), upf.restoration.0);
+    let succeedable = upgrade.into_succeedable(config, &datapath);
+    let (predecessor, succeedable) = match (predecessor, succeedable) {
+        (Some(predecessor), Some(succeedable)) => (predecessor, succeedable),
+        (_, succeedable) => {
+            let socket = crate::udp::bind(upf.n4, "upf.n4")?;
+            let control = Upf::new(control, rng.octets());
+            return Ok(UpfThread::start_succeedable(
+                clock,
+                control,
+                socket,
+                datapath,
+                restoration,
+                gate,
+                succeedable,
+            )?);
+        }
+    };
+    let control = (control, rng.octets());
+    Ok(UpfThread::take_over(predecessor, control, &datapath, restoration, gate, succeedable)?)
 }
 
 /// The number of equal parts of the UPF's sessions: one for each SMF, so that none uses up the sessions of others. A network

@@ -13,7 +13,7 @@ const BATCH: usize = 32;
 const LONGEST: usize = 65_536;
 
 /// The socket, with datagrams to send.
-pub(super) struct N4 {
+pub struct N4 {
     socket: UdpSocket,
     pending: Vec<(SocketAddr, Vec<u8>)>,
 }
@@ -29,6 +29,10 @@ impl N4 {
     pub fn new(socket: UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self { socket, pending: Vec::with_capacity(BATCH) })
+    }
+
+    pub fn socket(&self) -> &UdpSocket {
+        &self.socket
     }
 
     /// Replaces the datagrams of a batch by those that the socket has. Returns whether it has no more.

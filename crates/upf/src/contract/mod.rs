@@ -58,6 +58,10 @@ pub trait Datapath {
     /// The session's usage so far, including every packet forwarded before the call.
     fn usage(&self, session: SessionId) -> Option<SessionUsage>;
 
+    /// Adds usage that another datapath counted for a session of this one: the former process's, when a UPF is upgraded. Packets
+    /// may be counted meanwhile; the times of packets are ages, as in [`usage`](Datapath::usage).
+    fn add_usage(&mut self, session: SessionId, usage: &SessionUsage);
+
     /// The counters of each of a session's flows; empty if a datapath does not count them.
     fn flows(&self, _session: SessionId) -> Vec<FlowUsage> {
         Vec::new()

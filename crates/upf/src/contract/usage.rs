@@ -1,11 +1,12 @@
 //! Usage of a session.
 
 use super::{Direction, UrrId};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Packets and bytes of both directions since the URR was first installed. The counters never decrease: a
 /// report covers the difference from the previous report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Volume {
     /// Uplink bytes.
     pub uplink: u64,

@@ -109,8 +109,8 @@ mod tests {
     fn a_standing_queue_is_signalled_after_an_interval_and_then_more_often() {
         let told = signals(Ecn::NotCapable, 6 * MS, false);
         assert_eq!(told[..4], [101, 201, 272, 330], "100, then 100/sqrt(n)");
-        assert_eq!(signals(Ecn::NotCapable, 4 * MS, false), []);
-        assert_eq!(signals(Ecn::NotCapable, 30 * MS, true), [], "the last packet goes whatever its age");
+        assert_eq!(signals(Ecn::NotCapable, 4 * MS, false), [0; 0]);
+        assert_eq!(signals(Ecn::NotCapable, 30 * MS, true), [0; 0], "the last packet goes whatever its age");
     }
 
     #[test]
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn scalable_senders_are_marked_at_the_step() {
         assert_eq!(signals(Ecn::Scalable, 2 * MS, false).len(), 1000);
-        assert_eq!(signals(Ecn::Scalable, MS / 2, false), []);
-        assert_eq!(signals(Ecn::Classic, 2 * MS, false), []);
+        assert_eq!(signals(Ecn::Scalable, MS / 2, false), [0; 0]);
+        assert_eq!(signals(Ecn::Classic, 2 * MS, false), [0; 0]);
     }
 
     #[test]

@@ -221,6 +221,20 @@ impl<P> Engine<P> {
         self.retire_if_empty(entry);
     }
 
+    /// Removes all packets, in the order in which each session's would be sent.
+    pub fn take_all(&mut self) -> Vec<P> {
+        let mut all = Vec::new();
+        for entry in 0..self.backlogs.len() as u32 {
+            let Some(Some(backlog)) = self.backlogs.get_mut(entry as usize) else { continue };
+            for (packet, waiting, _) in backlog.take_all(&mut self.pool) {
+                self.room.free(waiting.bytes as usize);
+                all.push(packet);
+            }
+            self.retire_if_empty(entry);
+        }
+        all
+    }
+
     /// Sends the packets that are due, and drops those that exceeded the permitted delay.
     pub fn run(&mut self, now: Time, outlet: &mut impl Outlet<P>) {
         while let Some(entry) = self.wheel.pop(now) {

@@ -146,7 +146,7 @@ mod tests {
         }
         wheel.arm(4, Time(start + 2 * TICK), Time(start));
         assert_eq!(wheel.next_due(), Some(Time(start + TICK)));
-        assert_eq!(drain(&mut wheel, start), []);
+        assert_eq!(drain(&mut wheel, start), [0; 0]);
         assert_eq!(drain(&mut wheel, start + 3 * TICK), [3, 4, 1, 2]);
         assert_eq!(drain(&mut wheel, start + HORIZON), [0]);
         assert_eq!(wheel.next_due(), None);

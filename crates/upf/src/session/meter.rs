@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use pith_pfcp::ie::*;
 use pith_pfcp::rules::{CreateUrr, UpdateUrr, UsageReport};
+use serde::{Deserialize, Serialize};
 
 use super::monitoring::Monitoring;
 use crate::config::Config;
 use crate::contract::{self, UrrUsage, VolumeLimits};
+use crate::handover::micros;
 
 /// Interval of checks for changes that no event reports: whether a time measurement has started or resumed.
 const POLL: Duration = Duration::from_secs(1);
@@ -19,14 +21,15 @@ const POLL: Duration = Duration::from_secs(1);
 pub const PACKET_AGE_ERROR: Duration = Duration::from_millis(100);
 
 /// Totals since the URR was provisioned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Totals {
     volume: contract::Volume,
+    #[serde(with = "micros")]
     active: Duration,
 }
 
-/// The measurement of a URR.
-#[derive(Clone, Debug)]
+/// The measurement of a URR. Its fields are part of the format of a handover ([`crate::handover`]).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meter {
     totals: Totals,
     /// Totals at the last report.
@@ -40,15 +43,21 @@ pub struct Meter {
     /// UR-SEQN of the next report.
     ur_seqn: u32,
     /// Start of the next report's measurement.
+    #[serde(with = "micros")]
     since: Duration,
     /// Time at which the URR, or the current quota, was provisioned.
+    #[serde(with = "micros")]
     provisioned: Duration,
+    #[serde(with = "micros::optional")]
     first_packet: Option<Duration>,
+    #[serde(with = "micros::optional")]
     last_packet: Option<Duration>,
     /// Time up to which active time is counted.
+    #[serde(with = "micros")]
     metered_until: Duration,
     /// Counting was suspended before the last check, because no packets arrived.
     suspended: bool,
+    #[serde(with = "micros::optional")]
     next_period: Option<Duration>,
     /// The current user plane inactivity was reported.
     idle_reported: bool,

@@ -21,7 +21,7 @@ use pith_pfcp::ie::{ApnDnn, DownlinkDataServiceInformation, FSeid, FqCsid, NodeI
 pub use allocate::{Allocation, allocate};
 pub use compile::compile;
 pub use forwarding::tunnel;
-use meter::PACKET_AGE_ERROR;
+pub use meter::{Meter, PACKET_AGE_ERROR};
 pub use provision::RuleSet;
 pub use table::SessionTable;
 pub use usage::{Measurements, Query};

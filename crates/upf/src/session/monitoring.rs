@@ -6,30 +6,32 @@ use std::time::Duration;
 use pith_pfcp::ie::{NtpSeconds, UsageInformation};
 use pith_pfcp::rules::{AdditionalMonitoringTime, CreateUrr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Config;
 
 /// The number of past Monitoring Times, and whether the usage since the last is still unreported.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Monitoring {
-    passed: usize,
+    passed: u16,
     is_after: bool,
 }
 
 impl Monitoring {
     /// The values that apply since the last past Monitoring Time.
     pub fn in_force(&self, rule: &CreateUrr) -> Option<AdditionalMonitoringTime> {
-        times(rule).into_iter().nth(self.passed.checked_sub(1)?)
+        times(rule).into_iter().nth(self.passed.checked_sub(1)?.into())
     }
 
     /// The next Monitoring Time, on the clock of inputs.
     pub fn next(&self, rule: &CreateUrr, config: &Config) -> Option<Duration> {
-        let next = times(rule).into_iter().nth(self.passed)?;
+        let next = times(rule).into_iter().nth(self.passed.into())?;
         Some(Duration::from_secs(next.monitoring_time.to_unix().saturating_sub(config.started)))
     }
 
     /// A Monitoring Time has passed, and the usage before it is reported.
     pub fn pass(&mut self) -> UsageInformation {
-        (self.passed, self.is_after) = (self.passed + 1, true);
+        (self.passed, self.is_after) = (self.passed.saturating_add(1), true);
         UsageInformation::BEF
     }
 

@@ -69,6 +69,11 @@ impl SessionTable {
         self.sessions.values().map(Box::as_ref)
     }
 
+    /// All sessions, to change fields that are not indexed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.sessions.values_mut().map(Box::as_mut)
+    }
+
     pub fn len(&self) -> usize {
         self.sessions.len()
     }

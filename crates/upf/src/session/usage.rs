@@ -41,6 +41,22 @@ impl Measurements {
         measurements
     }
 
+    /// The measurements that the UPF's predecessor began; `None` unless there is one for each URR.
+    pub fn resumed(rules: &RuleSet, meters: impl IntoIterator<Item = (UrrId, Meter)>) -> Option<Self> {
+        let none = VolumeLimits::default();
+        let mut measurements = Measurements::default();
+        for (id, meter) in meters {
+            measurements.0.add(id, Measured { meter, threshold: none, quota: none });
+        }
+        measurements.refresh_limits(rules);
+        measurements.0.ids().eq(rules.urrs.ids()).then_some(measurements)
+    }
+
+    /// The meters.
+    pub fn meters(&self) -> impl Iterator<Item = (UrrId, &Meter)> {
+        self.0.iter().map(|(id, measured)| (id, &measured.meter))
+    }
+
     /// Starts the meters of new URRs in `rules`, removes those of removed URRs, and applies updates.
     pub fn adopt(&mut self, rules: &RuleSet, updates: &[UpdateUrr], now: Duration) {
         self.0.retain(|id, _| rules.urrs.contains(id));

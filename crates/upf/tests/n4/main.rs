@@ -3,6 +3,7 @@
 mod admission;
 mod association;
 mod framed;
+mod handover;
 mod load;
 mod places;
 mod predefined;

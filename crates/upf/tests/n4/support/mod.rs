@@ -59,6 +59,27 @@ impl Datapath for Notes {
         self.usage.get(&session).cloned()
     }
 
+    fn add_usage(&mut self, session: SessionId, more: &SessionUsage) {
+        let usage = self.usage.entry(session).or_default();
+        let last = [usage.last_packet, more.last_packet];
+        usage.last_packet = last.into_iter().flatten().min();
+        for urr in &more.urrs {
+            match usage.urrs.iter_mut().find(|known| known.id == urr.id) {
+                None => usage.urrs.push(*urr),
+                Some(known) => {
+                    known.volume.add(
+                        contract::Direction::Uplink,
+                        urr.volume.uplink_packets,
+                        urr.volume.uplink,
+                    );
+                    let (packets, bytes) = (urr.volume.downlink_packets, urr.volume.downlink);
+                    known.volume.add(contract::Direction::Downlink, packets, bytes);
+                    known.last_packet = urr.last_packet.or(known.last_packet);
+                }
+            }
+        }
+    }
+
     fn count_dropped(&mut self, reason: DropReason) {
         self.ladder.push(format!("dropped {}", reason.name()));
     }
