@@ -16,6 +16,7 @@
 //!  returned      NAS messages that the gNB has returned; absent if there are none
 //!                arrival: the AMF from which the UE is being handed over; none in any document that is stored
 //!  trace         the subscribed trace, and what gNBs have got of it; absent if there is none
+//!  request       what belongs to the request in progress; absent if there is none
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -58,6 +59,7 @@ const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", v
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
 const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
+const REQUEST: Section = Section { id: 19, name: "request in progress", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -78,11 +80,12 @@ pub(super) const SECTIONS: &[Section] = &[
     RETURNED,
     EMERGENCY,
     TRACE,
+    REQUEST,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE];
+const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REQUEST];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -98,6 +101,7 @@ const LOCAL_SECTIONS: &[Section] = &[
     RETURNED,
     EMERGENCY,
     TRACE,
+    REQUEST,
     TIMERS,
 ];
 
@@ -217,6 +221,7 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
         TRACE => ue.trace.is_some(),
+        REQUEST => ue.in_progress.is_some(),
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
@@ -285,6 +290,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         undelivered,
         returned,
         procedure,
+        in_progress,
         mobility,
         withdrawn,
         access_keys,
@@ -344,6 +350,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         TRACE => trace.pack(writer),
+        REQUEST => in_progress.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
@@ -459,6 +466,7 @@ fn read(
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         TRACE => ue.trace = Pack::unpack(reader)?,
+        REQUEST => ue.in_progress = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;
