@@ -5,7 +5,7 @@
 //!  security      K_AMF, algorithms, COUNTs, capability; the context may be outdated
 //!  registration  area, location, subscription, slices, policy, subscriptions at UDM and PCF
 //!  sessions      SM contexts, pending requests to SMFs
-//!  procedure     the state of the 5GMM procedure
+//!  procedure     the state of the 5GMM procedure; and what belongs to the request in progress, if there is anything
 //!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
 //!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
@@ -16,7 +16,6 @@
 //!  returned      NAS messages that the gNB has returned; absent if there are none
 //!                arrival: the AMF from which the UE is being handed over; none in any document that is stored
 //!  trace         the subscribed trace, and what gNBs have got of it; absent if there is none
-//!  request       what belongs to the request in progress; absent if there is none
 //!  timers        running timers with their deadlines; number of the last call
 //! ```
 //!
@@ -59,7 +58,6 @@ const RESTRICTIONS: Section = Section { id: 13, name: "mobility restrictions", v
 const RETURNED: Section = Section { id: 14, name: "returned NAS messages", version: 1 };
 const EMERGENCY: Section = Section { id: 15, name: "emergency services, or arrival", version: 1 };
 const TRACE: Section = Section { id: 16, name: "trace", version: 1 };
-const REQUEST: Section = Section { id: 19, name: "request in progress", version: 1 };
 
 /// The sections of a retained security context.
 const RETAINED_SECTIONS: &[Section] = &[IDENTITY, SECURITY, RETAINED];
@@ -80,12 +78,11 @@ pub(super) const SECTIONS: &[Section] = &[
     RETURNED,
     EMERGENCY,
     TRACE,
-    REQUEST,
     TIMERS,
 ];
 
 /// Sections that are absent if they are empty.
-const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE, REQUEST];
+const OPTIONAL: &[Section] = &[MOBILITY, OFFERED, RESTRICTIONS, RETURNED, EMERGENCY, TRACE];
 
 /// The sections of the local form. The NG connection is in its table.
 const LOCAL_SECTIONS: &[Section] = &[
@@ -101,7 +98,6 @@ const LOCAL_SECTIONS: &[Section] = &[
     RETURNED,
     EMERGENCY,
     TRACE,
-    REQUEST,
     TIMERS,
 ];
 
@@ -221,7 +217,6 @@ fn is_present(ue: &UeContext, section: &Section) -> bool {
         OFFERED => ue.offered.is_some(),
         RESTRICTIONS => ue.restrictions.is_some(),
         TRACE => ue.trace.is_some(),
-        REQUEST => ue.in_progress.is_some(),
         RETURNED => !ue.returned.is_empty(),
         EMERGENCY => ue.emergency != Emergency::default() || ue.arrival.is_some(),
         _ => true,
@@ -346,11 +341,15 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             transferred_to.pack(writer);
         }
         SESSIONS => sessions.pack(writer),
-        PROCEDURE => procedure.pack(writer),
+        PROCEDURE => {
+            procedure.pack(writer);
+            if let Some(in_progress) = in_progress {
+                in_progress.pack(writer);
+            }
+        }
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         TRACE => trace.pack(writer),
-        REQUEST => in_progress.pack(writer),
         RETURNED => returned.pack(writer),
         EMERGENCY => {
             emergency.pack(writer);
@@ -462,11 +461,15 @@ fn read(
             ue.transferred_to = Pack::unpack(reader)?;
         }
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
-        PROCEDURE => ue.procedure = Pack::unpack(reader)?,
+        PROCEDURE => {
+            ue.procedure = Pack::unpack(reader)?;
+            if !reader.is_at_end() {
+                ue.in_progress = Some(Pack::unpack(reader)?);
+            }
+        }
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         TRACE => ue.trace = Pack::unpack(reader)?,
-        REQUEST => ue.in_progress = Pack::unpack(reader)?,
         RETURNED => ue.returned = Pack::unpack(reader)?,
         EMERGENCY => {
             ue.emergency = Pack::unpack(reader)?;

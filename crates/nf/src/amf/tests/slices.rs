@@ -54,8 +54,7 @@ fn a_slice_that_requires_an_authentication_of_its_own_is_not_allowed() {
         let (mut world, mut phone) = (World::with(config), Phone::default());
         let mut data = subscription(&[1, 2]);
         let nssai = data.am_data.as_mut().unwrap().nssai.as_mut().unwrap();
-        let mut more = AdditionalSnssaiData::default();
-        more.required_authn_authz = Some(required);
+        let more = AdditionalSnssaiData { required_authn_authz: Some(required) };
         nssai.additional_snssai_data.insert("2".into(), more);
         let data = Response::SubscriptionDataSets(Box::new(data));
         world.script.insert(Operation::GetDataSets, Some(Ok(data)));
