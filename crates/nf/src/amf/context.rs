@@ -96,6 +96,8 @@ pub(crate) struct UeContext {
     pub undelivered: Vec<super::delivery::Undelivered>,
     /// Plain NAS messages that the gNB has returned because of a handover, which are sent again after it.
     pub returned: Vec<Vec<u8>>,
+    /// What belongs to the request in progress, beside the state of its procedure.
+    pub in_progress: Option<Box<super::in_progress::InProgress>>,
     /// The 5GMM procedure in progress; one at a time.
     pub procedure: Procedure,
     /// The handover in progress; it runs beside the 5GMM procedure.
@@ -314,6 +316,7 @@ impl UeContext {
             undelivered: Vec::new(),
             returned: Vec::new(),
             procedure: Procedure::Idle,
+            in_progress: None,
             mobility: Mobility::Idle,
             withdrawn: None,
             access_keys: AccessKeys::default(),

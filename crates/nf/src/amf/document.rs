@@ -5,7 +5,7 @@
 //!  security      K_AMF, algorithms, COUNTs, capability; the context may be outdated
 //!  registration  area, location, subscription, slices, policy, subscriptions at UDM and PCF
 //!  sessions      SM contexts, pending requests to SMFs
-//!  procedure     the state of the 5GMM procedure
+//!  procedure     the state of the 5GMM procedure; and what belongs to the request in progress, if there is anything
 //!  connection    the NG connection, and PDUs queued for the gNB; absent in CM-IDLE
 //!  gNB           the host of the connection's gNB; absent with the connection, and in documents of earlier versions
 //!  undelivered   N1 and N2 messages for a UE in CM-IDLE
@@ -299,6 +299,7 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
         undelivered,
         returned,
         procedure,
+        in_progress,
         mobility,
         withdrawn,
         access_keys,
@@ -354,7 +355,12 @@ fn write(ue: &UeContext, section: &Section, writer: &mut Writer<'_>) {
             transferred_to.pack(writer);
         }
         SESSIONS => sessions.pack(writer),
-        PROCEDURE => procedure.pack(writer),
+        PROCEDURE => {
+            procedure.pack(writer);
+            if let Some(in_progress) = in_progress {
+                in_progress.pack(writer);
+            }
+        }
         OFFERED => offered.pack(writer),
         RESTRICTIONS => restrictions.pack(writer),
         TRACE => trace.pack(writer),
@@ -471,7 +477,12 @@ fn read(
             ue.transferred_to = Pack::unpack(reader)?;
         }
         SESSIONS => ue.sessions = Pack::unpack(reader)?,
-        PROCEDURE => ue.procedure = Pack::unpack(reader)?,
+        PROCEDURE => {
+            ue.procedure = Pack::unpack(reader)?;
+            if !reader.is_at_end() {
+                ue.in_progress = Some(Pack::unpack(reader)?);
+            }
+        }
         OFFERED => ue.offered = Pack::unpack(reader)?,
         RESTRICTIONS => ue.restrictions = Pack::unpack(reader)?,
         TRACE => ue.trace = Pack::unpack(reader)?,

@@ -19,6 +19,9 @@ pub(crate) enum RegistrationError {
     /// Disaster roaming, which this AMF does not support.
     #[error("disaster roaming is not supported")]
     DisasterRoamingNotSupported,
+    /// Onboarding in a stand-alone non-public network, which this AMF does not support.
+    #[error("onboarding is not supported")]
+    OnboardingNotSupported,
     /// The tracking area of the cell is not served.
     #[error("tracking area is not served")]
     TrackingAreaNotServed,
@@ -130,6 +133,7 @@ impl RegistrationError {
         match self {
             // #3 would keep the UE from trying again until it is switched off (TS 24.501 5.5.1.2.5), although the USIM is valid once the network has its key. TS 29.524 maps INVALID_HN_PUBLIC_KEY_IDENTIFIER to #111.
             Self::EmergencyNotSupported
+            | Self::OnboardingNotSupported
             | Self::SuciNotDeconcealed
             | Self::WrongAnswer(_)
             | Self::Problem { .. } => Reject(GmmCause::ProtocolErrorUnspecified),
@@ -180,6 +184,7 @@ impl RegistrationError {
             Self::EmergencyNotSupported => "emergency not supported",
             Self::PeiNotAccepted => "PEI not accepted",
             Self::DisasterRoamingNotSupported => "disaster roaming not supported",
+            Self::OnboardingNotSupported => "onboarding not supported",
             Self::TrackingAreaNotServed => "tracking area not served",
             Self::NoSecurityCapability | Self::InvalidMandatoryInformation => "invalid message",
             Self::SecurityCapabilityMismatch => "security capability mismatch",

@@ -24,6 +24,7 @@ mod document;
 mod emergency;
 mod error;
 mod gnbs;
+mod in_progress;
 mod inspect;
 mod ladn;
 mod mobility;

@@ -42,6 +42,8 @@ pub enum Silence {
     NotExpected,
     /// The message repeats a request that is being processed.
     Duplicate,
+    /// The message is processed when the UE has its new keys.
+    Postponed,
     /// The message can't be decoded, and such messages are ignored (TS 24.501 7.2, 7.3).
     Undecodable,
     /// The UE has switched off: it does not listen for an answer.

@@ -58,6 +58,17 @@ impl Retransmission {
         expiry
     }
 
+    /// Sends the message once more, and restarts its timer; this is no retransmission that counts.
+    pub fn repeat(&self, ue: &mut UeContext, env: &mut Env<'_>) {
+        n1::send_plain(ue, env, &self.plain);
+        self.restart(ue, env);
+    }
+
+    /// Restarts the timer.
+    pub fn restart(&self, ue: &mut UeContext, env: &mut Env<'_>) {
+        ue.start(env, self.timer, length(env, self.timer));
+    }
+
     /// The message is answered: stops the timer.
     pub fn stop(&self, ue: &mut UeContext, env: &mut Env<'_>) {
         ue.stop(env, self.timer);

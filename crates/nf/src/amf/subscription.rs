@@ -50,8 +50,15 @@ impl Subscription {
         self.rfsp = data.rfsp_index;
         self.gpsi = data.gpsis.into_iter().next();
         if let Some(nssai) = data.nssai {
-            self.default_slices = nssai.default_single_nssais;
-            self.slices = nssai.single_nssais;
+            // This AMF has no NSSAAF: a slice that requires an authentication of its own is not allowed (TS 23.501 5.15.10).
+            let is_usable = |slice: &Snssai| {
+                let mut named = nssai.additional_snssai_data.iter();
+                let more = named.find(|(name, _)| name.parse::<Snssai>().is_ok_and(|named| named == *slice));
+                more.is_none_or(|(_, more)| more.required_authn_authz != Some(true))
+            };
+            let usable = |slices: Vec<Snssai>| slices.into_iter().filter(is_usable).collect();
+            self.default_slices = usable(nssai.default_single_nssais);
+            self.slices = usable(nssai.single_nssais);
         }
     }
 

@@ -50,9 +50,18 @@ pub(super) enum EstablishmentError {
     /// A LADN session of a UE that is outside the service area, or of which the AMF does not say that it is inside.
     #[error("the UE is outside the service area of the local area data network")]
     OutsideLadn,
+    /// The request has no PTI (TS 24.501 7.3.1).
+    #[error("the request has no procedure transaction identity")]
+    UnassignedPti,
+    /// The request names another session than the AMF (TS 24.501 7.3.2).
+    #[error("the request is one for another session")]
+    OtherIdentity,
     /// An emergency session that is not configured.
     #[error("emergency sessions with that data network and slice are not configured ('amf.emergency')")]
     NoEmergencyServices,
+    /// The data network is to authenticate the UE, which this SMF does not do.
+    #[error("the subscription requires authentication by the data network, which is not supported")]
+    SecondaryAuthentication,
     /// No UE address or SM context is free.
     #[error("no UE address or context is left")]
     Resources,
@@ -96,7 +105,10 @@ impl EstablishmentError {
             Self::Message(error) => error.gsm_cause().unwrap_or(GsmCause::ProtocolErrorUnspecified),
             Self::WrongMessage => GsmCause::MessageTypeNotCompatibleWithTheProtocolState,
             Self::OutsideLadn => GsmCause::OutOfLadnServiceArea,
+            Self::UnassignedPti => GsmCause::InvalidPtiValue,
+            Self::OtherIdentity => GsmCause::InvalidPduSessionIdentity,
             Self::NoEmergencyServices => GsmCause::RequestRejectedUnspecified,
+            Self::SecondaryAuthentication => GsmCause::UserAuthenticationOrAuthorizationFailed,
             Self::Resources | Self::UserPlane(_) => GsmCause::InsufficientResources,
             Self::Network(_) => GsmCause::NetworkFailure,
             Self::Refused { gsm, .. } => *gsm,
@@ -107,13 +119,17 @@ impl EstablishmentError {
     pub(super) fn cause(&self) -> Cause {
         match self {
             Self::UnknownDnnInSlice { .. } | Self::NoEmergencyServices => Cause::DnnNotSupported,
-            Self::NotSubscribed { .. } | Self::NoIpSubscribed => Cause::SubscriptionDenied,
+            Self::NotSubscribed { .. } | Self::NoIpSubscribed | Self::SecondaryAuthentication => {
+                Cause::SubscriptionDenied
+            }
             Self::OnlyIpv4 | Self::OnlyIpv6 | Self::OnlyIp | Self::UnknownSessionType => {
                 Cause::PdutypeNotSupported
             }
             Self::SscMode => Cause::SscNotSupported,
             Self::OutsideLadn => Cause::OutOfLadnServiceArea,
-            Self::Message(_) | Self::WrongMessage => Cause::N1SmError,
+            Self::Message(_) | Self::WrongMessage | Self::UnassignedPti | Self::OtherIdentity => {
+                Cause::N1SmError
+            }
             Self::Resources | Self::UserPlane(_) => Cause::InsufficientResources,
             Self::Network(_) => Cause::NetworkFailure,
             Self::Refused { gsm: GsmCause::MissingOrUnknownDnn, .. } => Cause::DnnDenied,

@@ -15,6 +15,9 @@ use pith_nas::ie::{
 use pith_nas::{GsmCause, GsmMessage};
 use std::net::IpAddr;
 
+/// PTI of a procedure that the network initiates (TS 24.007 11.2.3.1a).
+pub(super) const UNASSIGNED_PTI: u8 = 0;
+
 /// PDU SESSION ESTABLISHMENT ACCEPT; with a cause if the UE asked for IPv4v6 (TS 24.501 6.4.1.3).
 pub(super) fn establishment_accept(
     session: &SmContext,
@@ -88,7 +91,7 @@ pub(super) fn modification_command(session: &SmContext) -> Vec<u8> {
         command.qos_rules = (!rules.is_empty()).then_some(QosRules(rules));
     }
     command.qos_flow_descriptions = Some(QosFlowDescriptions(flows));
-    GsmMessage::new(session.pdu_session_id, 0, command).encode()
+    GsmMessage::new(session.pdu_session_id, UNASSIGNED_PTI, command).encode()
 }
 
 /// PDU SESSION MODIFICATION REJECT (TS 24.501 6.4.2.4).

@@ -3,6 +3,7 @@
 
 use super::context::SmContext;
 use super::env::Env;
+use super::n1::UNASSIGNED_PTI;
 use super::procedure::{
     AwaitingResourceSetup, Established, State, flow_mobility, handover, ladn, modification,
     modification_request, path_switch, refused_transfer, release, user_plane,
@@ -137,16 +138,20 @@ fn on_n1_message(
         }
     };
     let (id, pti) = (message.pdu_session_id, message.pti);
+    if let Some(cause) = error_of_pti(&state, &message) {
+        answer_n1(reply, n1::status(id, pti, cause), env.out);
+        return state;
+    }
     if id != session.pdu_session_id {
         on_other_identity(session, env, reply, message);
         return state;
     }
     match message.body {
-        // The SMF begins each modification, with no PTI (TS 24.501 7.3.1).
-        GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
-            if pti != UNASSIGNED_PTI =>
+        // The SMF releases the session already (TS 24.501 6.3.3.5).
+        GsmBody::PduSessionReleaseRequest(_) | GsmBody::PduSessionModificationRequest(_)
+            if state.release_pti() == Some(UNASSIGNED_PTI) =>
         {
-            answer_n1(reply, n1::status(id, pti, GsmCause::PtiMismatch), env.out);
+            acknowledge(reply, env.out);
         }
         GsmBody::PduSessionReleaseRequest(_) => return on_release_request(state, session, env, reply, pti),
         GsmBody::PduSessionReleaseComplete(_) => {
@@ -164,7 +169,7 @@ fn on_n1_message(
             return modification::on_modification_reject(state, session, env, reject.cause);
         }
         GsmBody::PduSessionModificationRequest(request) => {
-            let cause = modification_request::cause_of_reject(session, pti, &request, &notes);
+            let cause = modification_request::cause_of_reject(session, &request, &notes);
             session.log(env, Level::Debug, || {
                 format!("a modification that the UE requests is rejected: {cause}")
             });
@@ -194,6 +199,25 @@ fn on_n1_message(
         }
     }
     state
+}
+
+/// The cause for 5GSM STATUS if the PTI does not fit the message (TS 24.501 7.3.1).
+fn error_of_pti(state: &State, message: &GsmMessage) -> Option<GsmCause> {
+    let is_unassigned = message.pti == UNASSIGNED_PTI;
+    match message.body {
+        GsmBody::PduSessionEstablishmentRequest(_)
+        | GsmBody::PduSessionModificationRequest(_)
+        | GsmBody::PduSessionReleaseRequest(_) => is_unassigned.then_some(GsmCause::InvalidPtiValue),
+        _ if is_unassigned => None,
+        // The SMF begins each modification, with no PTI.
+        GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_) => {
+            Some(GsmCause::PtiMismatch)
+        }
+        GsmBody::PduSessionReleaseComplete(_) if state.release_pti() != Some(message.pti) => {
+            Some(GsmCause::PtiMismatch)
+        }
+        _ => None,
+    }
 }
 
 /// The message is about another session than the UL NAS TRANSPORT that carried it: nothing changes (TS 24.501 7.3.2).
@@ -244,9 +268,6 @@ fn on_release_complete(state: State, session: &mut SmContext, env: &mut Env<'_>)
         }
     }
 }
-
-/// PTI of a procedure that the network initiates (TS 24.007 11.2.3.1a).
-const UNASSIGNED_PTI: u8 = 0;
 
 /// 5GSM STATUS #43 or #47: the UE does not know the session, or the PTI (TS 24.501 6.5.3).
 ///
@@ -429,20 +450,36 @@ pub(super) fn refuse_with(
     reply.refuse(problem.with(ProblemMore::SmContextUpdateError(Box::new(data))), out);
 }
 
-/// A 5GSM message that could not be decoded: 5GSM STATUS with the cause, if the error has one (TS 24.501 7.3 to 7.6).
+/// A 5GSM message that could not be decoded is ignored, or answered with its cause: a request with its reject, others with 5GSM STATUS (TS
+/// 24.501 7.2 to 7.5).
 fn on_wrong_message(
-    session: &SmContext,
+    session: &mut SmContext,
     env: &mut Env<'_>,
     reply: PendingReply,
     octets: &[u8],
     error: &NasError,
 ) {
-    let pti = octets.get(2).copied().unwrap_or(0);
-    match error.gsm_cause() {
-        Some(cause) => answer_n1(reply, n1::status(session.pdu_session_id, pti, cause), env.out),
-        None => acknowledge(reply, env.out),
+    let (Some(cause), &[_, _, pti, message_type, ..]) = (error.gsm_cause(), octets) else {
+        return acknowledge(reply, env.out);
+    };
+    let id = session.pdu_session_id;
+    let answer = match message_type {
+        MODIFICATION_REQUEST | RELEASE_REQUEST if pti == UNASSIGNED_PTI => {
+            n1::status(id, pti, GsmCause::InvalidPtiValue)
+        }
+        MODIFICATION_REQUEST => n1::modification_reject(id, pti, cause),
+        RELEASE_REQUEST => n1::release_reject(id, pti, cause),
+        _ => n1::status(id, pti, cause),
+    };
+    if matches!(message_type, MODIFICATION_REQUEST | RELEASE_REQUEST) {
+        session.rejected_pti = Some(pti);
     }
+    answer_n1(reply, answer, env.out);
 }
+
+/// Message types of requests that have a reject (TS 24.501 table 9.7.2).
+const MODIFICATION_REQUEST: u8 = 0xc9;
+const RELEASE_REQUEST: u8 = 0xd1;
 
 /// Answers with a message for the UE.
 pub(super) fn answer_n1(reply: PendingReply, message: Vec<u8>, out: &mut Outbox) {

@@ -22,6 +22,18 @@ record! {
         repeated {
             /// Further slices.
             single_nssais: Vec<Snssai>,
+            /// More about slices, by S-NSSAI.
+            additional_snssai_data: BTreeMap<Arc<str>, AdditionalSnssaiData>,
+        }
+    }
+}
+
+record! {
+    /// More about a subscribed slice.
+    AdditionalSnssaiData {
+        optional {
+            /// Whether the slice requires an authentication of its own (NSSAA).
+            required_authn_authz: bool,
         }
     }
 }

@@ -6,7 +6,8 @@ mod session_management;
 mod subscription;
 
 pub use access_and_mobility::{
-    AccessAndMobilitySubscriptionData, DnnInfo, Nssai, SmfSelectionSubscriptionData, SnssaiInfo,
+    AccessAndMobilitySubscriptionData, AdditionalSnssaiData, DnnInfo, Nssai, SmfSelectionSubscriptionData,
+    SnssaiInfo,
 };
 pub use operations::{
     GetAmData, GetDataSets, GetNssai, GetSmData, GetSmfSelData, GetUeCtxInSmfData, SdmChangeNotification,

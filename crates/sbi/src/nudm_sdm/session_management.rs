@@ -76,6 +76,8 @@ record! {
             three_gpp_charging_characteristics: Arc<str>,
             /// User plane security.
             up_security: UpSecurity,
+            /// Whether the data network authenticates the UE.
+            secondary_auth: bool,
         }
         repeated {
             /// Static addresses of the UE.

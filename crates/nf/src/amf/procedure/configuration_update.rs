@@ -6,12 +6,14 @@
 //! | CONFIGURATION UPDATE COMMAND with changed areas or slices | as above | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND that requests a registration, after a handover from another AMF | as above | UE | T3555 |
 //! | CONFIGURATION UPDATE COMMAND with the network's name | none: nothing to confirm | | |
+//!
+//! A service request of the UE meanwhile does not end the wait: see [`crate::amf::in_progress`].
 
 use super::deregistration::{self, Reason};
 use super::{Procedure, Step, registration, subscription_change};
 use crate::amf::context::{Env, UeContext};
 use crate::amf::ladn;
-use crate::amf::n1;
+use crate::amf::n1::{self, NasOutcome, Silence};
 use crate::amf::n2;
 use crate::amf::retransmission::{Expiry, Retransmission};
 use crate::amf::slices::Slices;
@@ -124,13 +126,50 @@ fn send(ue: &mut UeContext, env: &mut Env<'_>, mut command: ConfigurationUpdateC
     Step::replied(Procedure::AwaitingConfigurationUpdateComplete(next), "ConfigurationUpdateCommand")
 }
 
+/// Takes the command that the UE has not answered: it outlives the procedure if the UE requests service (TS 24.501 5.4.4.6 e).
+pub(crate) fn take_unanswered(ue: &mut UeContext) -> Option<AwaitingConfigurationUpdateComplete> {
+    match std::mem::take(&mut ue.procedure) {
+        Procedure::AwaitingConfigurationUpdateComplete(state) => Some(state),
+        other => {
+            ue.procedure = other;
+            ue.take_update()
+        }
+    }
+}
+
+/// T3555 expired while a service request is in progress.
+pub(crate) fn on_t3555_beside(ue: &mut UeContext, env: &mut Env<'_>) -> NasOutcome {
+    let Some(mut update) = ue.take_update() else { return NasOutcome::Silent(Silence::NotExpected) };
+    match update.expired(ue, env) {
+        Expiry::SendAgain => {
+            ue.keep_update(update);
+            NasOutcome::Replied("ConfigurationUpdateCommand")
+        }
+        Expiry::GiveUp => NasOutcome::Silent(Silence::Complete),
+    }
+}
+
 impl AwaitingConfigurationUpdateComplete {
+    /// Goes on beside a service request, or after it.
+    pub fn resume(&self, ue: &mut UeContext, env: &mut Env<'_>) {
+        self.command.restart(ue, env);
+    }
+
     /// CONFIGURATION UPDATE COMPLETE: only the new 5G-GUTI is valid (TS 24.501 5.4.4.4).
     pub fn on_configuration_update_complete(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        if self.confirmed(ue, env) {
+            return Step::complete();
+        }
+        // What has changed meanwhile.
+        send_changes(ue, env, None).unwrap_or_else(Step::complete)
+    }
+
+    /// The UE has what the command contains. Returns whether its connection is released for that.
+    pub fn confirmed(self, ue: &mut UeContext, env: &mut Env<'_>) -> bool {
         self.command.stop(ue, env);
         let command = match GmmMessage::decode(self.command.plain()) {
             Ok(GmmMessage::ConfigurationUpdateCommand(command)) => command,
-            _ => return Step::complete(),
+            _ => return false,
         };
         if command.guti.is_some() {
             registration::drop_old_guti(ue, env);
@@ -144,24 +183,28 @@ impl AwaitingConfigurationUpdateComplete {
         if had_unsent && ue.confirm_restrictions() && !ue.has_service() && !has_emergency {
             // Its user planes end (TS 23.501 5.3.4.1.1).
             n2::release(ue, env, Cause::Nas(CauseNas::normal_release));
-            return Step::complete();
+            return true;
         }
-        // What has changed meanwhile.
-        send_changes(ue, env, None).unwrap_or_else(Step::complete)
+        false
     }
 
     /// T3555 expired: retransmits the command; on the fifth expiry both 5G-GUTIs stay valid (TS
     /// 24.501 5.4.4.6 a).
     pub fn on_t3555(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
-        match self.command.send_again(ue, env) {
+        match self.expired(ue, env) {
             Expiry::SendAgain => Step::replied(
                 Procedure::AwaitingConfigurationUpdateComplete(self),
                 "ConfigurationUpdateCommand",
             ),
-            Expiry::GiveUp => {
-                ue.log_outcome(env, Level::Warn, "Configuration update", "not answered");
-                Step::complete()
-            }
+            Expiry::GiveUp => Step::complete(),
         }
+    }
+
+    fn expired(&mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Expiry {
+        let expiry = self.command.send_again(ue, env);
+        if expiry == Expiry::GiveUp {
+            ue.log_outcome(env, Level::Warn, "Configuration update", "not answered");
+        }
+        expiry
     }
 }

@@ -169,17 +169,27 @@ impl Procedure {
         }
     }
 
+    /// What an authentication in progress belongs to, until its security mode control is complete.
+    fn authentication(&self) -> Option<&Attempt> {
+        match self {
+            Self::AwaitingAuthenticationVector(state) => Some(state.attempt()),
+            Self::AwaitingAuthenticationResponse(state) => Some(state.attempt()),
+            Self::AwaitingAuthenticationConfirmation(state) => Some(state.attempt()),
+            Self::AwaitingEapResponse(state) => Some(state.attempt()),
+            Self::AwaitingEapSession(state) => Some(state.attempt()),
+            Self::AwaitingSecurityModeComplete(state) => Some(state.attempt()),
+            _ => None,
+        }
+    }
+
+    /// What the UE is being authenticated for.
+    pub fn purpose(&self) -> Option<AuthenticationPurpose> {
+        self.authentication().map(|attempt| attempt.purpose)
+    }
+
     /// Handles a failure of the state's next step.
     fn failure_handler(&self) -> FailureHandler {
-        let attempt = match self {
-            Self::AwaitingAuthenticationVector(state) => state.attempt(),
-            Self::AwaitingAuthenticationResponse(state) => state.attempt(),
-            Self::AwaitingAuthenticationConfirmation(state) => state.attempt(),
-            Self::AwaitingEapResponse(state) => state.attempt(),
-            Self::AwaitingEapSession(state) => state.attempt(),
-            Self::AwaitingSecurityModeComplete(state) => state.attempt(),
-            _ => return FailureHandler::Registration,
-        };
+        let Some(attempt) = self.authentication() else { return FailureHandler::Registration };
         let is_authenticated = matches!(self, Self::AwaitingSecurityModeComplete(_));
         match attempt.purpose {
             AuthenticationPurpose::Registration if attempt.is_emergency() && !is_authenticated => {
@@ -329,6 +339,13 @@ pub(crate) fn on_nas(ue: &mut UeContext, env: &mut Env<'_>, message: GmmMessage)
         (P::AwaitingConfigurationUpdateComplete(state), M::ConfigurationUpdateComplete(_)) => {
             Ok(state.on_configuration_update_complete(ue, env))
         }
+        (state @ P::AwaitingSessionActivation(_), M::ConfigurationUpdateComplete(complete)) => {
+            let Some(update) = ue.take_update() else {
+                return not_expected(ue, env, state, &complete.into());
+            };
+            update.confirmed(ue, env);
+            Ok(Step { next: state, outcome: NasOutcome::Silent(Silence::Complete) })
+        }
         (P::AwaitingDeregistrationAccept(state), M::DeregistrationAcceptUeTerminated(_)) => {
             Ok(state.on_deregistration_accept(ue, env))
         }
@@ -404,6 +421,10 @@ pub(crate) fn on_timer(ue: &mut UeContext, env: &mut Env<'_>, timer: Timer) {
         (Timer::T3560, P::AwaitingNullSecurityModeComplete(state)) => state.on_t3560(ue, env),
         (Timer::T3550, P::AwaitingRegistrationComplete(state)) => Ok(state.on_t3550(ue, env)),
         (Timer::T3555, P::AwaitingConfigurationUpdateComplete(state)) => Ok(state.on_t3555(ue, env)),
+        (Timer::T3555, state @ P::AwaitingSessionActivation(_)) => {
+            let outcome = configuration_update::on_t3555_beside(ue, env);
+            Ok(Step { next: state, outcome })
+        }
         (Timer::T3513, P::AwaitingPagingResponse(state)) => Ok(state.on_t3513(ue, env)),
         (Timer::T3522, P::AwaitingDeregistrationAccept(state)) => Ok(state.on_t3522(ue, env)),
         // A timer that outlived its procedure.
@@ -430,6 +451,9 @@ fn settle_or(
     match step {
         Ok(Step { next, outcome }) => {
             ue.procedure = next;
+            if matches!(ue.procedure, Procedure::Idle) {
+                ue.in_progress = None;
+            }
             outcome
         }
         Err(error) => fail.handle(ue, env, &error),
@@ -442,6 +466,7 @@ pub(crate) fn abort(ue: &mut UeContext, env: &mut Env<'_>) {
         ue.stop(env, timer);
     }
     let state = std::mem::take(&mut ue.procedure);
+    ue.in_progress = None;
     if !matches!(state, Procedure::Idle) {
         ue.log_outcome(env, Level::Info, state.name(), "aborted");
     }

@@ -98,7 +98,9 @@ fn is_current(ue: &UeContext, plain: &[u8]) -> bool {
         }
         (M::ConfigurationUpdateCommand(command), procedure) => {
             let needs_answer = command.indication.is_some_and(|indication| indication.acknowledgement);
-            !needs_answer || matches!(procedure, P::AwaitingConfigurationUpdateComplete(_))
+            let is_awaited =
+                ue.has_update() || matches!(procedure, P::AwaitingConfigurationUpdateComplete(_));
+            !needs_answer || is_awaited
         }
         (M::RegistrationAccept(_), P::AwaitingRegistrationComplete(_))
         | (M::DeregistrationRequestUeTerminated(_), P::AwaitingDeregistrationAccept(_))

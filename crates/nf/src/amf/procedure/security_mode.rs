@@ -169,7 +169,11 @@ impl AwaitingSecurityModeComplete {
             AuthenticationPurpose::Registration => {}
             AuthenticationPurpose::NewKeys => {
                 identified(ue, env);
-                return Ok(reauthentication::complete(ue, env));
+                let step = reauthentication::complete(ue, env);
+                return Ok(match ue.take_postponed() {
+                    Some(request) => service_request::on_authenticated(ue, env, Some(request)),
+                    None => step,
+                });
             }
             AuthenticationPurpose::ServiceRequest => {
                 identified(ue, env);

@@ -61,15 +61,27 @@ pub(crate) fn begin(
     if let Err(error) = check(ue, env).and_then(|()| check_area(ue, env, &request)) {
         return reject(ue, env, error);
     }
-    // A registration in progress answers for both requests. A UE that is being deregistered gets no
-    // service (TS 24.501 5.5.2.3.5).
-    let is_leaving = matches!(ue.procedure, Procedure::AwaitingDeregistrationAccept(_));
-    if ue.procedure.is_registering() || is_leaving {
-        NasOutcome::Silent(Silence::NotExpected)
-    } else {
-        let step = accept_request(ue, env, whole(ue, request, verified));
-        procedure::settle(ue, env, Ok(step))
+    let request = whole(ue, request, verified);
+    match &ue.procedure {
+        // A UE that is being deregistered gets no service (TS 24.501 5.5.2.3.5).
+        Procedure::AwaitingDeregistrationAccept(_) => return NasOutcome::Silent(Silence::NotExpected),
+        // SECURITY MODE COMMAND may have reached the UE, which uses the new keys then: its request is answered when it has confirmed them. An
+        // authentication before that is aborted (5.4.2.7 c).
+        state if state.is_registering() && state.purpose() == Some(AuthenticationPurpose::NewKeys) => {
+            if matches!(state, Procedure::AwaitingSecurityModeComplete(_)) {
+                ue.postpone(request);
+                return NasOutcome::Silent(Silence::Postponed);
+            }
+        }
+        // It answers for both requests.
+        state if state.is_registering() => return NasOutcome::Silent(Silence::NotExpected),
+        Procedure::AwaitingSessionActivation(_) if ue.repeats_service_request(&request) => {
+            return NasOutcome::Silent(Silence::Duplicate);
+        }
+        _ => {}
     }
+    let step = accept_request(ue, env, request);
+    procedure::settle(ue, env, Ok(step))
 }
 
 /// Checks that the UE may have service (TS 24.501 5.6.1.5).
@@ -179,8 +191,14 @@ pub(super) fn fail_authentication(
 fn accept_request(ue: &mut UeContext, env: &mut Env<'_>, request: ServiceRequest) -> Step {
     let is_paging_response = matches!(ue.procedure, Procedure::AwaitingPagingResponse(_))
         || request.service_type == ServiceType::MobileTerminatedServices;
+    let update = configuration_update::take_unanswered(ue);
     procedure::abort(ue, env);
-    if let MobileIdentity::FiveGSTmsi(s_tmsi) = &request.s_tmsi {
+    ue.note_service_request(&request);
+    if let Some(update) = update {
+        // The UE may not have its new 5G-GUTI yet.
+        update.resume(ue, env);
+        ue.keep_update(update);
+    } else if let MobileIdentity::FiveGSTmsi(s_tmsi) = &request.s_tmsi {
         registration::confirm_guti_in_use(ue, env, s_tmsi.tmsi);
     }
     if let Some(status) = request.pdu_session_status {
@@ -208,6 +226,9 @@ pub(crate) fn accept(ue: &mut UeContext, env: &mut Env<'_>, request: Request, ac
     n2::deliver(ue, env, nas_pdu, sessions, wants_context);
     delivery::send_queued(ue, env);
     ue.log_outcome(env, Level::Info, "Service request", "ok");
+    if let Some(update) = ue.take_update() {
+        return Step::replied(Procedure::AwaitingConfigurationUpdateComplete(update), "ServiceAccept");
+    }
     if request.is_paging_response {
         return configuration_update::renew_guti(ue, env);
     }

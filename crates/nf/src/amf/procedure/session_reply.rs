@@ -14,7 +14,7 @@ use crate::kit::Level;
 use bytes::Bytes;
 use pith_nas::ie::PayloadContainerType;
 use pith_sbi::nsmf_pdusession::{SmContextUpdateData, SmContextUpdatedData, UpCnxState};
-use pith_sbi::{Operation, Problem, ProblemMore, Reply, Response};
+use pith_sbi::{Cause, Operation, Problem, ProblemMore, Reply, Response};
 
 /// Handles a reply that the procedure in progress does not wait for.
 pub(crate) fn on_reply(ue: &mut UeContext, env: &mut Env<'_>, call: CallId, reply: Reply) {
@@ -71,6 +71,8 @@ fn not_created(ue: &mut UeContext, env: &mut Env<'_>, id: u8, payload: &[u8], pr
         Some(message) => {
             n1::send(ue, env, session_downlink(id, &message));
         }
+        // The SMF has read the message, and ignores it (TS 24.501 7.2, 7.3).
+        None if problem.is_some_and(|problem| problem.is(&Cause::N1SmError)) => {}
         None => {
             let kind = PayloadContainerType::N1SmInformation;
             send_back(ue, env, kind, Some(id), payload, TransportError::NotForwarded);

@@ -2,7 +2,7 @@
 //! be decoded (clause 7).
 
 use super::world::{GNB, Phone, World, establishment, problem};
-use pith_nas::gmm::{RegistrationComplete, ServiceRequest};
+use pith_nas::gmm::{GmmStatus, NotificationResponse, RegistrationComplete, ServiceRequest};
 use pith_nas::ie::{MobileIdentity, NgKsi, RegistrationKind, ServiceType};
 use pith_nas::{GmmCause, GmmMessage, NasCount};
 use pith_sbi::{Cause, Operation};
@@ -121,10 +121,27 @@ fn an_unknown_message_type_gets_a_status() {
 #[test]
 fn an_unexpected_message_changes_nothing() {
     let (mut world, mut phone) = registered();
-    phone.send(&mut world, RegistrationComplete::new());
-    assert_eq!(world.take_ladder(), NOTHING);
+    for message in [
+        GmmMessage::from(RegistrationComplete::new()),
+        NotificationResponse::new().into(),
+        GmmStatus::new(GmmCause::ProtocolErrorUnspecified).into(),
+    ] {
+        phone.send(&mut world, message);
+        assert_eq!(world.take_ladder(), NOTHING);
+    }
     assert_eq!(world.amf.audit().registered, 1);
     assert_eq!(phone.gnb, GNB);
+}
+
+/// CIoT optimisations are not supported, and no UE learns that they were.
+#[test]
+fn a_control_plane_service_request_gets_a_status() {
+    let (mut world, mut phone) = (World::new(), Phone::default());
+    phone.connect(&mut world, vec![0x7e, 0, 0x4f, 0]);
+    let GmmMessage::GmmStatus(status) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(status.cause, GmmCause::MessageTypeNonExistentOrNotImplemented);
+    phone.released(&mut world);
+    world.assert_empty();
 }
 
 /// Sets the COUNTs of the UE and the AMF, uplink and downlink, to the next `uplink` and `downlink`.
@@ -176,6 +193,40 @@ fn a_connected_ue_is_authenticated_before_its_uplink_count_wraps_around() {
     phone.send(&mut world, establishment(7));
     assert!(!world.take_ladder().contains("Authenticate"));
     assert_eq!(world.amf.audit().sessions, 3, "messages under the new keys are accepted");
+}
+
+/// TS 24.501 5.4.2.7 c.
+#[test]
+fn a_service_request_aborts_an_authentication_for_new_keys() {
+    let (mut world, mut phone) = begin_reauthentication();
+    let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut world) else { panic!() };
+    let request = phone.service_request(ServiceType::Signalling);
+    phone.send(&mut world, request);
+    assert!(matches!(phone.receive(&mut world), GmmMessage::ServiceAccept(_)));
+    assert_eq!(world.running(), []);
+    world.take_ladder();
+    phone.send(&mut world, Phone::authentication_response());
+    assert_eq!(world.take_ladder(), NOTHING, "an answer that crosses it is late");
+}
+
+/// The UE has got SECURITY MODE COMMAND after its request: it reads only what is protected with the new keys.
+#[test]
+fn a_service_request_during_security_mode_control_is_answered_under_the_new_keys() {
+    let (mut world, mut phone) = begin_reauthentication();
+    let GmmMessage::AuthenticationRequest(_) = phone.receive(&mut world) else { panic!() };
+    phone.send(&mut world, Phone::authentication_response());
+    let mut request = phone.service_request(ServiceType::Signalling);
+    request.pdu_session_status = Some([5].into_iter().collect());
+    world.take_ladder();
+    phone.send(&mut world, request);
+    assert_eq!(world.take_ladder(), NOTHING);
+    let GmmMessage::SecurityModeCommand(_) = phone.receive(&mut world) else { panic!() };
+    let header = pith_nas::SecurityHeaderType::IntegrityProtectedAndCipheredWithNewContext;
+    let complete = phone.protect(header, pith_nas::gmm::SecurityModeComplete::new());
+    phone.send_pdu(&mut world, complete);
+    let GmmMessage::ServiceAccept(accept) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(accept.pdu_session_status.unwrap().iter().collect::<Vec<_>>(), [5], "6 is not in the request");
+    assert_eq!((world.amf.audit().in_procedure, world.running()), (0, vec![]));
 }
 
 #[test]

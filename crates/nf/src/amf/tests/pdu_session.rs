@@ -117,6 +117,39 @@ fn the_smfs_reject_is_forwarded_to_the_phone() {
     assert_eq!(world.amf.audit().sessions, 0);
 }
 
+/// TS 24.501 7.2, 7.3: the message is too short, or its PTI is reserved.
+#[test]
+fn a_request_that_the_smf_ignores_gets_no_answer() {
+    let (mut world, mut phone) = registered();
+    world.script.insert(Operation::PostSmContexts, super::world::problem(Cause::N1SmError));
+    phone.send(&mut world, establishment(5));
+    assert_eq!(world.take_ladder(), "gnb1 -> UplinkNasTransport\nsmf  <- PostSmContexts");
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+/// ATSSS is not supported.
+#[test]
+fn a_request_for_a_multi_access_session_is_returned() {
+    let (mut world, mut phone) = registered();
+    let mut transport = establishment(5);
+    transport.request_type = Some(RequestType::MaPduRequest);
+    phone.send(&mut world, transport);
+    assert_eq!(came_back(&mut world, &mut phone).cause, Some(GmmCause::PayloadWasNotForwarded));
+    assert_eq!(world.amf.audit().sessions, 0);
+}
+
+#[test]
+fn a_message_of_another_class_than_sm_is_not_implemented() {
+    let (mut world, mut phone) = registered();
+    phone.establish(&mut world, 5);
+    world.take_ladder();
+    let mut request = super::world::transfer(5, Some(b"location"), None);
+    let container = request.body.n1_message_container.as_mut().unwrap();
+    container.n1_message_class = pith_sbi::namf_communication::N1MessageClass::Lpp;
+    assert_eq!(world.request(request).unwrap_err().status, 501);
+    assert!(!world.take_ladder().contains("gnb1"), "the UE gets nothing");
+}
+
 #[test]
 fn without_an_smf_the_request_is_returned() {
     let (mut world, mut phone) = registered();
@@ -127,7 +160,7 @@ fn without_an_smf_the_request_is_returned() {
 }
 
 #[test]
-fn a_sixteenth_session_is_refused() {
+fn a_request_for_a_session_that_the_phone_has_replaces_it() {
     let (mut world, mut phone) = registered();
     for id in 1..=15 {
         phone.establish(&mut world, id);

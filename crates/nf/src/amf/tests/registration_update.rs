@@ -174,6 +174,23 @@ fn emergency_registration_is_rejected_with_protocol_error() {
 }
 
 #[test]
+fn registrations_of_kinds_that_are_not_supported_are_rejected() {
+    for (kind, cause) in [
+        (RegistrationKind::SnpnOnboarding, GmmCause::ProtocolErrorUnspecified),
+        (RegistrationKind::DisasterRoamingInitial, GmmCause::DisasterRoamingNotAllowed),
+        (RegistrationKind::DisasterRoamingMobilityUpdating, GmmCause::DisasterRoamingNotAllowed),
+    ] {
+        let (mut world, mut phone) = (World::new(), Phone::default());
+        let request = phone.registration_request(kind);
+        comes(&mut world, &mut phone, request);
+        let GmmMessage::RegistrationReject(reject) = phone.receive(&mut world) else { panic!("{kind:?}") };
+        assert_eq!(reject.cause, cause);
+        phone.released(&mut world);
+        world.assert_empty();
+    }
+}
+
+#[test]
 fn a_request_without_security_capability_is_rejected() {
     let (mut world, mut phone) = (World::new(), Phone::default());
     let mut request = phone.registration_request(RegistrationKind::Initial);

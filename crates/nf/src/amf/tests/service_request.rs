@@ -261,6 +261,36 @@ fn no_message_overtakes_a_queued_one() {
     }
 }
 
+#[test]
+fn a_service_request_from_an_unserved_tracking_area_is_rejected() {
+    let (mut world, mut phone) = idle();
+    phone.location.tai.tac = pith_types::Tac::new(2);
+    let request = phone.service_request(ServiceType::Signalling);
+    comes(&mut world, &mut phone, request);
+    let GmmMessage::ServiceReject(reject) = phone.receive(&mut world) else { panic!() };
+    assert_eq!(reject.cause, GmmCause::NoSuitableCellsInTrackingArea, "#15");
+    phone.released(&mut world);
+    assert_eq!(world.amf.audit().registered, 1);
+}
+
+/// UEs that follow the network's indications do not request fallback (EMF), or high priority access. Others get what every UE gets.
+#[test]
+fn service_types_without_a_service_of_their_own_are_served_as_signalling() {
+    for service_type in [
+        ServiceType::EmergencyServicesFallback,
+        ServiceType::HighPriorityAccess,
+        ServiceType::ElevatedSignalling,
+    ] {
+        let (mut world, mut phone) = idle();
+        let request = phone.service_request(service_type);
+        comes(&mut world, &mut phone, request);
+        let accept = accepted(&mut world, &mut phone);
+        assert!(accept.pdu_session_status.unwrap().contains(5));
+        phone.context_setup_response(&mut world, &[]);
+        assert_eq!((world.amf.audit().registered, world.running()), (1, vec![]), "{service_type:?}");
+    }
+}
+
 /// An AMF of the set of the one that serves the phone, which lives or not.
 fn other_amf(lives: bool) -> World {
     let mut config = config();

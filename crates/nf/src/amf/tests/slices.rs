@@ -6,6 +6,7 @@ use pith_nas::ie::{Nssai, RegistrationKind, SnssaiRejection};
 use pith_nas::{GmmCause, GmmMessage};
 use pith_sbi::common::AccessType;
 use pith_sbi::nnssf_nsselection::{AllowedNssai, AllowedSnssai, AuthorizedNetworkSliceInfo};
+use pith_sbi::nudm_sdm::AdditionalSnssaiData;
 use pith_sbi::{Cause, Operation, Response};
 use pith_types::Snssai;
 
@@ -42,6 +43,28 @@ fn a_slice_that_is_not_subscribed_is_rejected_and_the_other_allowed() {
     assert_eq!(allowed(&accept), [1]);
     let rejected = accept.rejected_nssai.unwrap().0;
     assert_eq!(rejected, [(Snssai::of_sst(3), SnssaiRejection::NotAvailableInPlmn)]);
+}
+
+/// TS 24.501 5.4.7: this AMF has no NSSAAF.
+#[test]
+fn a_slice_that_requires_an_authentication_of_its_own_is_not_allowed() {
+    for (required, ssts) in [(true, vec![1]), (false, vec![1, 2])] {
+        let mut config = super::world::config();
+        config.plmns[0].slices.push(Snssai::of_sst(2));
+        let (mut world, mut phone) = (World::with(config), Phone::default());
+        let mut data = subscription(&[1, 2]);
+        let nssai = data.am_data.as_mut().unwrap().nssai.as_mut().unwrap();
+        let more = AdditionalSnssaiData { required_authn_authz: Some(required) };
+        nssai.additional_snssai_data.insert("2".into(), more);
+        let data = Response::SubscriptionDataSets(Box::new(data));
+        world.script.insert(Operation::GetDataSets, Some(Ok(data)));
+        registers(&mut world, &mut phone, &[1, 2]);
+        let accept = phone.accepted(&mut world);
+        assert_eq!(allowed(&accept), ssts);
+        let rejected = accept.rejected_nssai.map(|rejected| rejected.0).unwrap_or_default();
+        let expected = required.then_some((Snssai::of_sst(2), SnssaiRejection::NotAvailableInPlmn));
+        assert_eq!(rejected, expected.into_iter().collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -431,6 +431,11 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Whether the body has nothing more: what follows its other fields may be absent.
+    pub const fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// One octet.
     pub fn octet(&mut self) -> Result<u8, UnpackError> {
         match self.rest.split_first() {

@@ -10,7 +10,6 @@
 //!
 //! | cause | request |
 //! |---|---|
-//! | #81 | without a PTI (7.3.1) |
 //! | #84, #83 | operations on rules and flows that are incorrect (definitions of 6.3.2.4) |
 //! | #45, #44 | packet filters that are incorrect (definitions of 6.3.2.4) |
 //! | #59 | a 5QI that is not standardised |
@@ -37,14 +36,9 @@ const QOS_FLOW_DESCRIPTIONS: u8 = 0x79;
 /// Why a request is rejected. `notes` are the decoder's: a syntactically incorrect IE counts as absent there, and has a cause here.
 pub(in crate::smf) fn cause_of_reject(
     session: &SmContext,
-    pti: u8,
     request: &PduSessionModificationRequest,
     notes: &[Note],
 ) -> GsmCause {
-    // 0 is 'unassigned', 255 is reserved (TS 24.007 11.2.3.1a).
-    if matches!(pti, 0 | 255) {
-        return GsmCause::InvalidPtiValue;
-    }
     if let Some(cause) = notes.iter().find_map(cause_of_note) {
         return cause;
     }

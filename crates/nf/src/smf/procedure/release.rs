@@ -17,6 +17,7 @@ use crate::kit::{Level, N4Error, PendingReply, UpfHandle};
 use crate::smf::context::document::{SECTIONS, pack};
 use crate::smf::context::{CallId, SmContext, UpfSession, UserPlane};
 use crate::smf::env::Env;
+use crate::smf::n1::UNASSIGNED_PTI;
 use crate::smf::timers::SessionTimer;
 use crate::smf::update::{answer_n1, answer_update};
 use crate::smf::{consumer, n1, n2};
@@ -31,7 +32,7 @@ use pith_types::Seid;
 #[derive(Debug)]
 pub(in crate::smf) struct AwaitingReleaseComplete {
     /// PTI of the UE's request; 0 if the network initiated the release.
-    pti: u8,
+    pub(super) pti: u8,
     cause: GsmCause,
     /// Number of retransmissions of the command so far.
     retransmissions: u8,
@@ -125,7 +126,7 @@ fn command_with(
     env: &mut Env<'_>,
     cause: GsmCause,
 ) -> State {
-    let next = AwaitingReleaseComplete { pti: 0, cause, retransmissions: 0 };
+    let next = AwaitingReleaseComplete { pti: UNASSIGNED_PTI, cause, retransmissions: 0 };
     let n2 = has_tunnel.then(|| (NgapIeType::PduResRelCmd, n2::release_command()));
     held.delete_at_upfs(session, env);
     if let Some(reply) = held.reply.take() {
@@ -146,7 +147,7 @@ impl AwaitingReleaseComplete {
         State::AwaitingReleaseComplete(self)
     }
 
-    /// The UE repeats its request: the SMF sends the command again.
+    /// The UE repeats its request for the release: the SMF sends the command again.
     pub(in crate::smf) fn on_release_request(
         self,
         session: &SmContext,

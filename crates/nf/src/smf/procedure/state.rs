@@ -327,6 +327,14 @@ impl State {
         matches!(self.phase(), Phase::Changing | Phase::Branching)
     }
 
+    /// The PTI of the PDU SESSION RELEASE COMMAND that the UE has not answered, if there is one.
+    pub(in crate::smf) const fn release_pti(&self) -> Option<u8> {
+        match self {
+            Self::AwaitingReleaseComplete(state) => Some(state.pti),
+            _ => None,
+        }
+    }
+
     /// Whether the SM context resource exists.
     pub(in crate::smf) const fn is_alive(&self) -> bool {
         !matches!(self, Self::Abandoned(_) | Self::Over)

@@ -121,9 +121,27 @@ fn no_truncated_request_gets_a_session() {
         let mut world = World::new();
         world.post(whole[..length].to_vec());
         assert_eq!(world.refusal(), &Cause::N1SmError, "{length} octets");
-        world.reject();
+        if length < 4 {
+            assert!(world.n1.is_empty(), "too short for a message type: ignored");
+        } else {
+            world.reject();
+        }
         world.is_quiet();
     }
+}
+
+/// TS 24.501 6.3.1: this SMF has no DN-AAA server.
+#[test]
+fn a_session_that_the_data_network_is_to_authenticate_is_rejected() {
+    let mut world = World::new();
+    let mut data = subscription();
+    let SmSubsData::Individual(slices) = &mut data else { panic!("{data:?}") };
+    slices[0].dnn_configurations.values_mut().for_each(|it| it.secondary_auth = Some(true));
+    world.script.insert(Operation::GetSmData, Some(Ok(Response::SmData(Box::new(data)))));
+    world.establish();
+    assert_eq!(world.reject(), GsmCause::UserAuthenticationOrAuthorizationFailed);
+    assert_eq!(world.refusal(), &Cause::SubscriptionDenied);
+    world.is_quiet();
 }
 
 #[test]

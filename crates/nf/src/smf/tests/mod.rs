@@ -2,6 +2,7 @@
 
 mod absent;
 mod branching;
+mod collisions;
 mod document;
 mod emergency;
 mod establishment;
@@ -14,6 +15,7 @@ mod modification_request;
 mod owner;
 mod panic;
 mod policy;
+mod protocol_errors;
 mod refused_transfer;
 mod residency;
 mod retention;

@@ -169,8 +169,6 @@ fn services_that_the_network_lacks_are_not_supported() {
     assert_eq!(cause_of(&mut world, 9, octets), GsmCause::ServiceOptionNotSupported);
     let nothing = GsmMessage::new(5, 9, PduSessionModificationRequest::new()).encode();
     assert_eq!(cause_of(&mut world, 9, nothing), GsmCause::RequestRejectedUnspecified);
-    let without_pti = GsmMessage::new(5, 0, PduSessionModificationRequest::new()).encode();
-    assert_eq!(cause_of(&mut world, 0, without_pti), GsmCause::InvalidPtiValue);
 }
 
 /// UL NAS TRANSPORT names session 5, the message in it session 6 (TS 24.501 7.3.2).

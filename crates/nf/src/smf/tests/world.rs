@@ -189,11 +189,18 @@ impl World {
 
     pub fn uplink(&mut self, body: impl Into<GsmBody>) {
         let body = body.into();
-        let is_of_network = matches!(
-            body,
-            GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_)
-        );
-        self.uplink_with(if is_of_network { 0 } else { 9 }, body);
+        let pti = match body {
+            GsmBody::PduSessionModificationComplete(_) | GsmBody::PduSessionModificationCommandReject(_) => 0,
+            GsmBody::PduSessionReleaseComplete(_) => self.release_pti(),
+            _ => 9,
+        };
+        self.uplink_with(pti, body);
+    }
+
+    /// The PTI of the last PDU SESSION RELEASE COMMAND.
+    fn release_pti(&self) -> u8 {
+        let is_command = |message: &&GsmMessage| matches!(message.body, GsmBody::PduSessionReleaseCommand(_));
+        self.n1.iter().rev().find(is_command).map_or(0, |command| command.pti)
     }
 
     /// A 5GSM message with that PTI.

@@ -159,6 +159,12 @@ impl AwaitingRegistrationComplete {
         configuration_update::send_changes(ue, env, None).unwrap_or_else(Step::complete)
     }
 
+    /// The UE repeats its request: the accept is sent again, and T3550 starts again (TS 24.501 5.5.1.2.8 d).
+    pub fn on_repeated_request(self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {
+        self.accept.repeat(ue, env);
+        Step::replied(Procedure::AwaitingRegistrationComplete(self), "RegistrationAccept")
+    }
+
     /// T3550 expired: retransmits the accept; on the fifth expiry the UE counts as registered, with
     /// both 5G-GUTIs valid (TS 24.501 5.5.1.2.8 c).
     pub fn on_t3550(mut self, ue: &mut UeContext, env: &mut Env<'_>) -> Step {

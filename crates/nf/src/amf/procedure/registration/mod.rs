@@ -57,6 +57,7 @@ pub(crate) fn on_authenticated(
     mut attempt: Attempt,
 ) -> RegistrationStep {
     context_transfer::confirm(ue, env, &mut attempt);
+    ue.note_registration_request(&attempt.request);
     if attempt.begins_registration() {
         activation::reconcile(ue, env, PduSessionSet::NONE);
         if !attempt.is_emergency() {

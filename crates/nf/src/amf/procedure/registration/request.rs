@@ -119,8 +119,8 @@ pub(crate) fn begin(
     request: Box<RegistrationRequest>,
     verified: Option<NasCount>,
 ) -> NasOutcome {
-    if is_repetition(ue, &request) {
-        return NasOutcome::Silent(Silence::Duplicate);
+    if is_repetition(ue, &request, verified) {
+        return repeated(ue, env);
     }
     match std::mem::take(&mut ue.procedure) {
         Procedure::AwaitingDeregistrationAccept(state) => {
@@ -174,7 +174,7 @@ pub(crate) fn go_on(
 
 /// Whether the request repeats the one that is being processed: the procedure continues as if there had been
 /// one request (TS 24.501 5.5.1.2.8 e and f). A request with other IEs starts a new procedure.
-fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
+fn is_repetition(ue: &UeContext, request: &RegistrationRequest, verified: Option<NasCount>) -> bool {
     let attempt = match &ue.procedure {
         Procedure::AwaitingIdentityResponse(state) => state.attempt(),
         Procedure::AwaitingAuthenticationVector(state) => state.attempt(),
@@ -184,9 +184,26 @@ fn is_repetition(ue: &UeContext, request: &RegistrationRequest) -> bool {
         Procedure::AwaitingEapSession(state) => state.attempt(),
         Procedure::AwaitingSecurityModeComplete(state) => state.attempt(),
         Procedure::AwaitingNullSecurityModeComplete(state) => state.attempt(),
+        state if state.is_registering() || matches!(state, Procedure::AwaitingRegistrationComplete(_)) => {
+            return ue.repeats_registration(request, verified);
+        }
         _ => return false,
     };
     *attempt.request == *request
+}
+
+/// The request repeats the one in progress. If the accept was sent, it is sent again (TS 24.501 5.5.1.2.8 d).
+fn repeated(ue: &mut UeContext, env: &mut Env<'_>) -> NasOutcome {
+    match std::mem::take(&mut ue.procedure) {
+        Procedure::AwaitingRegistrationComplete(state) => {
+            let step = state.on_repeated_request(ue, env);
+            procedure::settle(ue, env, Ok(step))
+        }
+        other => {
+            ue.procedure = other;
+            NasOutcome::Silent(Silence::Duplicate)
+        }
+    }
 }
 
 /// The checks that need no identity (TS 24.501 5.5.1.2.5).
@@ -198,6 +215,7 @@ fn check(ue: &mut UeContext, env: &Env<'_>, attempt: &Attempt) -> Result<(), Reg
         RegistrationKind::DisasterRoamingInitial | RegistrationKind::DisasterRoamingMobilityUpdating => {
             return Err(RegistrationError::DisasterRoamingNotSupported);
         }
+        RegistrationKind::SnpnOnboarding => return Err(RegistrationError::OnboardingNotSupported),
         _ => {}
     }
     // Emergency services take precedence (TS 23.501 5.16.4.1): they use contexts beyond the limit.

@@ -6,6 +6,7 @@ use crate::kit::{Instant, Level, Outbox, Owner, PendingReply};
 use crate::smf::config::{DataNetwork, EmergencyServices, SmfConfig};
 use crate::smf::context::{Access, AmfLink, IpVersions, SmContext};
 use crate::smf::error::EstablishmentError;
+use crate::smf::n1::UNASSIGNED_PTI;
 use crate::smf::procedure::release;
 use crate::smf::{Smf, consumer, n1, table};
 use pith_nas::gsm::PduSessionEstablishmentRequest;
@@ -114,9 +115,16 @@ fn check(config: &SmfConfig, data: &SmContextCreateData) -> Result<Accepted, Ref
     let (pdu_session_id, pti) = (data.pdu_session_id.unwrap_or(0), octets.get(2).copied().unwrap_or(0));
     let refused = |error| Refused { ue: identity_of(data), pdu_session_id, pti, error };
     let message = GsmMessage::decode(&octets).map_err(|error| refused(EstablishmentError::Message(error)))?;
+    let id = message.pdu_session_id;
     let GsmBody::PduSessionEstablishmentRequest(message) = message.body else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
+    if pti == UNASSIGNED_PTI {
+        return Err(refused(EstablishmentError::UnassignedPti));
+    }
+    if id != pdu_session_id {
+        return Err(Refused { pdu_session_id: id, ..refused(EstablishmentError::OtherIdentity) });
+    }
     let (Some(ue), Some(dnn), Some(snssai)) = (identity_of(data), data.dnn.clone(), data.s_nssai) else {
         return Err(refused(EstablishmentError::WrongMessage));
     };
@@ -217,13 +225,19 @@ fn access(data: &SmContextCreateData) -> Access {
     }
 }
 
-/// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE (step 5; TS 29.502 5.2.2.2.1 step 2b).
+/// Refuses PostSmContexts, with PDU SESSION ESTABLISHMENT REJECT for the UE (step 5; TS 29.502 5.2.2.2.1 step 2b). A PTI that does not fit has
+/// 5GSM STATUS in its place, and a message that is to be ignored no answer (TS 24.501 7.2, 7.3).
 pub(super) fn refuse(reply: PendingReply, refused: &Refused, out: &mut Outbox) {
     let Refused { ue, pdu_session_id, pti, error } = refused;
     let who = || ue.as_ref().map_or_else(|| "UE without SUPI".into(), UeIdentity::masked);
     out.log(Level::Warn, || format!("{} session {pdu_session_id}: refused: {error}", who()));
     let mut data = SmContextCreateErrorData::default();
-    data.n1_sm_msg = Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause()).into());
+    let message = match error {
+        EstablishmentError::Message(error) if error.gsm_cause().is_none() => None,
+        EstablishmentError::UnassignedPti => Some(n1::status(*pdu_session_id, *pti, error.gsm_cause())),
+        error => Some(n1::establishment_reject(*pdu_session_id, *pti, error.gsm_cause())),
+    };
+    data.n1_sm_msg = message.map(Into::into);
     let more = ProblemMore::SmContextCreateError(Box::new(data));
     reply.refuse(Problem::new(error.cause()).detail(error).with(more), out);
 }

@@ -113,6 +113,9 @@ fn subscribed(
 ) -> Result<(Qos, IpVersions), EstablishmentError> {
     let configuration =
         configuration_of(session, data).ok_or_else(|| not_subscribed(session, data.individual()))?;
+    if configuration.secondary_auth == Some(true) {
+        return Err(EstablishmentError::SecondaryAuthentication);
+    }
     let ip = selected_ip(session, env, configuration)?;
     Ok((qos_of(session, env, configuration), ip))
 }

@@ -1,0 +1,120 @@
+//! 5GSM messages with an unknown, erroneous or unforeseen PTI, identity, type or information element (TS 24.501 7.2 to 7.5).
+
+use super::world::*;
+use pith_nas::gsm::{
+    PduSessionEstablishmentRequest, PduSessionModificationRequest, PduSessionReleaseComplete,
+    PduSessionReleaseRequest,
+};
+use pith_nas::ie::IntegrityProtectionMaximumDataRate;
+use pith_nas::{GsmBody, GsmCause, GsmMessage};
+use pith_sbi::Cause;
+
+/// The cause of 5GSM STATUS, the last message to the UE.
+fn status(world: &World, pti: u8) -> GsmCause {
+    let message = world.n1.last().unwrap();
+    assert_eq!((message.pdu_session_id, message.pti), (5, pti));
+    let GsmBody::GsmStatus(status) = &message.body else { panic!("{message:?}") };
+    status.cause
+}
+
+fn request() -> PduSessionEstablishmentRequest {
+    PduSessionEstablishmentRequest::new(IntegrityProtectionMaximumDataRate::FULL)
+}
+
+/// The UE sends these octets.
+fn sends(world: &mut World, octets: &str) {
+    let octets = hex::decode(octets).unwrap();
+    world.update(|data| data.n1_sm_msg = Some(octets.into()));
+}
+
+/// TS 24.501 7.3.1 c.
+#[test]
+fn requests_without_a_pti_get_5gsm_status_81() {
+    let mut world = World::new();
+    world.post(GsmMessage::new(5, 0, request()).encode());
+    assert_eq!(status(&world, 0), GsmCause::InvalidPtiValue);
+    assert_eq!(world.refusal(), &Cause::N1SmError);
+    world.is_quiet();
+    let bodies: [GsmBody; 3] = [
+        PduSessionModificationRequest::new().into(),
+        PduSessionReleaseRequest::new().into(),
+        request().into(),
+    ];
+    for body in bodies {
+        let mut world = World::established();
+        world.uplink_with(0, body);
+        assert_eq!(status(&world, 0), GsmCause::InvalidPtiValue);
+        assert_eq!(world.take_ladder(), "amf <- 200", "and nothing else happens");
+    }
+}
+
+/// TS 24.501 7.3.1 d.
+#[test]
+fn messages_with_the_reserved_pti_are_ignored() {
+    let mut world = World::new();
+    world.post(GsmMessage::new(5, 255, request()).encode());
+    assert_eq!(world.refusal(), &Cause::N1SmError);
+    assert!(world.n1.is_empty(), "{:?}", world.n1);
+    world.is_quiet();
+    let mut world = World::established();
+    let sent = world.n1.len();
+    world.uplink_with(255, PduSessionModificationRequest::new());
+    world.uplink_with(255, PduSessionReleaseRequest::new());
+    assert_eq!(world.take_ladder(), "amf <- 204\namf <- 204");
+    assert_eq!(world.n1.len(), sent);
+}
+
+/// TS 24.501 7.3.1 a.
+#[test]
+fn a_release_complete_with_another_pti_gets_5gsm_status_47() {
+    let mut world = World::established();
+    world.uplink_with(9, PduSessionReleaseComplete::new());
+    assert_eq!(status(&world, 9), GsmCause::PtiMismatch, "no release is in progress");
+    world.uplink_with(9, PduSessionReleaseRequest::new());
+    world.uplink_with(8, PduSessionReleaseComplete::new());
+    assert_eq!(status(&world, 8), GsmCause::PtiMismatch);
+    assert_eq!(world.bench.nf.audit().contexts, 1, "the release goes on");
+    world.uplink_with(9, PduSessionReleaseComplete::new());
+    world.is_quiet();
+}
+
+/// TS 24.501 7.3.2: UL NAS TRANSPORT names session 5, the request in it session 6.
+#[test]
+fn an_establishment_of_another_session_is_rejected() {
+    let mut world = World::new();
+    world.post(GsmMessage::new(6, 1, request()).encode());
+    assert_eq!(world.reject(), GsmCause::InvalidPduSessionIdentity);
+    assert_eq!(world.n1.last().unwrap().pdu_session_id, 6);
+    assert_eq!(world.refusal(), &Cause::N1SmError);
+    world.is_quiet();
+}
+
+/// TS 24.501 7.5.3: a request that can't be processed has its reject.
+#[test]
+fn requests_with_an_unknown_ie_that_requires_comprehension_are_rejected() {
+    let mut world = World::established();
+    sends(&mut world, "2e0509c90f01ff");
+    let answer = world.n1.last().unwrap().clone();
+    let GsmBody::PduSessionModificationReject(reject) = answer.body else { panic!("{answer:?}") };
+    assert_eq!((answer.pti, reject.cause), (9, GsmCause::InvalidMandatoryInformation));
+    sends(&mut world, "2e050ad10f01ff");
+    let answer = world.n1.last().unwrap().clone();
+    let GsmBody::PduSessionReleaseReject(reject) = answer.body else { panic!("{answer:?}") };
+    assert_eq!((answer.pti, reject.cause), (10, GsmCause::InvalidMandatoryInformation));
+    sends(&mut world, "2e0500d10f01ff");
+    assert_eq!(status(&world, 0), GsmCause::InvalidPtiValue, "a PTI is missing, too");
+    assert_eq!(world.bench.nf.audit().contexts, 1);
+}
+
+#[test]
+fn an_unknown_type_gets_5gsm_status_97_and_one_that_is_not_expected_98() {
+    let mut world = World::established();
+    sends(&mut world, "2e0509d9");
+    assert_eq!(status(&world, 9), GsmCause::MessageTypeNonExistentOrNotImplemented);
+    // PDU SESSION AUTHENTICATION COMPLETE, with an EAP-Response.
+    sends(&mut world, "2e0500c6000402010004");
+    assert_eq!(status(&world, 0), GsmCause::MessageTypeNotCompatibleWithTheProtocolState);
+    sends(&mut world, "2e0500c6");
+    assert_eq!(status(&world, 0), GsmCause::InvalidMandatoryInformation, "without the EAP message");
+    assert_eq!(world.bench.nf.audit().contexts, 1);
+}
