@@ -587,7 +587,8 @@ mod tests {
         let config = Config::parse(&yaml, "f").unwrap();
         let socket = config.api_socket(None);
         // Without AMF, SMF and UPF it has no socket beside the API's.
-        let hosting = Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, several_processes: false, takes_over: false };
+        let hosting =
+            Hosting { nfs: vec![Nf::Nrf, Nf::Udr], upf: false, several_processes: false, takes_over: false };
         let give_up = || {
             assert!(socket.exists() && !is_served(&socket));
             Ok(())

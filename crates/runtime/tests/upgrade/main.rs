@@ -32,7 +32,7 @@ fn process() {
 
 /// The UPF, its SMF and traffic in both directions.
 struct Stage {
-    _folder: process::Folder,
+    folder: process::Folder,
     _hosts: [Host; 2],
     upf: Process,
     smf: Smf,
@@ -53,7 +53,7 @@ impl Stage {
         smf.associate();
         let (seid, teid) = smf.establish();
         let traffic = Traffic::start(&radio, &data, teid, setting("PITH_UPGRADE_PPS", 2_000));
-        Some(Self { _folder: folder, _hosts: [radio, data], upf, smf, traffic, seid })
+        Some(Self { folder: folder, _hosts: [radio, data], upf, smf, traffic, seid })
     }
 
     /// Ends traffic and session, and checks that nothing was lost, counted wrongly or noticed.
@@ -79,7 +79,7 @@ fn upgraded(case: Case) {
     let (mut times, mut silences) = (Vec::new(), Vec::new());
     for _ in 0..setting("PITH_UPGRADES", 3) {
         let begun = Instant::now();
-        let next = Process::start(&stage._folder, case, true);
+        let next = Process::start(&stage.folder, case, true);
         let former = std::mem::replace(&mut stage.upf, next);
         times.push(begun.elapsed());
         former.has_ended();
@@ -124,7 +124,7 @@ struct Fake(UnixStream);
 
 impl Fake {
     fn new(stage: &Stage) -> Self {
-        let stream = UnixStream::connect(stage._folder.socket()).unwrap();
+        let stream = UnixStream::connect(stage.folder.socket()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self(stream)
     }
@@ -190,7 +190,7 @@ fn a_successor_that_fails_changes_nothing() {
         assert_eq!(kind, ACCEPT, "NAT may change: {reason}");
         assert_eq!(stage.smf.modify(stage.seid), Cause::RequestAccepted);
         // After all that, a real one.
-        let next = Process::start(&stage._folder, case, true);
+        let next = Process::start(&stage.folder, case, true);
         std::mem::replace(&mut stage.upf, next).has_ended();
         stage.end();
     }

@@ -142,7 +142,7 @@ impl Smf {
         let Message::SessionDeletionResponse(response) = self.ask(seid, SessionDeletionRequest::new()) else {
             panic!()
         };
-        let volume = response.usage_reports[0].volume_measurement.unwrap();
+        let volume = response.usage_reports.into_iter().next().unwrap().volume_measurement.unwrap();
         [volume.uplink, volume.downlink, volume.uplink_packets, volume.downlink_packets].map(Option::unwrap)
     }
 

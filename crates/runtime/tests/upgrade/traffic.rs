@@ -141,7 +141,6 @@ fn receiver(
     closes: Arc<AtomicBool>,
     number: impl Fn(&[u8]) -> Option<u64> + Send + 'static,
 ) -> JoinHandle<(u64, u64)> {
-    let last = AtomicU64::new(0);
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     thread::spawn(move || {
         let (mut received, mut late, mut last, mut buffer) = (0, 0, 0, [0; 2048]);
