@@ -149,7 +149,9 @@ impl World {
     }
 
     pub fn establish(&mut self) {
-        self.post(establishment(|_| {}));
+        let mut request = establishment(|_| {});
+        request[1] = self.pdu_session_id;
+        self.post(request);
     }
 
     pub fn post(&mut self, n1: Vec<u8>) {
