@@ -19,7 +19,7 @@ pub struct N4 {
 }
 
 /// Received datagrams.
-pub(super) struct Batch {
+pub struct Batch {
     buffers: Box<[u8]>,
     /// The sender of each buffer's datagram, and its length; `None` for a sender of an unknown address family.
     received: Vec<Option<(SocketAddr, usize)>>,
